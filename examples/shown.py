@@ -13,7 +13,7 @@ from typing import Any
 import matplotlib as mpl
 import pandas as pd
 
-from regretless.scenarios.studies.analysis import interval
+from regretless.scenarios.studies import analysis
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # for ``paper``, which is not installed
 mpl.use("Agg")  # no window
@@ -31,7 +31,7 @@ def averages(
     is taken on the logit scale.
     """
     groups = table.groupby(keys, sort=False)[value]
-    found = groups.apply(lambda sample: interval(sample.to_numpy(), within))
+    found = groups.apply(lambda sample: analysis.interval(sample.to_numpy(), within))
     return pd.DataFrame(
         found.tolist(), index=found.index, columns=["mean", "low", "high"]
     ).reset_index()

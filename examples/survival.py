@@ -16,7 +16,7 @@ from shown import averages, bars, below, finish, said, sheet
 
 from regretless import load, register
 from regretless.agents.learners import TotalLearner
-from regretless.scenarios.spec.files import find, read
+from regretless.scenarios.spec import files
 
 ROUNDS, SEEDS = 400, range(8)
 ODDS = {
@@ -43,7 +43,7 @@ class Discounted(TotalLearner):
         return np.eye(losses.shape[1])[self.total.argmin(1)]
 
 
-COHORTS = read(find("betting"))["cohort"]
+COHORTS = files.read(files.find("betting"))["cohort"]
 COHORTS.append(
     copy.deepcopy(COHORTS[-1]) | {"name": "discounted", "response": "discounted-frequencies"}
 )

@@ -300,8 +300,8 @@ class Announcement:
 
 
 @dataclass(frozen=True, eq=False)
-class OutcomeLaw:
-    """The law over outcomes that an adversary seals.
+class OutcomeDistribution:
+    """The distribution over outcomes that an adversary commits to.
 
     Parameters
     ----------
@@ -328,9 +328,9 @@ class OutcomeLaw:
         for bad in points[~((points >= 0) & (points <= 1))][:1]:
             raise UserError(f"an outcome must be a number in [0, 1], not {bad!s}; clip it")
         if weights.shape != points.shape[:1] or not (weights >= 0).all():
-            raise UserError("an outcome law needs one weight of at least 0 per outcome")
+            raise UserError("a distribution of outcomes needs one weight of at least 0 per outcome")
         if abs(weights.sum() - 1) > 1e-9:
-            raise UserError(f"the weights of an outcome law sum to {weights.sum()}, not 1")
+            raise UserError(f"the weights of the outcomes sum to {weights.sum()}, not 1")
         for name, value in {"points": points, "weights": weights}.items():
             value.flags.writeable = False  # sealed
             object.__setattr__(self, name, value)
@@ -355,7 +355,7 @@ class Round:
         Counted from 0.
     forecasts : tuple of Forecast
         One per block.
-    law : OutcomeLaw
+    law : OutcomeDistribution
         What the adversary had sealed.
     decisions : tuple of Decision or None
         One per cohort, None for one of which nobody is there.
@@ -370,7 +370,7 @@ class Round:
     number: int
     context: Context
     forecasts: tuple[Forecast, ...]
-    law: OutcomeLaw
+    law: OutcomeDistribution
     decisions: tuple[Decision | None, ...]
     outcome: Array
     losses: tuple[Array | None, ...] = ()

@@ -33,8 +33,11 @@ if TYPE_CHECKING:
         OfflineOmnipredictor,
         RunningMean,
         SmoothDecisionSwap,
+        UniversalDecisionSwap,
     )
     from regretless.forecaster.online import OnlineOmnipredictor
+    from regretless.forecaster.online.as_river import OmnipredictorRegressor
+    from regretless.forecaster.online.as_sklearn import OmnipredictorEstimator
     from regretless.market import losses, register
     from regretless.market.core.errors import UserError
     from regretless.market.exploitability import (
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
         surplus_cap,
     )
     from regretless.market.model import MarketModel
+    from regretless.market.records import OutcomeDistribution
     from regretless.market.regret import (
         contextual_swap_regret,
         decision_swap_regret,
@@ -71,6 +75,7 @@ _HOMES = {
     "load_study": "scenarios.studies.results",
     "read_run": "scenarios.logs.reading",
     "MarketModel": "market.model",
+    "OutcomeDistribution": "market.records",
     "UserError": "market.core.errors",
     "register": "market",
     "Constant": "forecaster",
@@ -80,8 +85,11 @@ _HOMES = {
     "NonLinearDecisionSwap": "forecaster",
     "OfflineOmnipredictor": "forecaster",
     "OnlineOmnipredictor": "forecaster.online",
+    "OmnipredictorEstimator": "forecaster.online.as_sklearn",
+    "OmnipredictorRegressor": "forecaster.online.as_river",
     "RunningMean": "forecaster",
     "SmoothDecisionSwap": "forecaster",
+    "UniversalDecisionSwap": "forecaster",
     "contextual_swap_regret": "market.regret",
     "decision_swap_regret": "market.regret",
     "external_regret": "market.regret",
@@ -105,10 +113,14 @@ __all__ = [
     "MarketModel",
     "NonLinearDecisionSwap",
     "OfflineOmnipredictor",
+    "OmnipredictorEstimator",
+    "OmnipredictorRegressor",
     "OnlineOmnipredictor",
+    "OutcomeDistribution",
     "RunningMean",
     "ScriptedAgent",
     "SmoothDecisionSwap",
+    "UniversalDecisionSwap",
     "UserError",
     "audit",
     "contextual_swap_regret",

@@ -23,6 +23,7 @@ PACKAGE = Path(regretless.__file__).parent  # where a source distribution has th
 PAGES = sorted((HOME / "docs").glob("*.md"))
 README = HOME / "README.md"
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+DEEP = re.compile(r"(?:from|import) +(regretless(?:\.\w+){3,})")
 OURS = re.compile(r"`((?:market|forecaster|agents|scenarios|tests|docs)/[\w./-]+)`")
 
 
@@ -82,6 +83,11 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_files_that_are_named_exist(page: Path) -> None:
     for file in OURS.findall(prose(page)):
         assert known(HOME / file), file
+
+
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.parent.name + page.stem)
+def test_pages_import_from_two_levels_at_most(page: Path) -> None:
+    assert DEEP.findall(page.read_text(encoding="utf-8")) == []
 
 
 def test_index_names_every_page() -> None:

@@ -5,7 +5,7 @@ Leaders have a motive: a payoff of their own (``strategic``). One's own is a cla
     @register.adversary("stubborn")
     class Stubborn(Adversary):
         def commit(self, context, history, announced):
-            return OutcomeLaw.pure(np.ones(self.outcomes))
+            return OutcomeDistribution.pure(np.ones(self.outcomes))
 
 ``announced`` holds the mixture of every block (``announced.mean_label`` is its mean outcome), and
 never the draw, which does not exist yet. What else it wants to see it declares in ``sees``

@@ -51,7 +51,7 @@ from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.exploitability.commitment import Commitment, stackelberg
 from regretless.market.game.protocols import Follower
 from regretless.market.numerics.linear_program import UnprovedError
-from regretless.market.records import Announcement, Context, History, OutcomeLaw
+from regretless.market.records import Announcement, Context, History, OutcomeDistribution
 
 TYPES = ("first", "average")
 
@@ -110,12 +110,14 @@ class StackelbergCommitter(Strategic):
             where = f"adversary.support or adversary.grid, of {len(self.support)} outcomes"
             raise UserError(f"{where}: {error}") from error
 
-    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+    def commit(
+        self, context: Context, history: History, announced: Announcement
+    ) -> OutcomeDistribution:
         """Seal the law."""
         if self.commitment is None:
             raise ValueError("a leader commits against somebody; call meet first")
         mixture = self.commitment.mixture
-        return OutcomeLaw(self.support[mixture > 0], mixture[mixture > 0])
+        return OutcomeDistribution(self.support[mixture > 0], mixture[mixture > 0])
 
 
 @register.adversary("up-then-down")
@@ -155,9 +157,11 @@ class UpThenDown(Strategic):
         self.then = whole("then", then, least=0, below=most)
         self.turn = between("share", share, 0, 1) * whole("rounds", rounds, least=1)
 
-    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+    def commit(
+        self, context: Context, history: History, announced: Announcement
+    ) -> OutcomeDistribution:
         """Seal the outcome of the phase."""
-        return OutcomeLaw.pure(
+        return OutcomeDistribution.pure(
             self.support[self.first if history.rounds < self.turn else self.then]
         )
 
@@ -218,10 +222,12 @@ class PumpAndDump(Strategic):
         super().__init__(outcomes, rng, weights=weights, offset=offset, support=support)
         self.pump, self.dump = whole("pump", pump, least=1), whole("dump", dump, least=1)
 
-    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+    def commit(
+        self, context: Context, history: History, announced: Announcement
+    ) -> OutcomeDistribution:
         """Seal the outcome of the phase."""
         pumping = history.rounds % (self.pump + self.dump) < self.pump
-        return OutcomeLaw.pure(self.support[0 if pumping else 1])
+        return OutcomeDistribution.pure(self.support[0 if pumping else 1])
 
 
 STEP = 0.01  # by so much of f the free phase shortens from arm to arm
@@ -284,9 +290,11 @@ class StaggeredSeller(Seller):
         allocation, price = time >= self._opens, time >= self._asks
         return np.stack([allocation, price], axis=1).astype(np.float64).ravel()
 
-    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+    def commit(
+        self, context: Context, history: History, announced: Announcement
+    ) -> OutcomeDistribution:
         """Seal the offers of the schedule."""
-        return OutcomeLaw.pure(self.offers(history.rounds))
+        return OutcomeDistribution.pure(self.offers(history.rounds))
 
 
 @register.adversary("bait-seller")
@@ -306,9 +314,11 @@ class BaitSeller(Seller):
         offers[:, 1:, 1] = np.eye(arms - 1)
         super().__init__(outcomes, rng, offers.reshape(arms - 1, outcomes))
 
-    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+    def commit(
+        self, context: Context, history: History, announced: Announcement
+    ) -> OutcomeDistribution:
         """Seal the offers in which the favoured arm has a price."""
-        return OutcomeLaw.pure(self.best(self.worth(announced.play)))
+        return OutcomeDistribution.pure(self.best(self.worth(announced.play)))
 
 
 def _arms(outcomes: int, *, least: int, why: str = "") -> int:

@@ -49,7 +49,13 @@ from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, brief, closest
-from regretless.market.records import Announcement, Context, History, Observation, OutcomeLaw
+from regretless.market.records import (
+    Announcement,
+    Context,
+    History,
+    Observation,
+    OutcomeDistribution,
+)
 
 TURNS = (0.25, 0.5, 0.75)  # of the run, at which a listed plan goes over to its second outcome
 WIDEST = 8  # outcomes of a support whose plans are listed
@@ -104,10 +110,12 @@ class Planned(Strategic):
         require("laws", total, total > 0, "give each law a weight above 0")
         self.laws = table / total
 
-    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+    def commit(
+        self, context: Context, history: History, announced: Announcement
+    ) -> OutcomeDistribution:
         """Seal the law of the phase and of what was played last."""
         phase = history.rounds % self.rounds * len(self.laws) // self.rounds
-        return OutcomeLaw(self.support, self.laws[phase, self._last])
+        return OutcomeDistribution(self.support, self.laws[phase, self._last])
 
     def learn(self, payoff: float, observation: Observation) -> None:
         """Remember what followers played most, if the plan looks at it.

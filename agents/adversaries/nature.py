@@ -27,7 +27,7 @@ from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.protocols import Adversary
-from regretless.market.records import Announcement, Context, History, OutcomeLaw
+from regretless.market.records import Announcement, Context, History, OutcomeDistribution
 
 
 class Replay(Remembering, Adversary):
@@ -69,9 +69,11 @@ class Replay(Remembering, Adversary):
         index = None if self._index is None else (self._index[0], self._index[1][row])
         return Context(self._names, self._contexts[row], self._logged, index)
 
-    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+    def commit(
+        self, context: Context, history: History, announced: Announcement
+    ) -> OutcomeDistribution:
         """Seal this row's outcome."""
-        return OutcomeLaw.pure(self._rows[history.rounds % len(self._rows)])
+        return OutcomeDistribution.pure(self._rows[history.rounds % len(self._rows)])
 
 
 LEAST = 0.05  # of a concentration, unless more extreme outcomes are asked for
@@ -115,13 +117,15 @@ class Nature(Remembering, Adversary):
         """Return the mean (d,) of round ``time``."""
         raise NotImplementedError
 
-    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+    def commit(
+        self, context: Context, history: History, announced: Announcement
+    ) -> OutcomeDistribution:
         """Seal an outcome drawn around the mean."""
         mean = self.mean(history.rounds)
         if self.concentration == 0:
-            return OutcomeLaw.pure(mean)
+            return OutcomeDistribution.pure(mean)
         inner = np.clip(mean, EDGE, 1 - EDGE)
-        return OutcomeLaw.pure(
+        return OutcomeDistribution.pure(
             self.rng.beta(self.concentration * inner, self.concentration * (1 - inner))
         )
 
@@ -281,7 +285,9 @@ class AntiForecast(Remembering, Adversary):
         corners = np.eye(outcomes) if outcomes > 1 else np.array([[0.0], [1.0]])
         self._vertices = 0.5 + strength * (corners - 0.5)
 
-    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+    def commit(
+        self, context: Context, history: History, announced: Announcement
+    ) -> OutcomeDistribution:
         """Seal the vertex farthest from the mean forecast."""
         distance = ((self._vertices - announced.mean_label) ** 2).sum(1)
-        return OutcomeLaw.pure(self._vertices[int(distance.argmax())])
+        return OutcomeDistribution.pure(self._vertices[int(distance.argmax())])

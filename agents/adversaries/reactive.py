@@ -35,7 +35,7 @@ from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.game.protocols import Follower
-from regretless.market.records import Announcement, Context, History, OutcomeLaw
+from regretless.market.records import Announcement, Context, History, OutcomeDistribution
 
 
 @register.adversary("myopic")
@@ -53,10 +53,12 @@ class Myopic(Strategic):
 
     minds_market: ClassVar[bool] = True
 
-    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+    def commit(
+        self, context: Context, history: History, announced: Announcement
+    ) -> OutcomeDistribution:
         """Seal the best outcome, the first of several."""
         worth = self.worth(announced.play, announced.moved(self.support))
-        return OutcomeLaw.pure(self.best(worth))
+        return OutcomeDistribution.pure(self.best(worth))
 
 
 @register.adversary("look-ahead")
@@ -81,9 +83,11 @@ class LookAhead(Strategic):
         super().__init__(outcomes, rng, **motive)
         self.horizon = whole("horizon", horizon, least=1)
 
-    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+    def commit(
+        self, context: Context, history: History, announced: Announcement
+    ) -> OutcomeDistribution:
         """Seal the outcome whose plan pays most, the first of several."""
-        return OutcomeLaw.pure(self.best(self.plans(announced)))
+        return OutcomeDistribution.pure(self.best(self.plans(announced)))
 
     def plans(self, announced: Announcement) -> Array:
         """Return the payoff per agent and round (m,) of doing the same for H rounds."""
@@ -110,9 +114,11 @@ class DrawSeer(Strategic):
 
     sees = Strategic.sees | {"draw"}
 
-    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+    def commit(
+        self, context: Context, history: History, announced: Announcement
+    ) -> OutcomeDistribution:
         """Seal the best outcome, the first of several."""
-        return OutcomeLaw.pure(self.best(self.worth(announced.induced)))
+        return OutcomeDistribution.pure(self.best(self.worth(announced.induced)))
 
 
 @register.adversary("regret-maximiser")
@@ -149,7 +155,9 @@ class RegretMaximiser(Strategic):
         sizes = [(len(who.loss), who.loss.actions) for who in followers]
         self._gaps = [np.zeros((rows, count, count)) for rows, count in sizes]
 
-    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+    def commit(
+        self, context: Context, history: History, announced: Announcement
+    ) -> OutcomeDistribution:
         """Seal the outcome that makes the worst regret greatest, the first of several."""
         added = [self._added(place, law) for place, law in enumerate(announced.play)]
         regrets = [
@@ -159,7 +167,7 @@ class RegretMaximiser(Strategic):
         outcome = self.best(aim.max(1))
         chosen = int((self.support == outcome).all(1).argmax())
         self._gaps = [gaps + more[chosen] for gaps, more in zip(self._gaps, added, strict=True)]
-        return OutcomeLaw.pure(outcome)
+        return OutcomeDistribution.pure(outcome)
 
     def _added(self, place: int, law: Array | None) -> Array:
         """Return what each outcome would add to a cohort's sums (m, K, A, A)."""

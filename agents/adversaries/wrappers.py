@@ -40,7 +40,7 @@ from regretless.market.records import (
     History,
     Mixture,
     Observation,
-    OutcomeLaw,
+    OutcomeDistribution,
 )
 
 ELSEWHERE = 0.5  # where the others' coordinates stand for a member
@@ -205,7 +205,9 @@ class Coalition(Remembering, Adversary):
         names = tuple(name for part in parts for name in part.names)
         return Context(names, np.concatenate([part.values for part in parts]))
 
-    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+    def commit(
+        self, context: Context, history: History, announced: Announcement
+    ) -> OutcomeDistribution:
         """Seal the product of the members' laws."""
         laws = [
             m.player.commit(context, PartialHistory(history, m.own), m.shown(announced))
@@ -214,7 +216,7 @@ class Coalition(Remembering, Adversary):
         _check_count([len(law.weights) for law in laws])
         weights = [np.prod(combined) for combined in product(*(law.weights for law in laws))]
         total = np.array(weights)
-        return OutcomeLaw(self._product([law.points for law in laws]), total / total.sum())
+        return OutcomeDistribution(self._product([law.points for law in laws]), total / total.sum())
 
     def _combined(self) -> Array:
         supports = [member.player.support for member in self.members]
@@ -324,10 +326,12 @@ class Confined(Remembering, Adversary):
         """Return the adversary's context."""
         return self.adversary.context(history)
 
-    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+    def commit(
+        self, context: Context, history: History, announced: Announcement
+    ) -> OutcomeDistribution:
         """Seal the adversary's law with every outcome moved into the space."""
         law = self.adversary.commit(context, history, announced)
-        return OutcomeLaw(self._moved(law.points), law.weights)
+        return OutcomeDistribution(self._moved(law.points), law.weights)
 
     def _moved(self, points: Array) -> Array:
         """Move points (m, d) into the space; those of the support are there, to the last bit."""

@@ -18,7 +18,7 @@ from regretless.market.records import (
     History,
     Mixture,
     Observation,
-    OutcomeLaw,
+    OutcomeDistribution,
 )
 from regretless.market.regret.ledger import Ledger
 
@@ -207,7 +207,9 @@ class Adversary(ABC):
         """Be told once whom it plays against, if it declares that it sees losses."""
 
     @abstractmethod
-    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+    def commit(
+        self, context: Context, history: History, announced: Announcement
+    ) -> OutcomeDistribution:
         """Commit to the distribution of this round's outcome."""
 
     def learn(self, payoff: float, observation: Observation) -> None:  # noqa: B027 - as above

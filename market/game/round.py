@@ -51,7 +51,7 @@ from regretless.market.records import (
     Forecast,
     History,
     Mixture,
-    OutcomeLaw,
+    OutcomeDistribution,
     Round,
 )
 from regretless.market.regret.forecast_record import ForecastRecord
@@ -217,7 +217,7 @@ class Drawn:
 
     Parameters
     ----------
-    law : OutcomeLaw
+    law : OutcomeDistribution
         What the adversary committed to.
     outcome : array (d,)
         Drawn from it; shown to signals alone.
@@ -225,7 +225,7 @@ class Drawn:
 
     context: Context
     forecasts: tuple[Forecast, ...]
-    law: OutcomeLaw
+    law: OutcomeDistribution
     outcome: Array
 
 
@@ -345,14 +345,16 @@ def _drawn(game: Game, offered: Offered) -> tuple[Forecast, ...]:
     return tuple(mixture.draw(game.forecast_stream) for mixture in offered.mixtures)
 
 
-def _committed(game: Game, offered: Offered, seen: tuple[Forecast, ...] | None) -> OutcomeLaw:
+def _committed(
+    game: Game, offered: Offered, seen: tuple[Forecast, ...] | None
+) -> OutcomeDistribution:
     """Ask the adversary for its distribution, and check it."""
     sees, context = sight_of(game.adversary), offered.context
     shown = announcement(sees, game.view, offered.mixtures, forecasts=seen, context=context)
     law = game.adversary.commit(context, game.history, shown)
     who = name_of(game.adversary.innermost.commit)
-    if not isinstance(law, OutcomeLaw):
-        raise UserError(f"{who} returned {brief(law)}; return an OutcomeLaw")
+    if not isinstance(law, OutcomeDistribution):
+        raise UserError(f"{who} returned {brief(law)}; return an OutcomeDistribution")
     wanted, size = game.adversary.outcomes, law.points.shape[1]
     if size != wanted:
         raise UserError(

@@ -20,12 +20,14 @@ from regretless.market.losses.lipschitz import AveragedLoss, LipschitzLoss, aver
 from regretless.market.losses.minimum import MinimumOfRatios
 from regretless.market.losses.of_sum import ExponentialOfSum, PowerOfSum
 from regretless.market.losses.orders import Orders
+from regretless.market.losses.outcome_spaces import Box, Polytope
 from regretless.market.losses.piecewise import Convex1D, Trade
 from regretless.market.losses.separable import Linear, SeparablePower
 from regretless.market.losses.unique import unique_losses
 
 __all__ = [
     "AveragedLoss",
+    "Box",
     "Convex1D",
     "ExponentialOfSum",
     "Linear",
@@ -33,6 +35,7 @@ __all__ = [
     "Loss",
     "MinimumOfRatios",
     "Orders",
+    "Polytope",
     "PowerOfSum",
     "SeparablePower",
     "Trade",

@@ -28,7 +28,7 @@ from regretless.market.records import (
     Forecast,
     History,
     Mixture,
-    OutcomeLaw,
+    OutcomeDistribution,
     Round,
 )
 
@@ -184,9 +184,11 @@ class Tape(Remembering, Adversary):
         values, self._outcome, self.mixtures = next(self._coming)
         return Context(self._names, values)
 
-    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+    def commit(
+        self, context: Context, history: History, announced: Announcement
+    ) -> OutcomeDistribution:
         """Seal what came."""
-        return OutcomeLaw.pure(self._outcome)
+        return OutcomeDistribution.pure(self._outcome)
 
 
 class Recorded(Remembering, Forecaster):

@@ -39,7 +39,14 @@ from regretless.market.game.round import Block, Game, play_round
 from regretless.market.game.seats import ALWAYS, Seat, whole
 from regretless.market.losses import Linear
 from regretless.market.model import MarketModel
-from regretless.market.records import Announcement, Context, Forecast, History, OutcomeLaw, Round
+from regretless.market.records import (
+    Announcement,
+    Context,
+    Forecast,
+    History,
+    OutcomeDistribution,
+    Round,
+)
 from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.scenario import validated
@@ -215,7 +222,7 @@ def test_declared_sight_is_enforced(name: str) -> None:
     player, states, refused = made(name), [], set()
     inner = player.commit
 
-    def watched(context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+    def watched(context: Context, history: History, announced: Announcement) -> OutcomeDistribution:
         states.append(generator_state(game.forecast_stream))
         for what, (sight, read) in READ.items():
             if sight in player.sees:
@@ -224,7 +231,7 @@ def test_declared_sight_is_enforced(name: str) -> None:
                 with pytest.raises(ValueError, match=f"add '{sight}' to sees"):
                     read(announced)
                 refused.add(what)
-        law: OutcomeLaw = inner(context, history, announced)
+        law: OutcomeDistribution = inner(context, history, announced)
         return law
 
     player.commit = watched
@@ -409,11 +416,13 @@ class Silent(LookAhead):
 
     quiet = False
 
-    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+    def commit(
+        self, context: Context, history: History, announced: Announcement
+    ) -> OutcomeDistribution:
         """Rehearse and seal the constant outcome."""
         if not self.quiet:
             assert np.isfinite(self.plans(announced)).all()
-        return OutcomeLaw.pure(np.full(self.outcomes, 0.3))
+        return OutcomeDistribution.pure(np.full(self.outcomes, 0.3))
 
 
 def bytes_of(played: Round) -> list[bytes]:
@@ -542,10 +551,10 @@ def test_members_are_shown_no_more_than_they_declare() -> None:
 
         def noted(
             context: Context, history: History, announced: Announcement, own: Any = member.player
-        ) -> OutcomeLaw:
+        ) -> OutcomeDistribution:
             seen[type(own).__name__] = set(announced.told)
             assert history.mean.shape == history.last(3).shape[1:] == (1,)
-            law: OutcomeLaw = type(own).commit(own, context, history, announced)
+            law: OutcomeDistribution = type(own).commit(own, context, history, announced)
             return law
 
         member.player.commit = noted

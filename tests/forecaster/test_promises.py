@@ -23,7 +23,7 @@ from regretless.forecaster.tolerance import slack_limit
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import register
 from regretless.market.model import MarketModel
-from regretless.market.records import Announcement, Context, History, OutcomeLaw
+from regretless.market.records import Announcement, Context, History, OutcomeDistribution
 
 Array = NDArray[np.float64]
 
@@ -55,11 +55,13 @@ class Odd(Adversary):
         super().__init__(outcomes, rng)
         self.stream = STREAMS[stream]
 
-    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+    def commit(
+        self, context: Context, history: History, announced: Announcement
+    ) -> OutcomeDistribution:
         """Seal what the stream says, or with probability 0.1 the centre."""
         outcome = self.stream(history.rounds, np.clip(announced.mean_label, 0, 1), self.rng)
         centre = np.full(self.outcomes, 0.5)
-        return OutcomeLaw(np.array([outcome, centre]), np.array([0.9, 0.1]))
+        return OutcomeDistribution(np.array([outcome, centre]), np.array([0.9, 0.1]))
 
 
 FORECASTERS: dict[str, dict[str, Any]] = {

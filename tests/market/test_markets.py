@@ -15,7 +15,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.game.market import Market
 from regretless.market.markets.aggregate import Moments
 from regretless.market.model import MarketModel
-from regretless.market.records import OutcomeLaw
+from regretless.market.records import OutcomeDistribution
 from regretless.scenarios import load
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.files import catalogue, find, override, read
@@ -84,7 +84,7 @@ def test_what_is_settled_before_is_foreseen(name: str) -> None:
     assert market is not None
     commit, foreseen = adversary.commit, []
 
-    def asking(*given: Any) -> OutcomeLaw:
+    def asking(*given: Any) -> OutcomeDistribution:
         law = commit(*given)
         foreseen.append((law.points, market.foreseen(law.points)))
         return law

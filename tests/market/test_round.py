@@ -20,7 +20,7 @@ from regretless.market.game.round import (
     offer,
     play_round,
 )
-from regretless.market.records import Announcement, Context, History, OutcomeLaw
+from regretless.market.records import Announcement, Context, History, OutcomeDistribution
 
 
 def game(seed: int = 0) -> Game:
@@ -34,7 +34,9 @@ def draws_after_commit(play: Any) -> bool:
     seen: list[Any] = []
 
     class Watcher(AntiForecast):
-        def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+        def commit(
+            self, context: Context, history: History, announced: Announcement
+        ) -> OutcomeDistribution:
             seen.append(generator_state(plain.forecast_stream))
             assert not hasattr(announced, "index")
             return super().commit(context, history, announced)
@@ -65,9 +67,11 @@ def test_the_adversary_commits_before_the_draw_exists() -> None:
 
 def test_what_the_adversary_sees_cannot_be_changed_by_it() -> None:
     class Meddler(Adversary):
-        def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+        def commit(
+            self, context: Context, history: History, announced: Announcement
+        ) -> OutcomeDistribution:
             announced.blocks[0].points[0] = 0.0
-            return OutcomeLaw.pure(np.zeros(3))
+            return OutcomeDistribution.pure(np.zeros(3))
 
     plain = game()
     plain.adversary = Meddler(3, stream(0, "meddler"))
@@ -77,7 +81,7 @@ def test_what_the_adversary_sees_cannot_be_changed_by_it() -> None:
 
 def test_a_sealed_law_cannot_be_changed_after_the_draw() -> None:
     outcome = np.array([0.2, 0.3])
-    law = OutcomeLaw.pure(outcome)
+    law = OutcomeDistribution.pure(outcome)
     outcome[:] = 1.0
     assert (law.points == [[0.2, 0.3]]).all()
     with pytest.raises(ValueError, match="read-only"):
@@ -97,4 +101,4 @@ def test_a_sealed_law_cannot_be_changed_after_the_draw() -> None:
 )
 def test_bad_laws_are_refused(points: Any, weights: Any, complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
-        OutcomeLaw(np.array(points), np.array(weights))
+        OutcomeDistribution(np.array(points), np.array(weights))

@@ -92,7 +92,7 @@ from regretless.agents import ScriptedAgent
 from regretless.agents.adversaries import Adversary
 from regretless.market import register
 from regretless.market.losses import Linear
-from regretless.market.records import OutcomeLaw
+from regretless.market.records import OutcomeDistribution
 
 """
 
@@ -122,8 +122,8 @@ class Moody(Adversary):
 
     def commit(self, context, history, announced):
         if history.rounds % 2:
-            return OutcomeLaw.pure((announced.mean_label < 0.5).astype(float))
-        return OutcomeLaw(np.eye(2), np.array([self.odds, 1 - self.odds]))
+            return OutcomeDistribution.pure((announced.mean_label < 0.5).astype(float))
+        return OutcomeDistribution(np.eye(2), np.array([self.odds, 1 - self.odds]))
 '''
 
 HOME_BIAS = '''
@@ -253,11 +253,14 @@ ANSWERS = {  # of an agent with three actions
 }
 
 LAWS = {  # of an adversary of two outcomes
-    "too-large": ("OutcomeLaw.pure([0.5, 1.5])", "[0, 1]"),
-    "one-outcome": ("OutcomeLaw.pure([0.5])", "a distribution over 1 outcomes; return one over 2"),
-    "weights": ("OutcomeLaw(np.eye(2), [0.5, 0.6])", "weights"),
-    "no-law": ("np.array([0.5, 0.5])", "OutcomeLaw"),
-    "late": ("OutcomeLaw.pure(np.full(2, history.rounds / 600))", "[0, 1]"),
+    "too-large": ("OutcomeDistribution.pure([0.5, 1.5])", "[0, 1]"),
+    "one-outcome": (
+        "OutcomeDistribution.pure([0.5])",
+        "a distribution over 1 outcomes; return one over 2",
+    ),
+    "weights": ("OutcomeDistribution(np.eye(2), [0.5, 0.6])", "weights"),
+    "no-law": ("np.array([0.5, 0.5])", "OutcomeDistribution"),
+    "late": ("OutcomeDistribution.pure(np.full(2, history.rounds / 600))", "[0, 1]"),
 }
 
 LOSSES = {  # of three agents with three actions over two goods

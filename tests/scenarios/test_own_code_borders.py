@@ -49,7 +49,7 @@ from regretless.agents.learners import TotalLearner
 from regretless.agents.responses import BestResponse
 from regretless.market.losses import Linear
 from regretless.market.markets import Market
-from regretless.market.records import Context, Mixture, Forecast, OutcomeLaw
+from regretless.market.records import Context, Mixture, Forecast, OutcomeDistribution
 
 @register.agent("own-agent")
 class OwnAgent(ScriptedAgent):
@@ -98,7 +98,7 @@ class OwnAdversary(Adversary):
 
     def commit(self, context, history, announced):
         {commit}
-        return OutcomeLaw.pure(np.full(self.outcomes, 0.25))
+        return OutcomeDistribution.pure(np.full(self.outcomes, 0.25))
 
     def learn(self, payoff, observation):
         {observe}
@@ -220,7 +220,7 @@ MISFITS = [
     ("play", "return [[1.0], [0.5, 0.5]]"),
     ("context", "return None"),
     ("commit", "return [0.5, 0.5]"),
-    ("commit", "return OutcomeLaw.pure([2.0, 0.0])"),
+    ("commit", "return OutcomeDistribution.pure([2.0, 0.0])"),
     ("clear", "return [0.5, [0.5]]"),
     ("mixture", "return 0.5"),
 ]

@@ -17,7 +17,7 @@ from scipy.stats import norm
 
 from regretless import load, register
 from regretless.agents.adversaries import Adversary
-from regretless.market.records import Context, OutcomeLaw
+from regretless.market.records import Context, OutcomeDistribution
 from regretless.scenarios.summary import print_summary
 
 UNDERAGE, OVERAGE, RHO, ROUNDS = 3.0, 1.0, -0.5, 500
@@ -42,11 +42,11 @@ class PooledDemand(Adversary):
 
     deviation = 0.1
 
-    def commit(self, context: Context, history: Any, announced: Any) -> OutcomeLaw:
+    def commit(self, context: Context, history: Any, announced: Any) -> OutcomeDistribution:
         """Play the round's demand."""
         level = max((history.rounds * (math.sqrt(5) - 1) / 2 + 0.5) % 1, 1e-3)
         demand = norm.ppf(level) * self.deviation * math.sqrt((1 + RHO) / 2) + 0.5
-        return OutcomeLaw.pure(np.array([demand]).clip(0.0, 1.0))
+        return OutcomeDistribution.pure(np.array([demand]).clip(0.0, 1.0))
 
 
 def described(folder: Path, **keys: Any) -> str:

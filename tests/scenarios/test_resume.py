@@ -23,7 +23,7 @@ from regretless.agents.adversaries import Adversary
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.logs.journal import CHUNK_ROUNDS
-from regretless.market.records import Announcement, Context, Forecast, History, OutcomeLaw
+from regretless.market.records import Announcement, Context, Forecast, History, OutcomeDistribution
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.holding import held
 from regretless.scenarios.run import Options, run
@@ -146,9 +146,11 @@ class Impatient(Remembering):
 class ForgetfulNature(Adversary):
     """Offers no memory."""
 
-    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+    def commit(
+        self, context: Context, history: History, announced: Announcement
+    ) -> OutcomeDistribution:
         """Commit to the centre."""
-        return OutcomeLaw.pure(np.full(self.outcomes, 0.5))
+        return OutcomeDistribution.pure(np.full(self.outcomes, 0.5))
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from regretless import load, register
 from regretless.agents.adversaries import Adversary
 from regretless.agents.utilities import forms
-from regretless.market.records import Context, Forecast, Mixture, OutcomeLaw
+from regretless.market.records import Context, Forecast, Mixture, OutcomeDistribution
 
 Array = NDArray[np.float64]
 POINT, LAST, AFTER = [0.5, 0.499, 0.5, 0.499], 25, 12
@@ -65,9 +65,9 @@ class Recorded(Adversary):
 
     outcomes_played: Array = np.zeros((1, 4))
 
-    def commit(self, context: Context, history: Any, announced: Any) -> OutcomeLaw:
+    def commit(self, context: Context, history: Any, announced: Any) -> OutcomeDistribution:
         """Play the round's outcome."""
-        return OutcomeLaw.pure(
+        return OutcomeDistribution.pure(
             np.resize(
                 self.outcomes_played[history.rounds % len(self.outcomes_played)], self.outcomes
             )

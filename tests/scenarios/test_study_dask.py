@@ -47,7 +47,7 @@ import numpy as np
 
 from regretless.agents.adversaries import Adversary
 from regretless.market import register
-from regretless.market.records import OutcomeLaw
+from regretless.market.records import OutcomeDistribution
 
 
 @register.adversary("fickle")
@@ -61,7 +61,7 @@ class Fickle(Adversary):
     def commit(self, context, history, announced):
         if self.temper == "bad" and history.rounds == 10:
             raise RuntimeError("enough")
-        return OutcomeLaw(np.eye(2), np.array([0.5, 0.5]))
+        return OutcomeDistribution(np.eye(2), np.array([0.5, 0.5]))
 '''
 
 

@@ -81,7 +81,7 @@ import numpy as np
 
 from regretless.agents.adversaries import Adversary
 from regretless.market import register
-from regretless.market.records import OutcomeLaw
+from regretless.market.records import OutcomeDistribution
 
 
 @register.adversary("moody")
@@ -102,7 +102,7 @@ class Moody(Adversary):
                 time.sleep(1)
             if self.mood == "gone":
                 raise SystemExit("I leave")
-        return OutcomeLaw(np.eye(2), np.array([0.5, 0.5]))
+        return OutcomeDistribution(np.eye(2), np.array([0.5, 0.5]))
 '''
 
 
