@@ -124,10 +124,46 @@ def one_forecast(table: pd.DataFrame) -> bool:
     )
 
 
+def spreads(table: pd.DataFrame) -> bool:
+    """Spreads narrow where makers hear the forecast and widen where takers alone do."""
+    of = table.set_index("hear")
+    narrow = of.loc["all", "high"] < of.loc["makers", "low"]
+    return bool(
+        narrow
+        and of.loc["makers", "high"] < of.loc["nobody", "low"]
+        and of.loc["nobody", "high"] < of.loc["the six", "low"]
+    )
+
+
+def informed(table: pd.DataFrame) -> bool:
+    """Who keeps a quote could have saved most of the loss, a swap learner little of it."""
+    of = table.set_index(["makers", "informed", "measure"])["mean"]
+    kept, swap = of["keep 1/8"][4], of["no swap regret"][4]
+    return bool(
+        kept["best single quote"] > 0.5 * kept["lost to the informed"]
+        and swap["swap regret"] < 0.2 * swap["lost to the informed"]
+        and swap["swap regret"] < of["no swap regret"][0]["swap regret"] + 0.02
+        and (of[:, 0, "lost to the informed"] == 0).all()
+    )
+
+
+def latency(table: pd.DataFrame) -> bool:
+    """Makers and noise traders pay snipers; regret shows the latter's part alone."""
+    of = table[table["case"] == "as fast"].set_index(["measure", "who"])
+    loss, regret = of.loc["loss"], of.loc["swap regret"]
+    return bool(
+        (loss.loc[["makers", "noise"], "low"] > 0).all()
+        and loss.loc["snipers", "high"] < 0
+        and abs(loss.loc["noise", "mean"] - regret.loc["noise", "mean"]) < 1e-9
+        and regret.loc["makers", "high"] < loss.loc["makers", "low"]
+    )
+
+
 CLAIMS: dict[str, Callable[[pd.DataFrame], bool]] = {
     claim.__name__: claim
     for claim in (
         stabilise, survival, censoring, congestion, lying, leaders, whose_model, one_forecast,
+        spreads, informed, latency,
     )
 }  # fmt: skip
 
