@@ -21,6 +21,7 @@ Way = Callable[[], Array]
 
 CLOSE = 1e-6  # between two answers, in any entry
 PACKAGES = {  # by what is imported
+    "bourse": "bourse",
     "pyspiel": "open_spiel",
     "open_spiel": "open_spiel",
     "cvxpy": "cvxpy",

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import crowds
+from benchmarks import crowds, order_books
 from benchmarks.duels import Array, Duel, peer
 from regretless.agents.learners import BlumMansour
 from regretless.forecaster.events.coordinate import VectorEvents
@@ -330,6 +330,7 @@ PEERS = (
 def works(*, quick: bool) -> tuple[Callable[[], Duel], ...]:
     """List all works; ``quick`` makes the crowds small."""
     crowd, multitude = (FEW, SOME) if quick else (CROWD, MULTITUDE)
+    traders = order_books.FEW if quick else order_books.TRADERS
     return (
         *PEERS,
         partial(steps_mesa, partial(crowds.Crowd, crowd)),
@@ -343,4 +344,5 @@ def works(*, quick: bool) -> tuple[Callable[[], Duel], ...]:
         partial(steps_numpy, partial(crowds.CountedCrowd, COUNTED, SHARED)),
         partial(steps_copy, multitude),
         round_numpy,
+        *(partial(book, traders) for book in order_books.BOOKS),
     )

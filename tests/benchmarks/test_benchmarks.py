@@ -20,8 +20,15 @@ from benchmarks.duels import DisagreementError, Duel
 from regretless.agents.responses import BestResponse
 from regretless.market.records import one_hot
 
-WORKS = {"agent-steps", "blum_mansour", "stackelberg", "swap_regret", "forecaster-round"}
-RIVALS = {"mesa", "openspiel", "noregret", "numpy", "bandwidth"}
+WORKS = {
+    "agent-steps",
+    "blum_mansour",
+    "stackelberg",
+    "swap_regret",
+    "forecaster-round",
+    "order-book",
+}
+RIVALS = {"mesa", "openspiel", "noregret", "numpy", "bandwidth", "bourse", "python"}
 SMALL = {"FEW": 60, "SOME": 600, "COPIED": 1 << 16, "PLAYED": 20, "GAMES": 1, "LOGGED": 400}
 PEERS = ["pyspiel", "open_spiel", "cvxpy", "noregret"]
 
