@@ -19,7 +19,7 @@ What the orders earn is up to the market (``market.markets.sealed_bids``, ``.ord
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.parameters import require
+from regretless.agents.parameters import numbers, require
 from regretless.agents.utilities.populations import Population
 from regretless.market import register
 from regretless.market.core.arrays import Array
@@ -136,7 +136,8 @@ def quotes_population(  # noqa: PLR0913 - the parameters of a scenario file
         Between bid and ask.
     asset : int
     """
-    half = np.linspace(low, high, population.actions)[:, None] / 2
+    _check_positive("size", size)
+    half = _spaced((low, high), population.actions)[:, None] / 2
     bids = np.broadcast_arrays(size, middle - half, float(asset))
     asks = np.broadcast_arrays(-size, middle + half, float(asset))
     rows = np.concatenate([np.stack(bids, -1), np.stack(asks, -1)], axis=1)
@@ -173,7 +174,8 @@ def ladder_population(  # noqa: PLR0913 - the parameters of a scenario file
     middle : float
     asset : int
     """
-    depth = np.linspace(low, high, population.actions)[:, None]
+    _check_positive("step", step)
+    depth = _spaced((low, high), population.actions)[:, None]
     away = step * (np.arange(levels) + 0.5)
     bids = np.broadcast_arrays(depth, middle - away, float(asset))
     asks = np.broadcast_arrays(-depth, middle + away, float(asset))
@@ -182,16 +184,26 @@ def ladder_population(  # noqa: PLR0913 - the parameters of a scenario file
     return _traders(population, rows, flags, value=value, common=common, most=most, width=width)
 
 
+def _check_positive(name: str, value: float) -> None:
+    require(name, numbers(name, value), np.asarray(value) > 0, "give a positive number")
+
+
+def _spaced(ends: tuple[float, float], count: int) -> Array:
+    low, high = numbers("low, high", ends)
+    return np.linspace(float(low), float(high), count)
+
+
 def _evenly(
     population: Population, *, size: float, limits: tuple[float, float], side: str, asset: int
 ) -> Array:
     """Return rows of a menu (A, 1, 3) with evenly spaced limits."""
-    if side not in {"buy", "sell", "both"} or not size > 0:
-        raise ValueError(f"side = {side!r}, size = {size}: give 'buy', 'sell' or 'both', above 0")
+    if side not in {"buy", "sell", "both"}:
+        raise ValueError(f"side = {side!r}: give 'buy', 'sell' or 'both'")
+    _check_positive("size", size)
     each, over = divmod(population.actions - 1, 2 if side == "both" else 1)
     if over or not each:
         raise ValueError(f"{population.actions} actions; give one for no order, and equal sides")
-    spaced = np.linspace(*limits, each)
+    spaced = _spaced(limits, each)
     parts = {"buy": [size], "sell": [-size], "both": [size, -size]}[side]
     rows = [np.zeros((1, 3))]
     rows += [np.stack(np.broadcast_arrays(part, spaced, float(asset)), -1) for part in parts]

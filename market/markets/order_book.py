@@ -279,7 +279,8 @@ class OrderBook(Market):
         spread = "no spread" if now["spread"] is None else f"a mean spread of {now['spread']:.4g}"
         share = f", {100 * now['efficiency']:.4g} % of what there is" if "efficiency" in now else ""
         gains = f"gains of {round(now['gains_from_trade'], 9):.4g}{share}"
-        return f"Market: {kind}; {now['trades']:.4g} trades a round, {spread}, {gains}"
+        refused = f"; {now['refused']:.4g} orders a round were refused" if now["refused"] else ""
+        return f"Market: {kind}; {now['trades']:.4g} trades a round, {spread}, {gains}{refused}"
 
     @property
     def _day_ends(self) -> bool:
@@ -374,8 +375,9 @@ class OrderBook(Market):
         places = self.accounts.places
         for name, value in (given if isinstance(given, dict) else {"": given}).items():
             if name not in places:
-                cure = closest(name, places) if name else "give a table by cohort's name"
-                raise UserError(f"market.{what}.{name}: {cure}")
+                if not name:
+                    raise UserError(f"market.{what} = {given}: give a table by cohort's name")
+                raise UserError(f"market.{what}.{name}: {closest(name, places)}")
             if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
                 raise UserError(f"market.{what}.{name} = {value}: give a number of at least 0")
         each = np.full(self.agents, float(otherwise))

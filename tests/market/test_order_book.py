@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ import numpy as np
 import pytest
 from plain_book import Order, Owner, PlainBook
 
-from regretless import external_regret, swap_regret
+from regretless import external_regret, register, swap_regret
+from regretless.agents import ScriptedAgent
 from regretless.market.core import checkpoint
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.directory import read_run
@@ -38,6 +40,7 @@ TWO = [[0, 0, 0] * 2, [1, 0.5, 0, -1, 0.5, 1], [1, 0.625, 1, -1, 0.375, 0], [2, 
 PAIRS = {"utility": "orders", "count": 4, "actions": 4, "response": "exp3"} | {
     "parameters": {"value": [0.3, 0.8], "menu": TWO}
 }
+NAMES = "of squared changes", "impact"
 FEES = {"maker_fee": -1 / 128, "taker_fee": 1 / 64}
 CASES: dict[str, tuple[list[dict[str, Any]], dict[str, Any], int]] = {
     "plain": ([TRADERS], {}, 1),
@@ -251,3 +254,84 @@ def test_a_report_shows_the_book_and_others_do_not(tmp_path: Path) -> None:
     assert sorted(dots.y) == sorted(tables["trades"]["price"])
     without = {name: table for name, table in tables.items() if name != "quotes"}
     assert drawn("run", Run(manifest["config"], without), ["book"]) == {}
+
+
+def test_a_report_tells_how_prices_move(tmp_path: Path) -> None:
+    """Against formulas over lists; where nobody trades there is no figure."""
+    cohorts, market, goods = CASES["makers first"]
+    run(scenario(cohorts, market, goods, rounds=900), Options(tmp_path))
+    manifest, tables = read_run(tmp_path)
+    made = drawn("run", Run(manifest["config"], tables), ["book-facts"])["book-facts"].made
+    x = tables["quotes"].set_index("round")["mid"].ffill()
+    change = x.diff().dropna().to_numpy()
+    centred = change - change.mean()
+    fat = (centred**4).mean() / (centred**2).mean() ** 2 - 3
+    assert f"{fat:.3g}" in made.layout.annotations[0].text
+    squares, impact = (next(t for t in made.data if t.name == n) for n in NAMES)
+    for lag in range(1, 21):
+        pair = np.corrcoef(change[lag:] ** 2, change[:-lag] ** 2)[0, 1]
+        assert squares.y[lag - 1] == pytest.approx(pair)
+    trades = tables["trades"].query("aggressor != ''")
+    sides = trades["aggressor"].map({"buyer": 1, "seller": -1}) * trades["quantity"]
+    flow = sides.groupby(trades["round"]).sum()
+    for lag in (0, 7):
+        moved = [
+            np.sign(units) * (x[now + lag] - x[now - 1])
+            for now, units in flow.items()
+            if units and now > x.index[0] and now + lag in x.index
+        ]
+        assert impact.y[lag] == pytest.approx(np.nanmean(moved))
+    few = {name: table.query("round < 30") for name, table in tables.items() if "round" in table}
+    assert drawn("run", Run(manifest["config"], tables | few), ["book-facts"]) == {}
+
+
+def test_followers_choose_price_and_side_by_the_forecast() -> None:
+    """Whose unit is worth more than the price that is forecast bids for it, others offer it."""
+    crowd = TRADERS | {"response": "best-response", "count": 8}
+    crowd |= {"parameters": GRID | {"value": [0.2, 0.9], "width": 0.25}}
+    model = scenario([crowd | {"actions": 15}, MAKERS], {}, rounds=60).build()
+    loss, seen = model.game.cohorts[0].loss, set()
+    for _ in range(model.rounds):
+        model.step()
+        heard = model.forecasts_frame().iloc[-1].filter(regex="^p").to_numpy(float)
+        for agent, action in enumerate(model.last_actions(0)):
+            units, limit = loss.units[agent, action, 0], loss.limit[agent, action, 0]
+            edge = loss.worth[agent, 0, 0] - heard[0]
+            assert units * edge >= 0 or abs(edge) < 1 / 8  # a tick: limits are that far apart
+            seen.add((float(units), float(limit)))
+    assert {side for side, _ in seen} >= {-1.0, 1.0}
+    assert len({limit for side, limit in seen if side}) > 2
+    assert len(model.trades_frame()) > 0
+    guarantee = model.agents_frame()["guarantee"]
+    assert (guarantee == "none").all()
+
+
+@register.agent("book-reader")
+class BookReader(ScriptedAgent):
+    """Notes what it sees, and tries to change it."""
+
+    def __init__(self, loss: Any, rng: np.random.Generator) -> None:
+        super().__init__(loss, rng)
+        self.seen: list[tuple[float, float]] = []
+
+    def act(self, forecast: Any, context: Any) -> int:
+        """Write into everything that it sees."""
+        book = self.book
+        self.seen.append((float(book.bid[0]), float(book.ask[0])))
+        for values in (book.bid, book.ask, book.bids, book.asks, book.last, book.prices):
+            with pytest.raises(ValueError, match="read-only"):
+                values[...] = 0.0
+        with pytest.raises(FrozenInstanceError):
+            book.bid = book.ask
+        return 0
+
+
+def test_an_agent_of_ones_own_reads_the_book_and_cannot_write_it() -> None:
+    reader = {"utility": "orders", "count": 1, "actions": 3, "response": "book-reader"}
+    model = scenario([reader, TRADERS, MAKERS], {}, rounds=30).build()
+    model.run()
+    quotes = model.quotes_frame()
+    seen = np.array(model.game.cohorts[0].agents[0].seen)
+    assert np.isnan(seen[0]).all()
+    assert np.array_equal(seen[1:], quotes[["bid", "ask"]].to_numpy()[:-1], equal_nan=True)
+    assert np.isfinite(seen).any(0).all()
