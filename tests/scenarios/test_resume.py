@@ -27,7 +27,7 @@ from regretless.market.records import Announcement, Context, Forecast, History, 
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.holding import held
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.spec.files import override, read
+from regretless.scenarios.spec.files import find, override, read
 from regretless.scenarios.spec.scenario import validated
 
 COMMAND = Path(sys.executable).parent / "regretless"
@@ -385,6 +385,20 @@ def test_every_player_continues_where_it_was(
     assert status(desk / "logs") == "interrupted"
     play(file, desk / "logs", setting, resume=True)
     assert_same_run(desk / "logs", reference(MIXED, setting))
+
+
+@pytest.mark.parametrize("matching", ["continuous", "batch"])
+def test_an_order_book_continues_where_it_was(
+    matching: str, desk: Path, reference: Reference
+) -> None:
+    """Open orders, accounts, what was traded and quoted, and the draws of who arrives when."""
+    settings = [f"market.matching={matching}", "rounds=700"]
+    text = find("sniping").read_text(encoding="utf-8")
+    (desk / "book.toml").write_text(text, encoding="utf-8")
+    interrupted(desk / "book.toml", desk / "logs", *settings, stop=600)
+    play(desk / "book.toml", desk / "logs", *settings, resume=True)
+    assert {"trades.parquet", "quotes.parquet", "accounts.parquet"} <= set(tables(desk / "logs"))
+    assert_same_run(desk / "logs", reference(text, *settings))
 
 
 def test_a_run_may_be_interrupted_more_than_once(desk: Path, reference: Reference) -> None:
