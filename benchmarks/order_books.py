@@ -5,6 +5,9 @@ an order for 1 to 5 units at one of 62 prices near the middle. The answer is eve
 seller, price and units. bourse (github.com/zombie-einstein/bourse, Rust) gets one call per cancel
 and per order, as its Python interface has it; the plain book keeps a queue per price and a heap of
 prices per side. Neither checks accounts; this project's book does.
+
+The other work is the losses of all actions in a round: what each of K orders would have brought
+each trader, all others' orders held fixed. The plain way plays the round again N x K times.
 """
 
 from collections import deque
@@ -15,7 +18,7 @@ import numpy as np
 from benchmarks.duels import Array, Duel, peer
 from regretless.market.core.randomness import stream
 from regretless.market.markets import matching
-from regretless.market.markets.clearing_again import play
+from regretless.market.markets.clearing_again import again, play
 
 TOP, LEAST, MOST, UNITS = 64, 1, 62, 5  # ticks, the prices of orders, and their greatest size
 TRADERS, FEW, ARRIVALS = 1000, 100, 20
@@ -48,19 +51,11 @@ class Stream:
 
     def ours(self) -> Array:
         """Play the rounds by this project's kernels."""
-        places = matching.layout(self.traders, 1, 1, TOP)
-        rules = matching.Rules(1, 0, 0, 1, batch=False, number=0, **places)
-        state = matching.empty(rules)
-        own = state[rules.own :].reshape(self.traders, -1)
-        own[:, [matching.CASH, matching.MOST, matching.HOLD, matching.FIRST]] = PLENTY // 2
-        own[:, [matching.MOST, matching.HOLD]] = PLENTY
-        acts = np.zeros((self.traders, 1, matching.ENTRIES), dtype=np.int64)
-        acts[:, 0, matching.BEGIN] = np.arange(self.traders)
-        acts[:, 0, matching.END], acts[:, 0, matching.RESTS] = acts[:, 0, matching.BEGIN] + 1, 1
+        rules, state = fresh(self.traders)
+        acts, trades = menus(self.traders, 1), []
         still, zero = np.zeros(self.traders, dtype=np.int64), np.zeros(1, dtype=np.int64)
-        trades = []
         for units, ticks, order in zip(self.units, self.ticks, self.arrivals, strict=True):
-            own[:, matching.TURN] = 0
+            state[rules.own + matching.TURN :: rules.wide] = 0
             orders = np.stack([units, ticks, still], axis=1)
             tape, count = np.zeros((2 * self.traders, 6), np.int64), np.zeros(2, np.int64)
             play(state, rules, acts, orders, order, still, zero, zero, tape, count)
@@ -94,6 +89,69 @@ class Stream:
         for who, units, tick in self.events:
             book.send(who, units, tick)
         return np.array(book.trades, dtype=np.float64)
+
+
+class Round:
+    """A round of traders who choose among orders: what each order would have brought each of them.
+
+    Parameters
+    ----------
+    traders, actions : int
+        N and K.
+    """
+
+    work = "book-losses"
+
+    def __init__(self, traders: int, actions: int = 10) -> None:
+        rng, shape = stream(0, "bench", "book-losses"), (traders, actions)
+        self.units = rng.integers(1, UNITS + 1, shape) * rng.choice([-1, 1], shape)
+        self.ticks = rng.binomial(MOST - LEAST, 0.5, shape) + LEAST
+        self.played, self.order = rng.integers(0, actions, traders), rng.permutation(traders)
+        self.size = f"{traders} traders, {actions} orders each"
+
+    def ours(self) -> Array:
+        """Clear again by this project's kernels: cash and units more after the round (N, K, 2)."""
+        traders, actions = self.units.shape
+        rules, state = fresh(traders)
+        orders = np.stack([self.units, self.ticks, 0 * self.ticks], axis=-1).reshape(-1, 3)
+        changes, zero = np.zeros((traders, actions, 2), np.int64), np.zeros(1, np.int64)
+        menu = menus(traders, actions)
+        again(state, rules, menu, orders, self.order, self.played, zero, zero, changes)
+        return changes / [2.0, 1.0]
+
+    def plain(self) -> Array:
+        """Play the plain book's round again for each trader and order."""
+        changes = np.zeros((*self.units.shape, 2))
+        for who, action in np.ndindex(self.units.shape):
+            book, played = PlainBook(), self.played.copy()
+            played[who] = action
+            for other in self.order.tolist():
+                chosen = other, played[other]
+                book.send(other, int(self.units[chosen]), int(self.ticks[chosen]))
+            for buyer, seller, price, units in book.trades:
+                sign = (buyer == who) - (seller == who)
+                changes[who, action] += sign * np.array([-price * units, units])
+        return changes
+
+
+def fresh(traders: int) -> tuple[matching.Rules, matching.Whole]:
+    """Return the rules and the state of traders with plenty of everything, and no orders."""
+    places = matching.layout(traders, 1, 1, TOP)
+    rules = matching.Rules(1, 0, 0, 1, batch=False, number=0, **places)
+    state = matching.empty(rules)
+    own = state[rules.own :].reshape(traders, -1)
+    own[:, [matching.CASH, matching.FIRST]] = PLENTY // 2
+    own[:, [matching.MOST, matching.HOLD]] = PLENTY
+    return rules, state
+
+
+def menus(traders: int, actions: int) -> matching.Whole:
+    """Return actions of one resting order each (N, K, 5), as ``matching.arrive`` reads them."""
+    acts = np.zeros((traders, actions, matching.ENTRIES), dtype=np.int64)
+    acts[..., matching.BEGIN] = np.arange(traders * actions).reshape(traders, actions)
+    acts[..., matching.END], acts[..., matching.RESTS] = acts[..., matching.BEGIN] + 1, 1
+    acts[..., matching.SAME] = np.arange(actions)
+    return acts
 
 
 class PlainBook:
@@ -149,4 +207,10 @@ def order_book_plain(traders: int) -> Duel:
     return Duel(own.work, own.size, "python", own.ours, own.plain)
 
 
-BOOKS = order_book_bourse, order_book_plain
+def book_losses_plain(traders: int) -> Duel:
+    """Compare losses of all actions with clearing a plain Python book again for each."""
+    own = Round(traders // 10)
+    return Duel(own.work, own.size, "python", own.ours, own.plain)
+
+
+BOOKS = order_book_bourse, order_book_plain, book_losses_plain

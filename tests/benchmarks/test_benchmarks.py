@@ -27,6 +27,7 @@ WORKS = {
     "swap_regret",
     "forecaster-round",
     "order-book",
+    "book-losses",
 }
 RIVALS = {"mesa", "openspiel", "noregret", "numpy", "bandwidth", "bourse", "python"}
 SMALL = {"FEW": 60, "SOME": 600, "COPIED": 1 << 16, "PLAYED": 20, "GAMES": 1, "LOGGED": 400}
