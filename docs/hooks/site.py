@@ -3,11 +3,13 @@
 The parts of the site are those headings of ``docs/README.md`` that have a table of pages, so that a
 page stands in one list and no second one. Links to files beside the pages, which a reader of the
 source can open, lead to the reference of the module that they name, and are plain text where there
-is none.
+is none. Notebooks become pages, with the outputs that they were saved with.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 import runpy
 from pathlib import Path
@@ -18,7 +20,7 @@ from mkdocs.structure.files import File, Files
 HOME = Path(__file__).parent.parent.parent
 ROOMS = ("market", "forecaster", "agents", "scenarios")
 PART = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-ROW = re.compile(r"^\| \[([^\]]+)\]\((\w[\w-]*\.md)\)", re.MULTILINE)
+ROW = re.compile(r"^\| \[([^\]]+)\]\((\w[\w-]*)\.(?:md|ipynb)\)", re.MULTILINE)
 OUTSIDE = re.compile(r"\[([^\]]+)\]\(\.\./([\w./-]+)\)")
 TITLES = {
     "reference/keys.md": "Keys of files",
@@ -37,7 +39,7 @@ def on_config(config: Any) -> Any:
     nav: list[dict[str, Any]] = [{"Home": "README.md"}]
     parts = [(part, rows) for part, body in PART.findall(index) if (rows := ROW.findall(body))]
     for part, rows in parts:
-        nav.append({part: [{title[0].upper() + title[1:]: page} for title, page in rows]})
+        nav.append({part: [{title[0].upper() + title[1:]: f"{page}.md"} for title, page in rows]})
         if part == "Look up":
             nav[-1][part] += [{title: page} for page, title in TITLES.items()]
             api = [page for page in written if page.startswith("reference/api/")]
@@ -47,10 +49,29 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages that are written at build."""
-    for path, text in config.written.items():
-        files.append(File.generated(config, path, content=text))
+    """Add the pages that are written at build, those of notebooks included."""
+    for notebook in (HOME / "docs").glob("*.ipynb"):
+        config.written |= page_of(notebook)
+    for path, content in config.written.items():
+        files.append(File.generated(config, path, content=content))
     return files
+
+
+def page_of(notebook: Path) -> dict[str, str | bytes]:
+    """Return a notebook as a page and its pictures, by path."""
+    name, pictures = notebook.stem, {}
+    parts = []
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", ()):
+            if "data" not in output:
+                parts.append("```text\n" + "".join(output["text"]).strip("\n") + "\n```")
+            elif "image/png" in output["data"]:
+                path = f"figures/{name}-{len(pictures)}.png"
+                pictures[path] = base64.b64decode(output["data"]["image/png"])
+                parts.append(f"![output of the lines above]({path})")
+    return {f"{name}.md": "\n\n".join(parts), **pictures}
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
@@ -64,4 +85,4 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
             return f"[{words}][regretless.{'.'.join(path.with_suffix('').parts)}]"
         return f"`{words}`"
 
-    return OUTSIDE.sub(target, markdown)
+    return OUTSIDE.sub(target, markdown.replace(".ipynb)", ".md)"))

@@ -1,0 +1,39 @@
+"""The tutorial is so: its notebook runs from top to bottom and prints what it was saved with."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.pages
+
+nbformat = pytest.importorskip("nbformat", reason="the group test is not installed")
+nbclient = pytest.importorskip("nbclient", reason="the group test is not installed")
+pytest.importorskip("ipykernel", reason="the group test is not installed")
+
+NOTEBOOK = Path(__file__).parent.parent / "docs/tutorial.ipynb"
+VARIES = re.compile(r"(?<=, )\d+ s|\r|\x1b\[0m")  # and what terminals are told
+
+
+def printed(notebook: nbformat.NotebookNode) -> list[str]:
+    """Return what each cell prints, without the seconds that runs took."""
+    texts = []
+    for cell in notebook.cells:
+        outputs = [one for one in cell.get("outputs", ()) if one.get("name") == "stdout"]
+        texts.append(VARIES.sub("", "".join(one["text"] for one in outputs)).strip())
+    return texts
+
+
+@pytest.mark.filterwarnings("default")  # of the client, which is no part of this project
+def test_the_tutorial_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    saved = nbformat.read(NOTEBOOK, as_version=4)
+    again = nbformat.read(NOTEBOOK, as_version=4)
+    resources = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(again, kernel_name="python3", resources=resources).execute()
+    assert printed(again) == printed(saved)
+    assert any("image/png" in one.get("data", {}) for one in again.cells[-2]["outputs"])
