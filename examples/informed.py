@@ -20,6 +20,7 @@ from regretless.agents import ScriptedCrowd
 from regretless.scenarios.spec.files import find, read
 
 ROUNDS, SEEDS, INFORMED = 500, range(5), (0, 4)
+MEASURES = "lost to the informed", "swap regret", "best single quote", "its spread"
 RULES = {"no swap regret": "swap-regret-matching", "Hedge": "hedge", "keep 1/8": "kept-quote"}
 MAKERS, INSIDERS, NOISE = read(find("adverse-selection"))["cohort"]
 
@@ -53,9 +54,10 @@ def measured(rule: str, informed: int, seed: int) -> dict[str, float]:
     own = model.agents_frame().query("cohort == 'makers'").set_index("agent")
     swaps = model.swaps_frame().query("agent in @own.index").set_index("agent")
     part = swaps["contribution"] * own["loss_scale"]  # in units of utility
-    best = part.groupby(swaps["best_replacement"]).sum().max() / len(own)
+    by = part.groupby(swaps["best_replacement"]).sum() / len(own)
     regret = (own["swap_regret"] * own["loss_scale"]).mean()
-    return {"lost to the informed": lost(model), "swap regret": regret, "best single quote": best}
+    spread = (by.idxmax() + 1) / 16
+    return dict(zip(MEASURES, (lost(model), regret, by.max(), spread), strict=True))
 
 
 rows = [
@@ -72,11 +74,10 @@ of = means.set_index(["makers", "informed", "measure"]).sort_index()
 def told(rule: str) -> str:
     """Say what makers lose to four informed traders, regret, and could have gained by one quote."""
     own = of.loc[rule, 4]
-    lost, regret, best = (
-        said(own.loc[name], 2)
-        for name in ("lost to the informed", "swap regret", "best single quote")
+    lost, regret, best, spread = (said(own.loc[name], 2) for name in MEASURES)
+    return (
+        f"lose {lost} to them, with a swap regret of {regret}, {best} of it by one spread, {spread}"
     )
-    return f"lose {lost} to them, with a swap regret of {regret}, {best} of it by one other quote"
 
 
 quiet = of.loc["no swap regret", 0].loc["swap regret"]
@@ -87,6 +88,7 @@ answer = (
     f"{said(quiet, 2)}."
 )
 figure, axes = sheet("Makers, with four informed traders of ten", "per maker and round")
-bars(axes, means[means["informed"] == 4], "measure", "makers")
+shown = means[(means["informed"] == 4) & (means["measure"] != "its spread")]
+bars(axes, shown, "measure", "makers")
 axes.legend(frameon=False, fontsize=8)
 finish("informed", means, figure, answer)

@@ -38,7 +38,7 @@ def annotate(
     told = spec.game is not None or model.game.personal  # losses say it all, or not enough
     strange = () if told else tuple(idle(model.game, rows))
     game = model.game
-    of_game = (*unforeseen(game, spec), *unmeasured(game, spec))
+    of_game = tuple(unforeseen(game, spec))
     model.notes = (*of_game, *noiseless(spec), *strange)
     model.warnings = (*strange, *clipped(spec, shares))
 
@@ -59,13 +59,6 @@ def noiseless(spec: ScenarioSpec) -> Iterator[str]:
         maker = register.adversary[own.kind]
         if isinstance(maker, type) and issubclass(maker, Nature):
             yield "adversary.concentration = 0: outcomes are the mean itself, without noise"
-
-
-def unmeasured(game: Game, spec: ScenarioSpec) -> Iterator[str]:
-    """Yield that exploitability is empty where losses are no functions of the outcome."""
-    if game.personal and any("exploitability" in cohort.measures for cohort in spec.cohort):
-        why = "it is defined for losses that are functions of the outcome, and agents here have"
-        yield f"exploitability is empty: {why} losses of their own"
 
 
 def clipped(spec: ScenarioSpec, shares: Mapping[str, float]) -> Iterator[str]:

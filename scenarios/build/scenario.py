@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from regretless.market.core.errors import UserError, closest
+from regretless.market.exploitability.personal import PersonalTracker
 from regretless.market.exploitability.tracker import MEASURES, Tracker
 from regretless.market.game.network import Network
 from regretless.market.game.round import Block, Game
@@ -275,7 +276,9 @@ def peopled(spec: ScenarioSpec) -> ScenarioSpec:
 def _tracker(game: Game, drafts: Sequence[Draft], root: int) -> Tracker | None:
     """Follow the cohorts that keep their exploitability; None where none does."""
     followed = [not set(MEASURES).isdisjoint(draft.spec.measures) for draft in drafts]
-    if not any(followed) or game.personal:
+    if not any(followed):
         return None
+    if game.personal:
+        return PersonalTracker(game.cohorts, game.adversary, followed, seed=root)
     unmoved = game.market is None
     return Tracker(game.cohorts, game.adversary, followed, seed=root, unmoved=unmoved)

@@ -121,7 +121,7 @@ def _agents(whole: pd.DataFrame, ends: Sequence[Closing]) -> pd.DataFrame:
 def follow(market: MarketModel, ends: Sequence[Closing]) -> None:
     """Tell the whole market's tracker what the rows of its sample did that are elsewhere."""
     tracker = market.tracker
-    if tracker is None or not market.played:
+    if tracker is None or not market.played or not any(end.followed for end in ends):
         return
     state = tracker.state()
     played = dict(state["bins"]["played"])

@@ -14,7 +14,14 @@ import pandas as pd
 import pytest
 from first_price import AFFORDABLE, BIDDERS, GRID, FirstPrice, by_hand, written
 
-from regretless import UserError, decision_swap_regret, external_regret, load, swap_regret
+from regretless import (
+    UserError,
+    decision_swap_regret,
+    exploitability,
+    external_regret,
+    load,
+    swap_regret,
+)
 from regretless.market import register
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.run import Options, run
@@ -62,17 +69,34 @@ def test_regrets_are_those_of_clearing_again_for_each_bid(tmp_path: Path) -> Non
             assert last["swap_regret"].item() == pytest.approx(regret)
 
 
+def test_exploitability_is_of_the_joint_law_of_actions_and_loss_vectors(tmp_path: Path) -> None:
+    """Of each agent, against the public function on what is logged by hand."""
+    model = auction(tmp_path).build()
+    model.run()
+    table = model.agents_frame().set_index("agent")
+    found = []
+    for agent, logged in by_hand(model).items():
+        losses, played = charged(agent, *logged)
+        laws = played if played.ndim == 2 else np.eye(losses.shape[1])[played]
+        vectors, which = np.unique(losses, axis=0, return_inverse=True)
+        joint = np.zeros(vectors.shape)
+        np.add.at(joint, which.ravel(), laws / len(laws))
+        for name, tolerance in (("exploitability_exact", 0.0), ("exploitability", 0.01)):
+            found.append(exploitability(joint, vectors, tolerance))
+            assert table.loc[agent, name] == pytest.approx(found[-1], abs=1e-6)
+    assert max(found) > 0.1
+
+
 def test_nothing_is_promised_and_a_line_says_why(tmp_path: Path) -> None:
     run(auction(tmp_path), Options(tmp_path / "run"))
     agents = pd.read_parquet(tmp_path / "run/agents.parquet")
     assert (agents["guarantee"] == "none").all()
-    assert agents[["bound", "bound_from_variation", "exploitability"]].isna().all(axis=None)
+    assert agents[["bound", "bound_from_variation"]].isna().all(axis=None)
     assert agents["swap_regret"].notna().sum() >= 8
     followers = agents[agents["cohort"] == "followers"]
     assert (followers["decision_swap_regret"] <= followers["bound_from_bias"] + 1e-12).all()
     told = json.dumps(json.loads((tmp_path / "run/manifest.json").read_text(encoding="utf-8")))
     assert "followers: no guarantee, since the losses of each agent depend on more" in told
-    assert "exploitability is empty" in told
 
 
 class TooMuch(FirstPrice):
