@@ -28,6 +28,8 @@ from regretless.market.core.randomness import stream
 
 LEVEL = 0.95
 DRAWS = 20_000  # of the greatest |t|
+SIGNS = 4_000  # of rows, drawn at random
+FEW = 10  # independent rows, below which their dependence is not estimated
 MANY = 100  # differences whose t is drawn at a time
 FEWEST = 8  # rounds, for an interval
 LEAST_FREEDOM = 4
@@ -77,6 +79,36 @@ def mean_differences(differences: Array) -> MeanDifferences:
         t = np.where(error > 0, np.abs(mean) / error, np.where(mean == 0, 0.0, np.inf))
     p = 2 * stdtr(freedom, -t)
     return MeanDifferences(mean, mean - half, mean + half, holm(p), _effective(differences))
+
+
+def critical(samples: Array) -> float:
+    """Return what the greatest |t| of J means of n independent rows (n, J) exceeds 5 % of the time.
+
+    The rows' deviations from their mean are given random signs (wild bootstrap; Chernozhukov,
+    Chetverikov and Kato 2013, Annals of Statistics 41(6), doi:10.1214/13-AOS1161): unlike the
+    correlations of few rows these do not make many means look more alike than they are. It is at
+    most Bonferroni's value, which fewer than 10 rows have.
+
+    Examples
+    --------
+    >>> round(critical(np.array([[1.0], [2.0], [4.0]])), 3)  # Student's, of one mean
+    4.303
+    """
+    rows, many = samples.shape
+    most = float(stdtrit(rows - 1, 1 - (1 - LEVEL) / (2 * many)))
+    left = samples - samples.mean(0)
+    square = (left**2).mean(0)
+    left, square = left[:, square > 0], square[square > 0]
+    if rows < FEW or left.shape[1] < 2:
+        return most
+    signs = stream(0, "signs").choice([-1.0, 1.0], (SIGNS, rows))
+    greatest = np.zeros(SIGNS)
+    for first in range(0, left.shape[1], MANY):
+        part = slice(first, first + MANY)
+        mean = signs @ left[:, part] / rows
+        spread = np.maximum(square[part] - mean**2, np.finfo(float).tiny)
+        np.maximum(greatest, np.abs(mean / np.sqrt(spread)).max(1), out=greatest)
+    return min(most, float(np.quantile(greatest, LEVEL) * np.sqrt(rows - 1)))
 
 
 def holm(p: Array) -> Array:

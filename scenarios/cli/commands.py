@@ -166,11 +166,18 @@ def report(
     run_directory: Annotated[
         Path, typer.Argument(metavar="DIR", help="Directory of a run or a study.")
     ],
+    *,
+    tables: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Write its tables there too, as CSV and LaTeX."),
+    ] = None,
 ) -> None:
     """Write one self-contained HTML page from the logs of a run or a study."""
-    from regretless.scenarios.report.write import write_report
+    from regretless.scenarios.report.write import write_report, write_tables
 
     typer.echo(f"Report: {write_report(run_directory)}")
+    if tables is not None:
+        typer.echo(f"Tables: {len(write_tables(run_directory, tables))} files in {tables}")
 
 
 @app.command()

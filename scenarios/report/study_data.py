@@ -42,6 +42,26 @@ class StudyData:
         return self.study.contrasts()
 
     @cached_property
+    def interactions(self) -> pd.DataFrame:
+        """How the contrasts of a key depend on another."""
+        return self.study.interactions()
+
+    @cached_property
+    def pairs(self) -> pd.DataFrame:
+        """Means at each values of two keys."""
+        return self.study.pair_effects()
+
+    @cached_property
+    def by_parameter(self) -> pd.DataFrame:
+        """The contrasts among agents alike in a parameter."""
+        return self.study.contrasts_by_parameter()
+
+    @cached_property
+    def regression(self) -> pd.DataFrame:
+        """Regrets of agents on parameters and keys."""
+        return self.study.regression()
+
+    @cached_property
     def sensitivity(self) -> pd.DataFrame | None:
         """How strongly each sampled key moves a measure; None where none was sampled."""
         found = None if self.listed else self.study.sensitivity()

@@ -28,6 +28,7 @@ SHOWN = {  # measures of the effects, with their units
     "welfare_gini": "Gini of welfare",
     "exploitability_worst": "exploitability, worst",
 }
+MOST_PAIRS = 12  # panels of interactions
 NAMED = 16  # settings that a legend can hold
 WIDE = 90  # letters where a pointer or a legend tells a setting
 INTERVAL = "<br>95 % interval %{customdata[0]:.5g} to %{customdata[1]:.5g}"
@@ -55,6 +56,74 @@ def setting_colours(labels: Sequence[str]) -> dict[str, str]:
 def effects(data: StudyData) -> go.Figure | None:
     """Draw contrasts by key; None without any."""
     return marked(data.contrasts)
+
+
+@figure(
+    "study",
+    "by_parameter",
+    section="By parameter",
+    title="What each value changes, among agents alike in a parameter",
+    caption=(
+        "As above, for the thirds of each cohort by a parameter of its utility, or for its values "
+        "where it has few; bars are 95 % intervals over seeds."
+    ),
+)
+def by_parameter(data: StudyData) -> go.Figure | None:
+    """Draw contrasts by key and range of a parameter; None without any."""
+    table = data.by_parameter
+    words = [table[name] for name in ("cohort", "parameter", "range")]
+    return marked(table.assign(cohort=words[0] + ", " + words[1] + " " + words[2]))
+
+
+@figure(
+    "study",
+    "interactions",
+    section="Interactions",
+    title="Means at each values of two keys",
+    caption=(
+        "A line per value of the second key: where lines are not parallel, the effect of one key "
+        "depends on the other. Bars are 95 % intervals over seeds. The menu chooses the measure."
+    ),
+)
+def interactions(data: StudyData) -> go.Figure | None:
+    """Draw means by two keys, a panel per pair and cohort; None with fewer than two keys."""
+    table = data.pairs[data.pairs["measure"].isin(SHOWN)].dropna(subset="mean")
+    measures = [name for name in SHOWN if (table["measure"] == name).any()]
+    groups = list(table.groupby(["key", "other_key", "cohort"], sort=False))[:MOST_PAIRS]
+    if not groups:
+        return None
+    names = [f"{cohort}: {key} by {other}" for (key, other, cohort), _ in groups]
+    made = theme.panels([theme.heading(theme.short(n, 80)) for n in names], rows=len(groups),
+                        each=230)  # fmt: skip
+    for row, (_, own) in enumerate(groups, 1):
+        slots = {value: i for i, value in enumerate(own["value"].unique())}
+        shades = setting_colours(list(own["other_value"].unique()))
+        made.update_xaxes(tickvals=list(slots.values()), row=row, col=1)
+        made.update_xaxes(ticktext=[theme.short(v, 30) for v in slots], row=row, col=1)
+        for (measure, value), line in own.groupby(["measure", "other_value"], sort=False):
+            curve = go.Scatter(
+                x=line["value"].map(slots).to_numpy(),
+                y=line["mean"].to_numpy(),
+                error_y=_reach(line),
+                customdata=line[["low", "high"]].to_numpy(),
+                name=theme.short(value, WIDE),
+                legendgroup=f"{row} {value}",
+                meta=measure,
+                visible=measure == measures[0],
+                line={"color": shades[str(value)]},
+                hovertemplate="mean %{y:.5g}" + INTERVAL,
+            )
+            made.add_trace(curve, row=row, col=1)
+    buttons = [_shown(made, measure) for measure in measures]
+    theme.choose(made, buttons, direction="down")
+    theme.grow(made, len(made.data) // len(measures))
+    return made
+
+
+def _shown(made: go.Figure, measure: str) -> dict[str, Any]:
+    """Return the entry that shows the marks of one measure."""
+    shown = {"visible": [mark.meta == measure for mark in made.data]}
+    return {"label": SHOWN.get(measure, measure), "method": "update", "args": [shown]}
 
 
 @figure(
@@ -103,9 +172,8 @@ def marked(table: pd.DataFrame) -> go.Figure | None:
 
 def _button(made: go.Figure, measure: str, words: str, axis: str) -> dict[str, Any]:
     """Return the entry that shows the marks of one measure and names it on the axis."""
-    shown = {"visible": [mark.meta == measure for mark in made.data]}
-    named = {f"{axis}.title.text": words}
-    return {"label": words, "method": "update", "args": [shown, named]}
+    entry = _shown(made, measure) | {"label": words}
+    return entry | {"args": [*entry["args"], {f"{axis}.title.text": words}]}
 
 
 @figure(

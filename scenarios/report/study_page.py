@@ -7,7 +7,7 @@ bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,11 @@ from regretless.scenarios.report.figures import Drawn, drawn
 from regretless.scenarios.report.headline import DECISION, SWAP, headline
 from regretless.scenarios.report.page import page
 from regretless.scenarios.report.study_data import VALUE, StudyData, keys_of, setting_names
-from regretless.scenarios.studies.analysis import WITHIN, Ends, own_measures
+from regretless.scenarios.report.study_figures import SHOWN
+from regretless.scenarios.studies.analysis import MEASURES, WITHIN, Ends, own_measures
 from regretless.scenarios.studies.results import Study
+from regretless.scenarios.studies.tested.families import equivalent
+from regretless.scenarios.studies.tested.regression import CONSTANT
 
 COLUMNS = {  # of the table of settings
     "mean_loss": "average loss",
@@ -32,10 +35,16 @@ COLUMNS = {  # of the table of settings
     "welfare_mean": "welfare, own units",
     "welfare_gini": "Gini",
 }
+MOST_ROWS = 200  # of a table of tests
 MOST = 40  # seeds that are listed one by one
 NEGLIGIBLE = 1e-9  # a reach of rounding errors alone
-SECTIONS = ("Effects", "Sensitivity", "Value of the forecast", "Regret")
+SECTIONS = (
+    *("Effects", "Interactions", "By parameter", "Regression"),
+    *("Sensitivity", "Value of the forecast", "Regret"),
+)
 LARGE = "Regret over time is not drawn: the regret logs are too large to be read for a page."
+
+Shown = dict[str, Any]  # heads and rows, how many columns are words, and what was left out
 
 
 def text(path: Path) -> str:
@@ -62,8 +71,10 @@ def _text_of(data: StudyData) -> str:
     file, names = study.record["study"]["file"], setting_names(data.parameters)
     figures, sections = drawn("study", data), dict[str, list[Drawn]]()
     sections["Design"] = []
+    tested = tables(data)
     for name in SECTIONS:
-        if own := [one for one in figures.values() if one.kind.section == name]:
+        own = [one for one in figures.values() if one.kind.section == name]
+        if own or name in tested:
             sections[name] = own
     if study.sample is not None and study.sample.targets:
         sections["Calibration"] = []
@@ -82,6 +93,7 @@ def _text_of(data: StudyData) -> str:
         failures=list(_failures(study)),
         value={"heads": ["cohort", *keys_of(data.value, beside=VALUE), "against", "pairs",
                          "difference", "95 % interval"], "rows": list(_value(data))},
+        tables=tested,
         named=f"Settings are named by {', '.join(keys)}." if keys else "",
         large=LARGE if data.curves is None else "",
         targets=_targets(study),
@@ -202,3 +214,65 @@ def _alike(column: list[tuple[float, float]]) -> list[str]:
         "-" if np.isnan(mean) else f"{mean:.{at}f}" + ("" if np.isnan(h) else f" ± {h:.{at}f}")
         for mean, h in column
     ]
+
+
+def tables(data: StudyData) -> dict[str, Shown]:
+    """Return the tables that have rows, by the section of the page under which they stand."""
+    makers: dict[str, Callable[[], Shown]] = {
+        "Effects": lambda: compared(data.contrasts, ["key", "value", "against"]),
+        "Interactions": lambda: compared(
+            data.interactions,
+            ["key", "value", "against", "other_key", "other_value", "other_against"],
+        ),
+        "By parameter": lambda: compared(
+            data.by_parameter, ["key", "value", "against"], ["cohort", "parameter", "range"]
+        ),
+        "Regression": lambda: regressed(data.regression),
+    }
+    made = {name: make() for name, make in makers.items()}
+    return {name: table for name, table in made.items() if table["rows"]}
+
+
+def compared(table: pd.DataFrame, what: Sequence[str], whose: Sequence[str] = ("cohort",)) -> Shown:
+    """Write differences with their intervals, the adjusted p-value, and equivalence."""
+    told = table["measure"].isin(SHOWN) | ~table["measure"].isin(MEASURES)
+    shown = table[told & table["mean"].notna()]
+    words = [*what, *whose, "measure"]
+    numbers = ["mean", "low", "high", "simultaneous_low", "simultaneous_high"]
+    rows = []
+    for row in shown.head(MOST_ROWS).to_dict("records"):
+        alike = shown[shown["measure"] == row["measure"]][["mean", "low", "high"]]
+        at = decimals(alike.to_numpy().ravel(), 3)
+        mean, *ends = (f"{row[name]:.{at}f}" for name in numbers)
+        pairs = [_ends(row[n], *ends[i : i + 2]) for n, i in (("low", 0), (numbers[3], 2))]
+        p = "" if np.isnan(row["p_adjusted"]) else f"{row['p_adjusted']:.3f}"
+        cells = [*(str(row[word]) for word in words), str(row["seeds"]), mean, *pairs, p]
+        rows.append([*cells, equivalent(row)])
+    heads = [*(word.replace("_", " ") for word in words), "seeds", "change", "95 % interval"]
+    heads += ["simultaneous interval", "adjusted p", "equivalence"]
+    return _without_empty(heads, rows) | {
+        "left": len(words),
+        "more": max(len(shown) - MOST_ROWS, 0),
+    }
+
+
+def _ends(known: float, low: str, high: str) -> str:
+    return "-" if np.isnan(known) else f"{low} to {high}"
+
+
+def regressed(table: pd.DataFrame) -> Shown:
+    """Write coefficients with their intervals."""
+    rows = []
+    for row in table[table["term"] != CONSTANT].head(MOST_ROWS).to_dict("records"):
+        ends = _ends(row["low"], f"{row['low']:.3g}", f"{row['high']:.3g}")
+        p = "" if np.isnan(row["p"]) else f"{row['p']:.3f}"
+        words = [str(row[name]) for name in ("cohort", "measure", "term")]
+        rows.append([*words, f"{row['coefficient']:.3g}", ends, p, str(row["clusters"])])
+    heads = ["cohort", "measure", "term", "coefficient", "95 % interval", "p", "clusters"]
+    return {"heads": heads, "rows": rows, "left": 3, "more": max(len(table) - MOST_ROWS, 0)}
+
+
+def _without_empty(heads: list[str], rows: list[list[str]]) -> Shown:
+    """Drop the last column where no row has anything in it."""
+    kept = len(heads) - (not any(row[-1] for row in rows))
+    return {"heads": heads[:kept], "rows": [row[:kept] for row in rows]}

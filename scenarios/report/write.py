@@ -3,11 +3,14 @@
 from pathlib import Path
 
 from regretless.market.core.errors import UserError
+from regretless.scenarios.exports import export
 from regretless.scenarios.logs.directory import MANIFEST
 from regretless.scenarios.logs.ownership import REPORT
+from regretless.scenarios.logs.reading import read_run
 from regretless.scenarios.report import run_page, study_page, training_page
 from regretless.scenarios.report.page import save
 from regretless.scenarios.studies.directory import RECORD
+from regretless.scenarios.studies.results import load_study
 from regretless.scenarios.training import TABLE
 
 
@@ -25,3 +28,11 @@ def write_report(directory: Path) -> Path:
         reason = f"{directory} is no run's directory, no study's and no training's"
         raise UserError(f"{reason}: it has no {MANIFEST}, {RECORD} or {TABLE}; give one")
     return save(made.text(directory), directory / REPORT)
+
+
+def write_tables(directory: Path, folder: Path) -> list[Path]:
+    """Write the tables of a run or a study into a folder, as CSV and LaTeX; return the files."""
+    if (directory / RECORD).is_file():
+        return load_study(directory).export(folder)
+    run = read_run(directory)
+    return export({name: run.table(name) for name in run.tables if name != MANIFEST}, folder)

@@ -28,6 +28,7 @@ logged agents, and over the seeds of a setting it has the same interval. A windo
 not play in a run is missing there.
 """
 
+import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -278,6 +279,8 @@ def effects_table(
 
     Parameters
     ----------
+    cohorts, parameters : frame
+        As of ``value_table``, with rows for everybody where they are wanted.
     within : dict
         The ranges of measures that have one.
 
@@ -287,19 +290,54 @@ def effects_table(
         ``key``, ``value`` (text), ``cohort``, ``measure`` (one of ``MEASURES`` or a study's own),
         ``seeds``, ``mean``, ``low``, ``high``. Measures that no run has are left out.
     """
-    cohorts = with_everybody(cohorts)
     keys = [str(key) for key in parameters if key not in {"run", "seed"}]
-    settings = parameters.groupby(keys, sort=False).ngroup() if keys else 0
-    placed = parameters.assign(setting=settings)
-    rows = []
-    for key in keys:
-        for value, chosen in placed.groupby(key, sort=False):
-            needed = chosen["setting"].nunique()
-            runs = chosen[["run", "seed", "setting"]].merge(cohorts, on="run")
-            for cohort, measure, means in _averages(runs, needed, own_measures(cohorts)):
-                found = ends(means, within.get(measure))
-                rows.append([key, text_of(value), cohort, measure, len(means), *found])
+    rows = [
+        [*told, *found]
+        for key in keys
+        for told, found in _at_levels(cohorts, parameters, [key], (ends, within))
+    ]
     return pd.DataFrame(rows, columns=list(EFFECTS)).astype(EFFECTS)
+
+
+def pair_effects_table(
+    cohorts: pd.DataFrame,
+    parameters: pd.DataFrame,
+    ends: Ends = interval,
+    within: Mapping[str, Range] = WITHIN,
+) -> pd.DataFrame:
+    """Mean of every measure for each values of two keys; as ``effects_table``.
+
+    Returns
+    -------
+    frame
+        Its columns, and after ``value`` those of the other key, ``other_key`` and ``other_value``.
+    """
+    keys = [str(key) for key in parameters if key not in {"run", "seed"}]
+    types = dict.fromkeys(["key", "value", "other_key", "other_value"], "str") | EFFECTS
+    rows = [
+        [*told, *found]
+        for pair in itertools.combinations(keys, 2)
+        for told, found in _at_levels(cohorts, parameters, pair, (ends, within))
+    ]
+    return pd.DataFrame(rows, columns=list(types)).astype(types)
+
+
+def _at_levels(
+    cohorts: pd.DataFrame,
+    parameters: pd.DataFrame,
+    names: Sequence[str],
+    rules: tuple[Ends, Mapping[str, Range]],
+) -> Iterator[tuple[list[str], list[Any]]]:
+    """Yield keys and values, and cohort, measure, seeds and interval, of each choice of values."""
+    keys = [str(key) for key in parameters if key not in {"run", "seed"}]
+    placed = parameters.assign(setting=parameters.groupby(keys, sort=False).ngroup())
+    own, (ends, within) = own_measures(cohorts), rules
+    for values, chosen in placed.groupby(list(names), sort=False):
+        runs = chosen[["run", "seed", "setting"]].merge(cohorts, on="run")
+        told = [word for pair in zip(names, map(text_of, values), strict=True) for word in pair]
+        for cohort, measure, means in _averages(runs, chosen["setting"].nunique(), own):
+            found = ends(means, within.get(measure))
+            yield told, [cohort, measure, len(means), *found]
 
 
 def _averages(

@@ -10,8 +10,9 @@ from rich.console import Console
 
 from regretless.scenarios.digits import decimals
 from regretless.scenarios.studies.analysis import MEASURES
-from regretless.scenarios.studies.contrasts import GAINS, unit_notes
 from regretless.scenarios.studies.results import Study
+from regretless.scenarios.studies.tested.contrasts import unit_notes
+from regretless.scenarios.studies.tested.families import GAINS, equivalent
 from regretless.scenarios.terminal import console, table
 
 TOLD = ("mean_loss", "gain", "welfare_mean")  # beside a study's own measures
@@ -68,14 +69,24 @@ class Told:
             what = self.what(row)
             words = ["" if what == before else what, *(str(row[name]) for name in beside)]
             before = what
-            rows.append([*words, *figures])
-        heads = [self.title, *beside, self.figure, "95 % interval"]
+            rows.append([*words, *figures, _adjusted(row)])
+        heads = [self.title, *beside, self.figure, "95 % interval", "p,\nadjusted"]
         screen.print(table(heads, rows, room=screen.width, words=range(1 + len(beside))))
         if len(found) > MOST:
             screen.print(f"{len(found) - MOST} more, and all other measures: {path.name}")
+        for row in shown.to_dict("records") if "p_equivalence" in shown else ():
+            if told := equivalent(row):
+                what = self.what(row).replace("\n", " ")
+                screen.print(f"{what}: {row['measure']} of {row['cohort']} is {told}.")
         if "same_scale" in found:
             for note in unit_notes(found):
                 screen.print(note)
+
+
+def _adjusted(row: dict[Any, Any]) -> str:
+    """Write the p-value, adjusted for all rows of the table."""
+    p = row.get("p_adjusted", np.nan)
+    return "" if np.isnan(p) else f"{p:.3f}"
 
 
 def _figures(rows: pd.DataFrame) -> list[tuple[str, str]]:

@@ -131,17 +131,6 @@ def _task(directory: StudyDirectory, run: int, workers: Executor, options: Optio
 
 def _sum_up(directory: StudyDirectory, status: str) -> None:
     """Write the tables of the study, then its record."""
-    study = Study(directory.path)
-    directory.write("cohorts", study.cohorts())
-    directory.write("value", study.value())
-    directory.write("effects", study.effects())
-    directory.write("contrasts", study.contrasts())
-    if study.has_branches:
-        directory.write("gains", study.gains())
-    if study.sample is not None:
-        directory.write("sensitivity", study.sensitivity())
-        if study.sample.targets:
-            directory.write("calibration", study.calibration())
-    if study.has_windows:
-        directory.write("windows", study.windows())
+    for name, table in Study(directory.path).results().items():
+        directory.write(name, table)
     directory.finish(status)

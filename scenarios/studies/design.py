@@ -31,6 +31,7 @@ from regretless.scenarios.spec.values import check_values, shown
 from regretless.scenarios.studies.analysis import COHORTS, EFFECTS, VALUE
 from regretless.scenarios.studies.calibration import check_targets
 from regretless.scenarios.studies.sampling import SampleSpec
+from regretless.scenarios.studies.tested.families import check_margin, controls_of
 
 # What a run directory may do without: nothing in a study is computed from these tables.
 Dispensable = Literal["rounds", "forecasts", "regret_log", "swaps", "biases", "edges"]
@@ -39,6 +40,7 @@ TAKEN = {*COHORTS, *EFFECTS, *VALUE, "seed", "setting", "first", "last", "branch
 MOST_RUNS = 1_000_000
 CATALOGUE = Path(__file__).parent / "catalogue"
 Setting = dict[str, Any]
+Margin = Annotated[float, Field(gt=0)]
 
 
 class BranchSpec(Strict):
@@ -76,6 +78,11 @@ class StudySpec(Strict):
     """Dotted keys that are sampled from ranges."""
     branch: BranchSpec | None = None
     """What would have happened otherwise, in every run."""
+    control: Any = None
+    """The value or label that the others of its key are compared with, or one for each of several
+    keys; the first by default."""
+    margin: Margin | dict[Name, Margin] | None = None
+    """Up to which a difference counts as none: of all measures in [0, 1], or by measure."""
 
     @field_validator("seeds", mode="before")
     @classmethod
@@ -99,6 +106,7 @@ class StudySpec(Strict):
         if runs * (1 if self.sample is None else len(self.sample)) > MOST_RUNS:
             raise ValueError(f"more than {MOST_RUNS} runs; give fewer values, or fewer seeds")
         self._check_rows()
+        controls_of(self.control, self._levels())
         own = {} if self.rounds is None else {"rounds": self.rounds}
         sampled: Setting = {} if self.sample is None else dict.fromkeys(self.sample.keys)
         for key in sampled:
@@ -112,6 +120,12 @@ class StudySpec(Strict):
             for table in axis:
                 _check_keys(table)
         return self
+
+    def _levels(self) -> dict[str, list[Any]]:
+        """Return the values, or labels, of each key that is listed."""
+        if self.rows:
+            return {key: [row.get(key) for row in self.rows] for key in self.rows[0]}
+        return {key: list(values) for key, values in self.grid.items()}
 
     def _check_rows(self) -> None:
         _refuse_repeats("list", self.rows)
@@ -247,6 +261,7 @@ class Design:
             try:
                 tasks.append(self.task(run, imports))
                 scenario = tasks[-1].scenario()
+                check_margin(self.spec.margin, scenario.spec.measures)
                 if self.spec.sample is not None:
                     check_targets(self.spec.sample, scenario.spec)
             except UserError as error:

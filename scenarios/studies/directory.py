@@ -5,7 +5,9 @@
     runs/run=0000/        a run directory (as `regretless run` writes it), there once it is complete
     failures.parquet      a row per run that failed: `run`, `kind`, `error`, `traceback`
     cohorts, value, effects .parquet    what `scenarios.studies.analysis` makes of the runs
-    contrasts.parquet     what each key and branch changes (`scenarios.studies.contrasts`)
+    contrasts, interactions .parquet    what each key, two keys together, and each branch change
+    *_by_parameter.parquet              the same among agents alike in a parameter
+    regression.parquet    regrets of agents on their parameters and the keys
     gains.parquet         what each branch did to each agent, over seeds
     sensitivity, calibration .parquet   of keys that were sampled (`scenarios.studies.sampling`)
     windows.parquet       regret over windows, where the runs have it (`scenarios.studies.windows`)
@@ -54,8 +56,9 @@ from regretless.scenarios.studies.play import Answer, Failure
 
 RECORD = "study.json"
 TABLES = (
-    *("parameters", "failures", "cohorts", "value", "effects", "contrasts", "gains"),
-    *("sensitivity", "calibration", "windows"),
+    *("parameters", "failures", "cohorts", "value", "effects", "contrasts", "interactions"),
+    *("pair_effects", "effects_by_parameter", "contrasts_by_parameter", "regression"),
+    *("gains", "sensitivity", "calibration", "windows"),
 )
 KNOWN = {f"{table}.parquet" for table in TABLES}
 DRAFTS, SESSION = ".drafts", "session-"  # one process's drafts lie in a folder of its own

@@ -1,18 +1,28 @@
 """A study directory, read back as data frames."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from regretless.market.core.errors import UserError
+from regretless.market.core.errors import UserError, closest
+from regretless.scenarios.exports import export
 from regretless.scenarios.studies import analysis
 from regretless.scenarios.studies.calibration import calibration_table
-from regretless.scenarios.studies.contrasts import contrasts_table, gains_table
 from regretless.scenarios.studies.directory import read_record
 from regretless.scenarios.studies.sampling import SampleSpec
 from regretless.scenarios.studies.sensitivity import sensitivity_table
+from regretless.scenarios.studies.tested.by_parameter import named, parted
+from regretless.scenarios.studies.tested.contrasts import (
+    contrasts_table,
+    gains_table,
+    interactions_table,
+)
+from regretless.scenarios.studies.tested.families import Rules, controls_of
+from regretless.scenarios.studies.tested.market_measures import market_of, with_market
+from regretless.scenarios.studies.tested.regression import MEASURED, regression_table
 
 
 def run_table(home: Path, name: str) -> pd.DataFrame:
@@ -94,6 +104,31 @@ class Study:
         """Return the agents of all complete runs."""
         return self.table("agents")
 
+    def results(self) -> dict[str, pd.DataFrame]:
+        """Return by name every table that is computed from the runs."""
+        sampled = self.sample is not None
+        wanted: dict[str, Callable[[], pd.DataFrame] | None] = {
+            "cohorts": self.cohorts,
+            "value": self.value,
+            "effects": self.effects,
+            "contrasts": self.contrasts,
+            "interactions": self.interactions,
+            "pair_effects": self.pair_effects,
+            "effects_by_parameter": self.effects_by_parameter,
+            "contrasts_by_parameter": self.contrasts_by_parameter,
+            "regression": self.regression,
+            "gains": self.gains if self.has_branches else None,
+            "sensitivity": self.sensitivity if sampled else None,
+            "calibration": self.calibration if self.sample and self.sample.targets else None,
+            "windows": self.windows if self.has_windows else None,
+        }
+        return {name: table() for name, table in wanted.items() if table is not None}
+
+    def export(self, folder: str | Path) -> list[Path]:
+        """Write every table of the study into a folder, as CSV and as LaTeX; return the files."""
+        own = {"parameters": self.parameters(), "failures": self.failures()}
+        return export(own | self.results(), Path(folder))
+
     def cohorts(self) -> pd.DataFrame:
         """One row per run and cohort; see ``analysis.cohorts_of`` and ``analysis.own_of``."""
         parts = [_cohorts(home, run) for run, home in self.homes().items()]
@@ -105,15 +140,72 @@ class Study:
         """Value of the forecast, in the utility's own units; see ``analysis.value_table``."""
         return analysis.value_table(self.cohorts(), self.parameters(), self.ends)
 
+    @cached_property
+    def measures(self) -> pd.DataFrame:
+        """``cohorts`` with rows for everybody, and for the whole market (``market_measures``)."""
+        parts = [
+            market_of(run_table(home, "rounds"), run)
+            for run, home in self.homes().items()
+            if (home / "rounds.parquet").exists()
+        ]
+        cohorts = analysis.with_everybody(self.cohorts())
+        return with_market(cohorts, pd.concat(parts, ignore_index=True)) if parts else cohorts
+
     def effects(self) -> pd.DataFrame:
         """Means for each value of each key; see ``analysis.effects_table``."""
-        return analysis.effects_table(self.cohorts(), self._levels(), self.ends, self.within)
+        return analysis.effects_table(self.measures, self._levels(), self.ends, self.within)
 
     def contrasts(self) -> pd.DataFrame:
         """Return what each key and branch changes; see ``contrasts.contrasts_table``."""
         found = self.table("branches") if self.has_branches else None
-        given = self.cohorts(), self._levels(), found
-        return contrasts_table(*given, ends=self.ends, within=self.within)
+        return contrasts_table(self.measures, self._levels(), found, rules=self.rules)
+
+    def interactions(self) -> pd.DataFrame:
+        """How the contrasts of a key depend on another; see ``contrasts.interactions_table``."""
+        return interactions_table(self.measures, self._levels(), rules=self.rules)
+
+    def pair_effects(self) -> pd.DataFrame:
+        """Means for each values of two keys; see ``analysis.pair_effects_table``."""
+        found = self.measures, self._levels(), self.ends, self.within
+        return analysis.pair_effects_table(*found)
+
+    def effects_by_parameter(self) -> pd.DataFrame:
+        """``effects`` among agents alike in a parameter of their utility (``by_parameter``)."""
+        found = self._levels(), self.ends, self.within
+        return named(analysis.effects_table(self._parted, *found))
+
+    def contrasts_by_parameter(self) -> pd.DataFrame:
+        """``contrasts`` among agents alike in a parameter of their utility (``by_parameter``)."""
+        return named(contrasts_table(self._parted, self._levels(), rules=self.rules))
+
+    @cached_property
+    def _parted(self) -> pd.DataFrame:
+        return parted(self.agents() if self.runs() else pd.DataFrame(columns=["cohort"]))
+
+    def regression(self, *measures: str, on: Sequence[str] | None = None) -> pd.DataFrame:
+        """Regress measures of agents on parameters and keys; see ``regression``.
+
+        Parameters
+        ----------
+        *measures : str
+            Columns of ``agents``; by default the mean loss and the regrets that were kept.
+        on : sequence of str, optional
+            Names of parameters and keys; by default all that differ.
+        """
+        agents = self.agents() if self.runs() else pd.DataFrame(columns=["cohort", "run"])
+        for name in measures:
+            if name not in agents:
+                raise UserError(f"regression of '{name}': {closest(name, map(str, agents))}")
+        known = [name for name in measures or MEASURED if name in agents]
+        controls = self.rules.controls
+        return regression_table(agents, self.parameters(), known, on=on, controls=controls)
+
+    @property
+    def rules(self) -> Rules:
+        """How differences are tested: controls and margins are the study file's."""
+        file, keys = self.record["study"]["file"], self._levels()
+        control = controls_of(file.get("control"), {str(k): keys[k] for k in keys})
+        return Rules(self.ends, self.within, control, file.get("margin"))
 
     @property
     def has_branches(self) -> bool:

@@ -83,7 +83,7 @@ def settings(page: Page) -> list[list[str]]:
 
 
 def test_every_panel_is_there(whole: Page) -> None:
-    assert panels(whole) == {"effects", "value", "curves", "windows"}
+    assert panels(whole) == {"effects", "interactions", "value", "curves", "windows"}
     assert "8 runs: 4 settings, 2 seeds each. 8 done, 0 failed, 0 missing." in whole.text
     assert f"claim {NASTY}" in whole.text
     assert "Failures" not in whole.text
@@ -123,11 +123,13 @@ def test_a_browser_draws_the_figures(finished: Path, whole: Page, tmp_path: Path
     assert seen.console == ()
     # of the measure that is chosen: two keys, and the one cohort that kept it
     assert seen.traces("effects") == 2
+    assert seen.traces("interactions") == 2  # of that cohort, a line per value of the second key
     assert seen.traces("curves") == 8  # two cohorts in four settings
     assert seen.traces("value") == 2
     assert seen.traces("windows") == 4  # of the cohort that kept decision swap regret
-    assert seen.document.count('class="js-plotly-plot"') == 4
-    heads = sum(len(row) for row in whole.rows if row[-1] in {"runs", "95 % interval"})
+    assert seen.document.count('class="js-plotly-plot"') == 5
+    last = {"runs", "95 % interval", "adjusted p", "clusters"}
+    heads = sum(len(row) for row in whole.rows if row[-1] in last)
     assert seen.document.count('<button type="button">') == heads
     assert "<title>sweep</title>" in seen.document
 
@@ -158,7 +160,7 @@ def test_runs_are_linked_by_relative_paths(finished: Path, whole: Page) -> None:
 
 def test_values_are_those_of_the_table(finished: Path, whole: Page) -> None:
     value = Study(finished).value()
-    head = next(i for i, row in enumerate(whole.rows) if "95 % interval" in row)
+    head = next(i for i, row in enumerate(whole.rows) if "difference" in row)
     rows = whole.rows[head + 1 : head + 1 + len(value)]
     for row, found in zip(rows, value.to_dict("records"), strict=True):
         ends = [float(end) for end in (row[-2], *row[-1].split(" to "))]

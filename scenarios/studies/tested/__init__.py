@@ -1,0 +1,1 @@
+"""What a study compares: contrasts, interactions, parts by parameter, regressions, and tests."""

@@ -1,0 +1,142 @@
+r"""Regression of regrets, or other measures of agents, on parameters and on the keys of a study.
+
+Least squares, y = X b + u over the agents of a cohort in all runs, an agent that stands for many
+weighted by them. X has a constant, every parameter of the utility that differs between agents, and
+every key that varies: numbers as they are, anything else as a column per value but the first (or
+the control). Errors are clustered: runs with the same seed share their random streams and are one
+of G clusters,
+
+    V = G / (G - 1) (N - 1) / (N - K)  (X'X)^-1 (sum_g X_g' u_g u_g' X_g) (X'X)^-1,
+
+and b_k / sqrt(V_kk) is a t variable with G - 1 degrees of freedom (Cameron and Miller 2015, Journal
+of Human Resources 50(2), doi:10.3368/jhr.50.2.317). With few clusters the intervals are too narrow.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtr, stdtrit
+
+from regretless.market.core.arrays import Array
+from regretless.market.core.errors import UserError, closest
+from regretless.market.logs.welfare import COUNT
+from regretless.market.regret.inference import LEVEL
+from regretless.scenarios.studies.analysis import REGRETS, text_of
+from regretless.scenarios.studies.tested.by_parameter import PREFIX
+from regretless.scenarios.studies.tested.families import alike
+
+CONSTANT = "constant"
+MEASURED = ("mean_loss", *REGRETS)
+REGRESSION = {
+    **dict.fromkeys(["cohort", "measure", "term"], "str"),
+    **dict.fromkeys(["coefficient", "low", "high", "p"], "float64"),
+    **dict.fromkeys(["agents", "clusters"], "int64"),
+}
+
+
+def regression_table(
+    agents: pd.DataFrame,
+    parameters: pd.DataFrame,
+    measures: Sequence[str] = MEASURED,
+    *,
+    on: Sequence[str] | None = None,
+    controls: Mapping[str, Any] | None = None,
+) -> pd.DataFrame:
+    """Regress measures of agents on parameters and keys, cohort by cohort.
+
+    Parameters
+    ----------
+    agents : frame
+        Of all runs, with their ``run``.
+    parameters : frame
+        ``run``, ``seed`` and the keys.
+    measures : sequence of str
+        Columns of ``agents``; those that were not kept are left out.
+    on : sequence of str, optional
+        Names of parameters and keys; by default all that differ.
+    controls : dict, optional
+        By key, the value that has no column.
+
+    Returns
+    -------
+    frame
+        ``cohort``, ``measure``, ``term``, ``coefficient``, ``low``, ``high`` (95 %), ``p``,
+        ``agents`` and ``clusters``.
+
+    Raises
+    ------
+    UserError
+        If a name is unknown.
+    """
+    keys = [str(key) for key in parameters if key not in {"run", "seed"}]
+    drawn = [str(column) for column in agents if str(column).startswith(PREFIX)]
+    known = {column.removeprefix(PREFIX): column for column in drawn}
+    known |= {key: key for key in keys}
+    for name in on or ():
+        if name not in known:
+            raise UserError(f"regression on '{name}': {closest(name, known)}")
+    runs = agents.drop(columns=[k for k in keys if k in agents]).merge(parameters, on="run")
+    rows = []
+    for cohort, own in runs.groupby("cohort", sort=False):
+        for measure in measures:
+            kept = own.dropna(subset=measure)
+            if len(kept):
+                terms = _terms(kept, {n: known[n] for n in on or known}, controls or {})
+                rows += [[cohort, measure, *found] for found in _fitted(kept, measure, terms)]
+    return pd.DataFrame(rows, columns=list(REGRESSION)).astype(REGRESSION)
+
+
+def _terms(
+    rows: pd.DataFrame, columns: Mapping[str, str], controls: Mapping[str, Any]
+) -> dict[str, Array]:
+    """Return the columns of X (N,) by name: a constant and what is no combination of others."""
+    terms = {CONSTANT: np.ones(len(rows))}
+    for name, column in columns.items():
+        values = rows[column]
+        if values.isna().any():  # of another cohort, or of some runs alone
+            continue
+        if pd.api.types.is_numeric_dtype(values) and values.dtype != bool:
+            _add(terms, name, values.to_numpy(dtype=np.float64))
+            continue
+        first = next(iter(values))
+        control = controls.get(name, first)
+        for value in values.drop_duplicates():
+            if not alike(control, value):
+                found = (values == value).to_numpy(dtype=np.float64)
+                _add(terms, f"{name} = {text_of(value)}", found)
+    return terms
+
+
+def _add(terms: dict[str, Array], name: str, values: Array) -> None:
+    """Add a column unless the others determine it."""
+    others = np.stack(list(terms.values()), axis=1)
+    left = values - others @ np.linalg.lstsq(others, values, rcond=None)[0]
+    if np.abs(left).max() > 1e-9 * max(np.abs(values).max(), 1e-300):
+        terms[name] = values
+
+
+def _fitted(rows: pd.DataFrame, measure: str, terms: Mapping[str, Array]) -> list[list[Any]]:
+    """Return term, coefficient, interval, p-value and sizes of each term."""
+    design = np.stack(list(terms.values()), axis=1)
+    weight = rows[COUNT].to_numpy(dtype=np.float64) if COUNT in rows else np.ones(len(rows))
+    target = rows[measure].to_numpy(dtype=np.float64)
+    _, cluster = np.unique(rows["seed"], return_inverse=True)
+    size = np.abs(design).max(0)
+    design, many = design / size, int(cluster.max()) + 1
+    bread = np.linalg.inv(design.T @ (weight[:, None] * design))
+    found = bread @ (design.T @ (weight * target))
+    scores = np.zeros((many, design.shape[1]))
+    np.add.at(scores, cluster, (weight * (target - design @ found))[:, None] * design)
+    error = np.full(len(found), np.nan)
+    if many > 1 and len(rows) > len(found):
+        small = many / (many - 1) * (len(rows) - 1) / (len(rows) - len(found))
+        variance = np.diag(bread @ scores.T @ scores @ bread)
+        error = np.sqrt(small * np.maximum(variance, 0.0))  # rounding may be below
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = 2 * stdtr(max(many - 1, 1), -np.abs(found / error))
+    half = stdtrit(max(many - 1, 1), (1 + LEVEL) / 2) * error
+    columns = found / size, (found - half) / size, (found + half) / size, p
+    sizes = int(weight.sum()), many
+    return [[name, *(float(c[k]) for c in columns), *sizes] for k, name in enumerate(terms)]
