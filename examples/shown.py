@@ -13,7 +13,7 @@ from typing import Any
 import matplotlib as mpl
 import pandas as pd
 
-from regretless.scenarios.studies import analysis
+from regretless.scenarios.studies.analysis import measures as analysis
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # for ``paper``, which is not installed
 mpl.use("Agg")  # no window

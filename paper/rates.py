@@ -54,7 +54,7 @@ from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.executor import collect
 from regretless.scenarios.spec.scenario import validated
-from regretless.scenarios.studies.analysis import interval
+from regretless.scenarios.studies.analysis.measures import interval
 
 FIRST, LONGEST, COSTLY = 1000, 64_000, 16_000  # rounds
 AGENTS, ACTIONS = 20, 5

@@ -14,7 +14,7 @@ import pandas as pd
 
 from regretless.market.logs.comparisons import EVERYBODY
 from regretless.scenarios.report.theme import short
-from regretless.scenarios.studies.tested.contrasts import unit_notes
+from regretless.scenarios.studies.analysis.contrasts import unit_notes
 
 DECISION, SWAP = "decision_swap_regret_worst", "swap_regret_worst"
 REGRETS = {DECISION: "Decision swap regret", SWAP: "Swap regret"}

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from regretless.scenarios.studies.analysis import REGRETS
+from regretless.scenarios.studies.analysis.measures import REGRETS
 from regretless.scenarios.studies.curves import setting_curves
 from regretless.scenarios.studies.results import Study
 

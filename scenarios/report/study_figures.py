@@ -16,7 +16,7 @@ from plotly.colors import sample_colorscale
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import figure
 from regretless.scenarios.report.study_data import StudyData
-from regretless.scenarios.studies.analysis import MEASURES
+from regretless.scenarios.studies.analysis.measures import MEASURES
 
 SHOWN = {  # measures of the effects, with their units
     "gain": "gain in utility per round, own units",

@@ -21,10 +21,10 @@ from regretless.scenarios.report.headline import DECISION, SWAP, headline
 from regretless.scenarios.report.page import page
 from regretless.scenarios.report.study_data import VALUE, StudyData, keys_of, setting_names
 from regretless.scenarios.report.study_figures import SHOWN
-from regretless.scenarios.studies.analysis import MEASURES, WITHIN, Ends, own_measures
+from regretless.scenarios.studies.analysis.families import equivalent
+from regretless.scenarios.studies.analysis.measures import MEASURES, WITHIN, Ends, own_measures
+from regretless.scenarios.studies.analysis.regression import CONSTANT
 from regretless.scenarios.studies.results import Study
-from regretless.scenarios.studies.tested.families import equivalent
-from regretless.scenarios.studies.tested.regression import CONSTANT
 
 COLUMNS = {  # of the table of settings
     "mean_loss": "average loss",

@@ -9,10 +9,10 @@ import pandas as pd
 from rich.console import Console
 
 from regretless.scenarios.digits import decimals
-from regretless.scenarios.studies.analysis import MEASURES
+from regretless.scenarios.studies.analysis.contrasts import unit_notes
+from regretless.scenarios.studies.analysis.families import GAINS, equivalent
+from regretless.scenarios.studies.analysis.measures import MEASURES
 from regretless.scenarios.studies.results import Study
-from regretless.scenarios.studies.tested.contrasts import unit_notes
-from regretless.scenarios.studies.tested.families import GAINS, equivalent
 from regretless.scenarios.terminal import console, table
 
 TOLD = ("mean_loss", "gain", "welfare_mean")  # beside a study's own measures

@@ -12,7 +12,7 @@ import pandas as pd
 from scipy import stats
 
 from regretless.scenarios.logs.curves import log_parts, regret_curves, thinned
-from regretless.scenarios.studies.analysis import LEVEL
+from regretless.scenarios.studies.analysis.measures import LEVEL
 from regretless.scenarios.studies.results import Study, run_table
 
 MOST_BYTES = 400_000_000

@@ -28,10 +28,10 @@ from regretless.scenarios.spec.renamed import check_renamed
 from regretless.scenarios.spec.scenario import fault_line, validated
 from regretless.scenarios.spec.tables import Count, Name, Strict
 from regretless.scenarios.spec.values import check_values, shown
-from regretless.scenarios.studies.analysis import COHORTS, EFFECTS, VALUE
+from regretless.scenarios.studies.analysis.families import check_margin, controls_of
+from regretless.scenarios.studies.analysis.measures import COHORTS, EFFECTS, VALUE
 from regretless.scenarios.studies.calibration import check_targets
 from regretless.scenarios.studies.sampling import SampleSpec
-from regretless.scenarios.studies.tested.families import check_margin, controls_of
 
 # What a run directory may do without: nothing in a study is computed from these tables.
 Dispensable = Literal["rounds", "forecasts", "regret_log", "swaps", "biases", "edges"]

@@ -4,7 +4,7 @@
     parameters.parquet    a row per run: `run`, `seed`, and a typed column per key that varies
     runs/run=0000/        a run directory (as `regretless run` writes it), there once it is complete
     failures.parquet      a row per run that failed: `run`, `kind`, `error`, `traceback`
-    cohorts, value, effects .parquet    what `scenarios.studies.analysis` makes of the runs
+    cohorts, value, effects .parquet    what `scenarios.studies.analysis.measures` makes of the runs
     contrasts, interactions .parquet    what each key, two keys together, and each branch change
     *_by_parameter.parquet              the same among agents alike in a parameter
     regression.parquet    regrets of agents on their parameters and the keys

@@ -9,20 +9,20 @@ import pandas as pd
 
 from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.exports import export
-from regretless.scenarios.studies import analysis
-from regretless.scenarios.studies.calibration import calibration_table
-from regretless.scenarios.studies.directory import read_record
-from regretless.scenarios.studies.sampling import SampleSpec
-from regretless.scenarios.studies.sensitivity import sensitivity_table
-from regretless.scenarios.studies.tested.by_parameter import named, parted
-from regretless.scenarios.studies.tested.contrasts import (
+from regretless.scenarios.studies.analysis import measures as analysis
+from regretless.scenarios.studies.analysis.by_parameter import named, parted
+from regretless.scenarios.studies.analysis.contrasts import (
     contrasts_table,
     gains_table,
     interactions_table,
 )
-from regretless.scenarios.studies.tested.families import Rules, controls_of
-from regretless.scenarios.studies.tested.market_measures import market_of, with_market
-from regretless.scenarios.studies.tested.regression import MEASURED, regression_table
+from regretless.scenarios.studies.analysis.families import Rules, controls_of
+from regretless.scenarios.studies.analysis.market_measures import market_of, with_market
+from regretless.scenarios.studies.analysis.regression import MEASURED, regression_table
+from regretless.scenarios.studies.calibration import calibration_table
+from regretless.scenarios.studies.directory import read_record
+from regretless.scenarios.studies.sampling import SampleSpec
+from regretless.scenarios.studies.sensitivity import sensitivity_table
 
 
 def run_table(home: Path, name: str) -> pd.DataFrame:

@@ -20,7 +20,7 @@ import pandas as pd
 from scipy import stats
 
 from regretless.market.core.arrays import Array
-from regretless.scenarios.studies.analysis import MEASURES, own_measures, with_everybody
+from regretless.scenarios.studies.analysis.measures import MEASURES, own_measures, with_everybody
 from regretless.scenarios.studies.sampling import SampleSpec
 
 RESAMPLES = 999

@@ -11,7 +11,7 @@ import tomli_w
 
 from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.checkpoint import replacing
-from regretless.scenarios.studies.analysis import interval
+from regretless.scenarios.studies.analysis.measures import interval
 from regretless.scenarios.training import CURVE, TABLE, file_of
 from regretless.scenarios.training.attack import Attack
 from regretless.scenarios.training.rehearsals import Score

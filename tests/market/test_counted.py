@@ -29,7 +29,7 @@ from regretless.scenarios.build import populations
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.crowds import MANY
 from regretless.scenarios.spec.scenario import validated
-from regretless.scenarios.studies.analysis import cohorts_of
+from regretless.scenarios.studies.analysis.measures import cohorts_of
 
 TOLERANCE = 1e-12
 REGRETS = ["mean_loss", "external_regret", "swap_regret", "decision_swap_regret"]

@@ -13,7 +13,7 @@ from scipy.stats import linregress, ttest_1samp
 
 from paper import rates
 from paper.rates import NOISE, THEORY, slope, slopes, verdict
-from regretless.scenarios.studies.analysis import interval
+from regretless.scenarios.studies.analysis.measures import interval
 
 pytestmark = pytest.mark.slow
 

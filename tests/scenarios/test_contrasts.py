@@ -10,11 +10,11 @@ import pytest
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.report.write import write_report
-from regretless.scenarios.studies.analysis import COHORTS, with_everybody
+from regretless.scenarios.studies.analysis.contrasts import EVERYBODY, contrasts_table
+from regretless.scenarios.studies.analysis.measures import COHORTS, with_everybody
 from regretless.scenarios.studies.answers import print_summary
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import read_study
-from regretless.scenarios.studies.tested.contrasts import EVERYBODY, contrasts_table
 
 BASE = """
 name = "tiny"

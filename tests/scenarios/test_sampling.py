@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.studies.analysis import COHORTS
+from regretless.scenarios.studies.analysis.measures import COHORTS
 from regretless.scenarios.studies.answers import print_summary
 from regretless.scenarios.studies.calibration import calibration_table
 from regretless.scenarios.studies.conduct import Options, conduct

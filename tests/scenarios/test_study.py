@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 from regretless.market.core.errors import UserError
 from regretless.scenarios.cli.commands import app
 from regretless.scenarios.report.write import write_report
-from regretless.scenarios.studies import analysis, load_study
+from regretless.scenarios.studies import load_study
+from regretless.scenarios.studies.analysis import measures as analysis
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import CATALOGUE, Design, read_study
 from regretless.scenarios.studies.directory import parameters_table

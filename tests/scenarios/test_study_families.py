@@ -14,13 +14,13 @@ from pages import check
 
 from regretless import load_study
 from regretless.market.core.errors import UserError
-from regretless.scenarios.studies.analysis import COHORTS, MEASURES
+from regretless.scenarios.studies.analysis.by_parameter import parted
+from regretless.scenarios.studies.analysis.contrasts import contrasts_table, interactions_table
+from regretless.scenarios.studies.analysis.families import Rules, equivalent
+from regretless.scenarios.studies.analysis.market_measures import MARKET
+from regretless.scenarios.studies.analysis.measures import COHORTS, MEASURES
+from regretless.scenarios.studies.analysis.regression import regression_table
 from regretless.scenarios.studies.design import read_study
-from regretless.scenarios.studies.tested.by_parameter import parted
-from regretless.scenarios.studies.tested.contrasts import contrasts_table, interactions_table
-from regretless.scenarios.studies.tested.families import Rules, equivalent
-from regretless.scenarios.studies.tested.market_measures import MARKET
-from regretless.scenarios.studies.tested.regression import regression_table
 
 SEEDS = 10
 RNG = np.random.default_rng(11)

@@ -11,7 +11,7 @@ import pytest
 
 from regretless.market import register
 from regretless.scenarios.cli import commands
-from regretless.scenarios.studies.analysis import COHORTS, effects_table, own_of
+from regretless.scenarios.studies.analysis.measures import COHORTS, effects_table, own_of
 from regretless.scenarios.studies.results import Study
 
 MODULE = """

@@ -23,9 +23,9 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.welfare import COUNT
 from regretless.market.regret.inference import LEVEL
-from regretless.scenarios.studies.analysis import REGRETS, text_of
-from regretless.scenarios.studies.tested.by_parameter import PREFIX
-from regretless.scenarios.studies.tested.families import alike
+from regretless.scenarios.studies.analysis.by_parameter import PREFIX
+from regretless.scenarios.studies.analysis.families import alike
+from regretless.scenarios.studies.analysis.measures import REGRETS, text_of
 
 CONSTANT = "constant"
 MEASURED = ("mean_loss", *REGRETS)

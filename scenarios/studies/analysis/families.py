@@ -26,7 +26,7 @@ from scipy.special import stdtr, stdtrit
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.regret.inference import LEVEL, critical, holm
-from regretless.scenarios.studies.analysis import (
+from regretless.scenarios.studies.analysis.measures import (
     INTERVAL,
     MEASURES,
     WITHIN,

@@ -29,7 +29,8 @@ import pandas as pd
 
 from regretless.market.logs.comparisons import EVERYBODY
 from regretless.market.logs.welfare import means_of
-from regretless.scenarios.studies.analysis import (
+from regretless.scenarios.studies.analysis.families import GAINS, Difference, Rules, alike, family
+from regretless.scenarios.studies.analysis.measures import (
     INTERVAL,
     MEASURES,
     NORMALISED,
@@ -38,7 +39,6 @@ from regretless.scenarios.studies.analysis import (
     own_measures,
     text_of,
 )
-from regretless.scenarios.studies.tested.families import GAINS, Difference, Rules, alike, family
 
 AGENTS = ["branch", "cohort", "agent"]
 CONTRAST = dict.fromkeys(["key", "value", "against", "cohort", "measure"], "str")

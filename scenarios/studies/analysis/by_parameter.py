@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from regretless.scenarios.studies.analysis import COHORTS, cohorts_of
+from regretless.scenarios.studies.analysis.measures import COHORTS, cohorts_of
 
 PREFIX, BETWEEN = "param_", "\0"
 PARTS, FEW = 3, 5  # parts by quantiles; values that are parts of their own

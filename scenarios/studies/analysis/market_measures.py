@@ -6,7 +6,7 @@ quantities, a leader's payoff. Contrasts of runs with the same seed compare them
 
 import pandas as pd
 
-from regretless.scenarios.studies.tested.families import OF_MARKET
+from regretless.scenarios.studies.analysis.families import OF_MARKET
 
 MARKET = "whole market"
 LEFT_OUT = r"^(round|atoms|certificate|x_\d+)$"  # columns of rounds that are no outcome
