@@ -68,7 +68,7 @@ def clipped(spec: ScenarioSpec, shares: Mapping[str, float]) -> Iterator[str]:
         if share > MUCH and not meant:
             of = f" of forecast {name}" * bool(name)
             cure = "widen data.scale, or write data.clip = true if that is meant"
-            yield f"{share:.1%} of the data rows{of} were clipped into the scale; {cure}"
+            yield f"{100 * share:.1f} % of the data rows{of} were clipped into the scale; {cure}"
 
 
 def idle(game: Game, rows: Array | None) -> Iterator[str]:

@@ -78,17 +78,16 @@ def print_summary(
         said += ["", *(f"{term}: {meaning}" for term, meaning in DEFINITIONS.items())]
     else:
         said = list(_fitting(screen, said, MOST - 1 - len(_lines(screen, parts))))
-    for part in (*parts, *said):
-        screen.print(part)
-    screen.print(end, soft_wrap=True)
+    for line in (*_lines(screen, (*parts, *said)), end):
+        print(line, file=screen.file)
 
 
 def _lines(screen: Console, parts: Iterable[RenderableType]) -> list[str]:
-    """Return the lines that parts take on a screen."""
+    """Return the lines that parts take on a screen, without the blanks that fill them."""
     with screen.capture() as kept:
         for part in parts:
             screen.print(part)
-    return kept.get().splitlines()
+    return [line.rstrip() for line in kept.get().splitlines()]
 
 
 def _fitting(screen: Console, lines: list[str], room: int) -> Iterator[str]:
@@ -133,7 +132,7 @@ def short(verdict: pd.DataFrame, agents: pd.DataFrame, *, room: int) -> Iterator
     together = verdict[verdict["cohort"] == EVERYBODY]
     for name, rows in (shown | {EVERYBODY: together} if len(together) else shown).items():
         what, *numbers = alternative_cells(best_alternative(rows))
-        what = what.removesuffix(" of each agent")
+        what = what.removesuffix(" of each agent").removeprefix("best ")
         cells.append([name, f"{rows['mean_loss'].iloc[0]:.4f}", what, *numbers])
     heads = ["cohort", "loss", "best alternative\nin hindsight", *HEADS]
     yield table(heads, cells, room=room, words=(0, 2))
@@ -208,18 +207,16 @@ def data_facts(scenario: Scenario, rounds: int) -> Iterator[str]:
 def forecast(scenario: Scenario, model: MarketModel) -> Iterator[str]:
     """Yield what the forecast of each block was made of."""
     blocks = model.game.blocks
-    sizes = [
-        f"{block.basis.size} number{'s' * (block.basis.size > 1)} per round (basis {block.name}"
-        + (f", error at most {block.basis.error:.2g})" if block.basis.error else ")")
-        for block in blocks
-    ]
-    yield f"Forecast: {'; '.join(sizes)}."
+    size, error = sum(b.basis.size for b in blocks), max(b.basis.error for b in blocks)
+    made = f"bas{'e' if len(blocks) > 1 else 'i'}s {', '.join(block.name for block in blocks)}"
+    made += f"; error at most {error:.2g}" if error else ""
+    yield f"Forecast: {size} number{'s' * (size > 1)} per round ({made})."
     for block in blocks:
         told, base = block.forecaster.described(), scenario.spec.forecaster.reference.kind
         if told:
             kept, lost = told["kept"], told["trust_lost"]
             line = unchanged(block.name, base, kept, lost, several=len(blocks) > 1)
-            yield f"Forecast: {line}."
+            yield f"Models: {line}."
 
 
 def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:

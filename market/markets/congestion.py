@@ -115,7 +115,10 @@ class AttendanceMarket(Settling):
     def told(self) -> str:
         """Sum up the first outcome's mean and deviation."""
         mean, spread = self.outcomes.mean[0], self.outcomes.deviation()[0]
-        return f"Market: {mean:.1%} of the agents take part on average, give or take {spread:.1%}"
+        return (
+            f"Market: {100 * mean:.1f} % of the agents take part on average, with a standard "
+            f"deviation of {100 * spread:.1f} %"
+        )
 
 
 @register.market("routes")

@@ -138,4 +138,4 @@ class Information(Settling):
 
     def told(self) -> str:
         """Sum up the share informed."""
-        return f"Market: {self.informed.mean[0]:.1%} of the traders are informed on average"
+        return f"Market: {100 * self.informed.mean[0]:.1f} % of the traders are informed on average"

@@ -89,4 +89,5 @@ class Portfolio(Market):
     def told(self) -> str:
         """Sum up who has how much."""
         owners = zip(self.cohorts, self.shares(), strict=True)
-        return f"Market: of all wealth {', '.join(f'{c.name} own {s:.1%}' for c, s in owners)}"
+        shares = ", ".join(f"{cohort.name} own {100 * share:.1f} %" for cohort, share in owners)
+        return f"Market: of all wealth {shares}"

@@ -271,6 +271,6 @@ class Prices(Settling):
         return (
             f"Market: {self.feedback} {kind} ({self.impact:g}), concentration of demand "
             f"{means['concentration']:.2f} (evenly spread {1 / self.goods:.2f}), "
-            f"{means['churn']:.0%} of all budgets change goods per round, "
-            f"{self.clipped_share:.1%} of outcomes clipped"
+            f"{100 * means['churn']:.0f} % of all budgets change goods per round, "
+            f"{100 * self.clipped_share:.1f} % of outcomes clipped"
         )

@@ -126,7 +126,7 @@ def _scale(table: Description, outcomes: list[Column]) -> Iterator[str]:
     yield "[data.scale]"
     for column in outcomes:
         low, high, clipped = _ends(table.numbers(column))
-        note = f"  # {clipped:.1%} of the rows lie beyond" if clipped else ""
+        note = f"  # {100 * clipped:.1f} % of the rows lie beyond" if clipped else ""
         yield f"{spelled(column.name)} = [{low!r}, {high!r}]{note}"
 
 

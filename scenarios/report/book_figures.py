@@ -21,8 +21,8 @@ from scipy.stats import kurtosis
 from regretless.scenarios.logs.curves import thinned
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import figure
+from regretless.scenarios.report.forecast_figures import rolled, rolling
 from regretless.scenarios.report.run_data import Run
-from regretless.scenarios.report.run_figures import rolled, rolling
 
 MOST = 2000  # trades that are drawn; beyond, evenly spaced ones
 LAGS = 20  # rounds

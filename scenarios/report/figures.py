@@ -62,7 +62,7 @@ class Drawn:
 
 FIGURES: dict[str, dict[str, Figure]] = {"run": {}, "study": {}, "training": {}}
 MODULES = {
-    "run": ("run_figures", "market_figures", "book_figures"),
+    "run": ("run_figures", "forecast_figures", "market_figures", "book_figures"),
     "study": ("study_figures",),
     "training": ("training_page",),
 }

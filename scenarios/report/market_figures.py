@@ -31,8 +31,9 @@ from regretless.market.markets.price_impact import columns, crowding
 from regretless.scenarios.logs.curves import thinned
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import figure
+from regretless.scenarios.report.forecast_figures import rolled, rolling
 from regretless.scenarios.report.run_data import Run, told
-from regretless.scenarios.report.run_figures import REGRET, rolled, rolling
+from regretless.scenarios.report.run_figures import REGRET
 
 BAR = {"title": "regret", "thickness": 10, "orientation": "h", "y": 0, "yanchor": "top"}
 MOST = 2500  # edges, or agents of a network, that are drawn; beyond, a sample

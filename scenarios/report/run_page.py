@@ -44,10 +44,10 @@ ORIGINS = [
     "agent",
     "regret",
     "action",
-    "times",
+    "rounds played",
     "best replacement",
     "best policy",
-    "part",
+    "regret from it",
 ]
 
 
@@ -176,7 +176,7 @@ def _forecast(manifest: Mapping[str, Any]) -> Iterator[str]:
             line = unchanged(
                 block["name"], base, block["kept"], block["trust_lost"], several=several
             )
-            yield f"Forecast: {line}."
+            yield f"Models: {line}."
 
 
 def _worst(run: Run) -> Iterator[list[str]]:

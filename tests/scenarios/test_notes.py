@@ -157,7 +157,7 @@ def test_many_clipped_rows_are_warned_of(
     (tmp_path / "heat.csv").write_text("\n".join(["heat", *map(str, rows)]), encoding="utf-8")
     (tmp_path / "heat.toml").write_text(DATA.format(top=top, clip=clip), encoding="utf-8")
     _, wrong, _ = played("heat.toml", "--quiet")
-    assert wrong.count("data.scale") == wrong.count("30.0%") == wrong.count("\n") == warned
+    assert wrong.count("data.scale") == wrong.count("30.0 %") == wrong.count("\n") == warned
 
 
 def test_agents_who_leave_by_themselves_are_counted(played: Any, tmp_path: Path) -> None:
