@@ -50,7 +50,7 @@ def load(name: str, **settings: Any) -> Scenario:
 
 def _drawn(spec: ScenarioSpec, model: MarketModel, figure: str | None) -> Any:
     """Draw a model's figures; what draws is loaded when it is first asked for."""
-    from regretless.scenarios.report.show import shown
+    from regretless.scenarios.show import shown
     from regretless.scenarios.spec.scenario import resolved
 
     return shown(resolved(spec), model, figure)
