@@ -183,7 +183,7 @@ class Strategic(Remembering, Adversary):
             raise ValueError(f"{len(play)} mixed strategies and {len(self.followers)} cohorts")
         if all(law is None for law in play):
             raise UserError(
-                "no agent's play can be foreseen; scripted agents have no announced law"
+                "no agent's play can be foreseen; scripted agents have no announced strategy"
             )
         tables = self._values
         if outcomes is not None and outcomes is not self.support:

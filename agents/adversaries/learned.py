@@ -107,7 +107,7 @@ class Planned(Strategic):
             raise ValueError(f"laws = {brief(laws)} have shape {table.shape}; give {wanted}")
         require("laws", table, table >= 0, "give weights of at least 0")
         total = table.sum(-1, keepdims=True)
-        require("laws", total, total > 0, "give each law a weight above 0")
+        require("laws", total, total > 0, "give each distribution a weight above 0")
         self.laws = table / total
 
     def commit(

@@ -86,7 +86,9 @@ class AttendanceMarket(Settling):
         shares = [np.broadcast_to(np.asarray(s, np.float64), d).copy() for s in (always, start)]
         for name, share in zip(("always", "start"), shares, strict=True):
             if (share < 0).any() or share.sum() > 1:
-                raise UserError(f"market.{name} = {share.tolist()}; give shares of one crowd")
+                raise UserError(
+                    f"market.{name} = {share.tolist()}; give shares that sum to at most 1"
+                )
         for cohort in cohorts:
             if cohort.loss.actions != d + 1:
                 raise UserError(f"cohort.{cohort.name}.actions; give {d + 1}, outcomes and one")

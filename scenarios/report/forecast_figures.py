@@ -13,8 +13,8 @@ from regretless.scenarios.logs.curves import thinned
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import figure
 from regretless.scenarios.report.run_data import Run
+from regretless.scenarios.report.run_figures import FORECAST
 
-FORECAST = "Forecast"
 WINDOW = 30  # rounds of a rolling mean, fewer in a short run
 
 

@@ -33,7 +33,7 @@ BOUNDS: dict[str, tuple[str, str]] = {
     "bound_from_variation": ("bound given the variation", "dashdot"),
     "bound": ("bound before the run", "dash"),
 }
-HINDSIGHT, REGRET, AGENTS = "Alternatives in hindsight", "Regret", "Agents"
+HINDSIGHT, REGRET, FORECAST, AGENTS = "Alternatives in hindsight", "Regret", "Forecast", "Agents"
 
 
 @figure(
