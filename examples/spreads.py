@@ -93,7 +93,7 @@ def cohort(name: str, count: int, menu: Any, **keys: Any) -> dict[str, Any]:
     own = {"common": 1.0, "menu": np.array(menu, dtype=float).tolist(), "rests": name == "makers"}
     own |= {"most": 20.0} if name == "makers" else {}
     sent = {"name": name, "utility": "orders", "count": count, "actions": len(menu)}
-    return sent | {"response": name, "parameters": own} | keys
+    return sent | {"response": name, "parameters": own, "measures": ["swap"]} | keys
 
 
 def spread(case: str, seed: int) -> float:
