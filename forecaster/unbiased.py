@@ -222,7 +222,7 @@ class UnbiasedPrediction(Remembering, Forecaster):
         now, self._pending = self._pending, None
         played = self._played(now.solution, truth)
         if len(now.solution.mass) > 1:
-            self.draws.add(played.seen, truth)
+            self.draws.add(played.seen, truth, now.solution.mass)
         self.events.charge(now.active, played)
         self.slack += max(now.solution.certificate or 0.0, 0.0)
         self.solver.remember(now.solution)
@@ -276,21 +276,31 @@ class UnbiasedPrediction(Remembering, Forecaster):
 
     def bias_bound(self) -> BiasBound:
         """Bound on every event's bias so far."""
-        return self.events.bound(
-            experts=self.events.experts,
-            rounds=self.time,
-            slack=self.slack,
-            band=self.band,
-            trust=0.0 if self.reference is None else self.reference.trust,
-            hull=self.solver.hull,
-            trusted=self.trusting,
-        )
+        return self.events.bound(**self._stand())
+
+    def bound_of_anybody(self) -> BiasBound | None:
+        """Bound on what losses that are not listed need; None where nothing is promised to them."""
+        return self.events.of_anybody(**self._stand())
+
+    def _stand(self) -> dict[str, Any]:
+        return {
+            "experts": self.events.experts,
+            "rounds": self.time,
+            "slack": self.slack,
+            "band": self.band,
+            "trust": 0.0 if self.reference is None else self.reference.trust,
+            "hull": self.solver.hull,
+            "trusted": self.trusting,
+        }
 
     def known_bound(self) -> BiasBound:
         """Bound on every event's bias, with what is known of all variations so far."""
+        return self._known(self.bias_bound())
+
+    def _known(self, bound: BiasBound) -> BiasBound:
         self._settle()
         spent = self.events.spent() / self.events.experts - self._spent
-        return replace(self.bias_bound(), start=self._start or None, spent=spent)
+        return replace(bound, start=self._start or None, spent=spent)
 
     def beforehand(self, rounds: int) -> BiasBound:
         """Bound on every event's bias after so many rounds, as known before the first one.
@@ -303,6 +313,12 @@ class UnbiasedPrediction(Remembering, Forecaster):
     def from_variation(self, group: LossGroup, *, stays: bool = False) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,) so far."""
         return self.events.from_variation(replace(self.known_bound(), stays=stays), group)
+
+    def anybody_from_variation(self, group: LossGroup, *, stays: bool = False) -> Array:
+        """Bound the same of losses that are not listed (K,), where something is promised."""
+        bound = self.bound_of_anybody()
+        assert bound is not None  # noqa: S101 - whoever asks has looked
+        return self.events.anybody_from_variation(replace(self._known(bound), stays=stays), group)
 
     def realised(self, group: LossGroup) -> Array | None:
         """Bound the sum of decision swap regret (K,) of who acts on what was broadcast.

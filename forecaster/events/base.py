@@ -46,6 +46,8 @@ class EventSet(Remembering, ABC):
         The rounds of the run, which set the intervals' shares.
     drawn : bool
         Whether it charges the prediction that was broadcast, beside expectations.
+    beyond : int
+        Lines of the game's table that follow those of the losses.
     """
 
     groups: tuple[LossGroup, ...]
@@ -58,6 +60,7 @@ class EventSet(Remembering, ABC):
     lengths: tuple[int, ...] = ()
     run: int = 0
     drawn: bool = False
+    beyond: int = 0
 
     @abstractmethod
     def active(self, x: Any, told: Indices | None = None) -> Any:
@@ -90,8 +93,9 @@ class EventSet(Remembering, ABC):
         """
 
     def table_of(self, active: Any, moment: Moment) -> Array:
-        """Return H (R, n), the signed weights of active events, which add up to 1."""
-        weights = Weights(self.rows.shape, self.top(active, moment))
+        """Return H (R + beyond, n), the signed weights of active events, which add up to 1."""
+        lines, size = self.rows.shape
+        weights = Weights((lines + self.beyond, size), self.top(active, moment))
         self.weigh(active, moment, weights)
         return weights.normalised()
 
@@ -132,6 +136,14 @@ class EventSet(Remembering, ABC):
         """
         return None
 
+    def of_anybody(self, **stand: Any) -> BiasBound | None:
+        """Return what bounds the regret of losses that are not listed; None where nothing does."""
+        return None
+
+    def anybody_from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
+        """Bound the sum of their expected regret (K,), with that bound at its own variations."""
+        raise NotImplementedError
+
     def table(self) -> Iterator[Event]:
         """Yield every event: loss, action, policy, suggestion, occupancy, bias."""
         return iter(())
@@ -148,7 +160,8 @@ class EventSet(Remembering, ABC):
 class Together(EventSet):
     """The sum of event sets over the same losses: one game keeps the potentials of all down.
 
-    The first one says what is promised and what the tables show; the others' experts count.
+    The first one says what is promised to listed losses and what the tables show, the last one what
+    is promised to others; all experts count.
 
     Parameters
     ----------
@@ -165,6 +178,7 @@ class Together(EventSet):
         )  # fmt: skip
         self.experts = sum(part.experts for part in parts)
         self.crossed, self.joinable = first.crossed, first.joinable
+        self.beyond = max(part.beyond for part in parts)
 
     def active(self, x: Any, told: Indices | None = None) -> list[Any]:
         """Return the active events of every part."""
@@ -212,6 +226,14 @@ class Together(EventSet):
     def from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
         """Return the first part's."""
         return self.parts[0].from_variation(bound, group)
+
+    def of_anybody(self, **stand: Any) -> BiasBound | None:
+        """Return the last part's."""
+        return self.parts[-1].of_anybody(**stand)
+
+    def anybody_from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
+        """Return the last part's."""
+        return self.parts[-1].anybody_from_variation(bound, group)
 
     def table(self) -> Iterator[Event]:
         """Yield the first part's events."""

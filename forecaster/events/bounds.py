@@ -190,7 +190,7 @@ class BiasBound(Stand):
         """
         total = np.zeros(len(weights))
         for length in lengths:
-            one = replace(self, experts=self.experts * -(-run // length), stays=True)
+            one = replace(self, share=length / run, stays=True)
             total += np.minimum(one.regret(weights, policies=policies, rounds=length), 1.0) * length
         return total
 

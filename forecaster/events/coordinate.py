@@ -68,10 +68,13 @@ class View(Sums):
     occupancy : array (rows,)
     kept : Kept, optional
         Their weights, where those that do not change are kept.
+    share : float
+        Of each in the prior, beside 1 for others.
     """
 
     occupancy: Array
     kept: Kept | None = None
+    share: float = 1.0
 
 
 class VectorEvents(EventSet):
@@ -176,10 +179,10 @@ class VectorEvents(EventSet):
         if len(kept) == len(active):
             for view, own in zip(active, kept, strict=True):
                 assert own is not None  # noqa: S101 - all are kept
-                own.add(weights, view.rows, share)
+                own.add(weights, view.rows, share * view.share)
             return
         for view in active:
-            self.rule.two_sided(view, moment, weights, share)
+            self.rule.two_sided(view, moment, weights, share * view.share)
 
     def charge(self, active: list[View], played: Played) -> None:
         """Add a round to the biases, in expectation over the mixture."""

@@ -99,7 +99,7 @@ class Draws(Remembering):
     Attributes
     ----------
     arrays : dict
-        U, its most over comparators, and (near, surely) of every loss.
+        U, its most over comparators, and (near, surely) of every loss; the same two of any loss.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("arrays",)
@@ -109,13 +109,24 @@ class Draws(Remembering):
         self._groups, self._rows = tuple(groups), rows
         sizes = np.diff(rows.start)
         self._pairs, self._far = np.zeros(int((sizes**2).sum())), np.zeros(len(rows.offset))
-        self._ends = np.zeros((2, len(sizes)))
-        self.arrays = {"pairs": self._pairs, "far": self._far, "ends": self._ends}
+        self._ends, self._any = np.zeros((2, len(sizes))), np.zeros(2)
+        self.arrays = {
+            "pairs": self._pairs, "far": self._far, "ends": self._ends, "any": self._any
+        }  # fmt: skip
 
-    def add(self, seen: Array, truth: Array) -> None:
-        """Add a round in which rows had probabilities (R,) and s(y) was ``truth`` (n,)."""
+    def add(self, seen: Array, truth: Array, mass: Array) -> None:
+        """Add a round: probabilities of rows (R,), s(y) (n,), and the law of the draw (m,)."""
         losses = self._rows.offset + self._rows.times(truth)
         _add(self._rows.start, seen, losses, self._pairs, self._far, self._ends)
+        self._any += min(2 * float(mass @ (1 - mass)), 1.0), 2 * (1 - float(mass.min()))
+
+    def of_anybody(self, width: Array) -> Array:
+        """Return V and what is sure, of losses of these ranges (K,) that are not listed (2, K).
+
+        An action's probability is a sum of atoms' masses, so that sum_a pi_a (1 - pi_a) is the
+        greatest, and min pi the least, where every atom has an action of its own.
+        """
+        return np.outer(self._any, width) * np.stack([width, np.ones_like(width)])
 
     def of(self, group: LossGroup, *, fixed: bool) -> Array:
         """Return V and what is sure, of one group's losses (2, K).

@@ -59,7 +59,7 @@ class Intervals(EventSet):
         self.groups, self.rows, self.size, self.rule = (
             whole.groups, whole.rows, whole.size, whole.rule
         )  # fmt: skip
-        self.crossed, self.joinable = whole.crossed, whole.joinable
+        self.crossed, self.joinable, self.beyond = whole.crossed, whole.joinable, whole.beyond
         self.run, self._ended = rounds, 0.0
         self._time = self._begun = 0  # rounds charged, and those when intervals were begun last
         self.lengths = tuple(2**k for k in range(5, 64) if SHORTEST <= 2**k < rounds)
@@ -141,6 +141,14 @@ class Intervals(EventSet):
     def from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
         """Return what the gains of the whole run say."""
         return self.whole.from_variation(bound, group)
+
+    def of_anybody(self, **stand: Any) -> BiasBound | None:
+        """Return what the gains of the whole run say of losses that are not listed."""
+        return self.whole.of_anybody(**stand)
+
+    def anybody_from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
+        """Return what they say by their variations."""
+        return self.whole.anybody_from_variation(bound, group)
 
     def table(self) -> Iterator[Event]:
         """Yield the events of the whole run."""

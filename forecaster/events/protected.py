@@ -247,12 +247,15 @@ class Played(NamedTuple):
         E[q], how much every row was played.
     bias : array (R, n)
         E[q (p - s)]; zero for rows that nobody plays.
+    law : tuple
+        Of which mixture, and for which outcome: points (m, n), their mass (m,) and s(y) (n,).
     drawn : Played or None
         The same of the prediction that was broadcast; None where nobody said which.
     """
 
     seen: Array
     bias: Array
+    law: tuple[Array, Array, Array]
     drawn: "Played | None" = None
 
 
@@ -260,7 +263,7 @@ def played_of(rows: Rows, points: Array, mass: Array, truth: Array) -> Played:
     """Compute what a mixture (m, n), (m,) of predictions adds where s(y) is ``truth`` (n,)."""
     seen, moved = moved_mass(rows, points, mass)
     _shift(moved, seen, truth)
-    return Played(seen, moved)
+    return Played(seen, moved, (points, mass, truth))
 
 
 @compiled

@@ -116,7 +116,7 @@ class SecondOrderWeights(WeightRule):
             most = float(np.exp(RATES + (RATES * stand.reach) ** 2 / (4 * COSTS)).mean())
         if stand.start is not None:
             most = min(most, stand.start)
-        return math.log(stand.experts) + math.log(most) + STEEPEST * stand.slack
+        return math.log(stand.experts / stand.share) + math.log(most) + STEEPEST * stand.slack
 
     def greatest(self, variation: Array | float, budget: float) -> Array:
         """Return beta(V)."""

@@ -93,7 +93,7 @@ class Weights:
     Parameters
     ----------
     shape : tuple
-        (R, n), the rows of all protected losses.
+        (R, n), the rows of all protected losses; with lines for other events more.
     top : float
         The greatest exponent of all experts.
 
@@ -121,11 +121,12 @@ class Weights:
         self._folds.append((fold, weights))
 
     def normalised(self) -> Array:
-        """Return H (R, n): all weights add up to 1, or are 0."""
+        """Return H (lines, n): all weights add up to 1, or are 0."""
         scale = self.total if self.total > 0 else 1.0
         table: Array = np.divide(self.table, scale, out=self.table)
         for fold, weights in self._folds:
-            table = table + fold(weights / scale)
+            folded = fold(weights / scale)
+            table[: len(folded)] += folded
         return table
 
 
@@ -153,6 +154,8 @@ class Stand:
         What other potentials add to the mean when the games begin.
     risk : float
         The chance that the potentials exceed what they are bounded by; 1 where nothing is drawn.
+    share : float
+        Prior of the expert in question, in units of 1 / N.
     """
 
     rule: "WeightRule"
@@ -165,6 +168,7 @@ class Stand:
     spent: float | None = None
     beside: float = 0.0
     risk: float = 1.0
+    share: float = 1.0
 
     @property
     def reach(self) -> float:
@@ -387,8 +391,8 @@ class AdaptiveWeights(WeightRule):
     def budget(self, stand: Stand) -> float:
         """Return Lambda."""
         power = self.growth(stand)
-        others = math.log1p((1 / stand.experts - 1) * math.exp(-power))  # potentials are >= 1
-        return max(math.log(stand.experts) + power + others, 0.0)
+        others = math.log1p((stand.share / stand.experts - 1) * math.exp(-power))  # all are >= 1
+        return max(math.log(stand.experts / stand.share) + power + others, 0.0)
 
     @classmethod
     def growth(cls, stand: Stand) -> float:
@@ -479,11 +483,11 @@ class ExponentialWeights(WeightRule):
     def budget(self, stand: Stand) -> float:
         """Return the greatest R itself."""
         head = stand.reach * math.sqrt(stand.rounds) + 1.0 if stand.reach else 0.0
-        entropy = math.log(stand.experts)
+        entropy, own = math.log(stand.experts), math.log(stand.experts / stand.share)
         if self.horizon is None:
-            return 2 * math.sqrt(stand.rounds * entropy) + stand.slack + head
+            return (1 + own / entropy) * math.sqrt(stand.rounds * entropy) + stand.slack + head
         rate = math.sqrt(2 * entropy / self.horizon)
-        return entropy / rate + rate * stand.rounds / 2 + stand.slack + head
+        return own / rate + rate * stand.rounds / 2 + stand.slack + head
 
     def greatest(self, variation: Array | float, budget: float) -> Array:
         """Return the greatest R, whatever the variation is."""

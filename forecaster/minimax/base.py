@@ -19,6 +19,7 @@ import numpy as np
 from regretless.forecaster.events.protected import Rows
 from regretless.forecaster.minimax.walk import field_at
 from regretless.market.core.arrays import Array
+from regretless.market.core.compiled import compiled
 from regretless.market.losses.basis import Hull
 from regretless.market.records import Ensemble
 
@@ -165,5 +166,25 @@ class PlainSolver(HullSolver):
 
 
 def fields_at(rows: Rows, table: Array, points: Array) -> Array:
-    """Compute h (m, n) at points (m, n)."""
-    return np.array([field_at(rows, table, point) for point in points]).reshape(points.shape)
+    """Compute h (m, n) at points (m, n); cells that hold a point add to it (``line``)."""
+    own, cells = np.split(table, [rows.shape[0]])
+    fields = np.array([field_at(rows, own, point) for point in points]).reshape(points.shape)
+    return fields + pulls(cells[:, 0], points[:, 0])[:, None] if len(cells) else fields
+
+
+@compiled
+def pulls(cells: Array, points: Array) -> Array:
+    """Add up the weights of the dyadic cells that hold points (m,) of [0, 1).
+
+    Parameters
+    ----------
+    cells : array (2^(S + 1) - 2,)
+        Cell i of scale s is number 2^s + i - 2.
+    """
+    finest, out = cells.shape[0] // 2 + 1, np.zeros(points.shape[0])
+    for j in range(points.shape[0]):
+        node = finest + int(points[j] * finest)
+        while node > 1:
+            out[j] += cells[node - 2]
+            node >>= 1
+    return out

@@ -9,12 +9,15 @@ Any of them goes with any other; where no theorem covers what comes out, nothing
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from regretless.forecaster.bases import ReducedBasis
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
 from regretless.forecaster.delayed import Delayed, LateModel
 from regretless.forecaster.ensemble_broadcast import EnsembleBroadcast, ensemble_solver
 from regretless.forecaster.events.assignments import Assignments
 from regretless.forecaster.events.base import EventSet
+from regretless.forecaster.events.cells import CellEvents, scales_for
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.draws import ASSIGNED
 from regretless.forecaster.events.intervals import Intervals
@@ -23,6 +26,7 @@ from regretless.forecaster.events.rules import rule_of
 from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.minimax.base import HullSolver, PlainSolver
 from regretless.forecaster.minimax.cube import cube
+from regretless.forecaster.minimax.line import Line
 from regretless.forecaster.minimax.objective import WithObjective
 from regretless.forecaster.reference import BAND, GIVE_UP, GIVE_UP_IN_LOSSES, Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
@@ -132,10 +136,26 @@ class _Parts:
         if self.spec.events == "losses":
             gains = GainEvents(groups, rule, within=self._within, models=models)
             return Assignments(gains, risk=self._risk) if rule.name == "adaptive" else gains
-        vectors = VectorEvents(groups, rule)
-        if not models:
-            return vectors
-        return vectors + GainEvents(groups, rule, models=models, fixed=False)
+        events: EventSet = VectorEvents(groups, rule)
+        if models:
+            events = events + GainEvents(groups, rule, models=models, fixed=False)
+        if not self._everyone:
+            return events
+        return events + CellEvents(groups, self._scales, rule, experts=events.experts)
+
+    @property
+    def _everyone(self) -> bool:
+        return self.spec.events == "everyone"
+
+    @property
+    def _scales(self) -> int:
+        """Of cells of the one number that is predicted; UserError where there are more."""
+        if self.basis.size == 1 and (self.basis.convex_image or not self.spelled):
+            return scales_for(self.rounds)
+        raise UserError(
+            "forecaster.events 'everyone' is for one number in which all losses are linear; here a "
+            f'forecast has {self.basis.size}, or curved ensembles: use events = "coordinates"'
+        )
 
     @property
     def _risk(self) -> float | None:
@@ -162,6 +182,9 @@ class _Parts:
     def hull(self) -> PlainSolver:
         """Make the solver over the basis's own hull, or over conv s(Y) with ensembles."""
         off_ties = self.spec.off_ties
+        if self._everyone:
+            ends = self.basis.inverse(np.array([[0.0], [1.0]])) if self.spelled else None
+            return Line(self._scales, off_ties=off_ties, ends=ends)
         if not self.spelled:
             return cube(self.basis.size, self.basis.hull, off_ties=off_ties)
         try:

@@ -29,7 +29,7 @@ from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.round import Block
 from regretless.market.game.seats import Stay
 from regretless.market.numerics.storage import is_mapped
-from regretless.scenarios.build.cohorts import Anybody, Placement
+from regretless.scenarios.build.cohorts import Anybody, Placement, told
 
 Member = tuple[Placement, Guarantee]
 
@@ -43,10 +43,12 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
         Promises of the whole run, for the union over all of them.
     """
     forecaster, cohort, group = block.forecaster, seat.cohort, seat.group
-    notes = served_note(seat), curved_note(cohort, block), lying_note(seat), mapped_note(seat)
+    whoever = of_anybody(seat, block, losses)
+    lying = "" if whoever else lying_note(seat)
+    notes = served_note(seat), curved_note(cohort, block), lying, mapped_note(seat)
     note = "; ".join(filter(None, notes))
     if not isinstance(cohort, RespondingCohort) or group is None or not promised(seat, block):
-        return Guarantee(note=note)
+        return replace(whoever or Guarantee(), note=note)
     first, *others = forecaster.instances
     if others and seat.stay is not None:
         here = f"{cohort.name}: no guarantee for agents who enter or leave where outcomes are late"
@@ -122,7 +124,7 @@ class Terms:
     def from_variation(self) -> Array:
         """Bound the same by the variations of the biases so far, too."""
         stays = self.seat.stay is not None
-        each = [p.from_variation(self.group, stays=stays) for p in self._players]
+        each = [self._varied(p, stays=stays) for p in self._players]
         total = np.sum(each, axis=0)[self.seat.lines]
         if self.seat.stay is not None:  # what came before one entered may have been regained
             total = total * np.where(self.seat.stay.entered == 0, 1, 2)
@@ -210,7 +212,7 @@ class Terms:
     def _biases(self) -> list[BiasBound]:
         """The bound of each forecaster on its biases."""
         if self.horizon is None:
-            return [player.bias_bound() for player in self._players]
+            return [self._bias(player) for player in self._players]
         turns = len(self._players)
         rounds = [len(range(turn, self.horizon, turns)) for turn in range(turns)]
         return [p.beforehand(own) for p, own in zip(self._players, rounds, strict=True) if own]
@@ -225,8 +227,17 @@ class Terms:
         if self.cohort.private or self.horizon:  # see ``market.game.caveats``
             step = np.array([[1.0], [2.0]]) * self._width ** np.array([[2.0], [1.0]])
             return np.asarray(self._rounds * step)
-        each = [p.draws.of(self.group, fixed=fixed) for p in self._players]
+        each = [self._spread(p, fixed=fixed) for p in self._players]
         return np.asarray(np.sum(each, axis=0)[:, self.seat.lines])
+
+    def _bias(self, player: UnbiasedPrediction) -> BiasBound:
+        return player.bias_bound()
+
+    def _varied(self, player: UnbiasedPrediction, *, stays: bool) -> Array:
+        return player.from_variation(self.group, stays=stays)
+
+    def _spread(self, player: UnbiasedPrediction, *, fixed: bool) -> Array:
+        return player.draws.of(self.group, fixed=fixed)
 
     @property
     def _width(self) -> Array:
@@ -241,6 +252,44 @@ class Terms:
         if cover is not None and kind is not None:
             radius = radius[kind]
         return np.asarray(self.block.basis.certified_error(self.cohort.loss) + radius)
+
+
+class TermsOfAnybody(Terms):
+    """Those of a cohort whose losses nobody listed, where every task is protected."""
+
+    def _bias(self, player: UnbiasedPrediction) -> BiasBound:
+        bound = player.bound_of_anybody()
+        assert bound is not None  # noqa: S101 - ``of_anybody`` has looked
+        return bound
+
+    def _varied(self, player: UnbiasedPrediction, *, stays: bool) -> Array:
+        return player.anybody_from_variation(self.group, stays=stays)
+
+    def _spread(self, player: UnbiasedPrediction, *, fixed: bool) -> Array:
+        return player.draws.of_anybody(self._width)
+
+
+def of_anybody(seat: Placement, block: Block, losses: int) -> Guarantee | None:
+    """Say what a cohort is promised whatever its losses are; None where that is nothing.
+
+    It hears the forecast and plays the best response of its own losses, with actions alone as
+    comparators.
+    """
+    cohort, players = seat.cohort, block.forecaster.instances
+    if not isinstance(cohort, RespondingCohort) or not players or len(cohort.policies):
+        return None
+    if players[0].bound_of_anybody() is None or (seat.stay is not None and len(players) > 1):
+        return None
+    truly = cohort.acts_on is None or cohort.acts_on is cohort.loss
+    own = truly and cohort.served is None
+    plain = told(cohort.response) == {"eta": None, "tie": 0.0}
+    if not own or not plain or not exact_for(cohort, block):
+        return None
+    group = LossGroup(*cohort.coefficients)
+    alone = replace(seat, group=group, cover=None, kind=None)
+    terms = TermsOfAnybody(alone, block, cohort, group, losses)
+    given = Guarantee("decision-swap", terms.bound, covers=seat.at_once())
+    return replace(given, from_variation=terms.from_variation)
 
 
 def stayed(stay: Stay, rounds: int) -> Array:

@@ -39,7 +39,14 @@ from regretless.scenarios.build.cohorts import (
     seat_of,
     told,
 )
-from regretless.scenarios.build.guarantees import Member, exact_for, guarantee, over_stays, stayed
+from regretless.scenarios.build.guarantees import (
+    Member,
+    exact_for,
+    guarantee,
+    of_anybody,
+    over_stays,
+    stayed,
+)
 from regretless.scenarios.build.populations import Draft
 from regretless.scenarios.spec import reasons
 from regretless.scenarios.spec.cohort import CohortSpec
@@ -140,6 +147,9 @@ def served(
     seat: Placement, block: Block, promised: Guarantee, *, reach: float, losses: int
 ) -> Member:
     """Serve the rows of a late cohort that are within reach of a protected loss through it."""
+    whoever = of_anybody(seat, block, losses)
+    if whoever:
+        return seat, replace(whoever, note=", and every task is protected")
     cohort, cover = seat.cohort, protection(seat.cohort, block)
     if promised.label == "none" or cover is None or not isinstance(cohort, RespondingCohort):
         return seat, Guarantee(note=promised.note and f"; {promised.note}")

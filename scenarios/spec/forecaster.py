@@ -38,9 +38,10 @@ class ForecasterSpec(Variant):
     """The forecaster of the theorem, or the name of a model."""
     weights: Literal["adaptive", "second-order", "exponential"] = "adaptive"
     """How the biases of events are weighed."""
-    events: Literal["coordinates", "losses"] | None = None
+    events: Literal["coordinates", "losses", "everyone"] | None = None
     """What is kept unbiased: all numbers of the forecast, or what listed losses need. The latter
-    by default where there are models and nobody joins late, to whom it would promise nothing."""
+    by default where there are models and nobody joins late, to whom it would promise nothing.
+    "everyone", for one outcome, adds what losses need that are not listed."""
     delay: Annotated[int, Field(ge=0)] = 0
     """How many rounds late an outcome reaches the forecaster."""
     intervals: bool = False

@@ -118,11 +118,12 @@ def test_variances_are_those_of_the_mixture() -> None:
     group = LossGroup(np.zeros((3, 2)), np.tile(np.eye(2), (3, 1, 1)))
     known = Draws([group], rows_of([group]))
     seen = np.array([0.25, 0.75, 1.0, 0.0, 0.01, 0.99])
-    known.add(seen, np.array([0.9, 0.1]))
+    known.add(seen, np.array([0.9, 0.1]), np.array([0.01, 0.24, 0.75]))
     variance, surely = known.of(group, fixed=True)
     assert variance == pytest.approx([2 * 0.64 * 2 * 0.1875, 0, 2 * 0.64 * 2 * 0.0099])
     assert surely == pytest.approx([1.6 * 0.75, 0, 1.6 * 0.99])
     assert known.of(group, fixed=False)[0] == pytest.approx(variance)
+    assert (known.of_anybody(np.full(3, 0.8)) >= known.of(group, fixed=True)).all()
     for law, at in ((seen[:2], 0), (seen[4:], 2)):  # of every assignment of comparators
         for assigned in ([0, 0], [0, 1], [1, 0], [1, 1]):
             gains = np.array([0.9, 0.1]) - np.array([0.9, 0.1])[assigned]
