@@ -1,20 +1,36 @@
-"""``python -m paper.everyone [--rounds T] [--seeds S]``: tasks of one outcome that nobody listed.
+"""``python -m paper.everyone [NAME] [--rounds T] [--seeds S]``: tasks of one outcome, none listed.
 
-Greatest decision swap regret per round over 501 and more thresholds (act if p >= theta; the outcome
-and theta differ by the loss), and over 100 random tasks of six actions, with the squared error of
-the prediction, for a forecaster that protects every task, one that protects a threshold of one
-half, one that protects twenty thresholds, and the running mean. Means over seeds.
+``streams``: greatest decision swap regret per round over 501 and more thresholds (act if p >=
+theta; the outcome and theta differ by the loss), and over 100 random tasks of 2 to 40 actions, with
+the squared error of the prediction and processor time, for a forecaster that protects every task,
+listed thresholds (by coordinates, or by gains), and the running mean.
+
+``rates``: the first two at T / 16, T / 4 and T, with slopes in T.
+
+``newsvendors``: the greatest regret of newsvendors of every ratio, who order a tenth of the range
+or a multiple; the forecast has a number for each knot of a ReLU basis.
 """
 
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator
-from time import perf_counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import product
+from time import process_time
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from regretless.forecaster import DecisionSwap, RunningMean, UniversalDecisionSwap
+from paper.games import regrets
+from regretless.forecaster import (
+    DecisionSwap,
+    GainEvents,
+    LossGroup,
+    RunningMean,
+    UnbiasedPrediction,
+    UniversalDecisionSwap,
+)
+from regretless.forecaster.decision_swap import grouped
+from regretless.forecaster.events.assignments import Assignments
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Linear
 
@@ -26,10 +42,19 @@ def threshold(theta: float) -> Linear:
     return Linear(np.array([[0.0], [-0.5]]), np.array([0.5, 0.5 + theta / 2]))
 
 
+TWENTY = [threshold((k + 0.5) / 20) for k in range(20)]
+
+
+def of(losses: Sequence[Linear]) -> list[tuple[Array, Array]]:
+    """Return the coefficients of losses."""
+    return [(loss.offset, loss.weights) for loss in losses]
+
+
 FORECASTERS: dict[str, Callable[[int], Any]] = {
     "every task": UniversalDecisionSwap,
     "one threshold": lambda _: DecisionSwap([threshold(0.5)]),
-    "20 thresholds": lambda _: DecisionSwap([threshold((k + 0.5) / 20) for k in range(20)]),
+    "20 thresholds": lambda _: DecisionSwap(TWENTY),
+    "20, gains": lambda _: UnbiasedPrediction(Assignments(GainEvents(grouped(of(TWENTY), ())))),
     "running mean": lambda _: RunningMean(1),
 }
 
@@ -70,28 +95,116 @@ def of_thresholds(points: Array, masses: Array, truths: Array) -> float:
 
 
 def of_tasks(points: Array, masses: Array, truths: Array, *, tasks: int = 100) -> float:
-    """Return the greatest sum of swap regret over random tasks of six actions."""
-    rng, worst = np.random.default_rng(1), 0.0
-    for _ in range(tasks):
-        at_zero, at_one = rng.random((2, 6))
-        slope = at_one - at_zero
-        chosen = np.argmin(at_zero + slope * points[:, None], axis=1)
-        costs = masses[:, None] * (at_zero + slope * truths[:, None])
-        sums = np.zeros((6, 6))
-        np.add.at(sums, chosen, costs)
-        worst = max(worst, float((np.diag(sums) - sums.min(1)).sum()))
+    """Return the greatest sum of swap regret over random tasks of 2 to 40 actions."""
+    rng, worst, log = np.random.default_rng(1), 0.0, (points[:, None], masses, truths[:, None])
+    for actions in rng.integers(2, 41, tasks):
+        at_zero, at_one = rng.random((2, actions))
+        task = LossGroup(at_zero[None], (at_one - at_zero)[None, :, None])
+        worst = max(worst, float(regrets(task, *log)[0]))
     return worst
 
 
-def measure(rounds: int, seeds: int) -> pd.DataFrame:
+ORDERS = np.arange(11) / 10
+
+
+def unmet(y: float) -> Array:
+    """Return s(y): how much of each tenth of the range is not asked for (10,)."""
+    return np.asarray(1 - np.clip(10 * y - np.arange(10), 0, 1))
+
+
+def newsvendor(ratio: float) -> Linear:
+    """Return the task of ordering a tenth of the range or a multiple, with a critical ratio."""
+    below = np.arange(10) < np.arange(11)[:, None]
+    return Linear(np.where(below, 1 - ratio, -ratio) / 10, ratio * (1 - ORDERS))
+
+
+class Knots:
+    """A forecaster that protects every task of each number by itself."""
+
+    def __init__(self, rounds: int) -> None:
+        self.parts = [UniversalDecisionSwap(rounds, seed=k) for k in range(10)]
+
+    def predict(self) -> Array:
+        """Return a draw of every number (10,)."""
+        return np.array([part.predict().statistics[0] for part in self.parts])
+
+    def update(self, truth: Array) -> None:
+        """Learn s(y)."""
+        for part, own in zip(self.parts, truth, strict=True):
+            part.update(own)
+
+
+def newsvendors(rounds: int, seeds: int) -> pd.DataFrame:
+    """Return the greatest swap and external regret over 99 ratios, as drawn."""
+    nine = [newsvendor(k / 10) for k in range(1, 10)]
+    makers: dict[str, Callable[[int], Any]] = {
+        "every knot": Knots,
+        "one ratio": lambda _: DecisionSwap([newsvendor(0.5)]),
+        "9 ratios": lambda _: DecisionSwap(nine),
+        "running mean": lambda _: RunningMean(10),
+    }
+    rows = []
+    for seed, (name, make) in product(range(seeds), makers.items()):
+        for stream, demand in demands(np.random.default_rng(seed)):
+            forecaster, said, came = make(rounds), [], []
+            for t in range(rounds):
+                forecast = forecaster.predict()
+                said.append(np.asarray(getattr(forecast, "statistics", forecast)))
+                came.append(unmet(demand(t, said[-1])))
+                forecaster.update(came[-1])
+            worst = of_newsvendors(np.array(said), np.array(came)) / rounds
+            rows.append((name, stream, *worst))
+    table = pd.DataFrame(rows, columns=["protected", "demand", "swap", "external"])
+    return table.groupby(["protected", "demand"], sort=False).mean()
+
+
+def of_newsvendors(said: Array, came: Array) -> Array:
+    """Return the greatest sums of swap and of external regret over all ratios."""
+    worst = np.zeros(2)
+    for ratio in np.arange(1, 100) / 100:
+        task = newsvendor(float(ratio))
+        chosen = np.argmin(task.offset + said @ task.weights.T, axis=1)
+        costs = task.offset + came @ task.weights.T
+        sums = np.zeros((11, 11))
+        np.add.at(sums, chosen, costs)
+        own = np.diag(sums)
+        worst = np.maximum(worst, [(own - sums.min(1)).sum(), own.sum() - sums.sum(0).min()])
+    return worst
+
+
+def demands(rng: np.random.Generator) -> Iterator[tuple[str, Callable[..., float]]]:
+    """Yield what chooses demand: a function of the round and the forecast (10,)."""
+    yield "i.i.d., beta(2, 5)", lambda *_: rng.beta(2, 5)
+    yield "beta, switching", lambda t, _: rng.beta(*((8, 2) if t // 200 % 2 else (2, 8)))
+    yield "against the median", lambda _, said: 0.9 if said[4] > 0.5 else 0.1
+
+
+def rates(rounds: int, seeds: int) -> pd.DataFrame:
+    """Return the greatest regrets at three horizons, and their slopes."""
+    horizons = [rounds // 16, rounds // 4, rounds]
+    found = [measure(own, seeds, only=("every task",)).droplevel(0) for own in horizons]
+    columns = ["thresholds", "random tasks"]
+    table = pd.concat([own[columns] for own in found], keys=horizons, names=["rounds"])
+    logs = np.log(table.unstack("rounds"))  # noqa: PD010 - a table for each horizon
+    for column in columns:
+        slopes = np.polyfit(np.log(horizons), logs[column].to_numpy().T, 1)[0]
+        table[f"{column}, slope"] = table.index.get_level_values(1).map(
+            dict(zip(logs.index, slopes, strict=True))
+        )
+    return table
+
+
+def measure(rounds: int, seeds: int, only: Collection[str] = tuple(FORECASTERS)) -> pd.DataFrame:
     """Return the means over seeds, by forecaster and nature."""
     rows = []
     for seed in range(seeds):
         for name, make in FORECASTERS.items():
             for stream, nature in natures(rounds, np.random.default_rng(seed)):
-                start = perf_counter()
+                if name not in only:
+                    continue
+                start = process_time()
                 log = played(make(rounds), nature, rounds)
-                spent = (perf_counter() - start) / rounds
+                spent = (process_time() - start) / rounds
                 error = float(log[1] @ (log[0] - log[2]) ** 2)
                 found = np.array([of_thresholds(*log), of_tasks(*log), error]) / rounds
                 rows.append((name, stream, *found, 1e3 * spent))
@@ -102,6 +215,9 @@ def measure(rounds: int, seeds: int) -> pd.DataFrame:
 
 if __name__ == "__main__":
     parser = ArgumentParser(description=__doc__)
+    tables = {"streams": measure, "rates": rates, "newsvendors": newsvendors}
+    parser.add_argument("name", choices=tables, nargs="?", default="streams")
     parser.add_argument("--rounds", type=int, default=2000)
     parser.add_argument("--seeds", type=int, default=3)
-    print(measure(**vars(parser.parse_args())).round(4).to_string())  # noqa: T201
+    given = vars(parser.parse_args())
+    print(tables[given.pop("name")](**given).round(4).to_string())  # noqa: T201

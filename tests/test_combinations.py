@@ -156,6 +156,44 @@ def test_every_key_goes_with_every_response_and_stay(
     check_promises(model)
 
 
+RETAIL = {
+    "utility": "newsvendor",
+    "count": 3,
+    "actions": 2,
+    "parameters": {"underage": [1.0, 9.0], "overage": 1.0, "orders": [[0.0, 1.0]]},
+    "basis": {"kind": "relu", "error": 0.3},  # one number
+}
+WIDER = RETAIL["parameters"] | {"orders": [[0.0, 0.3, 0.7, 1.0]]}
+ANYBODY = [
+    RETAIL | {"name": "listed"},
+    RETAIL | {"name": "liars", "reports": {"underage": 9.0}},
+    RETAIL | {"name": "late", "enters": 10, "actions": 4, "parameters": WIDER},
+]
+del ANYBODY[2]["basis"]
+
+
+@pytest.mark.parametrize(
+    "feature", [name for name in FEATURES if name not in ("coordinates", "losses")]
+)
+def test_whoever_it_is_has_a_bound_where_everyone_is_protected(feature: str, table: Path) -> None:
+    """Of one outcome: who is listed, who reports something else, and who comes late."""
+    raw = {
+        "name": "anybody",
+        "rounds": ROUNDS,
+        "data": {"file": table.name, "outcomes": ["a"], "scale": {"a": [0, 1]}},
+        "cohort": ANYBODY,
+        "forecaster": {"events": "everyone"} | FEATURES[feature].keys,
+    }
+    model = Scenario(validated(raw, origin=table.parent)).build(log_every=ROUNDS)
+    model.run()
+    assert FEATURES[feature].shown(model.game.blocks[0].forecaster)
+    agents = model.agents_frame().set_index("cohort")
+    check_promises(model)
+    assert (agents.loc[["listed", "liars"], "guarantee"] == "decision-swap").all()
+    late = "none" if feature == "delay" else "decision-swap"
+    assert (agents.loc["late", "guarantee"] == late).all()
+
+
 @pytest.mark.parametrize(
     "feature", ["delay", "intervals", "second-order", "exponential", "image", "off_ties"]
 )

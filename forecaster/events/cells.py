@@ -6,9 +6,9 @@ prediction p plays an action on an interval of predictions. The events are [p in
 cells is a disjoint union: at most two cells a scale, one where it starts at 0 or ends at 1.
 
 **Prior.** A scale has 1/S of it, and its cells and their signs equal shares: counted as N experts,
-as many as there are listed events beside them, each is q = N / (2 S 2^s) of one. The rules' proofs go through with q Phi in
-place of Phi, so that a cell's bias is below its rule's bound with 1/q times the experts: with those
-beside Lambda = ln(4 S 2^s) + ln P at most with adaptive weights, where P is as in ``weights``.
+as many as there are listed events beside them, each is q = N / (2 S 2^s) of one. The rules' proofs
+go through with q Phi in place of Phi, so that a cell's bias is below its rule's bound with 1/q
+times the experts: with adaptive weights Lambda <= ln(4 S 2^s) + ln P, P as in ``weights``.
 
 **Regret.** With slopes r(a), D the greatest gap between two of them, and C_e the variations,
 

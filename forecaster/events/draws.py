@@ -48,11 +48,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from regretless.forecaster.events.mixtures import ExponentialMixture
 from regretless.forecaster.events.protected import LossGroup, Rows
 from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.compiled import compiled
+from regretless.market.numerics.mixtures import ExponentialMixture
 
 RISK = 0.01
 ASSIGNED = RISK / 4  # of it is for potentials that are charged with what was drawn

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from regretless.forecaster.events.mixtures import ExponentialMixture
 from regretless.forecaster.events.weights import Moment, Stand, Sums, WeightRule, Weights
 from regretless.market.core.arrays import Array
 from regretless.market.core.compiled import compiled
+from regretless.market.numerics.mixtures import ExponentialMixture
 
 RATES = np.array([0.75 * 0.5**j for j in range(10)])  # enough for V up to ten million
 COSTS = -np.log1p(-RATES) - RATES
