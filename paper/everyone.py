@@ -15,7 +15,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import product
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,7 @@ from regretless.forecaster.decision_swap import grouped
 from regretless.forecaster.events.assignments import Assignments
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Linear
+from regretless.market.records import Mixture
 
 Nature = Callable[[int, float], float]
 
@@ -118,15 +119,24 @@ def newsvendor(ratio: float) -> Linear:
     return Linear(np.where(below, 1 - ratio, -ratio) / 10, ratio * (1 - ORDERS))
 
 
+class Said(NamedTuple):
+    """A draw (n,), and the mean of its law as a mixture."""
+
+    statistics: Array
+    mixture: Mixture
+
+
 class Knots:
     """A forecaster that protects every task of each number by itself."""
 
     def __init__(self, rounds: int) -> None:
-        self.parts = [UniversalDecisionSwap(rounds, seed=k) for k in range(10)]
+        self.parts = [UniversalDecisionSwap(rounds) for _ in range(10)]  # drawn by one coin
 
-    def predict(self) -> Array:
-        """Return a draw of every number (10,)."""
-        return np.array([part.predict().statistics[0] for part in self.parts])
+    def predict(self) -> Said:
+        """Return a draw of every number (10,), with the mean of the mixtures."""
+        each = [part.predict() for part in self.parts]
+        means = np.array([one.mixture.mean for one in each]).reshape(1, 10)
+        return Said(np.array([one.statistics[0] for one in each]), Mixture(means, np.ones(1)))
 
     def update(self, truth: Array) -> None:
         """Learn s(y)."""
@@ -149,8 +159,8 @@ def newsvendors(rounds: int, seeds: int) -> pd.DataFrame:
             forecaster, said, came = make(rounds), [], []
             for t in range(rounds):
                 forecast = forecaster.predict()
-                said.append(np.asarray(getattr(forecast, "statistics", forecast)))
-                came.append(unmet(demand(t, said[-1])))
+                said.append(forecast.statistics)
+                came.append(unmet(demand(t, forecast.mixture.mean)))
                 forecaster.update(came[-1])
             worst = of_newsvendors(np.array(said), np.array(came)) / rounds
             rows.append((name, stream, *worst))
@@ -173,10 +183,10 @@ def of_newsvendors(said: Array, came: Array) -> Array:
 
 
 def demands(rng: np.random.Generator) -> Iterator[tuple[str, Callable[..., float]]]:
-    """Yield what chooses demand: a function of the round and the forecast (10,)."""
+    """Yield what chooses demand: a function of the round and the mean of the mixture (10,)."""
     yield "i.i.d., beta(2, 5)", lambda *_: rng.beta(2, 5)
     yield "beta, switching", lambda t, _: rng.beta(*((8, 2) if t // 200 % 2 else (2, 8)))
-    yield "against the median", lambda _, said: 0.9 if said[4] > 0.5 else 0.1
+    yield "against the median", lambda _, mean: 0.9 if mean[4] > 0.5 else 0.1
 
 
 def rates(rounds: int, seeds: int) -> pd.DataFrame:
