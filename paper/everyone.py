@@ -195,12 +195,11 @@ def rates(rounds: int, seeds: int) -> pd.DataFrame:
     found = [measure(own, seeds, only=("every task",)).droplevel(0) for own in horizons]
     columns = ["thresholds", "random tasks"]
     table = pd.concat([own[columns] for own in found], keys=horizons, names=["rounds"])
-    logs = np.log(table.unstack("rounds"))  # noqa: PD010 - a table for each horizon
     for column in columns:
-        slopes = np.polyfit(np.log(horizons), logs[column].to_numpy().T, 1)[0]
-        table[f"{column}, slope"] = table.index.get_level_values(1).map(
-            dict(zip(logs.index, slopes, strict=True))
-        )
+        wide = table[column].unstack("rounds")  # noqa: PD010 - a column for each horizon
+        slopes = np.polyfit(np.log(horizons), np.log(wide.to_numpy()).T, 1)[0]
+        known = dict(zip(wide.index, slopes, strict=True))
+        table[f"{column}, slope"] = [known[stream] for _, stream in table.index]
     return table
 
 

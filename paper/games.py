@@ -98,8 +98,11 @@ def columns(rows: list[tuple[Array, float, Array]]) -> tuple[Array, Array, Array
 def measure(games: int, seed: int) -> pd.DataFrame:
     """Return violations and greatest ratios, by what is compared."""
     rows = [row for i in range(games) for row in game(np.random.default_rng([seed, i]))]
-    table = pd.DataFrame(rows, columns=["bound", "ratio"]).groupby("bound", sort=False)["ratio"]
-    return table.agg(games="size", exceeded=lambda own: int((own > 1).sum()), greatest="max")
+    table = pd.DataFrame(rows, columns=["bound", "ratio"])
+    own = table.assign(exceeded=table["ratio"] > 1).groupby("bound", sort=False)
+    return pd.DataFrame(
+        {"games": own.size(), "exceeded": own["exceeded"].sum(), "greatest": own["ratio"].max()}
+    )
 
 
 if __name__ == "__main__":
