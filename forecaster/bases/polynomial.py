@@ -117,6 +117,11 @@ class PowerBasis(Basis):
     -----
     An exact basis with the exponents 1..p also serves powers p about other points than 0, where
     ``|y - c|^p`` is a polynomial on [0, 1]; see ``binomial`` for their lambda.
+
+    Examples
+    --------
+    >>> PowerBasis([0.5, 1.0], outcomes=1).transform([0.25])  # what is forecast of the outcome 0.25
+    array([0.5 , 0.25])
     """
 
     _span: tuple[float, float] | None = None

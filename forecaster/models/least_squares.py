@@ -1,4 +1,4 @@
-r"""Recursive least squares with forgetting, on contexts and on what came last.
+r"""Recursive least squares with forgetting, on contexts and on the last outcomes.
 
 All n numbers of s(y) are regressed on the same features f: 1, the last outcomes, and the columns of
 the context (``columns``). After t rounds, with forgetting lambda and ridge rho, the coefficients

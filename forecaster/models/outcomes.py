@@ -3,7 +3,7 @@ r"""Forecasts of the outcome y itself, turned into forecasts E s(y) and mended b
 A forecast is an increasing, piecewise linear function Q of a number u per coordinate of y, so that
 y = Q(u): the quantiles at the levels u, continued beyond the first and the last as between their
 neighbours; sorted samples are quantiles at even levels; a point is Q(u) = y^ + u - 1/2. Every
-round remembers the marks u = Q^-1(y) of what came, all coordinates together, and what is predicted
+round remembers the marks u = Q^-1(y) of the outcome, all coordinates together; the prediction
 is the mean over the last ``WINDOW`` marks
 
     E s(y) ~ mean_u s(Q(u)).

@@ -1,4 +1,4 @@
-"""Seasonal naive: what came when the season was the same.
+"""Seasonal naive: the outcome when the season was the same.
 
 The season is the round modulo ``period``; without a period it is the combination of all features
 of the context that have been integers so far: the hour, the weekday, whether it rained. In a season

@@ -10,9 +10,10 @@ Losses and outcomes are in the user's units: ``scale`` says which values of an o
 acts on the forecast regrets much, neither a swap of actions nor not to have followed a model.
 
 The **bound** on a swap regret is read off the run itself: what the loss expected when it chose and
-what came differ by as much as the forecast is biased on the rounds of each action, and no swap can
-gain more than these biases and twice the error of the basis (``market.regret.ledger``). It holds
-for outcomes of any kind, late and missing ones included: of rounds that were learned.
+the realised outcomes differ by as much as the forecast is biased on the rounds of each action, and
+no swap can gain more than these biases and twice the error of the basis
+(``market.regret.ledger``). It holds for outcomes of any kind, late and missing ones included:
+of rounds that were learned.
 """
 
 import inspect

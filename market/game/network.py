@@ -37,7 +37,7 @@ NEVER = -1  # the distance of whom no news reaches
 
 
 class Relay:
-    """The last predictions drawn of one block, and the mean of what came.
+    """The last predictions drawn of one block, and the mean of the realised outcomes.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ class Block:
         return replace(mixture, points=points, weights=weights, labels=labels)
 
     def learn(self, forecast: Forecast, outcome: Array) -> None:
-        """Tell the forecaster what came, and pass on what it had said."""
+        """Tell the forecaster the realised outcome, and pass on what it had said."""
         vector = self.basis.transform(outcome)
         self._note(forecast, outcome)
         self.forecaster.witness(outcome)

@@ -32,6 +32,12 @@ class MinimumOfRatios(Loss):
     ------
     ValueError
         If a requirement is negative or an action needs no input.
+
+    Examples
+    --------
+    >>> bicycles = MinimumOfRatios([[0.5, 1.0]], -1.0)  # half a frame for each wheel
+    >>> bicycles.losses([0.25, 0.25])  # in the utility's own units: wheels are short
+    array([-0.25])
     """
 
     form: ClassVar[str] = "minimum-of-ratios"

@@ -42,6 +42,13 @@ class Convex1D(Loss):
     ------
     ValueError
         If a kink is negative or the coordinate does not exist.
+
+    Examples
+    --------
+    >>> shop = Convex1D([[4.0]], [[0.5]], -1.0, offset=0.5)  # stocks 0.5; left over 1, short 3
+    >>> shop.losses([[0.25], [0.75]])  # (outcomes, actions)
+    array([[0.25],
+           [0.75]])
     """
 
     form: ClassVar[str] = "convex-1d"

@@ -125,6 +125,12 @@ class Linear(SeparablePower):
         One row per action. Leading axes stack losses.
     offset : array (..., A) or float
         The constant of each action.
+
+    Examples
+    --------
+    >>> umbrella = Linear([[1.0], [0.0]], [0.0, 0.3])  # leave it: 1 if it rains; take it: 0.3
+    >>> umbrella.losses([0.25])
+    array([0.25, 0.3 ])
     """
 
     form: ClassVar[str] = "linear"

@@ -32,6 +32,12 @@ def external_regret(losses: ArrayLike, actions: ArrayLike) -> float:
     -------
     float
         Average per round.
+
+    Examples
+    --------
+    >>> losses = [[1.0, 0.3], [0.0, 0.3], [0.0, 0.3], [1.0, 0.3]]  # leave an umbrella, take it
+    >>> round(external_regret(losses, [0, 1, 0, 0]), 3)  # always take it
+    0.275
     """
     table, play = _checked(losses, actions)
     return float(((play * table).sum() - table.sum(0).min()) / len(table))
@@ -77,6 +83,12 @@ def omniprediction_regret(losses: ArrayLike, actions: ArrayLike, policies: Array
     -------
     float
         Average per round.
+
+    Examples
+    --------
+    >>> losses = [[1.0, 0.3], [0.0, 0.3], [0.0, 0.3], [1.0, 0.3]]
+    >>> round(omniprediction_regret(losses, [0, 1, 0, 0], [[1, 1, 0, 1]]), 3)  # as the radio said
+    0.35
     """
     table, play = _checked(losses, actions)
     followed = _followed(table, policies)
@@ -88,6 +100,13 @@ def decision_swap_regret(losses: ArrayLike, actions: ArrayLike, policies: ArrayL
 
     Arguments and result are as in ``omniprediction_regret``; with the constant policies this is
     the swap regret.
+
+    Examples
+    --------
+    >>> losses = [[1.0, 0.3], [0.0, 0.3], [0.0, 0.3], [1.0, 0.3]]
+    >>> policies = [[0, 0, 0, 0], [1, 1, 1, 1], [1, 1, 0, 1]]  # the constants, and the radio
+    >>> round(decision_swap_regret(losses, [0, 1, 0, 0], policies), 3)
+    0.425
     """
     table, play = _checked(losses, actions)
     own = (play * table).sum()

@@ -1,4 +1,4 @@
-"""What a block forecast of the outcomes in the last rounds, beside its models, and what came."""
+"""What a block forecast in the last rounds, beside its models, and the realised outcomes."""
 
 from collections.abc import Sequence
 from typing import ClassVar

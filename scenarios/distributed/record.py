@@ -1,4 +1,4 @@
-"""A recorded broadcast: what agents hear of a game that they do not move, and what came.
+"""A recorded broadcast: what agents hear of a game that they do not move, and its outcomes.
 
 Where no outcome depends on what agents do, the game can be played without them, and any share of
 them played after it, elsewhere, to the same bytes, with players that say again what was said. Of a
@@ -95,7 +95,7 @@ class Recorder:
 
 
 def outcomes_of(rounds: Sequence[Round]) -> Tree:
-    """Make a block of rounds that have been heard: what came of them is all that it says."""
+    """Make a block of rounds that have been heard, of which it says the outcomes alone."""
     outcomes = np.stack([played.outcome for played in rounds])
     return {"first": rounds[0].number, "outcomes": outcomes}
 
@@ -187,7 +187,7 @@ class Tape(Remembering, Adversary):
     def commit(
         self, context: Context, history: History, announced: Announcement
     ) -> OutcomeDistribution:
-        """Seal what came."""
+        """Seal the realised outcome."""
         return OutcomeDistribution.pure(self._outcome)
 
 
