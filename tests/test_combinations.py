@@ -172,26 +172,40 @@ ANYBODY = [
 del ANYBODY[2]["basis"]
 
 
+def before_anybody(table: Path, keys: dict[str, Any], **cohort: Any) -> MarketModel:
+    """Play one outcome before all of them, the listed ones responding in their own way."""
+    raw = {
+        "name": "anybody",
+        "rounds": ROUNDS,
+        "data": {"file": table.name, "outcomes": ["a"], "scale": {"a": [0, 1]}},
+        "cohort": [ANYBODY[0] | cohort, *ANYBODY[1:]],
+        "forecaster": {"events": "everyone"} | keys,
+    }
+    model = Scenario(validated(raw, origin=table.parent)).build(log_every=ROUNDS)
+    model.run()
+    return model
+
+
 @pytest.mark.parametrize(
     "feature", [name for name in FEATURES if name not in ("coordinates", "losses")]
 )
 def test_whoever_it_is_has_a_bound_where_everyone_is_protected(feature: str, table: Path) -> None:
     """Of one outcome: who is listed, who reports something else, and who comes late."""
-    raw = {
-        "name": "anybody",
-        "rounds": ROUNDS,
-        "data": {"file": table.name, "outcomes": ["a"], "scale": {"a": [0, 1]}},
-        "cohort": ANYBODY,
-        "forecaster": {"events": "everyone"} | FEATURES[feature].keys,
-    }
-    model = Scenario(validated(raw, origin=table.parent)).build(log_every=ROUNDS)
-    model.run()
+    model = before_anybody(table, FEATURES[feature].keys)
     assert FEATURES[feature].shown(model.game.blocks[0].forecaster)
     agents = model.agents_frame().set_index("cohort")
     check_promises(model)
     assert (agents.loc[["listed", "liars"], "guarantee"] == "decision-swap").all()
     late = "none" if feature == "delay" else "decision-swap"
     assert (agents.loc["late", "guarantee"] == late).all()
+
+
+@pytest.mark.parametrize("response", [name for name in RESPONSES if name != "late"])
+def test_everyone_is_protected_beside_every_response(response: str, table: Path) -> None:
+    model = before_anybody(table, {}, **RESPONSES[response])
+    check_promises(model)
+    agents = model.agents_frame().set_index("cohort")
+    assert (agents.loc[["liars", "late"], "guarantee"] == "decision-swap").all()
 
 
 @pytest.mark.parametrize(
