@@ -95,7 +95,7 @@ def _size(state: Any) -> int:
 
 
 def anchor(run: Run) -> Row:
-    """Say which base was anchored at and with which dead zone, and how often it was kept."""
+    """Say which base was anchored at and with which tolerance band, and how often it was kept."""
     asked, kept = run.scenario.spec.forecaster, run.manifest["blocks"][0].get("kept", np.nan)
     alone = "none" if asked.kind == "decision-swap" else asked.kind
     base = alone if asked.reference.kind == "none" else asked.reference.kind

@@ -75,7 +75,7 @@ def sentences(verdict: pd.DataFrame, agents: pd.DataFrame) -> Iterator[str]:
 
 
 def apart(verdict: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the cohorts, without those of all together."""
+    """Return the rows of the cohorts, without those of everybody."""
     return verdict[verdict["cohort"] != EVERYBODY] if len(verdict) else verdict
 
 

@@ -17,7 +17,7 @@ forecaster is unbiased where the representative acts, not where the agent does.
 
 Snapping leaves up to (2 floor(lambda / gamma + 1/2) + 1)^((n + 1) A) losses (the paper counts n A
 coefficients of 2 lambda / gamma values), and may raise sum |r_i| by n gamma / 2. It merges few
-agents of a diffuse population; clustering and populations made of archetypes merge many.
+agents of a diffuse population; clustering and populations made of types merge many.
 """
 
 import math
