@@ -227,8 +227,10 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         First and last round of every window over which regret is taken (``market.logs.windows``).
     measures : sequence of str
         Registered names of the user's own (``market.logs.user_columns``).
-    action_names : dict, optional
-        What the actions are called, by cohort.
+    namers : dict, optional
+        By cohort, what names an action of each agent (``final_tables.named``).
+    called : dict, optional
+        By cohort, what the actions of all its agents together are called.
     traits : dict, optional
         By cohort, what the table of agents says of each entry beside its measures.
     """
@@ -245,14 +247,15 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         log_agents: int | None = None,
         windows: Sequence[Span] = (),
         measures: Sequence[str] = (),
-        action_names: final_tables.ActionNames | None = None,
+        namers: final_tables.Namers | None = None,
+        called: Mapping[str, Sequence[str]] | None = None,
         traits: final_tables.Traits | None = None,
     ) -> None:
         super().__init__(rng=seed)
         self.game = game
         self.guarantees = standing(game, guarantees)
-        self.rounds, self.tracker, self.action_names = rounds, tracker, action_names
-        self.traits = traits or {}
+        self.rounds, self.tracker = rounds, tracker
+        self.namers, self.called, self.traits = namers or {}, called or {}, traits or {}
         logged = logged_agents(game.cohorts, log_agents, seed=seed)
         self.journal = Journal(
             game.cohorts,
@@ -527,7 +530,11 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
 
     def swaps_frame(self) -> pd.DataFrame:
         """One row per agent and action it played: where its regret comes from."""
-        return final_tables.swaps_table(self.game, self.action_names)
+        return self.with_action_names(final_tables.swaps_table(self.game))
+
+    def with_action_names(self, swaps: pd.DataFrame) -> pd.DataFrame:
+        """Add to a table of swaps what the actions are called."""
+        return final_tables.named(swaps, self.game.cohorts, self.namers)
 
     def models_frame(self) -> pd.DataFrame:
         """One row per agent and model it could have followed; empty where there are none."""

@@ -61,6 +61,29 @@ class Registry:
         return sorted(self._known)
 
 
+class Utilities(Registry):
+    """Utilities, some with a function that says what their losses and actions are in.
+
+    Attributes
+    ----------
+    units : dict of str to callable
+        By name, of those that have one; it is handed the units of the outcomes, the losses and the
+        parameters (``agents.utilities.units``).
+    """
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.units: dict[str, Callable[..., Any]] = {}
+
+    def __call__(
+        self, name: str, *, units: Callable[..., Any] | None = None
+    ) -> Callable[[Thing], Thing]:
+        """Register the decorated maker, and what its losses and actions are in."""
+        if units is not None:
+            self.units[name] = units
+        return super().__call__(name)
+
+
 class Measures(Registry):
     """Measures of a user's own, some with a range that they cannot leave.
 
@@ -86,7 +109,7 @@ class Measures(Registry):
         return super().__call__(name)
 
 
-utility = Registry("utility")
+utility = Utilities("utility")
 response = Registry("response")
 agent = Registry("agent")
 learner = Registry("learner")

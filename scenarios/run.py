@@ -307,6 +307,7 @@ def _manifest(scenario: Scenario, model: MarketModel, config: dict[str, Any]) ->
         "blocks": [described(block) for block in model.game.blocks],
         "covers": [guarantee.note for guarantee in model.guarantees if guarantee.note],
         "notes": list(model.notes),
+        "actions": {name: list(told) for name, told in model.called.items()},
         "versions": {name: version(name) for name in PACKAGES}
         | {"python": platform.python_version()},
         "started": datetime.now(UTC).isoformat(timespec="seconds"),

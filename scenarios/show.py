@@ -45,7 +45,7 @@ def shown(config: dict[str, Any], model: MarketModel, name: str | None) -> Any:
     if not model.played:
         raise UserError("show: no round is played yet; run() or step() first")
     tables = _tables(model)
-    found = figures_of(Run(config, tables), None if name is None else [name])
+    found = figures_of(Run(config, tables, model.called), None if name is None else [name])
     made = Figures((key, one.made) for key, one in found.items())
     made.sentence = " ".join(sentences(tables["verdict"], tables["agents"]))
     if name is not None and name not in made:

@@ -17,6 +17,7 @@ from regretless.market.logs.comparisons import EVERYBODY
 from regretless.market.logs.welfare import agents_in, mean_of
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.logs.curves import leading_regret
 from regretless.scenarios.logs.directory import MANIFEST
 from regretless.scenarios.logs.exploitability import notes
 from regretless.scenarios.spec.scenario import ScenarioSpec
@@ -39,6 +40,7 @@ from regretless.scenarios.verdict import (
     regret_rows,
     told_bounds,
     unchanged,
+    unit_of,
 )
 
 MOST = 40  # lines
@@ -151,9 +153,17 @@ def _regrets(agents: pd.DataFrame, names: list[str]) -> tuple[list[str], list[li
         own = agents[agents["cohort"] == name]
         cells = [_number(own[column].max()) for column in columns.values()]
         bound = promise(min(bounds(own).values(), default=np.nan), 4)
-        rows.append([name, *cells, bound, _number(mean_of(own, "decision_swap_regret"))])
+        worst = (leading_regret(own) * own["loss_scale"]).max()
+        told = f"{worst:.4g} {unit}" if (unit := unit_of(own)) else ""
+        rows.append([name, *cells, bound, _number(mean_of(own, "decision_swap_regret")), told])
     heads = [word.replace(" ", "\n", 1).replace("exploit", "exploit-\n") for word in columns]
-    return ["Worst regret per round", *heads, "bound", "mean\ndecision\nswap"], rows
+    return [
+        "Worst regret per round",
+        *heads,
+        "bound",
+        "mean\ndecision\nswap",
+        "worst,\nin units",
+    ], rows
 
 
 def _number(value: float) -> str:
@@ -184,8 +194,16 @@ def _cohort(
     yield table([ALTERNATIVES, *HEADS], cells, room=room)
     yield from (f"  {line}" for line in assumed(verdict))
     yield ""
-    heads = ["Regret per round", "mean", "worst agent", "bound"]
-    yield table(heads, list(_bounded(agents)), room=room, words=(0, 3))
+    unit = unit_of(agents)
+    heads = [
+        "Regret per round",
+        "mean",
+        "worst\nagent",
+        f"mean,\n{unit}",
+        f"worst,\n{unit}",
+        "bound",
+    ]
+    yield table(heads, list(_bounded(agents)), room=room, words=(0, 5))
 
 
 def _bounded(agents: pd.DataFrame) -> Iterator[list[str]]:
@@ -193,7 +211,7 @@ def _bounded(agents: pd.DataFrame) -> Iterator[list[str]]:
     for row in regret_rows(agents):
         told = told_bounds(agents) if row[0] == "decision swap" else []
         yield [*row, *(told[:1] or [""])]
-        yield from (["", "", "", line] for line in told[1:])
+        yield from ([""] * 5 + [line] for line in told[1:])
 
 
 def data_facts(scenario: Scenario, rounds: int) -> Iterator[str]:

@@ -104,9 +104,15 @@ def played(rows: pd.DataFrame, agents: pd.DataFrame) -> str:
 
 def in_unit(agents: pd.DataFrame, value: float) -> str:
     """Write a loss or regret in the unit of the data as well, where agents share one."""
+    unit = unit_of(agents)
+    return f" ({value:.4g} {unit})" if unit else ""
+
+
+def unit_of(agents: pd.DataFrame) -> str:
+    """Return the unit of the data that agents share; nothing where there is none."""
     units = set(agents["unit"]) if "unit" in agents else set()
-    named = len(units) == 1 and isinstance(unit := units.pop(), str) and unit
-    return f" ({value:.4g} {unit})" if named else ""
+    unit = units.pop() if len(units) == 1 else ""
+    return unit if isinstance(unit, str) else ""
 
 
 def best_of_each(rows: pd.DataFrame) -> list[Row]:
@@ -218,10 +224,17 @@ def alternative_cells(row: Row, rows: pd.DataFrame | None = None) -> list[str]:
 
 
 def regret_rows(agents: pd.DataFrame) -> Iterator[list[str]]:
-    """Yield a measure of a cohort, its mean and that of the worst agent; those that were taken."""
+    """Yield a measure of a cohort, its mean and that of the worst agent; those that were taken.
+
+    The last two cells are both in the unit of the data, empty where agents share none.
+    """
     for name, column in (REGRETS | {"exploitability": "exploitability"}).items():
         if agents[column].notna().any():
-            yield [name, four(mean_of(agents, column)), four(agents[column].max())]
+            own = agents.assign(own=agents[column] * agents["loss_scale"])
+            told = [mean_of(own, "own"), own["own"].max()]
+            known = unit_of(agents) and name in REGRETS
+            units = [f"{value:.4g}" if known else "" for value in told]
+            yield [name, four(mean_of(agents, column)), four(agents[column].max()), *units]
 
 
 def bounds(agents: pd.DataFrame) -> dict[str, float]:

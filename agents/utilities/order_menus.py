@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.agents.parameters import numbers, require
+from regretless.agents.utilities import units as say
 from regretless.agents.utilities.populations import Population
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.losses.orders import MOST_FEE, Orders, order_losses
 
 
-@register.utility("bidder")
+@register.utility("bidder", units=say.orders)
 def bidder_population(
     population: Population, *, value: ArrayLike = 1.0, low: float = 0.0, high: float = 1.0
 ) -> Orders:
@@ -59,7 +60,7 @@ def bidder_population(
     )
 
 
-@register.utility("orders")
+@register.utility("orders", units=say.orders)
 def orders_population(  # noqa: PLR0913 - the parameters of a scenario file
     population: Population,
     *,
@@ -109,7 +110,7 @@ def orders_population(  # noqa: PLR0913 - the parameters of a scenario file
     return _traders(population, rows, flags, value=value, common=common, most=most, width=width)
 
 
-@register.utility("quotes")
+@register.utility("quotes", units=say.orders)
 def quotes_population(  # noqa: PLR0913 - the parameters of a scenario file
     population: Population,
     *,
@@ -145,7 +146,7 @@ def quotes_population(  # noqa: PLR0913 - the parameters of a scenario file
     return _traders(population, rows, flags, value=value, common=common, most=most, width=width)
 
 
-@register.utility("ladder")
+@register.utility("ladder", units=say.orders)
 def ladder_population(  # noqa: PLR0913 - the parameters of a scenario file
     population: Population,
     *,

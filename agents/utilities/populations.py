@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from regretless.agents.parameters import numbers, require
 from regretless.agents.utilities import forms
+from regretless.agents.utilities import units as say
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import brief
@@ -207,7 +208,7 @@ def leontief_population(
     return forms.Leontief(population.rng.uniform(1 / steep[:, None, None], 1.0, size))
 
 
-@register.utility("cara")
+@register.utility("cara", units=say.wealth)
 def cara_population(
     population: Population,
     *,
@@ -227,7 +228,7 @@ def cara_population(
     return forms.CARA(population.shares(weights, concentration), gamma)
 
 
-@register.utility("mean-variance")
+@register.utility("mean-variance", units=say.portfolio)
 def mean_variance_population(
     population: Population,
     *,
@@ -251,7 +252,7 @@ def mean_variance_population(
     return forms.MeanVariance(population.shares(weights, concentration), gamma, centre)
 
 
-@register.utility("newsvendor")
+@register.utility("newsvendor", units=say.newsvendor)
 def newsvendor_population(
     population: Population,
     *,

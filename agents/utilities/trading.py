@@ -45,6 +45,7 @@ from numpy.typing import ArrayLike
 
 from regretless.agents.adversaries.fixed_plans import buyer_losses
 from regretless.agents.parameters import require
+from regretless.agents.utilities import units as say
 from regretless.agents.utilities.populations import Population
 from regretless.market import register
 from regretless.market.core.arrays import Array
@@ -53,7 +54,7 @@ from regretless.market.losses import Linear, LipschitzLoss, Trade
 TICKS = 1024  # limits are multiples of 1 / TICKS, as an auction takes them
 
 
-@register.utility("trader")
+@register.utility("trader", units=say.trader)
 def trader_population(
     population: Population, *, value: ArrayLike, size: ArrayLike = 1.0, spread: float = 0.0
 ) -> Trade:
@@ -85,7 +86,7 @@ def trader_population(
     return Trade(units[:, None, None] * table, np.repeat(limit[:, None], len(table), axis=1))
 
 
-@register.utility("firm")
+@register.utility("firm", units=say.firm)
 def firm_population(
     population: Population,
     *,
@@ -115,7 +116,7 @@ def firm_population(
     return Linear(weights, sold * unit[:, None] + impact[:, None] * sold**2 / 2)
 
 
-@register.utility("bettor")
+@register.utility("bettor", units=say.bettor)
 def bettor_population(population: Population, *, coordinate: int = 0) -> Linear:
     """Bettors with logarithmic utility on whether an outcome is 1.
 
@@ -184,7 +185,7 @@ def depositor_population(
     return one[np.zeros(population.count, dtype=np.intp)]
 
 
-@register.utility("growth")
+@register.utility("growth", units=say.growth)
 def growth_population(
     population: Population, *, weights: ArrayLike, low: float, high: float
 ) -> LipschitzLoss:

@@ -16,7 +16,8 @@ from regretless.market.logs.welfare import COUNT
 from regretless.market.records import policy_name
 from regretless.market.regret.ledger import MEASURES, Ledger
 
-ActionNames = Mapping[str, Sequence[str]]  # by cohort
+# By cohort, what names the actions (M,) of its agents with these numbers (M,).
+Namers = Mapping[str, Callable[[Indices, Indices], Any]]
 Traits = Mapping[str, pd.DataFrame]  # by cohort, a row per entry: what is known of each agent
 
 MEASURED = ["mean_loss", *(f"{measure}_regret" for measure in MEASURES), "bound_from_bias"]
@@ -74,6 +75,10 @@ def with_traits(agents: pd.DataFrame, traits: Traits) -> pd.DataFrame:
         return agents
     parts = [traits.get(name, pd.DataFrame(index=own.index)) for name, own in groups]
     found = pd.concat(parts, ignore_index=True)
+    if "scale" in found:  # losses in the unit of the data, where they are in the utility's own
+        scale, shift = found.pop("scale").fillna(1.0), found.pop("shift").fillna(0.0)
+        own = {"loss_scale": scale * agents["loss_scale"]}
+        agents = agents.assign(**own, loss_offset=shift + scale * agents["loss_offset"])
     names = [str(name) for name in found]
     places = {"actions": [name for name in names if name != "unit"], "loss_offset": ["unit"]}
     columns = [own for name in map(str, agents) for own in [name, *places.get(name, [])]]
@@ -156,22 +161,16 @@ def graph_tables(game: Game) -> dict[str, pd.DataFrame]:
     return {} if network is None or network.edges is None else {"edges": network.frame()}
 
 
-def swaps_table(game: Game, action_names: ActionNames | None = None) -> pd.DataFrame:
+def swaps_table(game: Game) -> pd.DataFrame:
     """One row per agent and action it played: the best replacement and what it would have saved.
 
     ``best_policy`` is empty where a fixed action is the best comparator; then and always
     ``best_replacement`` is the best fixed action. ``contribution`` is per round; an agent's
     contributions add up to its decision swap regret (to its swap regret without comparators).
-
-    Parameters
-    ----------
-    action_names : dict, optional
-        The actions' names of every cohort that has any; then columns ``action_name`` and
-        ``best_replacement_name`` say them, too.
     """
     parts, first = [], 1
     for cohort in game.cohorts:
-        rows = _named(_swap_rows(cohort), (action_names or {}).get(cohort.name))
+        rows = _swap_rows(cohort)
         agents = pd.DataFrame(
             {"agent": np.arange(len(cohort.row_of)) + first, "row": cohort.row_of}
         )
@@ -181,12 +180,20 @@ def swaps_table(game: Game, action_names: ActionNames | None = None) -> pd.DataF
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def _named(rows: pd.DataFrame, names: Sequence[str] | None) -> pd.DataFrame:
-    """Say actions by their names as well, where they have any."""
-    if names is None:
-        return rows
-    said = np.array(names, dtype=object)
-    return rows.assign(**{f"{k}_name": said[rows[k]] for k in ("action", "best_replacement")})
+def named(swaps: pd.DataFrame, cohorts: Sequence[Cohort], namers: Namers) -> pd.DataFrame:
+    """Say the actions of a table of swaps by their names as well, where agents have any."""
+    first = np.cumsum([1, *(len(cohort.row_of) for cohort in cohorts)])
+    keys = ("action", "best_replacement")
+    told = {key: np.full(len(swaps), None, dtype=object) for key in keys}
+    for cohort, low, high in zip(cohorts, first[:-1], first[1:], strict=True):
+        if cohort.name not in namers or not len(swaps):
+            continue
+        mine = np.flatnonzero(swaps["agent"].between(low, high - 1))
+        places = swaps["agent"].to_numpy()[mine] - low
+        for key in keys:
+            told[key][mine] = namers[cohort.name](places, swaps[key].to_numpy()[mine])
+    known = len(swaps) and any(name is not None for name in told["action"])
+    return swaps.assign(**{f"{key}_name": told[key] for key in keys}) if known else swaps
 
 
 def _swap_rows(cohort: Cohort) -> pd.DataFrame:

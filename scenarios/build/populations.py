@@ -5,8 +5,9 @@ A **draft** is a cohort between its population and its seat in the game. Its age
 ``root`` is the root seed of a run, ``goods`` the number d of coordinates of an outcome.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pandas as pd
 
 from regretless.agents.policies import NamedPolicy
 from regretless.agents.utilities.populations import Population
+from regretless.agents.utilities.units import OutcomeUnits, Units
 from regretless.market import register
 from regretless.market.core.arrays import Indices
 from regretless.market.core.errors import UserError, closest
@@ -52,8 +54,8 @@ class Draft:
         type.
     parameters : mapping
         Of the utility: a number or text for all, an array with one for each, or something else.
-    unit : str
-        Of the losses, where they scale with the data.
+    units : Units
+        Of the losses and actions.
     """
 
     spec: CohortSpec
@@ -65,21 +67,47 @@ class Draft:
     reported: Loss | None = None
     heads: Indices | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    unit: str = ""
+    units: Units = field(default_factory=Units)
+
+    @cached_property
+    def entries(self) -> Indices:
+        """The agent whom each entry of the table of agents lists, or the first of a type."""
+        if self.heads is None:
+            return np.arange(len(self.loss))
+        return first_of(self.split(unique_losses(self.told)[1])[1])
+
+    @property
+    def namer(self) -> Callable[[Indices, Indices], Any] | None:
+        """What names an action of each entry, by their numbers; None where there are no names."""
+        if self.spec.action_names:
+            listed = np.array(self.spec.action_names, dtype=object)
+            return lambda _, actions: listed[actions]
+        if self.units.quantities is None:
+            return None
+        return lambda places, actions: self.units.names(self.entries[places], actions)
+
+    @property
+    def called(self) -> list[str] | None:
+        """What the actions are called, of all agents together; None where there are no names."""
+        known = self.units.quantities is not None
+        return self.spec.action_names or (self.units.common() if known else None)
+
+    @property
+    def rescaled(self) -> dict[str, float]:
+        """What the table of agents does to losses in the utility's own units."""
+        units = self.units
+        return {"scale": units.scale, "shift": units.shift} if units.name else {}
 
     @property
     def traits(self) -> pd.DataFrame:
         """What the table of agents says of each entry: its parameters, and the unit of its loss."""
-        rows = len(self.loss)
-        entries = np.arange(rows)
-        if self.heads is not None:
-            entries = first_of(self.split(unique_losses(self.told)[1])[1])
+        rows, entries = len(self.loss), self.entries
         told = {
             f"param_{name}": np.broadcast_to(np.asarray(value), rows)[entries]
             for name, value in self.parameters.items()
             if np.ndim(value) == 0 or (isinstance(value, np.ndarray) and value.shape == (rows,))
         }
-        return pd.DataFrame(told | {"unit": self.unit}, index=entries)
+        return pd.DataFrame(told | {"unit": self.units.name} | self.rescaled, index=entries)
 
     @property
     def told(self) -> Loss:
@@ -179,11 +207,7 @@ def drafted(
     """
     drafts, first = [], 0
     for spec in scenario.cohort:
-        loss, parameters = drawn_population(spec, root, goods, game)
-        width, unit = in_data(spec, scenario)
-        if width != 1:
-            scales = {name: width * getattr(loss, name) for name in ("unit_scale", "unit_offset")}
-            loss = replace(loss, **scales)
+        loss, parameters, units = drawn_population(spec, scenario, root, goods=goods, game=game)
         drafts.append(
             Draft(
                 spec,
@@ -194,28 +218,31 @@ def drafted(
                 reported=reported_losses(spec, root, goods, game) if spec.reports else None,
                 heads=drawn_heads(spec, root) if spec.multiplicity else None,
                 parameters=parameters,
-                unit=unit,
+                units=units,
             )
         )
         first += spec.count
     return drafts
 
 
-def in_data(spec: CohortSpec, scenario: ScenarioSpec) -> tuple[float, str]:
-    """Return what a unit of loss is in the data, and its name, where losses scale with the data.
-
-    Those of a newsvendor are costs per unit of demand. Others are in units of their own: (1, "").
-    """
-    demand = scenario.demand_of(spec)
-    if demand is None or scenario.data is None:
-        return 1.0, ""
-    low, high = scenario.data.scale.get(demand, (0.0, 1.0))
-    return abs(high - low), scenario.data.units.get(demand, demand)
+def measured(scenario: ScenarioSpec, goods: int) -> OutcomeUnits:
+    """Return what the coordinates of an outcome are as they are measured."""
+    told = scenario.measured
+    names = scenario.outcome_names or [f"outcome {j}" for j in range(goods)]
+    scale, units = ({}, {}) if told is None else (told.scale, told.units)
+    ends = np.array([scale.get(name, (0.0, 1.0)) for name in names], dtype=np.float64)
+    known = scenario.data is not None or bool(scale or units)
+    return OutcomeUnits(names, ends[:, 0], ends[:, 1], [units.get(n, "") for n in names], known)
 
 
 def drawn_population(
-    spec: CohortSpec, root: int, goods: int, game: Bimatrix | None = None
-) -> tuple[Loss, dict[str, Any]]:
+    spec: CohortSpec,
+    scenario: ScenarioSpec,
+    root: int,
+    *,
+    goods: int,
+    game: Bimatrix | None = None,
+) -> tuple[Loss, dict[str, Any], Units]:
     """Draw a cohort's losses from its stream, one per agent, and their parameters.
 
     Parameters
@@ -229,6 +256,8 @@ def drawn_population(
         In [0, 1].
     parameters : dict
         As they were drawn or given.
+    units : Units
+        Of the losses and actions.
 
     Raises
     ------
@@ -236,12 +265,21 @@ def drawn_population(
         If a parameter does not fit the utility.
     """
     with on_disk(wanted=_mapped(spec, goods)):
-        loss, rng, drawn = _distinct(spec, root, goods, game)
+        plain, rng, drawn = _distinct(spec, root, goods, game)
+        loss = _shaken(spec, plain)
+    say = register.utility.units.get(spec.utility)
+    units = say(measured(scenario, goods), plain, drawn) if say else Units()
+    if scenario.market is None and (units.scale != 1 or units.shift):
+        own = {"unit_scale": units.scale * loss.unit_scale}
+        loss = replace(loss, **own, unit_offset=units.shift + units.scale * loss.unit_offset)
+        units = replace(units, scale=1.0, shift=0.0)  # a market reads the utility's own units
     if spec.types is None or spec.multiplicity:
-        return loss, drawn
+        return loss, drawn, units
     whose, types = _shared(spec, rng), spec.types
     each = {n: v[whose] if np.shape(v) == (types,) else v for n, v in drawn.items()}
-    return loss[whose], each
+    if units.quantities is not None and len(units.quantities) == types:
+        units = replace(units, quantities=units.quantities[whose])
+    return loss[whose], each, units
 
 
 def _mapped(spec: CohortSpec, goods: int) -> bool:
@@ -273,7 +311,7 @@ def reported_losses(
     told, _, _ = _distinct(spec, root, goods, game, spec.reports)
     if told.identity == truth.identity and np.array_equal(told.rows(), truth.rows()):
         return None
-    return _spread(told, spec, rng)
+    return _spread(_shaken(spec, told), spec, rng)
 
 
 def _shared(spec: CohortSpec, rng: np.random.Generator) -> Indices:
@@ -309,14 +347,13 @@ def _distinct(
         loss = loss.normalised()
     if spec.precision == "single":
         loss = _rounded(f"{at}.precision", loss)
-    if spec.idiosyncratic is not None:
-        loss = _shaken(spec, loss)
     return loss, rng, drawn
 
 
 def _shaken(spec: CohortSpec, loss: Loss) -> Loss:
-    """Average a cohort's losses over its own noise; UserError where that cannot be."""
-    assert spec.idiosyncratic is not None  # noqa: S101 - asked for
+    """Average a cohort's losses over its own noise, if any; UserError where that cannot be."""
+    if spec.idiosyncratic is None:
+        return loss
     where, given = f"cohort.{spec.name}.idiosyncratic", spec.idiosyncratic
     which = list(range(loss.outcomes)) if given.coordinates is None else given.coordinates
     if spec.utility == "game":

@@ -164,7 +164,8 @@ class Scenario:
             log_every=order.log_every,
             log_agents=spec.log_agents,
             measures=spec.measures,
-            action_names={c.name: c.action_names for c in spec.cohort if c.action_names},
+            namers={d.spec.name: d.namer for d in parts.drafts if d.namer is not None},
+            called={d.spec.name: d.called for d in parts.drafts if d.called is not None},
             traits={draft.spec.name: draft.traits for draft in parts.drafts},
             windows=spec.windows.spans(spec.rounds) if spec.windows else (),
         )

@@ -98,6 +98,10 @@ def filled(
         own = tables[name]
         parts = [own[own["agent"].isin(here)] if len(own) else own]
         told[name] = stacked([*parts, *(getattr(end, name) for end in ends)], ("agent",))
+    if "swaps" in told:
+        names = [f"{key}_name" for key in ("action", "best_replacement")]
+        plain = told["swaps"].drop(columns=names, errors="ignore")
+        told["swaps"] = market.with_action_names(plain)
     if "bounds" in tables:
         told["bounds"] = _bounds(tables["bounds"], ends, away)
     compared = list(_compared(market, ends, places))

@@ -119,7 +119,6 @@ def share_of(market: MarketModel, places: Sequence[int], place: int, of: int) ->
         seed=0,
         rounds=market.rounds,
         tracker=_tracker(market, cohorts, followed),
-        action_names=market.action_names,
     )
     model.journal = _journal(market, members, blocks)
     if part is not None:

@@ -42,7 +42,7 @@ def answer(session: Session, wanted: Sequence[str], agent: int | None, builds: i
         if tables and agent is not None and 0 < agent <= len(tables["agents"]):
             state["agent"] = _agent(session, tables, agent)
     if tables:
-        figures = figures_of(Run(config, tables), wanted, undated=MARKED)
+        figures = figures_of(Run(config, tables, session.model.called), wanted, undated=MARKED)
         for name, one in figures.items():
             _mark(one.made, replaced if name in MARKED else [])
         state["figures"] = {name: _json(one.made) for name, one in figures.items()}

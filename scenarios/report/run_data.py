@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +26,14 @@ class Run:
 
     config: Mapping[str, Any]
     tables: Tables
+    called: Mapping[str, Sequence[str]] = field(default_factory=dict)  # actions, by cohort
+
+    @property
+    def action_names(self) -> dict[str, Sequence[str]]:
+        """Names of the actions of each cohort whose actions have names."""
+        cohorts = self.config.get("cohort", [])
+        listed = {c["name"]: c["action_names"] for c in cohorts if c.get("action_names")}
+        return listed | dict(self.called)
 
     def table(self, name: str) -> pd.DataFrame:
         """Return a table; an empty one if it was not kept."""
@@ -57,7 +65,7 @@ class Run:
     @property
     def outcome_ends(self) -> dict[str, tuple[float, float]]:
         """What 0 and 1 stand for, of each outcome by name and unit, in the data's own units."""
-        data = self.config.get("data") or {}
+        data = self.config.get("data") or self.config.get("adversary") or {}
         scale, units = data.get("scale", {}), data.get("units", {})
         return {
             ", ".join([name, units[name]] if name in units else [name]): tuple(
@@ -65,12 +73,6 @@ class Run:
             )
             for name in self.goods
         }
-
-    @property
-    def action_names(self) -> dict[str, list[str]]:
-        """Names of the actions of each cohort whose actions have names."""
-        cohorts = self.config.get("cohort", [])
-        return {c["name"]: c["action_names"] for c in cohorts if c.get("action_names")}
 
     @property
     def days(self) -> tuple[Any, pd.Series[Any]] | None:

@@ -28,6 +28,7 @@ from regretless.scenarios.verdict import (
     regret_rows,
     sentences,
     unchanged,
+    unit_of,
 )
 
 NEEDED = {"scenario", "config", "seed", "rounds", "status", "guarantee"}  # of a manifest
@@ -38,7 +39,8 @@ ALONE = (
     "compares seven, and bounds the regret to each."
 )
 ALTERNATIVES = ["cohort", "alternative", "loss", "difference", "95 % interval", "better off"]
-REGRETS = ["cohort", "measure", "agents", "mean", "worst agent", *BOUNDS]
+IN_UNITS = ["mean, in units", "worst agent, in units"]
+REGRETS = ["cohort", "measure", "agents", "mean", "worst agent", *IN_UNITS, *BOUNDS]
 ORIGINS = [
     "cohort",
     "agent",
@@ -54,7 +56,7 @@ ORIGINS = [
 def text(directory: Path) -> str:
     """Return the page of a run's directory; UserError if its logs cannot be read."""
     manifest, tables = _logs(directory)
-    run = Run(manifest["config"], tables)
+    run = Run(manifest["config"], tables, manifest.get("actions", {}))
     figures, sections = figures_of(run), dict[str, list[Drawn]]()
     for name in ("Alternatives in hindsight", "Regret", "Forecast", "Agents", "Market", "Network"):
         own = [one for one in figures.values() if one.kind.section == name]
@@ -93,7 +95,11 @@ def _table(heads: list[str], cells: Iterator[list[str]]) -> dict[str, Any]:
     """Return heads and rows, without the cohort where there is one alone."""
     rows = list(cells)
     first = int(len({row[0] for row in rows}) == 1)
-    return {"heads": heads[first:], "rows": [row[first:] for row in rows], "left": 2 - first}
+    empty = {heads.index(name) for name in IN_UNITS if name in heads}
+    empty -= {place for place in empty if any(row[place] for row in rows)}
+    kept = [place for place in range(first, len(heads)) if place not in empty]
+    shown = [[row[place] for place in kept] for row in rows]
+    return {"heads": [heads[place] for place in kept], "rows": shown, "left": 2 - first}
 
 
 def _logs(directory: Path) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
@@ -157,12 +163,14 @@ def _alternatives(verdict: pd.DataFrame) -> Iterator[list[str]]:
 def _regrets(agents: pd.DataFrame) -> Iterator[list[str]]:
     """Yield the cells of each measure of a cohort, with the bounds beside decision swap regret."""
     for name, own in agents.groupby("cohort", sort=False):
-        for measure, mean, worst in regret_rows(own):
+        unit = unit_of(own)
+        for measure, mean, worst, *units in regret_rows(own):
             cells = [""] * len(BOUNDS)
             if measure == "decision swap":
                 kept = bounds(own)
                 cells = [promise(kept.get(word, np.nan), 4) for word in BOUNDS]
-            yield [str(name), measure, f"{agents_in(own):,}", mean, worst, *cells]
+            told = [f"{value} {unit}".strip() if value else "" for value in units]
+            yield [str(name), measure, f"{agents_in(own):,}", mean, worst, *told, *cells]
 
 
 def _forecast(manifest: Mapping[str, Any]) -> Iterator[str]:

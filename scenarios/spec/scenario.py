@@ -8,14 +8,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.spec.cohort import (
     COHORTS,
     AnyCohortSpec,
-    CohortSpec,
     CoverSpec,
     IdiosyncraticSpec,
     SignalSpec,
@@ -39,6 +37,7 @@ from regretless.scenarios.spec.tables import (
     Label,
     Name,
     Open,
+    Range,
     Strict,
     Variant,
     check_names,
@@ -79,6 +78,10 @@ class AdversarySpec(Open):
     """How many coordinates an outcome has, or a list of their names; a game file says so itself."""
     outcome_names: list[Label] | None = None
     """What the coordinates are called; outcomes = ["rain", "wind"] sets both."""
+    scale: dict[str, Range] = Field(default_factory=dict)
+    """For named outcomes what 0 and 1 stand for, such as prices in euros."""
+    units: dict[str, Label] = Field(default_factory=dict)
+    """For named outcomes their unit, as in units = { price = "EUR" }."""
 
     @model_validator(mode="before")
     @classmethod
@@ -88,6 +91,14 @@ class AdversarySpec(Open):
     @model_validator(mode="after")
     def _named_once(self) -> "AdversarySpec":
         check_names(self.outcome_names, self.outcomes, "outcomes")
+        for key, table in (("scale", self.scale), ("units", self.units)):
+            for name in table:
+                if name not in (self.outcome_names or []):
+                    reason = f"{key}.{name}: no outcome has that name"
+                    raise ValueError(f"{reason}; name them, as outcomes = ['{name}']")
+        for name, (low, high) in self.scale.items():
+            if low == high:
+                raise ValueError(f"the ends of {name} are equal; give two different numbers")
         return self
 
 
@@ -157,24 +168,10 @@ class ScenarioSpec(Strict):
             return self.data.outcomes
         return (self.adversary.outcome_names if self.adversary else None) or []
 
-    def demand_of(self, cohort: CohortSpec) -> str | None:
-        """Return the outcome of the data that is the demand of a newsvendor; None for others."""
-        which = cohort.parameters.get("coordinate", 0)
-        if self.data is None or cohort.utility != "newsvendor" or type(which) is not int:
-            return None
-        return self.data.outcomes[which] if 0 <= which < len(self.data.outcomes) else None
-
-    def _name_orders(self) -> None:
-        """Call the orders of newsvendors what they are in the data."""
-        for cohort in self.cohort:
-            demand = self.demand_of(cohort)
-            orders = np.ravel(cohort.parameters.get("orders", np.linspace(0, 1, cohort.actions)))
-            fits = len(orders) == cohort.actions and orders.dtype.kind in "iuf"
-            if demand is None or self.data is None or cohort.action_names or not fits:
-                continue
-            low, high = self.data.scale.get(demand, (0.0, 1.0))
-            names = [f"order {low + (high - low) * order:.6g}" for order in orders]
-            cohort.action_names = names if len(set(names)) == len(names) else None
+    @property
+    def measured(self) -> "DataSpec | AdversarySpec | None":
+        """What says how outcomes are measured, in ``scale`` and ``units``."""
+        return self.data or self.adversary
 
     @model_validator(mode="after")
     def _consistent(self) -> "ScenarioSpec":
@@ -188,7 +185,6 @@ class ScenarioSpec(Strict):
             raise ValueError(f"{MOVED}; drop one of them")
         if self.game is None and self.adversary is not None and self.adversary.outcomes is None:
             raise ValueError("key 'adversary.outcomes' is missing; add it to the scenario file")
-        self._name_orders()
         joined = any(cohort.enters for cohort in self.cohort)
         forecasts = self.data.forecasts if self.data else None
         self.forecaster.settle(forecasts, joined=joined)

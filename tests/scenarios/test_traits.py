@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from regretless.market.core.errors import UserError
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.report.run_data import Run
 from regretless.scenarios.report.run_figures import regret_by_parameter
 from regretless.scenarios.spec.scenario import resolved, validated
-from regretless.scenarios.verdict import sentences
+from regretless.scenarios.verdict import regret_rows, sentences
 
 ROUNDS = 60
 SHOPS: dict[str, Any] = {
@@ -94,3 +95,89 @@ def test_types_have_the_parameters_of_their_agents(scenario: Scenario) -> None:
         agents = model.agents_frame()
         worst = np.maximum(agents["param_underage"], 2.0) * 160  # of an order as wrong as can be
         np.testing.assert_allclose(agents["loss_offset"] + agents["loss_scale"], worst)
+
+
+def played(**parts: Any) -> Any:
+    raw = {"name": "units", "rounds": ROUNDS} | parts
+    model = Scenario(validated(raw, origin=Path())).build(seed=2)
+    model.run()
+    return model
+
+
+PRICE = {
+    "kind": "iid",
+    "outcomes": ["price"],
+    "scale": {"price": [10.0, 210.0]},
+    "units": {"price": "EUR"},
+}
+
+
+@pytest.mark.parametrize("market", [{}, {"market": {"kind": "cournot", "intercept": 0.9}}])
+def test_profits_of_firms_are_in_the_unit_of_the_price(market: dict[str, Any]) -> None:
+    """With a market, which reads the utility's own units, as without one."""
+    parameters = {"cost": 0.3, "capacity": [2.0, 3.0]}
+    firms = {"name": "firms", "utility": "firm", "count": 3, "actions": 5}
+    if market:
+        market["market"] |= {"slope": 0.1}
+    model = played(adversary=PRICE, cohort=[firms | {"parameters": parameters}], **market)
+    agents, log = model.agents_frame(), model.regret_frame()
+    price = 10 + 200 * model.rounds_frame()["y_0"].to_numpy()
+    swaps = model.swaps_frame()
+    for row in agents.itertuples():
+        sold = row.param_capacity * np.arange(5) / 4
+        chosen = log.loc[log["agent"] == row.agent, "action"].to_numpy()
+        profit = (sold[chosen] * (price - 70)).mean()
+        assert -(row.loss_offset + row.loss_scale * row.mean_loss) == pytest.approx(profit)
+        fixed = max((quantity * (price - 70)).mean() for quantity in sold)
+        assert row.loss_scale * row.external_regret == pytest.approx(fixed - profit)
+        own = swaps[swaps["agent"] == row.agent]
+        assert own["action_name"].tolist() == [f"sell {sold[a]:.6g}" for a in own["action"]]
+    assert set(agents["unit"]) == {"EUR"}
+    assert model.called["firms"][0] == "sell 0"
+    assert model.called["firms"][4] == f"sell {agents['param_capacity'].mean():.6g} (mean)"
+    cells = [row[3:] for row in regret_rows(agents)]
+    worst = (agents["swap_regret"] * agents["loss_scale"]).max()
+    assert f"{worst:.4g}" in [cell[1] for cell in cells]
+
+
+def test_utility_of_a_portfolio_is_in_returns() -> None:
+    names = ["a", "b"]
+    scale = {name: [-0.1, 0.1] for name in names}
+    adversary = {"kind": "iid", "outcomes": names, "scale": scale}
+    weights = [[1.0, 0.0], [0.4, 0.6]]
+    parameters = {"risk_aversion": 1.5, "reference": 0.5, "weights": weights}
+    funds = {"name": "funds", "utility": "mean-variance", "count": 1, "actions": 2}
+    model = played(adversary=adversary, cohort=[funds | {"parameters": parameters}])
+    returns = -0.1 + 0.2 * model.rounds_frame()[["y_0", "y_1"]].to_numpy() @ np.transpose(weights)
+    chosen = model.regret_frame()["action"].to_numpy()
+    own = returns[np.arange(ROUNDS), chosen]
+    utility = own - 1.5 / 2 / 0.2 * own**2  # variance in returns, about a return of 0
+    row = model.agents_frame().iloc[0]
+    assert -(row["loss_offset"] + row["loss_scale"] * row["mean_loss"]) == pytest.approx(
+        utility.mean()
+    )
+    assert row["unit"] == "return"
+    assert model.called["funds"] == ["hold 1 of a", "hold 0.6 of b, 0.4 of a"]
+
+
+def test_orders_are_named_by_side_units_and_price() -> None:
+    market = {"kind": "order-book", "cash": 9.0, "stock": 9.0, "ticks": 64}
+    own = {"utility": "orders", "actions": 4, "response": "hedge"}
+    menu = {"low": 0.25, "high": 0.75, "size": 2.0, "value": 0.5}
+    cohorts = [
+        own | {"name": side, "count": 2, "parameters": menu | {"side": side}}
+        for side in ("buy", "sell")
+    ]
+    model = played(adversary=PRICE, market=market, cohort=cohorts)
+    assert model.called["buy"] == ["no order", *(f"buy 2 at {p} EUR" for p in (60, 110, 160))]
+    gain = model.game.cohorts[0].loss
+    agents = model.agents_frame()
+    np.testing.assert_allclose(agents["loss_scale"][:2], 200 * gain.unit_scale[[0, 0]])
+    assert set(agents["unit"]) == {"EUR"}
+
+
+@pytest.mark.parametrize("key", ["scale", "units"])
+def test_a_unit_of_no_outcome_is_one_line(key: str) -> None:
+    wrong = PRICE | {key: {"prize": [0.0, 1.0] if key == "scale" else "EUR"}}
+    with pytest.raises(UserError, match=f"{key}.prize: no outcome has that name"):
+        played(adversary=wrong, cohort=[OTHERS])
