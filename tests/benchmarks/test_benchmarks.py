@@ -85,12 +85,6 @@ def test_peers_that_are_missing_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(map(len, named)) == len(works.PEERS) - 1
 
 
-def test_only_a_missing_peer_is_skipped() -> None:
-    with pytest.raises(ModuleNotFoundError) as caught:
-        duels.peer("no_such_module_of_ours")
-    assert not isinstance(caught.value, duels.MissingPeerError)
-
-
 @pytest.mark.parametrize("theirs", [[1.0, 2.0 + 3e-6], [1.0], [1.0, float("nan")]])
 def test_different_answers_are_no_benchmark(theirs: list[float]) -> None:
     with pytest.raises(DisagreementError, match="numpy"):
@@ -146,11 +140,6 @@ def test_other_answers_of_a_crowd_are_noticed(monkeypatch: pytest.MonkeyPatch) -
         duels.timed(duel, 1)
 
 
-def test_bytes_of_a_round_count_each_number_once() -> None:
-    """One row: offsets and weights twice, two tables and the ledger's rows to and fro."""
-    assert works.bytes_of_a_round(1) == 8 * ((8 + 8 * 16) + 2 * (8 + 8) + 2 * (8 + 8 + 1))
-
-
 def test_scale_writes_rows_and_what_others_have_published(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -177,20 +166,6 @@ def test_a_log_is_the_same_in_the_directory_and_by_pyarrow(tmp_path: Path) -> No
     pd.testing.assert_frame_equal(theirs, frame)
     order = frame.sort_values(["agent", "round"], ignore_index=True)
     pd.testing.assert_frame_equal(ours[list(order)], order, check_dtype=False)
-
-
-def test_turns_alternate() -> None:
-    order: list[str] = []
-
-    def way(name: str) -> Callable[[], NDArray[np.float64]]:
-        def play() -> NDArray[np.float64]:
-            order.append(name)
-            return np.zeros(1)
-
-        return play
-
-    duels.timed(Duel("w", "s", "numpy", way("a"), way("b")), 3)
-    assert "".join(order) == "ab" + "ab" + "ba" + "ab"
 
 
 @pytest.mark.parametrize("name", [".", "nowhere/bench.json"])

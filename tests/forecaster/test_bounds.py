@@ -23,14 +23,10 @@ def played(stream: str, weights: str, rounds: int, seed: int) -> MarketModel:
     return model
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("rounds", [50, 600])
 @pytest.mark.parametrize("weights", OURS)
 @pytest.mark.parametrize("stream", STREAMS)
-def test_biases_and_regrets_stay_below_their_bounds(
-    stream: str, weights: str, rounds: int, seed: int
-) -> None:
-    model = played(stream, weights, rounds, seed)
+def test_biases_and_regrets_stay_below_their_bounds(stream: str, weights: str) -> None:
+    model = played(stream, weights, 400, 1)
     agents = model.agents_frame()
     regret = agents["decision_swap_regret"].fillna(agents["swap_regret"])
     assert (regret <= agents["bound_from_bias"] + 1e-9).all()

@@ -23,7 +23,6 @@ from regretless.market.records import Mixture
 from regretless.market.regret.definitions import omniprediction_regret, swap_regret
 from regretless.market.response import best_response, expected_losses
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.files import find, override, read
 from regretless.scenarios.spec.scenario import validated
 
@@ -253,20 +252,3 @@ def test_a_scenario_plays_the_recipe_and_promises_nothing() -> None:
     assert set(policies["policy"]) == {0, 1}
     assert set(policies["action"]) == {0}
     assert policies.groupby("policy")["occupancy"].sum().max() <= 120 + 1e-9
-
-
-def test_a_run_resumes_to_the_same_bytes(tmp_path: Path) -> None:
-    settings = "rounds=1100", "forecaster.cells=4"
-
-    def interrupt(played: int) -> None:
-        if played == 700:
-            raise KeyboardInterrupt
-
-    run(scenario(*settings), Options(tmp_path / "whole"))
-    with pytest.raises(KeyboardInterrupt):
-        run(scenario(*settings), Options(tmp_path / "halved"), progress=interrupt)
-    run(scenario(*settings), Options(tmp_path / "halved", resume=True))
-    whole = {path.name: path.read_bytes() for path in (tmp_path / "whole").glob("*.parquet")}
-    halved = {path.name: path.read_bytes() for path in (tmp_path / "halved").glob("*.parquet")}
-    assert len(whole) == 8
-    assert halved == whole

@@ -183,7 +183,7 @@ def test_certificates_cover_every_outcome_and_are_small(name: str, eta: float | 
     basis, _ = served(name)
     images = basis.transform(scattered(basis.outcomes))
     solver = ensemble_solver(basis)
-    for seed in range(4):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
         weights = rng.standard_normal((6, 4, basis.size)) / basis.size
         tie = TIE if eta is None else 0.0
@@ -261,7 +261,7 @@ EXACT = {
 }
 
 
-@pytest.mark.parametrize("stream", ["anti-forecast", "iid", "switching", "cyclic"])
+@pytest.mark.parametrize("stream", ["anti-forecast", "cyclic"])
 @pytest.mark.parametrize("name", EXACT)
 def test_naive_agents_do_what_the_basis_would_have_done(name: str, stream: str) -> None:
     """On an exact basis: every round the action of the sophisticated agent, and of the events."""
@@ -282,8 +282,7 @@ def test_naive_agents_do_what_the_basis_would_have_done(name: str, stream: str) 
         assert (choice == out.reshape(len(choice), -1).argmax(1)).all()
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize("stream", ["anti-forecast", "iid", "switching"])
+@pytest.mark.parametrize("stream", ["anti-forecast", "switching"])
 @pytest.mark.parametrize(
     ("listeners", "label"),
     [
@@ -296,9 +295,9 @@ def test_naive_agents_do_what_the_basis_would_have_done(name: str, stream: str) 
     ids=["powers", "monomials", "grid", "quantal cara", "quantal powers"],
 )
 def test_regret_stays_below_the_bound_of_the_basis(
-    listeners: dict[str, Any], label: str, stream: str, seed: int
+    listeners: dict[str, Any], label: str, stream: str
 ) -> None:
-    model = market(listeners, adversary=stream, seed=seed, rounds=100)
+    model = market(listeners, adversary=stream, seed=1, rounds=100)
     model.run()
     agents = model.agents_frame()
     assert set(agents["guarantee"]) == {label}
@@ -391,7 +390,7 @@ def continued(*cohorts: dict[str, Any], path: Path, **keys: Any) -> tuple[list[A
 
 
 @pytest.mark.parametrize("kind", ["decision-swap", "running-mean"])
-@pytest.mark.parametrize("name", ["powers", "monomials", "grid"])
+@pytest.mark.parametrize("name", ["monomials"])
 def test_a_resumed_market_is_the_same_to_the_last_bit(name: str, kind: str, tmp_path: Path) -> None:
     path = tmp_path / "state.npz"
     whole, later = continued(EXACT[name], path=path, forecaster={"kind": kind})

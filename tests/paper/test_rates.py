@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.image import imread
-from scipy.stats import linregress, ttest_1samp
+from scipy.stats import linregress
 
 from paper import rates
 from paper.rates import NOISE, THEORY, slope, slopes, verdict
-from regretless.scenarios.studies.analysis.measures import interval
 
 pytestmark = pytest.mark.slow
 
@@ -91,15 +90,6 @@ def test_one_run_gives_every_horizon(table: pd.DataFrame) -> None:
     pd.testing.assert_frame_equal(pd.DataFrame(short).drop(columns="milliseconds"), same)
 
 
-def test_workers_change_nothing() -> None:
-    sizes = {"rounds": 40, "seeds": 1, "first": 10}
-    alone, parallel = (
-        rates.measure(**sizes, families=[EXACT], jobs=jobs).drop(columns="milliseconds")
-        for jobs in (1, 2)
-    )
-    pd.testing.assert_frame_equal(alone, parallel)
-
-
 def test_horizons_double_and_end_at_the_last() -> None:
     assert rates.horizons(64_000, 1000) == [1000 * 2**k for k in range(7)]
     assert rates.horizons(5000, 1000) == [1000, 2000, 4000, 5000]
@@ -129,16 +119,6 @@ def test_noise_is_left_out_and_counted() -> None:
     assert fit["verdict"] == "too few T"
     printed = rates.text(made)
     assert f"12 of 12 rows are below {NOISE:g}, noise" in printed
-
-
-def test_the_interval_is_that_of_the_t_test() -> None:
-    values = np.array([-0.4, -0.55, -0.5, -0.62])
-    found = interval(values)
-    oracle = ttest_1samp(values, 0.0).confidence_interval(0.95)
-    assert found == pytest.approx((values.mean(), oracle.low, oracle.high))
-    single = interval(np.array([-0.3]))
-    assert single[0] == -0.3
-    assert all(math.isnan(end) for end in single[1:])
 
 
 @pytest.mark.parametrize(

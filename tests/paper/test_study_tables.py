@@ -14,7 +14,6 @@ from streams import FORECASTS, STREAMS, scenario
 from paper.__main__ import A_STUDY, TABLES
 from paper.study_table import Layout, mean, spread
 from paper.tables import STUDIES, curve, judged
-from regretless.forecaster.events.cover import paper_gamma
 from regretless.scenarios.studies.design import read_study
 
 pytestmark = pytest.mark.slow
@@ -82,9 +81,6 @@ def test_a_layout_by_hand() -> None:
     assert only.text(table).split() == ["line", "all", "b", "none"]
 
 
-# Streams.
-
-
 def test_every_stream_meets_every_forecast(measured: Measured) -> None:
     table = measured("streams")
     counts = table.groupby(["stream", "forecast"]).size()
@@ -99,20 +95,6 @@ def test_every_stream_meets_every_forecast(measured: Measured) -> None:
     assert table.loc[~ours, "certificate"].isna().all()
 
 
-def test_a_cell_is_the_run_of_its_scenario(measured: Measured) -> None:
-    """The table says of a run what the model says that plays the same scenario."""
-    table = measured("streams")
-    cell = table.query("stream == 'adaptive' and forecast == 'last value'")
-    model = scenario("adaptive", "last value", rounds=30, seed=0).build()
-    model.run()
-    assert cell["swap_regret"].item() == model.agents_frame()["swap_regret"].max()
-    ours = table.query("stream == 'iid' and forecast == 'decision-swap, adaptive'")
-    model = scenario("iid", "decision-swap, adaptive", rounds=30, seed=0).build()
-    model.run()
-    slack = model.game.blocks[0].forecaster.slack / 30
-    assert ours["certificate"].item() == pytest.approx(slack, abs=1e-15)
-
-
 def test_followers_of_the_past_are_broken_and_the_forecast_is_not() -> None:
     """Last value is wrong every round of the adaptive stream."""
     worst = {}
@@ -122,12 +104,6 @@ def test_followers_of_the_past_are_broken_and_the_forecast_is_not() -> None:
         worst[forecast] = model.agents_frame()["swap_regret"].max()
     assert worst["decision-swap, adaptive"] < 0.05
     assert worst["last value"] > 0.2
-
-
-# Events.
-
-
-# Anchoring.
 
 
 def test_the_curve_applies_the_rule() -> None:
@@ -149,9 +125,6 @@ def test_the_curve_applies_the_rule() -> None:
     assert found["bound_from_bias"].tolist() == pytest.approx([0.038, 0.060] * 2)
 
 
-# Skill.
-
-
 def test_ours_is_judged_by_the_best_model_or_by_the_plain_forecaster() -> None:
     cells = {"plain": (0.50, 0.010), "a": (0.40, 0.020), "b": (0.45, 0.001)}
     cells |= {"aggregate": (0.39, 0.0), "ours": (0.401, 0.0265)}
@@ -169,9 +142,6 @@ def test_ours_is_judged_by_the_best_model_or_by_the_plain_forecaster() -> None:
     assert found["met"].tolist() == [True, False]
 
 
-# Covers.
-
-
 def test_only_who_plays_as_promised_has_a_bound(measured: Measured) -> None:
     table = measured("covers")
     assert len(table) == 1 + 8 * 2
@@ -179,37 +149,6 @@ def test_only_who_plays_as_promised_has_a_bound(measured: Measured) -> None:
     promised = (table["play"] == "representative") | (table["cover"] == "none")
     assert table.loc[~promised, "bound"].isna().all()
     assert (table.loc[promised, "swap_regret"] <= table.loc[promised, "bound"]).all()
-
-
-def test_covers_are_as_wide_as_asked(measured: Measured) -> None:
-    table = measured("covers").set_index("served")
-    agents = table.loc["none", "representatives"]
-    assert (agents, table.loc["none", "radius"]) == (400, 0.0)
-    (paper, _), counts = SIZES["covers"], []
-    for name in table.index.drop("none").str.partition(", ").get_level_values(0).unique():
-        theirs, own = table.loc[f"{name}, representative"], table.loc[f"{name}, own"]
-        for column in ("representatives", "radius"):  # whatever they play
-            assert theirs[column] == own[column]
-        kind, _, asked = name.partition(" ")
-        if kind == "cluster":
-            assert 0 < own["radius"] <= float(asked)
-            counts.append(own["representatives"])
-        else:
-            gamma = paper_gamma(9, paper) if asked == "paper" else float(asked)
-            assert gamma / 4 < own["radius"] <= gamma / 2 * 10
-    assert counts == sorted(counts)
-    assert counts[0] < agents / 2
-    assert table.loc["snap 0.5, own", "representatives"] < agents
-    assert table.loc["snap paper, own", "representatives"] == agents
-
-
-# Crowding.
-
-
-# Unseen.
-
-
-# Speculator.
 
 
 def test_a_speculator_beats_every_forecast_but_ours(measured: Measured) -> None:

@@ -585,15 +585,14 @@ def test_the_tables_say_what_was_played(played: tuple[Path, Answer]) -> None:
 
 
 def test_quiet_prints_nothing_and_csv_holds_the_same_values(
-    played: tuple[Path, Answer], tmp_path: Path
+    played: tuple[Path, Answer], command: Call, desk: Path
 ) -> None:
-    lay_out(tmp_path)
-    answer = real(tmp_path, "run", "market.toml", "--out", "logs", "--format", "csv", "--quiet")
+    answer = command("run", "market.toml", "--out", "logs", "--format", "csv", "--quiet")
     assert answer == Answer(0, "", "")
     expected = {"manifest.json", *(f"{name}.csv" for name in TABLES)}
-    assert {path.name for path in (tmp_path / "logs").iterdir()} == expected
+    assert {path.name for path in (desk / "logs").iterdir()} == expected
     for table in TABLES:
-        path = tmp_path / "logs" / f"{table}.csv"
+        path = desk / "logs" / f"{table}.csv"
         text = pd.read_csv(path, dtype=str, keep_default_na=False)
         frame = pd.read_parquet(played[0] / "logs" / f"{table}.parquet")
         assert list(text.columns) == list(frame.columns)

@@ -12,7 +12,6 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -392,12 +391,9 @@ def shared(text: str, out: Path, shares: int, crew: Any = None, **options: Any) 
 @pytest.mark.parametrize(
     ("text", "shares"),
     [
-        *[(MIXED, of) for of in (1, 2, 3, 5)],
-        *[
-            (text, of)
-            for text in (PLAIN, SAMPLED, COVERED, COMPARED, COUNTED, LEARNING, MOVING, HEARSAY)
-            for of in (2, 5)
-        ],
+        *[(MIXED, of) for of in (1, 3)],
+        *zip((PLAIN, SAMPLED, COVERED, COMPARED), (5, 2, 5, 2), strict=True),
+        *zip((COUNTED, LEARNING, MOVING, HEARSAY), (5, 3, 5, 2), strict=True),
     ],
     ids=lambda given: given if isinstance(given, int) else given.split('"')[1],
 )
@@ -408,24 +404,24 @@ def test_shares_give_the_bytes_of_the_whole(
     assert_same(tmp_path / "logs", reference(text, log_every=7))
 
 
-@pytest.mark.parametrize("shares", [1, 2, 3])
 @pytest.mark.parametrize(
-    ("text", "keys"),
+    ("text", "keys", "shares"),
     [
-        (MIXED, ["market.feedback=same-round", "rounds=120"]),
-        (PLAIN, ["market.feedback=lagged", "rounds=120"]),
-        (PLAIN, ["adversary.kind=up-then-down", f"adversary.weights={PAID}", "rounds=120"]),
-        (COMPARED, ["market.feedback=same-round", "rounds=60"]),
-        (LED, ["adversary.kind=up-then-down", f"adversary.weights={PAID}", "rounds=60"]),
-        (COUNTED, ["market.feedback=same-round", "rounds=60"]),
-        (LEARNING, ["market.feedback=same-round", "rounds=60"]),
-        (MOVING, ["market.feedback=same-round"]),
-        (HEARSAY, ["market.feedback=same-round", "rounds=60"]),
-        (ASKED, ["rounds=600"]),
-        ("oligopoly", ["rounds=60"]),
-        ("bank-run", ["rounds=60"]),
-        ("paying-to-know", ["rounds=60"]),
-        ("pigou", ["rounds=60"]),
+        (MIXED, ["market.feedback=same-round", "rounds=120"], 3),
+        (PLAIN, ["market.feedback=lagged", "rounds=120"], 2),
+        (PLAIN, ["adversary.kind=up-then-down", f"adversary.weights={PAID}", "rounds=120"], 3),
+        (COMPARED, ["market.feedback=same-round", "rounds=60"], 2),
+        (LED, ["adversary.kind=up-then-down", f"adversary.weights={PAID}", "rounds=60"], 3),
+        (COUNTED, ["market.feedback=same-round", "rounds=60"], 2),
+        (LEARNING, ["market.feedback=same-round", "rounds=60"], 3),
+        (MOVING, ["market.feedback=same-round"], 2),
+        (HEARSAY, ["market.feedback=same-round", "rounds=60"], 3),
+        (ASKED, ["rounds=600"], 1),
+        (ASKED, ["rounds=600"], 2),
+        ("oligopoly", ["rounds=60"], 3),
+        ("bank-run", ["rounds=60"], 2),
+        ("paying-to-know", ["rounds=60"], 3),
+        ("pigou", ["rounds=60"], 2),
     ],
 )
 def test_shares_that_are_asked_in_every_round_give_the_bytes_of_the_whole(
@@ -442,9 +438,9 @@ def test_shares_that_are_asked_in_every_round_give_the_bytes_of_the_whole(
 @pytest.mark.parametrize(
     ("text", "seed"),
     [
-        *product([PLAIN], range(4)),
+        (PLAIN, 0),
+        (PLAIN, 1),
         (ASKED, 4),
-        (ASKED, 5),
         (COMPARED, 6),
         (COUNTED, 6),
         (LEARNING, 7),

@@ -18,10 +18,11 @@ from regretless.scenarios.distributed.conduct import conductor_of
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.scenario import validated
 
-PLAIN: dict[str, Any] = {
+ASKED: dict[str, Any] = {
     "name": "plain",
-    "rounds": 3000,
+    "rounds": 800,
     "seed": 11,
+    "market": {"feedback": "same-round"},
     "adversary": {"kind": "drifting", "outcomes": 2},
     "forecaster": {"kind": "running-mean"},
     "cohort": [
@@ -36,7 +37,6 @@ PLAIN: dict[str, Any] = {
         }
     ],
 }
-ASKED = PLAIN | {"rounds": 800, "market": {"feedback": "same-round"}}
 
 
 def started() -> distributed.LocalCluster:
@@ -61,11 +61,9 @@ def tables(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(out.glob("*.parquet"))}
 
 
-def play(
-    raw: dict[str, Any], out: Path, address: str, progress: Callable[[int], Any], **options: Any
-) -> None:
-    """Play a scenario on a cluster."""
-    loaded, given = Scenario(validated(raw, origin=Path())), Options(out, **options)
+def play(out: Path, address: str, progress: Callable[[int], Any], **options: Any) -> None:
+    """Play the scenario on a cluster."""
+    loaded, given = Scenario(validated(ASKED, origin=Path())), Options(out, **options)
     with conductor_of(loaded, given, scheduler=address) as player:
         run(loaded, given, player=player, progress=progress)
 
@@ -81,16 +79,11 @@ def once(at: int, do: Callable[[], Any]) -> Callable[[int], None]:
     return watch
 
 
-@pytest.mark.parametrize(("raw", "killed", "closed"), [(PLAIN, 600, 1600), (ASKED, 200, 600)])
 def test_a_cluster_that_loses_a_worker_and_then_its_scheduler(
-    raw: dict[str, Any],
-    killed: int,
-    closed: int,
-    tmp_path: Path,
-    cluster: distributed.LocalCluster,
+    tmp_path: Path, cluster: distributed.LocalCluster
 ) -> None:
     pid = next(iter(cluster.workers.values())).process.pid
-    kill, close = once(killed, lambda: os.kill(pid, signal.SIGKILL)), once(closed, cluster.close)
+    kill, close = once(200, lambda: os.kill(pid, signal.SIGKILL)), once(600, cluster.close)
 
     def watch(played: int) -> None:
         kill(played)
@@ -98,9 +91,9 @@ def test_a_cluster_that_loses_a_worker_and_then_its_scheduler(
 
     out = tmp_path / "logs"
     with pytest.raises(UserError, match=r"--scheduler \S+ was lost; start it again and use --res"):
-        play(raw, out, cluster.scheduler_address, watch)
+        play(out, cluster.scheduler_address, watch)
     assert json.loads((out / "manifest.json").read_text("utf-8"))["status"] == "interrupted"
     with started() as again:
-        play(raw, out, again.scheduler_address, lambda _: None, resume=True)
-    run(Scenario(validated(raw, origin=Path())), Options(tmp_path / "alone"))
+        play(out, again.scheduler_address, lambda _: None, resume=True)
+    run(Scenario(validated(ASKED, origin=Path())), Options(tmp_path / "alone"))
     assert tables(out) == tables(tmp_path / "alone")

@@ -231,7 +231,7 @@ def test_bundled_studies_validate(path: Path) -> None:
     assert found.spec.description
     tasks = found.settings_to_check(())
     assert len(tasks) * len(found.spec.seeds) == len(found)
-    for task in tasks:
+    for task in tasks[:: max(1, len(tasks) // 6)]:  # the command itself builds them all
         task.scenario().build()
 
 
