@@ -221,61 +221,27 @@ POLICIES = [[0, 0, 1]]
 NAN = float("nan")
 
 
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize(
-    ("losses", "says"),
-    [
+WRONG: dict[str, list[tuple[Any, str]]] = {
+    "losses": [
         ([0.0, 1.0, 0.5], r"losses have shape \(3,\)"),
         (np.empty((0, 2)), r"losses have shape \(0, 2\)"),
         (np.empty((3, 0)), r"losses have shape \(3, 0\)"),
         ([[0.0, 1.0], [NAN, 0.0], [0.5, 0.5]], "losses .* not finite"),
         ([[0.0, 1.0], [np.inf, 0.0], [0.5, 0.5]], "losses .* not finite"),
     ],
-)
-def test_bad_losses_are_refused(name: str, losses: Any, says: str) -> None:
-    """Losses must be a finite table, and the error says so."""
-    with pytest.raises(ValueError, match=says):
-        measured(name, Log(losses, np.array(ACTIONS), np.array(POLICIES)))
-
-
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize(
-    ("actions", "says"),
-    [
+    "actions": [
         ([0, 1], r"actions have shape \(2,\)"),
         ([[0.5, 0.5]] * 2, r"actions have shape \(2, 2\)"),
         ([[0.2, 0.3, 0.5]] * 3, r"actions have shape \(3, 3\)"),
         ([0, 1, 2], "actions must be whole numbers from 0 to 1"),
         ([0, -1, 1], "actions must be whole numbers from 0 to 1"),
         ([0, 0.5, 1], "actions must be whole numbers from 0 to 1"),
+        ([0, NAN, 1], "actions"),
         ([[0.5, 0.4]] * 3, "probabilities .* sum to 1"),
         ([[1.5, -0.5]] * 3, "probabilities .* at least 0"),
-    ],
-)
-def test_bad_actions_are_refused(name: str, actions: Any, says: str) -> None:
-    """Actions must be indices or probabilities, and the error says so."""
-    with pytest.raises(ValueError, match=says):
-        measured(name, Log(np.array(LOSSES), np.array(actions), np.array(POLICIES)))
-
-
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize(
-    ("actions", "says"),
-    [
-        ([0, NAN, 1], "actions"),
         ([[0.5, 0.5], [NAN, 1.0], [1.0, 0.0]], "probabilities"),
     ],
-)
-def test_actions_that_are_not_numbers_are_refused(name: str, actions: Any, says: str) -> None:
-    """NaN is neither an action nor a probability, and the error says so."""
-    with pytest.raises(ValueError, match=says):
-        measured(name, Log(np.array(LOSSES), np.array(actions), np.array(POLICIES)))
-
-
-@pytest.mark.parametrize("name", WITH_POLICIES)
-@pytest.mark.parametrize(
-    ("policies", "says"),
-    [
+    "policies": [
         ([[0, 1]], r"policies have shape \(1, 2\)"),
         ([[[0, 1, 1]]], r"policies have shape \(1, 1, 3\)"),
         ([], r"policies have shape \(1, 0\)"),
@@ -284,8 +250,14 @@ def test_actions_that_are_not_numbers_are_refused(name: str, actions: Any, says:
         ([[0, -1, 1]], "policies must be whole numbers from 0 to 1"),
         ([[0, 0.5, 1]], "policies must be whole numbers from 0 to 1"),
     ],
-)
-def test_bad_policies_are_refused(name: str, policies: Any, says: str) -> None:
-    """At least one policy must suggest an action in every round, and the error says so."""
-    with pytest.raises(ValueError, match=says):
-        WITH_POLICIES[name](LOSSES, ACTIONS, policies)
+}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_is_no_log_is_refused(name: str) -> None:
+    """Finite losses, indices or probabilities, a suggestion for every round; the error says so."""
+    for wrong, cases in WRONG.items():
+        for value, says in cases if name in WITH_POLICIES or wrong != "policies" else ():
+            log = {"losses": LOSSES, "actions": ACTIONS, "policies": POLICIES} | {wrong: value}
+            with pytest.raises(ValueError, match=says):
+                measured(name, Log(**log))

@@ -606,6 +606,7 @@ def test_strange_checkpoints_of_a_share_are_passed_over(
     assert_same(out, reference(PLAIN))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [PLAIN, ASKED], ids=["ahead", "asked"])
 def test_a_killed_conductor_is_resumed_though_a_worker_dies(
     text: str, tmp_path: Path, reference: Reference

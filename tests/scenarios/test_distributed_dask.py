@@ -79,6 +79,7 @@ def once(at: int, do: Callable[[], Any]) -> Callable[[int], None]:
     return watch
 
 
+@pytest.mark.slow
 def test_a_cluster_that_loses_a_worker_and_then_its_scheduler(
     tmp_path: Path, cluster: distributed.LocalCluster
 ) -> None:

@@ -260,6 +260,7 @@ def test_failures_are_recorded_and_tried_again(desk: Path, monkeypatch: pytest.M
     assert before == after
 
 
+@pytest.mark.slow
 def test_a_run_that_hangs_is_ended_and_the_others_go_on(
     desk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -312,6 +313,7 @@ def stopped_after(desk: Path, runs: int, sent: signal.Signals, *more: str) -> tu
     return process.returncode, error
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc")
 def test_kill_and_interrupt_lose_what_was_in_flight(
     desk: Path, sweep: Design, finished: Study
