@@ -295,7 +295,8 @@ class OnlineOmnipredictor(Remembering):
         if len(values) != len(self.names):
             raise UserError(f"y = {brief(y)}: give {len(self.names)} outcomes, or None")
         try:
-            vector = np.array([np.nan if v is None else v for v in values], dtype=np.float64)
+            told = [np.nan if v is None or v is pd.NA else v for v in values]
+            vector = np.array(told, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise UserError(f"y = {brief(y)}: give numbers, or None") from error
         return vector if np.isfinite(vector).all() else None

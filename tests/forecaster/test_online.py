@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -93,10 +94,11 @@ def test_what_is_missing_late_or_beyond_the_scale_is_counted() -> None:
     own.predict_one({"weekday": 1}, key="monday")
     own.learn_one({"weekday": 2}, None)
     own.learn_one({"weekday": 2}, float("nan"))
+    own.learn_one({"weekday": 2}, pd.NA)
     with pytest.warns(UserWarning, match="'demand' lies beyond its scale"):
         own.learn_one({"weekday": 2}, {"demand": 500.0})
     own.learn_late("monday", 120.0)
-    assert own.counts == {"learned": 32, "missing": 2, "clipped": 1, "late": 1, "forgotten": 0}
+    assert own.counts == {"learned": 32, "missing": 3, "clipped": 1, "late": 1, "forgotten": 0}
     with pytest.raises(UserError, match="no forecast waits under 'monday'"):
         own.learn_late("monday", 120.0)
 
@@ -259,3 +261,32 @@ def test_a_model_of_river_can_be_one_of_the_models(tmp_path: Path) -> None:
     assert own.predict_one({"weekday": 5}).mean > 0
     with pytest.raises(UserError, match=r"models\['river'\] cannot be saved"):
         own.save(tmp_path / "no")
+
+
+def test_how_tos_of_the_page_serve_tomorrow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nightly on a table, twice, and over HTTP where FastAPI is installed."""
+    page = Path(__file__).parents[2] / "docs" / "serving.md"
+    for name in ("nightly", "serve"):
+        block = page.read_text(encoding="utf-8").split(f"```python\n# {name}.py\n")[1]
+        (tmp_path / f"{name}.py").write_text(block.split("```")[0], encoding="utf-8")
+    days = pd.date_range("2026-01-01", periods=60).strftime("%Y-%m-%d")
+    table = pd.DataFrame(
+        {"date": days, "weather": ["sun", "rain"] * 30, "demand": [60.0, 90.0] * 30}
+    )
+    table.loc[59, "demand"] = np.nan
+    table.to_csv(tmp_path / "sales.csv", index=False)
+    words = [sys.executable, "nightly.py"]
+    first, again = (subprocess.check_output(words, cwd=tmp_path, text=True) for _ in range(2))
+    assert first == again
+    assert "2026-03-01: order 90, expect" in first
+    assert OnlineOmnipredictor.load(tmp_path / "server.bin").counts["learned"] == 59
+    client = pytest.importorskip("fastapi.testclient")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    http = client.TestClient(importlib.import_module("serve").app)
+    x = {"date": "2026-03-02", "weather": "sun"}
+    assert http.post("/forecast", params={"key": "a"}, json=x).json()["act"] == {"store": 60.0}
+    assert http.post("/outcome", params={"key": "a", "y": 61}).json()["late"] == 1
+    assert http.post("/outcome", params={"key": "a", "y": 61}).status_code == 404
