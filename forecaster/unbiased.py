@@ -27,11 +27,11 @@ from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.draws import Draws
 from regretless.forecaster.events.protected import (
     LossGroup,
+    LossTable,
     Played,
     best_responses,
     moved_mass,
     played_of,
-    rows_of,
 )
 from regretless.forecaster.events.weights import Band, Moment
 from regretless.forecaster.minimax.base import HullSolver, Objective, Solution
@@ -95,7 +95,7 @@ class UnbiasedPrediction(Remembering, Forecaster):
         self.events, self.reference, self.basis = events, reference, basis
         self.solver = solver or Box(events.size)
         self.models = () if reference is None else reference.model.made_of
-        self.draws = Draws(events.groups, events.rows)
+        self.draws = Draws(events.rows)
         self.slack, self.time = 0.0, 0
         self._start, self._spent = 0.0, 0.0  # mean potential and logarithm at the first game
         self.rng = stream(seed, "forecaster")
@@ -187,12 +187,9 @@ class UnbiasedPrediction(Remembering, Forecaster):
         """Return what the models suggest to the losses of a group (K, M) in the open round."""
         if self._pending is None:
             raise ValueError("no round is open; call mixture or predict first")
-        first = 0
-        for own in self.events.groups:
-            if own is group and self._pending.told is not None:
-                return self._pending.told[first : first + len(own.offset)]
-            first += len(own.offset)
-        return best_responses(rows_of([group]), self.points)
+        if self._pending.told is not None and group in self.events.groups:
+            return self._pending.told[self.events.rows.losses(group)]
+        return best_responses(LossTable.of([group]), self.points)
 
     def update(self, y: ArrayLike) -> None:
         """Learn the vector (n,) that was predicted, in [0, 1]."""

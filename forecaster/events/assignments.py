@@ -93,9 +93,7 @@ class Assignments(EventSet):
     ) -> None:
         self.gains, self.share, self.risk = gains, share, risk
         self.drawn, self.unseen = risk is not None, 0
-        self.groups, self.rows, self.size, self.rule = (
-            gains.groups, gains.rows, gains.size, gains.rule
-        )  # fmt: skip
+        self.rows, self.rule = gains.rows, gains.rule
         self.experts, self._losses = gains.experts, len(gains.rows.start) - 1
         self._price = math.log(share * self.experts / self._losses) + PRIOR + np.log(RATES)
         self._parts = [_Part.of(part) for part in gains.members]
@@ -134,8 +132,7 @@ class Assignments(EventSet):
         if self.drawn:
             self.unseen += played.drawn is None
             played = played.drawn or played
-        cuts = np.cumsum([part.gain.shape[0] * part.gain.shape[1] for part in self._parts])[:-1]
-        seen = np.split(played.seen, cuts)
+        seen = [played.seen[self.rows.slice(group)] for group in self.groups]
         worths = self.gains.worths(played)
         for part, worth, own, told in zip(self._parts, worths, seen, active, strict=True):
             part.add(worth, own, told)
@@ -186,7 +183,7 @@ class Assignments(EventSet):
     def _assigned(self, bound: BiasBound, group: LossGroup) -> Array | None:
         if bound.trusted or not isinstance(bound, AssignmentBound):
             return None
-        part = self._parts[next(g for g, own in enumerate(self.groups) if own is group)]
+        part = self._parts[self.rows.place(group)]
         fixed = part.gain.shape[2] - self.gains.models
         squares = part.squares[:, :, :fixed].max(2).sum(1)
         before = np.maximum(part.before[:, :, :fixed].max(2), 0.0).sum(1)

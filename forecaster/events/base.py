@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from regretless.forecaster.events.bounds import BiasBound
-from regretless.forecaster.events.protected import LossGroup, Played, Rows
+from regretless.forecaster.events.protected import LossGroup, LossTable, Played
 from regretless.forecaster.events.weights import Band, Moment, WeightRule, Weights
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
@@ -27,12 +27,8 @@ class EventSet(Remembering, ABC):
 
     Attributes
     ----------
-    groups : tuple of LossGroup
-        The protected losses, all over the same basis.
-    rows : Rows
-        All their (loss, action) pairs, R of them.
-    size : int
-        Number of basis functions, n.
+    rows : LossTable
+        The protected losses, all over the same basis, with R (loss, action) pairs.
     rule : WeightRule
     experts : int
         N, how many gains are weighed.
@@ -50,9 +46,7 @@ class EventSet(Remembering, ABC):
         Lines of the game's table that follow those of the losses.
     """
 
-    groups: tuple[LossGroup, ...]
-    rows: Rows
-    size: int
+    rows: LossTable
     rule: WeightRule
     experts: int
     crossed: bool = False
@@ -61,6 +55,16 @@ class EventSet(Remembering, ABC):
     run: int = 0
     drawn: bool = False
     beyond: int = 0
+
+    @property
+    def groups(self) -> tuple[LossGroup, ...]:
+        """The protected losses."""
+        return self.rows.groups
+
+    @property
+    def size(self) -> int:
+        """Number of basis functions, n."""
+        return self.rows.shape[1]
 
     @abstractmethod
     def active(self, x: Any, told: Indices | None = None) -> Any:
@@ -173,9 +177,7 @@ class Together(EventSet):
 
     def __init__(self, parts: Sequence[EventSet]) -> None:
         self.parts, first = list(parts), parts[0]
-        self.groups, self.rows, self.size, self.rule = (
-            first.groups, first.rows, first.size, first.rule
-        )  # fmt: skip
+        self.rows, self.rule = first.rows, first.rule
         self.experts = sum(part.experts for part in parts)
         self.crossed, self.joinable = first.crossed, first.joinable
         self.beyond = max(part.beyond for part in parts)

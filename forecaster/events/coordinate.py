@@ -27,7 +27,7 @@ import numpy as np
 from regretless.forecaster.events.base import Event, EventSet
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.kept import MANY, Kept
-from regretless.forecaster.events.protected import LossGroup, Played, lines_of, rows_of
+from regretless.forecaster.events.protected import LossGroup, LossTable, Played
 from regretless.forecaster.events.weights import (
     AdaptiveWeights,
     Band,
@@ -101,13 +101,8 @@ class VectorEvents(EventSet):
     crossed = joinable = True
 
     def __init__(self, groups: Sequence[LossGroup], rule: WeightRule | None = None) -> None:
-        if not groups:
-            raise ValueError("a forecaster needs at least one loss to protect")
-        self.groups, self.rule = tuple(groups), rule or AdaptiveWeights()
-        self.size = int(groups[0].weights.shape[-1])
+        self.rows, self.rule = LossTable.of(groups), rule or AdaptiveWeights()
         sizes = [group.offset.size for group in groups]
-        self._bounds = np.cumsum([0, *sizes])
-        self.rows = rows_of(groups)
         self._decision = self._accumulators(len(self.rows.offset))
         self._cross = [
             self._accumulators(len(g.policies), g.offset.shape[1], size)
@@ -133,7 +128,7 @@ class VectorEvents(EventSet):
         every = slice(0, len(self.rows.offset))
         views = [View(every, *self._decision, kept=self._kept_of((), every))]
         for g, group in enumerate(self.groups):
-            rows = slice(int(self._bounds[g]), int(self._bounds[g + 1]))
+            rows = self.rows.slice(group)
             for j, policy in enumerate(group.policies):
                 suggestion = checked_suggestion(policy, x, group.offset.shape[1])
                 bias, variation, occupancy = (part[j, suggestion] for part in self._cross[g])
@@ -220,10 +215,10 @@ class VectorEvents(EventSet):
         sum_a max_c sum_i |r(c) - r(a)|_i |B_{a,i}| with the bound at its variation for every bias;
         for a policy its suggestions add up, r(c) being that of the suggestion.
         """
-        weights, place = group.weights, next(i for i, g in enumerate(self.groups) if g is group)
+        weights, place = group.weights, self.rows.place(group)
         actions, (_, cross, _) = weights.shape[1], self._cross[place]
         gaps = [np.abs(weights - weights[:, [c]]) for c in range(actions)]
-        own = bound.bias_at(self._decision[1][lines_of(self.groups, group)]).reshape(weights.shape)
+        own = bound.bias_at(self._decision[1][self.rows.slice(group)]).reshape(weights.shape)
         worst = np.max([(gap * own).sum(2) for gap in gaps], axis=0)
         each = []
         for j in range(len(group.policies)):
@@ -241,7 +236,7 @@ class VectorEvents(EventSet):
             yield int(loss), int(action_of[row]), None, None, float(occupancy[row]), bias[row]
         for g, (bias, _, occupancy) in enumerate(self._cross):
             for j, suggestion, row in np.ndindex(occupancy.shape):
-                at = int(self._bounds[g]) + row
+                at = self.rows.slice(self.groups[g]).start + row
                 yield (
                     int(loss_of[at]),
                     int(action_of[at]),

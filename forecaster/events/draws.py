@@ -43,12 +43,11 @@ each of A^2 pairs of a played action and a suggestion: A^(A^2) assignments for e
 A priori, V <= T, as no moment of losses in [0, 1] is above 1.
 """
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from regretless.forecaster.events.protected import LossGroup, Rows
+from regretless.forecaster.events.protected import LossGroup, LossTable
 from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.compiled import compiled
@@ -105,8 +104,8 @@ class Draws(Remembering):
     REMEMBERED: ClassVar[tuple[str, ...]] = ("arrays",)
     IN_PLACE = True
 
-    def __init__(self, groups: Sequence[LossGroup], rows: Rows) -> None:
-        self._groups, self._rows = tuple(groups), rows
+    def __init__(self, rows: LossTable) -> None:
+        self._rows = rows
         sizes = np.diff(rows.start)
         self._pairs, self._far = np.zeros(int((sizes**2).sum())), np.zeros(len(rows.offset))
         self._ends, self._any = np.zeros((2, len(sizes))), np.zeros(2)
@@ -136,18 +135,15 @@ class Draws(Remembering):
         fixed : bool
             Whether all comparators are actions.
         """
-        loss = row = pair = 0
-        for own in self._groups:
-            count, actions = own.offset.shape
-            if own is group:
-                near, surely = self._ends[:, loss : loss + count]
-                far = self._far[row : row + count * actions].reshape(count, actions)
-                if fixed:
-                    pairs = self._pairs[pair : pair + count * actions**2]
-                    far = pairs.reshape(count, actions, actions).max(2)
-                return np.stack([near + far.sum(1), surely])
-            loss, row, pair = loss + count, row + count * actions, pair + count * actions**2
-        raise ValueError("the group is not protected")
+        rows, (count, actions) = self._rows, group.offset.shape
+        near, surely = self._ends[:, rows.losses(group)]
+        far = self._far[rows.slice(group)].reshape(count, actions)
+        if fixed:
+            before = rows.groups[: rows.place(group)]
+            first = sum(own.offset.size * own.offset.shape[1] for own in before)
+            pairs = self._pairs[first : first + count * actions**2]
+            far = pairs.reshape(count, actions, actions).max(2)
+        return np.stack([near + far.sum(1), surely])
 
 
 def log_assignments(cells: int, comparators: int) -> float:

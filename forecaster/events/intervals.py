@@ -56,9 +56,7 @@ class Intervals(EventSet):
 
     def __init__(self, make: Callable[[], EventSet], *, rounds: int) -> None:
         self.whole = whole = make()
-        self.groups, self.rows, self.size, self.rule = (
-            whole.groups, whole.rows, whole.size, whole.rule
-        )  # fmt: skip
+        self.rows, self.rule = whole.rows, whole.rule
         self.crossed, self.joinable, self.beyond = whole.crossed, whole.joinable, whole.beyond
         self.run, self._ended = rounds, 0.0
         self._time = self._begun = 0  # rounds charged, and those when intervals were begun last

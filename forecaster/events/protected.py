@@ -17,7 +17,7 @@ from regretless.market.core.compiled import compiled
 from regretless.market.response import expected_losses, expected_rows, lowest
 
 Policy = Callable[[Any], int]
-RowArrays = tuple[Array, Array, Integers, Array, Array]  # ``blocks`` and what follows in ``Rows``
+RowArrays = tuple[Array, Array, Integers, Array, Array]  # a ``LossTable`` spelled out
 Room = tuple[Array, Integers]
 LANES = 32  # rows of a block, whose expected losses are added up side by side
 
@@ -49,13 +49,20 @@ class LossGroup:
     tie: float = 0.0
     play: Callable[[Array], Array] | None = None
 
+    @property
+    def response(self) -> tuple[object, ...]:
+        """How the owners respond."""
+        return self.eta, self.tie, self.play
+
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """All (loss, action) pairs of all groups, as the compiled kernels read them.
+class LossTable:
+    """All (loss, action) pairs of all groups: one row each, as the compiled kernels read them.
 
     Parameters
     ----------
+    groups : tuple of LossGroup
+        In the order of their rows.
     blocks : array (B, LANES), array (B, n, LANES)
         Offsets and weights in blocks of rows, the last one filled up with zeros.
     start : int array (K + 1,)
@@ -64,15 +71,50 @@ class Rows:
         Smoothness, infinite for a hard best response.
     tie : array (K,)
         How close to the best counts as a tie, for a hard best response.
-    custom : tuple of (int, LossGroup)
-        Groups with a rule of their own, each with its first row.
     """
 
+    groups: tuple[LossGroup, ...]
     blocks: tuple[Array, Array]
     start: Integers
     eta: Array
     tie: Array
-    custom: tuple[tuple[int, LossGroup], ...] = ()
+
+    @classmethod
+    def of(cls, groups: Sequence[LossGroup]) -> "LossTable":
+        """Stack the (loss, action) pairs of groups over the same basis; ValueError without any."""
+        if not groups:
+            raise ValueError("a forecaster needs at least one loss to protect")
+        counts = [len(group.offset) for group in groups]
+        offset = np.concatenate([group.offset.ravel() for group in groups])
+        size = groups[0].weights.shape[-1]
+        weights = np.concatenate([group.weights.reshape(-1, size) for group in groups])
+        actions = np.repeat([group.offset.shape[1] for group in groups], counts)
+        return cls(
+            tuple(groups),
+            (_blocks(offset[:, None])[:, 0], _blocks(weights)),
+            np.cumsum([0, *actions]),
+            np.repeat([np.inf if group.eta is None else group.eta for group in groups], counts),
+            np.repeat([group.tie for group in groups], counts),
+        )
+
+    def place(self, group: LossGroup) -> int:
+        """Return the place of a group; ValueError if it is not protected."""
+        return self.groups.index(group)
+
+    def losses(self, group: LossGroup) -> slice:
+        """Return the places of a group's losses among all K."""
+        first = sum(len(own.offset) for own in self.groups[: self.place(group)])
+        return slice(first, first + len(group.offset))
+
+    def slice(self, group: LossGroup) -> slice:
+        """Return the places of a group's rows among all R."""
+        first = sum(own.offset.size for own in self.groups[: self.place(group)])
+        return slice(first, first + group.offset.size)
+
+    @property
+    def custom(self) -> tuple[LossGroup, ...]:
+        """Groups with a response rule of another kind."""
+        return tuple(group for group in self.groups if group.play is not None)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -148,38 +190,6 @@ def respond(rows: RowArrays, point: Array, out: Array) -> None:
             out[r] = chances[r]
 
 
-def rows_of(groups: Sequence[LossGroup]) -> Rows:
-    """Stack the (loss, action) pairs of all groups, in order."""
-    actions = np.concatenate([np.full(len(g.offset), g.offset.shape[1]) for g in groups])
-    offset = np.concatenate([g.offset.ravel() for g in groups])
-    weights = np.concatenate([g.weights.reshape(-1, g.weights.shape[-1]) for g in groups])
-    return Rows(
-        (_blocks(offset[:, None])[:, 0], _blocks(weights)),
-        np.cumsum([0, *actions]),
-        np.concatenate(
-            [np.full(len(g.offset), np.inf if g.eta is None else g.eta) for g in groups]
-        ),
-        np.concatenate([np.full(len(g.offset), g.tie) for g in groups]),
-        tuple(
-            (int(first), group)
-            for first, group in zip(
-                np.cumsum([0, *(g.offset.size for g in groups)]), groups, strict=False
-            )
-            if group.play is not None
-        ),
-    )
-
-
-def lines_of(groups: Sequence[LossGroup], group: LossGroup) -> slice:
-    """Return the rows of one of the groups; ValueError if it is none of them."""
-    first = 0
-    for own in groups:
-        if own is group:
-            return slice(first, first + own.offset.size)
-        first += own.offset.size
-    raise ValueError("the group is not protected")
-
-
 def _blocks(rows: Array) -> Array:
     """Put the rows of a table (R, n) side by side in blocks (B, n, LANES)."""
     filled = np.zeros((-(-len(rows) // LANES) * LANES, rows.shape[1]))
@@ -187,7 +197,7 @@ def _blocks(rows: Array) -> Array:
     return np.ascontiguousarray(filled.reshape(-1, LANES, rows.shape[1]).swapaxes(1, 2))
 
 
-def arrays_of(rows: Rows) -> RowArrays:
+def arrays_of(rows: LossTable) -> RowArrays:
     """Spell out the rows as the compiled kernels take them.
 
     ValueError where a group has a response rule of its own, which no compiled kernel knows: what a
@@ -198,18 +208,18 @@ def arrays_of(rows: Rows) -> RowArrays:
     return _spelled(rows)
 
 
-def _spelled(rows: Rows) -> RowArrays:
+def _spelled(rows: LossTable) -> RowArrays:
     return *rows.blocks, rows.start, rows.eta, rows.tie
 
 
-def responses_at(rows: Rows, point: Array) -> Array:
+def responses_at(rows: LossTable, point: Array) -> Array:
     """Compute every row's response (R,) to one prediction, rules of other kinds included."""
     out = np.empty(len(rows.offset))
     respond(_spelled(rows), point, out)
-    for first, group in rows.custom:
+    for group in rows.custom:
         assert group.play is not None  # noqa: S101 - that is what custom groups are
         play = group.play(expected_losses(group.offset, group.weights, point))
-        out[first : first + group.offset.size] = play.ravel()
+        out[rows.slice(group)] = play.ravel()
     return out
 
 
@@ -222,14 +232,14 @@ def _best_responses(rows: RowArrays, points: Array, out: Integers) -> None:
             out[k, j] = lowest(losses, start[k], start[k + 1], 0.0) - start[k]
 
 
-def best_responses(rows: Rows, points: Array) -> Indices:
+def best_responses(rows: LossTable, points: Array) -> Indices:
     """Return every loss's best response to each of M points: actions (K, M), ties to the lowest."""
     out = np.empty((len(rows.start) - 1, len(points)), dtype=np.intp)
     _best_responses(_spelled(rows), np.ascontiguousarray(points, dtype=np.float64), out)
     return out
 
 
-def moved_mass(rows: Rows, points: Array, mass: Array) -> tuple[Array, Array]:
+def moved_mass(rows: LossTable, points: Array, mass: Array) -> tuple[Array, Array]:
     """Compute every row's E[q] (R,) and E[q p] (R, n) under a mixture of points with mass."""
     if rows.custom:
         shares = np.stack([responses_at(rows, point) for point in points]) * mass[:, None]
@@ -259,7 +269,7 @@ class Played(NamedTuple):
     drawn: "Played | None" = None
 
 
-def played_of(rows: Rows, points: Array, mass: Array, truth: Array) -> Played:
+def played_of(rows: LossTable, points: Array, mass: Array, truth: Array) -> Played:
     """Compute what a mixture (m, n), (m,) of predictions adds where s(y) is ``truth`` (n,)."""
     seen, moved = moved_mass(rows, points, mass)
     _shift(moved, seen, truth)

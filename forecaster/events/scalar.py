@@ -38,7 +38,7 @@ import numpy as np
 
 from regretless.forecaster.events.base import Event, EventSet
 from regretless.forecaster.events.bounds import BiasBound, GainBound, gain_range
-from regretless.forecaster.events.protected import LossGroup, Played, rows_of
+from regretless.forecaster.events.protected import LossGroup, LossTable, Played
 from regretless.forecaster.events.weights import (
     AdaptiveWeights,
     Band,
@@ -89,12 +89,8 @@ class GainEvents(EventSet):
         models: int = 0,
         fixed: bool = True,
     ) -> None:
-        if not groups:
-            raise ValueError("a forecaster needs at least one loss to protect")
-        self.groups, self.rule, self.within = tuple(groups), rule or AdaptiveWeights(), within
+        self.rows, self.rule, self.within = LossTable.of(groups), rule or AdaptiveWeights(), within
         self.models = models
-        self.rows = rows_of(self.groups)
-        self.size = self.rows.shape[1]
         own = [g.offset.shape[1] + len(g.policies) if fixed else 0 for g in self.groups]
         shapes = [(*g.offset.shape, c + models) for g, c in zip(self.groups, own, strict=True)]
         self.experts = sum(k * a * (c - fixed) for k, a, c in shapes)
@@ -134,12 +130,10 @@ class GainEvents(EventSet):
 
     def active(self, x: Any, told: Indices | None = None) -> list[Indices]:
         """Return what every group's policies and models suggest to its losses, (K, C + M) each."""
-        made, first = [], 0
-        for part in self.members:
-            last = first + part.shape[0]
-            made.append(part.told(x, None if told is None else told[first:last]))
-            first = last
-        return made
+        return [
+            part.told(x, None if told is None else told[self.rows.losses(part.group)])
+            for part in self.members
+        ]
 
     def top(self, active: list[Indices], moment: Moment) -> float:
         """Return the greatest exponent."""
@@ -191,12 +185,9 @@ class GainEvents(EventSet):
 
     def worths(self, played: Played) -> Iterator[Array]:
         """Yield for every group what the bias of each action is worth to every action (K, A, A)."""
-        first = 0
-        for part in self.members:
-            rows = part.group.weights
-            own = played.bias[first : first + rows.shape[0] * rows.shape[1]].reshape(rows.shape)
-            first += rows.shape[0] * rows.shape[1]
-            yield own @ rows.swapaxes(1, 2)
+        for group in self.groups:
+            own = played.bias[self.rows.slice(group)].reshape(group.weights.shape)
+            yield own @ group.weights.swapaxes(1, 2)
 
     def bound(self, **stand: Any) -> GainBound:
         """Return the bound on the gains."""
@@ -207,7 +198,7 @@ class GainEvents(EventSet):
 
         sum_a max_c G_{a,c}, with the bound at its variation for every gain.
         """
-        part = next(part for part in self.members if part.group is group)
+        part = self.members[self.rows.place(group)]
         gains = bound.bias_at(part.view(self._variation)) * part.scale[:, None, None]
         return np.asarray(gains[:, :, : part.constants + part.policies].max(2).sum(1))
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from regretless.forecaster.events.protected import Rows
+from regretless.forecaster.events.protected import LossTable
 from regretless.forecaster.minimax.walk import field_at
 from regretless.market.core.arrays import Array
 from regretless.market.core.compiled import compiled
@@ -85,13 +85,13 @@ class HullSolver(ABC):
 
     @abstractmethod
     def solve(
-        self, rows: Rows, table: Array, *, tolerance: float, candidate: Array | None = None
+        self, rows: LossTable, table: Array, *, tolerance: float, candidate: Array | None = None
     ) -> Solution:
         """Return a mixture with its certificate.
 
         Parameters
         ----------
-        rows : Rows
+        rows : LossTable
             Protected losses.
         table : array (R, n)
             H, the normalised signed weights.
@@ -136,7 +136,9 @@ class PlainSolver(HullSolver):
         """Worst case over the hull of a mixture (m,) of points with fields (m, n)."""
 
     @abstractmethod
-    def choices(self, rows: Rows, table: Array, *, tolerance: float, start: Solution) -> Solution:
+    def choices(
+        self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
+    ) -> Solution:
         """Return points of the hull for an objective to choose from; their masses mean nothing."""
 
     @abstractmethod
@@ -149,11 +151,13 @@ class PlainSolver(HullSolver):
         """
 
     @abstractmethod
-    def _play(self, rows: Rows, table: Array, *, tolerance: float, start: Solution) -> Solution:
+    def _play(
+        self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
+    ) -> Solution:
         """Solve a game, starting from a single point."""
 
     def solve(
-        self, rows: Rows, table: Array, *, tolerance: float, candidate: Array | None = None
+        self, rows: LossTable, table: Array, *, tolerance: float, candidate: Array | None = None
     ) -> Solution:
         """Return the candidate, or a mixture, with its certificate."""
         if candidate is None:
@@ -165,7 +169,7 @@ class PlainSolver(HullSolver):
         return self._play(rows, table, tolerance=tolerance, start=start)
 
 
-def fields_at(rows: Rows, table: Array, points: Array) -> Array:
+def fields_at(rows: LossTable, table: Array, points: Array) -> Array:
     """Compute h (m, n) at points (m, n); cells that hold a point add to it (``line``)."""
     own, cells = np.split(table, [rows.shape[0]])
     fields = np.array([field_at(rows, own, point) for point in points]).reshape(points.shape)

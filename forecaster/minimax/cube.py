@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from regretless.forecaster.events.protected import Rows
+from regretless.forecaster.events.protected import LossTable
 from regretless.forecaster.minimax import walk
 from regretless.forecaster.minimax.base import LIGHTEST, PlainSolver, Solution, fields_at
 from regretless.forecaster.minimax.objective import cheapest
@@ -63,7 +63,9 @@ class CubeSolver(Remembering, PlainSolver):
             walk.keep_off(inside, OFF_CENTRE, self.simplex)
         return Solution(inside[None], np.ones(1), None, unchanged=True)
 
-    def _play(self, rows: Rows, table: Array, *, tolerance: float, start: Solution) -> Solution:
+    def _play(
+        self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
+    ) -> Solution:
         """Add points until the certificate is within the tolerance.
 
         They are those of the last mixture, and those of at most ``WALKS`` walks from nature's
@@ -89,7 +91,7 @@ class CubeSolver(Remembering, PlainSolver):
         return walk.INSET * tolerance if self.off_ties else 0.0
 
     def _explore(
-        self, rows: Rows, table: Array, origin: Array, steps: Array, inset: float
+        self, rows: LossTable, table: Array, origin: Array, steps: Array, inset: float
     ) -> tuple[Array, Array]:
         """Walk; the undominated points visited and their fields (m, n)."""
         points, fields = walk.walked(
@@ -98,7 +100,9 @@ class CubeSolver(Remembering, PlainSolver):
         kept = walk.undominated(points, fields)
         return points[kept], fields[kept]
 
-    def choices(self, rows: Rows, table: Array, *, tolerance: float, start: Solution) -> Solution:
+    def choices(
+        self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
+    ) -> Solution:
         """Return the points of a walk and of a lattice."""
         inset = self._inset(tolerance)
         steps = walk.steps_for(tolerance)
@@ -192,7 +196,9 @@ class Simplex(CubeSolver):
         """Return the nearest probabilities, with their ensemble where outcomes are known."""
         return self._spelled(super().single(point))
 
-    def _play(self, rows: Rows, table: Array, *, tolerance: float, start: Solution) -> Solution:
+    def _play(
+        self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
+    ) -> Solution:
         found = super()._play(rows, table, tolerance=tolerance, start=start)
         if self._places is None:
             return found
@@ -200,7 +206,9 @@ class Simplex(CubeSolver):
         fields = fields_at(rows, table, spelled.points)
         return replace(spelled, certificate=self.worst(found.mass, spelled.points, fields))
 
-    def choices(self, rows: Rows, table: Array, *, tolerance: float, start: Solution) -> Solution:
+    def choices(
+        self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
+    ) -> Solution:
         """Return the points of a walk and the corners."""
         return self._spelled(super().choices(rows, table, tolerance=tolerance, start=start))
 

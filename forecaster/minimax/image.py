@@ -20,7 +20,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from regretless.forecaster.events.protected import Rows
+from regretless.forecaster.events.protected import LossTable
 from regretless.forecaster.minimax.base import LIGHTEST, PlainSolver, Solution, fields_at
 from regretless.forecaster.minimax.ensembles import (
     WeightedOutcomes,
@@ -156,7 +156,9 @@ class Image(PlainSolver):
         payment = float(mass @ (points * fields).sum(1))
         return payment + self.support.bound(-(mass @ fields), enough=enough - payment)
 
-    def _play(self, rows: Rows, table: Array, *, tolerance: float, start: Solution) -> Solution:
+    def _play(
+        self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
+    ) -> Solution:
         walked = self._walk(rows, table, start, self._inset(tolerance))
         game = self._open(walked, rows, table)
         mass = self._improve(game, rows, table, tolerance=tolerance)
@@ -169,7 +171,7 @@ class Image(PlainSolver):
         ensembles = tuple(walked.spelled(game.sources[j]) for j in chosen)
         return Solution(points, mass, certificate, ensembles)
 
-    def _open(self, walked: _Walked, rows: Rows, table: Array) -> _Game:
+    def _open(self, walked: _Walked, rows: LossTable, table: Array) -> _Game:
         """Open the game with the last mixture's predictions and the walk's."""
         kept = undominated(walked.points, walked.fields)
         own = np.array([atom.point for atom in self._atoms]).reshape(-1, self.size)
@@ -182,7 +184,7 @@ class Image(PlainSolver):
             images=walked.images[listed],
         )
 
-    def _improve(self, game: _Game, rows: Rows, table: Array, *, tolerance: float) -> Array:
+    def _improve(self, game: _Game, rows: LossTable, table: Array, *, tolerance: float) -> Array:
         """Add predictions and outcomes to the game; the masses of the best mixture found."""
         most, aim = len(game.sources) + ANSWERS, AIM * tolerance
         best, mass = np.inf, np.empty(0)
@@ -214,7 +216,7 @@ class Image(PlainSolver):
             return spelled
         return mean_of((spelled, self._inner), np.array([1 - inset, inset]))
 
-    def _walk(self, rows: Rows, table: Array, start: Solution, inset: float) -> _Walked:
+    def _walk(self, rows: LossTable, table: Array, start: Solution, inset: float) -> _Walked:
         """Walk from a mean over its outcomes, those of the last mixture, and the candidates."""
         first = _spelled(start)[0]
         known = [first, *self._atoms]
@@ -236,7 +238,9 @@ class Image(PlainSolver):
             share[best] += step
         return _Walked(len(first.weights), outcomes, images, points, shares, fields, picked)
 
-    def choices(self, rows: Rows, table: Array, *, tolerance: float, start: Solution) -> Solution:
+    def choices(
+        self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
+    ) -> Solution:
         """Return the predictions of a walk, and those that are one outcome each."""
         inset = self._inset(tolerance)
         walked = self._walk(rows, table, start, inset)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from regretless.forecaster.events.protected import Rows
+from regretless.forecaster.events.protected import LossTable
 from regretless.forecaster.minimax.base import (
     LIGHTEST,
     HullSolver,
@@ -59,7 +59,7 @@ class WithObjective(HullSolver):
         return self.solver.single(point)
 
     def solve(
-        self, rows: Rows, table: Array, *, tolerance: float, candidate: Array | None = None
+        self, rows: LossTable, table: Array, *, tolerance: float, candidate: Array | None = None
     ) -> Solution:
         """Return the mixture that is best for the objective of those that are good enough."""
         own = self.solver

@@ -26,9 +26,9 @@ import math
 import numpy as np
 
 from regretless.forecaster.events.protected import (
+    LossTable,
     Room,
     RowArrays,
-    Rows,
     arrays_of,
     choose,
     responses_at,
@@ -163,7 +163,7 @@ def _undominated(points: Array, fields: Array, kept: Integers) -> int:
     return count
 
 
-def field_at(rows: Rows, table: Array, point: Array) -> Array:
+def field_at(rows: LossTable, table: Array, point: Array) -> Array:
     """Compute h(point) (n,)."""
     if rows.custom:
         return np.asarray(responses_at(rows, point) @ table)
@@ -173,7 +173,7 @@ def field_at(rows: Rows, table: Array, point: Array) -> Array:
 
 
 def walked(  # noqa: PLR0913 - a walk has these settings
-    rows: Rows,
+    rows: LossTable,
     table: Array,
     origin: Array,
     *,

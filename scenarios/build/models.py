@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from regretless.forecaster.events.protected import LossGroup, best_responses, rows_of
+from regretless.forecaster.events.protected import LossGroup, LossTable, best_responses
 from regretless.forecaster.models.aggregate import Aggregate
 from regretless.forecaster.models.external import adapted
 from regretless.forecaster.models.outcomes import ColumnForecast
@@ -133,4 +133,4 @@ class Suggestions:
         """Return a function that tells what points (M, n) suggest to some of the rows."""
         lines = np.arange(len(self.group.offset))[self.lines][rows]
         own = LossGroup(self.group.offset[lines], self.group.weights[lines])
-        return partial(best_responses, rows_of([own]))
+        return partial(best_responses, LossTable.of([own]))
