@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.protocols import Forecaster
+from regretless.market.records import Mixture
 
 
 class Wrapping(Remembering, Forecaster):
@@ -53,6 +54,15 @@ class Wrapping(Remembering, Forecaster):
     def described(self) -> dict[str, Any]:
         """Return what a run's manifest says of it."""
         return self.inner.described()
+
+    @property
+    def latest(self) -> Mixture | None:
+        """The mean of the inner one's last mixture."""
+        return self.inner.latest
+
+    def prefer(self, values: Any) -> None:
+        """Let the inner one prefer mixtures with a low objective."""
+        self.inner.prefer(values)
 
     def event_table(self) -> Iterable[tuple[Any, ...]]:
         """Yield the events of the predictions before they are changed."""

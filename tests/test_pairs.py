@@ -207,6 +207,17 @@ def test_a_feature_goes_with_every_other_or_a_row_says_why(one: str) -> None:
         came = agents["mean_loss"].dropna()  # at a rate somebody may never come
         assert len(came) >= len(agents) - 3, pair
         assert came.between(0, 1).all(), pair
+        check_reasons(model, agents, pair)
+
+
+def check_reasons(model: MarketModel, agents: Any, pair: tuple[str, str]) -> None:
+    """Fail unless every cohort has its bound, or the reason why it has none."""
+    for cohort, promise in zip(model.game.cohorts, model.guarantees, strict=True):
+        own = agents[(agents["cohort"] == cohort.name) & agents["mean_loss"].notna()]
+        bounded = own["guarantee"] != "none"
+        assert own.loc[bounded, "bound"].notna().all(), pair
+        if not len(own[bounded]):
+            assert cohort.name in promise.note, pair
 
 
 def test_a_manifest_shows_a_pair(tmp_path: Path) -> None:

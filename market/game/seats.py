@@ -144,6 +144,10 @@ class Stay(Attendance):
         """Return how many of the first rounds each was there (K,)."""
         return np.asarray(np.clip(rounds, self.entered, self.left) - self.entered)
 
+    def turn(self, place: int, turns: int) -> "Stay":
+        """Return the stay in the rounds of one of several who take turns, counted by its own."""
+        return Stay(*(np.maximum(-((place - t) // turns), 0) for t in (self.entered, self.left)))
+
     def awaited(self, rows: int, rounds: int) -> Mask:
         """Say who has not played yet after so many rounds, although the game has begun (K,)."""
         return np.asarray((self.entered > 0) & (self.entered >= rounds))

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from regretless.agents.cohorts.learning import LearnerCohort
 from regretless.agents.cohorts.responding import PrivateCohort, RespondingCohort
 from regretless.agents.cohorts.scripted import CrowdCohort, ScriptedCohort, ScriptedCrowd
-from regretless.agents.responses import COMPILED, Checked, ExpectedLoss, Response
+from regretless.agents.responses import BUILT_IN, Checked, Response
 from regretless.forecaster.events.bounds import recommended_eta
 from regretless.forecaster.events.cover import Cover, clustered, paper_gamma, snapped
 from regretless.forecaster.events.protected import LossGroup
@@ -36,7 +36,6 @@ from regretless.market.game.seats import Stay
 from regretless.market.losses import Loss, unique_losses
 from regretless.market.losses.basis import Basis
 from regretless.market.numerics.storage import side_by_side
-from regretless.market.response import TIE
 from regretless.scenarios.build.blocks import coefficients
 from regretless.scenarios.build.construct import construct, drawn_values, offering
 from regretless.scenarios.build.populations import Draft, first_of
@@ -164,7 +163,7 @@ def _responding(draft: Draft, place: Place) -> Placement:
         acts_on=said,
         heads=heads,
     )
-    group, stay = LossGroup(*protected, draft.policies, **told(rule)), draft.stay_of(row_of)
+    group, stay = LossGroup(*protected, draft.policies, **rule.protected()), draft.stay_of(row_of)
     return Placement(cohort, group, cover, kind, stay, lies=draft.reported is not None)
 
 
@@ -239,20 +238,12 @@ def response_of(spec: CohortSpec, basis: Basis, losses: Loss, *, rounds: int) ->
     given = {} if eta is None else {"eta": eta}
     where = f"response '{spec.response}' of cohort.{spec.name}"
     made = construct(where, register.response[spec.response], **given)
-    rule: Response = offering(where, made, RULE)
-    if type(rule) in COMPILED:
-        return rule
-    if isinstance(rule, ExpectedLoss):
+    rule = offering(where, made, RULE)
+    if type(rule) in BUILT_IN:
+        return rule  # type: ignore[no-any-return]
+    if isinstance(rule, BUILT_IN) and rule.hears_ensemble:
         raise UserError(f"{where}: a rule of your own hears no ensembles; use BestResponse's table")
     return Checked(rule)
-
-
-def told(rule: Response) -> dict[str, Any]:
-    """Return the fields of ``LossGroup`` that say how the losses' owners respond."""
-    if isinstance(rule, Checked):
-        return {"play": rule.play}
-    tied = rule.name == "ensemble" and rule.eta is None
-    return {"eta": rule.eta, "tie": TIE if tied else 0.0}
 
 
 def audience(drafts: Sequence[Draft]) -> list[Draft]:

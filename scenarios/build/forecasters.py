@@ -62,22 +62,13 @@ def make_forecaster(
     spelled = listener is not None or spec.hull == "image"
     if spec.kind == "decision-swap":
         return _Parts(scenario, basis, listener, spelled=spelled).unbiased(groups)
-    recipe = spec.kind == "calibration"
-    alone = _calibrated(scenario, basis, groups) if recipe else _model(spec, basis, models)
-    if not spelled:
-        return alone
-    return EnsembleBroadcast(alone, _Parts(scenario, basis, listener, spelled=True).hull())
-
-
-def _calibrated(
-    scenario: ScenarioSpec, basis: Basis, groups: Sequence[LossGroup]
-) -> CalibratedMultiaccurate:
-    spec = scenario.forecaster
-    make = _Parts(scenario, basis, None, spelled=False).unbiased
-    recipe: CalibratedMultiaccurate = construct(
-        f"forecaster '{spec.kind}'", CalibratedMultiaccurate, groups, make=make, **spec.parameters
-    )
-    return recipe
+    parts = _Parts(scenario, basis, listener, spelled=spelled)
+    if spec.kind == "calibration":
+        where, made = f"forecaster '{spec.kind}'", {"make": parts.unbiased} | spec.parameters
+        alone: Forecaster = construct(where, CalibratedMultiaccurate, groups, **made)
+    else:
+        alone = _model(spec, basis, models)
+    return EnsembleBroadcast(alone, parts.hull()) if spelled else alone
 
 
 def _model(spec: ForecasterSpec, basis: Basis, models: Models) -> Forecaster:
@@ -135,7 +126,8 @@ class _Parts:
         rule, models = rule_of(self.spec.weights, self._horizon), len(self.spec.models or ())
         if self.spec.events == "losses":
             gains = GainEvents(groups, rule, within=self._within, models=models)
-            return Assignments(gains, risk=self._risk) if rule.name == "adaptive" else gains
+            whole = rule.name == "adaptive" and self.spec.kind == "decision-swap"  # not of cells
+            return Assignments(gains, risk=self._risk) if whole else gains
         events: EventSet = VectorEvents(groups, rule)
         if models:
             events = events + GainEvents(groups, rule, models=models, fixed=False)
@@ -171,8 +163,7 @@ class _Parts:
     def _within(self) -> float | None:
         """The range of gains where predictions stay in conv s(Y)."""
         inside = self.basis.hull == "simplex" or self.spelled
-        proved = not isinstance(self.basis, ReducedBasis)  # whose error is measured
-        return 2 + 4 * self.basis.error if inside and proved else None
+        return 2 + 4 * self.basis.error if inside and self.basis.proved else None
 
     def solver(self) -> HullSolver:
         """Make what solves the rounds' games."""

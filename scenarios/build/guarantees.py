@@ -7,18 +7,18 @@ on regret per round after t rounds,
 
 (``forecaster.events.bounds``, "Joining late"). R is taken with the solver's slack so far, which
 only grows, so that the bound of an agent that has left stays valid without any record of that
-round.
+round. Where outcomes are late the forecasters take turns (``forecaster.delayed``): each one's R
+covers the rounds of a stay that are its own, and what the left sides bound adds up.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from regretless.agents.cohorts.responding import RespondingCohort
-from regretless.agents.responses import ExpectedLoss
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.draws import contextual_draws, model_draws, swap_draws
 from regretless.forecaster.events.intervals import covering
@@ -43,16 +43,14 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
         Promises of the whole run, for the union over all of them.
     """
     forecaster, cohort, group = block.forecaster, seat.cohort, seat.group
-    whoever = of_anybody(seat, block, losses)
-    lying = "" if whoever else lying_note(seat)
-    notes = served_note(seat), curved_note(cohort, block), lying, mapped_note(seat)
-    note = "; ".join(filter(None, notes))
-    if not isinstance(cohort, RespondingCohort) or group is None or not promised(seat, block):
-        return replace(whoever or Guarantee(), note=note)
-    first, *others = forecaster.instances
-    if others and seat.stay is not None:
-        here = f"{cohort.name}: no guarantee for agents who enter or leave where outcomes are late"
-        return Guarantee(note="; ".join(filter(None, (note, here))))
+    notes = [served_note(seat), mapped_note(seat)]
+    why, whoever = unproved(seat, block), of_anybody(seat, block, losses)
+    if why or group is None or not isinstance(cohort, RespondingCohort):
+        if whoever is None:
+            notes.append(f"{cohort.name}: no guarantee, since {why}")
+        return replace(whoever or Guarantee(), note="; ".join(filter(None, notes)))
+    first = forecaster.instances[0]
+    note = "; ".join(filter(None, (*notes, *unbounded(cohort, first, seat.stay))))
     covers = seat.at_once()
     if seat.stay is not None and not first.events.joinable:
         there = seat.stay.entered == 0  # scalar gains promise nothing to who comes later
@@ -108,8 +106,7 @@ class Terms:
         if seat.stay is None:
             expected = self._summed(lambda bias: bias.regret(weights, policies=policies))
         else:
-            bias = self._biases[0]
-            expected = over_stays(bias, weights[seat.lines], seat.stay, policies=policies)
+            expected = over_stays(self._biases, weights[seat.lines], seat.stay, policies=policies)
         expected = expected + self._drawn() / self._rounds
         if self._heard and all(bias.risk < 1 and not bias.trusted for bias in self._biases):
             drawn = self._summed(lambda bias: bias.realised(weights, policies=policies))
@@ -142,10 +139,9 @@ class Terms:
         for turn, player in enumerate(self._players):
             own = [len(range(turn, at, turns)) for at in (first, last + 1)]
             total += self._stretch(player, *own)
-        known, actions = self._known(fixed=not policies), self.cohort.loss.actions
-        within = np.minimum(known, np.array([[rounds], [2 * rounds]]) * self._width**2)
+        actions = self.cohort.loss.actions
         drawn = swap_draws(
-            within,
+            np.minimum(self._known(fixed=not policies), self._at_most(rounds)),
             promises=self.promises * (first + 1) * (first + 2),  # of all first rounds
             actions=actions,
             comparators=actions + policies,
@@ -224,11 +220,17 @@ class Terms:
         return rounds if stay is None else stayed(stay, rounds)
 
     def _known(self, *, fixed: bool) -> Array:
+        """Return V and what is sure (2, K), never more than a row's rounds allow."""
+        most = self._at_most(self._rounds)
         if self.cohort.private or self.horizon:  # see ``market.game.caveats``
-            step = np.array([[1.0], [2.0]]) * self._width ** np.array([[2.0], [1.0]])
-            return np.asarray(self._rounds * step)
+            return most
         each = [self._spread(p, fixed=fixed) for p in self._players]
-        return np.asarray(np.sum(each, axis=0)[:, self.seat.lines])
+        return np.asarray(np.minimum(np.sum(each, axis=0)[:, self.seat.lines], most))
+
+    def _at_most(self, rounds: Array | int) -> Array:
+        """Return the greatest V and what is sure of so many rounds (2, K)."""
+        step = np.array([[1.0], [2.0]]) * self._width ** np.array([[2.0], [1.0]])
+        return np.asarray(rounds * step)
 
     def _bias(self, player: UnbiasedPrediction) -> BiasBound:
         return player.bias_bound()
@@ -278,7 +280,7 @@ def of_anybody(seat: Placement, block: Block, losses: int) -> Guarantee | None:
     cohort, players = seat.cohort, block.forecaster.instances
     if not isinstance(cohort, RespondingCohort) or not players or len(cohort.policies):
         return None
-    if players[0].bound_of_anybody() is None or (seat.stay is not None and len(players) > 1):
+    if players[0].bound_of_anybody() is None:
         return None
     truly = cohort.acts_on is None or cohort.acts_on is cohort.loss
     own = truly and cohort.served is None
@@ -298,11 +300,13 @@ def stayed(stay: Stay, rounds: int) -> Array:
     return np.where(spans > 0, spans, np.nan)
 
 
-def over_stays(bias: BiasBound, weights: Array, stay: Stay, *, policies: int) -> Array:
+def over_stays(biases: Sequence[BiasBound], weights: Array, stay: Stay, *, policies: int) -> Array:
     """Bound the expected regret per round of each row over its own rounds, without gap and error.
 
     Parameters
     ----------
+    biases : sequence of BiasBound
+        One for each forecaster that takes turns, in order.
     weights : array (K, A, n)
         Coefficients of protected losses.
 
@@ -311,7 +315,16 @@ def over_stays(bias: BiasBound, weights: Array, stay: Stay, *, policies: int) ->
     array (K,)
         NaN for a row that has not played, and for one that came late where the gains are scalar.
     """
-    total = np.full(len(weights), np.nan)
+    turns = [
+        _over_turn(bias, weights, stay.turn(place, len(biases)), policies=policies)
+        for place, bias in enumerate(biases)
+    ]
+    return np.asarray(np.sum(turns, axis=0) / stayed(stay, sum(bias.rounds for bias in biases)))
+
+
+def _over_turn(bias: BiasBound, weights: Array, stay: Stay, *, policies: int) -> Array:
+    """Bound the sum of the same over the rounds of one forecaster (K,)."""
+    total = np.zeros(len(weights))
     left = np.minimum(stay.left, bias.rounds)
     spans = np.stack([stay.entered, left], axis=1)
     pairs, which, sizes = np.unique(spans, axis=0, return_inverse=True, return_counts=True)
@@ -320,22 +333,49 @@ def over_stays(bias: BiasBound, weights: Array, stay: Stay, *, policies: int) ->
         if first < last:
             whole = replace(bias, rounds=last, stays=True)
             found = whole.since(weights[rows], joined=first, policies=policies)
-            total[rows] = np.nan if found is None else found
+            total[rows] = np.nan if found is None else (last - first) * found
     return total
 
 
-def promised(seat: Placement, block: Block) -> bool:
-    """Whether a theorem covers a cohort that hears this block."""
-    forecaster, cohort = block.forecaster, seat.cohort
-    if not forecaster.instances or not isinstance(cohort, RespondingCohort):
-        return False
-    if seat.lies or (seat.cover is not None and cohort.served is None):  # it plays its own best
-        return False
-    response = cohort.response
-    smooth = math.isfinite(response.lipschitz)
-    if response.hears_label:
-        return smooth and block.basis.convex_image
-    return smooth or exact_for(cohort, block)
+def unproved(seat: Placement, block: Block) -> str:
+    """Say why no theorem covers a cohort that hears this block; empty where one does."""
+    cohort = seat.cohort
+    if not isinstance(cohort, RespondingCohort):
+        return cohort.unguided
+    if not block.forecaster.instances:
+        return "no theorem bounds what its forecaster costs"
+    if seat.lies:
+        return "it reports other losses than its own"
+    if seat.cover is not None and cohort.served is None:
+        return "agents act on their own losses, and representatives are protected"
+    return _misheard(cohort, block)
+
+
+def _misheard(cohort: RespondingCohort, block: Block) -> str:
+    """Say why a cohort may expect other losses than the forecaster thinks that it expects."""
+    label = cohort.response.hears_label
+    if label and not block.basis.convex_image:
+        return (
+            f"labels of block {block.name} are not the outcomes s^-1(p) of its predictions "
+            '(the image of s is curved); response = "ensemble" has one'
+        )
+    smooth = math.isfinite(cohort.response.lipschitz)
+    if not smooth and (label or not exact_for(cohort, block)):
+        return "rounding and errors of the basis move best responses to what it hears"
+    return ""
+
+
+def unbounded(cohort: Anybody, player: UnbiasedPrediction, stay: Stay | None) -> Iterator[str]:
+    """Yield why regrets that a run measures have no bound although a theorem covers the cohort."""
+    events = player.events
+    here = f"{cohort.name}: no bound on"
+    if "contextual_swap" in cohort.ledger.measures and cohort.policies and not events.crossed:
+        yield f'{here} contextual swap regret, which needs events = "coordinates"'
+    if stay is not None:
+        of = ["regret to models"] * bool(player.models) + ["windows"] * bool(events.lengths)
+        of += ["contextual swap regret"] * ("contextual_swap" in cohort.ledger.measures)
+        if of:
+            yield f"{here} {' and '.join(of)} of agents who enter or leave"
 
 
 def exact_for(cohort: RespondingCohort, block: Block) -> bool:
@@ -347,45 +387,22 @@ def exact_for(cohort: RespondingCohort, block: Block) -> bool:
     lipschitz x delta`` (see ``agents.responses``), below the paper's e^(2 eta delta) - 1, and with
     it the regret; a best response may differ altogether.
     """
-    if not (cohort.response.hears_label or hears_ensemble(cohort)):
+    if not (cohort.response.hears_label or cohort.hears_ensemble):
         return True
-    if block.basis.hull == "simplex" and hears_ensemble(cohort):
+    if block.basis.hull == "simplex" and cohort.hears_ensemble:
         return True
     return block.basis.error == 0 and block.basis.certified_error(cohort.loss) == 0
 
 
 def listener(seats: Sequence[Placement]) -> str | None:
     """Name a cohort that listens to ensembles, if there is one."""
-    names = (seat.cohort.name for seat in seats if hears_ensemble(seat.cohort))
+    names = (seat.cohort.name for seat in seats if seat.cohort.hears_ensemble)
     return next(names, None)
-
-
-def hears_ensemble(cohort: Anybody) -> bool:
-    """Whether a cohort responds to the ensemble forecast."""
-    return isinstance(cohort, RespondingCohort) and isinstance(cohort.response, ExpectedLoss)
-
-
-def curved_note(cohort: Anybody, block: Block) -> str:
-    """Say why a label forecast promises nothing, and what would; empty where that is not so."""
-    if not isinstance(cohort, RespondingCohort) or not block.forecaster.instances:
-        return ""
-    if block.basis.convex_image or not cohort.response.hears_label:
-        return ""
-    return (
-        f"{cohort.name}: no guarantee, since labels of block {block.name} are not the outcomes "
-        's^-1(p) of its predictions (the image of s is curved); response = "ensemble" has one'
-    )
-
-
-def lying_note(seat: Placement) -> str:
-    """Say that a cohort reports other losses than its own; empty where it does not."""
-    name = seat.cohort.name
-    return f"{name}: no guarantee, since it reports other losses than its own" if seat.lies else ""
 
 
 def mapped_note(seat: Placement) -> str:
     """Say that a cohort's losses are read from disk in every round; empty where they are not."""
-    weights = getattr(seat.cohort.loss, next(iter(seat.cohort.loss.AXES)))
+    weights = seat.cohort.loss.lead
     if not is_mapped(weights):
         return ""
     return f"{seat.cohort.name}: {weights.nbytes / 1e9:.3g} GB of losses are mapped from disk"

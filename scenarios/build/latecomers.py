@@ -11,14 +11,14 @@ own loss, are served as well as the basis allows, and are promised nothing. Scal
 nothing either.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from regretless.agents.cohorts.responding import RespondingCohort
-from regretless.agents.responses import COMPILED, BestResponse
+from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.cover import Cover, nearest, paper_gamma
 from regretless.forecaster.events.draws import swap_draws
 from regretless.forecaster.events.protected import LossGroup
@@ -37,7 +37,6 @@ from regretless.scenarios.build.cohorts import (
     Placement,
     learner_cohort,
     seat_of,
-    told,
 )
 from regretless.scenarios.build.guarantees import (
     Member,
@@ -50,6 +49,10 @@ from regretless.scenarios.build.guarantees import (
 from regretless.scenarios.build.populations import Draft
 from regretless.scenarios.spec import reasons
 from regretless.scenarios.spec.cohort import CohortSpec
+
+UNMATCHED = (
+    "no loss is protected by coordinates for agents with its actions, response rule and policies"
+)
 
 
 def latecomers(
@@ -75,10 +78,10 @@ def latecomers(
 
 def idle(draft: Draft, root: int, *, rounds: int) -> Member:
     """Seat learners who sit beside a broadcast that is made for others, late or not."""
-    spec, note = draft.spec, ""
+    spec, cohort = draft.spec, learner_cohort(draft, root, rounds=rounds)
+    note = f"{spec.name}: no guarantee, since {cohort.unguided}"
     if spec.enters:
-        note = f"{spec.name}: {spec.count} agents joined before round {spec.enters}"
-    cohort = learner_cohort(draft, root, rounds=rounds)
+        note = f"{spec.name}: {spec.count} agents joined before round {spec.enters}; {note}"
     return Placement(cohort, None, stay=draft.stay_of(cohort.row_of)), Guarantee(note=note)
 
 
@@ -151,8 +154,10 @@ def served(
     if whoever:
         return seat, replace(whoever, note=", and every task is protected")
     cohort, cover = seat.cohort, protection(seat.cohort, block)
-    if promised.label == "none" or cover is None or not isinstance(cohort, RespondingCohort):
-        return seat, Guarantee(note=promised.note and f"; {promised.note}")
+    if promised.label == "none" or not isinstance(cohort, RespondingCohort):
+        return seat, Guarantee(note=f"; {promised.note}")
+    if cover is None:
+        return seat, Guarantee(note=f"; no guarantee, since {UNMATCHED}")
     at_once = seat.at_once()
     covered = (cover.radius <= reach) & (True if at_once is None else at_once)
     note = f", {int(cohort.counts[covered].sum())} within {reach:.2g} of a protected loss"
@@ -169,14 +174,14 @@ def protection(cohort: Anybody, block: Block) -> Cover | None:
 
     Only coordinates are unbiased for whoever comes, and only at the prediction itself.
     """
-    if len(block.forecaster.instances) != 1 or not isinstance(cohort, RespondingCohort):
+    if not block.forecaster.instances or not isinstance(cohort, RespondingCohort):
         return None
-    forecaster: UnbiasedPrediction = block.forecaster.instances[0]
-    if not forecaster.events.joinable or not isinstance(cohort.response, COMPILED):
+    events = block.forecaster.instances[0].events
+    if not events.joinable or not cohort.response.built_in:
         return None
     if not exact_for(cohort, block):
         return None
-    groups = kin(cohort, forecaster)
+    groups = kin(cohort, events)
     if not groups:
         return None
     return nearest(
@@ -186,14 +191,14 @@ def protection(cohort: Anybody, block: Block) -> Cover | None:
     )
 
 
-def kin(cohort: RespondingCohort, forecaster: UnbiasedPrediction) -> list[LossGroup]:
+def kin(cohort: RespondingCohort, events: EventSet) -> list[LossGroup]:
     """Return the protected losses whose owners have a cohort's actions, rule and policies."""
-    wanted = {"eta": None, "tie": 0.0, "play": None} | told(cohort.response)
+    wanted = LossGroup(*cohort.coefficients, **cohort.response.protected()).response
     return [
         group
-        for group in forecaster.events.groups
+        for group in events.groups
         if group.offset.shape[1] == cohort.loss.actions
-        and all(getattr(group, field) == value for field, value in wanted.items())
+        and group.response == wanted
         and all(policy in group.policies for policy in cohort.policies)
     ]
 
@@ -203,8 +208,7 @@ def represented(cohort: RespondingCohort, cover: Cover, covered: Mask) -> Respon
     offset, weights = (table.copy() for table in cohort.coefficients)
     offset[covered] = cover.offset[cover.served[covered]]
     weights[covered] = cover.weights[cover.served[covered]]
-    at_prediction = isinstance(cohort.response, BestResponse)
-    by_proxy = None if at_prediction else covered & (cover.radius > 0)
+    by_proxy = None if cohort.response.at_prediction else covered & (cover.radius > 0)
     return replace(cohort, coefficients=(offset, weights), by_proxy=by_proxy)
 
 
@@ -220,40 +224,40 @@ class LateTerms:
 
     def bound(self) -> Array:
         """Bound the rows' regret per round over their own rounds (K,) by the theorem."""
-        bias, policies = self._forecaster.bias_bound(), len(self._cohort.policies)
+        biases, policies = [p.bias_bound() for p in self._players], len(self._cohort.policies)
         weights = self._cohort.coefficients[1]
-        return self._with_draws(over_stays(bias, weights, self._stay, policies=policies))
+        return self._with_draws(over_stays(biases, weights, self._stay, policies=policies))
 
     def from_variation(self) -> Array:
         """Bound the same by the variations of the biases so far, too."""
-        forecaster = self._forecaster
-        total = np.concatenate([forecaster.from_variation(g, stays=True) for g in self._kin])
-        own = 2 * total[self.cover.served] / stayed(self._stay, forecaster.time)
+        total = self._summed(lambda player, group: player.from_variation(group, stays=True))
+        own = 2 * total[self.cover.served] / self._rounds
         return np.minimum(self.bound(), self._with_draws(own))
 
     def _with_draws(self, expected: Array) -> Array:
-        forecaster, cohort = self._forecaster, self._cohort
-        apart = self.cover.radius + self._error
-        draws, fixed = forecaster.draws, not cohort.policies
-        known = np.concatenate([draws.of(g, fixed=fixed) for g in self._kin], axis=1)
+        cohort, apart = self._cohort, self.cover.radius + self._error
+        fixed = not cohort.policies
+        known = self._summed(lambda player, group: player.draws.of(group, fixed=fixed))
         drawn = swap_draws(
-            known[:, self.cover.served],
+            known[..., self.cover.served],
             promises=self.promises,
             actions=cohort.loss.actions,
             comparators=cohort.loss.actions + len(cohort.policies),
             width=1 + 2 * apart,
         )
-        total = expected + drawn / stayed(self._stay, forecaster.time) + 2 * apart + cohort.gap()
+        total = expected + drawn / self._rounds + 2 * apart + cohort.gap()
         return np.where(self.covered, total, np.nan)
+
+    def _summed(self, of: Callable[[UnbiasedPrediction, LossGroup], Array]) -> Array:
+        """Add up what each forecaster knows of the losses (..., K) that stand in for the rows'."""
+        groups = kin(self._cohort, self._players[0].events)
+        each = [np.concatenate([of(p, group) for group in groups], axis=-1) for p in self._players]
+        return np.asarray(np.sum(each, axis=0))
 
     @cached_property
     def _error(self) -> float:
         loss = self._cohort.loss[np.flatnonzero(self.covered)]
         return float(self.block.basis.certified_error(loss))
-
-    @cached_property
-    def _kin(self) -> list[LossGroup]:
-        return kin(self._cohort, self._forecaster)
 
     @property
     def _cohort(self) -> RespondingCohort:
@@ -261,9 +265,14 @@ class LateTerms:
         return self.seat.cohort
 
     @property
-    def _forecaster(self) -> UnbiasedPrediction:
-        own: UnbiasedPrediction = self.block.forecaster.instances[0]
+    def _players(self) -> Sequence[UnbiasedPrediction]:
+        own: Sequence[UnbiasedPrediction] = self.block.forecaster.instances
         return own
+
+    @property
+    def _rounds(self) -> Array:
+        """Rounds that each row was there."""
+        return stayed(self._stay, sum(player.time for player in self._players))
 
     @property
     def _stay(self) -> Stay:

@@ -41,7 +41,8 @@ class ForecasterSpec(Variant):
     events: Literal["coordinates", "losses", "everyone"] | None = None
     """What is kept unbiased: all numbers of the forecast, or what listed losses need. The latter
     by default where there are models and nobody joins late, to whom it would promise nothing.
-    "everyone", for one outcome, adds what losses need that are not listed."""
+    "everyone", for one outcome, adds what losses need that are not listed. To "calibration" the
+    cells of its grid are the listed losses."""
     delay: Annotated[int, Field(ge=0)] = 0
     """How many rounds late an outcome reaches the forecaster."""
     intervals: bool = False
@@ -115,7 +116,7 @@ class ForecasterSpec(Variant):
             self.models = {name: ModelSpec(**table) for name, table in tables.items()}
             self._choose_reference()
         if self.events is None:
-            self.events = "losses" if self.models and not joined else "coordinates"
+            self.events = "losses" if plain and self.models and not joined else "coordinates"
         for key in ("band", "give_up"):
             if getattr(self, key) is not None and self.reference.kind == "none":
                 raise ValueError(f'{key} goes with a reference; add reference = "running-mean"')
@@ -131,7 +132,6 @@ class DecisionSwapSpec(ForecasterSpec, Strict):
 class CalibrationSpec(ForecasterSpec, Strict):
     """The older recipe: calibrated, and unbiased where a policy suggests an action."""
 
-    BARRED: ClassVar = reasons.FORECASTERS["calibration"]
     kind: Literal["calibration"]
     """The older recipe."""
     cells: Annotated[int, Field(ge=2)] | None = None

@@ -15,7 +15,6 @@ TOGETHER = "agents with a memory begin and end it together, by enters and exits"
 DEAF = "learners hear no forecast"
 UNASKED = "learners tell the forecaster nothing, true or not"
 OURS = "a model alone corrects nothing"
-CELLS = "its events are the cells of a grid, and it announces their centres"
 APART = "tells agents of one loss apart"
 HOPS = "says who hears, agent by agent"
 SINGLY = "deals with agents one by one"
@@ -37,8 +36,10 @@ class Row(NamedTuple):
 
 
 REMEMBERING = ("learner", "own agent")
-RULED = ("weights", "intervals", "off_ties")
-GUIDED = ("events", "objective", "models", "reference", "band", "give_up")
+CORRECTING = (
+    "weights", "intervals", "off_ties", "events", "objective", "models", "reference", "band",
+    "give_up",
+)  # fmt: skip
 ROWS = (
     Row("cover", ("quantal", "ensemble", "certainty-equivalent", *REMEMBERING), COVERED),
     Row("multiplicity", ("private", *REMEMBERING), ALONE),
@@ -63,14 +64,6 @@ ROWS = (
             "reference",
         ),
         OURS,
-    ),
-    Row(
-        "calibration",
-        (
-            "objective", "welfare", "events of coordinates", "events of losses", "models",
-            "reference",
-        ),
-        CELLS,
     ),
 )  # fmt: skip
 
@@ -107,8 +100,8 @@ LATE = {  # keys of a cohort that is there from the start, and why another canno
 }
 FORECASTERS = {
     "decision-swap": {},
-    "calibration": dict.fromkeys(GUIDED, f"{CELLS}; drop it"),
-    "baseline": dict.fromkeys((*GUIDED, *RULED), f'{OURS}; use kind = "decision-swap"'),
+    "calibration": {},
+    "baseline": dict.fromkeys(CORRECTING, f'{OURS}; use kind = "decision-swap"'),
 }
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from regretless.forecaster import CalibratedMultiaccurate
 from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.protected import LossGroup, Rows
+from regretless.forecaster.events.protected import LossGroup, LossTable
 from regretless.forecaster.events.rules import rule_of
 from regretless.forecaster.minimax.base import Solution
 from regretless.forecaster.minimax.cube import Box
@@ -45,7 +45,9 @@ class Recorder(Box):
         super().__init__(size)
         self.seen: list[Solution] = []
 
-    def _play(self, rows: Rows, table: Array, *, tolerance: float, start: Solution) -> Solution:
+    def _play(
+        self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
+    ) -> Solution:
         """Return a mixture, and keep it."""
         solution = super()._play(rows, table, tolerance=tolerance, start=start)
         self.seen.append(solution)

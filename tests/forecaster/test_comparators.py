@@ -12,7 +12,7 @@ from regretless.forecaster.events.base import Together
 from regretless.forecaster.events.bounds import BiasBound, GainBound, spread
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.lemma import GROWTH, LOGARITHM
-from regretless.forecaster.events.protected import LossGroup, best_responses, played_of, rows_of
+from regretless.forecaster.events.protected import LossGroup, LossTable, best_responses, played_of
 from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.events.weights import (
     AdaptiveWeights,
@@ -63,7 +63,7 @@ def played(events: Any, rounds: int, models: int, seed: int) -> tuple[Array, Arr
     for _ in range(rounds):
         advice, points = rng.random((models, SIZE)), rng.random((2, SIZE))
         mass, truth = np.array([0.3, 0.7]), rng.random(SIZE)
-        told = best_responses(rows_of([own]), advice)
+        told = best_responses(LossTable.of([own]), advice)
         active = events.active(None, told)
         for p, q in zip(points, mass, strict=True):
             action = (own.offset + own.weights @ p).argmin(1)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from regretless.agents.responses import ExpectedLoss
 from regretless.forecaster import bases
 from regretless.forecaster.ensemble_broadcast import EnsembleBroadcast, ensemble_solver
-from regretless.forecaster.events.protected import LossGroup, Rows, arrays_of, respond, rows_of
+from regretless.forecaster.events.protected import LossGroup, LossTable, arrays_of, respond
 from regretless.forecaster.minimax.base import Solution
 from regretless.forecaster.minimax.ensembles import (
     WeightedOutcomes,
@@ -167,7 +167,7 @@ def test_a_logit_law_moves_by_at_most_its_smoothness_times_the_error(
 # The game.
 
 
-def worst(rows: Rows, table: Array, solution: Solution, images: Array) -> float:
+def worst(rows: LossTable, table: Array, solution: Solution, images: Array) -> float:
     """Compute max_y E[h(p) . (p - s(y))] from its definition, over these images."""
     mean, payment, out = np.zeros(table.shape[1]), 0.0, np.empty(len(table))
     for point, mass in zip(solution.points, solution.mass, strict=True):
@@ -187,7 +187,7 @@ def test_certificates_cover_every_outcome_and_are_small(name: str, eta: float | 
         rng = np.random.default_rng(seed)
         weights = rng.standard_normal((6, 4, basis.size)) / basis.size
         tie = TIE if eta is None else 0.0
-        rows = rows_of([LossGroup(rng.random((6, 4)), weights, eta=eta, tie=tie)])
+        rows = LossTable.of([LossGroup(rng.random((6, 4)), weights, eta=eta, tie=tie)])
         table = rng.standard_normal((24, basis.size))
         table /= np.abs(table).sum()
         solution = solver.solve(rows, table, tolerance=1e-3)

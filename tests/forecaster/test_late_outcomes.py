@@ -19,6 +19,7 @@ from regretless.forecaster import (
     VectorEvents,
 )
 from regretless.forecaster.delayed import Delayed
+from regretless.market.game.seats import Stay
 from regretless.market.losses import Linear
 
 
@@ -67,6 +68,30 @@ def test_the_bound_grows_like_the_root_of_the_delay() -> None:
         bounds.append(model.agents_frame()["bound"].max())
     assert 1.5 < bounds[1] / bounds[0] < 2.1
     assert 1.5 < bounds[2] / bounds[1] < 2.1
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_who_comes_and_goes_is_promised_the_sum_over_turns(stream: str) -> None:
+    model = market(STREAMS[stream], {"delay": 2}, rounds=200, seed=0, exit_rate=0.02).build()
+    model.run()
+    agents = model.agents_frame()
+    assert set(agents["guarantee"]) == {"decision-swap"}
+    assert (agents["left"] < 200).any()
+    assert (agents["swap_regret"] <= agents["bound_from_variation"]).all()
+    assert (agents["bound_from_variation"] <= agents["bound"]).all()
+    (promise,) = model.guarantees
+    assert promise.bound is not None
+    assert promise.beforehand is not None
+    assert (promise.beforehand(200) >= promise.bound() - 1e-9).all()
+
+
+def test_a_stay_is_the_rounds_of_all_turns() -> None:
+    entered, left = np.array([0, 1, 3, 7, 8]), np.array([1, 9, 3, 8, 40])
+    turns = [Stay(entered, left).turn(turn, 3) for turn in range(3)]
+    for row, (first, last) in enumerate(zip(entered, left, strict=True)):
+        for turn, own in enumerate(turns):
+            rounds = [t // 3 for t in range(first, last) if t % 3 == turn]
+            assert rounds == list(range(own.entered[row], own.left[row]))
 
 
 @pytest.mark.parametrize(("name", "back"), [("last", 3), ("season", 5)])

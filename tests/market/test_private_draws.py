@@ -11,7 +11,6 @@ from regretless.agents.cohorts.responding import PrivateCohort
 from regretless.agents.responses import Private
 from regretless.forecaster.events.draws import swap_draws
 from regretless.market.core.randomness import stream
-from regretless.market.game.caveats import matters
 from regretless.market.losses import Linear, SeparablePower
 from regretless.market.model import MarketModel
 from regretless.market.records import Context, Forecast, Mixture
@@ -126,9 +125,9 @@ def test_what_own_actions_matter_is_the_widest_gap_over_all_small_moves() -> Non
     for k in range(5):
         gaps = [loss.losses(low + sign * sway[k])[k] - loss.losses(low)[k] for sign in signs]
         found[k] = max((gap[:, None] - gap).max() for gap in gaps)
-    assert matters(loss, sway) == pytest.approx(found)
+    assert loss.moved(sway) == pytest.approx(found)
     curved = SeparablePower(np.ones((1, 2, 1)), np.array([2.0]))
-    assert matters(curved, np.array([[0.1]])) == pytest.approx(0.1 * 2 * curved.lipschitz())
+    assert curved.moved(np.array([[0.1]])) == pytest.approx(0.1 * 2 * curved.lipschitz())
 
 
 @pytest.mark.parametrize("name", ["own-draws", "el-farol"])
@@ -150,7 +149,7 @@ def test_regret_exceeds_that_of_the_induced_law_by_less_than_the_own_sway(name: 
     drawn = draw_term(400, rows, actions=actions, comparators=actions)
     own = cohort.ledger.regret("swap")
     assert own is not None
-    assert (own <= of_law + drawn + matters(cohort.loss, sway)).all()
+    assert (own <= of_law + drawn + cohort.loss.moved(sway)).all()
     theorem = block.forecaster.bias_bound().regret(cohort.coefficients[1])  # type: ignore[attr-defined]
     assert (of_law <= theorem).all()
     assert of_law.mean() < 0.6 * own.mean()

@@ -110,10 +110,13 @@ def test_equal_losses_are_covered_and_act_as_the_protected_do(joins: int) -> Non
 
 
 @pytest.mark.parametrize("stream", STREAMS)
-@pytest.mark.parametrize("joins", [1, 190])
-def test_regret_of_the_covered_stays_below_their_bounds(stream: str, joins: int) -> None:
+@pytest.mark.parametrize(("joins", "delay"), [(1, 0), (190, 0), (41, 3)])
+def test_regret_of_the_covered_stays_below_their_bounds(
+    stream: str, joins: int, delay: int
+) -> None:
     near = cohort("late", [1.0, 1.004, 2.0, 1.997, 3.0], count=16, enters=joins, gamma=0.01)
-    model = market(cohort("early"), near, stream=stream, rounds=200, seed=joins)
+    late = {"forecaster": {"delay": delay}}
+    model = market(cohort("early"), near, stream=stream, rounds=200, seed=joins, **late)
     model.run()
     agents = of(model, "late")
     covered = agents["guarantee"] == "decision-swap"
@@ -313,7 +316,8 @@ def test_without_unbiased_coordinates_nothing_is_promised(forecaster: dict[str, 
     model.run()
     assert set(of(model, "late")["guarantee"]) == {"none"}
     assert of(model, "late")["bound"].isna().all()
-    assert model.guarantees[1].note == "late: 8 agents joined before round 40"
+    assert model.guarantees[1].note.startswith("late: 8 agents joined before round 40; ")
+    assert "no guarantee, since" in model.guarantees[1].note
 
 
 # Which block they hear.
@@ -516,7 +520,7 @@ def test_manifest_and_summary_say_who_joined(
     print_summary(told, model, tmp_path)
     said = capsys.readouterr().out
     assert f"late: 8 agents joined before round 40, {covered} within" in said
-    assert "scripted: 3 agents joined before round 42." in said
+    assert "scripted: 3 agents joined before round 42; " in said
 
 
 # What is refused.
