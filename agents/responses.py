@@ -18,7 +18,8 @@ d q_a = -eta q_a (d l_a - q . d l), whose l1 norm is at most eta.
 """
 
 import math
-from typing import Protocol
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,36 +38,55 @@ from regretless.market.response import (
 )
 
 
-class Response(Protocol):
-    """A response rule.
+class Response(ABC):
+    """A response rule; ``Checked`` wraps those of a user's own, which need not be subclasses.
 
     Attributes
     ----------
+    lipschitz : float
+        How far its play moves in l1 per unit of the table in sup norm.
+    eta : float or None
+        Smoothness of a logit law; None for rules without one.
     pure : bool
         Whether it plays ``best_response`` to its table, and no law of a subclass's own.
+    hears_label, hears_ensemble : bool
+        Whether it reads the label of a forecast, or its weighted outcomes.
+    at_prediction : bool
+        Whether its table is the linear form at the prediction.
+    row_by_row : bool
+        Whether an agent's table is the same, to the last bit, without the others'.
+    built_in : bool
+        Whether the forecaster's kernels know it.
     """
 
     name: str
-    hears_label: bool
     lipschitz: float
-    pure: bool
+    eta: float | None = None
+    pure: bool = False
+    hears_label: bool = False
+    hears_ensemble: ClassVar[bool] = False
+    at_prediction: ClassVar[bool] = False
+    row_by_row: ClassVar[bool] = True
+    built_in: ClassVar[bool] = True
 
-    @property
-    def eta(self) -> float | None:
-        """Smoothness of a logit law; None for rules without one."""
-
+    @abstractmethod
     def gap(self, actions: int) -> float:
         """Bound the excess over a best response to the predicted table."""
 
+    @abstractmethod
     def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
         """Return the table of losses (K, A) that the agents expect."""
 
+    @abstractmethod
     def play(self, predicted: Array) -> Array:
         """Return the mixed strategy (K, A)."""
 
+    def protected(self) -> dict[str, Any]:
+        """Return the fields of a protected loss that say how its owner responds."""
+        return {"eta": self.eta, "tie": 0.0}
 
-class _Hard:
-    eta: float | None = None
+
+class _Hard(Response):
     lipschitz = math.inf
     pure: bool = True
 
@@ -84,9 +104,8 @@ class _Hard:
         return one_hot(best_response(predicted), predicted.shape[1])
 
 
-class _AtLabel:
+class _AtLabel(Response):
     hears_label = True
-    pure: bool = False
 
     def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
         """Return the agent's own losses at the label forecast."""
@@ -100,7 +119,7 @@ class BestResponse(_Hard):
     """The sophisticated agent: best response in the basis."""
 
     name = "best-response"
-    hears_label = False
+    at_prediction = True
 
     def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
         """Return the linear form at the drawn prediction, by the forecaster's own kernel."""
@@ -115,7 +134,7 @@ class Private(BestResponse):
 
 
 @register.response("certainty-equivalent")
-class CertaintyEquivalent(_Hard, _AtLabel):
+class CertaintyEquivalent(_AtLabel, _Hard):
     """Takes the label forecast for the outcome and best-responds to it."""
 
     name = "certainty-equivalent"
@@ -134,8 +153,7 @@ class Quantal(_AtLabel):
     name = "quantal"
 
     def __init__(self, eta: float) -> None:
-        self.eta: float | None = eta
-        self.lipschitz = eta
+        self.eta = self.lipschitz = eta
 
     def gap(self, actions: int) -> float:
         """Return ln(A) / eta."""
@@ -147,7 +165,7 @@ class Quantal(_AtLabel):
 
 
 @register.response("ensemble")
-class ExpectedLoss:
+class ExpectedLoss(Response):
     """The naive agent of the ensemble forecast: responds to its own expected loss over it.
 
     Parameters
@@ -157,8 +175,8 @@ class ExpectedLoss:
     """
 
     name = "ensemble"
-    hears_label = False
-    pure: bool = False
+    hears_ensemble = True
+    row_by_row = False
 
     def __init__(self, eta: float | None = None) -> None:
         self.eta = eta
@@ -167,6 +185,10 @@ class ExpectedLoss:
     def gap(self, actions: int) -> float:
         """Return what counts as a tie, or ln(A) / eta."""
         return TIE if self.eta is None else quantal_gap(actions, self.eta)
+
+    def protected(self) -> dict[str, Any]:
+        """Return the fields of a protected loss, with what counts as a tie."""
+        return {"eta": self.eta, "tie": TIE if self.eta is None else 0.0}
 
     def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
         """Return the agent's own losses in expectation over the ensemble."""
@@ -183,23 +205,27 @@ class ExpectedLoss:
         return quantal_response(predicted, self.eta)
 
 
-COMPILED = (BestResponse, Private, CertaintyEquivalent, Quantal, ExpectedLoss)  # built-in rules
+BUILT_IN = (BestResponse, Private, CertaintyEquivalent, Quantal, ExpectedLoss)  # built-in rules
 
 
-class Checked:
+class Checked(Response):
     """A user's response rule, held to what it declares.
 
     Parameters
     ----------
-    rule : Response
+    rule : object
         With ``name``, ``hears_label``, ``lipschitz``, ``gap``, ``predicted`` and ``play``.
     """
 
-    def __init__(self, rule: Response) -> None:
+    built_in = row_by_row = False
+
+    def __init__(self, rule: Any) -> None:
         self.rule = rule
         self.name, self.hears_label, self.lipschitz = rule.name, rule.hears_label, rule.lipschitz
-        self.eta: float | None = None
-        self.pure = False
+
+    def protected(self) -> dict[str, Any]:
+        """Return the rule itself, which is called instead of compiled code."""
+        return {"play": self.play}
 
     def gap(self, actions: int) -> float:
         """Return the declared excess over a best response."""

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.forecaster.bases import LipschitzGridBasis
 from regretless.forecaster.minimax.base import PlainSolver, Solution
 from regretless.forecaster.minimax.cube import Simplex
 from regretless.forecaster.minimax.image import Image
@@ -29,7 +28,7 @@ def ensemble_solver(basis: Basis, *, off_ties: bool = False) -> PlainSolver:
     ValueError
         If there is none for this basis.
     """
-    if isinstance(basis, LipschitzGridBasis):
+    if basis.points is not None:
         return Simplex(basis.size, places=basis.points, off_ties=off_ties)
     return Image(basis.support(), off_ties=off_ties)
 

@@ -124,7 +124,7 @@ class Reference(Remembering):
         UserError
             If it is not ``size`` finite numbers.
         """
-        point = np.array(self.model.predict(x).statistics, dtype=np.float64)
+        point = np.array(self.model.point(x), dtype=np.float64)
         if point.shape != (size,) or not np.isfinite(point).all():
             wanted = f"{size} finite numbers"
             raise UserError(f"the base model predicted {point!s}; it must predict {wanted}")

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from regretless.agents.adversaries import Confined
 from regretless.agents.adversaries.nature import Nature
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
@@ -116,7 +115,7 @@ def _outcomes(game: Game) -> Array:
     inner = rng.random((POINTS, goods))
     corners = rng.integers(2, size=(POINTS, goods)).astype(np.float64)
     points = np.concatenate([inner, corners])
-    return adversary.space.confined(points) if isinstance(adversary, Confined) else points
+    return adversary.reachable(points)
 
 
 def _places(count: int, most: int) -> Indices:

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from rich.console import Console, RenderableType
 
-from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.market.logs.comparisons import EVERYBODY
 from regretless.market.logs.welfare import agents_in, mean_of
 from regretless.market.model import MarketModel
@@ -267,7 +266,7 @@ def departures(spec: ScenarioSpec, model: MarketModel, agents: pd.DataFrame) -> 
 def coarse_bases(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
     """Yield a line per cohort whose basis has a greater error than the regret that was measured."""
     for cohort in model.game.cohorts:
-        if not isinstance(cohort, RespondingCohort):
+        if cohort.unguided:
             continue
         own = agents[agents["cohort"] == cohort.name]
         error, scale = model.game.blocks[cohort.block].basis.error, own["loss_scale"].max()

@@ -326,6 +326,10 @@ class Confined(Remembering, Adversary):
         """Return the adversary's context."""
         return self.adversary.context(history)
 
+    def reachable(self, outcomes: Array) -> Array:
+        """Move outcomes into the space."""
+        return self.space.confined(outcomes)
+
     def commit(
         self, context: Context, history: History, announced: Announcement
     ) -> OutcomeDistribution:

@@ -56,6 +56,7 @@ class LearnerCohort(Cohort, Remembering):
     """
 
     REMEMBERED = ("ledger", "rng", "learner")
+    unguided = "learners do not act on the forecast"
     foreseeable = True
 
     name: str

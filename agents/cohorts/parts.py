@@ -98,5 +98,5 @@ def _coefficients(cohort: Any, loss: Any, rows: Indices) -> tuple[Array, Array]:
     offset, weights = cohort.coefficients
     if cohort.served is not None:
         return offset, weights
-    shared = getattr(cohort.loss, "weights", None) is weights  # linear losses have a table
-    return offset[rows], loss.weights if shared else side_by_side(weights[rows])
+    shared = cohort.loss.slope is not None and cohort.loss.slope is weights
+    return offset[rows], loss.slope if shared else side_by_side(weights[rows])

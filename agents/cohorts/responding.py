@@ -151,6 +151,7 @@ class RespondingCohort(Cohort, Remembering):
 
     REMEMBERED = ("ledger", "rng")
     foreseeable = True
+    unguided = ""
 
     name: str
     utility: str
@@ -187,6 +188,11 @@ class RespondingCohort(Cohort, Remembering):
     def rule(self) -> str:
         """Name of the response rule, for the logs."""
         return self.response.name
+
+    @property
+    def hears_ensemble(self) -> bool:
+        """Whether the rule responds to the weighted outcomes of a forecast."""
+        return self.response.hears_ensemble
 
     def fixed_parts(self) -> tuple[object, ...]:
         """Return what playing never changes: a copy that plays on shares it."""

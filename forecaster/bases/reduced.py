@@ -94,6 +94,8 @@ class ReducedBasis(Basis):
         If ``MOST`` functions do not keep the promise.
     """
 
+    proved = False
+
     def __init__(
         self,
         losses: Sequence[Loss],

@@ -99,6 +99,8 @@ class LossTable:
 
     def place(self, group: LossGroup) -> int:
         """Return the place of a group; ValueError if it is not protected."""
+        if group not in self.groups:
+            raise ValueError("the group is not protected")
         return self.groups.index(group)
 
     def losses(self, group: LossGroup) -> slice:

@@ -111,7 +111,7 @@ class Aggregate(Model):
     def _predicted(self, x: Any) -> Array:
         for model in self.members.values():
             model.ahead = self.ahead
-        self._points = kept(np.array([_point(model, x) for model in self.members.values()]))
+        self._points = kept(np.array([model.point(x) for model in self.members.values()]))
         self._shares = self._weighed()
         if self._chosen is not None:
             return np.array(self._points[self._chosen])
@@ -148,13 +148,6 @@ class Aggregate(Model):
         self._choice.add(choice)
         for model in self.members.values():
             model.update(handed(model.update, truth))
-
-
-def _point(model: Forecaster, x: Any) -> Array:
-    """Return what a model predicts (n,), of our own before it is kept: they all are at once."""
-    if isinstance(model, Model):
-        return model._predicted(x)  # noqa: SLF001
-    return np.asarray(model.predict(x).statistics)
 
 
 def _mixed(own: Array, common: Array, choice: Array) -> Array:

@@ -49,7 +49,6 @@ import numpy as np
 from regretless.market.core.arrays import Array
 from regretless.market.game.guarantees import Guarantee, unpromised
 from regretless.market.game.round import Game
-from regretless.market.losses import Linear, Loss
 
 
 def standing(game: Game, guarantees: Sequence[Guarantee]) -> tuple[Guarantee, ...]:
@@ -80,9 +79,9 @@ def _with_sway(game: Game, place: int, promise: Guarantee) -> Guarantee | None:
     sway = None if market is None else market.sway(place)
     if sway is None or bound is None or not cohort.private:
         return None
-    moved = matters(cohort.loss, sway)
+    moved = cohort.loss.moved(sway)
     told = f"{cohort.name}: an agent's own action moves outcomes by at most {sway.max():.2g}"
-    note = f"{told}, which adds {moved.max():.2g} to its bound"
+    note = f"{told}, which adds {moved.max():.2g} to its bound, and nothing else is bounded"
 
     def swayed() -> Array:
         stays = all(seat.attendance.throughout for seat in game.seats)  # else somebody went
@@ -91,19 +90,3 @@ def _with_sway(game: Game, place: int, promise: Guarantee) -> Guarantee | None:
     notes = "; ".join(filter(None, (promise.note, note)))
     void = dict.fromkeys(("to_models", "from_variation", "contextual", "window"))
     return replace(promise, bound=swayed, note=notes, **void)  # type: ignore[arg-type]
-
-
-def matters(loss: Loss, sway: Array) -> Array:
-    """Return D_kappa: the most by which the gap between two actions' losses can move (K,).
-
-    Parameters
-    ----------
-    loss : stack of K losses
-    sway : array (K, d)
-        By how much outcomes move.
-    """
-    if not isinstance(loss, Linear):
-        return np.asarray(2 * loss.lipschitz() * sway.max(1))
-    felt = loss.weights * sway[:, None, :]
-    gaps = [np.abs(felt - felt[:, [a]]).sum(2).max(1) for a in range(loss.actions)]
-    return np.asarray(np.max(gaps, axis=0))

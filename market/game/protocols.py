@@ -66,6 +66,10 @@ class Forecaster(ABC):
         """Return the mixture and a draw from it, for use outside a market."""
         return self.mixture(x).draw(self.rng)
 
+    def point(self, x: Any = None) -> Array:
+        """Return what ``predict`` draws (n,), for those who want no more."""
+        return np.asarray(self.predict(x).statistics)
+
     def witness(self, outcome: Array) -> None:  # noqa: B027 - most need not know
         """See the outcome (d,) itself, just before ``update`` in the same round."""
 
@@ -199,6 +203,10 @@ class Adversary(ABC):
         """Who decides: itself, unless it wraps another one."""
         return self
 
+    def reachable(self, outcomes: Array) -> Array:
+        """Return the nearest outcomes (T, d) that it may choose to these; by default they are."""
+        return outcomes
+
     def context(self, history: History) -> Context:
         """Return what everybody sees before the round; an empty context by default."""
         return Context()
@@ -245,6 +253,8 @@ class Cohort(ABC):
         Whether ``law`` says what is played before the draw, without side effects.
     columns : tuple of str
         Names under which ``column`` shows numbers of a user's own agents.
+    unguided : str
+        Why no theorem of the forecast covers its agents; empty for those who respond to it.
     """
 
     name: str
@@ -261,6 +271,12 @@ class Cohort(ABC):
     bandit: bool = False
     foreseeable: ClassVar[bool] = False
     columns: tuple[str, ...] = ()
+    unguided: ClassVar[str] = "its agents decide for themselves"
+
+    @property
+    def hears_ensemble(self) -> bool:
+        """Whether it responds to the weighted outcomes of a forecast."""
+        return False
 
     @property
     def population(self) -> int:

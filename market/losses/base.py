@@ -65,7 +65,25 @@ class Loss(ABC):
     @property
     def outcomes(self) -> int:
         """Number of coordinates of an outcome, d."""
-        return int(getattr(self, next(iter(self.AXES))).shape[-1])
+        return int(self.lead.shape[-1])
+
+    @property
+    def lead(self) -> Array:
+        """The first of the arrays, which decides the sizes of all."""
+        lead: Array = getattr(self, next(iter(self.AXES)))
+        return lead
+
+    @property
+    def slope(self) -> Array | None:
+        """The weights (..., A, d) of losses that are linear in the outcome; None for others."""
+        return None
+
+    def moved(self, sway: Array) -> Array:
+        """Bound how far the gap between two actions moves (...) with outcomes by ``sway`` (..., d).
+
+        It is D_kappa of ``market.game.caveats``.
+        """
+        return np.asarray(2 * self.lipschitz() * sway.max(-1))
 
     @abstractmethod
     def _at(self, y: Array) -> Array:

@@ -12,7 +12,7 @@ counts for regret is lambda sqrt(n) at a given delta.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeVar
+from typing import ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -77,6 +77,8 @@ class Basis(ABC):
         forecast ``inverse`` is exact.
     hull : "box" or "simplex"
         Where every s(y) lies, and predictions with it.
+    proved : bool
+        Whether ``error`` holds at every outcome; else it is measured.
     """
 
     outcomes: int
@@ -85,6 +87,12 @@ class Basis(ABC):
     error: float
     convex_image: bool = False
     hull: Hull = "box"
+    proved: ClassVar[bool] = True
+
+    @property
+    def points(self) -> Array | None:
+        """The outcome (n, d) that each function stands for, where these are cells' indicators."""
+        return None
 
     @abstractmethod
     def transform(self, y: ArrayLike) -> Array:

@@ -142,6 +142,17 @@ class Linear(SeparablePower):
             raise ValueError("a linear loss has centre 0; use SeparablePower")
         super().__init__(np.asanyarray(weights), offset=np.asarray(offset), **units)
 
+    @property
+    def slope(self) -> Array:
+        """The weights."""
+        return self.weights
+
+    def moved(self, sway: Array) -> Array:
+        """Return the greatest l1 norm of the gap between two actions' weights, times ``sway``."""
+        felt = self.weights * sway[..., None, :]
+        gaps = [np.abs(felt - felt[..., [a], :]).sum(-1).max(-1) for a in range(self.actions)]
+        return np.asarray(np.max(gaps, axis=0))
+
     def in_single_precision(self) -> Self:
         """Round the weights to 24 significant bits, which 32 hold (``side_by_side.narrowed``).
 

@@ -6,6 +6,7 @@ are counted crowds, which have a row for each type.
 
 from collections.abc import Iterator
 
+from regretless.agents.responses import BUILT_IN
 from regretless.market import register
 from regretless.market.core.own_code import is_ours
 from regretless.market.game.adversary_view import sight_of
@@ -16,7 +17,6 @@ from regretless.market.markets.aggregate import Settling
 from regretless.scenarios.spec.cohort import CohortSpec
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
-ROW_BY_ROW = ("best-response", "private", "quantal", "certainty-equivalent")
 Kept = dict[str, str]  # from a key, or the name of what is at fault, to why
 
 
@@ -64,7 +64,7 @@ def _alone(cohort: CohortSpec, spec: ScenarioSpec, seat: Seat | None) -> str:
             return "the forecaster's objective asks learners what they are about to play"
         one_by_one = is_ours(register.learner[cohort.response])
     else:
-        one_by_one = cohort.response in ROW_BY_ROW
+        one_by_one = any(rule.name == cohort.response and rule.row_by_row for rule in BUILT_IN)
     if not one_by_one:
         return f"response '{cohort.response}' does not answer agent by agent"
     if seat is not None and (seat.signal is not PUBLIC or seat.budget is not UNLIMITED):
