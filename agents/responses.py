@@ -229,7 +229,7 @@ class Checked(Response):
 
     def gap(self, actions: int) -> float:
         """Return the declared excess over a best response."""
-        return self.rule.gap(actions)
+        return float(self.rule.gap(actions))
 
     def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
         """Return the table of losses (K, A) that the agents expect."""
