@@ -47,12 +47,7 @@ def cells(seeds: int) -> int:
 
 def one_run(run: Run) -> list[dict[str, Any]]:
     """Fit everything to one sample; a row per method and setting."""
-    return compared(run, tasks.task(*run))
-
-
-def compared(run: Run, given: tasks.Task) -> list[dict[str, Any]]:
-    """Fit everything to a sample of any table."""
-    name, examples, seed = run
+    (name, examples, seed), given = run, tasks.task(*run)
     model = OfflineOmnipredictor(list(tasks.LISTED.values()), theta=tasks.THETA, random_state=seed)
     model.fit(given.x, given.y)
 

@@ -105,12 +105,7 @@ def table(name: str) -> tuple[Array, Array]:
 
 def task(name: str, examples: int, seed: int) -> Task:
     """Split one of the seven tables at random."""
-    return split(*table(name), (name, examples, seed))
-
-
-def split(features: Array, outcome: Array, run: tuple[str, int, int]) -> Task:
-    """Split a table at random, by its name, how many rows are learned from, and a seed."""
-    name, examples, seed = run
+    features, outcome = table(name)
     order = stream(seed, "reproduce omniprediction", name).permutation(len(outcome))
     outcome = (outcome - outcome.min()) / np.ptp(outcome)
     train, test = order[:examples], order[examples : examples + MOST_TEST]
