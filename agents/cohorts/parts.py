@@ -98,5 +98,5 @@ def _coefficients(cohort: Any, loss: Any, rows: Indices) -> tuple[Array, Array]:
     offset, weights = cohort.coefficients
     if cohort.served is not None:
         return offset, weights
-    shared = cohort.loss.slope is not None and cohort.loss.slope is weights
-    return offset[rows], loss.slope if shared else side_by_side(weights[rows])
+    shared = cohort.loss.linear_weights is not None and cohort.loss.linear_weights is weights
+    return offset[rows], loss.linear_weights if shared else side_by_side(weights[rows])

@@ -39,7 +39,7 @@ from regretless.forecaster.events.base import Event
 from regretless.forecaster.events.bounds import BiasBound, spread
 from regretless.forecaster.events.coordinate import VectorEvents, View
 from regretless.forecaster.events.kept import MANY, Kept
-from regretless.forecaster.events.protected import LossGroup, Played, best_responses, rows_of
+from regretless.forecaster.events.protected import LossGroup, LossTable, Played, best_responses
 from regretless.forecaster.events.weights import AdaptiveWeights, Band, WeightRule
 from regretless.market.core.arrays import Array, Indices, Integers
 from regretless.market.core.compiled import compiled
@@ -95,9 +95,8 @@ class CellEvents(VectorEvents):
         *,
         experts: int | None = None,
     ) -> None:
-        self.groups, self.rule, self.scales = tuple(groups), rule or AdaptiveWeights(), scales
-        self.rows = rows_of(groups)
-        self.size = self.rows.shape[1]
+        self.rows, self.rule = LossTable.of(groups), rule or AdaptiveWeights()
+        self.scales = scales
         if self.size != 1:
             raise ValueError(f"cells are of one number; these losses are of {self.size}")
         self.beyond = 2 ** (scales + 1) - 2
@@ -233,7 +232,7 @@ def stretches(group: LossGroup, scales: int) -> list[tuple[int, Integers, Intege
     places = (np.arange(finest)[:, None] + INSIDE) / finest
     for k in range(len(group.offset)):
         one = LossGroup(group.offset[[k]], group.weights[[k]])
-        played, slope = best_responses(rows_of([one]), places)[0], one.weights[0, :, 0]
+        played, slope = best_responses(LossTable.of([one]), places)[0], one.weights[0, :, 0]
         edges = np.concatenate([[0], np.flatnonzero(np.diff(played)) + 1, [finest]])
         widest = np.abs(slope[:, None] - slope).max(1)[played[edges[:-1]]]
         found.append((k, edges[:-1], edges[1:], widest))

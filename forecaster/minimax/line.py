@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from regretless.forecaster.events.cells import INSIDE
-from regretless.forecaster.events.protected import Rows
+from regretless.forecaster.events.protected import LossTable
 from regretless.forecaster.minimax.base import Solution, fields_at, pulls
 from regretless.forecaster.minimax.cube import MOST_POINTS, Box
 from regretless.forecaster.minimax.walk import field_at
@@ -57,7 +57,9 @@ class Line(Box):
         laws = np.hstack([1 - solution.points, solution.points])
         return replace(solution, ensembles=tuple(Ensemble(self._ends, law) for law in laws))
 
-    def _play(self, rows: Rows, table: Array, *, tolerance: float, start: Solution) -> Solution:
+    def _play(
+        self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
+    ) -> Solution:
         own, cells = np.split(table, [rows.shape[0]])
 
         def pull(cell: int) -> float:
@@ -75,7 +77,9 @@ class Line(Box):
         worst = self.worst(mass, points, fields_at(rows, table, points))
         return self._told(Solution(points, mass, worst))
 
-    def choices(self, rows: Rows, table: Array, *, tolerance: float, start: Solution) -> Solution:
+    def choices(
+        self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
+    ) -> Solution:
         """Return predictions all over the line, and the one to start from."""
         points = np.vstack([start.points, np.linspace(0, 1, MOST_POINTS)[:, None]])
         points = np.unique(self._near(points), axis=0)

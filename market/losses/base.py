@@ -74,7 +74,7 @@ class Loss(ABC):
         return lead
 
     @property
-    def slope(self) -> Array | None:
+    def linear_weights(self) -> Array | None:
         """The weights (..., A, d) of losses that are linear in the outcome; None for others."""
         return None
 

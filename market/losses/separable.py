@@ -143,7 +143,7 @@ class Linear(SeparablePower):
         super().__init__(np.asanyarray(weights), offset=np.asarray(offset), **units)
 
     @property
-    def slope(self) -> Array:
+    def linear_weights(self) -> Array:
         """The weights."""
         return self.weights
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regretless.forecaster.bases import ReducedBasis
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
 from regretless.forecaster.delayed import Delayed, LateModel
 from regretless.forecaster.ensemble_broadcast import EnsembleBroadcast, ensemble_solver

@@ -29,7 +29,7 @@ from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.round import Block
 from regretless.market.game.seats import Stay
 from regretless.market.numerics.storage import is_mapped
-from regretless.scenarios.build.cohorts import Anybody, Placement, told
+from regretless.scenarios.build.cohorts import Anybody, Placement
 
 Member = tuple[Placement, Guarantee]
 
@@ -284,7 +284,7 @@ def of_anybody(seat: Placement, block: Block, losses: int) -> Guarantee | None:
         return None
     truly = cohort.acts_on is None or cohort.acts_on is cohort.loss
     own = truly and cohort.served is None
-    plain = told(cohort.response) == {"eta": None, "tie": 0.0}
+    plain = cohort.response.protected() == {"eta": None, "tie": 0.0}
     if not own or not plain or not exact_for(cohort, block):
         return None
     group = LossGroup(*cohort.coefficients)
