@@ -20,11 +20,12 @@ VARIES = re.compile(r"(?<=, )\d+ s|\r|\x1b\[0m")  # and what terminals are told
 
 
 def printed(notebook: nbformat.NotebookNode) -> list[str]:
-    """Return what each cell prints, without the seconds that runs took."""
+    """Return what each cell prints, without blank lines and the seconds that runs took."""
     texts = []
     for cell in notebook.cells:
         outputs = [one for one in cell.get("outputs", ()) if one.get("name") == "stdout"]
-        texts.append(VARIES.sub("", "".join(one["text"] for one in outputs)).strip())
+        text = VARIES.sub("", "".join(one["text"] for one in outputs))
+        texts.append("\n".join(line.rstrip() for line in text.splitlines() if line.strip()))
     return texts
 
 
