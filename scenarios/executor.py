@@ -1,7 +1,9 @@
 """Who does many tasks: this process, or the workers of a Dask cluster, here or elsewhere.
 
 A cluster of this machine is a ``dask.distributed.LocalCluster``: processes of one thread each, on
-loopback, which end with the process that started them and are replaced when they die. One elsewhere
+loopback, which end with the process that started them and are replaced when they die; they speak to
+each other by TLS with a certificate of this cluster alone, so that no other user of the machine
+can send them work. One elsewhere
 is named by the address of its scheduler; its workers need this package and, at the same path, a
 data file that is not bundled, share no folder with this process, and are sent a user's modules of
 one file. Without Dask, an extra, tasks are done here, one after another.
@@ -286,6 +288,7 @@ class Cluster(Executor):
 
 def _dask(option: str) -> Any:
     try:
+        importlib.import_module("cryptography")  # of a cluster's certificate
         return importlib.import_module("distributed")
     except ImportError as error:
         raise UserError(f"{option}: this needs Dask, {INSTALL}") from error
@@ -330,6 +333,7 @@ def _local(dask: Any, workers: int) -> Any:
                 worker_dashboard_address=LOOPBACK,
                 silence_logs=logging.CRITICAL,
                 memory_limit=0,
+                security=True,
                 scheduler_kwargs={"allowed_failures": 0, "dashboard": False},
                 preload=[__name__],
             )
