@@ -391,8 +391,10 @@ class AdaptiveWeights(WeightRule):
     def budget(self, stand: Stand) -> float:
         """Return Lambda."""
         power = self.growth(stand)
-        others = math.log1p((stand.share / stand.experts - 1) * math.exp(-power))  # all are >= 1
-        return max(math.log(stand.experts / stand.share) + power + others, 0.0)
+        others = math.log1p(
+            (stand.share * (1 / stand.experts) - 1) * math.exp(-power)
+        )  # all are >= 1
+        return max(math.log(stand.experts) - math.log(stand.share) + power + others, 0.0)
 
     @classmethod
     def growth(cls, stand: Stand) -> float:
@@ -483,7 +485,7 @@ class ExponentialWeights(WeightRule):
     def budget(self, stand: Stand) -> float:
         """Return the greatest R itself."""
         head = stand.reach * math.sqrt(stand.rounds) + 1.0 if stand.reach else 0.0
-        entropy, own = math.log(stand.experts), math.log(stand.experts / stand.share)
+        entropy, own = math.log(stand.experts), math.log(stand.experts) - math.log(stand.share)
         if self.horizon is None:
             return (1 + own / entropy) * math.sqrt(stand.rounds * entropy) + stand.slack + head
         rate = math.sqrt(2 * entropy / self.horizon)
