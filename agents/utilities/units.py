@@ -80,6 +80,8 @@ class Units:
         """Name an action of each agent: texts (M,) for numbers of agents and actions (M,)."""
         found = np.asarray(self.quantities)
         found = found[np.minimum(agents, len(found) - 1), actions]
+        if not len(found):  # nobody has played yet
+            return np.empty(0, dtype=object)
         rows = np.round(found.reshape(len(found), -1), 9) + 0.0  # no -0
         unique, where = np.unique(rows, axis=0, return_inverse=True)
         texts = [self.text(row.reshape(found.shape[1:])) for row in unique]
