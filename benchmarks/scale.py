@@ -29,9 +29,9 @@ from benchmarks.duels import Array, Duel, peer
 from benchmarks.works import round_numpy
 from regretless.forecaster.events.cover import clustered
 from regretless.market.core.randomness import stream
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.logs.directory import RunDirectory
-from regretless.scenarios.spec.scenario import validated
 
 TYPES, BILLION, ROUNDS = 1000, 10**9, 50
 ETA = 20.0  # of quantal responses

@@ -17,7 +17,7 @@ from shown import averages, bars, finish, said, sheet
 
 from regretless import load, register
 from regretless.agents import ScriptedCrowd
-from regretless.scenarios.spec.files import find, read
+from regretless.scenarios.config.files import find, read
 
 ROUNDS, SEEDS, INFORMED = 500, range(5), (0, 4)
 MEASURES = "lost to the informed", "swap regret", "best single quote", "its spread"

@@ -16,7 +16,7 @@ from shown import averages, bars, below, finish, said, sheet
 
 from regretless import load, register
 from regretless.agents.learners import TotalLearner
-from regretless.scenarios.spec import files
+from regretless.scenarios.config import files
 
 ROUNDS, SEEDS = 400, range(8)
 ODDS = {

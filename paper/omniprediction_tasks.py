@@ -29,7 +29,7 @@ from regretless.forecaster.offline import ContinuousLoss, Pinball, SquaredError,
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
-from regretless.scenarios.spec.files import DATA
+from regretless.scenarios.config.files import DATA
 
 THETA = 0.05
 LEVELS = {"squared": 0.5, "absolute": 0.5, "pinball 20 %": 0.2, "pinball 80 %": 0.8}

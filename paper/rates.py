@@ -51,9 +51,9 @@ from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.market.model import MarketModel
 from regretless.market.records import Decision, one_hot
 from regretless.market.regret.ledger import Ledger
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.executor import collect
-from regretless.scenarios.spec.scenario import validated
 from regretless.scenarios.studies.analysis.measures import interval
 
 FIRST, LONGEST, COSTLY = 1000, 64_000, 16_000  # rounds

@@ -20,9 +20,9 @@ from paper.figures import written
 from regretless.market.core.errors import UserError
 from regretless.market.markets.price_impact import MEASURES, concentration, crowding, exposure
 from regretless.market.model import MarketModel
-from regretless.scenarios.build.cohorts import covered
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.cohorts import covered
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import Design, read_study
 from regretless.scenarios.studies.directory import read_record

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from regretless.market.model import MarketModel
-    from regretless.scenarios.build.scenario import Scenario
-    from regretless.scenarios.spec.scenario import ScenarioSpec
+    from regretless.scenarios.assembly.scenario import Scenario
+    from regretless.scenarios.config.scenario import ScenarioSpec
 
 __all__ = ["load"]
 
@@ -37,9 +37,9 @@ def load(name: str, **settings: Any) -> Scenario:
     market.errors.UserError
         If the scenario is unknown or does not validate.
     """
-    from regretless.scenarios.build.scenario import Scenario
-    from regretless.scenarios.spec.files import assign, find, read
-    from regretless.scenarios.spec.scenario import validated
+    from regretless.scenarios.assembly.scenario import Scenario
+    from regretless.scenarios.config.files import assign, find, read
+    from regretless.scenarios.config.scenario import validated
 
     path = find(name)
     raw = read(path)
@@ -50,7 +50,7 @@ def load(name: str, **settings: Any) -> Scenario:
 
 def _drawn(spec: ScenarioSpec, model: MarketModel, figure: str | None) -> Any:
     """Draw a model's figures; what draws is loaded when it is first asked for."""
+    from regretless.scenarios.config.scenario import resolved
     from regretless.scenarios.show import shown
-    from regretless.scenarios.spec.scenario import resolved
 
     return shown(resolved(spec), model, figure)

@@ -39,7 +39,7 @@ from regretless.market.regret import (
     swap_regret,
 )
 from regretless.market.regret.inference import mean_differences
-from regretless.scenarios.build.construct import construct
+from regretless.scenarios.assembly.construct import construct
 from regretless.scenarios.frames import numeric, read_frame, texts
 
 ALL = "all"  # the decision maker, where the table names none

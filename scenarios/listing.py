@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable
 
 from regretless.market.core.errors import UserError, closest
-from regretless.scenarios.spec.files import HERE, catalogue, read
+from regretless.scenarios.config.files import HERE, catalogue, read
 
 STUDIES = HERE / "studies" / "catalogue"
 LEAST_ROOM = 20  # columns for a meaning beside its name
@@ -67,7 +67,7 @@ def _named(kind: str) -> dict[str, str]:
         importlib.import_module(f"regretless.{room}")  # registers names
     register = importlib.import_module("regretless.market.register")
     registry = getattr(register, REGISTRIES[kind])
-    special = importlib.import_module("regretless.scenarios.spec.forecaster").KINDS
+    special = importlib.import_module("regretless.scenarios.config.forecaster").KINDS
     own: dict[str, str] = special if kind == "forecasters" else {}
     return own | {name: _meaning(registry[name]) for name in registry.names()}
 

@@ -14,7 +14,7 @@ from regretless.market.core.arrays import Array, Indices
 from regretless.market.game.round import Game
 from regretless.market.losses import Loss
 from regretless.market.model import MarketModel
-from regretless.scenarios.spec.scenario import ScenarioSpec
+from regretless.scenarios.config.scenario import ScenarioSpec
 
 MUCH = 0.2  # share of clipped rows above which there is a warning
 TINY = 1e-6  # losses in [0, 1] that differ by at most so much are alike

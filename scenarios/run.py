@@ -21,10 +21,10 @@ from regretless.market.game.round import Block
 from regretless.market.logs.final_tables import graph_tables
 from regretless.market.logs.welfare import welfare_record
 from regretless.market.model import MarketModel
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import resolved
 from regretless.scenarios.logs.directory import RunDirectory
 from regretless.scenarios.logs.exploitability import recorded
-from regretless.scenarios.spec.scenario import resolved
 
 MISFIT = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 PACKAGES = ("regretless", "mesa", "numpy", "numba", "highspy", "pandas", "pyarrow")

@@ -30,7 +30,7 @@ from regretless.forecaster.tolerance import slack_limit
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
 
 MOST = 1e18  # rounds; beyond, the basis itself is in the way
 FAR = 1e9

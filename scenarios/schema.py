@@ -10,10 +10,10 @@ from pydantic import BaseModel
 
 from regretless.market import register
 from regretless.market.core.errors import UserError, closest
-from regretless.scenarios.spec.cohort import COHORTS
-from regretless.scenarios.spec.files import catalogue
-from regretless.scenarios.spec.forecaster import KINDS
-from regretless.scenarios.spec.scenario import ScenarioSpec
+from regretless.scenarios.config.cohort import COHORTS
+from regretless.scenarios.config.files import catalogue
+from regretless.scenarios.config.forecaster import KINDS
+from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.studies.design import StudySpec
 
 Json = dict[str, Any]

@@ -15,11 +15,11 @@ from rich.console import Console, RenderableType
 from regretless.market.logs.comparisons import EVERYBODY
 from regretless.market.logs.welfare import agents_in, mean_of
 from regretless.market.model import MarketModel
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.logs.curves import leading_regret
 from regretless.scenarios.logs.directory import MANIFEST
 from regretless.scenarios.logs.exploitability import notes
-from regretless.scenarios.spec.scenario import ScenarioSpec
 from regretless.scenarios.terminal import console, table
 from regretless.scenarios.verdict import (
     DEFINITIONS,

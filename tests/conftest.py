@@ -9,7 +9,7 @@ from desk import Answer, Call, Refused
 from hypothesis import settings
 
 from regretless.market import register
-from regretless.scenarios.build import scenario  # noqa: F401 - registers what is built in
+from regretless.scenarios.assembly import scenario  # noqa: F401 - registers what is built in
 from regretless.scenarios.cli import commands
 
 settings.register_profile("house", deadline=None, derandomize=True)

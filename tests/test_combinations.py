@@ -15,8 +15,8 @@ from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.models.panel import PANEL
 from regretless.market.model import MarketModel
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 
 ROUNDS = 40
 COHORTS = [

@@ -29,7 +29,7 @@ from regretless.market.losses.outcome_spaces import Box
 from regretless.market.records import Announcement, Context, Ensemble, Forecast, History, Mixture
 from regretless.market.response import TIE
 from regretless.scenarios import load
-from regretless.scenarios.spec.files import catalogue, find, read
+from regretless.scenarios.config.files import catalogue, find, read
 
 assert regretless.agents  # importing the package registers its names
 

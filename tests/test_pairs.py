@@ -22,11 +22,11 @@ from regretless.agents import ScriptedAgent
 from regretless.market.core.errors import UserError
 from regretless.market.markets import Accounts, Market
 from regretless.market.model import MarketModel
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.files import assign
+from regretless.scenarios.config.reasons import ROWS, Row
+from regretless.scenarios.config.scenario import resolved, validated
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.spec.files import assign
-from regretless.scenarios.spec.reasons import ROWS, Row
-from regretless.scenarios.spec.scenario import resolved, validated
 
 HOME = Path(__file__).parent / "golden" / "keys"
 PAGE = Path(__file__).parents[1] / "docs" / "combinations.md"

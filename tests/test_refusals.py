@@ -13,7 +13,7 @@ import pytest
 import tomli_w
 from desk import Refused
 
-from regretless.scenarios.spec.files import find, override, read
+from regretless.scenarios.config.files import find, override, read
 
 HOME = Path(__file__).parent / "refusals"
 MOST = 1000  # characters of a line

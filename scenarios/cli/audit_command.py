@@ -70,7 +70,7 @@ def audit(  # noqa: PLR0913 - one parameter per option
 
 def _numbers(pairs: list[str]) -> dict[str, Any]:
     """Read KEY=VALUE as scenario files do."""
-    from regretless.scenarios.spec.files import override
+    from regretless.scenarios.config.files import override
 
     found: dict[str, Any] = override({}, pairs)
     return found

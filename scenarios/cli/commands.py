@@ -109,7 +109,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     verbose: Verbose = False,
 ) -> None:
     """Run a scenario and write its logs."""
-    import_for_good("regretless.scenarios.build.scenario")
+    import_for_good("regretless.scenarios.assembly.scenario")
     from regretless.scenarios.logs.directory import check_format
 
     check_format(format)
@@ -155,7 +155,7 @@ def _show(loaded: Any) -> None:
     """Check what a run would be, and print its file with every default in it."""
     import tomli_w
 
-    from regretless.scenarios.spec.scenario import resolved
+    from regretless.scenarios.config.scenario import resolved
 
     loaded.build()  # which checks what only a market shows
     typer.echo(tomli_w.dumps(resolved(loaded.spec)), nl=False)

@@ -12,12 +12,12 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from regretless.scenarios.build.scenario import Scenario
+    from regretless.scenarios.assembly.scenario import Scenario
 
 
 def _scenarios(begun: str) -> list[str]:
     """Complete a scenario's name."""
-    from regretless.scenarios.spec.files import catalogue
+    from regretless.scenarios.config.files import catalogue
 
     return [name for name in catalogue() if name.startswith(begun)]
 
@@ -64,9 +64,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings
 
 def loaded(name: str, assignments: list[str], chosen: dict[str, Any]) -> Scenario:
     """Load the scenario that a command names, with keys replaced; None leaves one as it is."""
-    from regretless.scenarios.build.scenario import Scenario
-    from regretless.scenarios.spec.files import assign, find, override, read
-    from regretless.scenarios.spec.scenario import validated
+    from regretless.scenarios.assembly.scenario import Scenario
+    from regretless.scenarios.config.files import assign, find, override, read
+    from regretless.scenarios.config.scenario import validated
 
     path = find(name)
     raw = override(read(path), assignments)

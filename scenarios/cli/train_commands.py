@@ -48,7 +48,7 @@ def train(  # noqa: PLR0913 - one parameter per option
     quiet: Quiet = False,
 ) -> None:
     """Let an attacker learn against a scenario's agents, and print what it gets beside its cap."""
-    import_for_good("regretless.scenarios.build.scenario")
+    import_for_good("regretless.scenarios.assembly.scenario")
     import_modules(imports or [])
     from regretless.scenarios.training import results
     from regretless.scenarios.training.directory import interrupted

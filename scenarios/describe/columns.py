@@ -22,8 +22,8 @@ from scipy.signal import correlate, find_peaks
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError
 from regretless.scenarios import frames
-from regretless.scenarios.spec.files import DATA
-from regretless.scenarios.spec.values import CONTROL
+from regretless.scenarios.config.files import DATA
+from regretless.scenarios.config.values import CONTROL
 
 SAME = "always the same"
 NAMELESS = "its name cannot stand in a scenario file: give it another one in the header"

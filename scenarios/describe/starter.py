@@ -16,9 +16,9 @@ import numpy as np
 
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError
+from regretless.scenarios.config.files import DATA
 from regretless.scenarios.describe.columns import FEW_NUMBERS, Column, Description
 from regretless.scenarios.frames import TRUTHS, spelled
-from regretless.scenarios.spec.files import DATA
 
 MOST_OUTCOMES, MOST_CONTEXT, MOST_REASONS = 3, 6, 4
 INNER = (0.01, 0.99)

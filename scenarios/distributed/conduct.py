@@ -40,7 +40,8 @@ from regretless.market.game.round import (
 from regretless.market.logs.windows import bounded
 from regretless.market.model import MarketModel
 from regretless.market.records import Round
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import resolved
 from regretless.scenarios.distributed.away import journal_without, without
 from regretless.scenarios.distributed.crew import Crew, DaskCrew
 from regretless.scenarios.distributed.divisible import divisible
@@ -50,7 +51,6 @@ from regretless.scenarios.distributed.worker import Answer, Closing, Frames, Rec
 from regretless.scenarios.executor import Cluster
 from regretless.scenarios.logs.directory import RunDirectory
 from regretless.scenarios.run import Alone, Options, closing_tables, interrupts_between_rounds
-from regretless.scenarios.spec.scenario import resolved
 from regretless.scenarios.studies.play import Failure
 
 BLOCK = 100  # rounds of a block, at most; none goes over from one chunk of the logs to the next

@@ -14,8 +14,8 @@ from regretless.market.game.budget import UNLIMITED
 from regretless.market.game.round import Game
 from regretless.market.game.seats import PUBLIC, Seat
 from regretless.market.markets.aggregate import Settling
-from regretless.scenarios.spec.cohort import CohortSpec
-from regretless.scenarios.spec.scenario import ScenarioSpec
+from regretless.scenarios.config.cohort import CohortSpec
+from regretless.scenarios.config.scenario import ScenarioSpec
 
 Kept = dict[str, str]  # from a key, or the name of what is at fault, to why
 

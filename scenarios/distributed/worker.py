@@ -26,12 +26,12 @@ from regretless.market.game.round import Decided, commit_and_draw, decide, offer
 from regretless.market.logs import comparisons
 from regretless.market.logs.final_tables import agents_table
 from regretless.market.records import Round
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.distributed.divisible import divisible
 from regretless.scenarios.distributed.record import Tree, rounds_of
 from regretless.scenarios.distributed.share import Share, share_of
 from regretless.scenarios.imports import import_modules
-from regretless.scenarios.spec.scenario import validated
 
 TABLES = ("regret_log", "windows")  # streamed ones that agents have rows in
 SELDOM = 50.0  # of its own time pass before the next checkpoint

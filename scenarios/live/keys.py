@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from regretless.scenarios.config.scenario import ScenarioSpec, resolved
 from regretless.scenarios.schema import Json, schema
-from regretless.scenarios.spec.scenario import ScenarioSpec, resolved
 
 REACH = 4  # times a value where nothing limits it
 STEPS = 100  # of a slider over numbers that are not whole

@@ -19,10 +19,10 @@ from regretless.market.game.protocols import Adversary
 from regretless.market.losses.outcome_spaces import Box
 from regretless.market.model import MarketModel
 from regretless.market.records import Context, History
-from regretless.scenarios.build.adversaries import make_adversary
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.forecaster import KINDS
-from regretless.scenarios.spec.scenario import AdversarySpec, resolved, validated
+from regretless.scenarios.assembly.adversaries import make_adversary
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.forecaster import KINDS
+from regretless.scenarios.config.scenario import AdversarySpec, resolved, validated
 
 
 class Dated(Confined):

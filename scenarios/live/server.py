@@ -29,14 +29,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from regretless.market.core.errors import UserError
+from regretless.scenarios.config.files import catalogue
+from regretless.scenarios.config.values import shown
 from regretless.scenarios.live.question import Question, Refused, parsed
 from regretless.scenarios.live.session import SPEEDS, Session
 from regretless.scenarios.live.source import Saving, Source
 from regretless.scenarios.live.view import answer
 from regretless.scenarios.report.figures import known
 from regretless.scenarios.report.page import page
-from regretless.scenarios.spec.files import catalogue
-from regretless.scenarios.spec.values import shown
 
 HOST = "127.0.0.1"
 NAMES = {HOST, "localhost"}  # of this host; the port may be another one, as through a tunnel

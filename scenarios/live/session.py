@@ -10,12 +10,12 @@ import time
 from collections.abc import Iterator
 
 from regretless.market.core.errors import UserError, closest
+from regretless.scenarios.config.files import catalogue
+from regretless.scenarios.config.values import shown
 from regretless.scenarios.live import players
 from regretless.scenarios.live.keys import Key, numeric_keys
 from regretless.scenarios.live.source import Saving, Source
 from regretless.scenarios.live.watched import Watched
-from regretless.scenarios.spec.files import catalogue
-from regretless.scenarios.spec.values import shown
 
 TURN = threading.Lock()
 BURST = 0.03  # seconds that rounds are played for before others may look

@@ -17,10 +17,10 @@ import tomli_w
 
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.files import assign, find, override, read
-from regretless.scenarios.spec.scenario import validated
-from regretless.scenarios.spec.values import shown
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.files import assign, find, override, read
+from regretless.scenarios.config.scenario import validated
+from regretless.scenarios.config.values import shown
 
 RIVALS = ("running-mean", "exponential-smoothing", "last-value")  # of the forecaster in a study
 SEEDS = 5

@@ -9,13 +9,13 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.io import to_json
 
+from regretless.scenarios.config.scenario import resolved
 from regretless.scenarios.live import players
 from regretless.scenarios.live.session import TURN, Session
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.run_data import Run, told
 from regretless.scenarios.report.run_figures import path
 from regretless.scenarios.report.run_page import figures_of, origin
-from regretless.scenarios.spec.scenario import resolved
 from regretless.scenarios.verdict import sentences
 
 MARKED = {"regret", "loss", "actions", "owned", "measures"}  # rounds below, replacements marked

@@ -23,7 +23,7 @@ from scipy.special import expit, logit
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.comparisons import EVERYBODY
-from regretless.scenarios.spec.scenario import ScenarioSpec
+from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.studies.analysis.measures import MEASURES
 from regretless.scenarios.studies.sampling import FEWEST, SampleSpec, Span
 from regretless.scenarios.studies.sensitivity import measured

@@ -20,14 +20,14 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from regretless.market.core.errors import UserError, closest
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.files import assign, read
-from regretless.scenarios.spec.files import catalogue as named_scenarios
-from regretless.scenarios.spec.files import find as find_scenario
-from regretless.scenarios.spec.renamed import check_renamed
-from regretless.scenarios.spec.scenario import fault_line, validated
-from regretless.scenarios.spec.tables import Count, Name, Strict
-from regretless.scenarios.spec.values import check_values, shown
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.files import assign, read
+from regretless.scenarios.config.files import catalogue as named_scenarios
+from regretless.scenarios.config.files import find as find_scenario
+from regretless.scenarios.config.renamed import check_renamed
+from regretless.scenarios.config.scenario import fault_line, validated
+from regretless.scenarios.config.tables import Count, Name, Strict
+from regretless.scenarios.config.values import check_values, shown
 from regretless.scenarios.studies.analysis.families import check_margin, controls_of
 from regretless.scenarios.studies.analysis.measures import COHORTS, EFFECTS, VALUE
 from regretless.scenarios.studies.calibration import check_targets

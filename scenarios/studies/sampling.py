@@ -26,8 +26,8 @@ from pydantic import Field, field_validator, model_validator
 from scipy.stats import qmc
 
 from regretless.market.core.arrays import Array
-from regretless.scenarios.spec.tables import Count, Name, Strict
-from regretless.scenarios.spec.values import shown
+from regretless.scenarios.config.tables import Count, Name, Strict
+from regretless.scenarios.config.values import shown
 
 FEWEST = 8  # points from which anything is estimated
 

@@ -18,10 +18,10 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.protocols import Cohort
 from regretless.market.model import MarketModel
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.files import DATA
+from regretless.scenarios.config.scenario import resolved, validated
 from regretless.scenarios.imports import import_modules
-from regretless.scenarios.spec.files import DATA
-from regretless.scenarios.spec.scenario import resolved, validated
 
 DIGITS = 6  # of a weight in a file
 

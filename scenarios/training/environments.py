@@ -20,8 +20,8 @@ from regretless.market.game.round import Drawn, Offered, commit_and_draw, decide
 from regretless.market.model import MarketModel
 from regretless.market.records import Announcement, Round
 from regretless.scenarios import load
-from regretless.scenarios.build.branches import deviate
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.branches import deviate
+from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.training.attack import attacks
 
 try:

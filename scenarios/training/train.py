@@ -24,7 +24,7 @@ from regretless.agents.adversaries.learned import SEARCHES, Search
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.executor import Executor, mapper
 from regretless.scenarios.logs.holding import held
 from regretless.scenarios.run import interrupts_between_rounds

@@ -15,8 +15,8 @@ from regretless.market.core.errors import UserError
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
 from regretless.market.regret import definitions
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 
 SETTINGS: dict[str, dict[str, Any]] = {"quantal-fictitious-play": {"eta": 10.0}}
 ROUNDS = 60

@@ -17,8 +17,8 @@ from regretless.market.losses import Linear
 from regretless.market.model import MarketModel
 from regretless.market.records import Announcement, Context, History
 from regretless.market.regret import swap_regret
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 
 ROWS, ACTIONS, ROUNDS = 3, 4, 25
 

@@ -48,8 +48,8 @@ from regretless.market.records import (
     Round,
 )
 from regretless.market.regret.ledger import Ledger
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 
 assert regretless.agents  # importing the package registers its names
 

@@ -22,9 +22,9 @@ from regretless.market.core.randomness import stream
 from regretless.market.records import Mixture
 from regretless.market.regret.definitions import omniprediction_regret, swap_regret
 from regretless.market.response import best_response, expected_losses
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.files import find, override, read
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.files import find, override, read
+from regretless.scenarios.config.scenario import validated
 
 Array = NDArray[np.float64]
 

@@ -16,8 +16,8 @@ from regretless.forecaster.events.protected import arrays_of, respond
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
 from regretless.market.regret.definitions import decision_swap_regret
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 
 Array = NDArray[np.float64]
 Table = tuple[Array, Array]

@@ -35,8 +35,8 @@ from regretless.market.losses.basis import Basis, Support
 from regretless.market.model import MarketModel
 from regretless.market.records import Forecast, Mixture, Round
 from regretless.market.response import TIE, best_response, expected_losses, quantal_response
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 
 Array = NDArray[np.float64]
 SHARES = np.random.default_rng(0).dirichlet(np.ones(2), (4, 3))

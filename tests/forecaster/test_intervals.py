@@ -15,8 +15,8 @@ from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.intervals import SHORTEST, Intervals, covering
 from regretless.forecaster.events.protected import LossGroup, played_of
 from regretless.market.model import MarketModel
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 
 LENGTHS = [32, 64, 128, 256]
 

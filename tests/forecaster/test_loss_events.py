@@ -15,8 +15,8 @@ from regretless.forecaster.events.rules import RULES, rule_of
 from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.events.weights import AdaptiveWeights, Band, Moment
 from regretless.market.response import best_response, expected_losses
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 
 Array = NDArray[np.float64]
 

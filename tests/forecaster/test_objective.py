@@ -10,8 +10,8 @@ import pytest
 from regretless.forecaster.tolerance import tolerance_at
 from regretless.market.model import MarketModel
 from regretless.scenarios import load
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 
 ROUNDS = 25
 

@@ -17,8 +17,8 @@ from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.game.accounts import Accounts
 from regretless.market.model import MarketModel
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 
 
 def people(*sizes: int) -> list[Any]:

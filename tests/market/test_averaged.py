@@ -10,8 +10,8 @@ import pytest
 
 from regretless.agents.utilities import CES
 from regretless.market.losses import averaged
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 
 WEIGHTS = np.array([[[0.2, 0.8], [0.6, 0.4]], [[0.5, 0.1], [0.9, 0.3]]])
 

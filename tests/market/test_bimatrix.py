@@ -23,7 +23,7 @@ from regretless.market.exploitability.distance import (
     correlated_distance,
 )
 from regretless.market.exploitability.information_design import mimic_regret, revenue_cap
-from regretless.scenarios.spec.files import DATA
+from regretless.scenarios.config.files import DATA
 
 Array = NDArray[np.float64]
 

@@ -13,8 +13,8 @@ from regretless.market.core.errors import UserError
 from regretless.market.logs.comparisons import gains
 from regretless.market.model import MarketModel
 from regretless.scenarios import load
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 
 OWN = {"name": "own", "utility": "linear", "count": 4, "types": 2, "actions": 3}
 QUANTAL = {"name": "soft", "utility": "linear", "count": 3, "actions": 3, "response": "quantal"}

@@ -9,9 +9,9 @@ import pytest
 
 from regretless.forecaster.bases import LinearBasis
 from regretless.market.calibration import cross_calibration, decision_calibration
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.files import find, read
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.files import find, read
+from regretless.scenarios.config.scenario import validated
 
 ROUNDS = 120
 PLAIN = {"rounds": ROUNDS, "forecaster": {"models": []}}  # events of vectors

@@ -15,8 +15,8 @@ from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
 from regretless.market.regret import swap_regret
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 
 
 def market(*, apart: bool = True, **keys: Any) -> MarketModel:

@@ -25,10 +25,10 @@ from regretless.market.logs.welfare import (
 from regretless.market.losses import Linear
 from regretless.market.model import MarketModel
 from regretless.market.regret.ledger import Ledger
-from regretless.scenarios.build import populations
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.crowds import MANY
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly import populations
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.crowds import MANY
+from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.studies.analysis.measures import cohorts_of
 
 TOLERANCE = 1e-12

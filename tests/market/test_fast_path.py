@@ -28,8 +28,8 @@ from regretless.market.losses import Linear, Loss, SeparablePower, unique, uniqu
 from regretless.market.model import MarketModel
 from regretless.market.records import Round, one_hot
 from regretless.market.regret.ledger import MEASURES
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 
 Array = NDArray[np.float64]
 Key = tuple[int, ...]

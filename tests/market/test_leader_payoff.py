@@ -12,8 +12,8 @@ import pytest
 from regretless.market.exploitability import stackelberg
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 
 DENG = {"file": "deng-2x3.csv"}
 CLOSE = 1e-9

@@ -17,9 +17,9 @@ from regretless.market.markets.aggregate import Moments
 from regretless.market.model import MarketModel
 from regretless.market.records import OutcomeDistribution
 from regretless.scenarios import load
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.files import catalogue, find, override, read
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.files import catalogue, find, override, read
+from regretless.scenarios.config.scenario import validated
 
 MARKETS = [name for name in catalogue() if "market" in read(find(name))]
 RNG = np.random.default_rng(0)

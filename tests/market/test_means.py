@@ -17,8 +17,8 @@ from regretless.market.game.market import Market
 from regretless.market.model import MarketModel
 from regretless.market.records import Decision
 from regretless.market.regret import decision_swap_regret
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 
 COST = np.array([0.0, 0.25, 0.5])  # of each action in ``Tolls``
 

@@ -25,9 +25,9 @@ from regretless.market.regret import definitions
 from regretless.market.regret.ledger import MEASURES
 from regretless.market.response import best_response, expected_losses
 from regretless.scenarios import load
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.files import find, read
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.files import find, read
+from regretless.scenarios.config.scenario import validated
 
 
 def mixed_market(**extra: Any) -> Scenario:

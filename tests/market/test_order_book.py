@@ -14,12 +14,12 @@ from plain_book import Order, Owner, PlainBook
 from regretless import external_regret, register, swap_regret
 from regretless.agents import ScriptedAgent
 from regretless.market.core import checkpoint
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.report.figures import drawn
 from regretless.scenarios.report.run_data import Run
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.spec.scenario import validated
 
 GRID = {"low": 0.125, "high": 0.875}
 TRADERS = {"utility": "orders", "count": 4, "actions": 15, "response": "exp3"} | {

@@ -23,7 +23,7 @@ from regretless import (
     swap_regret,
 )
 from regretless.market import register
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.run import Options, run
 
 LEARNERS, POOR, SCRIPTED = (3, 4), 6, 9

@@ -21,9 +21,9 @@ from regretless.market.model import MarketModel
 from regretless.market.records import Round
 from regretless.market.regret import definitions
 from regretless.market.regret.ledger import MEASURES
-from regretless.scenarios.build.guarantees import over_stays
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.guarantees import over_stays
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 
 ROUNDS = 60
 EMPTY = ["mean_loss", "external_regret", "swap_regret", "decision_swap_regret", "bound"]

@@ -32,8 +32,8 @@ from regretless.market.markets.price_impact import (
 )
 from regretless.market.model import MarketModel
 from regretless.market.records import Decision
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 
 RNG = np.random.default_rng(3)
 FORMS: dict[str, Loss] = {

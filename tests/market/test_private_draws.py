@@ -15,9 +15,9 @@ from regretless.market.losses import Linear, SeparablePower
 from regretless.market.model import MarketModel
 from regretless.market.records import Context, Forecast, Mixture
 from regretless.market.regret.ledger import Ledger
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.files import find, override, read
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.files import find, override, read
+from regretless.scenarios.config.scenario import validated
 
 SAME_ROUND = ("own-draws", "el-farol", "pigou", "oligopoly")
 COHORT = {"own-draws": "followers", "el-farol": "guests", "pigou": "drivers", "oligopoly": "firms"}

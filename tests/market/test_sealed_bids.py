@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from regretless import external_regret, load, swap_regret
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 
 COHORT = {"utility": "bidder", "actions": 5, "response": "blum-mansour"}
 BASE: dict[str, Any] = {

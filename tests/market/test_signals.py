@@ -14,8 +14,8 @@ from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
 from regretless.market.regret import decision_swap_regret
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 
 
 class Listener(ScriptedAgent):

@@ -19,8 +19,8 @@ from regretless.market.losses import (
     SeparablePower,
 )
 from regretless.market.losses.outcome_spaces import Box, Polytope
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 
 RNG = np.random.default_rng(3)
 BOX = Box([-1.0, 2.0, 0.5], [1.0, 5.0, 0.75])

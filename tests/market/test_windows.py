@@ -12,12 +12,12 @@ import pytest
 from regretless.market.logs import journal
 from regretless.market.model import MarketModel
 from regretless.market.regret import definitions
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.log import WindowsSpec
+from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.report.write import write_report
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.spec.log import WindowsSpec
-from regretless.scenarios.spec.scenario import validated
 
 ROUNDS = 90
 

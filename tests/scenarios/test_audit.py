@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from regretless import UserError, audit, exploitability, swap_regret
 from regretless.market.core.randomness import stream
 from regretless.scenarios.cli.commands import app
-from regretless.scenarios.spec.files import DATA
+from regretless.scenarios.config.files import DATA
 
 TRAVEL = DATA / "travel-decisions.csv", DATA / "travel-costs.csv"
 NAMES = {"round": "traveller", "action": "mode"}

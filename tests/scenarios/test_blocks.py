@@ -34,9 +34,9 @@ from regretless.market.losses import (
     SeparablePower,
 )
 from regretless.market.model import MarketModel
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.spec.scenario import validated
 
 Array = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ import pytest
 
 from regretless.market.core.randomness import stream
 from regretless.scenarios import load
-from regretless.scenarios.build.data import Table
+from regretless.scenarios.assembly.data import Table
 from regretless.scenarios.studies.analysis import measures as analysis
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import read_study

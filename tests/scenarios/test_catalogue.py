@@ -10,10 +10,10 @@ import pytest
 from regretless.market.core.errors import UserError
 from regretless.market.exploitability.information_design import revenue_cap
 from regretless.scenarios import load
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.files import catalogue, find, override, read
+from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.listing import REGISTRIES, listing
-from regretless.scenarios.spec.files import catalogue, find, override, read
-from regretless.scenarios.spec.scenario import validated
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,11 +18,11 @@ import pytest
 
 from regretless.market.exploitability.information_design import revenue_cap
 from regretless.scenarios import load
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.files import catalogue, find, override, read
+from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.spec.files import catalogue, find, override, read
-from regretless.scenarios.spec.scenario import validated
 
 pytestmark = pytest.mark.catalogue
 

@@ -17,7 +17,7 @@ import pytest
 from desk import Answer, Call
 
 import regretless
-from regretless.scenarios.spec.files import catalogue
+from regretless.scenarios.config.files import catalogue
 
 COMMAND = Path(sys.executable).parent / "regretless"
 TABLES = (

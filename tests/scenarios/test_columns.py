@@ -13,10 +13,10 @@ import tomli_w
 
 from regretless.agents import ScriptedAgent
 from regretless.market import register
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.files import find, read
+from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.spec.files import find, read
-from regretless.scenarios.spec.scenario import validated
 from regretless.scenarios.studies.conduct import Options as StudyOptions
 from regretless.scenarios.studies.conduct import conduct
 from regretless.scenarios.studies.design import read_study

@@ -12,10 +12,10 @@ from regretless.forecaster import bases
 from regretless.forecaster.models import PANEL
 from regretless.market import register
 from regretless.market.markets.aggregate import FEEDBACKS
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.files import catalogue, find, read
-from regretless.scenarios.spec.market import MarketSpec, PricesSpec
-from regretless.scenarios.spec.scenario import ScenarioSpec, validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.files import catalogue, find, read
+from regretless.scenarios.config.market import MarketSpec, PricesSpec
+from regretless.scenarios.config.scenario import ScenarioSpec, validated
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "scenarios.md"
 FEW = 5  # agents of a cohort

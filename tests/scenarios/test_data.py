@@ -11,9 +11,9 @@ import pytest
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios import load
-from regretless.scenarios.build.data import Table, read_table
-from regretless.scenarios.spec.data import DataSpec
-from regretless.scenarios.spec.files import DATA
+from regretless.scenarios.assembly.data import Table, read_table
+from regretless.scenarios.config.data import DataSpec
+from regretless.scenarios.config.files import DATA
 
 Writer = Callable[[pd.DataFrame, Path], None]
 

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.build.data import Table, read_table
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.data import DataSpec
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.data import Table, read_table
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.data import DataSpec
+from regretless.scenarios.config.scenario import validated
 
 FRAME = pd.DataFrame(
     {

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from regretless.market.core.errors import UserError
 from regretless.scenarios import load
 from regretless.scenarios.cli import commands
+from regretless.scenarios.config.files import DATA
 from regretless.scenarios.describe.columns import described
 from regretless.scenarios.describe.starter import starter
 from regretless.scenarios.report.write import write_report
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.spec.files import DATA
 
 ROLES = {
     "seattle-weather": {

@@ -24,15 +24,15 @@ from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import is_ours
 from regretless.market.core.randomness import stream
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.files import find, override, read
+from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.distributed import conduct
 from regretless.scenarios.distributed.conduct import Conductor
 from regretless.scenarios.distributed.crew import DaskCrew, Heard, attempt
 from regretless.scenarios.distributed.worker import Task, forget
 from regretless.scenarios.executor import Cluster
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.spec.files import find, override, read
-from regretless.scenarios.spec.scenario import validated
 
 COMMAND = Path(sys.executable).parent / "regretless"
 PATIENCE = 300  # seconds; a first run compiles

@@ -13,10 +13,10 @@ import distributed
 import pytest
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.distributed.conduct import conductor_of
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.spec.scenario import validated
 
 ASKED: dict[str, Any] = {
     "name": "plain",

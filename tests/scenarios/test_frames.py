@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios import frames
-from regretless.scenarios.build.data import Table, read_table
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.data import Table, read_table
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.data import DataSpec
+from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.spec.data import DataSpec
-from regretless.scenarios.spec.scenario import validated
 
 
 def table(folder: Path, content: str | bytes | pa.Table, **keys: Any) -> Table:

@@ -23,11 +23,11 @@ from regretless.market.model import MarketModel
 from regretless.market.records import Context, Forecast, Round, one_hot
 from regretless.market.regret import definitions
 from regretless.market.regret.ledger import MEASURES
-from regretless.scenarios.build.latecomers import protection
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.latecomers import protection
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.files import find, read
+from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.spec.files import find, read
-from regretless.scenarios.spec.scenario import validated
 from regretless.scenarios.summary import print_summary
 
 Array = NDArray[np.float64]

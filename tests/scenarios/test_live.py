@@ -21,6 +21,8 @@ from registered import built_in
 from regretless import load
 from regretless.market import register
 from regretless.market.core.errors import UserError
+from regretless.scenarios.config.files import catalogue
+from regretless.scenarios.config.scenario import resolved, validated
 from regretless.scenarios.live import server, watched
 from regretless.scenarios.live.keys import numeric_keys
 from regretless.scenarios.live.players import forecasters
@@ -28,8 +30,6 @@ from regretless.scenarios.live.server import Live, Viewers
 from regretless.scenarios.live.session import Session
 from regretless.scenarios.live.source import Saving, Source
 from regretless.scenarios.live.view import answer
-from regretless.scenarios.spec.files import catalogue
-from regretless.scenarios.spec.scenario import resolved, validated
 from regretless.scenarios.studies.design import read_study
 
 SMALL: dict[str, Any] = {

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from regretless.market.logs import journal
 from regretless.market.logs.sampling import shares
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.logs import parts
 from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.spec.scenario import validated
 
 SLACK = {"parquet": 0.0, "csv": 0.0 if pd.__version__ >= "3" else 1e-12}  # pandas 2 reads less well
 

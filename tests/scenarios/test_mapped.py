@@ -7,10 +7,10 @@ import pytest
 
 from regretless.market.model import MarketModel
 from regretless.market.numerics import storage
-from regretless.scenarios.build import populations
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly import populations
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.spec.scenario import validated
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "linear": {},

@@ -10,9 +10,9 @@ import pytest
 
 from regretless.market.markets.information_acquisition import Information, informed_share
 from regretless.market.model import MarketModel
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.files import find, override, read
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.files import find, override, read
+from regretless.scenarios.config.scenario import validated
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import blamed
 from regretless.scenarios.cli import commands
-from regretless.scenarios.spec.files import read
+from regretless.scenarios.config.files import read
 
 SCENARIO = """
 name = "tiny"

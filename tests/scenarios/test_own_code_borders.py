@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from regretless import load
-from regretless.scenarios.build import scenario  # noqa: F401 - which registers what is built in
+from regretless.scenarios.assembly import scenario  # noqa: F401 - which registers what is built in
 from regretless.scenarios.cli import commands
 from regretless.scenarios.imports import import_modules
 

@@ -16,7 +16,9 @@ from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.markets.price_impact import crowding
 from regretless.scenarios import load
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.files import find, override, read
+from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.logs.curves import regret_curves
 from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.report import forecast_figures, market_figures, run_figures, theme
@@ -24,8 +26,6 @@ from regretless.scenarios.report.figures import Drawn, known
 from regretless.scenarios.report.run_data import Run
 from regretless.scenarios.report.write import write_report
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.spec.files import find, override, read
-from regretless.scenarios.spec.scenario import validated
 from regretless.scenarios.verdict import alternative_cells, promise, records, sentences
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from browser import addresses, find, visit
 
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.page import page
 from regretless.scenarios.report.write import write_report
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.spec.scenario import validated
 
 pytestmark = pytest.mark.browser
 

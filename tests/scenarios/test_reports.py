@@ -11,8 +11,8 @@ import pytest
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.market.losses import Linear
 from regretless.market.model import MarketModel
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import validated
 
 SHARES = [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
 LIES: dict[str, list[list[float]]] = {

@@ -24,11 +24,11 @@ from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.logs.journal import CHUNK_ROUNDS
 from regretless.market.records import Announcement, Context, Forecast, History, OutcomeDistribution
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.files import find, override, read
+from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.logs.holding import held
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.spec.files import find, override, read
-from regretless.scenarios.spec.scenario import validated
 
 COMMAND = Path(sys.executable).parent / "regretless"
 CHECKPOINT = ".partial/checkpoint.npz"

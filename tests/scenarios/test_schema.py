@@ -13,9 +13,9 @@ from desk import Call
 from jsonschema import Draft202012Validator
 
 from regretless.market.core.errors import UserError
+from regretless.scenarios.config.files import CATALOGUE, read
+from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.schema import FILES, schema
-from regretless.scenarios.spec.files import CATALOGUE, read
-from regretless.scenarios.spec.scenario import validated
 from regretless.scenarios.studies import design
 
 BUNDLED = [

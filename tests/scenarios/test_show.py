@@ -14,7 +14,7 @@ import pytest
 from regretless import load, market_class
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
 
 FEW: dict[str, Any] = {"cohort.growers.count": 5, "rounds": 30}
 NEW = "rng" in inspect.signature(mesa.batch_run).parameters  # since Mesa 3.4

@@ -28,11 +28,11 @@ from strange_files import EXTREMES, TABLE_KEYS, changed, csv_tables, parquet_tab
 
 from regretless.market.core.errors import UserError
 from regretless.market.exploitability.bimatrix import read_game
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.cli import commands
+from regretless.scenarios.config.files import DATA, catalogue, read
+from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.schema import schema
-from regretless.scenarios.spec.files import DATA, catalogue, read
-from regretless.scenarios.spec.scenario import validated
 from regretless.scenarios.studies import design
 from regretless.scenarios.studies.play import check
 

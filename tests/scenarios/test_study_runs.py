@@ -22,14 +22,14 @@ import polars as pl
 import pytest
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.files import override, read
+from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.executor import DIED, collect
 from regretless.scenarios.logs.holding import held
 from regretless.scenarios.report.write import write_report
 from regretless.scenarios.run import Options as RunOptions
 from regretless.scenarios.run import run
-from regretless.scenarios.spec.files import override, read
-from regretless.scenarios.spec.scenario import validated
 from regretless.scenarios.studies import Study
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import Design, read_study

@@ -19,7 +19,7 @@ from regretless.agents.adversaries import UpThenDown
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.cli.commands import main
 from regretless.scenarios.executor import mapper
 from regretless.scenarios.training import file_of
@@ -64,7 +64,7 @@ def logged(attack: Any, plan: Any, seed: int) -> tuple[float, pd.Series[float]]:
 
 
 def load_raw(raw: dict[str, Any]) -> Scenario:
-    from regretless.scenarios.spec.scenario import validated  # noqa: PLC0415 - for this alone
+    from regretless.scenarios.config.scenario import validated  # noqa: PLC0415 - for this alone
 
     return Scenario(validated(raw, origin=Path()))
 

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.scenario import resolved, validated
 from regretless.scenarios.report.run_data import Run
 from regretless.scenarios.report.run_figures import regret_by_parameter
-from regretless.scenarios.spec.scenario import resolved, validated
 from regretless.scenarios.verdict import regret_rows, sentences
 
 ROUNDS = 60

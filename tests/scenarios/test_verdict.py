@@ -13,10 +13,10 @@ from regretless.forecaster.models.panel import PANEL, made
 from regretless.market.model import MarketModel
 from regretless.market.records import Context
 from regretless.market.response import expected_losses
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.forecaster import DecisionSwapSpec
+from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.spec.forecaster import DecisionSwapSpec
-from regretless.scenarios.spec.scenario import validated
 
 ROUNDS = 120
 RULE: dict[str, Any] = {"kind": "threshold", "feature": "day", "at": 5, "below": 0, "above": 1}

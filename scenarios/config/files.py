@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from regretless.market.core.errors import UserError, closest
-from regretless.scenarios.spec import reasons
-from regretless.scenarios.spec.values import shown
+from regretless.scenarios.config import reasons
+from regretless.scenarios.config.values import shown
 
 HERE = Path(__file__).resolve().parent.parent
 CATALOGUE, DATA = HERE / "catalogue", HERE / "data"

@@ -19,10 +19,10 @@ from regretless.market.game.protocols import Forecaster
 from regretless.market.game.round import Block
 from regretless.market.losses.basis import Basis
 from regretless.market.regret.model_comparison import Followed, NotCompared
-from regretless.scenarios.build.cohorts import Placement
-from regretless.scenarios.build.construct import construct
-from regretless.scenarios.spec.data import DataSpec
-from regretless.scenarios.spec.forecaster import AGGREGATE, ForecasterSpec
+from regretless.scenarios.assembly.cohorts import Placement
+from regretless.scenarios.assembly.construct import construct
+from regretless.scenarios.config.data import DataSpec
+from regretless.scenarios.config.forecaster import AGGREGATE, ForecasterSpec
 
 OWN = "a name of your own needs --import MODULE"
 

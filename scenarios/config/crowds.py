@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from regretless.market import register
 from regretless.market.core.errors import UserError
-from regretless.scenarios.spec import reasons
-from regretless.scenarios.spec.cohort import CohortSpec
-from regretless.scenarios.spec.market import MarketSpec, gives_own_losses
-from regretless.scenarios.spec.scenario import ScenarioSpec
+from regretless.scenarios.config import reasons
+from regretless.scenarios.config.cohort import CohortSpec
+from regretless.scenarios.config.market import MarketSpec, gives_own_losses
+from regretless.scenarios.config.scenario import ScenarioSpec
 
 MANY = 1_000_000
 LISTED = 300  # bytes that an agent of a list takes at the very least; 500 were measured

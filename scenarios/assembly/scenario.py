@@ -29,27 +29,27 @@ from regretless.market.game.network import Network
 from regretless.market.game.round import Block, Game
 from regretless.market.game.seats import ALWAYS, Seat
 from regretless.market.model import MarketModel
-from regretless.scenarios.build.adversaries import game_of, make_adversary, make_market, means_of
-from regretless.scenarios.build.blocks import layout
-from regretless.scenarios.build.branches import Parts, carry_on, changes_of, deviate, grafted
-from regretless.scenarios.build.cohorts import Place, Placement, audience, seat_of
-from regretless.scenarios.build.data import Table, read_table
-from regretless.scenarios.build.forecasters import make_forecaster
-from regretless.scenarios.build.guarantees import (
+from regretless.scenarios.assembly.adversaries import game_of, make_adversary, make_market, means_of
+from regretless.scenarios.assembly.blocks import layout
+from regretless.scenarios.assembly.branches import Parts, carry_on, changes_of, deviate, grafted
+from regretless.scenarios.assembly.cohorts import Place, Placement, audience, seat_of
+from regretless.scenarios.assembly.data import Table, read_table
+from regretless.scenarios.assembly.forecasters import make_forecaster
+from regretless.scenarios.assembly.guarantees import (
     Member,
     guarantee,
     listener,
 )
-from regretless.scenarios.build.latecomers import home, idle, latecomers
-from regretless.scenarios.build.models import followed
-from regretless.scenarios.build.network import drawn_network
-from regretless.scenarios.build.objectives import wish
-from regretless.scenarios.build.populations import Draft, drafted, drawn_signal
+from regretless.scenarios.assembly.latecomers import home, idle, latecomers
+from regretless.scenarios.assembly.models import followed
+from regretless.scenarios.assembly.network import drawn_network
+from regretless.scenarios.assembly.objectives import wish
+from regretless.scenarios.assembly.populations import Draft, drafted, drawn_signal
+from regretless.scenarios.config.checks import check
+from regretless.scenarios.config.crowds import with_counts
+from regretless.scenarios.config.market import gives_own_losses
+from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.notes import annotate
-from regretless.scenarios.spec.checks import check
-from regretless.scenarios.spec.crowds import with_counts
-from regretless.scenarios.spec.market import gives_own_losses
-from regretless.scenarios.spec.scenario import ScenarioSpec
 
 
 class Scenario:

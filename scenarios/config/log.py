@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from regretless.market.logs.windows import Span
-from regretless.scenarios.spec.tables import Count, Strict
+from regretless.scenarios.config.tables import Count, Strict
 
 Start = Annotated[int, Field(ge=0)]
 

@@ -32,10 +32,10 @@ from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses.basis import Basis
-from regretless.scenarios.build.construct import construct
-from regretless.scenarios.build.models import OWN, Models
-from regretless.scenarios.spec.forecaster import KINDS, ForecasterSpec
-from regretless.scenarios.spec.scenario import ScenarioSpec
+from regretless.scenarios.assembly.construct import construct
+from regretless.scenarios.assembly.models import OWN, Models
+from regretless.scenarios.config.forecaster import KINDS, ForecasterSpec
+from regretless.scenarios.config.scenario import ScenarioSpec
 
 
 def make_forecaster(

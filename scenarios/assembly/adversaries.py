@@ -24,11 +24,11 @@ from regretless.market.game.budget import UNLIMITED, Means, Unlimited
 from regretless.market.game.market import Market
 from regretless.market.game.protocols import Adversary, Cohort
 from regretless.market.losses.outcome_spaces import Box, Polytope
-from regretless.scenarios.build.construct import construct, with_length
-from regretless.scenarios.build.data import Table
-from regretless.scenarios.spec.cohort import CohortSpec
-from regretless.scenarios.spec.market import MarketSpec
-from regretless.scenarios.spec.scenario import ScenarioSpec
+from regretless.scenarios.assembly.construct import construct, with_length
+from regretless.scenarios.assembly.data import Table
+from regretless.scenarios.config.cohort import CohortSpec
+from regretless.scenarios.config.market import MarketSpec
+from regretless.scenarios.config.scenario import ScenarioSpec
 
 
 class MixedActions(Box):

@@ -32,8 +32,8 @@ from regretless.market.game.market import Market
 from regretless.market.game.round import Game
 from regretless.market.records import Context, Decision, Mixture
 from regretless.market.response import expected_losses
-from regretless.scenarios.spec.forecaster import Payoffs
-from regretless.scenarios.spec.reasons import UNFORESEEN
+from regretless.scenarios.config.forecaster import Payoffs
+from regretless.scenarios.config.reasons import UNFORESEEN
 
 AHEAD = 50  # rounds that a planner looks ahead
 WHERE = "forecaster.objective"

@@ -6,8 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Discriminator, Field, FiniteFloat, Tag, field_validator, model_validator
 
 from regretless.forecaster.models.panel import PANEL
-from regretless.scenarios.spec import reasons
-from regretless.scenarios.spec.tables import ByName, Name, Open, Strict, Variant
+from regretless.scenarios.config import reasons
+from regretless.scenarios.config.tables import ByName, Name, Open, Strict, Variant
 
 Payoffs = dict[Name, list[FiniteFloat] | list[list[FiniteFloat]]]  # of a planner, by cohort
 KINDS = {  # beside every model

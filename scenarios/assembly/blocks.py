@@ -11,8 +11,8 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.losses import Loss
 from regretless.market.losses.basis import Basis
 from regretless.market.numerics.storage import side_by_side
-from regretless.scenarios.build.construct import construct
-from regretless.scenarios.build.populations import Draft
+from regretless.scenarios.assembly.construct import construct
+from regretless.scenarios.assembly.populations import Draft
 
 Key = tuple[str, tuple[float, ...], str]
 

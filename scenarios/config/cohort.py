@@ -8,8 +8,8 @@ from regretless.market import register
 from regretless.market.core.errors import closest
 from regretless.market.exploitability import tracker
 from regretless.market.regret.ledger import MEASURES
-from regretless.scenarios.spec import reasons
-from regretless.scenarios.spec.tables import (
+from regretless.scenarios.config import reasons
+from regretless.scenarios.config.tables import (
     MOST,
     ByName,
     Count,

@@ -36,10 +36,10 @@ from regretless.market.game.seats import Stay
 from regretless.market.losses import Loss, unique_losses
 from regretless.market.losses.basis import Basis
 from regretless.market.numerics.storage import side_by_side
-from regretless.scenarios.build.blocks import coefficients
-from regretless.scenarios.build.construct import construct, drawn_values, offering
-from regretless.scenarios.build.populations import Draft, first_of
-from regretless.scenarios.spec.cohort import CohortSpec, CoverSpec
+from regretless.scenarios.assembly.blocks import coefficients
+from regretless.scenarios.assembly.construct import construct, drawn_values, offering
+from regretless.scenarios.assembly.populations import Draft, first_of
+from regretless.scenarios.config.cohort import CohortSpec, CoverSpec
 
 RULE = ("name", "hears_label", "lipschitz", "gap", "predicted", "play")  # must offer
 NEEDED = ("name", "bandit", "start", "play", "learn")  # so must a learner

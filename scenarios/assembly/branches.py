@@ -34,11 +34,11 @@ from regretless.market.game.round import Block
 from regretless.market.logs.comparisons import Fork, suffered
 from regretless.market.model import MarketModel
 from regretless.market.records import Deviations, Policy
-from regretless.scenarios.build.cohorts import Placement
-from regretless.scenarios.build.guarantees import Member
-from regretless.scenarios.build.populations import Draft
-from regretless.scenarios.spec.files import assign
-from regretless.scenarios.spec.scenario import ScenarioSpec, resolved, validated
+from regretless.scenarios.assembly.cohorts import Placement
+from regretless.scenarios.assembly.guarantees import Member
+from regretless.scenarios.assembly.populations import Draft
+from regretless.scenarios.config.files import assign
+from regretless.scenarios.config.scenario import ScenarioSpec, resolved, validated
 
 HEADS = ("adversary", "market", "forecaster")
 ANSWERS = ("response", "eta", "settings")  # what of a cohort may change: how it answers

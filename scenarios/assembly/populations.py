@@ -26,9 +26,9 @@ from regretless.market.game.seats import PUBLIC, NoSignal, Signal, Stay, drawn_s
 from regretless.market.losses import Linear, Loss, averaged, unique_losses
 from regretless.market.numerics.storage import free, on_disk
 from regretless.market.regret.ledger import MEASURES, Ledger
-from regretless.scenarios.build.construct import construct, drawn_values
-from regretless.scenarios.spec.cohort import CohortSpec, SignalSpec
-from regretless.scenarios.spec.scenario import ScenarioSpec
+from regretless.scenarios.assembly.construct import construct, drawn_values
+from regretless.scenarios.config.cohort import CohortSpec, SignalSpec
+from regretless.scenarios.config.scenario import ScenarioSpec
 
 COPIES = 3  # of the losses' numbers, while they are made
 MOST_SHAKEN = 6  # coordinates with noise of one's own, 3 nodes each

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from regretless.scenarios.spec.tables import Label, Name, Range, Strict
+from regretless.scenarios.config.tables import Label, Name, Range, Strict
 
 Columns = Annotated[list[Name], Field(min_length=1)]
 Level = Annotated[float, Field(gt=0, lt=1)]

@@ -30,15 +30,15 @@ from regretless.market.game.round import Block
 from regretless.market.game.seats import Stay
 from regretless.market.losses import Loss, unique_losses
 from regretless.market.losses.basis import Basis
-from regretless.scenarios.build.blocks import Layout
-from regretless.scenarios.build.cohorts import (
+from regretless.scenarios.assembly.blocks import Layout
+from regretless.scenarios.assembly.cohorts import (
     Anybody,
     Place,
     Placement,
     learner_cohort,
     seat_of,
 )
-from regretless.scenarios.build.guarantees import (
+from regretless.scenarios.assembly.guarantees import (
     Member,
     exact_for,
     guarantee,
@@ -46,9 +46,9 @@ from regretless.scenarios.build.guarantees import (
     over_stays,
     stayed,
 )
-from regretless.scenarios.build.populations import Draft
-from regretless.scenarios.spec import reasons
-from regretless.scenarios.spec.cohort import CohortSpec
+from regretless.scenarios.assembly.populations import Draft
+from regretless.scenarios.config import reasons
+from regretless.scenarios.config.cohort import CohortSpec
 
 UNMATCHED = (
     "no loss is protected by coordinates for agents with its actions, response rule and policies"

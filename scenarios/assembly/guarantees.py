@@ -29,7 +29,7 @@ from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.round import Block
 from regretless.market.game.seats import Stay
 from regretless.market.numerics.storage import is_mapped
-from regretless.scenarios.build.cohorts import Anybody, Placement
+from regretless.scenarios.assembly.cohorts import Anybody, Placement
 
 Member = tuple[Placement, Guarantee]
 

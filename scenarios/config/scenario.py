@@ -11,27 +11,27 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from regretless.market.core.errors import UserError, closest
-from regretless.scenarios.spec.cohort import (
+from regretless.scenarios.config.cohort import (
     COHORTS,
     AnyCohortSpec,
     CoverSpec,
     IdiosyncraticSpec,
     SignalSpec,
 )
-from regretless.scenarios.spec.data import DataSpec, ForecastColumnsSpec
-from regretless.scenarios.spec.files import DATA
-from regretless.scenarios.spec.forecaster import (
+from regretless.scenarios.config.data import DataSpec, ForecastColumnsSpec
+from regretless.scenarios.config.files import DATA
+from regretless.scenarios.config.forecaster import (
     FORECASTERS,
     AnyForecasterSpec,
     DecisionSwapSpec,
     ModelSpec,
 )
-from regretless.scenarios.spec.log import WindowsSpec
-from regretless.scenarios.spec.market import AnyMarketSpec, PricesSpec
-from regretless.scenarios.spec.network import NetworkSpec
-from regretless.scenarios.spec.reasons import MOVED
-from regretless.scenarios.spec.renamed import check_renamed
-from regretless.scenarios.spec.tables import (
+from regretless.scenarios.config.log import WindowsSpec
+from regretless.scenarios.config.market import AnyMarketSpec, PricesSpec
+from regretless.scenarios.config.network import NetworkSpec
+from regretless.scenarios.config.reasons import MOVED
+from regretless.scenarios.config.renamed import check_renamed
+from regretless.scenarios.config.tables import (
     LONGEST,
     Count,
     Label,
@@ -43,7 +43,7 @@ from regretless.scenarios.spec.tables import (
     check_names,
     counted,
 )
-from regretless.scenarios.spec.values import check_values, shown
+from regretless.scenarios.config.values import check_values, shown
 
 SHAPES = {  # what a value is not, and the cure, by pydantic's name of the fault
     "dict_type": ("not a table", "write { key = value }, or a table in brackets"),

@@ -4,8 +4,8 @@ Names are looked up in ``market.register``; nothing is built or played.
 """
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.spec.cohort import CohortSpec
-from regretless.scenarios.spec.scenario import ScenarioSpec
+from regretless.scenarios.config.cohort import CohortSpec
+from regretless.scenarios.config.scenario import ScenarioSpec
 
 
 def check(spec: ScenarioSpec) -> None:

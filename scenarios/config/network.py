@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from regretless.scenarios.spec.tables import Count, Name, Strict
+from regretless.scenarios.config.tables import Count, Name, Strict
 
 Share = Annotated[float, Field(gt=0, le=1)]
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.network import Network, edge_list, networked, scale_free, small_world
+from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.frames import numeric, place, read_frame
-from regretless.scenarios.spec.scenario import ScenarioSpec
 
 Integers = NDArray[np.intp]
 

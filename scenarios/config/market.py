@@ -6,7 +6,7 @@ from pydantic import Discriminator, Field, Tag
 
 from regretless.market import markets, register
 from regretless.market.markets import Market
-from regretless.scenarios.spec.tables import Name, Open, Strict
+from regretless.scenarios.config.tables import Name, Open, Strict
 
 assert markets  # noqa: S101 - importing the package registers its names
 
