@@ -25,7 +25,8 @@ import numpy as np
 from regretless.forecaster.models.base import Model, features
 from regretless.forecaster.models.outcomes import OutcomeModel, Spread
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import UserError
+from regretless.market.core.errors import UserError, brief
+from regretless.market.core.own_code import name_of
 from regretless.market.game.foreign import as_forecaster
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses.basis import Basis
@@ -111,6 +112,16 @@ class _Wrapped(Model):
         raise NotImplementedError
 
 
+def _numbers(ask: Callable[[Any], Any], count: int, seen: Any) -> Array:
+    """Return the numbers (count,) that a model predicts; UserError if it does not."""
+    told = ask(seen)
+    try:
+        return np.asarray(told, dtype=np.float64).reshape(count)
+    except (TypeError, ValueError) as error:
+        what = "a number" if count == 1 else f"{count} numbers"
+        raise UserError(f"{name_of(ask)} returned {brief(told)}; return {what}") from error
+
+
 class OnlineModel(_Wrapped):
     """A model that learns one example at a time, copied for every predicted number.
 
@@ -127,7 +138,9 @@ class OnlineModel(_Wrapped):
     def _answer(self, seen: dict[str, float]) -> Array:
         if not self.time:
             return self._last
-        return np.array([float(model.predict_one(dict(seen))) for model in self._models])
+        return np.array([_numbers(model.predict_one, 1, dict(seen)) for model in self._models])[
+            :, 0
+        ]
 
     def _study(self, seen: dict[str, float], truth: Array) -> None:
         for model, value in zip(self._models, truth.tolist(), strict=True):
@@ -155,7 +168,7 @@ class BatchModel(_Wrapped):
         if not self._fitted:
             return self._last
         row = np.array([list(seen.values())])
-        return np.asarray(self._model.predict(row), dtype=np.float64).reshape(self.size)
+        return _numbers(self._model.predict, self.size, row)
 
     def _study(self, seen: dict[str, float], truth: Array) -> None:
         self._seen.append(list(seen.values()))

@@ -4,9 +4,12 @@ from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.errors import UserError, brief
+from regretless.market.core.own_code import name_of
 from regretless.market.game.protocols import Forecaster
-from regretless.market.records import Mixture
+from regretless.market.records import Forecast, Mixture
 
 METHODS = ("mixture", "predict", "update", "witness")
 
@@ -31,8 +34,18 @@ class ForeignForecaster(Remembering, Forecaster):
                 setattr(self, name, method)
 
     def mixture(self, x: Any = None) -> Mixture:
-        """Return the mixture of what it predicts."""
-        return self.predict(x).mixture
+        """Return the mixture of what it predicts; UserError if that is no ``Forecast``."""
+        return self._told(x).mixture
+
+    def point(self, x: Any = None) -> Array:
+        """Return what it predicts (n,); UserError if that is no ``Forecast``."""
+        return self._told(x).statistics
+
+    def _told(self, x: Any) -> Forecast:
+        told = self.predict(x)
+        if not isinstance(told, Forecast):
+            raise UserError(f"{name_of(self.predict)} returned {brief(told)}; return a Forecast")
+        return told
 
     def update(self, y: ArrayLike) -> None:
         """Learn nothing: an object that learns has a method of this name."""

@@ -231,6 +231,42 @@ def test_mistakes_get_one_line(make: Any, says: str) -> None:
     assert "\n" not in str(told.value)
 
 
+class Bare:
+    """A model of one's own that answers in the wrong form."""
+
+    def __init__(self, told: Any) -> None:
+        self.predict = lambda _=None: told
+        self.update = lambda _: None
+
+
+class OneByOne:
+    """The same in River's verbs."""
+
+    def __init__(self, told: Any) -> None:
+        self.predict_one = lambda _: told
+        self.learn_one = lambda _x, _y: None
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        (Bare(np.array([0.5])), r"^<lambda> returned array\(\[0\.5\]\); return a Forecast$"),
+        (OneByOne("abc"), r"^<lambda> returned 'abc'; return a number$"),
+        (OneByOne(np.ones(2)), r"^<lambda> returned array.*; return a number$"),
+    ],
+)
+def test_what_is_no_prediction_is_one_line(model: Any, says: str) -> None:
+    online = OnlineOmnipredictor(stores(a=1.0), scale=SCALE, models={"own": model})
+    with pytest.raises(UserError, match=says):
+        follow(online)
+
+
+def follow(online: OnlineOmnipredictor) -> None:
+    """Play two rounds: River's kind is not asked before the first outcome."""
+    for demand in (10.0, 20.0):
+        online.learn_one({"day": 1.0}, demand)
+
+
 def test_code_is_not_saved(tmp_path: Path) -> None:
     loss = LipschitzLoss(code, np.array(1.0), (2,), 1)
     with pytest.raises(UserError, match=r"losses\['own'\] is code of its own"):
