@@ -51,9 +51,11 @@ def forecast(run: Run) -> go.Figure | None:
 
 
 def rolling(curve: pd.Series[float], name: str, **style: Any) -> go.Scatter:
-    """Draw the rolling mean of a column that is indexed by round."""
+    """Draw the rolling mean of a column that is indexed by round, over the rounds with a value."""
     points = thinned(curve.index.to_numpy())
-    return theme.line(points, curve.rolling(_window(len(curve))).mean()[points], name, **style)
+    window = _window(len(curve))
+    means = curve.rolling(window, min_periods=1).mean().where(np.arange(len(curve)) >= window - 1)
+    return theme.line(points, means[points], name, **style)
 
 
 def rolled(rounds: int) -> str:

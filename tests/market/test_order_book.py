@@ -252,6 +252,13 @@ def test_a_report_shows_the_book_and_others_do_not(tmp_path: Path) -> None:
     dots = next(trace for trace in found.data if trace.name == "trades")
     assert len(dots.x) == len(tables["trades"])
     assert sorted(dots.y) == sorted(tables["trades"]["price"])
+    gapped = tables["quotes"].copy()
+    gapped.loc[::7, "ask"] = (
+        np.nan
+    )  # nobody sells after some rounds: the others still have a spread
+    told = drawn("run", Run(manifest["config"], tables | {"quotes": gapped}), ["book"])["book"].made
+    spread = next(trace for trace in told.data if trace.name == "spread")
+    assert np.isfinite(np.asarray(spread.y)[-5:]).all()
     without = {name: table for name, table in tables.items() if name != "quotes"}
     assert drawn("run", Run(manifest["config"], without), ["book"]) == {}
 
