@@ -15,14 +15,14 @@ actions that the drawn forecast induces. In matching pennies it wins every round
 that the rule is needed; nothing is guaranteed in its presence.
 
 **Maximising regret.** Every outcome is the one that makes somebody regret most. The adversary
-counts what each follower's expected swap regret would be after the round, at the announced laws of
-play q, for every outcome y of its support,
+counts what each follower's expected swap regret would be after the round, at the announced
+mixed strategies q, for every outcome y of its support,
 
     R_k(y) = sum_a max_b [ G_k[a, b] + q_k(a) (l_k(a, y) - l_k(b, y)) ],    G the sums so far,
 
-and seals the outcome at which the worst follower's R_k is the greatest: greedy on the very quantity
-that the theorem bounds. With ``agent`` it looks at one row of the first cohort alone. No bound is
-known to be met by any opponent; this one says how much of a bound is slack against greed.
+and commits to the outcome at which the worst follower's R_k is the greatest: greedy on the very
+quantity that the theorem bounds. With ``agent`` it looks at one row of the first cohort alone. No
+bound is known to be met by any opponent; this one says how much of a bound is slack against greed.
 """
 
 from collections.abc import Sequence

@@ -102,12 +102,21 @@ def orders_population(  # noqa: PLR0913 - the parameters of a scenario file
     if menu is None:
         rows = _evenly(population, size=size, limits=(low, high), side=side, asset=asset)
     else:
-        rows = np.asarray(menu, dtype=np.float64)
-        if rows.ndim != 2 or len(rows) != population.actions or rows.shape[1] % 3:
-            raise ValueError(f"menu has shape {rows.shape}; give {population.actions} x 3 m")
-        rows = rows.reshape(len(rows), -1, 3)
+        rows = _listed(menu, population.actions)
     flags = np.full((2, population.actions), [[keeps], [rests]])
     return _traders(population, rows, flags, value=value, common=common, most=most, width=width)
+
+
+def _listed(menu: ArrayLike, actions: int) -> Array:
+    """Return the orders (A, m, 3) of a menu: units, limit and good of each."""
+    cure = f"give {actions} rows, an action each, of units, limit and good of every order"
+    try:
+        rows = np.asarray(menu, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"menu: {cure}, in numbers and equally many") from error
+    if rows.ndim != 2 or len(rows) != actions or not rows.shape[1] or rows.shape[1] % 3:
+        raise ValueError(f"menu has shape {rows.shape}; {cure}")
+    return rows.reshape(actions, -1, 3)
 
 
 @register.utility("quotes", units=say.orders)

@@ -25,12 +25,17 @@ def closest(name: str, known: Iterable[str]) -> str:
         What would have been accepted.
     """
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=FEW)
-    hint = f"did you mean '{near[0]}'? " if near else ""
+    near, hint = difflib.get_close_matches(name, names, n=FEW), hinted(name, names)
     whole = ", ".join(names) or "(none)"
     if len(whole) > WHOLE:
         return f"{hint}choose one of {len(names)}, such as {', '.join(near or names[:FEW])}"
     return f"{hint}choose one of: {whole}"
+
+
+def hinted(name: str, known: Iterable[str]) -> str:
+    """Ask whether the nearest of the known names was meant; empty where none is near."""
+    near = difflib.get_close_matches(name, sorted(known), n=1)
+    return f"did you mean '{near[0]}'? " if near else ""
 
 
 def brief(value: Any) -> str:

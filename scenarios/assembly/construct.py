@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from regretless.market.core.errors import UserError
+from regretless.market.core.errors import UserError, hinted
 from regretless.market.core.own_code import blamed, is_writing, lent
 
 
@@ -64,7 +64,8 @@ def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any
             raise UserError(f"{where} takes too few arguments; {wanted}") from error
         known = list(inspect.signature(maker).parameters)[len(arguments) :]
         taken = ", ".join(known) or "no parameters"
-        raise UserError(f"{where}: {error}; it takes {taken}") from error
+        hint = "".join(hinted(name, known) for name in parameters if name not in known)
+        raise UserError(f"{where}: {error}; {hint}it takes {taken}") from error
     try:
         return maker(*arguments, **{name: lent(maker, own) for name, own in parameters.items()})
     except UserError:
