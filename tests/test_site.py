@@ -69,7 +69,7 @@ def test_it_has_every_page_and_the_reference(site: Path) -> None:
     assert written | {"index"} <= pages
     keys = (site / "reference/keys.html").read_text(encoding="utf-8")
     assert "How many agents there are" in keys
-    columns = (site / "reference/columns.html").read_text(encoding="utf-8")
+    columns = (site / "columns.html").read_text(encoding="utf-8")
     assert "bound_from_variation" in columns
     python = (site / "reference/api/market.regret.html").read_text(encoding="utf-8")
     assert 'id="regretless.market.regret.definitions.swap_regret"' in python

@@ -1,7 +1,7 @@
-"""Pages of the site that nobody writes: keys, names, commands, columns and the Python reference.
+"""Pages of the site that nobody writes: keys, names, commands and the Python reference.
 
-Each function returns pages by file name, made from the schema, the registers, the command line, the
-page of measures and the docstrings as they are when the site is built.
+Each function returns pages by file name, made from the schema, the registers, the command line and
+the docstrings as they are when the site is built.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ def pages() -> dict[str, str]:
     written = {
         "reference/keys.md": keys(),
         "reference/names.md": names(),
-        "reference/columns.md": columns(),
         "reference/commands.md": commands(),
     }
     return written | dict(api())
@@ -133,35 +132,6 @@ def names() -> str:
             name, _, said = line.partition("  ")
             escaped = said.strip().replace("|", "\\|").replace("``", "`")
             parts.append(f"| `{name}` | {escaped} |")
-    return "\n".join(parts) + "\n"
-
-
-def columns() -> str:
-    """Every column in alphabetical order, from the tables that the page of measures describes."""
-    text = (HOME / "docs" / "measures.md").read_text(encoding="utf-8")
-    found: dict[str, list[tuple[str, str]]] = {}
-    for table, section in re.findall(
-        r"^### `(\S+)`\n(.*?)(?=^###? |\Z)", text, re.MULTILINE | re.DOTALL
-    ):
-        for row in re.findall(r"^\| (`.*) \|$", section, re.MULTILINE):
-            firsts, said = re.split(r" (?<!\\)\| ", row, maxsplit=1)
-            for column in re.findall(r"`([^`]+)`", firsts):
-                found.setdefault(column, []).append((table, said.rstrip(" |")))
-    parts = [
-        "# Columns of all tables",
-        "",
-        "Every column that a run or a study writes, in which table, and what it is. Formulas, and",
-        "what an empty cell means, are on the page of [measures](../measures.md).",
-        "",
-        "| column | table | what it is |",
-        "|---|---|---|",
-    ]
-    for column in sorted(found, key=str.lower):
-        for table, said in found[column]:
-            anchor = re.sub(r"[^\w\- ]", "", table.lower())
-            meaning = re.sub(r"\]\((?=#)", "](../measures.md", said)
-            meaning = re.sub(r"\]\((?=\w+\.md)", "](../", meaning)
-            parts.append(f"| `{column}` | [{table}](../measures.md#{anchor}) | {meaning} |")
     return "\n".join(parts) + "\n"
 
 

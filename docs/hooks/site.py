@@ -25,7 +25,6 @@ OUTSIDE = re.compile(r"\[([^\]]+)\]\(\.\./([\w./-]+)\)")
 TITLES = {
     "reference/keys.md": "Keys of files",
     "reference/names.md": "Names",
-    "reference/columns.md": "Columns",
     "reference/commands.md": "Commands",
 }
 

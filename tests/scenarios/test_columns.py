@@ -1,4 +1,4 @@
-"""The reference of columns in docs/measures.md names what runs and studies write, and no more."""
+"""The reference of columns in docs/columns.md names what runs and studies write, and no more."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from regretless.scenarios.studies.conduct import Options as StudyOptions
 from regretless.scenarios.studies.conduct import conduct
 from regretless.scenarios.studies.design import read_study
 
-PAGE = (Path(__file__).parent.parent.parent / "docs/measures.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parent.parent.parent / "docs/columns.md").read_text(encoding="utf-8")
 OF_MARKETS = re.compile("fundamental|demand|price|volume|quantity|flow|share|time|level|sold|goods")
 CLEARING = (
     "call-auction",
