@@ -10,7 +10,7 @@ Each rule first predicts its losses from the forecast and then responds to that 
 
 The first is the paper's sophisticated agent, the second its naive one. The last is naive too, and
 its table is that of the basis, up to the basis's error, whatever the basis's image. Its argmin
-takes losses within ``market.response.TIE`` as equal, because nature's laws lie on ties.
+takes losses within ``market.response.TIE`` as equal, because nature's distributions lie on ties.
 
 A rule declares ``gap``, its excess over a best response to the same table (ln(A) / eta for logit),
 and ``lipschitz``, how far its play moves in l1 per unit of the table in sup norm:
@@ -26,7 +26,7 @@ import numpy as np
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import handed, is_ours, name_of, numbers_of, sealed
+from regretless.market.core.own_code import handed, is_ours, name_of, numbers_of, read_only
 from regretless.market.losses import Loss
 from regretless.market.records import Forecast, one_hot
 from regretless.market.response import (
@@ -46,9 +46,9 @@ class Response(ABC):
     lipschitz : float
         How far its play moves in l1 per unit of the table in sup norm.
     eta : float or None
-        Smoothness of a logit law; None for rules without one.
+        Smoothness of a logit distribution; None for rules without one.
     pure : bool
-        Whether it plays ``best_response`` to its table, and no law of a subclass's own.
+        Whether it plays ``best_response`` to its table, and no strategy of a subclass's own.
     hears_label, hears_ensemble : bool
         Whether it reads the label of a forecast, or its weighted outcomes.
     at_prediction : bool
@@ -91,7 +91,7 @@ class _Hard(Response):
     pure: bool = True
 
     def __init_subclass__(cls) -> None:
-        """Note whether a subclass plays a law of its own."""
+        """Note whether a subclass plays a strategy of its own."""
         super().__init_subclass__()
         cls.pure = cls.play is _Hard.play
 
@@ -160,7 +160,7 @@ class Quantal(_AtLabel):
         return quantal_gap(actions, self.lipschitz)
 
     def play(self, predicted: Array) -> Array:
-        """Play the logit law."""
+        """Play the logit distribution."""
         return quantal_response(predicted, self.lipschitz)
 
 
@@ -199,7 +199,7 @@ class ExpectedLoss(Response):
         return np.tensordot(ensemble.weights, losses, axes=1)
 
     def play(self, predicted: Array) -> Array:
-        """Play the lowest index among the actions that tie for the best, or the logit law."""
+        """Play the lowest index among the best actions, or the logit distribution."""
         if self.eta is None:
             return one_hot(best_response(predicted, tie=TIE), predicted.shape[1])
         return quantal_response(predicted, self.eta)
@@ -234,7 +234,8 @@ class Checked(Response):
     def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
         """Return the table of losses (K, A) that the agents expect."""
         ask, shape = self.rule.predicted, loss.offset.shape
-        given = coefficients if is_ours(ask) else (sealed(coefficients[0]), sealed(coefficients[1]))
+        offset, weights = coefficients
+        given = coefficients if is_ours(ask) else (read_only(offset), read_only(weights))
         wanted = f"return losses of shape {shape}"
         answer = ask(forecast, loss, given)
         table = numbers_of(ask, answer, wanted).astype(np.float64, copy=False)

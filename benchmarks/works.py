@@ -197,15 +197,15 @@ def learned() -> tuple[Array, float, Callable[[], Array]]:
         learner = BlumMansour(rate=rate)
         learner.start(1, ACTIONS)
         unread = np.zeros(1, dtype=np.intp)
-        return laws(
+        return distributions(
             losses, lambda: learner.play()[0], lambda lost: learner.learn(lost[None], unread)
         )
 
     return losses, rate, ours
 
 
-def laws(losses: Array, play: Callable[[], Array], learn: Callable[[Array], Any]) -> Array:
-    """Play against a table of losses; laws (T, A)."""
+def distributions(losses: Array, play: Callable[[], Array], learn: Callable[[Array], Any]) -> Array:
+    """Play against a table of losses; distributions (T, A)."""
     played = np.empty_like(losses)
     for t, lost in enumerate(losses):
         played[t] = play()
@@ -220,7 +220,7 @@ def blum_mansour_openspiel() -> Duel:
     def theirs() -> Array:
         # it wants no game where the rewards are given; `_update_weights` is its learning step
         rule = hedge.Hedge(None, [None] * ACTIONS, eta=rate, compute_internal_regret=True)
-        return laws(losses, rule.get_nu, lambda lost: rule._update_weights(-lost))  # noqa: SLF001
+        return distributions(losses, rule.get_nu, lambda lost: rule._update_weights(-lost))  # noqa: SLF001
 
     return _learning("openspiel", ours, theirs)
 
@@ -232,7 +232,7 @@ def blum_mansour_noregret() -> Duel:
 
     def theirs() -> Array:
         rule = rules.BlumMansour(ACTIONS, copies)
-        return laws(losses, rule.next_strategy, lambda lost: rule.observe_utility(-lost))
+        return distributions(losses, rule.next_strategy, lambda lost: rule.observe_utility(-lost))
 
     return _learning("noregret", ours, theirs)
 
@@ -293,8 +293,10 @@ def swap_regret_openspiel() -> Duel:
     device = []
     profiles, counts = np.unique(log.actions, axis=1, return_counts=True)
     for profile, count in zip(profiles.T, counts, strict=True):
-        laws = [[(b, float(b == a)) for b in range(ACTIONS)] for a in profile]
-        device.append((count / LOGGED, spiel.TabularPolicy(dict(zip(seen, laws, strict=True)))))
+        distributions = [[(b, float(b == a)) for b in range(ACTIONS)] for a in profile]
+        device.append(
+            (count / LOGGED, spiel.TabularPolicy(dict(zip(seen, distributions, strict=True))))
+        )
 
     def theirs() -> Array:
         return np.array(spiel.ce_dist(game, device).deviation_incentives)

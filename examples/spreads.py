@@ -59,15 +59,15 @@ class CentredMaker(Hearing):
         agents = np.arange(len(self.loss))
         self.at = agents, np.abs(CENTRES[:, None] - self.expected(forecasts)).argmin(0)
         positive = self.regret + 1e-12  # even at the start
-        self.law = positive / positive.sum(1, keepdims=True)
+        self.strategy = positive / positive.sum(1, keepdims=True)
         pairs = np.zeros((len(agents), len(CENTRES), len(SPREADS)))
-        pairs[self.at] = self.law
+        pairs[self.at] = self.strategy
         return pairs.reshape(len(agents), -1)
 
     def learn_many(self, losses: np.ndarray, outcome: np.ndarray) -> None:
         """Learn from the exact loss of every spread at the centre that it chose."""
         own = losses.reshape(len(losses), len(CENTRES), len(SPREADS))[self.at]
-        self.regret += (self.law * own).sum(1, keepdims=True) - own
+        self.regret += (self.strategy * own).sum(1, keepdims=True) - own
         self.regret = np.maximum(self.regret, 0.0)
 
 

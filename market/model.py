@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import memory
 from regretless.market.core.errors import UserError
-from regretless.market.core.own_code import in_round, sealed
+from regretless.market.core.own_code import in_round, read_only
 from regretless.market.core.randomness import generator_state, restore_generator
 from regretless.market.exploitability import tracker
 from regretless.market.exploitability.tracker import Tracker
@@ -419,7 +419,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
     def last_actions(self, cohort: int) -> NDArray[np.intp]:
         """Return what a cohort's agents played last (N,); -1 where they were not there."""
         nothing = np.full(len(self.game.cohorts[cohort].row_of), -1)
-        return sealed(self.last[cohort][0] if cohort in self.last else nothing)
+        return read_only(self.last[cohort][0] if cohort in self.last else nothing)
 
     def measured(self, cohort: int, measure: str) -> Array:
         """Return a measure of a cohort's rows (K,); NaN where not kept, or not played yet."""
@@ -432,7 +432,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
             awaited = self.game.awaited(cohort)
             if value is not None and awaited.any():
                 value = np.where(awaited, np.nan, value)
-            self._cache[key] = sealed(
+            self._cache[key] = read_only(
                 np.full(len(ledger.count), np.nan) if value is None else value
             )
         return self._cache[key]
@@ -449,7 +449,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         key = cohort, f"column {name}"
         if key not in self._cache:
             who: Any = self.game.cohorts[cohort]
-            self._cache[key] = sealed(who.column(name))
+            self._cache[key] = read_only(who.column(name))
         return self._cache[key]
 
     def account(self, number: int, count: int | None = None) -> Account | None:

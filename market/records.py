@@ -1,7 +1,7 @@
 """What travels in a round: contexts, forecasts, distributions, decisions, and the past.
 
 Records are frozen. Shapes: d coordinates of an outcome, n functions of a basis, m atoms of a
-distribution, f features.
+strategy, f features.
 
 **A decision** is a mixed strategy per row and an action per agent. Where all play is pure the
 strategy is a one-hot table of mostly zeros, so that one integer per row takes its place and the
@@ -27,9 +27,9 @@ from numpy.typing import ArrayLike
 from regretless.market.core.arrays import Array, Indices, Mask, draw_index
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, closest
-from regretless.market.core.own_code import kept, sealed
+from regretless.market.core.own_code import kept, read_only
 
-ARRAYS = ("law", "actions", "predicted", "present", "choices")
+ARRAYS = ("strategy", "actions", "predicted", "present", "choices")
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Decision:
 
     Parameters
     ----------
-    law : array (K, A) or None
+    strategy : array (K, A) or None
         The mixed strategy; None where ``choices`` says it all.
     actions : int array (N,)
         The action that each of the cohort's N agents played; rows may stand for several agents.
@@ -56,10 +56,10 @@ class Decision:
     Raises
     ------
     ValueError
-        Without a law, if choices or predicted losses are missing.
+        Without a strategy, if choices or predicted losses are missing.
     """
 
-    law: Array | None
+    strategy: Array | None
     actions: Indices
     predicted: Array | None = None
     present: Mask | None = None
@@ -67,20 +67,20 @@ class Decision:
     counts: Callable[[], Array] | None = None
 
     def __post_init__(self) -> None:
-        if self.law is None and (self.choices is None or self.predicted is None):
+        if self.strategy is None and (self.choices is None or self.predicted is None):
             raise ValueError("a decision needs a mixed strategy, or choices and predicted losses")
 
-    def sealed(self) -> "Decision":
+    def read_only(self) -> "Decision":
         """Return the same for who may not write into it."""
         parts = {name: getattr(self, name) for name in ARRAYS}
-        shown: Any = {n: None if part is None else sealed(part) for n, part in parts.items()}
+        shown: Any = {n: None if part is None else read_only(part) for n, part in parts.items()}
         return replace(self, **shown)
 
     @cached_property
     def probabilities(self) -> Array:
         """The mixed strategy (K, A) that the ledger charges: one-hot for a pure choice."""
-        if self.law is not None:
-            return self.law
+        if self.strategy is not None:
+            return self.strategy
         choices: Any = self.choices
         predicted: Any = self.predicted
         spelled = one_hot(np.maximum(choices, 0), predicted.shape[1])
@@ -165,12 +165,12 @@ class Ensemble:
 
     def __post_init__(self) -> None:
         for name in ("outcomes", "weights"):
-            object.__setattr__(self, name, sealed(getattr(self, name)))
+            object.__setattr__(self, name, read_only(getattr(self, name)))
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """A law over predictions of one block, before the draw.
+    """A distribution over predictions of one block, before the draw.
 
     Parameters
     ----------
@@ -196,12 +196,12 @@ class Mixture:
     def __post_init__(self) -> None:
         for name in ("points", "weights", "labels"):
             if (array := getattr(self, name)) is not None:
-                object.__setattr__(self, name, sealed(np.asarray(array)))
+                object.__setattr__(self, name, read_only(np.asarray(array)))
 
     @cached_property
     def mean(self) -> Array:
         """Mean prediction (n,)."""
-        return sealed(np.asarray(self.weights @ self.points))
+        return read_only(np.asarray(self.weights @ self.points))
 
     def draw(self, rng: np.random.Generator) -> "Forecast":
         """Draw one prediction."""
@@ -296,7 +296,7 @@ class Announcement:
         labels = [block.weights @ block.labels for block in self.blocks if block.labels is not None]
         if not labels:
             raise ValueError("no block of this forecast carries labels")
-        return sealed(np.asarray(np.mean(labels, axis=0)))
+        return read_only(np.asarray(np.mean(labels, axis=0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,12 +332,12 @@ class OutcomeDistribution:
         if abs(weights.sum() - 1) > 1e-9:
             raise UserError(f"the weights of the outcomes sum to {weights.sum()}, not 1")
         for name, value in {"points": points, "weights": weights}.items():
-            value.flags.writeable = False  # sealed
+            value.flags.writeable = False  # read only
             object.__setattr__(self, name, value)
 
     @classmethod
     def pure(cls, y: ArrayLike) -> Self:
-        """Return the law that is certain of one outcome."""
+        """Return the distribution that is certain of one outcome."""
         return cls(np.asarray(y)[None], np.ones(1))
 
     def draw(self, rng: np.random.Generator) -> Array:
@@ -355,8 +355,8 @@ class Round:
         Counted from 0.
     forecasts : tuple of Forecast
         One per block.
-    law : OutcomeDistribution
-        What the adversary had sealed.
+    distribution : OutcomeDistribution
+        What the adversary committed to.
     decisions : tuple of Decision or None
         One per cohort, None for one of which nobody is there.
     outcome : array (d,)
@@ -370,7 +370,7 @@ class Round:
     number: int
     context: Context
     forecasts: tuple[Forecast, ...]
-    law: OutcomeDistribution
+    distribution: OutcomeDistribution
     decisions: tuple[Decision | None, ...]
     outcome: Array
     losses: tuple[Array | None, ...] = ()
@@ -445,8 +445,8 @@ class Deviations:
         if not self.rows:
             return decided
         actions, predicted = decided.actions.copy(), decided.predicted
-        law, choices = decided.law, decided.choices
-        law = None if law is None else law.copy()
+        strategy, choices = decided.strategy, decided.choices
+        strategy = None if strategy is None else strategy.copy()
         choices = None if choices is None else choices.copy()
         predicted = None if predicted is None else predicted.copy()
         for row, action in self._told(context).items():
@@ -454,20 +454,22 @@ class Deviations:
             actions[agent] = action
             if choices is not None:
                 choices[row] = action
-            if law is not None:
-                law[row] = np.eye(self.actions)[action]
+            if strategy is not None:
+                strategy[row] = np.eye(self.actions)[action]
             if predicted is not None:
                 predicted[row] = np.nan
-        return replace(decided, actions=actions, predicted=predicted, law=law, choices=choices)
+        return replace(
+            decided, actions=actions, predicted=predicted, strategy=strategy, choices=choices
+        )
 
-    def law(self, law: Array, context: Context) -> Array:
+    def strategy(self, strategy: Array, context: Context) -> Array:
         """Put the deviations into a mixed strategy (K, A)."""
         if not self.rows:
-            return law
+            return strategy
         told = self._told(context)
-        law = law.copy()
-        law[list(told)] = np.eye(self.actions)[list(told.values())]
-        return law
+        strategy = strategy.copy()
+        strategy[list(told)] = np.eye(self.actions)[list(told.values())]
+        return strategy
 
 
 NO_DEVIATIONS = Deviations({}, 0)

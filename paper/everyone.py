@@ -120,7 +120,7 @@ def newsvendor(ratio: float) -> Linear:
 
 
 class Said(NamedTuple):
-    """A draw (n,), and the mean of its law as a mixture."""
+    """A draw (n,), and the mean of its distribution as a mixture."""
 
     statistics: Array
     mixture: Mixture

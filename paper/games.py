@@ -78,15 +78,15 @@ def played(
     forecaster: UnbiasedPrediction, rng: np.random.Generator, rounds: int
 ) -> tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]:
     """Return points, masses and truths of all mixtures, and the same of what was drawn."""
-    law, drawn = [], []
+    distribution, drawn = [], []
     for t in range(rounds):
         forecast = forecaster.predict(t)
         truth = opponent(rng, t, forecast.mixture.mean)
         forecaster.update(truth)
         pairs = zip(forecast.mixture.points, forecast.mixture.weights, strict=True)
-        law += [(point, mass, truth) for point, mass in pairs]
+        distribution += [(point, mass, truth) for point, mass in pairs]
         drawn.append((forecast.statistics, 1.0, truth))
-    return columns(law), columns(drawn)
+    return columns(distribution), columns(drawn)
 
 
 def columns(rows: list[tuple[Array, float, Array]]) -> tuple[Array, Array, Array]:

@@ -13,8 +13,8 @@ on one half of the rounds would have saved on the other half, with an interval
 (``market.regret.inference``). Where the interval holds 0, that something better could have been
 known is not shown.
 
-Exploitability is that of the joint law of outcome and action (``market.exploitability``): the least
-share of rounds that would have to differ for nobody to regret a swap.
+Exploitability is that of the joint distribution of outcome and action (``market.exploitability``):
+the least share of rounds that would have to differ for nobody to regret a swap.
 """
 
 import inspect
@@ -282,7 +282,7 @@ def _agent(name: str, table: Array, chosen: Indices, suggested: Indices) -> dict
 
 
 def _exploitability(unit: Array, chosen: Indices) -> float:
-    """Return the exploitability of the law of (outcome, action); equal rounds are one outcome."""
+    """Return the exploitability of (outcome, action); equal rounds are one outcome."""
     outcomes, where = np.unique(unit, axis=0, return_inverse=True)
     joint = np.zeros((len(outcomes), unit.shape[1]))
     np.add.at(joint, (where.ravel(), chosen), 1 / len(unit))

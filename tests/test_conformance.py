@@ -56,8 +56,8 @@ def outcomes(player: Any, rounds: int, history: History | None = None) -> np.nda
     rows = []
     for _ in range(rounds):
         context = player.context(history)
-        law = player.commit(context, history, announced((history.rounds % 5) / 5))
-        rows.append(law.draw(stream(history.rounds, "outcome")))
+        distribution = player.commit(context, history, announced((history.rounds % 5) / 5))
+        rows.append(distribution.draw(stream(history.rounds, "outcome")))
         history.add(rows[-1])
     return np.array(rows)
 
@@ -124,14 +124,16 @@ def test_an_adversary_kept_to_a_space_names_who_decides() -> None:
 def test_the_breaker_moves_away() -> None:
     player = adversary("anti-forecast")
     mean = np.array([[0.5, 0.1, 0.2]])
-    law = player.commit(
+    distribution = player.commit(
         Context(), History(SIZE), Announcement((Mixture(mean, np.ones(1), labels=mean),))
     )
-    assert (law.points == [[0.0, 1.0, 0.0]]).all()
+    assert (distribution.points == [[0.0, 1.0, 0.0]]).all()
     one = register.adversary["anti-forecast"](1, stream(0, "x"))
     low = np.array([[0.4]])
-    law = one.commit(Context(), History(1), Announcement((Mixture(low, np.ones(1), labels=low),)))
-    assert (law.points == 1.0).all()
+    distribution = one.commit(
+        Context(), History(1), Announcement((Mixture(low, np.ones(1), labels=low),))
+    )
+    assert (distribution.points == 1.0).all()
 
 
 def test_cycles_and_regimes_are_as_declared() -> None:

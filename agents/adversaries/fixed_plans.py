@@ -1,8 +1,8 @@
 r"""Leaders with a plan that no forecast changes, and sellers.
 
-**Commitment** (Conitzer and Sandholm 2006): the law over outcomes that is best to announce to a
-follower who best-responds to it (``market.exploitability.stackelberg``), one linear
-program per action of the follower, every round anew from the same law. The value counts on ties
+**Commitment** (Conitzer and Sandholm 2006): the distribution over outcomes that is best to announce
+to a follower who best-responds to it (``market.exploitability.stackelberg``), one linear program
+per action of the follower, every round anew from the same distribution. The value counts on ties
 going the leader's way; a follower who breaks them otherwise gives it less.
 
 **Up, then down** (Deng, Schneider and Sivan 2019): one outcome for a share of the rounds, another
@@ -58,7 +58,7 @@ TYPES = ("first", "average")
 
 @register.adversary("stackelberg-committer")
 class StackelbergCommitter(Strategic):
-    """Draws every outcome from the best law to commit to.
+    """Draws every outcome from the best distribution to commit to.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class StackelbergCommitter(Strategic):
     Attributes
     ----------
     commitment : Commitment or None
-        Its law and value, once it has met the followers.
+        Its distribution and value, once it has met the followers.
     """
 
     sees = frozenset({"losses"})
@@ -94,7 +94,7 @@ class StackelbergCommitter(Strategic):
         self.commitment: Commitment | None = None
 
     def meet(self, followers: Sequence[Follower]) -> None:
-        """Solve for the law; UserError if there is no such cohort, or no law is proved best."""
+        """Solve for the distribution; UserError without such a cohort or a proved optimum."""
         super().meet(followers)
         names = [who.name for who in followers]
         if self.cohort is not None and self.cohort not in names:
@@ -113,7 +113,7 @@ class StackelbergCommitter(Strategic):
     def commit(
         self, context: Context, history: History, announced: Announcement
     ) -> OutcomeDistribution:
-        """Seal the law."""
+        """Commit to the distribution."""
         if self.commitment is None:
             raise ValueError("a leader commits against somebody; call meet first")
         mixture = self.commitment.mixture
@@ -160,7 +160,7 @@ class UpThenDown(Strategic):
     def commit(
         self, context: Context, history: History, announced: Announcement
     ) -> OutcomeDistribution:
-        """Seal the outcome of the phase."""
+        """Commit to the outcome of the phase."""
         return OutcomeDistribution.pure(
             self.support[self.first if history.rounds < self.turn else self.then]
         )
@@ -225,7 +225,7 @@ class PumpAndDump(Strategic):
     def commit(
         self, context: Context, history: History, announced: Announcement
     ) -> OutcomeDistribution:
-        """Seal the outcome of the phase."""
+        """Commit to the outcome of the phase."""
         pumping = history.rounds % (self.pump + self.dump) < self.pump
         return OutcomeDistribution.pure(self.support[0 if pumping else 1])
 
@@ -293,7 +293,7 @@ class StaggeredSeller(Seller):
     def commit(
         self, context: Context, history: History, announced: Announcement
     ) -> OutcomeDistribution:
-        """Seal the offers of the schedule."""
+        """Commit to the offers of the schedule."""
         return OutcomeDistribution.pure(self.offers(history.rounds))
 
 
@@ -317,7 +317,7 @@ class BaitSeller(Seller):
     def commit(
         self, context: Context, history: History, announced: Announcement
     ) -> OutcomeDistribution:
-        """Seal the offers in which the favoured arm has a price."""
+        """Commit to the offers in which the favoured arm has a price."""
         return OutcomeDistribution.pure(self.best(self.worth(announced.play)))
 
 

@@ -170,18 +170,18 @@ class Strategic(Remembering, Adversary):
         Parameters
         ----------
         play : sequence of arrays (K, A) or None
-            One per cohort; cohorts without a law are left out.
+            One per cohort; cohorts without a strategy are left out.
         outcomes : array (m, d), optional
             What a market makes of the support's, which are to be weighed in their place.
 
         Raises
         ------
         UserError
-            If no cohort has a law.
+            If no cohort has a strategy.
         """
         if len(play) != len(self.followers):
             raise ValueError(f"{len(play)} mixed strategies and {len(self.followers)} cohorts")
-        if all(law is None for law in play):
+        if all(strategy is None for strategy in play):
             raise UserError(
                 "no agent's play can be foreseen; scripted agents have no announced strategy"
             )
@@ -189,10 +189,10 @@ class Strategic(Remembering, Adversary):
         if outcomes is not None and outcomes is not self.support:
             tables = [self.payoff.values(who.loss, outcomes) for who in self.followers]
         total, agents = np.zeros(len(self.support)), 0.0
-        for law, values, follower in zip(play, tables, self.followers, strict=True):
-            if law is not None:
+        for strategy, values, follower in zip(play, tables, self.followers, strict=True):
+            if strategy is not None:
                 counts = follower.counts
-                total += np.einsum("mka,ka->m", values, law * counts[:, None])
+                total += np.einsum("mka,ka->m", values, strategy * counts[:, None])
                 agents += counts.sum()
         return total / agents
 

@@ -1,21 +1,21 @@
 r"""Plans as tables, and leaders who learn one: cross-entropy, an evolution strategy, EXP3.
 
 **A plan** says how to draw outcomes in each phase of the run, after each of the followers' answers:
-it is a table ``laws`` (P, S, m): a run of T rounds has P equally long phases; in phase p of round t
-= 0, 1, ... the leader draws from
+it is a table ``distributions`` (P, S, m): a run of T rounds has P equally long phases; in phase p
+of round t = 0, 1, ... the leader draws from
 
-    laws[p, s],   p = floor(t P / T),   s = what followers played last,
+    distributions[p, s],   p = floor(t P / T),   s = what followers played last,
 
-a law over the m outcomes of its support. With S = 1 it does not look at them; with S = A, s is the
-action that the cohort's agents played most in the round before (of several the lowest; 0 before the
-first round). So a plan is plain data: a commitment has P = S = 1, up-then-down P = 2.
+a distribution over the m outcomes of its support. With S = 1 it does not look at them; with S = A,
+s is the action that the cohort's agents played most in the round before (of several the lowest; 0
+before the first round). So a plan is plain data: a commitment has P = S = 1, up-then-down P = 2.
 
 **A search** proposes a generation of plans, is told what each was paid
 per round, and so on; ``best`` is the plan that it would play.
 
 **Cross-entropy** (de Boer, Kroese, Mannor and Rubinstein 2005; with noise, Szita and Lorincz 2006).
-Scores x of a plan, of which softmax makes laws, are drawn from N(mu, sigma^2), coordinate by
-coordinate; mu and sigma move to mean and deviation of the best quarter.
+Scores x of a plan, of which softmax makes distributions, are drawn from N(mu, sigma^2), coordinate
+by coordinate; mu and sigma move to mean and deviation of the best quarter.
 
 **Evolution strategy** (separable natural evolution strategies, Schaul, Glasmachers and Schmidhuber
 2011): of draws x = mu + sigma z, ranked by payoff with utilities u that sum to 0,
@@ -63,13 +63,13 @@ WIDEST = 8  # outcomes of a support whose plans are listed
 
 @register.adversary("plan")
 class Planned(Strategic):
-    """Draws by a plan: a law over outcomes for each phase, and each of the followers' answers.
+    """Draws by a plan: a distribution over outcomes per phase and answer of the followers.
 
     Parameters
     ----------
     rng : numpy Generator
         Unused: the referee draws.
-    laws : table (P, S, m), or (P, m) for S = 1
+    distributions : table (P, S, m), or (P, m) for S = 1
         Weights of the support's outcomes, at least 0; each row is divided by its sum.
     rounds : int
         Length of the run; the plan begins again after it.
@@ -81,7 +81,7 @@ class Planned(Strategic):
     Raises
     ------
     ValueError
-        If the laws are no such table.
+        If the distributions are no such table.
     """
 
     sees = frozenset({"history"})
@@ -93,29 +93,31 @@ class Planned(Strategic):
         outcomes: int,
         rng: np.random.Generator,
         *,
-        laws: ArrayLike,
+        distributions: ArrayLike,
         rounds: int,
         cohort: str | None = None,
         **motive: Any,
     ) -> None:
         super().__init__(outcomes, rng, **motive)
         self.rounds, self.cohort, self._last = whole("rounds", rounds, least=1), cohort, 0
-        table = numbers("laws", laws)
+        table = numbers("distributions", distributions)
         table = table[:, None] if table.ndim == 2 else table
         if table.ndim != 3 or 0 in table.shape or table.shape[2] != len(self.support):
             wanted = f"phases x rows x {len(self.support)} outcomes of the support"
-            raise ValueError(f"laws = {brief(laws)} have shape {table.shape}; give {wanted}")
-        require("laws", table, table >= 0, "give weights of at least 0")
+            raise ValueError(
+                f"distributions = {brief(distributions)} have shape {table.shape}; give {wanted}"
+            )
+        require("distributions", table, table >= 0, "give weights of at least 0")
         total = table.sum(-1, keepdims=True)
-        require("laws", total, total > 0, "give each distribution a weight above 0")
-        self.laws = table / total
+        require("distributions", total, total > 0, "give each distribution a weight above 0")
+        self.distributions = table / total
 
     def commit(
         self, context: Context, history: History, announced: Announcement
     ) -> OutcomeDistribution:
-        """Seal the law of the phase and of what was played last."""
-        phase = history.rounds % self.rounds * len(self.laws) // self.rounds
-        return OutcomeDistribution(self.support, self.laws[phase, self._last])
+        """Commit to the distribution of the phase and of what was played last."""
+        phase = history.rounds % self.rounds * len(self.distributions) // self.rounds
+        return OutcomeDistribution(self.support, self.distributions[phase, self._last])
 
     def learn(self, payoff: float, observation: Observation) -> None:
         """Remember what followers played most, if the plan looks at it.
@@ -125,7 +127,7 @@ class Planned(Strategic):
         UserError
             If there is no such cohort, or the plan has not a row for each of its actions.
         """
-        whom, rows = self.cohort or next(iter(observation.play)), self.laws.shape[1]
+        whom, rows = self.cohort or next(iter(observation.play)), self.distributions.shape[1]
         if whom not in observation.play:
             raise UserError(f"adversary.cohort '{whom}': {closest(whom, observation.play)}")
         if rows == 1:
@@ -139,7 +141,7 @@ class Planned(Strategic):
 
 
 def softmax(scores: Array) -> Array:
-    """Return the laws (..., m) in proportion to exp(scores)."""
+    """Return the distributions (..., m) in proportion to exp(scores)."""
     grown = np.exp(scores - scores.max(-1, keepdims=True))
     return np.asarray(grown / grown.sum(-1, keepdims=True))
 
@@ -159,7 +161,7 @@ def listed_plans(phases: int, outcomes: int) -> Array:
         told = f"exp3 lists plans over at most {WIDEST} outcomes, and there are {outcomes}"
         raise UserError(f"{told}; give a smaller support, or choose cem or es")
     pure = np.eye(outcomes)
-    made = [np.tile(law, (phases, 1)) for law in pure]
+    made = [np.tile(distribution, (phases, 1)) for distribution in pure]
     for i, j in permutations(range(outcomes), 2):
         turned = np.arange(phases)[:, None] >= np.unique(np.round(np.array(TURNS) * phases))
         made += [np.where(then[:, None], pure[j], pure[i]) for then in turned.T]
@@ -217,7 +219,7 @@ class Search(Remembering):
 
 
 class _Normal(Search):
-    """Draws scores from a normal law with a centre and a spread for each."""
+    """Draws scores from a normal distribution with a centre and a spread for each."""
 
     generation = 32
     REMEMBERED = ("centre", "spread", "_draws")
@@ -268,7 +270,7 @@ class EvolutionStrategy(_Normal):
 
 
 class Bandit(Search):
-    """EXP3 over a list of plans that do not look at play; a generation is drawn from one law."""
+    """EXP3 over a list of plans that do not look at play; a generation has one distribution."""
 
     generation = 8
     REMEMBERED = ("learner", "_arms")
@@ -282,24 +284,24 @@ class Bandit(Search):
 
     def propose(self) -> Array:
         """Draw plans of the list."""
-        self._arms = self.rng.choice(len(self.plans), self.generation, p=self.learner.law[0])
+        self._arms = self.rng.choice(len(self.plans), self.generation, p=self.learner.strategy[0])
         return self.plans[self._arms]
 
     def told(self, payoffs: Array) -> None:
         """Learn from the payoff of each plan; UserError if it is beyond the range."""
-        (low, high), law = self.paid, self.learner.law
+        (low, high), distribution = self.paid, self.learner.strategy
         for arm, paid in zip(self._arms, payoffs, strict=True):
             if not low - ROUNDING <= paid <= high + ROUNDING:
                 beyond = f"exp3 was paid {paid:g}, beyond its payoff's range, {low:g} to {high:g}"
                 raise UserError(f"{beyond}; choose cem or es")
-            losses = np.zeros(law.shape)
+            losses = np.zeros(distribution.shape)
             losses[0, arm] = np.clip((high - paid) / max(high - low, ROUNDING), 0.0, 1.0)
-            self.learner.law = law  # that it was drawn from
+            self.learner.strategy = distribution  # that it was drawn from
             self.learner.learn(losses, np.array([arm]))
 
     def best(self) -> Array:
         """Return the plan that it draws most often."""
-        return np.asarray(self.plans[int(self.learner.law[0].argmax())])
+        return np.asarray(self.plans[int(self.learner.strategy[0].argmax())])
 
 
 SEARCHES: dict[str, Callable[..., Search]] = {
@@ -324,7 +326,7 @@ class Trained(Planned):
         As in ``Planned``.
     """
 
-    REMEMBERED = ("search", "laws", "_plans", "_payoffs", "_sum", "_count")
+    REMEMBERED = ("search", "distributions", "_plans", "_payoffs", "_sum", "_count")
     algorithm: ClassVar[str]
 
     def __init__(
@@ -340,11 +342,11 @@ class Trained(Planned):
         support = support_of(outcomes, motive.get("support"), motive.get("grid"))
         shape = whole("phases", phases, least=1), whole("rows", rows, least=1), len(support)
         spent = whole("length", length, least=1)
-        super().__init__(outcomes, rng, laws=np.ones(shape), rounds=spent, **motive)
+        super().__init__(outcomes, rng, distributions=np.ones(shape), rounds=spent, **motive)
         self.search = SEARCHES[self.algorithm](shape, rng, paid=self.payoff.range())
         self._sum, self._count, self._payoffs = 0.0, 0, np.zeros(0)
         self._plans = self.search.propose()
-        self.laws = self._plans[0]
+        self.distributions = self._plans[0]
 
     def learn(self, payoff: float, observation: Observation) -> None:
         """Count the payoff; after an episode try the next plan, after a generation learn."""
@@ -358,7 +360,7 @@ class Trained(Planned):
         if len(self._payoffs) == len(self._plans):
             self.search.told(self._payoffs)
             self._plans, self._payoffs = self.search.propose(), np.zeros(0)
-        self.laws = self._plans[len(self._payoffs)]
+        self.distributions = self._plans[len(self._payoffs)]
 
 
 @register.adversary("cem")

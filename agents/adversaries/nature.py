@@ -77,7 +77,7 @@ class Replay(Remembering, Adversary):
 
 
 LEAST = 0.05  # of a concentration, unless more extreme outcomes are asked for
-EDGE = 1e-3  # means are kept this far from 0 and 1, where the beta law degenerates
+EDGE = 1e-3  # means are kept this far from 0 and 1, where the beta distribution degenerates
 
 
 class Nature(Remembering, Adversary):
@@ -288,6 +288,6 @@ class AntiForecast(Remembering, Adversary):
     def commit(
         self, context: Context, history: History, announced: Announcement
     ) -> OutcomeDistribution:
-        """Seal the vertex farthest from the mean forecast."""
+        """Commit to the vertex farthest from the mean forecast."""
         distance = ((self._vertices - announced.mean_label) ** 2).sum(1)
         return OutcomeDistribution.pure(self._vertices[int(distance.argmax())])

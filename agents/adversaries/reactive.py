@@ -56,7 +56,7 @@ class Myopic(Strategic):
     def commit(
         self, context: Context, history: History, announced: Announcement
     ) -> OutcomeDistribution:
-        """Seal the best outcome, the first of several."""
+        """Commit to the best outcome, the first of several."""
         worth = self.worth(announced.play, announced.moved(self.support))
         return OutcomeDistribution.pure(self.best(worth))
 
@@ -86,7 +86,7 @@ class LookAhead(Strategic):
     def commit(
         self, context: Context, history: History, announced: Announcement
     ) -> OutcomeDistribution:
-        """Seal the outcome whose plan pays most, the first of several."""
+        """Commit to the outcome whose plan pays most, the first of several."""
         return OutcomeDistribution.pure(self.best(self.plans(announced)))
 
     def plans(self, announced: Announcement) -> Array:
@@ -94,8 +94,8 @@ class LookAhead(Strategic):
         seed = int(self.rng.integers(2**63))
         plans = np.empty(len(self.support))
         for i, outcome in enumerate(self.support):
-            laws = announced.rollout(outcome, self.horizon, seed=seed)
-            plans[i] = np.mean([self.worth(play)[i] for play in laws])
+            strategies = announced.rollout(outcome, self.horizon, seed=seed)
+            plans[i] = np.mean([self.worth(play)[i] for play in strategies])
         return plans
 
 
@@ -117,7 +117,7 @@ class DrawSeer(Strategic):
     def commit(
         self, context: Context, history: History, announced: Announcement
     ) -> OutcomeDistribution:
-        """Seal the best outcome, the first of several."""
+        """Commit to the best outcome, the first of several."""
         return OutcomeDistribution.pure(self.best(self.worth(announced.induced)))
 
 
@@ -158,8 +158,8 @@ class RegretMaximiser(Strategic):
     def commit(
         self, context: Context, history: History, announced: Announcement
     ) -> OutcomeDistribution:
-        """Seal the outcome that makes the worst regret greatest, the first of several."""
-        added = [self._added(place, law) for place, law in enumerate(announced.play)]
+        """Commit to the outcome that makes the worst regret greatest, the first of several."""
+        added = [self._added(place, strategy) for place, strategy in enumerate(announced.play)]
         regrets = [
             (gaps + more).max(-1).sum(-1) for gaps, more in zip(self._gaps, added, strict=True)
         ]
@@ -169,9 +169,9 @@ class RegretMaximiser(Strategic):
         self._gaps = [gaps + more[chosen] for gaps, more in zip(self._gaps, added, strict=True)]
         return OutcomeDistribution.pure(outcome)
 
-    def _added(self, place: int, law: Array | None) -> Array:
+    def _added(self, place: int, strategy: Array | None) -> Array:
         """Return what each outcome would add to a cohort's sums (m, K, A, A)."""
         losses = self._values[place]
-        if law is None:
+        if strategy is None:
             return np.zeros((*losses.shape, losses.shape[-1]))
-        return np.asarray(law[..., None] * (losses[..., None] - losses[:, :, None]))
+        return np.asarray(strategy[..., None] * (losses[..., None] - losses[:, :, None]))

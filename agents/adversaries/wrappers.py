@@ -4,7 +4,7 @@
 member is any registered adversary. It plays as if its coordinates were the whole outcome: the
 history and the labels of the forecast that it is shown are those of its coordinates, and of the
 rest it sees what it declares by itself. Members commit independently of each other, so the
-coalition's law is the product of theirs.
+coalition's distribution is the product of theirs.
 
 Where a member needs whole outcomes, to know the followers' losses or to rehearse, the coordinates
 of the others stand at one half. That is exact for the member's choice where losses are sums over
@@ -208,15 +208,21 @@ class Coalition(Remembering, Adversary):
     def commit(
         self, context: Context, history: History, announced: Announcement
     ) -> OutcomeDistribution:
-        """Seal the product of the members' laws."""
-        laws = [
+        """Commit to the product of the members' distributions."""
+        distributions = [
             m.player.commit(context, PartialHistory(history, m.own), m.shown(announced))
             for m in self.members
         ]
-        _check_count([len(law.weights) for law in laws])
-        weights = [np.prod(combined) for combined in product(*(law.weights for law in laws))]
+        _check_count([len(distribution.weights) for distribution in distributions])
+        weights = [
+            np.prod(combined)
+            for combined in product(*(distribution.weights for distribution in distributions))
+        ]
         total = np.array(weights)
-        return OutcomeDistribution(self._product([law.points for law in laws]), total / total.sum())
+        return OutcomeDistribution(
+            self._product([distribution.points for distribution in distributions]),
+            total / total.sum(),
+        )
 
     def _combined(self) -> Array:
         supports = [member.player.support for member in self.members]
@@ -333,9 +339,9 @@ class Confined(Remembering, Adversary):
     def commit(
         self, context: Context, history: History, announced: Announcement
     ) -> OutcomeDistribution:
-        """Seal the adversary's law with every outcome moved into the space."""
-        law = self.adversary.commit(context, history, announced)
-        return OutcomeDistribution(self._moved(law.points), law.weights)
+        """Commit to the distribution with every outcome moved into the space."""
+        distribution = self.adversary.commit(context, history, announced)
+        return OutcomeDistribution(self._moved(distribution.points), distribution.weights)
 
     def _moved(self, points: Array) -> Array:
         """Move points (m, d) into the space; those of the support are there, to the last bit."""

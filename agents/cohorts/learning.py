@@ -1,8 +1,8 @@
 """Learners in the market: they hear no forecast, play, and are told their losses.
 
-Full-information learners with equal losses play the same law, so they share a row, and the row is
-charged its law in expectation. A bandit learner's state depends on its own draws: a row each,
-charged for the action played.
+Full-information learners with equal losses play the same strategy, so they share a row, and the row
+is charged its strategy in expectation. A bandit learner's state depends on its own draws: a row
+each, charged for the action played.
 """
 
 from copy import deepcopy
@@ -106,17 +106,19 @@ class LearnerCohort(Cohort, Remembering):
         return replace(self, **parts.common(self, rows, agents), learner=deepcopy(self.learner))
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
-        """Play the learner's laws, whatever is forecast."""
-        law = self.learner.play()
+        """Play the learner's strategies, whatever is forecast."""
+        strategy = self.learner.play()
         if not is_ours(type(self.learner)):
-            law = _checked(self.learner.play, law, self.ledger.count.shape)
+            strategy = _checked(self.learner.play, strategy, self.ledger.count.shape)
         if self.learner.bandit:
-            played = draw_rows(law, self.rng.random(len(law)))
+            played = draw_rows(strategy, self.rng.random(len(strategy)))
             actions = played if self._alone else played[self.row_of]
-            return Decision(one_hot(played, law.shape[1]), actions)
-        return Decision(law, draw_rows(law, self.rng.random(len(self.row_of)), self.row_of))
+            return Decision(one_hot(played, strategy.shape[1]), actions)
+        return Decision(
+            strategy, draw_rows(strategy, self.rng.random(len(self.row_of)), self.row_of)
+        )
 
-    def law(self, mixture: Mixture, context: Context) -> Array:
+    def strategy(self, mixture: Mixture, context: Context) -> Array:
         """Return this round's mixed strategies (K, A), which no forecast moves."""
         return self.learner.play()
 
@@ -131,11 +133,13 @@ class LearnerCohort(Cohort, Remembering):
 
 
 def _checked(play: Any, answer: Any, shape: tuple[int, ...]) -> Array:
-    """Return what a learner plays as laws (K, A); UserError unless they are."""
+    """Return what a learner plays as strategies (K, A); UserError unless they are."""
     wanted = f"return probabilities of shape {shape} whose rows sum to 1"
-    laws = numbers_of(play, answer, wanted).astype(np.float64, copy=False)
-    fine = laws.shape == shape and (laws >= 0).all(1) & (np.abs(laws.sum(1) - 1) <= 1e-9)
+    strategies = numbers_of(play, answer, wanted).astype(np.float64, copy=False)
+    fine = strategies.shape == shape and (strategies >= 0).all(1) & (
+        np.abs(strategies.sum(1) - 1) <= 1e-9
+    )
     if not np.all(fine):
-        shown = laws[int(np.argmin(fine))] if laws.shape == shape else laws
+        shown = strategies[int(np.argmin(fine))] if strategies.shape == shape else strategies
         raise UserError(f"{name_of(play)} returned {brief(shown)}; {wanted}")
-    return laws
+    return strategies

@@ -224,7 +224,7 @@ class RespondingCohort(Cohort, Remembering):
         counts = cache(partial(self._counts, play, actions, seed))
         return Decision(play, actions, predicted, counts=counts)
 
-    def law(self, mixture: Mixture, context: Context) -> Array:
+    def strategy(self, mixture: Mixture, context: Context) -> Array:
         """Return the mixed strategy (K, A) in expectation over the draw from a mixture."""
         plays = (
             weight * self.response.play(self._predicted(Forecast(mixture, atom)))

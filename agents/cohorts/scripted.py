@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike
 from regretless.market.core.arrays import Array, Indices, Mask, draw_index, draw_rows
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import name_of, numbers_of, sealed
+from regretless.market.core.own_code import name_of, numbers_of, read_only
 from regretless.market.game.network import Relay
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
@@ -69,12 +69,12 @@ class Heard:
         """The forecast outcome of each agent (N, d); None where the basis has none."""
         labels = [forecast.label for forecast in self.forecasts]
         known = [label for label in labels if label is not None]
-        return sealed(np.stack(known)[self.which]) if len(known) == len(labels) else None
+        return read_only(np.stack(known)[self.which]) if len(known) == len(labels) else None
 
     @cached_property
     def statistics(self) -> Array:
         """The prediction of s(y) that each agent hears (N, n)."""
-        return sealed(np.stack([forecast.statistics for forecast in self.forecasts])[self.which])
+        return read_only(np.stack([forecast.statistics for forecast in self.forecasts])[self.which])
 
     def losses(self, loss: Loss) -> Array:
         """Return what each of N losses would be at the forecast outcome it hears (N, A).
@@ -308,7 +308,7 @@ class ScriptedCohort(Cohort, Remembering):
         """
         self._here = np.ones(len(self.loss), dtype=np.bool_) if here is None else here
         for place, agent in enumerate(self.agents):
-            agent.affordable = None if awake is None else sealed(awake)[place]
+            agent.affordable = None if awake is None else read_only(awake)[place]
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Ask every agent in turn."""
@@ -322,17 +322,17 @@ class ScriptedCohort(Cohort, Remembering):
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
         """Tell every agent its losses."""
-        losses = sealed(losses)
+        losses = read_only(losses)
         for place in np.flatnonzero(self._here):
             self.agents[place].learn(losses[place], outcome)
 
     def _heard(self, forecast: Forecast) -> Heard:
         if self.relay is None:
-            return Heard((forecast,), sealed(np.zeros(len(self.loss), dtype=np.intp)))
+            return Heard((forecast,), read_only(np.zeros(len(self.loss), dtype=np.intp)))
         hops, which = np.unique(self.distance, return_inverse=True)
         relay = self.relay
         come = [forecast if h == 0 else relay.heard(int(h)) or relay.stand_in() for h in hops]
-        return Heard(tuple(come), sealed(which))
+        return Heard(tuple(come), read_only(which))
 
     def _choice(self, agent: Any, forecast: Forecast, context: Context) -> tuple[int, Array]:
         count, given = self.loss.actions, agent.act(forecast, context)
@@ -358,8 +358,8 @@ class CrowdCohort(ScriptedCohort):
     def attend(self, here: Mask | None, awake: Mask | None = None) -> None:
         """Let the crowd know who takes part in the round (N,), and what they can afford (N, A)."""
         super().attend(here)
-        self._crowd.here = sealed(self._here)
-        self._crowd.affordable = None if awake is None else sealed(awake)
+        self._crowd.here = read_only(self._here)
+        self._crowd.affordable = None if awake is None else read_only(awake)
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Ask the crowd, and draw actions from its answer.
@@ -370,18 +370,18 @@ class CrowdCohort(ScriptedCohort):
         answer = crowd.act_many(self._heard(forecast), context)
         wanted = f"return {agents} actions from 0 to {count - 1}, or {agents} x {count} "
         wanted += "probabilities whose rows sum to 1"
-        law = law_of(numbers_of(crowd.act_many, answer, wanted), agents, count)
-        if law is None:
+        strategy = strategy_of(numbers_of(crowd.act_many, answer, wanted), agents, count)
+        if strategy is None:
             raise UserError(f"{name_of(crowd.act_many)} returned {brief(answer)}; {wanted}")
-        return Decision(law, draw_rows(law, crowd.rng.random(agents)))
+        return Decision(strategy, draw_rows(strategy, crowd.rng.random(agents)))
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
         """Tell the crowd the losses of all."""
-        self._crowd.learn_many(sealed(losses), outcome)
+        self._crowd.learn_many(read_only(losses), outcome)
 
 
-def law_of(answer: ArrayLike, agents: int, count: int) -> Array | None:
-    """Spell out actions (agents,) or laws (agents, count) as laws; None if it is neither."""
+def strategy_of(answer: ArrayLike, agents: int, count: int) -> Array | None:
+    """Spell out actions (agents,) or strategies (agents, count) as strategies, else None."""
     given = np.asarray(answer)
     if given.shape == (agents,) and np.isin(given, np.arange(count)).all():
         return one_hot(given.astype(np.intp), count)

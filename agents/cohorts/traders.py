@@ -82,11 +82,11 @@ class ZeroIntelligence(Trader):
         among = np.where(among.any(1, keepdims=True), among, ~self.sends)
         if not among.any(1).all():
             raise UserError("zero-intelligence: every order of some agent loses; add no order")
-        self._law = among / among.sum(1, keepdims=True)
+        self._strategy = among / among.sum(1, keepdims=True)
 
     def act_many(self, forecasts: Heard, contexts: Context) -> Array:
         """Return equal probabilities of what it chooses among (N, A)."""
-        return np.asarray(self._law)
+        return np.asarray(self._strategy)
 
 
 @register.agent("informed")

@@ -1,6 +1,6 @@
 r"""What a learner is, and what all of ours share: K rows of state, one mixed strategy each.
 
-A learner ignores the forecast. Round after round it plays a law over its actions, is told the
+A learner ignores the forecast. Round after round it plays a strategy over its actions, is told the
 losses, and promises, whatever they are, that its regret per round vanishes: against the best fixed
 action (external regret) or against the best replacement of each action played (swap regret).
 
@@ -52,10 +52,10 @@ class Learner(Protocol):
 
 
 class RowLearner(Remembering):
-    """A learner whose next law is computed as soon as the losses are known.
+    """A learner whose next strategy is computed as soon as the losses are known.
 
     Subclasses name in ``REMEMBERED`` the arrays that they remember, make them in ``begin`` and
-    return the next laws from ``step``.
+    return the next strategies from ``step``.
 
     Attributes
     ----------
@@ -67,12 +67,12 @@ class RowLearner(Remembering):
     name: ClassVar[str]
     bandit: ClassVar[bool] = False
     measure: ClassVar[str | None] = None
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("law", "rounds")
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("strategy", "rounds")
     IN_PLACE = True
 
     rows, actions, rounds = 0, 0, 0
     horizon: int | None = None
-    law: Array
+    strategy: Array
 
     def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
         """Forget everything and prepare for K rows of A actions.
@@ -94,7 +94,7 @@ class RowLearner(Remembering):
             if value < 1:
                 raise UserError(f"{key} = {value}: a learner needs at least 1")
         self.rows, self.actions, self.horizon, self.rounds = rows, actions, horizon, 0
-        self.law = np.full((rows, actions), 1.0 / actions)
+        self.strategy = np.full((rows, actions), 1.0 / actions)
         self.begin()
 
     def begin(self) -> None:
@@ -102,13 +102,13 @@ class RowLearner(Remembering):
         raise NotImplementedError
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        """Remember a round, the ``rounds``-th, and return the next laws (K, A), a new array."""
+        """Add the ``rounds``-th round; return the next strategies (K, A), a new array."""
         raise NotImplementedError
 
     def play(self) -> Array:
         """Return this round's mixed strategies (K, A)."""
         self._check_started()
-        return self.law.copy()
+        return self.strategy.copy()
 
     def learn(self, losses: Array, actions: Actions) -> None:
         """Be told a round.
@@ -127,14 +127,14 @@ class RowLearner(Remembering):
         """
         self._check_started()
         told = np.ascontiguousarray(losses, dtype=np.float64)
-        if told.shape != self.law.shape or (self.bandit and len(actions) != self.rows):
-            raise ValueError(f"losses have shape {told.shape}; the rows are {self.law.shape}")
+        if told.shape != self.strategy.shape or (self.bandit and len(actions) != self.rows):
+            raise ValueError(f"losses have shape {told.shape}; the rows are {self.strategy.shape}")
         self.rounds += 1
-        law = self.step(handed(self.step, told), handed(self.step, actions))
-        if getattr(law, "shape", None) != self.law.shape:
-            wanted = f"return mixed strategies of shape {self.law.shape}"
-            raise UserError(f"{name_of(self.step)} returned {brief(law)}; {wanted}")
-        self.law = law
+        strategy = self.step(handed(self.step, told), handed(self.step, actions))
+        if getattr(strategy, "shape", None) != self.strategy.shape:
+            wanted = f"return mixed strategies of shape {self.strategy.shape}"
+            raise UserError(f"{name_of(self.step)} returned {brief(strategy)}; {wanted}")
+        self.strategy = strategy
 
     def bound(self, rounds: int) -> float | None:
         """Bound the regret per round named by ``measure`` after some rounds of losses in [0, 1].

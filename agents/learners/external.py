@@ -18,11 +18,11 @@ Fudenberg and Levine 1995 for smooth fictitious play.
 that was seen. It has two forms:
 
 **With exploration**, as printed by Auer, Cesa-Bianchi, Freund and Schapire (2002): gains 1 - l are
-estimated by (1 - l_a) [a was played] / q_a, and a share gamma = A rate (at most 1) of the law is
-uniform. Their Theorem 3.1 bounds pseudo-regret by (e - 1) gamma T + A ln(A) / gamma. With a rate
-that falls, each round costs gamma_t for exploring and (e - 2) rate_t sum_a w_a / q_a for the
-square of the estimates, at most 2 (e - 2) A rate_t, because q_a >= (1 - gamma) w_a and
-q_a >= gamma / A; the inequality of ``agents.learners.base`` then gives
+estimated by (1 - l_a) [a was played] / q_a, and a share gamma = A rate (at most 1) of the strategy
+is uniform. Their Theorem 3.1 bounds pseudo-regret by (e - 1) gamma T + A ln(A) / gamma. With a rate
+that falls, each round costs gamma_t for exploring and (e - 2) rate_t sum_a w_a / q_a for the square
+of the estimates, at most 2 (e - 2) A rate_t, because q_a >= (1 - gamma) w_a and q_a >= gamma / A;
+the inequality of ``agents.learners.base`` then gives
 
     T x pseudo-regret <= ln(A) / rate_T + (2 e - 3) A sum_t rate_t.
 
@@ -56,12 +56,12 @@ class _Matching(RowLearner):
 
     def step(self, losses: Array, actions: Actions) -> Array:
         """Add the round's regrets."""
-        return matching_pass(self.regret, self.law, losses, self.floored)
+        return matching_pass(self.regret, self.strategy, losses, self.floored)
 
     def bound(self, rounds: int) -> float:
         """Bound external regret per round by sqrt(A / T).
 
-        The squares of the positive regrets sum to at most A T, because a law in proportion to
+        The squares of the positive regrets sum to at most A T, because a strategy in proportion to
         them makes the cross term vanish every round.
         """
         return math.sqrt(self.actions / rounds)
@@ -126,7 +126,7 @@ class FollowTheLeader(TotalLearner):
     def begin(self) -> None:
         """Start from no losses, on the lowest index."""
         super().begin()
-        self.law = leader_pass(self.total, np.zeros_like(self.total))
+        self.strategy = leader_pass(self.total, np.zeros_like(self.total))
 
     def step(self, losses: Array, actions: Actions) -> Array:
         """Add the losses."""
@@ -174,7 +174,7 @@ class EXP3(RatedLearner, TotalLearner):
         sqrt(ln A / (A t)), sqrt(ln A / (A T)), or a positive number, at most 1 / A with
         exploration; the fixed rate without exploration is sqrt(2 ln A / (A T)).
     exploration : bool
-        Whether a share A x rate of the law is uniform.
+        Whether a share A x rate of the strategy is uniform.
     """
 
     name: ClassVar[str] = "exp3"
@@ -209,7 +209,7 @@ class EXP3(RatedLearner, TotalLearner):
         if self.exploration:
             rate = min(rate, 1 / self.actions)
             share = self.actions * rate
-        return bandit_pass(self.total, self.law, losses, actions, rate, share)
+        return bandit_pass(self.total, self.strategy, losses, actions, rate, share)
 
     def bound(self, rounds: int) -> float:
         """Bound external pseudo-regret per round: in expectation, against each fixed action.

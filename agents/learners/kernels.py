@@ -1,13 +1,13 @@
-r"""One compiled pass per learner and round: rows add the round's losses and get their next laws.
+r"""One compiled pass per learner and round: rows add losses and get their next strategies.
 
 Each pass works row by row, so that K rows are K separate runs to the last bit, and returns a new
-array: a law that was handed out never changes afterwards.
+array: a strategy that was handed out never changes afterwards.
 
-**Weights.** A logit law is exp(-rate (L_a - min L)) over its sum: the greatest weight is 1 however
-many rounds went by.
+**Weights.** A logit distribution is exp(-rate (L_a - min L)) over its sum: the greatest weight is 1
+however many rounds went by.
 
-**Stationary law.** Given rates Q off the diagonal, find q with sum_a q_a Q_ab = q_b sum_c Q_bc. The
-elimination of Grassmann, Taksar and Heyman (1985) adds, multiplies and divides but never
+**Stationary distribution.** Given rates Q off the diagonal, find q with sum_a q_a Q_ab = q_b sum_c
+Q_bc. The elimination of Grassmann, Taksar and Heyman (1985) adds, multiplies and divides but never
 subtracts, so that every entry has a small relative error however close to reducible the chain is.
 Where the state that is eliminated next leaves its remaining chain at a rate below ``TINY``, it is
 closed within it: all mass goes there, which balances every state up to ``TINY``.
@@ -23,53 +23,53 @@ TINY = 1e-290  # a rate that no division by it takes beyond the largest number
 
 
 @compiled
-def logit(total: Array, rate: float, law: Array) -> None:
-    """Write the law proportional to exp(-rate total) of one row (A,)."""
+def logit(total: Array, rate: float, strategy: Array) -> None:
+    """Write the strategy proportional to exp(-rate total) of one row (A,)."""
     least, weight = total.min(), 0.0
     for a in range(len(total)):
-        law[a] = np.exp(-rate * (total[a] - least))
-        weight += law[a]
-    law /= weight
+        strategy[a] = np.exp(-rate * (total[a] - least))
+        weight += strategy[a]
+    strategy /= weight
 
 
 @compiled
-def stationary(rates: Array, law: Array) -> None:
-    """Write a stationary law (A,) of the rates (A, A), whose upper entries are overwritten."""
-    last = len(law) - 1
-    for k in range(len(law) - 1):
+def stationary(rates: Array, strategy: Array) -> None:
+    """Write a stationary distribution (A,) of rates (A, A); their upper entries are overwritten."""
+    last = len(strategy) - 1
+    for k in range(len(strategy) - 1):
         leaving = rates[k, k + 1 :].sum()
         if leaving < TINY:
             last = k
             break
-        for i in range(k + 1, len(law)):
+        for i in range(k + 1, len(strategy)):
             rates[i, k] /= leaving
-            for j in range(k + 1, len(law)):
+            for j in range(k + 1, len(strategy)):
                 rates[i, j] += rates[i, k] * rates[k, j]
-    law[:] = 0.0
-    law[last] = 1.0
+    strategy[:] = 0.0
+    strategy[last] = 1.0
     for k in range(last - 1, -1, -1):
         for i in range(k + 1, last + 1):
-            law[k] += law[i] * rates[i, k]
-        if law[k] > 1.0:  # extreme ratios may not multiply up
-            law[k:] /= law[k]
-    law /= law.sum()
+            strategy[k] += strategy[i] * rates[i, k]
+        if strategy[k] > 1.0:  # extreme ratios may not multiply up
+            strategy[k:] /= strategy[k]
+    strategy /= strategy.sum()
 
 
 @compiled
 def hedge_pass(total: Array, losses: Array, rate: float) -> Array:
-    """Add losses (K, A) and return the logit laws (K, A)."""
-    law = np.empty_like(total)
+    """Add losses (K, A) and return the logit strategies (K, A)."""
+    strategy = np.empty_like(total)
     for k in range(len(total)):
         total[k] += losses[k]
-        logit(total[k], rate, law[k])
-    return law
+        logit(total[k], rate, strategy[k])
+    return strategy
 
 
 @compiled
 def bandit_pass(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    total: Array, law: Array, losses: Array, actions: Indices, rate: float, exploration: float
+    total: Array, strategy: Array, losses: Array, actions: Indices, rate: float, exploration: float
 ) -> Array:
-    """Add each row's estimate from its own loss and return the next laws (K, A).
+    """Add each row's estimate from its own loss and return the next strategies (K, A).
 
     The estimate is l / q, or -(1 - l) / q where a share of exploration is uniform.
     """
@@ -77,7 +77,7 @@ def bandit_pass(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     for k in range(len(total)):
         a = actions[k]
         seen = losses[k, a] - 1.0 if exploration > 0.0 else losses[k, a]
-        total[k, a] += seen / max(law[k, a], TINY)
+        total[k, a] += seen / max(strategy[k, a], TINY)
         logit(total[k], rate, new[k])
         new[k] = (1.0 - exploration) * new[k] + exploration / len(new[k])
     return new
@@ -86,20 +86,20 @@ def bandit_pass(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 @compiled
 def leader_pass(total: Array, losses: Array) -> Array:
     """Add losses (K, A) and put all mass on the least total, the lowest index where several tie."""
-    law = np.zeros_like(total)
+    strategy = np.zeros_like(total)
     for k in range(len(total)):
         total[k] += losses[k]
-        law[k, lowest(total[k], 0, len(total[k]), 0.0)] = 1.0
-    return law
+        strategy[k, lowest(total[k], 0, len(total[k]), 0.0)] = 1.0
+    return strategy
 
 
 @compiled
-def matching_pass(regret: Array, law: Array, losses: Array, floored: bool) -> Array:  # noqa: FBT001 - a compiled kernel takes plain values
+def matching_pass(regret: Array, strategy: Array, losses: Array, floored: bool) -> Array:  # noqa: FBT001 - a compiled kernel takes plain values
     """Add the round's regrets, floored at 0 if asked, and play their positive parts (K, A)."""
-    new = np.empty_like(law)
-    for k in range(len(law)):
-        suffered = (law[k] * losses[k]).sum()
-        for a in range(law.shape[1]):
+    new = np.empty_like(strategy)
+    for k in range(len(strategy)):
+        suffered = (strategy[k] * losses[k]).sum()
+        for a in range(strategy.shape[1]):
             regret[k, a] += suffered - losses[k, a]
             new[k, a] = max(regret[k, a], 0.0)
             if floored:
@@ -108,41 +108,41 @@ def matching_pass(regret: Array, law: Array, losses: Array, floored: bool) -> Ar
         if weight > 0.0:
             new[k] /= weight
         else:
-            new[k] = 1.0 / law.shape[1]
+            new[k] = 1.0 / strategy.shape[1]
     return new
 
 
 @compiled
-def copies_pass(total: Array, law: Array, losses: Array, rate: float) -> Array:
-    """Charge copy a the losses times q_a, and return the stationary laws of the copies' laws.
+def copies_pass(total: Array, strategy: Array, losses: Array, rate: float) -> Array:
+    """Charge copy a the losses times q_a, and return the stationary distributions.
 
     ``total`` is (K, A, A), one row of cumulative losses per copy.
     """
-    new, chain = np.empty_like(law), np.empty(total.shape[1:])
-    for k in range(len(law)):
-        for a in range(law.shape[1]):
-            for b in range(law.shape[1]):
-                total[k, a, b] += law[k, a] * losses[k, b]
+    new, chain = np.empty_like(strategy), np.empty(total.shape[1:])
+    for k in range(len(strategy)):
+        for a in range(strategy.shape[1]):
+            for b in range(strategy.shape[1]):
+                total[k, a, b] += strategy[k, a] * losses[k, b]
             logit(total[k, a], rate, chain[a])
         stationary(chain, new[k])
     return new
 
 
 @compiled
-def swaps_pass(regret: Array, law: Array, losses: Array) -> Array:
-    """Add q_a (l_a - l_b) to regret (K, A, A), and return stationary laws of its positive parts."""
-    new, chain = np.empty_like(law), np.empty(regret.shape[1:])
-    for k in range(len(law)):
+def swaps_pass(regret: Array, strategy: Array, losses: Array) -> Array:
+    """Add q_a (l_a - l_b) to regret (K, A, A), and return what its positive parts leave."""
+    new, chain = np.empty_like(strategy), np.empty(regret.shape[1:])
+    for k in range(len(strategy)):
         worst = 0.0
-        for a in range(law.shape[1]):
-            for b in range(law.shape[1]):
-                regret[k, a, b] += law[k, a] * (losses[k, a] - losses[k, b])
+        for a in range(strategy.shape[1]):
+            for b in range(strategy.shape[1]):
+                regret[k, a, b] += strategy[k, a] * (losses[k, a] - losses[k, b])
                 chain[a, b] = max(regret[k, a, b], 0.0)
                 worst = max(worst, chain[a, b])
         if worst > 0.0:
             stationary(chain / worst, new[k])
         else:
-            new[k] = 1.0 / law.shape[1]
+            new[k] = 1.0 / strategy.shape[1]
     return new
 
 
@@ -150,28 +150,28 @@ def swaps_pass(regret: Array, law: Array, losses: Array) -> Array:
 def tree_pass(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     pending: Array,
     total: Array,
-    laws: Array,
+    strategies: Array,
     losses: Array,
     spans: Integers,
     played: int,
     rate: float,
 ) -> Array:
-    """Advance the levels whose step is complete and return the mean of their laws (K, A).
+    """Advance the levels whose step is complete and return the mean of their strategies (K, A).
 
-    ``pending``, ``total`` and ``laws`` are (K, d, A): losses of the running step, mean losses of
-    the node's complete steps, the node's law. ``spans`` (d + 1,) are the rounds of the tree, then
-    of a step at each level; ``played`` counts the rounds up to and including this one.
+    ``pending``, ``total`` and ``strategies`` are (K, d, A): losses of the running step, mean losses
+    of the node's complete steps, the node's strategy. ``spans`` (d + 1,) are the rounds of the
+    tree, then of a step at each level; ``played`` counts the rounds up to and including this one.
     """
     new = np.zeros_like(losses)
     for k in range(len(losses)):
-        for h in range(laws.shape[1]):
+        for h in range(strategies.shape[1]):
             pending[k, h] += losses[k]
             if played % spans[h + 1] == 0:
                 total[k, h] += pending[k, h] / spans[h + 1]
                 pending[k, h] = 0.0
                 if played % spans[h] == 0:
                     total[k, h] = 0.0
-                logit(total[k, h], rate, laws[k, h])
-            new[k] += laws[k, h]
+                logit(total[k, h], rate, strategies[k, h])
+            new[k] += strategies[k, h]
         new[k] /= new[k].sum()
     return new

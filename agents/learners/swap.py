@@ -2,10 +2,10 @@ r"""Learners without swap regret, for few actions and for many.
 
 For few actions they play the stationary distribution of an A x A chain every round.
 
-**Blum-Mansour** (2007): a copy of Hedge per action a, charged q_a l; the copies' laws are the rows
-of a chain and q is its stationary law, so that the loss suffered is the sum of what the copies
-suffer and swap regret the sum of their external regrets. Copy a's losses lie in [0, q_a], and
-sum_a q_a^2 <= 1, so with the inequality of ``agents.learners.base``
+**Blum-Mansour** (2007): a copy of Hedge per action a, charged q_a l; the copies' strategies are the
+rows of a chain and q is its stationary distribution, so that the loss suffered is the sum of what
+the copies suffer and swap regret the sum of their external regrets. Copy a's losses lie in [0,
+q_a], and sum_a q_a^2 <= 1, so with the inequality of ``agents.learners.base``
 
     T x swap regret <= A ln(A) / rate_T + sum_t rate_t / 8.
 
@@ -19,14 +19,15 @@ sum_a q_a^2 sum_b (l_a - l_b)^2 <= A - 1, so those of R+ stay below (A - 1) T, a
 **TreeSwap**, for many actions (Dagan, Daskalakis, Fishelson and Golowich 2024, Algorithm 1; with
 the same tree, Peng and Rubinstein 2024). A tree of depth d and breadth M covers M^d rounds. A node
 at level h = 1, ..., d lives for M steps of M^(d - h) rounds each and runs a fresh Hedge (rate
-sqrt(8 ln A / M)) on the steps' mean losses; its law stays fixed during a step. The mixed strategy
-is the plain mean of the laws of the d nodes that are alive. Beyond M^d rounds a new tree begins.
+sqrt(8 ln A / M)) on the steps' mean losses; its strategy stays fixed during a step. The mixed
+strategy is the plain mean of the strategies of the d nodes that are alive. Beyond M^d rounds a new
+tree begins.
 
-**Bound.** Within a step the law is fixed, so the best replacement costs at least the step's best
-action: with OPT_h the sum over the steps of level h of their best action's loss, the swap regret
-of level h is at most its own loss minus OPT_h, and its own loss is at most OPT_(h-1) plus the
-regret M^(d - h) sqrt(M ln(A) / 2) of each node. Summed over the levels OPT telescopes to at most
-n. Rounds after the n-th may be taken to cost nothing, so only the nodes that were born count:
+**Bound.** Within a step the strategy is fixed, so the best replacement costs at least the step's
+best action: with OPT_h the sum over the steps of level h of their best action's loss, the swap
+regret of level h is at most its own loss minus OPT_h, and its own loss is at most OPT_(h-1) plus
+the regret M^(d - h) sqrt(M ln(A) / 2) of each node. Summed over the levels OPT telescopes to at
+most n. Rounds after the n-th may be taken to cost nothing, so only the nodes that were born count:
 
     swap regret per round <= 1 / d + sqrt(M ln(A) / 2) / (d n) sum_h ceil(n / M^(d-h+1)) M^(d-h),
 
@@ -48,7 +49,7 @@ from regretless.market.core.errors import UserError
 
 @register.learner("blum-mansour")
 class BlumMansour(RatedLearner):
-    """One copy of Hedge per action, and the stationary law of what they play.
+    """One copy of Hedge per action, and the stationary distribution of what they play.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ class BlumMansour(RatedLearner):
 
     def step(self, losses: Array, actions: Actions) -> Array:
         """Charge every copy its share of the losses."""
-        return copies_pass(self.total, self.law, losses, self.rate_at(self.rounds + 1))
+        return copies_pass(self.total, self.strategy, losses, self.rate_at(self.rounds + 1))
 
     def bound(self, rounds: int) -> float:
         """Bound swap regret per round.
@@ -87,7 +88,7 @@ class BlumMansour(RatedLearner):
 
 @register.learner("swap-regret-matching")
 class SwapRegretMatching(RowLearner):
-    """Stationary law of the positive regrets of replacing one action by another.
+    """Stationary distribution of the positive regrets of replacing one action by another.
 
     It plays uniformly while no such regret is positive.
     """
@@ -103,7 +104,7 @@ class SwapRegretMatching(RowLearner):
 
     def step(self, losses: Array, actions: Actions) -> Array:
         """Add the round's regrets."""
-        return swaps_pass(self.regret, self.law, losses)
+        return swaps_pass(self.regret, self.strategy, losses)
 
     def bound(self, rounds: int) -> float:
         """Bound swap regret per round by sqrt(A (A - 1) / T)."""
@@ -122,10 +123,10 @@ class TreeSwap(RowLearner):
 
     name: ClassVar[str] = "tree-swap"
     measure: ClassVar[str | None] = "swap"
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("pending", "total", "laws")
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("pending", "total", "strategies")
     pending: Array
     total: Array
-    laws: Array
+    strategies: Array
     spans: Integers
 
     def __init__(self, *, depth: int | None = None, breadth: int | None = None) -> None:
@@ -142,7 +143,7 @@ class TreeSwap(RowLearner):
         depth, breadth = self.shape()
         shape = (self.rows, depth, self.actions)
         self.pending, self.total = np.zeros(shape), np.zeros(shape)
-        self.laws = np.full(shape, 1.0 / self.actions)
+        self.strategies = np.full(shape, 1.0 / self.actions)
         self.spans = np.array([breadth ** (depth - h) for h in range(depth + 1)], dtype=np.int64)
         self._rate = math.sqrt(8 * math.log(self.actions) / breadth)
 
@@ -156,10 +157,10 @@ class TreeSwap(RowLearner):
 
     def step(self, losses: Array, actions: Actions) -> Array:
         """Advance the levels whose step is complete."""
-        law: Array = tree_pass(
-            self.pending, self.total, self.laws, losses, self.spans, self.rounds, self._rate
+        strategy: Array = tree_pass(
+            self.pending, self.total, self.strategies, losses, self.spans, self.rounds, self._rate
         )
-        return law
+        return strategy
 
     def bound(self, rounds: int) -> float:
         """Bound swap regret per round by the module's inequality."""

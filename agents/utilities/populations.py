@@ -53,8 +53,8 @@ class Population:
         weights : array (A, d) or None
             The actions' shares, common to all.
         concentration : float or None
-            Each agent's shares are drawn from a Dirichlet law around the weights, the closer the
-            larger this number. None gives everybody the same.
+            Each agent's shares are drawn from a Dirichlet distribution around the weights, the
+            closer the larger this number. None gives everybody the same.
         """
         if weights is None:
             if concentration is not None:

@@ -316,7 +316,7 @@ def centred_norm(weights: Array, *, order: int = 1) -> Array:
 def recommended_eta(actions: int, *, error: float, rounds: int) -> float:
     """Return the smoothness that balances a quantal agent's two costs.
 
-    It loses ln(A) / eta against a best response, and its law differs from the one that the
+    It loses ln(A) / eta against a best response, and its distribution differs from the one that the
     forecaster expects by eta delta where it does not see the basis (error delta): the sum is least
     at sqrt(ln(A) / delta). Below that ln(A) sqrt(T) suffices: the gap is then 1 / sqrt(T), the
     order of everything else. (The paper has |A| (e^(2 eta delta) - 1) in place of eta delta.)

@@ -139,7 +139,7 @@ class CellEvents(VectorEvents):
 
     def charge(self, active: list[View], played: Played) -> None:
         """Add a round to the biases of the cells that hold a prediction."""
-        points, mass, truth = played.law
+        points, mass, truth = played.distribution
         for view in active:
             cells = len(view.occupancy)
             each, which = np.unique((points[:, 0] * cells).astype(int), return_inverse=True)

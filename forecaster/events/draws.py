@@ -1,8 +1,8 @@
 r"""What the draws add to an expected regret, at all times at once.
 
-An agent acts on one prediction, drawn from the round's mixture. With q the law of its action under
-the draw and pi the same under the mixture, an assignment c of comparators to actions (each an
-action or a policy) has the martingale
+An agent acts on one prediction, drawn from the round's mixture. With q the distribution of its
+action under the draw and pi the same under the mixture, an assignment c of comparators to actions
+(each an action or a policy) has the martingale
 
     M_c = sum_t sum_a (q_a - pi_a) (l_t(a) - l_t(c(a))),
 
@@ -17,7 +17,7 @@ by 2 w at most. So the variances add up to at most
 where ``near`` has the second number of rounds in which it is the smaller one (most rounds near a
 single action) and U all others. A policy has max_b (l(a) - l(b))^2 in its place. Rounds whose
 mixture leaves an agent no choice add nothing, and surely M_c is at most the sum of 2 w (1 - min
-pi). A law q that is no single action has no more variance than an action drawn from it.
+pi). A distribution q that is no single action has no more variance than an action drawn from it.
 
 **Uniform in time** (Freedman 1975; Howard, Ramdas, McAuliffe and Sekhon 2021, "Time-uniform,
 nonparametric, nonasymptotic confidence sequences"). A martingale difference X <= b with conditional
@@ -114,7 +114,7 @@ class Draws(Remembering):
         }  # fmt: skip
 
     def add(self, seen: Array, truth: Array, mass: Array) -> None:
-        """Add a round: probabilities of rows (R,), s(y) (n,), and the law of the draw (m,)."""
+        """Add a round: probabilities of rows (R,), s(y) (n,), probabilities of the draw (m,)."""
         losses = self._rows.offset + self._rows.times(truth)
         _add(self._rows.start, seen, losses, self._pairs, self._far, self._ends)
         self._any += min(2 * float(mass @ (1 - mass)), 1.0), 2 * (1 - float(mass.min()))

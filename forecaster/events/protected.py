@@ -3,7 +3,7 @@
 Losses with equal numbers of actions and equal policies form a group; all (loss, action) pairs of
 all groups are the rows of one table, which the compiled kernels read. A row's response to a
 prediction is the probability that its action is played: one-hot for a best response (ties to the
-lowest index), the logit law for a quantal one.
+lowest index), the logit distribution for a quantal one.
 """
 
 from collections.abc import Callable, Sequence
@@ -259,7 +259,7 @@ class Played(NamedTuple):
         E[q], how much every row was played.
     bias : array (R, n)
         E[q (p - s)]; zero for rows that nobody plays.
-    law : tuple
+    distribution : tuple
         Of which mixture, and for which outcome: points (m, n), their mass (m,) and s(y) (n,).
     drawn : Played or None
         The same of the prediction that was broadcast; None where nobody said which.
@@ -267,7 +267,7 @@ class Played(NamedTuple):
 
     seen: Array
     bias: Array
-    law: tuple[Array, Array, Array]
+    distribution: tuple[Array, Array, Array]
     drawn: "Played | None" = None
 
 

@@ -45,7 +45,7 @@ class WeightedOutcomes(Ensemble):
 
     @classmethod
     def of(cls, outcomes: Array, images: Array, weights: Array) -> Self:
-        """Take the outcomes with weight, and of them at most n + 1; sealed against writing."""
+        """Take the outcomes with weight, and of them at most n + 1; read only."""
         kept = np.flatnonzero(weights > LIGHTEST)
         light = fewest(images[kept], weights[kept])
         kept, light = kept[light > 0], light[light > 0]

@@ -189,7 +189,7 @@ class Image(PlainSolver):
         most, aim = len(game.sources) + ANSWERS, AIM * tolerance
         best, mass = np.inf, np.empty(0)
         for _ in range(TURNS):
-            trial, law = game.solve()
+            trial, distribution = game.solve()
             payment, field = float(trial @ game.payments), trial @ game.fields
             vertex = self.support.best(-field)
             worst, known = -float(field @ vertex.image), -float((game.images @ field).min())
@@ -200,7 +200,7 @@ class Image(PlainSolver):
             if best <= aim or not (new_point or new_outcome):
                 break
             if new_point:
-                answer = WeightedOutcomes.of(game.outcomes, game.images, law)
+                answer = WeightedOutcomes.of(game.outcomes, game.images, distribution)
                 answer = self._kept_off(answer, self._inset(tolerance))
                 game.add_point(answer, field_at(rows, table, answer.point))
             if new_outcome:

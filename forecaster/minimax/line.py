@@ -54,8 +54,11 @@ class Line(Box):
     def _told(self, solution: Solution) -> Solution:
         if self._ends is None:
             return solution
-        laws = np.hstack([1 - solution.points, solution.points])
-        return replace(solution, ensembles=tuple(Ensemble(self._ends, law) for law in laws))
+        distributions = np.hstack([1 - solution.points, solution.points])
+        return replace(
+            solution,
+            ensembles=tuple(Ensemble(self._ends, distribution) for distribution in distributions),
+        )
 
     def _play(
         self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
@@ -69,11 +72,11 @@ class Line(Box):
         first = int(self._near(start.points)[0, 0] * self.finest)
         low, high = _neighbours(pull, first, last=self.finest - 1)
         mass = np.array([1.0]) if low == high else np.array([pull(high), -pull(low)])
-        law = np.unique([low, high])
-        if len(law) == 2 and mass.sum() <= 0:
+        distribution = np.unique([low, high])
+        if len(distribution) == 2 and mass.sum() <= 0:
             mass = np.array([1.0, 0.0])
         kept = mass > 0
-        points, mass = (law[kept, None] + INSIDE) / self.finest, mass[kept] / mass.sum()
+        points, mass = (distribution[kept, None] + INSIDE) / self.finest, mass[kept] / mass.sum()
         worst = self.worst(mass, points, fields_at(rows, table, points))
         return self._told(Solution(points, mass, worst))
 

@@ -228,5 +228,5 @@ def best_against(payments: Array, gains: Array) -> tuple[Array, Array]:
     gains : array (m, r)
         What each of nature's choices takes off each payment; the fields on the simplex.
     """
-    mass, law = _solve(payments, gains, True)  # noqa: FBT003 - compiled
-    return mass / mass.sum(), law / law.sum()
+    mass, distribution = _solve(payments, gains, True)  # noqa: FBT003 - compiled
+    return mass / mass.sum(), distribution / distribution.sum()

@@ -33,7 +33,7 @@ class Model(Remembering, Forecaster):
         self.size, self.time = size, 0
 
     def mixture(self, x: Any = None) -> Mixture:
-        """Return the prediction as a law with one atom."""
+        """Return the prediction as a distribution with one atom."""
         return Mixture(self.point(x)[None], np.ones(1))
 
     def point(self, x: Any = None) -> Array:

@@ -269,14 +269,16 @@ class Around(Member):
         own = forecasts[known], missed[known], sample.weights[known]
         scale = np.sqrt(StandardScaler().fit(own[0], sample_weight=own[2]).var_)
         width = (WIDTH if len(scale) == 1 else WIDTH_OF_ROWS) * np.maximum(scale, LEAST_SPREAD)
-        law = cls(make(sample, sample.every), *own, width, known, sample.points)
+        distribution = cls(make(sample, sample.every), *own, width, known, sample.points)
         expected = np.full(sample.truth.shape, np.nan)
         for rows, tested in sample.folds:
             if (seen := np.isin(known, rows)).any():
-                expected[tested] = _in_parts(law.only(seen).at, forecasts[tested], sample.table)
+                expected[tested] = _in_parts(
+                    distribution.only(seen).at, forecasts[tested], sample.table
+                )
             else:  # the first fold of a time split: nobody was forecast before
                 expected[tested] = np.average(sample.truth[rows], 0, sample.weights[rows])
-        return law, expected
+        return distribution, expected
 
     def only(self, rows: Any) -> "Around":
         """Return the same with some of the rows."""

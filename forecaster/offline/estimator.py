@@ -324,7 +324,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         X: Any,
         *,
         levels: Sequence[float] = LEVELS,
-        laws: bool = False,
+        distributions: bool = False,
         names: Mapping[str, Sequence[str]] | None = None,
     ) -> pd.DataFrame:
         """Predict everything that people use, a row per row of X, with its index.
@@ -333,7 +333,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         ----------
         levels : sequence of float
             Of the outcomes' quantiles, in (0, 1).
-        laws : bool
+        distributions : bool
             Also the probability of every action.
         names : dict, optional
             ``outcomes``, and ``losses``: a name for each listed loss or stack of losses.
@@ -342,7 +342,8 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         -------
         DataFrame
             Each outcome's mean and quantiles (``sales``, ``sales_q10``) in its own units; of each
-            listed loss ``_action``, drawn, ``_expected_loss`` and with ``laws`` ``_p0`` and so on.
+            listed loss ``_action``, drawn, ``_expected_loss`` and with ``distributions`` ``_p0``
+            and so on.
         """
         given = dict(names or {})
         outcomes = given.get("outcomes") or [f"y_{j}" for j in range(len(self.ends_))]
@@ -358,8 +359,10 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             strategies, expected = self._play(loss, seen)
             columns[f"{title}_action"] = list(self._drawn(loss, strategies))
             columns[f"{title}_expected_loss"] = expected
-            if laws:
-                columns |= {f"{title}_p{a}": law for a, law in enumerate(strategies.T)}
+            if distributions:
+                columns |= {
+                    f"{title}_p{a}": distribution for a, distribution in enumerate(strategies.T)
+                }
         return pd.DataFrame(columns, index=getattr(X, "index", None))
 
     def _play(self, loss: AnyLoss, seen: Seen) -> tuple[Array, Array]:

@@ -56,7 +56,7 @@ class Examples:
 
     @property
     def exchangeable(self) -> bool:
-        """Whether neither groups nor weights say that the rows are not draws of one law."""
+        """Whether neither groups nor weights say that the rows are not i.i.d. draws."""
         return self.groups is None and bool((self.weights == self.weights[0]).all())
 
 

@@ -124,7 +124,7 @@ def _name(frame: FrameType) -> str:
 Numbers = TypeVar("Numbers", bound=NDArray[Any])
 
 
-def sealed(array: Numbers) -> Numbers:
+def read_only(array: Numbers) -> Numbers:
     """Return a view of an array that cannot be written."""
     view = array.view()
     view.flags.writeable = False
@@ -142,7 +142,7 @@ def kept(array: Any) -> NDArray[Any]:
 
 def handed(method: Any, array: Numbers) -> Numbers:
     """Return what a method is handed: the array itself if it is ours, else a read-only view."""
-    return array if is_ours(method) else sealed(array)
+    return array if is_ours(method) else read_only(array)
 
 
 def lent(maker: Any, value: Any) -> Any:
@@ -152,7 +152,7 @@ def lent(maker: Any, value: Any) -> Any:
     """
     if is_ours(maker) or not isinstance(value, np.ndarray | list | dict):
         return value
-    return sealed(value) if isinstance(value, np.ndarray) else deepcopy(value)
+    return read_only(value) if isinstance(value, np.ndarray) else deepcopy(value)
 
 
 def numbers_of(method: Any, answer: Any, wanted: str) -> NDArray[Any]:

@@ -22,7 +22,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError, closest
-from regretless.market.core.own_code import sealed
+from regretless.market.core.own_code import read_only
 from regretless.market.game.protocols import Cohort
 
 UNIT = 2.0**-22  # totals up to 2^31
@@ -100,7 +100,7 @@ class Accounts(Remembering):
 
     def of(self, agents: int | slice) -> Account:
         """Return what an agent owns, or several do, by their places among all."""
-        return Account(sealed(self.cash)[agents], sealed(self.goods)[agents])
+        return Account(read_only(self.cash)[agents], read_only(self.goods)[agents])
 
     def columns(self, agents: ArrayLike) -> dict[str, Array]:
         """Return what the ``accounts`` table says of some agents (places among all)."""

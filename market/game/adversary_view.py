@@ -3,7 +3,7 @@
 An adversary declares ``sees``, a set out of
 
     history   the outcomes of earlier rounds (shown to everybody)
-    mixture   the forecast's law over predictions, per block
+    mixture   the forecast's distribution over predictions, per block
     play      the mixed strategy of every cohort given the mixtures, and what it would become under
               outcomes that are only imagined (``market.game.lookahead``)
     losses    whom it plays against: names, losses and rows of all cohorts, told once
@@ -29,7 +29,7 @@ import numpy as np
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
-from regretless.market.game.lookahead import GameView, Rollout, laws_of_play
+from regretless.market.game.lookahead import GameView, Rollout, strategies_of_play
 from regretless.market.game.protocols import Adversary, Cohort, Follower, Payoff
 from regretless.market.game.seats import attending, present
 from regretless.market.numerics.exact_sum import total
@@ -95,28 +95,28 @@ def announcement(
     """
     told: dict[str, Any] = {} if view.moved is None else {"moved": lambda: view.moved}
     if "play" in sees:
-        told["play"] = lambda: _sealed(laws_of_play(view, mixtures, context))
+        told["play"] = lambda: _read_only(strategies_of_play(view, mixtures, context))
         told["rollout"] = lambda: Rollout(view, context)
     if "draw" in sees and forecasts is not None:
         certain = tuple(alone(forecast) for forecast in forecasts)
         told["drawn"] = lambda: forecasts
-        told["induced"] = lambda: _sealed(laws_of_play(view, certain, context))
+        told["induced"] = lambda: _read_only(strategies_of_play(view, certain, context))
     return Announcement(mixtures if "mixture" in sees else None, **told)
 
 
 def alone(forecast: Forecast) -> Mixture:
-    """Return the law that is certain of the drawn atom."""
+    """Return the mixture that is certain of the drawn atom."""
     whole, atom = forecast.mixture, slice(forecast.index, forecast.index + 1)
     labels = None if whole.labels is None else whole.labels[atom]
     ensembles = None if whole.ensembles is None else whole.ensembles[atom]
     return Mixture(whole.points[atom], np.ones(1), labels=labels, ensembles=ensembles)
 
 
-def _sealed(laws: Iterable[Array | None]) -> Iterator[Array | None]:
-    for law in laws:
-        if law is not None:
-            law.flags.writeable = False
-        yield law
+def _read_only(strategies: Iterable[Array | None]) -> Iterator[Array | None]:
+    for strategy in strategies:
+        if strategy is not None:
+            strategy.flags.writeable = False
+        yield strategy
 
 
 def summed(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> dict[str, Array]:
@@ -135,14 +135,14 @@ def summed(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> d
     """
     sums = {cohort.name: np.zeros((2, 2 + cohort.loss.actions)) for cohort in cohorts}
     for _, cohort, decision, _ in present(cohorts, played):
-        law, here, heads = decision.probabilities, attending(decision, cohort), cohort.heads
-        paid = np.zeros(len(law))
+        strategy, here, heads = decision.probabilities, attending(decision, cohort), cohort.heads
+        paid = np.zeros(len(strategy))
         if payoff is not None:
             values = payoff.values(cohort.loss, played.outcome[None])[0]
-            paid = np.einsum("ka,ka->k", law, values)
+            paid = np.einsum("ka,ka->k", strategy, values)
         own = None if heads is None else heads[here]
-        count = np.bincount(cohort.row_of[here], own, minlength=len(law)).astype(np.float64)
-        sums[cohort.name] = total(np.column_stack([np.ones(len(law)), paid, law]), count)
+        count = np.bincount(cohort.row_of[here], own, minlength=len(strategy)).astype(np.float64)
+        sums[cohort.name] = total(np.column_stack([np.ones(len(strategy)), paid, strategy]), count)
     return sums
 
 

@@ -124,17 +124,19 @@ class Means(Unlimited):
             choices = best_response(np.where(awake, predicted, np.inf))
             expected = held(predicted, choices, awake)
             return replace(decision, choices=choices, actions=choices, predicted=expected)
-        law = decision.probabilities * awake
+        strategy = decision.probabilities * awake
         if predicted is not None:  # who does one thing does the best that it can pay for
-            stuck = ~law.any(1)
+            stuck = ~strategy.any(1)
             best = best_response(np.where(awake, predicted, np.inf)[stuck])
-            law[stuck] = one_hot(best, law.shape[1])
-        weight = law.sum(1, keepdims=True)
+            strategy[stuck] = one_hot(best, strategy.shape[1])
+        weight = strategy.sum(1, keepdims=True)
         self._checked(weight[:, 0] > 0, "chose what it cannot afford; let it read self.affordable")
-        actions = self._drawn(decision.actions, law / weight, awake)
-        law = np.where(short[:, None], one_hot(actions, law.shape[1]), decision.probabilities)
+        actions = self._drawn(decision.actions, strategy / weight, awake)
+        strategy = np.where(
+            short[:, None], one_hot(actions, strategy.shape[1]), decision.probabilities
+        )
         told = None if predicted is None else held(predicted, actions, awake)
-        return replace(decision, law=law, choices=None, actions=actions, predicted=told)
+        return replace(decision, strategy=strategy, choices=None, actions=actions, predicted=told)
 
     def charged(self, losses: Array, decision: Decision, awake: Mask | None) -> Array:
         """Charge an agent what it played for what it cannot afford."""
@@ -158,11 +160,11 @@ class Means(Unlimited):
     def _paid(self) -> Array:
         return np.asarray(2 * self.scarce / np.maximum(self.cohort.ledger.rounds, 1))
 
-    def _drawn(self, actions: Indices, law: Array, awake: Mask) -> Indices:
-        """Draw again where the action drawn sleeps: together the law given that it is awake."""
+    def _drawn(self, actions: Indices, strategy: Array, awake: Mask) -> Indices:
+        """Draw again where the action drawn sleeps: the strategy given that it is awake."""
         again = ~np.take_along_axis(awake, actions[:, None], axis=1)[:, 0]
         drawn = np.array(actions)
-        drawn[again] = draw_rows(law[again], self.rng.random(int(again.sum())))
+        drawn[again] = draw_rows(strategy[again], self.rng.random(int(again.sum())))
         return drawn
 
     def _checked(self, fine: Mask, why: str) -> None:

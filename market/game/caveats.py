@@ -15,9 +15,9 @@ Then with probability 1 - risk for all agents at once, in place of nothing,
 
     regret of what i did  <=  the theorem's bound with its term for realised draws  +  D_kappa.
 
-Proof. Let q be the law of a(p) under the round's mixture and g(a, y) = l(a, y) - l(phi(a), y) for
-an assignment phi of comparators. (1) The forecaster is charged its expected bias over the mixture
-at the outcome that came, and its certificate is over every outcome, so that
+Proof. Let q be the distribution of a(p) under the round's mixture and g(a, y) = l(a, y) - l(phi(a),
+y) for an assignment phi of comparators. (1) The forecaster is charged its expected bias over the
+mixture at the outcome that came, and its certificate is over every outcome, so that
 
     sum_t sum_a q_t(a) g(a, y_t)  <=  T x theorem       for any y_1, y_2, ..., whatever they answer.
 

@@ -28,7 +28,7 @@ from regretless.market.game.seats import Seat
 from regretless.market.losses.basis import Basis
 from regretless.market.records import Context, Mixture
 
-Laws = tuple[Array | None, ...]
+Strategies = tuple[Array | None, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,23 +49,25 @@ class GameView:
     moved: Callable[[Array], Array | None] | None = None
 
 
-def laws_of_play(view: GameView, mixtures: Sequence[Mixture], context: Context) -> Laws:
+def strategies_of_play(view: GameView, mixtures: Sequence[Mixture], context: Context) -> Strategies:
     """Return each cohort's mixed strategy (K, A) given the mixtures; None if absent or scripted.
 
-    The law of a row that is absent is zero; where nobody is there at all, so is everybody's.
+    The strategy of a row that is absent is zero; where nobody is there at all, so is everybody's.
     """
-    laws: list[Array | None] = []
+    strategies: list[Array | None] = []
     anybody = any(seat.present(view.rounds) for seat in view.seats)
     for seat in view.seats:
-        cohort, law = seat.cohort, None
+        cohort, strategy = seat.cohort, None
         if cohort.foreseeable and seat.present(view.rounds):
-            law = seat.deviations.law(cohort.law(mixtures[cohort.block], context), context)
+            strategy = seat.deviations.strategy(
+                cohort.strategy(mixtures[cohort.block], context), context
+            )
             here = seat.attendance.some(view.rounds)
-            law = law if here is None else np.where(here[:, None], law, 0.0)
+            strategy = strategy if here is None else np.where(here[:, None], strategy, 0.0)
         elif cohort.foreseeable and not anybody:
-            law = np.zeros(cohort.ledger.count.shape)
-        laws.append(law)
-    return tuple(laws)
+            strategy = np.zeros(cohort.ledger.count.shape)
+        strategies.append(strategy)
+    return tuple(strategies)
 
 
 class Rollout:
@@ -80,7 +82,7 @@ class Rollout:
     def __init__(self, view: GameView, context: Context) -> None:
         self._view, self._context = view, context
 
-    def __call__(self, outcome: ArrayLike, rounds: int, *, seed: int) -> list[Laws]:
+    def __call__(self, outcome: ArrayLike, rounds: int, *, seed: int) -> list[Strategies]:
         """Return the mixed strategies of the rounds to come if one outcome happens in all of them.
 
         Parameters
@@ -102,14 +104,14 @@ class Rollout:
         y = np.asarray(outcome, dtype=np.float64)
         view = cloned(self._view, seed)
         fresh = stream(seed, "rehearsal", "forecast")
-        laws = []
+        strategies = []
         for ahead in range(rounds):
             now = replace(view, rounds=view.rounds + ahead)
             mixtures = tuple(block.mixture(self._context) for block in now.blocks)
-            laws.append(laws_of_play(now, mixtures, self._context))
+            strategies.append(strategies_of_play(now, mixtures, self._context))
             if ahead + 1 < rounds:
                 self._live_through(now, mixtures, y, fresh)
-        return laws
+        return strategies
 
     def _live_through(
         self, view: GameView, mixtures: Sequence[Mixture], y: Array, fresh: np.random.Generator

@@ -2,10 +2,11 @@ r"""What a market is: it takes a round's decisions and returns the outcome that 
 
     y = clear(fundamental, decisions),        y in [0, 1]^d
 
-The fundamental is what the adversary's sealed law gave. A loss stays a function l(a, y), with y
-whatever the market says: prices, travel times, attendance. So forecaster, ledger and measures know
-nothing of markets. What an action means to a market is read off the loss itself: by Hotelling's
-lemma the quantity that an action sells of good g is minus the slope of its loss in the price y_g,
+The fundamental is what the adversary's distribution gave. A loss stays a function l(a, y),
+with y whatever the market says: prices, travel times, attendance. So forecaster, ledger and
+measures know nothing of markets. What an action means to a market is read off the loss itself: by
+Hotelling's lemma the quantity that an action sells of good g is minus the slope of its loss in the
+price y_g,
 
     slope_ag = unit_scale (l(a, y with y_g = 1) - l(a, y with y_g = 0)),  the others at 1/2,
 
@@ -28,7 +29,7 @@ import numpy as np
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import is_ours, name_of, numbers_of, sealed
+from regretless.market.core.own_code import is_ours, name_of, numbers_of, read_only
 from regretless.market.game.accounts import Accounts
 from regretless.market.game.adversary_view import sight_of
 from regretless.market.game.protocols import Adversary, Cohort
@@ -116,7 +117,7 @@ class Market(Remembering, ABC):
         Parameters
         ----------
         fundamental : array (d,)
-            Drawn from the law that the adversary sealed.
+            Drawn from the distribution that the adversary commits to.
         decisions : sequence of Decision or None
             One per cohort. ``actions`` (N,) is -1 where an agent is absent; None where all are.
         """
@@ -297,14 +298,14 @@ def cleared(
     outcome = numbers_of(market.clear, answer, wanted).astype(np.float64)
     if outcome.shape != fundamental.shape or not ((outcome >= 0) & (outcome <= 1)).all():
         raise UserError(f"{name_of(market.clear)} returned {brief(outcome)}; {wanted}")
-    return sealed(outcome)
+    return read_only(outcome)
 
 
 def _shown(method: Any, decisions: Decisions) -> Decisions:
     """Return what a method is handed: the decisions if it is ours, else read-only ones."""
     if is_ours(method):
         return decisions
-    return [None if own is None else own.sealed() for own in decisions]
+    return [None if own is None else own.read_only() for own in decisions]
 
 
 def personal_losses(market: Market, decisions: Decisions) -> Sequence[Array | None]:

@@ -3,8 +3,8 @@
 **Late news.** An agent at distance h from the forecaster hears in round t the prediction that was
 drawn in round t - h. Until the first one has come through to it, and for ever where none does, it
 goes by the running mean of s(y) over the rounds that were played, outcomes being public: responding
-to it is a best response to the empirical law of outcomes (follow the leader). Before the first
-outcome the mean is 1/2 in every coordinate, as for the running-mean forecaster.
+to it is a best response to the empirical distribution of outcomes (follow the leader). Before the
+first outcome the mean is 1/2 in every coordinate, as for the running-mean forecaster.
 
 **Graphs.** The distance of an agent is the number of hops from it to the nearest subscriber, and
 news travels one hop a round: at distance h it is h rounds old. Graphs are undirected:

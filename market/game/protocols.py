@@ -250,7 +250,7 @@ class Cohort(ABC):
     bandit : bool
         Whether an agent is told the loss of what it played alone.
     foreseeable : bool
-        Whether ``law`` says what is played before the draw, without side effects.
+        Whether ``strategy`` says what is played before the draw, without side effects.
     columns : tuple of str
         Names under which ``column`` shows numbers of a user's own agents.
     unguided : str
@@ -319,7 +319,7 @@ class Cohort(ABC):
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:  # noqa: B027
         """Be told the losses of all actions (K, A), after the round."""
 
-    def law(self, mixture: Mixture, context: Context) -> Array:
+    def strategy(self, mixture: Mixture, context: Context) -> Array:
         """Return the mixed strategy (K, A) in expectation over the draw from its block's mixture.
 
         Only a ``foreseeable`` cohort is asked.

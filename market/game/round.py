@@ -217,7 +217,7 @@ class Drawn:
 
     Parameters
     ----------
-    law : OutcomeDistribution
+    distribution : OutcomeDistribution
         What the adversary committed to.
     outcome : array (d,)
         Drawn from it; shown to signals alone.
@@ -225,7 +225,7 @@ class Drawn:
 
     context: Context
     forecasts: tuple[Forecast, ...]
-    law: OutcomeDistribution
+    distribution: OutcomeDistribution
     outcome: Array
 
 
@@ -271,9 +271,9 @@ def offer(game: Game) -> Offered:
 def commit_and_draw(game: Game, offered: Offered) -> Drawn:
     """Let the adversary commit, then draw; one that breaks the rule is shown the draw before."""
     shown = _drawn(game, offered) if game.breaks_the_rule else None
-    law = _committed(game, offered, shown)
+    distribution = _committed(game, offered, shown)
     forecasts = _drawn(game, offered) if shown is None else shown
-    return Drawn(offered.context, forecasts, law, law.draw(game.outcome_stream))
+    return Drawn(offered.context, forecasts, distribution, distribution.draw(game.outcome_stream))
 
 
 def decide(game: Game, drawn: Drawn) -> Decided:
@@ -285,7 +285,7 @@ def decide(game: Game, drawn: Drawn) -> Decided:
         seat.decide(drawn.forecasts[seat.cohort.block], sees, number=number, affordable=can)
         for seat, sees, can in zip(game.seats, seen, affordable, strict=True)
     )
-    begun = Round(number, context, drawn.forecasts, drawn.law, decisions, drawn.outcome)
+    begun = Round(number, context, drawn.forecasts, drawn.distribution, decisions, drawn.outcome)
     return Decided(begun, seen, affordable)
 
 
@@ -351,13 +351,13 @@ def _committed(
     """Ask the adversary for its distribution, and check it."""
     sees, context = sight_of(game.adversary), offered.context
     shown = announcement(sees, game.view, offered.mixtures, forecasts=seen, context=context)
-    law = game.adversary.commit(context, game.history, shown)
+    distribution = game.adversary.commit(context, game.history, shown)
     who = name_of(game.adversary.innermost.commit)
-    if not isinstance(law, OutcomeDistribution):
-        raise UserError(f"{who} returned {brief(law)}; return an OutcomeDistribution")
-    wanted, size = game.adversary.outcomes, law.points.shape[1]
+    if not isinstance(distribution, OutcomeDistribution):
+        raise UserError(f"{who} returned {brief(distribution)}; return an OutcomeDistribution")
+    wanted, size = game.adversary.outcomes, distribution.points.shape[1]
     if size != wanted:
         raise UserError(
             f"{who} returned a distribution over {size} outcomes; return one over {wanted}"
         )
-    return law
+    return distribution

@@ -45,7 +45,7 @@ from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Remembering
-from regretless.market.core.own_code import sealed
+from regretless.market.core.own_code import read_only
 from regretless.market.game.budget import UNLIMITED, Unlimited
 from regretless.market.game.protocols import Cohort
 from regretless.market.numerics import exact_sum
@@ -195,7 +195,9 @@ def seated(decision: Decision, here: Mask | None, row_of: Indices) -> Decision:
         return decision
     return replace(
         decision,
-        law=None if decision.law is None else np.where(here[:, None], decision.law, 0.0),
+        strategy=None
+        if decision.strategy is None
+        else np.where(here[:, None], decision.strategy, 0.0),
         choices=None if decision.choices is None else np.where(here, decision.choices, -1),
         actions=np.where(here[row_of], decision.actions, -1),
         counts=None if decision.counts is None else partial(_of_those, decision.counts, here),
@@ -369,7 +371,7 @@ class Signal(NoSignal):
     def seen(self, context: Context, outcome: Array) -> Context:
         """Draw a round's signals, and add them to the context of the cohort."""
         drawn = outcome[self.coordinate] + self.noise * self.rng.standard_normal(len(self.noise))
-        return replace(context, own=MappingProxyType({self.name: sealed(drawn)}))
+        return replace(context, own=MappingProxyType({self.name: read_only(drawn)}))
 
 
 def suggestions(policies: Any, context: Context, actions: int) -> Indices:

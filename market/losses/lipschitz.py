@@ -4,17 +4,18 @@ The constant L is in sup norm, |l(a, y) - l(a, z)| <= L max_j |y_j - z_j|. It is
 checked; ranges over boxes are as wide as it allows and never wider than the declared range.
 
 Outcomes of one's own. Where every farm has its own rain, agent i meets z_i = clip(y + e_i, 0, 1)
-with noise e_i of a law that is known. What it expects to lose is again a loss of y,
+with noise e_i of a distribution that is known. What it expects to lose is again a loss of y,
 
     l~(a, y) = sum_m w_m l(a, clip(y + e_m, 0, 1)),
 
 so that forecaster, ledger and theorems need nothing new: regret is over l~, the mean over the
-agent's own luck. It is as steep as l at most, since clipping and averaging never stretch. The law
-puts on each coordinate that it shakes
+agent's own luck. It is as steep as l at most, since clipping and averaging never stretch. The
+distribution puts on each coordinate that it shakes
 
     -sqrt(3) sigma, 0, sqrt(3) sigma    with weights 1/6, 2/3, 1/6,
 
-whose first five moments are the normal law's (Gauss and Hermite's three nodes), independently.
+whose first five moments are the normal distribution's (Gauss and Hermite's three nodes),
+independently.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -174,7 +175,7 @@ def averaged(loss: Loss, deviation: float, coordinates: Sequence[int]) -> Averag
     """
     low, high = loss.range()
     return AveragedLoss(
-        partial(_mean, loss, *_law(deviation, coordinates, loss.outcomes)),
+        partial(_mean, loss, *_distribution(deviation, coordinates, loss.outcomes)),
         constant=loss.lipschitz(),
         **_around(loss, low, high),
     )
@@ -208,7 +209,7 @@ def _around(loss: Loss, low: Array, high: Array) -> dict[str, Any]:
     }
 
 
-def _law(deviation: float, coordinates: Sequence[int], size: int) -> tuple[Array, Array]:
+def _distribution(deviation: float, coordinates: Sequence[int], size: int) -> tuple[Array, Array]:
     """Return the nodes (m, d) and their weights (m,)."""
     nodes = list(product(NODES, repeat=len(coordinates)))
     shifts = np.zeros((len(nodes), size))

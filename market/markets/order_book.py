@@ -32,7 +32,7 @@ import numpy as np
 from regretless.market import register
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError, closest
-from regretless.market.core.own_code import sealed
+from regretless.market.core.own_code import read_only
 from regretless.market.game.accounts import UNIT, Accounts
 from regretless.market.game.market import Decisions, Market
 from regretless.market.game.protocols import Cohort
@@ -347,7 +347,7 @@ class OrderBook(Market):
         bid = np.where(high >= 0, high / self.ticks, np.nan)
         ask = np.where(low <= self.ticks, low / self.ticks, np.nan)
         last = self.price / (2 * self.ticks)
-        return View(*map(sealed, (prices, *(depth / self.lots), bid, ask, last)))
+        return View(*map(read_only, (prices, *(depth / self.lots), bid, ask, last)))
 
     def _possible(self) -> float:
         """Return the most that a day's trades can gain; NaN unless days, values and holds say it.

@@ -6,12 +6,12 @@ time and its mean is less certain than that of T independent rounds. With the co
     z_k = sqrt(2 / T) sum_t d_t cos(pi k (t - 1/2) / T),        k = 1 .. nu,
 
 which are nearly independent, each with the long-run variance of d, the estimate sum_k z_k^2 / nu
-has nu degrees of freedom and mean(d) is studentised by it: a t law with nu degrees of freedom
-(equal-weighted cosine estimate; Lazarus, Lewis, Stock and Watson 2018, Journal of Business &
-Economic Statistics 36(4), doi:10.1080/07350015.2018.1506926). Of several differences the transforms
-keep the correlation between them, from which the law of the greatest |t| is drawn: the intervals
-hold together (max-t). nu = 1.3 T^0.4 covers .95, .95 and .94 of the time at autocorrelations .0, .5
-and .9 and T = 1,000.
+has nu degrees of freedom and mean(d) is studentised by it: a t distribution with nu degrees of
+freedom (equal-weighted cosine estimate; Lazarus, Lewis, Stock and Watson 2018, Journal of Business
+& Economic Statistics 36(4), doi:10.1080/07350015.2018.1506926). Of several differences the
+transforms keep the correlation between them, from which the distribution of the greatest |t| is
+drawn: the intervals hold together (max-t). nu = 1.3 T^0.4 covers .95, .95 and .94 of the time at
+autocorrelations .0, .5 and .9 and T = 1,000.
 
 The **effective sample** is T (1 - r) / (1 + r), r the correlation of successive rounds. Below
 ``TRUSTED`` an interval is too short to be trusted.

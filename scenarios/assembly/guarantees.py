@@ -383,9 +383,9 @@ def exact_for(cohort: RespondingCohort, block: Block) -> bool:
 
     Sophisticated agents do. Naive ones, at a label or over an ensemble, do where the basis has no
     error, and where ensembles consist of the very outcomes at which an inexact basis reads the
-    losses. Otherwise a smooth law differs from the one in the basis by ``sum_a |q_a - q'_a| <=
-    lipschitz x delta`` (see ``agents.responses``), below the paper's e^(2 eta delta) - 1, and with
-    it the regret; a best response may differ altogether.
+    losses. Otherwise a smooth distribution differs from the one in the basis by ``sum_a |q_a -
+    q'_a| <= lipschitz x delta`` (see ``agents.responses``), below the paper's e^(2 eta delta) - 1,
+    and with it the regret; a best response may differ altogether.
     """
     if not (cohort.response.hears_label or cohort.hears_ensemble):
         return True

@@ -37,7 +37,7 @@ from regretless.scenarios.config.reasons import UNFORESEEN
 
 AHEAD = 50  # rounds that a planner looks ahead
 WHERE = "forecaster.objective"
-Laws = list[Array | None]  # what every cohort would do, (K, A); None for those left out
+Strategies = list[Array | None]  # what every cohort would do, (K, A); None for those left out
 
 
 def wish(game: Game, objective: str | Payoffs) -> None:
@@ -74,10 +74,13 @@ def _welfare(game: Game, at: int) -> Objective:
     def losses(solution: Solution) -> Array:
         before = market.state()
         told = [_told(game, at, mixture)[1] for mixture in _each(solution)]
-        keys = [b"".join(b"" if law is None else law.tobytes() for law in laws) for laws in told]
+        keys = [
+            b"".join(b"" if strategy is None else strategy.tobytes() for strategy in strategies)
+            for strategies in told
+        ]
         known = {
-            key: _future(market, game.cohorts, laws, before)
-            for key, laws in dict(zip(keys, told, strict=True)).items()
+            key: _future(market, game.cohorts, strategies, before)
+            for key, strategies in dict(zip(keys, told, strict=True)).items()
         }
         market.restore(before)
         return np.array([known[key] for key in keys])
@@ -97,11 +100,11 @@ def _expected(game: Game, at: int) -> Objective:
     def losses(solution: Solution) -> Array:
         total = np.zeros(len(solution.points))
         for j, mixture in enumerate(_each(solution)):
-            _, laws = _told(game, at, mixture)
+            _, strategies = _told(game, at, mixture)
             for place, table in tables.items():
-                cohort, law = game.cohorts[place], laws[place]
-                assert law is not None  # noqa: S101 - it is foreseen
-                lost = (law * expected_losses(*table, solution.points[j])).sum(1)
+                cohort, strategy = game.cohorts[place], strategies[place]
+                assert strategy is not None  # noqa: S101 - it is foreseen
+                lost = (strategy * expected_losses(*table, solution.points[j])).sum(1)
                 total[j] += cohort.counts @ (lost * cohort.loss.unit_scale)
         return total
 
@@ -118,10 +121,10 @@ def _planned(game: Game, payoffs: Payoffs, at: int) -> Objective:
     def losses(solution: Solution) -> Array:
         worth = np.zeros(len(solution.points))
         for j, mixture in enumerate(_each(solution)):
-            label, laws = _told(game, at, mixture)
-            for cohort, law in zip(game.cohorts, laws, strict=True):
-                if cohort.name in tables and cohort.block == at and law is not None:
-                    worth[j] += cohort.counts @ law @ (label @ tables[cohort.name])
+            label, strategies = _told(game, at, mixture)
+            for cohort, strategy in zip(game.cohorts, strategies, strict=True):
+                if cohort.name in tables and cohort.block == at and strategy is not None:
+                    worth[j] += cohort.counts @ strategy @ (label @ tables[cohort.name])
         return -worth / sum(own.population for own in game.cohorts)
 
     return losses
@@ -151,7 +154,7 @@ def _each(solution: Solution) -> list[Mixture]:
     ]
 
 
-def _told(game: Game, at: int, mixture: Mixture) -> tuple[Array, Laws]:
+def _told(game: Game, at: int, mixture: Mixture) -> tuple[Array, Strategies]:
     """Return 1 and the outcome that a block's prediction speaks of, and what all would do."""
     heard = [
         mixture if place == at else block.forecaster.latest
@@ -161,34 +164,34 @@ def _told(game: Game, at: int, mixture: Mixture) -> tuple[Array, Laws]:
         None if own is None else replace(own, labels=block.basis.inverse(own.points))
         for own, block in zip(heard, game.blocks, strict=True)
     ]
-    laws: Laws = []
+    strategies: Strategies = []
     for cohort in game.cohorts:
         own = labelled[cohort.block]
         known = own is not None and cohort.predictable
-        laws.append(cohort.law(own, Context()) if known and own is not None else None)
+        strategies.append(cohort.strategy(own, Context()) if known and own is not None else None)
     label = game.blocks[at].basis.inverse(mixture.points)[0]
-    return np.append(1.0, label), laws
+    return np.append(1.0, label), strategies
 
 
-def _future(market: Market, cohorts: Sequence[Any], laws: Laws, state: Any) -> float:
-    """Return the mean loss per agent and round if these laws are played from a state on."""
+def _future(market: Market, cohorts: Sequence[Any], strategies: Strategies, state: Any) -> float:
+    """Return the mean loss per agent and round if these strategies are played from a state on."""
     market.restore(state)
     decisions = list[Decision | None]()
-    for cohort, law in zip(cohorts, laws, strict=True):
-        if law is None:
+    for cohort, strategy in zip(cohorts, strategies, strict=True):
+        if strategy is None:
             decisions.append(None)
             continue
         if (heads := cohort.heads) is not None:
-            shares = partial(np.multiply, law, heads[:, None])
-            decisions.append(Decision(law, law.argmax(1), counts=shares))
+            shares = partial(np.multiply, strategy, heads[:, None])
+            decisions.append(Decision(strategy, strategy.argmax(1), counts=shares))
             continue
         ranks = (np.arange(len(cohort.row_of)) + 0.5) / len(cohort.row_of)  # shares, not draws
-        decisions.append(Decision(law, draw_rows(law, ranks, cohort.row_of)))
+        decisions.append(Decision(strategy, draw_rows(strategy, ranks, cohort.row_of)))
     middle, total = np.full(market.goods, 0.5), 0.0
     outcomes = np.array([market.clear(middle, decisions) for _ in range(AHEAD)])
-    for cohort, law in zip(cohorts, laws, strict=True):
-        if law is None:
+    for cohort, strategy in zip(cohorts, strategies, strict=True):
+        if strategy is None:
             continue
-        lost = (law * cohort.loss.losses(outcomes).mean(0)).sum(1) * cohort.loss.unit_scale
+        lost = (strategy * cohort.loss.losses(outcomes).mean(0)).sum(1) * cohort.loss.unit_scale
         total += float(cohort.counts @ lost)
     return total / market.agents

@@ -171,7 +171,7 @@ def plans(data: Training) -> go.Figure:
 def _map(plan: dict[str, Any]) -> pd.DataFrame:
     """Return a plan's probabilities, a row per outcome and a column per phase."""
     adversary = plan["adversary"]
-    laws, support = np.array(adversary["laws"]), np.array(adversary["support"])
+    distributions, support = np.array(adversary["distributions"]), np.array(adversary["support"])
     names = adversary.get("outcome_names") or [f"outcome {k}" for k in range(support.shape[1])]
     pure = (np.sort(support, 1)[:, -1] == 1) & (support.sum(1) == 1)
     words = [
@@ -180,7 +180,9 @@ def _map(plan: dict[str, Any]) -> pd.DataFrame:
     ]
     cohort = next(c for c in plan["cohort"] if c["name"] == adversary["cohort"])
     known = cohort.get("action_names") or [f"action {s}" for s in range(cohort["actions"])]
-    answers = [f", after {word}" for word in known] if laws.shape[1] > 1 else [""]
+    answers = [f", after {word}" for word in known] if distributions.shape[1] > 1 else [""]
     index = [theme.short(word + told, 40) for told in answers for word in words]
-    phases = [f"{k + 1} / {len(laws)}" for k in range(len(laws))]
-    return pd.DataFrame(laws.reshape(len(laws), -1).T, index=index, columns=phases)
+    phases = [f"{k + 1} / {len(distributions)}" for k in range(len(distributions))]
+    return pd.DataFrame(
+        distributions.reshape(len(distributions), -1).T, index=index, columns=phases
+    )

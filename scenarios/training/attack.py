@@ -56,7 +56,7 @@ class Attack:
         model = _scenario(self.rehearsed, self.imports).build(seed=seed)
         leader: Any = model.game.adversary.innermost
         if plan is not None:
-            leader.laws = plan
+            leader.distributions = plan
         return model
 
     @property
@@ -72,7 +72,7 @@ class Attack:
     def file(self, plan: Array) -> dict[str, Any]:
         """Return the scenario with a plan, for a file that ``regretless run`` plays."""
         raw: dict[str, Any] = json.loads(self.config)
-        raw["adversary"]["laws"] = plan.tolist()
+        raw["adversary"]["distributions"] = plan.tolist()
         return raw
 
 
@@ -106,7 +106,7 @@ def attacks(scenario: Scenario, *, phases: int, looking: bool, cohort: str | Non
     if cohort is not None and cohort not in names:
         raise UserError(f"--cohort '{cohort}': {closest(cohort, names)}")
     raw = _bare(scenario) | {"adversary": _seat(scenario, model)}
-    support = len(raw["adversary"]["laws"][0])
+    support = len(raw["adversary"]["distributions"][0])
     found = []
     for one in [own for own in model.game.cohorts if cohort in {None, own.name}]:
         shape = phases, one.loss.actions if looking else 1, support
@@ -157,7 +157,7 @@ def _seat(scenario: Scenario, model: MarketModel) -> dict[str, Any]:
     table: dict[str, Any] = {key: own[key] for key in ("outcomes", "outcome_names") if key in own}
     table |= {
         "kind": "plan",
-        "laws": [[1.0] * len(support)],
+        "distributions": [[1.0] * len(support)],
         "support": np.asarray(support).tolist(),
     }
     if isinstance(payoff, LinearPayoff):

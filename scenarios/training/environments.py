@@ -32,13 +32,13 @@ except ModuleNotFoundError as error:
     needed = "LeaderEnv and FollowersEnv need the extra rl"
     raise UserError(f"{needed}; python -m pip install gymnasium pettingzoo") from error
 
-SHARP = 5.0  # scores in [-1, 1] become laws in proportion to exp(5 score)
+SHARP = 5.0  # scores in [-1, 1] become distributions in proportion to exp(5 score)
 SEEDS = 2**31
 Seen = NDArray[np.float32]
 
 
 class LeaderEnv(gymnasium.Env[Seen, Any]):
-    """The seat of the leader: in every round an action is a law over its outcomes.
+    """The seat of the leader: in every round an action is a distribution over its outcomes.
 
     Observed before it: the share of rounds played; the mean label of the forecast's mixture, where
     it has labels; the last outcome; what each cohort played last. The reward is the leader's payoff
@@ -52,7 +52,7 @@ class LeaderEnv(gymnasium.Env[Seen, Any]):
         Who pays; the mean over all agents by default.
     pure : bool
         Whether an action is a number, an outcome of the support; else it is a score in [-1, 1] for
-        each, of which ``softmax`` of five times the scores makes a law.
+        each, of which ``softmax`` of five times the scores makes a distribution.
     **settings
         Keys to replace, as in ``load``.
 
@@ -87,10 +87,10 @@ class LeaderEnv(gymnasium.Env[Seen, Any]):
         return self._seen(), {}
 
     def step(self, action: Any) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
-        """Commit to a law and play the round; with the last one the run is over."""
+        """Commit to a distribution and play the round; with the last one the run is over."""
         scores = SHARP * np.asarray(action, dtype=np.float64)
-        law = np.eye(len(self._leader.support))[action] if self.pure else softmax(scores)
-        self._leader.laws = law[None, None]
+        distribution = np.eye(len(self._leader.support))[action] if self.pure else softmax(scores)
+        self._leader.distributions = distribution[None, None]
         played = self._run.finish()
         cohorts = self._run.model.game.cohorts
         paid, agents = earned(self._leader.payoff, cohorts, played)

@@ -90,7 +90,7 @@ def _side_by_side(attack: Attack) -> bool:
 
 
 def _joints(model: MarketModel, plans: Array) -> Array:
-    """Play plans (E, P, S, m) against the learners of a model; return joint laws (E, K, A, m)."""
+    """Play plans (E, P, S, m) against the learners of a model; joint distributions (E, K, A, m)."""
     cohort: Any = model.game.cohorts[0]
     leader: Any = model.game.adversary
     count, phases, rows, _ = plans.shape
@@ -103,16 +103,18 @@ def _joints(model: MarketModel, plans: Array) -> Array:
     draws = [copy.deepcopy(cohort.rng) for _ in own] if learner.bandit else []
     actions = np.zeros(count * shape[1], dtype=np.intp)
     for t in range(model.rounds):
-        law = learner.play()
-        laws = plans[own, t * phases // model.rounds, state]
-        outcome = draw_rows(laws, np.full(count, thrown[t]))
+        distribution = learner.play()
+        distributions = plans[own, t * phases // model.rounds, state]
+        outcome = draw_rows(distributions, np.full(count, thrown[t]))
         if learner.bandit:
-            actions = draw_rows(law, np.concatenate([rng.random(shape[1]) for rng in draws]))
-            law = one_hot(actions, shape[2])
-        joints[own, :, :, outcome] += law.reshape(shape)
-        learner.learn(tables[outcome].reshape(law.shape), actions)
+            actions = draw_rows(
+                distribution, np.concatenate([rng.random(shape[1]) for rng in draws])
+            )
+            distribution = one_hot(actions, shape[2])
+        joints[own, :, :, outcome] += distribution.reshape(shape)
+        learner.learn(tables[outcome].reshape(distribution.shape), actions)
         if rows > 1:
-            state = law.reshape(shape)[:, cohort.row_of].mean(1).argmax(1)
+            state = distribution.reshape(shape)[:, cohort.row_of].mean(1).argmax(1)
     return joints / model.rounds
 
 

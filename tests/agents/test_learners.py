@@ -1,4 +1,4 @@
-"""Every registered learner: laws, streams, checkpoints, bounds, brute force, published figures."""
+"""Every registered learner: play, streams, checkpoints, bounds, brute force, published figures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from regretless.market.records import one_hot
 from regretless.market.regret.definitions import external_regret, swap_regret
 
 Array = NDArray[np.float64]
-Adversary = Callable[[int, Array], Array]  # round, laws (K, A) -> losses (K, A)
+Adversary = Callable[[int, Array], Array]  # round, strategies (K, A) -> losses (K, A)
 
 NEEDED: dict[str, dict[str, Any]] = {"quantal-fictitious-play": {"eta": 10.0}}
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
@@ -59,27 +59,27 @@ def started(name: str, parameters: dict[str, Any], rows: int, actions: int, hori
     return learner
 
 
-def draw(laws: Array, rng: np.random.Generator) -> NDArray[np.intp]:
-    ladder = laws.cumsum(1)
-    return np.asarray((rng.random(len(laws))[:, None] * ladder[:, -1:] >= ladder).sum(1))
+def draw(strategies: Array, rng: np.random.Generator) -> NDArray[np.intp]:
+    ladder = strategies.cumsum(1)
+    return np.asarray((rng.random(len(strategies))[:, None] * ladder[:, -1:] >= ladder).sum(1))
 
 
 def run(
     learner: Any, rounds: int, adversary: Adversary, *, seed: int = 0
 ) -> tuple[Array, Array, NDArray[np.intp]]:
-    """Play and return laws (T, K, A), losses (T, K, A) and the drawn actions (T, K)."""
-    rng, laws, told, actions = np.random.default_rng(seed), [], [], []
+    """Play and return strategies (T, K, A), losses (T, K, A) and the drawn actions (T, K)."""
+    rng, strategies, told, actions = np.random.default_rng(seed), [], [], []
     for t in range(rounds):
-        laws.append(learner.play())
-        told.append(adversary(t, laws[-1]))
-        actions.append(draw(laws[-1], rng))
+        strategies.append(learner.play())
+        told.append(adversary(t, strategies[-1]))
+        actions.append(draw(strategies[-1], rng))
         learner.learn(told[-1], actions[-1])
-    return np.array(laws), np.array(told), np.array(actions)
+    return np.array(strategies), np.array(told), np.array(actions)
 
 
 def replay(table: Array) -> Adversary:
     """Play a table (T, K, A), or (T, A) for every row."""
-    return lambda t, laws: np.broadcast_to(table[t], laws.shape)
+    return lambda t, strategies: np.broadcast_to(table[t], strategies.shape)
 
 
 def dyadic(rounds: int, rows: int, actions: int, *, seed: int = 0) -> Array:
@@ -88,14 +88,14 @@ def dyadic(rounds: int, rows: int, actions: int, *, seed: int = 0) -> Array:
 
 
 @every_learner
-def test_laws_are_probabilities_even_against_a_hostile_world(
+def test_strategies_are_probabilities_even_against_a_hostile_world(
     name: str, parameters: dict[str, Any]
 ) -> None:
     learner = started(name, parameters, 3, 4, 60)
-    laws, _, _ = run(learner, 60, lambda _, laws: one_hot(laws.argmax(1), 4))
-    assert laws.shape == (60, 3, 4)
-    assert (laws >= 0).all()
-    assert np.abs(laws.sum(2) - 1).max() < 1e-12
+    strategies, _, _ = run(learner, 60, lambda _, strategies: one_hot(strategies.argmax(1), 4))
+    assert strategies.shape == (60, 3, 4)
+    assert (strategies >= 0).all()
+    assert np.abs(strategies.sum(2) - 1).max() < 1e-12
 
 
 @every_learner
@@ -117,12 +117,12 @@ def test_a_checkpoint_continues_exactly(name: str, parameters: dict[str, Any]) -
 @every_learner
 def test_rows_are_separate_runs(name: str, parameters: dict[str, Any]) -> None:
     rows, table = 5, dyadic(50, 5, 4)
-    laws, _, actions = run(started(name, parameters, rows, 4, 50), 50, replay(table))
-    assert len(np.unique(laws, axis=1)[0]) == rows  # they do differ
+    strategies, _, actions = run(started(name, parameters, rows, 4, 50), 50, replay(table))
+    assert len(np.unique(strategies, axis=1)[0]) == rows  # they do differ
     for k in range(rows):
         alone = started(name, parameters, 1, 4, 50)
         for t in range(50):
-            assert np.array_equal(alone.play()[0], laws[t, k])
+            assert np.array_equal(alone.play()[0], strategies[t, k])
             alone.learn(table[t, k : k + 1], actions[t, k : k + 1])
 
 
@@ -132,16 +132,16 @@ def test_a_million_rounds_do_not_overflow(name: str, parameters: dict[str, Any])
     run(learner, 5, replay(dyadic(5, 2, 3)))
     aged = learner.state()
     # what sums of 10^6 losses look like, those that came from probabilities of 10^-6 included
-    for key in aged.keys() - {"law", "laws", "rounds"}:
+    for key in aged.keys() - {"strategy", "strategies", "rounds"}:
         aged[key] = aged[key] * (1e12 if learner.bandit else 1e6)
     learner.restore(aged | {"rounds": 10**6 - 1})
-    laws, _, _ = run(learner, 30, replay(dyadic(30, 2, 3, seed=1)))
-    assert np.isfinite(laws).all()
-    assert np.abs(laws.sum(2) - 1).max() < 1e-12
+    strategies, _, _ = run(learner, 30, replay(dyadic(30, 2, 3, seed=1)))
+    assert np.isfinite(strategies).all()
+    assert np.abs(strategies.sum(2) - 1).max() < 1e-12
 
 
 def streams(actions: int, rounds: int) -> dict[str, Adversary]:
-    """Loss streams, the last two chosen in sight of the law."""
+    """Loss streams, the last two chosen in sight of the strategy."""
     rng = np.random.default_rng(3)
     noise = rng.random((rounds, 4, actions))
     means = rng.random((4, actions))
@@ -154,8 +154,8 @@ def streams(actions: int, rounds: int) -> dict[str, Adversary]:
         "phases": replay(swing),
         "cycle": replay(cycle),
         "alternating": replay(np.eye(actions)[np.arange(rounds) % 2 % actions]),
-        "hits the favourite": lambda _, laws: one_hot(laws.argmax(1), actions),
-        "spares the least likely": lambda _, laws: 1 - one_hot(laws.argmin(1), actions),
+        "hits the favourite": lambda _, strategies: one_hot(strategies.argmax(1), actions),
+        "spares the least likely": lambda _, strategies: 1 - one_hot(strategies.argmin(1), actions),
     }
 
 
@@ -171,9 +171,9 @@ def test_regret_stays_below_the_bound(name: str, parameters: dict[str, Any], act
     measured = {"external": external_regret, "swap": swap_regret}[learner.measure]
     for stream_name, adversary in streams(actions, rounds).items():
         learner.start(4, actions, horizon=rounds)
-        laws, losses, _ = run(learner, rounds, adversary)
+        strategies, losses, _ = run(learner, rounds, adversary)
         for upto in (1, 7, 60, rounds):
-            regrets = [measured(losses[:upto, k], laws[:upto, k]) for k in range(4)]
+            regrets = [measured(losses[:upto, k], strategies[:upto, k]) for k in range(4)]
             assert max(regrets) <= learner.bound(upto) + 1e-12, (stream_name, upto)
 
 
@@ -200,66 +200,66 @@ def test_exp3_is_what_its_sources_print() -> None:
         for t, losses in enumerate(table, start=1):
             rate = math.sqrt(math.log(3) / (3 * t))
             weights = np.exp((rate if exploration else -rate) * total)
-            law = weights / weights.sum()
+            strategy = weights / weights.sum()
             if exploration:
                 gamma = 3 * rate if 3 * rate < 1 else 1.0
                 weights = np.exp(gamma / 3 * total)
-                law = (1 - gamma) * weights / weights.sum() + gamma / 3
-            np.testing.assert_allclose(learner.play()[0], law, atol=1e-12)
+                strategy = (1 - gamma) * weights / weights.sum() + gamma / 3
+            np.testing.assert_allclose(learner.play()[0], strategy, atol=1e-12)
             a = int(rng.integers(3))
-            total[a] += (1 - losses[a] if exploration else losses[a]) / law[a]
+            total[a] += (1 - losses[a] if exploration else losses[a]) / strategy[a]
             learner.learn(losses[None], np.array([a]))
 
 
-def brute_hedge(t: int, past: Array, laws: Array) -> Array:
+def brute_hedge(t: int, past: Array, strategies: Array) -> Array:
     weights = np.exp(-math.sqrt(8 * math.log(3) / (t + 1)) * past.sum(0))
     return np.asarray(weights / weights.sum())
 
 
-def brute_logit(t: int, past: Array, laws: Array) -> Array:
+def brute_logit(t: int, past: Array, strategies: Array) -> Array:
     weights = np.exp(-10.0 * (past.mean(0) if t else np.zeros(3)))
     return np.asarray(weights / weights.sum())
 
 
-def brute_leader(t: int, past: Array, laws: Array) -> Array:
+def brute_leader(t: int, past: Array, strategies: Array) -> Array:
     return np.eye(3)[np.argmin(past.sum(0))]
 
 
-def brute_matching(t: int, past: Array, laws: Array) -> Array:
-    positive = np.maximum(((laws * past).sum(1, keepdims=True) - past).sum(0), 0)
+def brute_matching(t: int, past: Array, strategies: Array) -> Array:
+    positive = np.maximum(((strategies * past).sum(1, keepdims=True) - past).sum(0), 0)
     return positive / positive.sum() if positive.any() else np.full(3, 1 / 3)
 
 
-def brute_matching_plus(t: int, past: Array, laws: Array) -> Array:
+def brute_matching_plus(t: int, past: Array, strategies: Array) -> Array:
     kept = np.zeros(3)
-    for law, losses in zip(laws, past, strict=True):
-        kept = np.maximum(kept + law @ losses - losses, 0)
+    for strategy, losses in zip(strategies, past, strict=True):
+        kept = np.maximum(kept + strategy @ losses - losses, 0)
     return kept / kept.sum() if kept.any() else np.full(3, 1 / 3)
 
 
 def eigenlaw(chain: Array) -> Array:
     """Return the eigenvector of a transition matrix at eigenvalue 1."""
     values, vectors = np.linalg.eig(chain.T)
-    law = np.real(vectors[:, np.argmin(np.abs(values - 1))])
-    return np.asarray(law / law.sum())
+    strategy = np.real(vectors[:, np.argmin(np.abs(values - 1))])
+    return np.asarray(strategy / strategy.sum())
 
 
-def brute_blum_mansour(t: int, past: Array, laws: Array) -> Array:
+def brute_blum_mansour(t: int, past: Array, strategies: Array) -> Array:
     rate = math.sqrt(4 * 3 * math.log(3) / (t + 1))
-    weights = np.exp(-rate * np.einsum("ta,tb->ab", laws, past))
+    weights = np.exp(-rate * np.einsum("ta,tb->ab", strategies, past))
     return eigenlaw(weights / weights.sum(1, keepdims=True))
 
 
-def brute_swap_matching(t: int, past: Array, laws: Array) -> Array:
-    own = np.einsum("ta,ta->a", laws, past)[:, None]
-    positive = np.maximum(own - np.einsum("ta,tb->ab", laws, past), 0)
+def brute_swap_matching(t: int, past: Array, strategies: Array) -> Array:
+    own = np.einsum("ta,ta->a", strategies, past)[:, None]
+    positive = np.maximum(own - np.einsum("ta,tb->ab", strategies, past), 0)
     if not positive.any():
         return np.full(3, 1 / 3)
     moving = positive / (2 * positive.sum(1).max())
     return eigenlaw(moving + np.diag(1 - moving.sum(1)))
 
 
-def brute_tree(t: int, past: Array, laws: Array) -> Array:
+def brute_tree(t: int, past: Array, strategies: Array) -> Array:
     """Depth 2, breadth 5, from the definition: each node's Hedge on the steps that it has seen."""
     rate, parts = math.sqrt(8 * math.log(3) / 5), []
     for life, step in ((25, 5), (5, 1)):
@@ -287,21 +287,21 @@ def brute_tree(t: int, past: Array, laws: Array) -> Array:
 def test_brute_force(learner: Any, brute: Any, tolerance: float) -> None:
     learner.start(1, 3)
     table = np.random.default_rng(4).random((70, 3))
-    laws, _, _ = run(learner, 70, replay(table))
+    strategies, _, _ = run(learner, 70, replay(table))
     compared = 0
     for t in range(70):
-        expected = brute(t, table[:t], laws[:t, 0])
-        if isinstance(learner, SwapRegretMatching) and not unique(table[:t], laws[:t, 0]):
+        expected = brute(t, table[:t], strategies[:t, 0])
+        if isinstance(learner, SwapRegretMatching) and not unique(table[:t], strategies[:t, 0]):
             continue
-        np.testing.assert_allclose(laws[t, 0], expected, rtol=0, atol=tolerance)
+        np.testing.assert_allclose(strategies[t, 0], expected, rtol=0, atol=tolerance)
         compared += 1
     assert compared >= 30
 
 
-def unique(past: Array, laws: Array) -> bool:
-    """Whether the positive swap regrets leave no choice of a stationary law."""
-    own = np.einsum("ta,ta->a", laws, past)[:, None]
-    positive = own - np.einsum("ta,tb->ab", laws, past) > 0
+def unique(past: Array, strategies: Array) -> bool:
+    """Whether the positive swap regrets leave no choice of a stationary distribution."""
+    own = np.einsum("ta,ta->a", strategies, past)[:, None]
+    positive = own - np.einsum("ta,tb->ab", strategies, past) > 0
     reach = np.linalg.matrix_power(np.eye(3) + positive, 3) > 0
     closed = {tuple(np.flatnonzero(row)) for row in reach if (reach[row] == row).all()}
     return not positive.any() or len(closed) == 1
@@ -317,14 +317,14 @@ rates_tables = st.integers(1, 6).flatmap(
 
 
 @given(rates_tables)
-def test_stationary_laws_balance_every_state(rates: Array) -> None:
+def test_stationary_strategies_balance_every_state(rates: Array) -> None:
     """Also where the chain is reducible, or nearly so."""
-    law = np.empty(len(rates))
-    stationary(rates.copy(), law)
+    strategy = np.empty(len(rates))
+    stationary(rates.copy(), strategy)
     flows = rates * (1 - np.eye(len(rates)))
-    into, out = law @ flows, law * flows.sum(1)
-    assert (law >= 0).all()
-    assert law.sum() == pytest.approx(1, abs=1e-12)
+    into, out = strategy @ flows, strategy * flows.sum(1)
+    assert (strategy >= 0).all()
+    assert strategy.sum() == pytest.approx(1, abs=1e-12)
     np.testing.assert_allclose(into, out, rtol=1e-9, atol=1e-280)
 
 

@@ -52,22 +52,22 @@ def members(model: MarketModel, name: str = "learners") -> LearnerCohort:
     return found
 
 
-@pytest.mark.parametrize("name", ["hedge", "exp3"])  # the others' laws: test_learners
+@pytest.mark.parametrize("name", ["hedge", "exp3"])  # the others' strategies: test_learners
 def test_the_ledger_of_learners_agrees_with_the_raw_log(name: str) -> None:
     model = scenario(learners(name), traders()).build()
     log = [play_round(model.game) for _ in range(ROUNDS)]
     losses = np.array([entry.losses[0] for entry in log])
-    laws = np.array([entry.decisions[0].probabilities for entry in log])
+    strategies = np.array([entry.decisions[0].probabilities for entry in log])
     ledger = members(model).ledger
     for k in range(len(ledger.count)):
-        wanted = definitions.swap_regret(losses[:, k], laws[:, k])
+        wanted = definitions.swap_regret(losses[:, k], strategies[:, k])
         assert ledger.regret("swap")[k] == pytest.approx(wanted, abs=1e-9)
 
 
 def test_an_unfinished_learner_of_a_user_is_refused() -> None:
     class Nameless(TotalLearner):
         def step(self, losses: Any, actions: Any) -> Any:
-            return self.law
+            return self.strategy
 
     register.learner("nameless")(Nameless)
     with pytest.raises(UserError, match="learner 'nameless' has no name; add it"):

@@ -136,7 +136,7 @@ def test_a_column_that_is_no_number_is_one_line_before_the_first_round(bad: Any)
         market("odd", settings={})
 
 
-def test_laws_of_a_crowd_are_charged_and_drawn() -> None:
+def test_distributions_of_a_crowd_are_charged_and_drawn() -> None:
     class Coins(ScriptedCrowd):
         def act_many(self, forecasts: Any, contexts: Any) -> Any:
             return np.tile([0.5, 0.5, 0.0], (len(self.loss), 1))
@@ -155,7 +155,7 @@ def test_laws_of_a_crowd_are_charged_and_drawn() -> None:
     "answer",
     [[0] * 5, [0, 1, 2, 3, 0, 0], [0.5] * 6, [[1.0, 1.0, -1.0]] * 6, "all", [[0.3] * 3] * 6],
 )
-def test_what_is_no_law_of_play_is_one_line(answer: Any) -> None:
+def test_what_is_no_distribution_of_play_is_one_line(answer: Any) -> None:
     class Odd(ScriptedCrowd):
         def act_many(self, forecasts: Any, contexts: Any) -> Any:
             return answer

@@ -29,8 +29,8 @@ def followers(rng: np.random.Generator) -> list[Follower]:
     return [Follower("some", loss, np.arange(ROWS))]
 
 
-def announced(law: Any) -> Announcement:
-    shown: dict[str, Callable[..., Any]] = {"play": lambda: (law,)}
+def announced(distribution: Any) -> Announcement:
+    shown: dict[str, Callable[..., Any]] = {"play": lambda: (distribution,)}
     return Announcement(**shown)
 
 
@@ -39,16 +39,16 @@ def test_it_seals_what_makes_the_worst_regret_greatest(agent: int | None) -> Non
     rng = np.random.default_rng(0)
     player, met = RegretMaximiser(2, stream(0, "x"), grid=3, agent=agent), followers(rng)
     player.meet(met)
-    laws, outcomes = [], []
+    distributions, outcomes = [], []
 
     def regret(k: int, last: Any) -> float:
         losses = met[0].loss.losses(np.array([*outcomes, last]))[:, k]
-        return swap_regret(losses, np.array(laws)[:, k])
+        return swap_regret(losses, np.array(distributions)[:, k])
 
     for t in range(ROUNDS):
-        law = rng.dirichlet(np.ones(ACTIONS), ROWS)
-        laws.append(law)
-        sealed = player.commit(Context(), History(2), announced(law)).points[0]
+        distribution = rng.dirichlet(np.ones(ACTIONS), ROWS)
+        distributions.append(distribution)
+        sealed = player.commit(Context(), History(2), announced(distribution)).points[0]
         aims = range(ROWS) if agent is None else [agent]
         worst = [max(regret(k, y) for k in aims) for y in player.support]
         best = max(regret(k, sealed) for k in aims)

@@ -76,7 +76,7 @@ SETTINGS: dict[str, tuple[int, dict[str, Any]]] = {  # outcomes and parameters
     "iid": (3, {}),
     "look-ahead": (2, {"horizon": 2, "grid": 2}),
     "myopic": (3, {}),
-    "plan": (3, {"laws": [[[1, 0, 0], [1, 1, 2], [0, 0, 1]]] * 2, "rounds": ROUNDS}),
+    "plan": (3, {"distributions": [[[1, 0, 0], [1, 1, 2], [0, 0, 1]]] * 2, "rounds": ROUNDS}),
     "pump-and-dump": (3, {"exposure": [1.0, 0.0, 0.5], "pump": 3, "dump": 2}),
     "stackelberg-committer": (3, {"weights": [[0.9, 0.1, 0], [0, 0.2, 1], [0.5, 0.4, 0.6]]}),
     "staggered-seller": (6, {"rounds": ROUNDS}),
@@ -176,17 +176,17 @@ def earned(game: Game, rounds: int) -> float:
 
 
 @pytest.mark.parametrize("name", EVERYONE)
-def test_laws_are_valid_deterministic_and_within_the_support(name: str) -> None:
+def test_distributions_are_valid_deterministic_and_within_the_support(name: str) -> None:
     runs = [
         [play_round(game) for _ in range(ROUNDS)] for game in (mixed(made(name)), mixed(made(name)))
     ]
     support = made(name).support
     for one, other in zip(*runs, strict=True):
         assert (one.outcome == other.outcome).all()
-        assert (one.law.points == other.law.points).all()
-        assert (one.law.weights == other.law.weights).all()
+        assert (one.distribution.points == other.distribution.points).all()
+        assert (one.distribution.weights == other.distribution.weights).all()
         if support is not None:
-            apart = np.abs(one.law.points[:, None] - support).max(-1)
+            apart = np.abs(one.distribution.points[:, None] - support).max(-1)
             assert (apart.min(1) == 0).all()
 
 
@@ -231,8 +231,8 @@ def test_declared_sight_is_enforced(name: str) -> None:
                 with pytest.raises(ValueError, match=f"add '{sight}' to sees"):
                     read(announced)
                 refused.add(what)
-        law: OutcomeDistribution = inner(context, history, announced)
-        return law
+        distribution: OutcomeDistribution = inner(context, history, announced)
+        return distribution
 
     player.commit = watched
     game = mixed(player)
@@ -268,16 +268,18 @@ def test_announced_play_is_the_frequency_of_actions_over_draws(eta: float | None
         play_round(game)
     mixture = game.blocks[0].mixture(Context())
     assert len(mixture.weights) > 1  # else the draw decides nothing
-    law = cohort.law(mixture, Context())
+    strategy = cohort.strategy(mixture, Context())
     exact = sum(
         weight * cohort.decide(Forecast(mixture, i), Context()).probabilities
         for i, weight in enumerate(mixture.weights)
     )
-    assert law == pytest.approx(exact, abs=1e-12)
-    draws, rng, seen = 4000, stream(SEED, "test"), np.zeros(law.shape)
+    assert strategy == pytest.approx(exact, abs=1e-12)
+    draws, rng, seen = 4000, stream(SEED, "test"), np.zeros(strategy.shape)
     for _ in range(draws):
         seen[np.arange(3), cohort.decide(mixture.draw(rng), Context()).actions] += 1
-    assert (np.abs(seen / draws - law) <= 4.5 * np.sqrt(law * (1 - law) / draws) + 1e-12).all()
+    assert (
+        np.abs(seen / draws - strategy) <= 4.5 * np.sqrt(strategy * (1 - strategy) / draws) + 1e-12
+    ).all()
 
 
 class Stubborn(ScriptedAgent):
@@ -367,16 +369,16 @@ def test_parameters_that_make_no_sense_are_refused(
 # Plans.
 
 
-def test_commitment_is_the_best_law_against_the_first_follower() -> None:
+def test_commitment_is_the_best_distribution_against_the_first_follower() -> None:
     """Conitzer and Sandholm's game: committing to a half each makes 3.5 of 2."""
     weights = np.array([[2.0, 1.0], [4.0, 3.0]])
     loss = stacked([[[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]])
     player = StackelbergCommitter(2, stream(0, "x"), weights=weights)
-    law = play_round(table(player, followers(loss, [1, 1]))).law
+    distribution = play_round(table(player, followers(loss, [1, 1]))).distribution
     assert player.commitment is not None
     assert player.commitment.value == pytest.approx(3.5)
-    assert law.points[law.weights.argsort()] == pytest.approx(player.support)
-    assert law.weights == pytest.approx([0.5, 0.5])
+    assert distribution.points[distribution.weights.argsort()] == pytest.approx(player.support)
+    assert distribution.weights == pytest.approx([0.5, 0.5])
 
 
 def test_pump_and_dump_pays_what_its_economics_say() -> None:
@@ -519,12 +521,12 @@ def test_a_coalition_plays_the_product_and_earns_the_sum() -> None:
     loss = stacked([[[1.0, 0.0, 0.0], [-1.0, 0.2, 0.1]]], [[0.0, 0.5]])
     player = Coalition(3, stream(0, "x"), members=[one, two])
     assert player.sees == {"history", "mixture", "play", "losses"}
-    law = play_round(table(player, followers(loss, [1]))).law
+    distribution = play_round(table(player, followers(loss, [1]))).distribution
     leader = player.members[0].player
     own = leader.commitment.mixture  # of the outcomes 0 and 1
     assert 0 < own[0] < 1
-    assert law.weights == pytest.approx(own[own > 0])
-    assert (law.points[:, 1:] == law.points[0, 1:]).all()
+    assert distribution.weights == pytest.approx(own[own > 0])
+    assert (distribution.points[:, 1:] == distribution.points[0, 1:]).all()
     assert player.support is not None
     assert player.payoff is not None
     assert player.support.tolist() == [[i, *pair] for i in (0, 1) for pair in ([1, 0], [0, 1])]
@@ -554,8 +556,8 @@ def test_members_are_shown_no_more_than_they_declare() -> None:
         ) -> OutcomeDistribution:
             seen[type(own).__name__] = set(announced.told)
             assert history.mean.shape == history.last(3).shape[1:] == (1,)
-            law: OutcomeDistribution = type(own).commit(own, context, history, announced)
-            return law
+            distribution: OutcomeDistribution = type(own).commit(own, context, history, announced)
+            return distribution
 
         member.player.commit = noted
     assert game.breaks_the_rule

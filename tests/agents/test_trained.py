@@ -85,13 +85,13 @@ def test_exp3_refuses_what_it_cannot_learn_from() -> None:
 
 
 def played(player: Any, plays: list[list[float]]) -> list[int]:
-    """Let a leader of pure laws play, and tell it what followers do."""
+    """Let a leader of pure distributions play, and tell it what followers do."""
     history, found = History(2), []
     for number, play in enumerate(plays):
-        law = player.commit(Context(), history, Announcement())
-        found.append(int(law.weights.argmax()))
-        assert law.weights.max() == 1.0
-        outcome = law.points[found[-1]]
+        distribution = player.commit(Context(), history, Announcement())
+        found.append(int(distribution.weights.argmax()))
+        assert distribution.weights.max() == 1.0
+        outcome = distribution.points[found[-1]]
         history.add(outcome)
         player.learn(0.0, Observation(number, outcome, {"them": np.array(play)}))
     return found
@@ -100,21 +100,21 @@ def played(player: Any, plays: list[list[float]]) -> list[int]:
 def test_a_plan_goes_by_phase_and_by_what_was_played_last() -> None:
     """Phase 0 repeats the followers' last action, phase 1 does the other thing; 0 at first."""
     same, other = [[1, 0], [0, 1]], [[0, 1], [1, 0]]
-    plan = Planned(2, stream(0, "x"), laws=[same, other], rounds=6)
+    plan = Planned(2, stream(0, "x"), distributions=[same, other], rounds=6)
     plays = [[0.1, 0.9], [0.5, 0.5], [0.0, 0.0], [1.0, 0.0], [0.2, 0.8], [0.2, 0.8]]
     assert played(plan, plays) == [0, 1, 0, 1, 1, 0]  # absent followers are as they were last
-    blind = Planned(2, stream(0, "x"), laws=[[3, 0], [0, 2]], rounds=6)
+    blind = Planned(2, stream(0, "x"), distributions=[[3, 0], [0, 2]], rounds=6)
     assert played(blind, plays) == [0, 0, 0, 1, 1, 1]
 
 
 @pytest.mark.parametrize(
     ("parameters", "told"),
     [
-        ({"laws": [[1, 0, 0]]}, "give phases x rows x 2 outcomes"),
-        ({"laws": [[0, 0]]}, "a weight above 0"),
-        ({"laws": [[-1, 2]]}, "weights of at least 0"),
-        ({"laws": "up"}, "give numbers"),
-        ({"laws": [[1, 0]], "rounds": 0}, "rounds is 0"),
+        ({"distributions": [[1, 0, 0]]}, "give phases x rows x 2 outcomes"),
+        ({"distributions": [[0, 0]]}, "a weight above 0"),
+        ({"distributions": [[-1, 2]]}, "weights of at least 0"),
+        ({"distributions": "up"}, "give numbers"),
+        ({"distributions": [[1, 0]], "rounds": 0}, "rounds is 0"),
     ],
 )
 def test_a_plan_that_is_none_is_refused(parameters: dict[str, Any], told: str) -> None:
@@ -123,11 +123,13 @@ def test_a_plan_that_is_none_is_refused(parameters: dict[str, Any], told: str) -
 
 
 def test_a_plan_names_followers_that_are_there(tmp_path: Path) -> None:
-    for laws in ([[[1, 0]] * 3], [[1, 0]]):
-        wrong = market(tmp_path, {"kind": "plan", "laws": laws, "cohort": "learners"})
+    for distributions in ([[[1, 0]] * 3], [[1, 0]]):
+        wrong = market(
+            tmp_path, {"kind": "plan", "distributions": distributions, "cohort": "learners"}
+        )
         with pytest.raises(UserError, match="did you mean 'learner'"):
             wrong.run()
-    rows = market(tmp_path, {"kind": "plan", "laws": [[[1, 0]] * 2]})
+    rows = market(tmp_path, {"kind": "plan", "distributions": [[[1, 0]] * 2]})
     with pytest.raises(UserError, match="2 rows a phase, 'learner' 3 actions"):
         rows.run()
 
@@ -137,7 +139,9 @@ class Pupil(Planned):
     """Keeps what it is told."""
 
     def __init__(self, outcomes: int, rng: np.random.Generator, *, rounds: int) -> None:
-        super().__init__(outcomes, rng, laws=np.ones((1, 1, max(outcomes, 2))), rounds=rounds)
+        super().__init__(
+            outcomes, rng, distributions=np.ones((1, 1, max(outcomes, 2))), rounds=rounds
+        )
         self.told: list[tuple[float, Observation]] = []
 
     def learn(self, payoff: float, observation: Observation) -> None:
@@ -159,8 +163,8 @@ def test_leaders_who_learn_resume_and_repeat(kind: str, tmp_path: Path) -> None:
     second.run()
     later = whole.rounds_frame().iloc[101:].reset_index(drop=True)
     assert later.equals(second.rounds_frame())
-    laws = [model.game.adversary.adversary.laws for model in (whole, second)]
-    assert (laws[0] == laws[1]).all()
+    distributions = [model.game.adversary.adversary.distributions for model in (whole, second)]
+    assert (distributions[0] == distributions[1]).all()
 
 
 @pytest.mark.parametrize("kind", ["cem", "es", "exp3"])
@@ -170,8 +174,8 @@ def test_leaders_learn_while_they_play(kind: str, pays: tuple[float, ...]) -> No
     player = register.adversary[kind](3, stream(4, "adversary"), length=2, phases=1)
     history, rng, paid = History(3), stream(4, "outcomes"), []
     for number in range(4000):
-        law = player.commit(Context(), history, Announcement())
-        outcome = law.draw(rng)
+        distribution = player.commit(Context(), history, Announcement())
+        outcome = distribution.draw(rng)
         paid.append(float(outcome @ pays))
         history.add(outcome)
         player.learn(paid[-1], Observation(number, outcome, {"them": np.ones(1)}))

@@ -189,7 +189,7 @@ def test_expected_mean_variance_utility_is_mean_minus_half_gamma_variance() -> N
 @pytest.mark.parametrize(("underage", "overage"), [(3.0, 1.0), (1.0, 4.0), (2.0, 2.0), (1.0, 0.0)])
 def test_the_best_order_is_the_critical_quantile(underage: float, overage: float) -> None:
     """The newsvendor orders the c_u / (c_u + c_o) quantile of demand."""
-    demand = np.random.default_rng(3).beta(2, 5, 201)  # an empirical law
+    demand = np.random.default_rng(3).beta(2, 5, 201)  # an empirical distribution
     orders = np.sort(demand)
     cost = Newsvendor(orders, underage, overage).losses(demand[:, None]).mean(0)
     quantile = np.quantile(demand, underage / (underage + overage), method="inverted_cdf")

@@ -101,8 +101,8 @@ def play(recipe: CalibratedMultiaccurate, kind: str, rounds: int, *, seed: int =
     return log
 
 
-def laws(mixtures: list[Any], size: int) -> Array:
-    """Compute the law (T, A) with which a best-responding agent plays."""
+def distributions(mixtures: list[Any], size: int) -> Array:
+    """Compute the distribution (T, A) with which a best-responding agent plays."""
     offset, weights = LOSSES[size]
     rows = np.zeros((len(mixtures), len(offset)))
     for row, mixture in zip(rows, mixtures, strict=True):
@@ -161,7 +161,7 @@ def test_the_bounds_hold(weights: str, size: int, kind: str) -> None:
         for *_, occupancy, bias in recipe.event_table():
             assert np.abs(bias).max() <= limits.bias(occupancy) + 1e-9
         coefficients = LOSSES[size][1][None]
-        losses, played = suffered(log, size), laws(log.mixtures, size)
+        losses, played = suffered(log, size), distributions(log.mixtures, size)
         regret = swap_regret(losses, played)
         assert recipe.calibration_error() <= recipe.calibration_bound()
         assert regret <= recipe.swap_bound_from_bias(coefficients)[0] + 1e-9

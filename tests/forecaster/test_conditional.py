@@ -62,10 +62,10 @@ def test_no_row_is_learned_from_its_own_outcome(name: str) -> None:
     """Pure noise: what is expected of a row by cross-fitting has nothing to do with its outcome."""
     noise = np.random.default_rng(2).random((300, 1))
     own = sample(300, outcomes=noise)
-    law, expected = MEMBERS[name](own)
+    distribution, expected = MEMBERS[name](own)
     assert np.corrcoef(expected[:, 0], noise[:, 0])[0, 1] < 0.15
     if name == "extra trees":  # the finished distribution has seen them
-        seen = law.expected(own.features, own.points)
+        seen = distribution.expected(own.features, own.points)
         assert np.corrcoef(seen[:, 0], noise[:, 0])[0, 1] > 0.5
 
 
@@ -130,7 +130,7 @@ def test_without_features_it_is_the_distribution_of_all_rows() -> None:
     assert quantile == pytest.approx(np.quantile(outcomes, 0.8), abs=0.051)
 
 
-def test_the_law_in_use_is_learned_again_from_all_rows(tmp_path: Path) -> None:
+def test_the_distribution_in_use_is_learned_again_from_all_rows(tmp_path: Path) -> None:
     """It is that of ``holdout=0``; the certificate is that of the one that was not refitted."""
 
     def fitted(**more: Any) -> OfflineOmnipredictor:

@@ -37,19 +37,19 @@ def worst_excess(seed: int, promises: int) -> Array:
     start = np.arange(RUNS + 1) * ACTIONS
     kept = Draws(LossTable.of([group]))
     for t in range(ROUNDS):
-        law = rng.dirichlet(np.full(ACTIONS, 0.5), RUNS)
-        law[law < 0.02] = 0.0
-        law /= law.sum(1, keepdims=True)
+        distribution = rng.dirichlet(np.full(ACTIONS, 0.5), RUNS)
+        distribution[distribution < 0.02] = 0.0
+        distribution /= distribution.sum(1, keepdims=True)
         losses = (rng.random((RUNS, ACTIONS)) < 0.5).astype(float)
         if t % 3:  # an extreme loss for the action on whose side luck was, or a small one
             losses = np.zeros((RUNS, ACTIONS))
             losses[np.arange(RUNS), sums.max(2).argmax(1)] = rng.choice([0.1, 1.0])
-        played = (rng.random(RUNS)[:, None] > law.cumsum(1)[:, :-1]).sum(1)
-        step = np.eye(ACTIONS)[played] - law
+        played = (rng.random(RUNS)[:, None] > distribution.cumsum(1)[:, :-1]).sum(1)
+        step = np.eye(ACTIONS)[played] - distribution
         sums += step[:, :, None] * (losses[:, :, None] - losses[:, None, :])
         draws._add(
             start,
-            law.ravel(),
+            distribution.ravel(),
             losses.ravel(),
             *list(kept.arrays.values())[:3],
         )
@@ -124,11 +124,11 @@ def test_variances_are_those_of_the_mixture() -> None:
     assert surely == pytest.approx([1.6 * 0.75, 0, 1.6 * 0.99])
     assert known.of(group, fixed=False)[0] == pytest.approx(variance)
     assert (known.of_anybody(np.full(3, 0.8)) >= known.of(group, fixed=True)).all()
-    for law, at in ((seen[:2], 0), (seen[4:], 2)):  # of every assignment of comparators
+    for distribution, at in ((seen[:2], 0), (seen[4:], 2)):  # of every assignment of comparators
         for assigned in ([0, 0], [0, 1], [1, 0], [1, 1]):
             gains = np.array([0.9, 0.1]) - np.array([0.9, 0.1])[assigned]
-            assert law @ gains**2 - (law @ gains) ** 2 <= variance[at] + 1e-12
-            assert (gains - law @ gains).max() <= surely[at] + 1e-12
+            assert distribution @ gains**2 - (distribution @ gains) ** 2 <= variance[at] + 1e-12
+            assert (gains - distribution @ gains).max() <= surely[at] + 1e-12
     with pytest.raises(ValueError, match="not protected"):
         known.of(LossGroup(np.zeros((1, 2)), np.ones((1, 2, 2))), fixed=True)
 

@@ -152,7 +152,7 @@ def test_the_nearest_ensemble_is_nearest(name: str) -> None:
 
 
 @given(st.integers(0, 10_000), st.floats(0.1, 100), st.floats(0, 0.2))
-def test_a_logit_law_moves_by_at_most_its_smoothness_times_the_error(
+def test_a_logit_distribution_moves_by_at_most_its_smoothness_times_the_error(
     seed: int, eta: float, error: float
 ) -> None:
     """What a quantal agent pays for an inexact basis, also as the paper's factor would have it."""
@@ -199,7 +199,7 @@ def test_certificates_cover_every_outcome_and_are_small(name: str, eta: float | 
 
 
 def check_ensembles(basis: Basis, points: Array, ensembles: Any) -> None:
-    """Every ensemble is a law of at most n + 1 outcomes whose mean of s is the point."""
+    """Every ensemble is a distribution of at most n + 1 outcomes whose mean of s is the point."""
     assert ((points >= 0) & (points <= 1)).all()
     assert len(points) == len(ensembles)
     for point, ensemble in zip(points, ensembles, strict=True):

@@ -140,7 +140,7 @@ def test_a_frame_goes_in_and_comes_out() -> None:
     frame = pd.DataFrame(features, columns=["a", "b"], index=np.arange(120) + 7)
     fitted = OfflineOmnipredictor([SIDES, OTHER], trees=5).fit(frame, outcomes[:, 0])
     assert list(fitted.feature_names_in_) == ["a", "b"]
-    table = fitted.predict_frame(frame[:6], laws=True, levels=[0.25])
+    table = fitted.predict_frame(frame[:6], distributions=True, levels=[0.25])
     assert list(table.index) == list(range(7, 13))
     assert list(table) == ["y_0", "y_0_q25"] + [
         f"loss{s}_{what}" for s in (0, 1) for what in ("action", "expected_loss", "p0", "p1")
@@ -282,7 +282,10 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "no rows": (lambda: _fit(GOOD[0][:0], GOOD[1][:0]), "minimum of 1 is required"),
     "width": (lambda: _fit(GOOD[0], GOOD[1][:, :1]), "Y has 1 outcomes, a loss has 2"),
     "ends": (lambda: _fit(*GOOD, ends=[(0, 1)]), "a low and a high for each outcome"),
-    "no law": (lambda: _fit(*GOOD).predict_quantiles(GOOD[0]), "no distribution of outcomes"),
+    "no distribution": (
+        lambda: _fit(*GOOD).predict_quantiles(GOOD[0]),
+        "no distribution of outcomes",
+    ),
     "names": (
         lambda: _fit(pd.DataFrame(GOOD[0], columns=["a", "b"]), GOOD[1]).predict(
             pd.DataFrame(GOOD[0], columns=["b", "a"])

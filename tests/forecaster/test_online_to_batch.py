@@ -111,8 +111,8 @@ def test_online_regret_is_that_of_the_log_and_below_its_own_bound() -> None:
     form = [part[None] for part in fitted.basis_.coefficients(own[0])]
     play = np.zeros((200, 3))
     for t, asked in enumerate(suggestions.T):
-        law = fitted.fitted_.in_round(t, tuple(asked))
-        for point, weight in zip(law.points, law.weights, strict=True):
+        distribution = fitted.fitted_.in_round(t, tuple(asked))
+        for point, weight in zip(distribution.points, distribution.weights, strict=True):
             play[t, expected_losses(*form, point)[0].argmin()] += weight
     comparators = np.concatenate([np.tile(np.arange(3)[:, None], 200), suggestions])
     log = own[0].losses(outcomes[rows]), play / play.sum(1, keepdims=True), comparators
@@ -177,15 +177,20 @@ def test_a_prediction_is_the_uniform_mixture_of_the_kept_rounds(
     model: OfflineOmnipredictor,
 ) -> None:
     features = examples(50, 5)[0]
-    place, laws = model.predict_mixture(features)
+    place, distributions = model.predict_mixture(features)
     asked = np.stack([rule.predict(features) for rule in RULES], axis=1)
-    assert len(laws) == len(np.unique(asked, axis=0)) == 4
+    assert len(distributions) == len(np.unique(asked, axis=0)) == 4
     for row, key in zip(place, asked, strict=True):
         rounds = [model.fitted_.in_round(i, tuple(key)) for i in range(40)]
-        assert laws[row].points.tobytes() == np.concatenate([r.points for r in rounds]).tobytes()
-        assert laws[row].mean == pytest.approx(np.mean([r.mean for r in rounds], axis=0))
-        assert laws[row].weights.sum() == pytest.approx(1)
-    assert model.predict(features) == pytest.approx(np.array([laws[i].mean for i in place]))
+        assert (
+            distributions[row].points.tobytes()
+            == np.concatenate([r.points for r in rounds]).tobytes()
+        )
+        assert distributions[row].mean == pytest.approx(np.mean([r.mean for r in rounds], axis=0))
+        assert distributions[row].weights.sum() == pytest.approx(1)
+    assert model.predict(features) == pytest.approx(
+        np.array([distributions[i].mean for i in place])
+    )
 
 
 def test_a_loss_that_was_not_listed_acts_and_has_a_bound_only_within_gamma() -> None:

@@ -109,12 +109,12 @@ class Lost(Sparsemax):
     """Forgets to normalise."""
 
     def play(self, predicted: Array) -> Array:
-        """Return no law."""
+        """Return no distribution."""
         return 0.9 * super().play(predicted)
 
 
 class Short(Sparsemax):
-    """Returns one law for all."""
+    """Returns one distribution for all."""
 
     def play(self, predicted: Array) -> Array:
         """Drop rows."""

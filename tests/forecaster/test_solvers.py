@@ -108,8 +108,10 @@ def worst(solution: Solution, played: Game, possible: Array) -> float:
     """Compute max over s of E[sum_r q_r(p) H_r . (p - s)]."""
     total = np.zeros(len(possible))
     for point, mass in zip(solution.points, solution.mass, strict=True):
-        law = played.play(played.group.offset + played.group.weights @ point)
-        field = (law[:, :, None] * played.table.reshape(*law.shape, -1)).sum((0, 1))
+        distribution = played.play(played.group.offset + played.group.weights @ point)
+        field = (distribution[:, :, None] * played.table.reshape(*distribution.shape, -1)).sum(
+            (0, 1)
+        )
         total += mass * (point @ field - possible @ field)
     return float(total.max())
 

@@ -34,18 +34,18 @@ def drawn(near: Array, rng: np.random.Generator) -> NDArray[np.intp]:
     return (near * rng.random(near.shape)).argmax(-1)
 
 
-def away(law: Array, mixture: Mixture, regret: Array, weights: Array) -> Array:
+def away(distribution: Array, mixture: Mixture, regret: Array, weights: Array) -> Array:
     """Choose the vertex that is farthest from the mean forecast, as on the stream `adaptive`."""
     vertices = 0.5 + 0.5 * (np.eye(3) - 0.5)
     mean = mixture.weights @ mixture.points
     return np.asarray(vertices[((vertices - mean) ** 2).sum(1).argmax()])
 
 
-def greedy(law: Array, mixture: Mixture, regret: Array, weights: Array) -> Array:
+def greedy(distribution: Array, mixture: Mixture, regret: Array, weights: Array) -> Array:
     """Choose the corner after which the worst agent has the most swap regret."""
     corners = np.array(list(np.ndindex(2, 2, 2)), dtype=float)
     losses = 1 + np.einsum("kan,cn->cka", weights, corners)
-    after = regret + law[..., None] * (losses[..., None] - losses[..., None, :])
+    after = regret + distribution[..., None] * (losses[..., None] - losses[..., None, :])
     return np.asarray(corners[after.max(3).sum(2).max(1).argmax()])
 
 
@@ -61,10 +61,10 @@ def played(nature: Callable[..., Array], tie: Breaker, seed: int) -> float:
         expected = 1 + np.einsum("kan,mn->mka", weights, mixture.points)
         near = expected <= expected.min(2, keepdims=True) + NEAR
         choices = tie(near, rng)
-        law = np.einsum("m,mka->ka", mixture.weights, np.eye(ACTIONS)[choices])
-        truth = nature(law, mixture, regret, weights)
+        distribution = np.einsum("m,mka->ka", mixture.weights, np.eye(ACTIONS)[choices])
+        truth = nature(distribution, mixture, regret, weights)
         losses = 1 + weights @ truth
-        regret += law[..., None] * (losses[..., None] - losses[:, None])
+        regret += distribution[..., None] * (losses[..., None] - losses[:, None])
         forecaster.update(truth)
     return float(regret.max(2).sum(1).max() / ROUNDS)
 

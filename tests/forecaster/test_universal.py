@@ -23,20 +23,20 @@ Nature = Callable[[int, float], float]
 def played(
     forecaster: UniversalDecisionSwap, nature: Nature, rounds: int
 ) -> tuple[list[tuple[Array, Array]], Array]:
-    laws, truths = [], []
+    distributions, truths = [], []
     for t in range(rounds):
         mixture = forecaster.mixture()
         truths.append(nature(t, float(mixture.mean[0])))
-        laws.append((mixture.points[:, 0], mixture.weights))
+        distributions.append((mixture.points[:, 0], mixture.weights))
         forecaster.update(truths[-1])
-    return laws, np.array(truths)
+    return distributions, np.array(truths)
 
 
-def swap_regret(laws: list[tuple[Array, Array]], truths: Array, loss: Linear) -> float:
+def swap_regret(distributions: list[tuple[Array, Array]], truths: Array, loss: Linear) -> float:
     """Add up each action's greatest gain from a replacement, in expectation over the draws."""
     offset, slope = loss.offset, loss.weights[:, 0]
     gains = np.zeros((len(offset), len(offset)))
-    for (points, masses), y in zip(laws, truths, strict=True):
+    for (points, masses), y in zip(distributions, truths, strict=True):
         chosen = np.argmin(offset + slope * points[:, None], axis=1)
         cost = offset + slope * y
         for action, mass in zip(chosen, masses, strict=True):
@@ -62,7 +62,7 @@ NATURES: dict[str, Nature] = {
 def test_nobody_regrets_more_than_the_bound(nature: Nature, band: float, give_up: float) -> None:
     rounds, rng = 400, np.random.default_rng(3)
     forecaster = UniversalDecisionSwap(rounds, band=band, give_up=give_up)
-    laws, truths = played(forecaster, nature, rounds)
+    distributions, truths = played(forecaster, nature, rounds)
     thresholds = [Linear([[0.0], [-1.0]], [0.0, theta]) for theta in np.linspace(0, 1, 41)]
     tasks = [
         Linear(rng.uniform(-1, 1, (actions, 1)), rng.random(actions))
@@ -70,7 +70,7 @@ def test_nobody_regrets_more_than_the_bound(nature: Nature, band: float, give_up
         for _ in range(5)
     ]
     for loss in thresholds + tasks:
-        assert swap_regret(laws, truths, loss) <= forecaster.regret_bound(loss)[0] + 1e-9
+        assert swap_regret(distributions, truths, loss) <= forecaster.regret_bound(loss)[0] + 1e-9
     check_biases(forecaster)
 
 
@@ -128,8 +128,8 @@ def test_regret_falls_like_the_root_of_the_rounds() -> None:
     found = []
     for rounds in (250, 4000):
         forecaster = UniversalDecisionSwap(rounds)
-        laws, truths = played(forecaster, lambda _, mean: against(mean), rounds)
-        found.append(swap_regret(laws, truths, loss))
+        distributions, truths = played(forecaster, lambda _, mean: against(mean), rounds)
+        found.append(swap_regret(distributions, truths, loss))
     assert found[1] <= found[0] / 3
     assert found[0] <= 0.1
 
@@ -138,13 +138,13 @@ def test_a_good_reference_is_broadcast_until_it_is_disproved() -> None:
     reference = Constant(1, value=0.3)
     forecaster: Any = UniversalDecisionSwap(1000, reference=reference, band=0.25, give_up=3.0)
     rng = np.random.default_rng(0)
-    laws, _ = played(forecaster, lambda *_: float(rng.random() < 0.3), 300)
+    distributions, _ = played(forecaster, lambda *_: float(rng.random() < 0.3), 300)
     near = 1 / 1000
-    assert all(len(points) == 1 and abs(points[0] - 0.3) <= near for points, _ in laws)
+    assert all(len(points) == 1 and abs(points[0] - 0.3) <= near for points, _ in distributions)
     assert forecaster.reference.disproved_at is None
-    laws = played(forecaster, lambda *_: 1.0, 300)[0]
+    distributions = played(forecaster, lambda *_: 1.0, 300)[0]
     assert forecaster.reference.disproved_at is not None
-    assert laws[-1][0][0] > 0.9
+    assert distributions[-1][0][0] > 0.9
     check_biases(forecaster)
 
 

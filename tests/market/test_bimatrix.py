@@ -44,12 +44,12 @@ CHICKEN = -np.array([[[0.0, 7.0], [2.0, 6.0]], [[0.0, 2.0], [7.0, 6.0]]])
 def test_a_leader_follower_loses_three_quarters_in_dengs_game() -> None:
     """Up for half the rounds, then Down, against follow the leader."""
     game, rounds = read_game(GAMES / "deng-2x3.csv"), 4000
-    law, sums = np.zeros((3, 2)), np.zeros(3)
+    distribution, sums = np.zeros((3, 2)), np.zeros(3)
     for t in range(rounds):
         y = 0 if t < rounds / 2 else 1
-        law[sums.argmin(), y] += 1 / rounds
+        distribution[sums.argmin(), y] += 1 / rounds
         sums += game.follower_loss[y]
-    surplus = leader_surplus(law.T, game.leader_payoff, game.follower_loss)
+    surplus = leader_surplus(distribution.T, game.leader_payoff, game.follower_loss)
     assert surplus == pytest.approx(0.75, abs=2e-3)
 
 
@@ -155,26 +155,26 @@ def test_coarse_equilibrium_that_is_not_correlated() -> None:
 @given(play=plays())
 @CHECKED
 def test_correlated_distance_against_the_full_program(play: tuple[Array, Array]) -> None:
-    law, losses = play
+    distribution, losses = play
     rows = []
-    for i, size in enumerate(law.shape):
+    for i, size in enumerate(distribution.shape):
         for a in range(size):
             for b in range(size):
-                row = np.zeros(law.shape)
-                for profile in np.ndindex(law.shape):
+                row = np.zeros(distribution.shape)
+                for profile in np.ndindex(distribution.shape):
                     if profile[i] == a:
                         other = (*profile[:i], b, *profile[i + 1 :])
                         row[profile] = losses[i][profile] - losses[i][other]
-                rows.append(np.concatenate([row.ravel(), np.zeros(law.size)]))
-    eye = np.eye(law.size)
+                rows.append(np.concatenate([row.ravel(), np.zeros(distribution.size)]))
+    eye = np.eye(distribution.size)
     found = linprog(
-        np.repeat([0.0, 1.0], law.size),
+        np.repeat([0.0, 1.0], distribution.size),
         A_ub=np.vstack([np.array(rows), np.hstack([-eye, -eye])]),
-        b_ub=np.concatenate([np.zeros(len(rows)), -law.ravel()]),
-        A_eq=np.repeat([[1.0, 0.0]], law.size, axis=1).reshape(1, -1),
+        b_ub=np.concatenate([np.zeros(len(rows)), -distribution.ravel()]),
+        A_eq=np.repeat([[1.0, 0.0]], distribution.size, axis=1).reshape(1, -1),
         b_eq=[1.0],
     )
-    assert correlated_distance(law, losses) == pytest.approx(found.fun, abs=1e-6)
+    assert correlated_distance(distribution, losses) == pytest.approx(found.fun, abs=1e-6)
 
 
 def test_bad_play_is_refused() -> None:

@@ -125,7 +125,7 @@ def _second(_: Any) -> int:
 
 
 @pytest.mark.parametrize("counts", [[1, 4, 2], [3, 3, 3]])
-def test_those_who_draw_follow_their_law(counts: list[int]) -> None:
+def test_those_who_draw_follow_their_strategy(counts: list[int]) -> None:
     """Chi-square of the actions of all, and of those of the rows' own agents."""
     loss = Linear(np.random.default_rng(1).random((3, 4, 2)))
     heads = np.array(counts) * 100
@@ -143,7 +143,7 @@ def test_those_who_draw_follow_their_law(counts: list[int]) -> None:
     )
     predicted = loss.losses(np.array([0.3, 0.8]))
     rounds = [cohort._decision(predicted) for _ in range(300)]
-    law = rounds[0].probabilities
+    strategy = rounds[0].probabilities
     total = np.sum([decision.counts() for decision in rounds], axis=0)
     shown = np.sum([np.eye(4)[decision.actions] for decision in rounds], axis=0)
     for decision in rounds:
@@ -151,9 +151,9 @@ def test_those_who_draw_follow_their_law(counts: list[int]) -> None:
         assert (decision.counts()[np.arange(3), decision.actions] >= 1).all()
     for seen, each in ((total, heads), (shown, np.ones(3))):
         for k in range(3):
-            assert chisquare(seen[k], 300 * each[k] * law[k]).pvalue > 1e-3
+            assert chisquare(seen[k], 300 * each[k] * strategy[k]).pvalue > 1e-3
     spread = np.var([decision.counts()[0, 0] for decision in rounds])
-    assert spread == pytest.approx(heads[0] * law[0, 0] * (1 - law[0, 0]), rel=0.3)
+    assert spread == pytest.approx(heads[0] * strategy[0, 0] * (1 - strategy[0, 0]), rel=0.3)
 
 
 @pytest.mark.parametrize("response", [{}, {"response": "quantal", "eta": 5.0}])

@@ -124,22 +124,22 @@ class Naive:
         values: list[float] = self.loss.losses(outcome).tolist()
         return values
 
-    def add(self, law: list[float], losses: list[float], suggested: list[int]) -> None:
+    def add(self, strategy: list[float], losses: list[float], suggested: list[int]) -> None:
         """Add a round to ``fixed``, ``followed`` and ``contextual``, by their keys' lengths."""
         self.rounds += 1
-        actions = range(len(law))
+        actions = range(len(strategy))
         for a, b in product(actions, actions):
-            self._more((a, b), law[a] * losses[b])
+            self._more((a, b), strategy[a] * losses[b])
         for j, c in enumerate(suggested):
             for a in actions:
-                self._more((a, j, -1), law[a] * losses[c])
+                self._more((a, j, -1), strategy[a] * losses[c])
             for a, b in product(actions, actions):
-                self._more((j, c, a, b), law[a] * losses[b])
+                self._more((j, c, a, b), strategy[a] * losses[b])
 
-    def err(self, law: list[float], predicted: list[float], losses: list[float]) -> None:
+    def err(self, strategy: list[float], predicted: list[float], losses: list[float]) -> None:
         """Add by how much each action's loss was overestimated, under the action played."""
-        for a, b in product(range(len(law)), range(len(law))):
-            error = law[a] * (predicted[b] - losses[b])
+        for a, b in product(range(len(strategy)), range(len(strategy))):
+            error = strategy[a] * (predicted[b] - losses[b])
             self.surprise[a, b] = self.surprise.get((a, b), 0.0) + error
 
     def _more(self, key: Key, amount: float) -> None:
@@ -147,7 +147,7 @@ class Naive:
 
 
 def logit(table: list[float], eta: float) -> list[float]:
-    """Return the logit law."""
+    """Return the logit distribution."""
     powers = [math.exp(-eta * (loss - min(table))) for loss in table]
     return [power / sum(powers) for power in powers]
 
@@ -177,15 +177,15 @@ def followed(cohort: Any, agents: list[Naive], played: Round, place: int) -> Non
         row = int(cohort.row_of[number])
         assert decision.predicted[row].tolist() == pytest.approx(table, abs=CLOSE)
         if cohort.rule == "quantal":
-            law = logit(table, cohort.response.eta)
-            assert decision.probabilities[row].tolist() == pytest.approx(law, abs=CLOSE)
+            strategy = logit(table, cohort.response.eta)
+            assert decision.probabilities[row].tolist() == pytest.approx(strategy, abs=CLOSE)
         else:
             mine = decision.predicted[row].tolist() if cohort.rule != "best-response" else table
-            law = [float(a == mine.index(min(mine))) for a in range(len(table))]
-            assert decision.actions[number] == law.index(1.0)
-            assert decision.probabilities[row].tolist() == law
-        agent.add(law, agent.suffered(played.outcome), suggested)
-        agent.err(law, table, agent.suffered(played.outcome))
+            strategy = [float(a == mine.index(min(mine))) for a in range(len(table))]
+            assert decision.actions[number] == strategy.index(1.0)
+            assert decision.probabilities[row].tolist() == strategy
+        agent.add(strategy, agent.suffered(played.outcome), suggested)
+        agent.err(strategy, table, agent.suffered(played.outcome))
 
 
 @settings(max_examples=40, deadline=None)
@@ -193,7 +193,7 @@ def followed(cohort: Any, agents: list[Naive], played: Round, place: int) -> Non
 def test_cohorts_do_what_every_agent_would_alone(
     raw: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Same actions, same laws, same sums, same regret."""
+    """Same actions, same strategies, same sums, same regret."""
     model = built(raw, tmp_path_factory.mktemp("market"))
     cohorts = model.game.cohorts
     agents = [naives(cohort) for cohort in cohorts]
@@ -293,12 +293,12 @@ class Contrary(BestResponse):
     """Inherits from the best response and plays otherwise: the worst action half of the time."""
 
     def play(self, predicted: Array) -> Array:
-        """Return a law (K, 3)."""
+        """Return a strategy (K, 3)."""
         return (one_hot(predicted.argmax(1), 3) + super().play(predicted)) / 2
 
 
 @pytest.mark.parametrize("utility", ["linear", "ces"])
-def test_a_subclass_is_played_by_its_own_law(utility: str) -> None:
+def test_a_subclass_is_played_by_its_own_strategy(utility: str) -> None:
     table = {"name": "c", "utility": utility, "count": 5, "actions": 3}
     table["parameters"] = UTILITIES[utility]
     scenario = {"name": "own", "rounds": 4, "cohort": [table]}
@@ -314,6 +314,6 @@ def test_a_subclass_is_played_by_its_own_law(utility: str) -> None:
         assert decision is not None
         assert losses is not None
         assert decision.predicted is not None
-        law = Contrary().play(decision.predicted)
-        assert decision.probabilities.tolist() == law.tolist()
+        strategy = Contrary().play(decision.predicted)
+        assert decision.probabilities.tolist() == strategy.tolist()
         assert losses.tolist() == cohort.loss.losses(played.outcome).tolist()

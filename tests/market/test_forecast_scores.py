@@ -49,7 +49,9 @@ def test_a_forecast_that_is_right_is_calibrated_and_a_worse_one_has_a_greater_cr
     assert good["coverage_50"] == pytest.approx(0.5, abs=0.03)
     pits = table.filter(like="pit_").iloc[0].to_numpy(dtype=float)
     np.testing.assert_allclose(pits, 0.1, atol=0.025)
-    assert good["crps"] == pytest.approx(0.05 / np.sqrt(np.pi), rel=0.05)  # of the normal law
+    assert good["crps"] == pytest.approx(
+        0.05 / np.sqrt(np.pi), rel=0.05
+    )  # of the normal distribution
     assert poor["crps"] > 1.3 * good["crps"]
 
 

@@ -47,7 +47,7 @@ CROWD = (
 
 
 def test_columns_agree_with_the_raw_log() -> None:
-    """Sums over agents of <law, payoff>, over those who are there, by plain loops."""
+    """Sums over agents of <distribution, payoff>, over those who are there, by plain loops."""
     given = scenario(*CROWD, adversary={"kind": "anti-forecast"})
     frame = paid(finished(given))
     model = given.build()
@@ -58,8 +58,10 @@ def test_columns_agree_with_the_raw_log() -> None:
         for who, decision in zip(model.game.cohorts, entry.decisions, strict=True):
             single = payoff.values(who.loss, entry.outcome[None])[0]
             rows = [] if decision is None else who.row_of.tolist()
-            laws = None if decision is None else decision.probabilities
-            earned.append([float(laws[k] @ single[k]) for k in rows if laws is not None])
+            distributions = None if decision is None else decision.probabilities
+            earned.append(
+                [float(distributions[k] @ single[k]) for k in rows if distributions is not None]
+            )
         everybody = [value for members in earned for value in members]
         assert frame["leader_payoff"][t] == pytest.approx(np.mean(everybody), abs=CLOSE)
         for i, members in enumerate(earned):

@@ -85,9 +85,9 @@ def test_what_is_settled_before_is_foreseen(name: str) -> None:
     commit, foreseen = adversary.commit, []
 
     def asking(*given: Any) -> OutcomeDistribution:
-        law = commit(*given)
-        foreseen.append((law.points, market.foreseen(law.points)))
-        return law
+        distribution = commit(*given)
+        foreseen.append((distribution.points, market.foreseen(distribution.points)))
+        return distribution
 
     adversary.commit = asking  # type: ignore[method-assign]
     model.run()

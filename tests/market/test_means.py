@@ -134,14 +134,16 @@ def test_the_promise_pays_for_the_rounds_in_which_something_slept() -> None:
     assert (table["decision_swap_regret"] <= table["bound"]).all()
 
 
-def test_a_law_of_play_is_that_given_what_is_affordable() -> None:
+def test_a_distribution_of_play_is_that_given_what_is_affordable() -> None:
     model = tolls("hedge", count=1, cash=0.25)
     means, cohort = model.game.seats[0].budget, model.game.cohorts[0]
     assert means is not None
-    law, rng = np.array([[0.2, 0.3, 0.5]]), np.random.default_rng(0)
+    distribution, rng = np.array([[0.2, 0.3, 0.5]]), np.random.default_rng(0)
     drawn = [
         means.limited(
-            Decision(law, rng.choice(3, size=1, p=law[0])), np.array([[True, True, False]]), None
+            Decision(distribution, rng.choice(3, size=1, p=distribution[0])),
+            np.array([[True, True, False]]),
+            None,
         ).actions[0]
         for _ in range(4000)
     ]

@@ -146,7 +146,7 @@ def test_losses_are_those_of_clearing_again_for_each_action(case: str, matching:
     model = scenario(cohorts, market | {"matching": matching}, goods).build()
     beside, total = Beside(model), model.game.market.accounts.totals()
     losses: dict[int, list[Any]] = {}
-    laws: dict[int, list[Any]] = {}
+    distributions: dict[int, list[Any]] = {}
     for _ in range(model.rounds):
         played = [cohort.learner.play() for cohort in model.game.cohorts]
         gains, actions = beside.step()
@@ -154,9 +154,13 @@ def test_losses_are_those_of_clearing_again_for_each_action(case: str, matching:
             if actions[i] >= 0:
                 row = (-np.array(gains[i]) - loss.unit_offset[at]) / loss.unit_scale[at]
                 losses.setdefault(i, []).append(row)
-                rows = [law for laws_ in played for law in laws_]
+                rows = [
+                    distribution for distributions_ in played for distribution in distributions_
+                ]
                 bandit = model.game.cohorts[_cohort_of(model, i)].bandit
-                laws.setdefault(i, []).append(np.eye(len(row))[actions[i]] if bandit else rows[i])
+                distributions.setdefault(i, []).append(
+                    np.eye(len(row))[actions[i]] if bandit else rows[i]
+                )
             accounts = model.game.market.accounts
             assert Fraction(accounts.cash[i]) == beside.book.owners[i].cash
             assert [Fraction(x) for x in accounts.goods[i]] == beside.book.owners[i].goods
@@ -165,10 +169,12 @@ def test_losses_are_those_of_clearing_again_for_each_action(case: str, matching:
     frame = model.agents_frame()
     spread = 0.0
     for i, rows in losses.items():
-        table, law = np.array(rows), np.array(laws[i])
+        table, distribution = np.array(rows), np.array(distributions[i])
         spread += table.std(0).sum()
-        assert frame["swap_regret"][i] == pytest.approx(swap_regret(table, law), abs=1e-12)
-        assert frame["external_regret"][i] == pytest.approx(external_regret(table, law), abs=1e-12)
+        assert frame["swap_regret"][i] == pytest.approx(swap_regret(table, distribution), abs=1e-12)
+        assert frame["external_regret"][i] == pytest.approx(
+            external_regret(table, distribution), abs=1e-12
+        )
     assert spread > 0
     assert len(model.trades_frame()) > 5
 

@@ -20,7 +20,7 @@ SIZES = ((3, 4), (2, 2))
 
 
 def played(rng: np.random.Generator) -> list[Array]:
-    """Laws of play of both cohorts."""
+    """Distributions of play of both cohorts."""
     return [rng.dirichlet(np.ones(actions), size=rows) for rows, actions in SIZES]
 
 

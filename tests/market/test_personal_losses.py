@@ -40,12 +40,12 @@ def charged(agent: int, losses: Any, actions: Any) -> tuple[Any, Any]:
         return np.where(np.array(GRID) <= AFFORDABLE, losses, own), actions
     if agent not in LEARNERS:
         return losses, actions
-    learner, laws = register.learner["hedge"](), []
+    learner, distributions = register.learner["hedge"](), []
     learner.start(1, len(GRID), horizon=len(losses))
     for row, action in zip(losses, actions, strict=True):
-        laws.append(learner.play()[0].copy())
+        distributions.append(learner.play()[0].copy())
         learner.learn(row[None], np.array([action]))
-    return losses, np.array(laws)
+    return losses, np.array(distributions)
 
 
 def test_regrets_are_those_of_clearing_again_for_each_bid(tmp_path: Path) -> None:
@@ -69,7 +69,9 @@ def test_regrets_are_those_of_clearing_again_for_each_bid(tmp_path: Path) -> Non
             assert last["swap_regret"].item() == pytest.approx(regret)
 
 
-def test_exploitability_is_of_the_joint_law_of_actions_and_loss_vectors(tmp_path: Path) -> None:
+def test_exploitability_is_of_the_joint_distribution_of_actions_and_loss_vectors(
+    tmp_path: Path,
+) -> None:
     """Of each agent, against the public function on what is logged by hand."""
     model = auction(tmp_path).build()
     model.run()
@@ -77,10 +79,10 @@ def test_exploitability_is_of_the_joint_law_of_actions_and_loss_vectors(tmp_path
     found = []
     for agent, logged in by_hand(model).items():
         losses, played = charged(agent, *logged)
-        laws = played if played.ndim == 2 else np.eye(losses.shape[1])[played]
+        distributions = played if played.ndim == 2 else np.eye(losses.shape[1])[played]
         vectors, which = np.unique(losses, axis=0, return_inverse=True)
         joint = np.zeros(vectors.shape)
-        np.add.at(joint, which.ravel(), laws / len(laws))
+        np.add.at(joint, which.ravel(), distributions / len(distributions))
         for name, tolerance in (("exploitability_exact", 0.0), ("exploitability", 0.01)):
             found.append(exploitability(joint, vectors, tolerance))
             assert table.loc[agent, name] == pytest.approx(found[-1], abs=1e-6)

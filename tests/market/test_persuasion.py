@@ -28,10 +28,10 @@ def test_the_prosecutor_of_kamenica_and_gentzkow_convicts_twice_as_many_as_are_g
 def concave_closure(guilty: float, payoff: Array, loss: Array) -> float:
     """Best split of a prior over two outcomes into two posteriors of a grid."""
     at = np.unique(np.append(np.linspace(0, 1, 401), guilty))
-    laws = np.stack([1 - at, at], axis=1)
-    lost = laws @ loss
+    distributions = np.stack([1 - at, at], axis=1)
+    lost = distributions @ loss
     tied = lost <= lost.min(1, keepdims=True) + 1e-12
-    worth = np.where(tied, laws @ payoff, -np.inf).max(1)
+    worth = np.where(tied, distributions @ payoff, -np.inf).max(1)
     low, high = at[at <= guilty], at[at >= guilty]
     width = high[None, :] - low[:, None]
     share = np.divide(guilty - low[:, None], width, out=np.zeros_like(width), where=width > 0)
@@ -52,7 +52,7 @@ def test_it_is_the_concave_closure_of_what_silence_pays(seed: int) -> None:
 
 
 @given(st.integers(0, 10_000), st.integers(1, 4), st.integers(1, 4))
-def test_no_law_that_is_obeyed_pays_more_and_a_leader_gets_no_less(
+def test_no_distribution_that_is_obeyed_pays_more_and_a_leader_gets_no_less(
     seed: int, outcomes: int, actions: int
 ) -> None:
     rng = stream(seed, "test orders")
@@ -67,6 +67,6 @@ def test_no_law_that_is_obeyed_pays_more_and_a_leader_gets_no_less(
 
 
 @pytest.mark.parametrize("prior", [[0.5], [0.7, 0.7], [1.5, -0.5], [np.nan, 1.0]])
-def test_a_prior_that_is_no_law_is_refused(prior: list[float]) -> None:
+def test_a_prior_that_is_no_distribution_is_refused(prior: list[float]) -> None:
     with pytest.raises(ValueError, match="give 2 numbers from 0 that sum to 1"):
         persuasion(prior, CONVICTED, JUDGE)

@@ -82,7 +82,7 @@ def test_stays_lie_in_their_window(
 
 @pytest.mark.parametrize("network", [{}, {"network": SMALL_WORLD}], ids=["all", "network"])
 def test_everybody_is_measured_over_own_rounds(network: dict[str, Any]) -> None:
-    """Regrets equal those recomputed from the losses and laws of the rounds agents were there."""
+    """Regrets equal those recomputed from the rounds in which agents were there."""
     quantal = rated("smooth", response="quantal", eta=8.0, exit_rate=0.1)
     model = scenario(rated(), quantal, **network).build()
     rounds = watched(model)
@@ -104,13 +104,13 @@ def test_everybody_is_measured_over_own_rounds(network: dict[str, Any]) -> None:
             assert numbers == list(range(own["entered"], own["left"]))
             row = who.row_of[number]
             losses = np.array([played.losses[place][row] for played in there])  # type: ignore[index]
-            laws = np.array([played.decisions[place].probabilities[row] for played in there])  # type: ignore[union-attr]
-            assert own["mean_loss"] == pytest.approx((losses * laws).sum(1).mean())
-            expected = definitions.external_regret(losses, laws)
+            strategies = np.array([played.decisions[place].probabilities[row] for played in there])  # type: ignore[union-attr]
+            assert own["mean_loss"] == pytest.approx((losses * strategies).sum(1).mean())
+            expected = definitions.external_regret(losses, strategies)
             assert own["external_regret"] == pytest.approx(expected)
-            assert own["swap_regret"] == pytest.approx(definitions.swap_regret(losses, laws))
-            constants = np.tile(np.arange(3)[:, None], len(laws))
-            swapped = definitions.decision_swap_regret(losses, laws, constants)
+            assert own["swap_regret"] == pytest.approx(definitions.swap_regret(losses, strategies))
+            constants = np.tile(np.arange(3)[:, None], len(strategies))
+            swapped = definitions.decision_swap_regret(losses, strategies, constants)
             assert own["decision_swap_regret"] == pytest.approx(swapped)
             assert own["decision_swap_regret"] <= own["bound_from_bias"] + 1e-9
 

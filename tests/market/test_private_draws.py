@@ -67,8 +67,8 @@ def test_each_agent_hears_its_own_draw_and_the_shares_are_those_of_the_mixture()
     assert heard == pytest.approx(mixture.points[:, 0])
     assert counts / 4000 == pytest.approx(mixture.weights, abs=4 * 0.5 / np.sqrt(4000))
     assert (decision.actions == (decision.predicted[:, 0] > 0.5)).all()
-    law = cohort.law(mixture, Context())
-    assert law == pytest.approx(np.tile([0.25, 0.75], (4000, 1)))
+    strategy = cohort.strategy(mixture, Context())
+    assert strategy == pytest.approx(np.tile([0.25, 0.75], (4000, 1)))
 
 
 def test_without_a_market_the_bound_is_the_theorems_with_a_union_over_agents() -> None:
@@ -131,25 +131,25 @@ def test_what_own_actions_matter_is_the_widest_gap_over_all_small_moves() -> Non
 
 
 @pytest.mark.parametrize("name", ["own-draws", "el-farol"])
-def test_regret_exceeds_that_of_the_induced_law_by_less_than_the_own_sway(name: str) -> None:
-    """The proof's steps 2 and 3, and step 1: the law's regret is the theorem's, come what may."""
+def test_regret_exceeds_that_of_the_induced_strategy_by_less_than_the_own_sway(name: str) -> None:
+    """The proof's steps 2 and 3, and step 1: regret of the strategy is the theorem's."""
     model = built(name, "rounds=400", f"cohort.{COHORT[name]}.count=20")
     cohort, market = cohort_of(model), model.game.market
     assert market is not None
     rows, actions = cohort.loss.offset.shape
     induced, block = np.zeros((rows, actions, actions)), model.game.blocks[0]
     while model.played < 400:
-        law = cohort.law(block.mixture(Context()), Context())
+        strategy = cohort.strategy(block.mixture(Context()), Context())
         model.step()
         losses = cohort.loss.losses(model.rounds_frame().filter(regex=r"^y_").to_numpy()[-1])
-        induced += law[:, :, None] * losses[:, None, :]
-    of_law = (np.einsum("kaa->ka", induced) - induced.min(2)).sum(1) / 400
+        induced += strategy[:, :, None] * losses[:, None, :]
+    of_strategy = (np.einsum("kaa->ka", induced) - induced.min(2)).sum(1) / 400
     sway = market.sway(0)
     assert sway is not None
     drawn = draw_term(400, rows, actions=actions, comparators=actions)
     own = cohort.ledger.regret("swap")
     assert own is not None
-    assert (own <= of_law + drawn + cohort.loss.moved(sway)).all()
+    assert (own <= of_strategy + drawn + cohort.loss.moved(sway)).all()
     theorem = block.forecaster.bias_bound().regret(cohort.coefficients[1])  # type: ignore[attr-defined]
-    assert (of_law <= theorem).all()
-    assert of_law.mean() < 0.6 * own.mean()
+    assert (of_strategy <= theorem).all()
+    assert of_strategy.mean() < 0.6 * own.mean()

@@ -58,10 +58,10 @@ class Log:
 
     @property
     def play(self) -> Array:
-        """Law of play (T, A)."""
+        """Distribution of play (T, A)."""
         pure = self.actions.ndim == 1
-        law = self.actions[:, None] == np.arange(self.count) if pure else self.actions
-        return np.asarray(law, dtype=np.float64)
+        distribution = self.actions[:, None] == np.arange(self.count) if pure else self.actions
+        return np.asarray(distribution, dtype=np.float64)
 
     def constants(self) -> Indices:
         """Return the constant policies (A, T)."""
@@ -163,11 +163,11 @@ class MatrixGame:
         seen.append(state.information_state_string())
         device = []
         for played in zip(self.rows, self.columns, strict=True):
-            laws = [
+            distributions = [
                 [(b, float(b == a)) for b in range(n)]
                 for a, n in zip(played, self.shape, strict=True)
             ]
-            policy = spiel.TabularPolicy(dict(zip(seen, laws, strict=True)))
+            policy = spiel.TabularPolicy(dict(zip(seen, distributions, strict=True)))
             device.append((1 / len(self.rows), policy))
         return game, device
 
@@ -194,7 +194,8 @@ def random_game(seed: int, *, ties: bool) -> MatrixGame:
 def test_swap_regret_is_the_distance_to_correlated_equilibrium(seed: int, *, ties: bool) -> None:
     """OpenSpiel's distance is the sum over players of the gain of the best swap function.
 
-    The correlation device is the empirical joint law of play, one recommendation per round.
+    The correlation device is the empirical joint distribution of play, one recommendation per
+    round.
     """
     spiel = pytest.importorskip("pyspiel")
     played = random_game(seed, ties=ties)

@@ -36,14 +36,14 @@ def hearing(point: Array, label: Array | None = None) -> Forecast:
 
 
 def agents_play(loss: Linear, point: Array) -> Array:
-    """Law of play (K, A) of best responders in the linear basis."""
+    """Strategy of play (K, A) of best responders in the linear basis."""
     rule = BestResponse()
     coefficients = LinearBasis(loss.outcomes).coefficients(loss)
     return rule.play(rule.predicted(hearing(point), loss, coefficients))
 
 
 def forecasters_idea(loss: Linear, point: Array, eta: float | None = None) -> Array:
-    """Law of play (K, A) that the forecaster's events attribute to the same agents."""
+    """Strategy of play (K, A) that the forecaster's events attribute to the same agents."""
     rows = LossTable.of([LossGroup(*LinearBasis(loss.outcomes).coefficients(loss), eta=eta)])
     out = np.empty(len(rows.offset))
     respond(arrays_of(rows), point, out)
@@ -112,23 +112,23 @@ def test_the_forecaster_knows_every_agents_action(
 
 @given(seed=st.integers(0, 2**32 - 1), eta=ETA)
 @CHECKED
-def test_the_forecaster_knows_the_quantal_law(seed: int, eta: float) -> None:
+def test_the_forecaster_knows_the_quantal_strategy(seed: int, eta: float) -> None:
     """Smooth events weigh an action as the agent does, up to the last bits of exp."""
     loss, point = anything(np.random.default_rng(seed))
     table = expected_losses(loss.offset, loss.weights, point)
-    law = forecasters_idea(loss, point, eta)
-    assert law == pytest.approx(quantal_response(table, eta), abs=1e-12)
+    strategy = forecasters_idea(loss, point, eta)
+    assert strategy == pytest.approx(quantal_response(table, eta), abs=1e-12)
 
 
 @given(table=st.integers(1, 5).flatmap(tables), eta=ETA)
 @CHECKED
-def test_quantal_play_is_the_logit_law(table: Array, eta: float) -> None:
+def test_quantal_play_is_the_logit_strategy(table: Array, eta: float) -> None:
     """Probabilities are positive, sum to 1, and their logs differ by eta times the losses."""
-    law = quantal_response(table, eta)
-    assert law.shape == table.shape
-    assert (law >= 0).all()
-    assert law.sum(1) == pytest.approx(np.ones(3), abs=1e-12)
-    for probabilities, losses in zip(law, table, strict=True):
+    strategy = quantal_response(table, eta)
+    assert strategy.shape == table.shape
+    assert (strategy >= 0).all()
+    assert strategy.sum(1) == pytest.approx(np.ones(3), abs=1e-12)
+    for probabilities, losses in zip(strategy, table, strict=True):
         likely = probabilities > 1e-200
         logs = np.log(probabilities[likely]) + eta * losses[likely]
         assert np.ptp(logs) <= 1e-9 * (1 + eta)
@@ -138,8 +138,8 @@ def test_quantal_play_is_the_logit_law(table: Array, eta: float) -> None:
 @CHECKED
 def test_quantal_play_loses_at_most_its_gap(table: Array, eta: float) -> None:
     """Expected loss exceeds the least by at most ln(A) / eta."""
-    law, rule = quantal_response(table, eta), Quantal(eta)
-    excess = (law * table).sum(1) - table.min(1)
+    strategy, rule = quantal_response(table, eta), Quantal(eta)
+    excess = (strategy * table).sum(1) - table.min(1)
     assert rule.gap(table.shape[1]) == quantal_gap(table.shape[1], eta)
     assert quantal_gap(table.shape[1], eta) == math.log(table.shape[1]) / eta
     assert (excess <= rule.gap(table.shape[1]) + 1e-12).all()

@@ -55,8 +55,10 @@ def peeking_round(plain: Game) -> Round:
     """Play a round that draws the forecast before the adversary commits."""
     offered = offer(plain)
     forecasts = tuple(mixture.draw(plain.forecast_stream) for mixture in offered.mixtures)
-    law = plain.adversary.commit(offered.context, plain.history, Announcement(offered.mixtures))
-    drawn = Drawn(offered.context, forecasts, law, law.draw(plain.outcome_stream))
+    strategy = plain.adversary.commit(
+        offered.context, plain.history, Announcement(offered.mixtures)
+    )
+    drawn = Drawn(offered.context, forecasts, strategy, strategy.draw(plain.outcome_stream))
     return finish(plain, decide(plain, drawn))
 
 
@@ -79,13 +81,13 @@ def test_what_the_adversary_sees_cannot_be_changed_by_it() -> None:
         play_round(plain)
 
 
-def test_a_sealed_law_cannot_be_changed_after_the_draw() -> None:
+def test_a_sealed_strategy_cannot_be_changed_after_the_draw() -> None:
     outcome = np.array([0.2, 0.3])
-    law = OutcomeDistribution.pure(outcome)
+    strategy = OutcomeDistribution.pure(outcome)
     outcome[:] = 1.0
-    assert (law.points == [[0.2, 0.3]]).all()
+    assert (strategy.points == [[0.2, 0.3]]).all()
     with pytest.raises(ValueError, match="read-only"):
-        law.points[0] = 0.5
+        strategy.points[0] = 0.5
 
 
 @pytest.mark.parametrize(
@@ -99,6 +101,6 @@ def test_a_sealed_law_cannot_be_changed_after_the_draw() -> None:
         ([[0.5], [0.6]], [1.0], "one weight"),
     ],
 )
-def test_bad_laws_are_refused(points: Any, weights: Any, complaint: str) -> None:
+def test_bad_strategies_are_refused(points: Any, weights: Any, complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
         OutcomeDistribution(np.array(points), np.array(weights))

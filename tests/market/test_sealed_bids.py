@@ -45,7 +45,7 @@ def test_regrets_are_those_of_clearing_again_for_each_bid(
     model = auction(kind, cohorts, units=units, reserve=reserve).build()
     market, losses, played = model.game.market, [[] for _ in range(5)], [[] for _ in range(5)]
     for _ in range(60):
-        laws = [cohort.learner.play() for cohort in model.game.cohorts]
+        distributions = [cohort.learner.play() for cohort in model.game.cohorts]
         model.step()
         market.last_reserve = market._floor
         grids = np.concatenate(market._shares) * market._scale[:, None]
@@ -54,13 +54,15 @@ def test_regrets_are_those_of_clearing_again_for_each_bid(
             bids = grids[np.arange(5), actions].tolist()
             own = [gained(kind, [*bids[:i], b, *bids[i + 1 :]], i, market) for b in grids[i]]
             losses[i].append((1 - np.array(own)) / 2)
-            played[i].append(np.concatenate(laws)[i])
+            played[i].append(np.concatenate(distributions)[i])
     frame = model.agents_frame()
     assert (frame["loss_scale"] == 2).all()
     for i in range(5):
-        table, law = np.array(losses[i]), np.array(played[i])
-        assert frame["swap_regret"][i] == pytest.approx(swap_regret(table, law), abs=1e-12)
-        assert frame["external_regret"][i] == pytest.approx(external_regret(table, law), abs=1e-12)
+        table, distribution = np.array(losses[i]), np.array(played[i])
+        assert frame["swap_regret"][i] == pytest.approx(swap_regret(table, distribution), abs=1e-12)
+        assert frame["external_regret"][i] == pytest.approx(
+            external_regret(table, distribution), abs=1e-12
+        )
         assert table.std() > 0
 
 

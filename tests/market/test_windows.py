@@ -40,7 +40,7 @@ def scenario(*, rounds: int = ROUNDS, forecaster: str = "decision-swap", **keys:
 
 
 def recorded(model: MarketModel) -> dict[int, list[tuple[int, Any, Any]]]:
-    """Play a model to its end; per cohort (round, losses, law of play) as they were charged."""
+    """Play a model to its end; per cohort (round, losses, strategies) as charged."""
     played: dict[int, list[tuple[int, Any, Any]]] = {}
     for place, cohort in enumerate(model.game.cohorts):
         add = cohort.ledger.add

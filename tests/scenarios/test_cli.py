@@ -259,7 +259,7 @@ LAWS = {  # of an adversary of two outcomes
         "a distribution over 1 outcomes; return one over 2",
     ),
     "weights": ("OutcomeDistribution(np.eye(2), [0.5, 0.6])", "weights"),
-    "no-law": ("np.array([0.5, 0.5])", "OutcomeDistribution"),
+    "no-distribution": ("np.array([0.5, 0.5])", "OutcomeDistribution"),
     "late": ("OutcomeDistribution.pure(np.full(2, history.rounds / 600))", "[0, 1]"),
 }
 
@@ -366,10 +366,10 @@ def agent_module(answer: str) -> str:
     )
 
 
-def adversary_module(law: str) -> str:
+def adversary_module(distribution: str) -> str:
     return (
         f'{MODULE}@register.adversary("mine")\nclass Mine(Adversary):\n'
-        f"    def commit(self, context, history, announced):\n        return {law}\n"
+        f"    def commit(self, context, history, announced):\n        return {distribution}\n"
     )
 
 
@@ -404,8 +404,8 @@ def test_an_agent_that_breaks_the_rules_is_one_line(case: str, command: Call, de
 def test_an_adversary_that_breaks_the_rules_is_one_line(
     case: str, command: Call, desk: Path
 ) -> None:
-    law, named = LAWS[case]
-    module = user_module(desk, adversary_module(law))
+    distribution, named = LAWS[case]
+    module = user_module(desk, adversary_module(distribution))
     said = command(
         "run", with_name(desk, "iid"), "--out", "logs", "--rounds", "700", "--log-every", "500",
         "--import", module,

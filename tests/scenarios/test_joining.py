@@ -233,7 +233,7 @@ def test_the_protected_must_respond_alike(keys: dict[str, Any], label: str) -> N
     ("response", "eta"), [("quantal", 8.0), ("ensemble", 8.0), ("ensemble", None)]
 )
 @pytest.mark.parametrize("shift", [0.0, 0.001])
-def test_naive_agents_play_the_law_of_their_protected_loss(
+def test_naive_agents_play_the_distribution_of_their_protected_loss(
     response: str, eta: float | None, shift: float
 ) -> None:
     keys = {"response": response, "eta": eta}

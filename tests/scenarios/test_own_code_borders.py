@@ -75,7 +75,7 @@ class OwnLearner(TotalLearner):
 
     def step(self, losses, actions):
         {step}
-        return self.law
+        return self.strategy
 
 @register.response("own-response")
 class OwnResponse(BestResponse):

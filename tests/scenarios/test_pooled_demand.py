@@ -2,7 +2,8 @@
 
 Two shops with demand of deviation s and correlation rho share one stock: the mean of both demands
 has deviation s sqrt((1 + rho) / 2), and the least expected cost is (underage + overage) x that x
-phi(z), where z is the quantile underage / (underage + overage) of the normal law (Eppen 1979).
+phi(z), where z is the quantile underage / (underage + overage) of the normal distribution (Eppen
+1979).
 """
 
 from __future__ import annotations

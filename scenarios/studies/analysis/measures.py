@@ -8,9 +8,9 @@ the 95 % Student interval
 
     mean(D) +- t_{n-1, 0.975} sd(D) / sqrt(n)
 
-over seeds as independent repetitions (Law, *Simulation Modeling and Analysis*, 5th ed., 10.2). It
-has no interval with one seed. Against an adversary that reacts the outcomes may differ: that is
-part of the value.
+over seeds as independent repetitions (Distribution, *Simulation Modeling and Analysis*, 5th ed.,
+10.2). It has no interval with one seed. Against an adversary that reacts the outcomes may differ:
+that is part of the value.
 
 **Effects.** For each value of a key, a measure is averaged over the settings of all other keys,
 seed by seed, and the interval is over seeds. A seed counts if it has a run for every setting with
