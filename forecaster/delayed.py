@@ -15,8 +15,7 @@ an outcome when it happens: what it predicts is the same as if it waited.
 The **reference** is asked every round, and so it waits: it learns each outcome once, D rounds late,
 with the context of its own round and what it had said then, and it predicts as many rounds ahead as
 are open. What the rounds say for or against it waits as long. A forecaster whose events are told at
-once has gains of at most w sqrt(C) + 1 when trust is lost, as without delay: it has no turn until
-then.
+once has gains of at most w(V) + 1 when trust is lost, as without delay: it has no turn until then.
 """
 
 from collections.abc import Callable, Iterator, Sequence

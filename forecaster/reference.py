@@ -1,30 +1,23 @@
-r"""A reference model: its forecast is left alone until its bias exceeds its noise.
+r"""A reference model: its forecast is left alone until it costs more than chance explains.
 
 Any model may serve as reference. Its forecast b_t is broadcast as it is while it is **trusted**:
-until some event's bias exceeds
-
-    |B| > w sqrt(C),   C = sum_t |increment of B| (or of its squares, as the weights want),
-
-which the noise of one event seldom does, though that of many events may, or until the losses that
-best responses to it expect fall short of what they cost, on average over all losses l, by
-
-    S > 3 sqrt(sum_t s_t^2),   s_t = mean over l of l(a_t, y_t) - l(a_t, b_t),   S = sum_t s_t.
-
-Noise alone gets so far in 2 % of runs of 1,000 rounds; a model that nature leads on is found out in
-ten. From then on every round's b_t is weighed with the events' biases so far, each with a
-**tolerance band**, z < w: H holds only what exceeds z sqrt(C). If the certificate of the single
-prediction b_t is within the tolerance, b_t is broadcast still: no loss whose owner would act on it
-has a bias that matters. Otherwise the game is solved as ever, with the walk starting at b_t, and
-the correction lasts until the biases are back in their bands. A model that is disproved within 64
-rounds has shown nothing that a band could keep: from then on z = 0. If w <= z, correction starts in
-round one. Models that it was made of have failed with it: theirs is y, since nobody would have
-followed them.
+until some listed loss regrets it, or the bias of some event of coordinates grows, by more than
+would happen to a calibrated model in 2 % of all runs (``trust``), or until losses exceed
+what was expected by as much and some loss has a regret. From then on every round's
+b_t is weighed with the events' gains so far, each with a **tolerance band** z: H holds only what
+exceeds z sqrt(C). If the certificate of the single prediction b_t is within the tolerance, b_t is
+broadcast still: no loss whose owner would act on it has a bias that matters. Otherwise the game is
+solved as ever, with the walk starting at b_t, and the correction lasts until the biases are back in
+their bands. A model that is disproved within 64 rounds has shown nothing that a band could keep:
+from then on z = 0, and b_t is no candidate. Models that it was made of have failed with it: theirs
+is y, since nobody would have followed them.
 
 A reference that is made of models (``models.aggregate``) makes each of them a comparator, trusted
 or not: nobody who acts on the broadcast regrets much that they did not act on one of the models.
 
 Every bias stays below z sqrt(n_T(E)) more than the weights' own bound (``events.bounds``), whatever
 the model does: a bad one costs the band and what it did while it was trusted, a good one is kept.
+Trust does not return.
 """
 
 from typing import Any, ClassVar, NamedTuple
@@ -32,6 +25,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from regretless.forecaster.events.weights import Band
+from regretless.forecaster.trust import Trust
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
@@ -40,11 +34,7 @@ from regretless.market.game.foreign import as_forecaster
 
 # Of the bands of `python -m paper anchoring` the widest that meets its aims on every stream.
 BAND = 0.25
-# As wide as hostile streams allow among coordinates; among scalar events, which are fewer and say
-# nothing of biases that hurt nobody, the narrowest of those tried that leaves good models alone.
-GIVE_UP = 2.0
-GIVE_UP_IN_LOSSES = 1.5
-ALARM = 3.0  # standard deviations by which expectations may fall short before it is disproved
+SURPRISE = 0.1  # v of S
 EARLY = 64  # rounds within which a model that is disproved has earned no band
 MODELS_ZONE = 1.0  # y: its models failed with it, and their gains are left alone so far
 
@@ -56,15 +46,16 @@ class Evidence(NamedTuple):
     ----------
     unchanged : bool
         Whether its forecast was broadcast as it was.
-    beyond : bool
-        Whether some bias has left the band of trust.
+    beyond, doubtful : bool
+        Whether it has cost more than it may, or more than nothing.
     surprise : float
         s_t, by how much losses exceeded what was expected at its forecast.
     """
 
     unchanged: bool
-    beyond: bool
-    surprise: float
+    beyond: bool = False
+    doubtful: bool = False
+    surprise: float = 0.0
 
 
 class Reference(Remembering):
@@ -78,31 +69,37 @@ class Reference(Remembering):
     band : float
         z, at least 0: how many times sqrt(C) a bias may reach before it counts.
     give_up : float
-        w: how many times sqrt(C) a bias may reach before the model is corrected at all.
+        u, at least 0: how many times what chance explains it may cost before it is corrected at
+        all.
+    turns : int
+        How many forecasters take turns with it.
 
     Attributes
     ----------
     unchanged_rounds : int
         Rounds in which the model's forecast was broadcast as it was.
     disproved_at : int or None
-        After how many rounds the model was disproved; None if it is not, 0 if w <= z.
+        After how many rounds the model was disproved; None if it is not, 0 if u = 0.
 
     Raises
     ------
     ValueError
-        If z is below 0.
+        If z or u is below 0.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = (
         "model", "unchanged_rounds", "disproved_at", "time", "_surprise"
     )  # fmt: skip
 
-    def __init__(self, model: Any, *, band: float = BAND, give_up: float = GIVE_UP) -> None:
-        if not band >= 0:
-            raise ValueError(f"band is {band}; give a number of at least 0")
-        self.model, self.zone, self.trust = as_forecaster(model), band, give_up
-        self.unchanged_rounds, self.time = 0, 0
-        self.disproved_at: int | None = None if give_up > band else 0
+    def __init__(
+        self, model: Any, *, band: float = BAND, give_up: float = 1.0, turns: int = 1
+    ) -> None:
+        for name, given in (("band", band), ("give_up", give_up)):
+            if not given >= 0:
+                raise ValueError(f"{name} is {given}; give a number of at least 0")
+        self.model, self.zone, self.give_up = as_forecaster(model), band, give_up
+        self.turns, self.unchanged_rounds, self.time = turns, 0, 0
+        self.disproved_at: int | None = None if give_up else 0
         self._surprise = np.zeros(2)  # S, and the sum of squares
 
     @property
@@ -111,10 +108,18 @@ class Reference(Remembering):
         return self.disproved_at is None
 
     @property
+    def early(self) -> bool:
+        """Whether it was disproved before it had shown anything."""
+        return self.disproved_at is not None and 0 < self.disproved_at < EARLY
+
+    @property
     def band(self) -> Band:
         """What is not weighed of the gains."""
-        early = self.disproved_at is not None and 0 < self.disproved_at < EARLY
-        return Band(0.0, MODELS_ZONE) if early else Band(self.zone)
+        return Band(0.0, MODELS_ZONE) if self.early else Band(self.zone)
+
+    def trust(self, experts: int) -> Trust | None:
+        """Return how it is tested among so many experts; None if it never is trusted."""
+        return Trust(experts * self.turns, self.give_up) if self.give_up else None
 
     def advise(self, x: Any, size: int) -> Array:
         """Return the model's forecast (n,).
@@ -137,7 +142,8 @@ class Reference(Remembering):
         if self.trusted:
             self._surprise = self._surprise + np.array([evidence.surprise, evidence.surprise**2])
             total, squares = self._surprise
-            if evidence.beyond or total > ALARM * np.sqrt(squares):
+            surprising = total > Trust(1, self.give_up, SURPRISE).limit(squares)
+            if evidence.beyond or (evidence.doubtful and surprising):
                 self.disproved_at = self.time
 
     def learn(self, truth: Array) -> None:
@@ -147,4 +153,4 @@ class Reference(Remembering):
     def described(self) -> dict[str, Any]:
         """Return what a run's manifest says of it."""
         kept = self.unchanged_rounds / max(self.time, 1)
-        return {"kept": kept, "trust_lost": self.disproved_at}
+        return {"kept": kept, "disproved_at": self.disproved_at}

@@ -30,7 +30,6 @@ from regretless.forecaster.events.protected import (
     LossTable,
     Played,
     best_responses,
-    moved_mass,
     played_of,
 )
 from regretless.forecaster.events.weights import Band, Moment
@@ -95,6 +94,7 @@ class UnbiasedPrediction(Remembering, Forecaster):
         self.events, self.reference, self.basis = events, reference, basis
         self.solver = solver or Box(events.size)
         self.models = () if reference is None else reference.model.made_of
+        self.trust = None if reference is None else reference.trust(events.experts)
         self.draws = Draws(events.rows)
         self.slack, self.time = 0.0, 0
         self._start, self._spent = 0.0, 0.0  # mean potential and logarithm at the first game
@@ -155,7 +155,8 @@ class UnbiasedPrediction(Remembering, Forecaster):
             return single
         moment = Moment(self.time + 1, self.events.experts, self.band)
         table = self.events.table_of(active, moment)
-        candidate = None if single is None else single.points[0]
+        dropped = self.reference is not None and self.reference.early
+        candidate = None if single is None or dropped else single.points[0]
         limit = tolerance_at(self.time + 1)
         return self.solver.solve(self.events.rows, table, tolerance=limit, candidate=candidate)
 
@@ -224,26 +225,26 @@ class UnbiasedPrediction(Remembering, Forecaster):
         self.slack += max(now.solution.certificate or 0.0, 0.0)
         self.solver.remember(now.solution)
         self.time += 1
-        return self._evidence(now, truth)
+        return self._evidence(now, played)
+
+    def _evidence(self, now: "_Open", played: Played) -> Evidence:
+        unchanged, trust, exceeds = now.solution.unchanged, self.trust, self.events.exceeds
+        if trust is None or played.losses is None:
+            return Evidence(unchanged)
+        beyond, doubtful = (exceeds(now.active, own) for own in (trust.limit, trust.hint))
+        worth = -float((played.bias * self.events.rows.weights).sum())
+        return Evidence(unchanged, beyond, doubtful, worth / (len(self.events.rows.start) - 1))
 
     def _played(self, solution: Solution, truth: Array) -> Played:
         rows, drawn, self._drawn = self.events.rows, self._drawn, None
-        played = played_of(rows, solution.points, solution.mass, truth)
+        came = rows.offset + rows.times(truth) if self.trusting else None
+        played = played_of(rows, solution.points, solution.mass, truth)._replace(losses=came)
         if not self.events.drawn or len(solution.mass) == 1:
             return played._replace(drawn=played)
         if drawn is None:
             return played
         one = played_of(rows, solution.points[[drawn]], np.ones(1), truth)
-        return played._replace(drawn=one)
-
-    def _evidence(self, now: "_Open", truth: Array) -> Evidence:
-        reference, single, rows = self.reference, now.single, self.events.rows
-        if reference is None or single is None or not reference.trusted:
-            return Evidence(now.solution.unchanged, beyond=False, surprise=0.0)
-        seen, _ = moved_mass(rows, single.points, single.mass)
-        worse = float(seen @ rows.times(truth - single.points[0])) / (len(rows.start) - 1)
-        beyond = self.events.exceeds(now.active, reference.trust)
-        return Evidence(now.solution.unchanged, beyond, worse)
+        return played._replace(drawn=one._replace(losses=came))
 
     def __repr__(self) -> str:
         kind = f"{type(self).__name__}: {self.events.size} numbers, {self.events.rule.name} weights"
@@ -285,7 +286,7 @@ class UnbiasedPrediction(Remembering, Forecaster):
             "rounds": self.time,
             "slack": self.slack,
             "band": self.band,
-            "trust": 0.0 if self.reference is None else self.reference.trust,
+            "trust": self.trust,
             "hull": self.solver.hull,
             "trusted": self.trusting,
         }

@@ -30,8 +30,8 @@ class UniversalDecisionSwap(UnbiasedPrediction):
     band : float
         z, at least 0: how many times sqrt(C) a bias may reach before it counts.
     give_up : float
-        w: how many times sqrt(C) a bias may reach before the reference is corrected at all. At
-        most z, as by default, the reference is never trusted.
+        How many times what chance explains it may cost before the reference is corrected. At 0, as
+        by default, it is never trusted.
     seed : int
         For ``predict``, which draws from the mixture by itself.
 

@@ -231,7 +231,7 @@ def forecast(scenario: Scenario, model: MarketModel) -> Iterator[str]:
     for block in blocks:
         told, base = block.forecaster.described(), scenario.spec.forecaster.reference.kind
         if told:
-            kept, lost = told["kept"], told["trust_lost"]
+            kept, lost = told["kept"], told["disproved_at"]
             line = unchanged(block.name, base, kept, lost, several=len(blocks) > 1)
             yield f"Models: {line}."
 

@@ -33,7 +33,7 @@ gains' own terms, whence W <= N P, P = e^(k S) (1 + r + l ln(1 + T)).
 
 with U = sum_a max_c U(a, c) <= T: A no longer multiplies ln K. Gains keep their own bound, with P
 in place of theirs, and the lesser of both is printed. Where a reference was trusted the F_k begin
-at 1 when the games begin; what was gained before is added: known, or at most w sqrt(A T) + A.
+at 1 when the games begin; what was regretted before is added: known, or at most A w(T / A) + A.
 
 **As drawn.** Charged with the prediction p_t that was broadcast, in place of the mixture, the
 proof's steps hold in expectation over the draw given the past: W / (N P) is a supermartingale, and
@@ -57,6 +57,7 @@ from regretless.forecaster.events.bounds import BiasBound, GainBound
 from regretless.forecaster.events.protected import LossGroup, Played
 from regretless.forecaster.events.scalar import GainEvents, GroupPart
 from regretless.forecaster.events.weights import AdaptiveWeights, Band, Moment, Weights
+from regretless.forecaster.trust import Limit
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
 
@@ -142,9 +143,9 @@ class Assignments(EventSet):
         for part in self._parts:
             part.begin()
 
-    def exceeds(self, active: list[Indices], trust: float) -> bool:
-        """Whether some gain is above ``trust`` times the root of its variation."""
-        return self.gains.exceeds(active, trust)
+    def exceeds(self, active: list[Indices], limit: Limit) -> bool:
+        """Whether some regret is more than chance explains."""
+        return self.gains.exceeds(active, limit)
 
     def spent(self) -> float:
         """Return the sum of ln(1 + C) over all gains; assignments spend nothing."""
@@ -250,8 +251,8 @@ class AssignmentBound(GainBound):
             return None
         actions = weights.shape[1]
         most = self.assigned(self.rounds, actions, actions + policies + self.models)
-        if self.reach:
-            most = most + self.trust * math.sqrt(actions * self.rounds) + actions
+        if self.trust is not None:
+            most = most + actions * (self.trust.limit(self.rounds / actions) + 1)
         return np.asarray(self._gains(weights) * most / self.rounds)
 
     def assigned(self, squares: Array | float, actions: int, comparators: int) -> Array:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.protected import LossGroup, LossTable, Played
 from regretless.forecaster.events.weights import Band, Moment, WeightRule, Weights
+from regretless.forecaster.trust import Limit
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 
@@ -111,8 +112,8 @@ class EventSet(Remembering, ABC):
         """Note that the first game is played after rounds in which a reference was trusted."""
 
     @abstractmethod
-    def exceeds(self, active: Any, trust: float) -> bool:
-        """Whether some gain of events that were active is above so many roots of its variation."""
+    def exceeds(self, active: Any, limit: Limit) -> bool:
+        """Whether a reference has cost some event that was active more than it may."""
 
     @abstractmethod
     def spent(self) -> float:
@@ -208,10 +209,10 @@ class Together(EventSet):
         for part in self.parts:
             part.begin()
 
-    def exceeds(self, active: list[Any], trust: float) -> bool:
-        """Whether some gain of any part is beyond."""
+    def exceeds(self, active: list[Any], limit: Limit) -> bool:
+        """Whether it has cost some event of any part too much."""
         pairs = zip(self.parts, active, strict=True)
-        return any(part.exceeds(own, trust) for part, own in pairs)
+        return any(part.exceeds(own, limit) for part, own in pairs)
 
     def spent(self) -> float:
         """Return the sum over all parts."""

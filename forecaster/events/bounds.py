@@ -31,11 +31,11 @@ variation of coordinate i, sum_i |d_i| sqrt(C_i) <= ||d||_2 sqrt(2 n_T(E)). With
 every l1 norm above may therefore be replaced by sqrt(2) times the l2 norm: sqrt(2 n) at most in
 place of n / 2.
 
-**Trust.** A reference is broadcast unchanged, and no game is played, until some |B| exceeds
-w sqrt(C), w > z, or sooner. Before that round all are within w sqrt(C), so that in it |B| <=
-w sqrt(C) + 1: the rules say what that costs. The bound holds before that round and after it. How
-good the reference is, and what it does, does not matter. As long as it is trusted, |B| <= w sqrt(C)
-says more, whatever the rule is.
+**Trust.** A reference is broadcast unchanged, and no game is played, until some bias, or some
+listed loss's regret, exceeds w(V) (``trust``), or sooner. Before that round all are within w(V), so
+that in it they are within w(V) + 1, from which gains go on: the rules say what that costs. The
+bound holds before that round and after it. How good the reference is, and what it does, does not
+matter. As long as it is trusted, w(V) <= w(C) says more, whatever the rule is.
 
 **Models.** A model's suggestion c(k) to loss k is a comparator with the scalar gain below, so that
 following the broadcast costs loss k at most sum_a max(G_{k,a}, 0) <= D sqrt(3 A T Lambda) more than
@@ -66,11 +66,11 @@ beta(C_{a,c}) for scalar gains. It holds on every log, whatever the signs of the
 says nothing before the run. Likewise what all variations add up to, and the potentials of the
 moment when trust was lost, are known and stand in the budget for their most.
 
-**Stays.** Those potentials bound biases from that moment on alone: before it |B_t| <= w sqrt(C_t),
+**Stays.** Those potentials bound biases from that moment on alone: before it |B_t| <= w(C_t),
 and a bias that was large may have come back by then. An agent that entered before round t_0 and
 left before round t_1 meets at most |B_{t_1}| + |B_{t_0}|, whichever side of it they are on:
 
-    |B_t| <= max(w sqrt(C_T), z sqrt(C_T) + greatest(C_T))   for every t <= T.
+    |B_t| <= max(w(C_T), z sqrt(C_T) + greatest(C_T))   for every t <= T.
 
 **Realised draws.** The above holds in expectation over each round's draw; ``draws`` adds what the
 draws do. The paper's statement omits this term.
@@ -115,12 +115,13 @@ class BiasBound(Stand):
 
     def bias(self, occupancy: Array | float) -> Array:
         """Bound |B| in sup norm for events with this occupancy n_T(E)."""
-        within = self.trust * np.sqrt(occupancy)
+        most = math.inf if self.trust is None else self.trust.limit(occupancy)
+        within = most if self.rule.squared else np.minimum(occupancy, most)
         if self.trusted:
             return np.asarray(within)
         outside = self.rule.greatest(occupancy, self.exponent)
         found = self.band.zone * np.sqrt(occupancy) + outside
-        return np.asarray(np.maximum(found, within) if self.stays else found)
+        return np.asarray(np.maximum(found, within) if self.stays and self.trust else found)
 
     def bias_at(self, variation: Array) -> Array:
         """Bound |B| for biases of this variation so far, whatever they are."""

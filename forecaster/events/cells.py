@@ -109,13 +109,14 @@ class CellEvents(VectorEvents):
             f"{name}_{s}": array
             for s, view in enumerate(self.views, start=1)
             for name, array in (
-                ("bias", view.bias), ("variation", view.variation), ("occupancy", view.occupancy)
+                ("bias", view.bias), ("variation", view.variation),
+                ("occupancy", view.occupancy), ("squares", view.squares),
             )
         }  # fmt: skip
 
     def _view(self, scale: int, share: float) -> View:
         cells, first = 2**scale, len(self.rows.offset) + 2**scale - 2
-        sums = np.zeros((cells, 1)), np.zeros((cells, 1)), np.zeros(cells)
+        sums = np.zeros((cells, 1)), np.zeros((cells, 1)), np.zeros(cells), np.zeros((cells, 1))
         return View(slice(first, first + cells), *sums, self._kept.get((scale,)), share)
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -147,6 +148,7 @@ class CellEvents(VectorEvents):
             gain = np.bincount(which.ravel(), mass * (points[:, 0] - truth[0]))[:, None]
             view.bias[each] += gain
             view.variation[each] += gain**2 if self.rule.squared else np.abs(gain)
+            view.squares[each] += gain**2
             view.occupancy[each] += seen
             if view.kept is not None:
                 view.kept.stale[each] = True
@@ -213,7 +215,7 @@ class CellBound(BiasBound):
             return np.zeros(len(weights))
         cells = np.minimum(2.0 * thresholds, 2.0 ** np.arange(1, self.scales + 1))
         each = [replace(self, share=float(q)) for q in shares(self.scales, self.cells)]
-        if self.rule.rooted or self.trusted:  # multiples of the root of an occupancy
+        if self.rule.rooted and not self.trusted:  # multiples of the root of an occupancy
             roots = np.array([float(one.bias(1.0)) for one in each])
             total = math.sqrt(rounds * float(cells @ roots**2))
         else:

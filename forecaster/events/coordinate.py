@@ -36,27 +36,21 @@ from regretless.forecaster.events.weights import (
     WeightRule,
     Weights,
 )
+from regretless.forecaster.trust import Limit, exceeds
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
 from regretless.market.records import checked_suggestion
 
 
 @compiled
-def _add(bias: Array, variation: Array, gain: Array, seen: Array, squared: bool) -> None:  # noqa: FBT001
+def _add(sums: tuple[Array, Array, Array], gain: Array, seen: Array, squared: bool) -> None:  # noqa: FBT001
+    bias, variation, squares = sums
     for r in range(gain.shape[0]):
         if seen[r] > 0.0:
             for i in range(gain.shape[1]):
                 bias[r, i] += gain[r, i]
                 variation[r, i] += gain[r, i] ** 2 if squared else abs(gain[r, i])
-
-
-@compiled
-def _beyond(bias: Array, variation: Array, zone: float) -> bool:
-    for r in range(bias.shape[0]):
-        for i in range(bias.shape[1]):
-            if abs(bias[r, i]) > zone * np.sqrt(variation[r, i]):
-                return True
-    return False
+                squares[r, i] += gain[r, i] ** 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +60,8 @@ class View(Sums):
     Parameters
     ----------
     occupancy : array (rows,)
+    squares : array (rows, n)
+        V, of increments, whatever C is.
     kept : Kept, optional
         Their weights, where those that do not change are kept.
     share : float
@@ -73,6 +69,7 @@ class View(Sums):
     """
 
     occupancy: Array
+    squares: Array
     kept: Kept | None = None
     share: float = 1.0
 
@@ -120,20 +117,21 @@ class VectorEvents(EventSet):
         )
         self.experts = 2 * self.size * events
 
-    def _accumulators(self, *shape: int) -> tuple[Array, Array, Array]:
-        return np.zeros((*shape, self.size)), np.zeros((*shape, self.size)), np.zeros(shape)
+    def _accumulators(self, *shape: int) -> tuple[Array, Array, Array, Array]:
+        bias, variation, squares = (np.zeros((*shape, self.size)) for _ in range(3))
+        return bias, variation, np.zeros(shape), squares
 
     def active(self, x: Any, told: Indices | None = None) -> list[View]:
         """Return the events that can happen: all decision events, and one slice per policy."""
         every = slice(0, len(self.rows.offset))
-        views = [View(every, *self._decision, kept=self._kept_of((), every))]
+        views = [View(every, *self._decision, self._kept_of((), every))]
         for g, group in enumerate(self.groups):
             rows = self.rows.slice(group)
             for j, policy in enumerate(group.policies):
                 suggestion = checked_suggestion(policy, x, group.offset.shape[1])
-                bias, variation, occupancy = (part[j, suggestion] for part in self._cross[g])
+                bias, variation, occupancy, squares = (own[j, suggestion] for own in self._cross[g])
                 kept = self._kept_of((g, j, suggestion), rows)
-                views.append(View(rows, bias, variation, occupancy, kept=kept))
+                views.append(View(rows, bias, variation, occupancy, squares, kept))
         return views
 
     def _kept_of(self, place: tuple[int, ...], rows: slice) -> Kept | None:
@@ -183,25 +181,26 @@ class VectorEvents(EventSet):
         """Add a round to the biases, in expectation over the mixture."""
         for view in active:
             own = played.seen[view.rows]
-            _add(view.bias, view.variation, played.bias[view.rows], own, self.rule.squared)
+            sums = view.bias, view.variation, view.squares
+            _add(sums, played.bias[view.rows], own, self.rule.squared)
             np.add(view.occupancy, own, out=view.occupancy)
             if view.kept is not None:
                 view.kept.stale |= own > 0.0
 
-    def exceeds(self, active: list[View], trust: float) -> bool:
-        """Whether the bias of some event is above ``trust`` times the root of its variation."""
-        return any(_beyond(view.bias, view.variation, trust) for view in active)
+    def exceeds(self, active: list[View], limit: Limit) -> bool:
+        """Whether the bias of some event that was active is more than chance explains."""
+        return any(exceeds(np.abs(view.bias), view.squares, limit) for view in active)
 
     def spent(self) -> float:
         """Return the sum of ln(1 + C) over all experts."""
-        kept = [variation for _, variation, _ in (self._decision, *self._cross)]
+        kept = [sums[1] for sums in (self._decision, *self._cross)]
         return 2 * sum(float(np.log1p(part).sum()) for part in kept)
 
     def potential(self, band: Band) -> float:
         """Return the sum of all experts' potentials."""
         return sum(
             float(self.rule.potentials(sign * bias, variation, band.zone).sum())
-            for bias, variation, _ in (self._decision, *self._cross)
+            for bias, variation, *_ in (self._decision, *self._cross)
             for sign in (1, -1)
         )
 
@@ -216,7 +215,7 @@ class VectorEvents(EventSet):
         for a policy its suggestions add up, r(c) being that of the suggestion.
         """
         weights, place = group.weights, self.rows.place(group)
-        actions, (_, cross, _) = weights.shape[1], self._cross[place]
+        actions, cross = weights.shape[1], self._cross[place][1]
         gaps = [np.abs(weights - weights[:, [c]]) for c in range(actions)]
         own = bound.bias_at(self._decision[1][self.rows.slice(group)]).reshape(weights.shape)
         worst = np.max([(gap * own).sum(2) for gap in gaps], axis=0)
@@ -231,10 +230,10 @@ class VectorEvents(EventSet):
         """Yield every event: loss, action, policy, suggestion, occupancy, bias (n,)."""
         loss_of = np.repeat(np.arange(len(self.rows.start) - 1), np.diff(self.rows.start))
         action_of = np.arange(len(loss_of)) - self.rows.start[loss_of]
-        bias, _, occupancy = self._decision
+        bias, _, occupancy, _ = self._decision
         for row, loss in enumerate(loss_of):
             yield int(loss), int(action_of[row]), None, None, float(occupancy[row]), bias[row]
-        for g, (bias, _, occupancy) in enumerate(self._cross):
+        for g, (bias, _, occupancy, _) in enumerate(self._cross):
             for j, suggestion, row in np.ndindex(occupancy.shape):
                 at = self.rows.slice(self.groups[g]).start + row
                 yield (

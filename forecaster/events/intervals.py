@@ -29,6 +29,7 @@ from regretless.forecaster.events.base import Event, EventSet
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.protected import LossGroup, Played
 from regretless.forecaster.events.weights import Band, Moment, Weights
+from regretless.forecaster.trust import Limit
 from regretless.market.core.arrays import Array, Indices
 
 SHORTEST = 32  # rounds of an interval; what is promised of fewer says nothing
@@ -111,9 +112,9 @@ class Intervals(EventSet):
         for part in (self.whole, *self.levels):
             part.begin()
 
-    def exceeds(self, active: list[tuple[EventSet, float, Any]], trust: float) -> bool:
-        """Whether some gain of the whole or of an open interval is beyond."""
-        return any(part.exceeds(own, trust) for part, _, own in active)
+    def exceeds(self, active: list[tuple[EventSet, float, Any]], limit: Limit) -> bool:
+        """Whether it has cost the whole or an open interval too much."""
+        return any(part.exceeds(own, limit) for part, _, own in active)
 
     def spent(self) -> float:
         """Return the sum of ln(1 + C) over all experts by their shares, those of the past too."""

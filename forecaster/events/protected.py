@@ -263,12 +263,15 @@ class Played(NamedTuple):
         Of which mixture, and for which outcome: points (m, n), their mass (m,) and s(y) (n,).
     drawn : Played or None
         The same of the prediction that was broadcast; None where nobody said which.
+    losses : array (R,) or None
+        What came while a reference was trusted; None where a game was played.
     """
 
     seen: Array
     bias: Array
     distribution: tuple[Array, Array, Array]
     drawn: "Played | None" = None
+    losses: Array | None = None
 
 
 def played_of(rows: LossTable, points: Array, mass: Array, truth: Array) -> Played:

@@ -11,7 +11,7 @@ most scale_k times the cumulative gain G: swap and decision swap regret are boun
     sum_a max_c scale_k max(G_{k,a,c}, 0)
 
 directly, without lambda and without n. One sign suffices: a bias in the agent's favour needs no
-correction.
+correction. While a reference is trusted the gain is the regret itself (``trust``).
 
 A **model** that predicts s(y) is a comparator too, and another one for each loss: c is then the
 best response of loss k to the model's prediction, so that the sum of its positive gains bounds what
@@ -46,9 +46,12 @@ from regretless.forecaster.events.weights import (
     WeightRule,
     Weights,
 )
+from regretless.forecaster.trust import Limit, exceeds
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
 from regretless.market.records import checked_suggestion
+
+ROUNDING = 1e-9  # of a sum of gains
 
 
 class GainEvents(EventSet):
@@ -96,6 +99,7 @@ class GainEvents(EventSet):
         self.experts = sum(k * a * (c - fixed) for k, a, c in shapes)
         cuts = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
         self._gain, self._variation = np.zeros(cuts[-1]), np.zeros(cuts[-1])
+        self._squares = np.zeros(cuts[-1])  # whatever the variation is
         self.members = [
             GroupPart(
                 group,
@@ -116,6 +120,7 @@ class GainEvents(EventSet):
         self.arrays = {
             "gain": self._gain,
             "variation": self._variation,
+            "squares": self._squares,
             "occupancy": self._occupancy,
         }
         self.reset()
@@ -153,9 +158,9 @@ class GainEvents(EventSet):
             return self._gain
         return np.asarray(self._gain - band.models * self._follows * np.sqrt(self._variation))
 
-    def exceeds(self, active: list[Indices], trust: float) -> bool:
-        """Whether some gain is above ``trust`` times the root of its variation."""
-        return bool((self._gain > trust * np.sqrt(self._variation)).any())
+    def exceeds(self, active: list[Indices], limit: Limit) -> bool:
+        """Whether some regret is more than chance explains."""
+        return exceeds(self._gain, self._squares, limit)
 
     def spent(self) -> float:
         """Return the sum of ln(1 + C) over all scalar events."""
@@ -179,15 +184,29 @@ class GainEvents(EventSet):
     def charge(self, active: list[Indices], played: Played) -> None:
         """Add a round to the gains, in expectation over the mixture."""
         for part, suggested, worth in zip(self.members, active, self.worths(played), strict=True):
-            sums = part.view(self._gain), part.view(self._variation)
+            sums = part.view(self._gain), part.view(self._variation), part.view(self._squares)
             _add_gains(worth, part.scale, suggested, sums, 2 if self.rule.squared else 1)
         self._occupancy += played.seen
 
     def worths(self, played: Played) -> Iterator[Array]:
-        """Yield for every group what the bias of each action is worth to every action (K, A, A)."""
-        for group in self.groups:
-            own = played.bias[self.rows.slice(group)].reshape(group.weights.shape)
-            yield own @ group.weights.swapaxes(1, 2)
+        """Yield for every group what the bias of each action is worth to every action (K, A, A).
+
+        While a reference is trusted that is the regret: the bias without the margin by which an
+        action was expected to be the best. It counts at most a scale downwards, which is less for
+        actions alone that are worse whatever comes.
+        """
+        for part in self.members:
+            rows, own = part.group.weights, self.rows.slice(part.group)
+            worth = played.bias[own].reshape(rows.shape) @ rows.swapaxes(1, 2)
+            if played.losses is not None:
+                seen, came = (
+                    each[own].reshape(rows.shape[:2]) for each in (played.seen, played.losses)
+                )
+                worth -= np.diagonal(worth, axis1=1, axis2=2)[:, :, None].copy()
+                regret = seen[:, :, None] * (came[:, :, None] - came[:, None])
+                least = -seen[:, :, None] * part.scale[:, None, None]
+                worth = np.maximum(np.minimum(worth, regret), least)
+            yield worth
 
     def bound(self, **stand: Any) -> GainBound:
         """Return the bound on the gains."""
@@ -196,10 +215,14 @@ class GainEvents(EventSet):
     def from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,).
 
-        sum_a max_c G_{a,c}, with the bound at its variation for every gain.
+        sum_a max_c G_{a,c}, with the bound at its variation for every gain; while a reference is
+        trusted the gain is the regret, and stands for itself.
         """
         part = self.members[self.rows.place(group)]
-        gains = bound.bias_at(part.view(self._variation)) * part.scale[:, None, None]
+        gains = bound.bias_at(part.view(self._variation))
+        if bound.trusted:
+            gains = np.maximum(part.view(self._gain), 0.0) + ROUNDING
+        gains *= part.scale[:, None, None]
         return np.asarray(gains[:, :, : part.constants + part.policies].max(2).sum(1))
 
     def table(self) -> Iterator[Event]:
@@ -266,13 +289,13 @@ class GroupPart:
 
 @compiled(error_model="numpy")
 def _add_gains(
-    worth: Array, scale: Array, suggested: Indices, sums: tuple[Array, Array], power: int
+    worth: Array, scale: Array, suggested: Indices, sums: tuple[Array, Array, Array], power: int
 ) -> None:
     """Add gains (K, A, constants + policies + models) and powers of their sizes to their sums.
 
     ``worth`` is (K, A, A): what the bias of each action is worth to every action.
     """
-    gains, sizes = sums
+    gains, sizes, squares = sums
     constants = gains.shape[2] - suggested.shape[1]
     for k in range(gains.shape[0]):
         for a in range(gains.shape[1]):
@@ -281,3 +304,4 @@ def _add_gains(
                 gain = (worth[k, a, b] - worth[k, a, a]) / scale[k]
                 gains[k, a, c] += gain
                 sizes[k, a, c] += gain * gain if power == 2 else abs(gain)
+                squares[k, a, c] += gain * gain

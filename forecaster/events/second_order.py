@@ -79,8 +79,9 @@ class SecondOrderWeights(WeightRule):
     V is small. ``beta`` is concave, as {Phi <= e^Lambda} is convex, and V <= n_T(E) because
     |g_t| <= E[E].
 
-    **After trust.** With u = w - z, R <= u sqrt(V) + 1 and eta u sqrt(V) - psi V <= (eta u)^2 /
-    (4 psi), so that P_0 <= sum_j exp(eta_j + (eta_j u)^2 / (4 psi_j)) / J, in place of 1.
+    **After trust.** With M the ``strength`` of the test, R <= sqrt(2 (V + 1) M) + 1 and
+    eta sqrt(2 (V + 1) M) - psi (V + 1) <= eta^2 M / (2 psi), so that
+    P_0 <= sum_j exp(eta_j + psi_j + eta_j^2 M / (2 psi_j)) / J, in place of 1.
     """
 
     name, squared = "second-order", True
@@ -112,8 +113,9 @@ class SecondOrderWeights(WeightRule):
     def budget(self, stand: Stand) -> float:
         """Return Lambda."""
         most = 1.0
-        if stand.reach:
-            most = float(np.exp(RATES + (RATES * stand.reach) ** 2 / (4 * COSTS)).mean())
+        if stand.trust is not None:
+            known = RATES**2 * stand.trust.strength(stand.rounds) / (2 * COSTS)
+            most = float(np.exp(RATES + COSTS + known).mean())
         if stand.start is not None:
             most = min(most, stand.start)
         return math.log(stand.experts / stand.share) + math.log(most) + STEEPEST * stand.slack

@@ -15,7 +15,7 @@ weight. As sqrt(C) never falls, R grows by no more than g in a round, so that ev
 rule's proof stands and the bias grows to at most z sqrt(C) more.
 
 **Where a reference was trusted** (``forecaster.reference``) the games begin late, with gains of at
-most w sqrt(C) + 1: before the last of those rounds all were within w sqrt(C). Each rule says what
+most w(V) + 1 (``trust``): before the last of those rounds all were within w(V). Each rule says what
 that adds to its budget.
 
 All weights are evaluated in the log domain, relative to the greatest exponent.
@@ -30,6 +30,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from regretless.forecaster.events.lemma import GROWTH, LOGARITHM
+from regretless.forecaster.trust import Trust
 from regretless.market.core.arrays import Array
 from regretless.market.core.compiled import compiled
 
@@ -144,8 +145,8 @@ class Stand:
     slack : float
         S, the sum of the positive certificates.
     band : Band
-    trust : float
-        w, within which a reference was broadcast unchanged; 0 where none was trusted.
+    trust : Trust or None
+        Within which a reference was broadcast unchanged; None where none was trusted.
     start : float or None
         Mean potential with which the games began; None for the most that it can be.
     spent : float or None
@@ -163,7 +164,7 @@ class Stand:
     rounds: int
     slack: float
     band: Band = Band()
-    trust: float = 0.0
+    trust: Trust | None = None
     start: float | None = None
     spent: float | None = None
     beside: float = 0.0
@@ -173,7 +174,8 @@ class Stand:
     @property
     def reach(self) -> float:
         """By how many roots of its variation a gain may be outside its band when games begin."""
-        return max(self.trust - self.band.zone, 0.0)
+        own = 0.0 if self.trust is None else self.trust.reach(self.rounds)
+        return max(own - self.band.zone, 0.0)
 
 
 class WeightRule(ABC):
@@ -333,8 +335,8 @@ class AdaptiveWeights(WeightRule):
 
         R <= sqrt(3 C Lambda),   Lambda = ln(1 + N (P - 1)) <= ln N + ln P.
 
-    **After trust.** C >= w^2 wherever |B| > w sqrt(C) is possible at all, since |B| <= C, so that
-    R <= (w - z) sqrt(C) + 1 gives potentials of at most e^((w - z + 1/w)^2 / 3) in place of 1.
+    **After trust** no R exceeds u sqrt(C), u the ``reach`` less z: potentials are at most
+    e^(u^2 / 3) in place of 1.
     """
 
     name = "adaptive"
@@ -407,9 +409,7 @@ class AdaptiveWeights(WeightRule):
     @staticmethod
     def _head_start(stand: Stand) -> float:
         """By how much a potential may exceed 1 when a reference loses its trust."""
-        if not stand.reach:
-            return 0.0
-        return math.expm1((stand.reach + 1 / stand.trust) ** 2 / 3)
+        return math.expm1(stand.reach**2 / 3)
 
     def greatest(self, variation: Array | float, budget: float) -> Array:
         """Return sqrt(3 C Lambda)."""
@@ -442,7 +442,7 @@ class ExponentialWeights(WeightRule):
         R <= ln N / rate + rate T / 2 + S,
 
     sqrt(2 T ln N) + S at the rate for horizon T, and 2 sqrt(T ln N) + S at the anytime rate; after
-    trust it starts at (w - z) sqrt(T) + 1 at most, in place of 0.
+    trust it starts at w(T) + 1 at most, in place of 0.
 
     Parameters
     ----------
@@ -484,7 +484,7 @@ class ExponentialWeights(WeightRule):
 
     def budget(self, stand: Stand) -> float:
         """Return the greatest R itself."""
-        head = stand.reach * math.sqrt(stand.rounds) + 1.0 if stand.reach else 0.0
+        head = float(stand.trust.limit(stand.rounds)) + 1.0 if stand.trust else 0.0
         entropy, own = math.log(stand.experts), math.log(stand.experts) - math.log(stand.share)
         if self.horizon is None:
             return (1 + own / entropy) * math.sqrt(stand.rounds * entropy) + stand.slack + head

@@ -38,7 +38,7 @@ from regretless.forecaster.models.panel import PANEL
 from regretless.forecaster.online.contexts import Contexts
 from regretless.forecaster.online.files import arguments, written
 from regretless.forecaster.online.forecast import OnlineForecast, Task
-from regretless.forecaster.reference import GIVE_UP_IN_LOSSES, Reference
+from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import register
 from regretless.market.core import checkpoint
@@ -144,7 +144,7 @@ class OnlineOmnipredictor(Remembering):
         }
         self._members = made = self._models()
         events = GainEvents(_groups(self.tasks), models=len(made))
-        reference = Reference(Aggregate(made, self.basis.size), give_up=GIVE_UP_IN_LOSSES)
+        reference = Reference(Aggregate(made, self.basis.size))
         solver = cube(self.basis.size, self.basis.hull)
         self.forecaster = UnbiasedPrediction(events, solver, reference)
         self.counts = dict.fromkeys(COUNTS, 0)

@@ -27,7 +27,7 @@ from regretless.forecaster.minimax.base import HullSolver, PlainSolver
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.minimax.line import Line
 from regretless.forecaster.minimax.objective import WithObjective
-from regretless.forecaster.reference import BAND, GIVE_UP, GIVE_UP_IN_LOSSES, Reference
+from regretless.forecaster.reference import BAND, Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.protocols import Forecaster
@@ -195,5 +195,5 @@ class _Parts:
         else:
             base = models.made(where, spec.reference.kind, self.basis, **spec.reference.parameters)
         band = BAND if spec.band is None else spec.band
-        usual = GIVE_UP_IN_LOSSES if spec.events == "losses" else GIVE_UP
-        return Reference(base, band=band, give_up=usual if spec.give_up is None else spec.give_up)
+        give_up = 1.0 if spec.give_up is None else spec.give_up
+        return Reference(base, band=band, give_up=give_up, turns=spec.delay + 1)

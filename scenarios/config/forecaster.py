@@ -63,7 +63,7 @@ class ForecasterSpec(Variant):
     band: Annotated[float, Field(ge=0)] | None = None
     """How many times its noise a bias must exceed before the reference is corrected."""
     give_up: Annotated[float, Field(ge=0)] | None = None
-    """How many times its noise a bias must exceed, once, before any correction begins."""
+    """How many times what chance explains the reference may cost before any correction begins."""
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -179,10 +179,10 @@ def _forecast(manifest: Mapping[str, Any]) -> Iterator[str]:
     yield f"Forecaster: {forecaster.get('kind', 'unknown')}."
     base = (forecaster.get("reference") or {}).get("kind", "a reference model")
     for block in blocks:
-        if "trust_lost" in block:  # as no run before it was noted
+        if "disproved_at" in block:  # as no run before it was noted
             several = len(blocks) > 1
             line = unchanged(
-                block["name"], base, block["kept"], block["trust_lost"], several=several
+                block["name"], base, block["kept"], block["disproved_at"], several=several
             )
             yield f"Models: {line}."
 

@@ -72,7 +72,7 @@ def test_no_assignment_gains_more_than_the_bounds(kind: str, seed: int) -> None:
 
 @pytest.mark.parametrize("kind", ["hostile", "random"])
 def test_what_was_gained_under_trust_counts(kind: str) -> None:
-    reference = Reference(Constant(SIZE, value=0.5), give_up=1.5)
+    reference = Reference(Constant(SIZE, value=0.9), give_up=0.3)
     forecaster, log = played(kind, 150, reference=reference)
     assert reference.disproved_at
     protected = forecaster.events.groups[0]

@@ -121,4 +121,4 @@ def test_a_reference_is_told_two_rounds_late_and_predicts_two_ahead(name: str, b
             assert np.array_equal(twin.mixture(t).points, said)
             twin.update(row)
         player.update(row)
-    assert player.described() == {"kept": 1.0, "trust_lost": None}
+    assert player.described() == {"kept": 1.0, "disproved_at": None}

@@ -136,7 +136,7 @@ def test_regret_falls_like_the_root_of_the_rounds() -> None:
 
 def test_a_good_reference_is_broadcast_until_it_is_disproved() -> None:
     reference = Constant(1, value=0.3)
-    forecaster: Any = UniversalDecisionSwap(1000, reference=reference, band=0.25, give_up=3.0)
+    forecaster: Any = UniversalDecisionSwap(1000, reference=reference, band=0.25, give_up=1.0)
     rng = np.random.default_rng(0)
     distributions, _ = played(forecaster, lambda *_: float(rng.random() < 0.3), 300)
     near = 1 / 1000

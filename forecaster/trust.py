@@ -1,0 +1,99 @@
+r"""How much a trusted reference may cost before it is given up.
+
+Of every expert let R be what it would have gained so far: for a listed loss k, an action a and a
+comparator c the regret
+
+    R = sum_t q_t(a) (l_k(a, y_t) - l_k(c_t, y_t)),
+
+and for events of coordinates, which protect losses that nobody listed, the bias of either sign. If
+the reference is calibrated, best responses to it regret nothing, so that every R is a
+supermartingale and every bias a martingale. With V the sum of R's squared increments, in [-1, 1],
+and m experts, the reference is **given up** when some R exceeds w(V), with
+
+    w(V) = u sqrt( 2 (V + v) ( ln(1 + V / v) / 2 + ln(2 m / alpha) ) ),    alpha = .02, u = v = 1.
+
+For sub-Gaussian increments that happens to a calibrated model at any time with a probability of at
+most alpha / 2 (normal mixture: Robbins 1970; Howard et al. 2021, arXiv:1810.08240). A bias holds
+the margin by which a model had expected an action to be the best, beside the regret: an
+overconfident model has large biases, and costs nothing.
+
+**Hints.** With thousands of experts that takes some fifty rounds, however hostile nature is. One
+number is faster: by how much the losses that best responses expect fall short of what they cost,
+
+    S = sum_t s_t,   s_t = mean over l of l(a_t, y_t) - l(a_t, b_t),
+
+a martingale, too, that exceeds w of its own V, with m = 1 and v = .1, with a probability of at most
+alpha / 2. An overconfident model gets there as well. So the model is given up on that account only
+if it has cost something: if some R exceeds 2 u sqrt(V + 1) in that round.
+
+A bias of a coordinate, and a gain while the games are played, counts expectations at the forecast;
+a regret counts what came, and is never more. So gains begin with the regret of the trusted rounds.
+
+**When the games begin** R <= w(V) + 1 and R <= C, C >= V the sum of increments' sizes. With
+L = ln(2 m / alpha) these allow no R above sqrt(C) times
+
+    reach = u sqrt( 2 (1 + 1 / (2 u^2 L)) (ln(1 + T) / 2 + L) ) + 1 / (u sqrt(2 L)),
+
+as C >= 2 u^2 L where w(C) <= C, and R <= C below.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from regretless.market.core.arrays import Array
+
+ALARM = 0.02  # alpha
+HINT = 2.0  # roots of V + 1
+Limit = Callable[[Array | float], Array]
+
+
+@dataclass(frozen=True)
+class Trust:
+    """The test of a reference.
+
+    Parameters
+    ----------
+    tests : int
+        m, how many R are watched.
+    width : float
+        u, above 0.
+    least : float
+        v.
+    """
+
+    tests: int
+    width: float = 1.0
+    least: float = 1.0
+
+    @property
+    def evidence(self) -> float:
+        """L."""
+        return math.log(2 * self.tests / ALARM)
+
+    def limit(self, squares: Array | float) -> Array:
+        """Return w(V)."""
+        known = self.least + np.asarray(squares, dtype=np.float64)
+        chances = np.log(known / self.least) / 2 + self.evidence
+        return np.asarray(self.width * np.sqrt(2 * known * chances))
+
+    def hint(self, squares: Array | float) -> Array:
+        """Return the R that is cause for doubt."""
+        return np.asarray(self.width * HINT * np.sqrt(1.0 + squares))
+
+    def reach(self, rounds: int) -> float:
+        """Return how many roots of its C no R exceeds after so many rounds, once it is lost."""
+        first = 2 * self.width**2 * self.evidence
+        return math.sqrt(2 * (1 + 1 / first) * self.strength(rounds)) + 1 / math.sqrt(first)
+
+    def strength(self, rounds: int) -> float:
+        """Return the most that w(V)^2 / (2 (V + 1)) is within so many rounds."""
+        return self.width**2 * (math.log1p(rounds) / 2 + self.evidence)
+
+
+def exceeds(regret: Array, squares: Array, limit: Limit) -> bool:
+    """Whether some R is above its limit at V, which grows with V."""
+    large = regret > limit(0.0)
+    return bool(large.any() and (regret[large] > limit(squares[large])).any())
