@@ -9,6 +9,7 @@ from typing import Any
 from regretless.market.core.errors import UserError
 
 KEYS = {  # the dotted old key, and the last part of the new one
+    "adversary.laws": "distributions",
     "claim": "description",
     "cohort.counted": "multiplicity",
     "cohort.archetypes": "types",
