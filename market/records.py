@@ -16,7 +16,7 @@ longer chooses by what it expected, so that its expectation is left out, and wit
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Self
@@ -28,6 +28,7 @@ from regretless.market.core.arrays import Array, Indices, Mask, draw_index
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.own_code import kept, read_only
+from regretless.market.losses.base import Loss
 
 ARRAYS = ("strategy", "actions", "predicted", "present", "choices")
 
@@ -74,7 +75,15 @@ class Decision:
         """Return the same for who may not write into it."""
         parts = {name: getattr(self, name) for name in ARRAYS}
         shown: Any = {n: None if part is None else read_only(part) for n, part in parts.items()}
-        return replace(self, **shown)
+        return self.changed(**shown)
+
+    def changed(self, **parts: Any) -> "Decision":
+        """Return the same but for some parts."""
+        return Decision(**{part.name: getattr(self, part.name) for part in fields(self)} | parts)
+
+    def losses(self, loss: Loss, outcome: Array) -> Array:
+        """Return the losses (K, A) of all actions at the outcome (d,)."""
+        return loss.losses(outcome)
 
     @cached_property
     def probabilities(self) -> Array:

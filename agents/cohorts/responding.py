@@ -21,7 +21,7 @@ differently, so that each has a row of its own and is charged what it did.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -36,7 +36,7 @@ from regretless.market.losses import Loss
 from regretless.market.numerics.storage import narrowed
 from regretless.market.records import Context, Decision, Forecast, Mixture
 from regretless.market.regret.ledger import Ledger
-from regretless.market.response import best_response, expected_losses
+from regretless.market.response import best_response, expected_and_realised, expected_losses
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +103,54 @@ def expected(response: Response, party: Party, forecast: Forecast) -> Array:
         proxies = expected_losses(*party.coefficients, forecast.statistics)
         predicted = np.where(party.by_proxy[:, None], proxies, predicted)
     return predicted
+
+
+class Unread(Decision):
+    """A pure decision that is evaluated when it is first read, or charged.
+
+    Who is linear in the outcome has one table of weights for what it expects and for what it loses:
+    where nobody reads the decision before it is charged, both are computed in one pass.
+
+    Parameters
+    ----------
+    coefficients : arrays (K, A), (K, A, d)
+    point : array (d,)
+        The prediction that is heard.
+    row_of : int array (N,)
+    """
+
+    coefficients: tuple[Array, Array]
+    point: Array
+    row_of: Indices
+
+    def __init__(self, coefficients: tuple[Array, Array], point: Array, row_of: Indices) -> None:
+        parts = {"coefficients": coefficients, "point": point, "row_of": row_of}
+        vars(self).update(strategy=None, present=None, counts=None, **parts)
+
+    @cached_property
+    def predicted(self) -> Array:
+        """The losses (K, A) that each row expects."""
+        return expected_losses(*self.coefficients, self.point)
+
+    @cached_property
+    def choices(self) -> Indices:
+        """The best response (K,) to them."""
+        return best_response(self.predicted)
+
+    @cached_property
+    def actions(self) -> Indices:
+        """The action of each agent (N,)."""
+        return self.choices[self.row_of]
+
+    def losses(self, loss: Loss, outcome: Array) -> Array:
+        """Return the losses (K, A) at the outcome, with those expected if need be."""
+        if "predicted" in vars(self):
+            return loss.losses(outcome)
+        offset, weights = self.coefficients
+        vars(self)["predicted"], losses = expected_and_realised(
+            (offset, loss.offset), weights, point=self.point, outcome=outcome
+        )
+        return losses
 
 
 @dataclass(eq=False)
@@ -183,6 +231,9 @@ class RespondingCohort(Cohort, Remembering):
         read = offset, narrowed(weights)
         whole = Party(0, slice(None), own, read, self.served, self.by_proxy)
         self.parties = (whole,) if self.distance is None else parted(whole, self.distance)
+        plain = self.served is None and self.by_proxy is None and self.distance is None
+        shared = own is self.loss and own.linear_weights is weights
+        self._one_table = plain and shared  # for what is expected and what is lost
 
     @property
     def rule(self) -> str:
@@ -210,6 +261,8 @@ class RespondingCohort(Cohort, Remembering):
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Respond to the forecast, all rows at once."""
+        if self._one_table and self.response.pure and self.response.at_prediction:
+            return Unread(self.parties[0].coefficients, forecast.statistics, self.row_of)
         return self._decision(self._predicted(forecast))
 
     def _decision(self, predicted: Array) -> Decision:

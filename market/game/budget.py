@@ -123,7 +123,7 @@ class Means(Unlimited):
         if decision.choices is not None and predicted is not None:
             choices = best_response(np.where(awake, predicted, np.inf))
             expected = held(predicted, choices, awake)
-            return replace(decision, choices=choices, actions=choices, predicted=expected)
+            return decision.changed(choices=choices, actions=choices, predicted=expected)
         strategy = decision.probabilities * awake
         if predicted is not None:  # who does one thing does the best that it can pay for
             stuck = ~strategy.any(1)
@@ -136,7 +136,7 @@ class Means(Unlimited):
             short[:, None], one_hot(actions, strategy.shape[1]), decision.probabilities
         )
         told = None if predicted is None else held(predicted, actions, awake)
-        return replace(decision, strategy=strategy, choices=None, actions=actions, predicted=told)
+        return decision.changed(strategy=strategy, choices=None, actions=actions, predicted=told)
 
     def charged(self, losses: Array, decision: Decision, awake: Mask | None) -> Array:
         """Charge an agent what it played for what it cannot afford."""

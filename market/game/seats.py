@@ -193,8 +193,7 @@ def seated(decision: Decision, here: Mask | None, row_of: Indices) -> Decision:
     """
     if here is None:
         return decision
-    return replace(
-        decision,
+    return decision.changed(
         strategy=None
         if decision.strategy is None
         else np.where(here[:, None], decision.strategy, 0.0),
@@ -473,7 +472,7 @@ class Seat:
         """
         if decision is None:
             return None
-        own = self.cohort.loss.losses(outcome) if losses is None else losses
+        own = decision.losses(self.cohort.loss, outcome) if losses is None else losses
         return self.budget.charged(own, decision, awake)
 
     def record(

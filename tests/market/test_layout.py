@@ -11,7 +11,7 @@ from regretless.market.losses import Linear
 from regretless.market.losses.sums import weighted_sums
 from regretless.market.numerics import storage
 from regretless.market.numerics.threads import FEWEST
-from regretless.market.response import expected_losses
+from regretless.market.response import expected_and_realised, expected_losses
 
 Array = NDArray[np.float64]
 
@@ -47,6 +47,8 @@ def test_sums_are_in_index_order_in_every_layout(
     for table in orders(weights):
         assert expected_losses(offset, table, point).tobytes() == expected.tobytes()
         assert weighted_sums(offset, table, values[None]).tobytes() == true.tobytes()
+        both = expected_and_realised((offset, offset), table, point=point, outcome=values)
+        assert [one.tobytes() for one in both] == [expected.tobytes(), true.tobytes()]
 
 
 def test_narrow_weights_lose_nothing() -> None:
