@@ -305,7 +305,10 @@ def _manifest(scenario: Scenario, model: MarketModel, config: dict[str, Any]) ->
         "status": "interrupted",
         "guarantee": {cohort.name: given.told(cohort) for cohort, given in pairs},
         "blocks": [described(block) for block in model.game.blocks],
-        "covers": [guarantee.note for guarantee in model.guarantees if guarantee.note],
+        "covers": [
+            *(guarantee.note for guarantee in model.guarantees if guarantee.note),
+            *(line for guarantee in model.guarantees for line in guarantee.unbounded),
+        ],
         "notes": list(model.notes),
         "actions": {name: list(told) for name, told in model.called.items()},
         "versions": {name: version(name) for name in PACKAGES}

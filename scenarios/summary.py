@@ -5,7 +5,7 @@ cohort in full and what each term means.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.logs.curves import leading_regret
 from regretless.scenarios.logs.directory import MANIFEST
 from regretless.scenarios.logs.exploitability import notes
-from regretless.scenarios.terminal import console, table
+from regretless.scenarios.terminal import console, plain_lines, table
 from regretless.scenarios.verdict import (
     DEFINITIONS,
     MANY,
@@ -33,6 +33,7 @@ from regretless.scenarios.verdict import (
     best_of_each,
     bounds,
     four,
+    in_units,
     played,
     promise,
     records,
@@ -72,29 +73,23 @@ def print_summary(
     tables = (full if verbose else short)(verdict, agents, room=screen.width)
     parts = [headline(scenario, model, out), "", *tables, "", *forecast(scenario, model)]
     parts += data_facts(scenario, model.played)
-    notes_of = (*remarks(model, agents), *departures(scenario.spec, model, agents))
+    notes_of = [*remarks(model, agents), *departures(scenario.spec, model, agents)]
+    if verbose:
+        notes_of += [line for guarantee in model.guarantees for line in guarantee.unbounded]
     said = [f"{line}." for line in notes_of]
     end = f"Logs: {out}    Report: regretless report {out}"
     if verbose:
         said += ["", *(f"{term}: {meaning}" for term, meaning in DEFINITIONS.items())]
     else:
-        said = list(_fitting(screen, said, MOST - 1 - len(_lines(screen, parts))))
-    for line in (*_lines(screen, (*parts, *said)), end):
+        said = list(_fitting(screen, said, MOST - 1 - len(plain_lines(screen, parts))))
+    for line in (*plain_lines(screen, (*parts, *said)), end):
         print(line, file=screen.file)
-
-
-def _lines(screen: Console, parts: Iterable[RenderableType]) -> list[str]:
-    """Return the lines that parts take on a screen, without the blanks that fill them."""
-    with screen.capture() as kept:
-        for part in parts:
-            screen.print(part)
-    return [line.rstrip() for line in kept.get().splitlines()]
 
 
 def _fitting(screen: Console, lines: list[str], room: int) -> Iterator[str]:
     """Yield the first lines that there is room for, and how many are left."""
     for place, line in enumerate(lines):
-        room -= len(_lines(screen, [line]))
+        room -= len(plain_lines(screen, [line]))
         last = place == len(lines) - 1
         if room < 0 or (room == 0 and not last):
             left = len(lines) - place
@@ -147,22 +142,19 @@ def short(verdict: pd.DataFrame, agents: pd.DataFrame, *, room: int) -> Iterator
 def _regrets(agents: pd.DataFrame, names: list[str]) -> tuple[list[str], list[list[str]]]:
     """Return heads and rows of the worst regrets, and the least bound, of several cohorts."""
     columns = REGRETS | {"exploitability": "exploitability"}
+    parts = [agents[agents["cohort"] == name] for name in names]
+    worst = [(leading_regret(own) * own["loss_scale"]).max() for own in parts]
+    units = [unit_of(own) for own in parts]
+    common = units[0] if len(set(units)) == 1 else ""
     rows = []
-    for name in names:
-        own = agents[agents["cohort"] == name]
+    for name, own, told in zip(names, parts, in_units(worst, units), strict=True):
         cells = [_number(own[column].max()) for column in columns.values()]
         bound = promise(min(bounds(own).values(), default=np.nan), 4)
-        worst = (leading_regret(own) * own["loss_scale"]).max()
-        told = f"{worst:.4g} {unit}" if (unit := unit_of(own)) else ""
-        rows.append([name, *cells, bound, _number(mean_of(own, "decision_swap_regret")), told])
+        mean = _number(mean_of(own, "decision_swap_regret"))
+        rows.append([name, *cells, bound, mean, told.removesuffix(f" {common}")])
     heads = [word.replace(" ", "\n", 1).replace("exploit", "exploit-\n") for word in columns]
-    return [
-        "Worst regret per round",
-        *heads,
-        "bound",
-        "mean\ndecision\nswap",
-        "worst,\nin units",
-    ], rows
+    unit = "worst,\n" + (common or "in units").replace(" ", "\n")
+    return ["Worst regret per round", *heads, "bound", "mean\ndecision\nswap", unit], rows
 
 
 def _number(value: float) -> str:

@@ -1,8 +1,8 @@
 """Tables on the terminal: plain columns of equal digits, 80 characters wide where there is none."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
@@ -14,6 +14,20 @@ def console() -> Console:
     """Return where commands print: colours on a terminal alone, no markup in what is printed."""
     screen = Console(markup=False, highlight=False)
     return screen if screen.is_terminal else Console(markup=False, highlight=False, width=WIDTH)
+
+
+def plain_lines(screen: Console, parts: Iterable[RenderableType]) -> list[str]:
+    """Return the lines that parts take on a screen, without the blanks that fill them."""
+    with screen.capture() as kept:
+        for part in parts:
+            screen.print(part)
+    return [line.rstrip() for line in kept.get().splitlines()]
+
+
+def print_plainly(screen: Console, part: RenderableType) -> None:
+    """Print a part without the blanks that fill its lines."""
+    for line in plain_lines(screen, [part]):
+        print(line, file=screen.file)
 
 
 def table(

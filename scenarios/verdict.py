@@ -15,6 +15,7 @@ from regretless.market.exploitability.tracker import TOLERANCE
 from regretless.market.logs.comparisons import EVERYBODY
 from regretless.market.logs.welfare import agents_in, mean_of
 from regretless.market.regret.inference import TRUSTED
+from regretless.scenarios.digits import decimals
 from regretless.scenarios.logs.curves import leading_regret
 
 Row = dict[str, Any]
@@ -104,8 +105,18 @@ def played(rows: pd.DataFrame, agents: pd.DataFrame) -> str:
 
 def in_unit(agents: pd.DataFrame, value: float) -> str:
     """Write a loss or regret in the unit of the data as well, where agents share one."""
-    unit = unit_of(agents)
-    return f" ({value:.4g} {unit})" if unit else ""
+    (told,) = in_units([value], [unit_of(agents)])
+    return f" ({told})" if told else ""
+
+
+def in_units(values: Sequence[float], units: Sequence[str]) -> list[str]:
+    """Write values with their units, with equal decimals for each unit; nothing without a unit."""
+    at = {
+        unit: decimals([v for v, own in zip(values, units, strict=True) if own == unit], 4)
+        for unit in set(units)
+    }
+    pairs = zip(values, units, strict=True)
+    return [f"{v:,.{at[unit]}f} {unit}" if unit and not np.isnan(v) else "" for v, unit in pairs]
 
 
 def unit_of(agents: pd.DataFrame) -> str:
@@ -228,12 +239,17 @@ def regret_rows(agents: pd.DataFrame) -> Iterator[list[str]]:
 
     The last two cells are both in the unit of the data, empty where agents share none.
     """
+    scaled = agents["loss_scale"]
+    told = {
+        name: (mean_of(agents.assign(own=agents[column] * scaled), "own"), most)
+        for name, column in REGRETS.items()
+        if not np.isnan(most := (agents[column] * scaled).max())
+    }
+    at = decimals([value for pair in told.values() for value in pair], 4)
     for name, column in (REGRETS | {"exploitability": "exploitability"}).items():
         if agents[column].notna().any():
-            own = agents.assign(own=agents[column] * agents["loss_scale"])
-            told = [mean_of(own, "own"), own["own"].max()]
-            known = unit_of(agents) and name in REGRETS
-            units = [f"{value:.4g}" if known else "" for value in told]
+            known = told[name] if unit_of(agents) and name in told else ()
+            units = [f"{value:,.{at}f}" for value in known] or ["", ""]
             yield [name, four(mean_of(agents, column)), four(agents[column].max()), *units]
 
 

@@ -40,6 +40,8 @@ class Guarantee:
     window : callable or None
         Returns the theorem's bound on each row's decision swap regret per round from a first to a
         last round (K,), for realised draws with probability 0.99 in all windows at once.
+    unbounded : tuple of str
+        Which of its regrets have no bound although the theorem covers it, and why.
     """
 
     label: str = "none"
@@ -51,6 +53,7 @@ class Guarantee:
     contextual: Callable[[], Array] | None = None
     beforehand: Callable[[int], Array] | None = None
     window: Callable[[int, int], Array] | None = None
+    unbounded: tuple[str, ...] = ()
 
     def labels(self, row_of: Indices) -> NDArray[np.object_]:
         """Return each agent's label (N,), for agents in these rows."""

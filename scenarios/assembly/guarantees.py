@@ -50,7 +50,7 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
             notes.append(f"{cohort.name}: no guarantee, since {why}")
         return replace(whoever or Guarantee(), note="; ".join(filter(None, notes)))
     first = forecaster.instances[0]
-    note = "; ".join(filter(None, (*notes, *unbounded(cohort, first, seat.stay))))
+    note, without = "; ".join(filter(None, notes)), tuple(unbounded(cohort, first, seat.stay))
     covers = seat.at_once()
     if seat.stay is not None and not first.events.joinable:
         there = seat.stay.entered == 0  # scalar gains promise nothing to who comes later
@@ -58,7 +58,9 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
     smooth = math.isfinite(cohort.response.lipschitz)
     label = "smooth-decision-swap" if smooth else "decision-swap"
     if group not in first.events.groups:
-        return Guarantee(label, None, note, covers)  # latecomers, of whom ``served`` says more
+        return Guarantee(
+            label, None, note, covers, unbounded=without
+        )  # latecomers, of whom ``served`` says more
     terms = Terms(seat, block, cohort, group, losses)
     throughout = seat.stay is None
     compared = bool(first.models) and throughout
@@ -73,6 +75,7 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
         from_variation=terms.from_variation,
         beforehand=terms.beforehand,
         contextual=terms.contextual if crossed else None,
+        unbounded=without,
         window=terms.window if stretches else None,
     )
 

@@ -81,7 +81,7 @@ def idle(draft: Draft, root: int, *, rounds: int) -> Member:
     spec, cohort = draft.spec, learner_cohort(draft, root, rounds=rounds)
     note = f"{spec.name}: no guarantee, since {cohort.unguided}"
     if spec.enters:
-        note = f"{spec.name}: {spec.count} agents joined before round {spec.enters}; {note}"
+        note = f"{spec.name}: {spec.count} agents entered before round {spec.enters}; {note}"
     return Placement(cohort, None, stay=draft.stay_of(cohort.row_of)), Guarantee(note=note)
 
 
@@ -140,7 +140,7 @@ def admitted(
         promised = guarantee(seat, block, losses)  # if they had been there from the start
         reach = spec.gamma or paper_gamma(block.basis.size, rounds)
         when = "before" if spec.entry_rate is None else "at a rate after"
-        note = f"{spec.name}: {spec.count} agents joined {when} round {spec.enters}"
+        note = f"{spec.name}: {spec.count} agents entered {when} round {spec.enters}"
         member, given = served(seat, block, promised, reach=reach, losses=losses)
         members.append((member, replace(given, note=note + given.note)))
     return members

@@ -88,12 +88,12 @@ def _ends(pair: str) -> tuple[str, tuple[float, float]]:
 
 def _show(found: Audit) -> None:
     """Print what each decision maker lost, and what something else would have saved."""
-    from rich.console import Console
+    from regretless.scenarios.terminal import console, print_plainly
 
-    console = Console(highlight=False, soft_wrap=False)
-    console.print(_losses(found))
-    console.print(_savings(found))
-    console.print(
+    screen = console()
+    print_plainly(screen, _losses(found))
+    print_plainly(screen, _savings(found))
+    screen.print(
         "Losses are per round, in the unit of the data. Regret: what the alternative that was the "
         "best in hindsight would have saved. Gain: what the one that was best on one half of the "
         "rounds saves on the other, with its 95 % interval; where that holds 0, nothing better "

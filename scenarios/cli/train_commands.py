@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from regretless.market.core.errors import UserError
 from regretless.scenarios.cli import exits
 from regretless.scenarios.cli.options import (
     Assignments,
@@ -21,12 +22,16 @@ from regretless.scenarios.cli.options import (
 )
 from regretless.scenarios.imports import import_for_good, import_modules
 
+NEEDED = "train needs --algorithm (cem, es or exp3) and --budget (how many runs to learn from)"
+
 
 def train(  # noqa: PLR0913 - one parameter per option
     scenario: Name,
     *,
-    algorithm: Annotated[str, typer.Option(help="cem, es or exp3.")],
-    budget: Annotated[int, typer.Option(min=1, help="Runs to learn from, for each cohort.")],
+    algorithm: Annotated[str | None, typer.Option(help="cem, es or exp3; needed.")] = None,
+    budget: Annotated[
+        int | None, typer.Option(min=1, help="Runs to learn from, for each cohort; needed.")
+    ] = None,
     cohort: Annotated[
         str | None, typer.Option(help="Cohort to attack; each in turn by default.")
     ] = None,
@@ -50,6 +55,8 @@ def train(  # noqa: PLR0913 - one parameter per option
     """Let an attacker learn against a scenario's agents, and print what it gets beside its cap."""
     import_for_good("regretless.scenarios.assembly.scenario")
     import_modules(imports or [])
+    if algorithm is None or budget is None:
+        raise UserError(NEEDED)
     from regretless.scenarios.training import results
     from regretless.scenarios.training.directory import interrupted
     from regretless.scenarios.training.train import Order, prepared

@@ -8,7 +8,7 @@ from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
 from regretless.scenarios.describe.columns import Column, described
 from regretless.scenarios.describe.starter import starter
-from regretless.scenarios.terminal import console
+from regretless.scenarios.terminal import console, print_plainly
 from regretless.scenarios.terminal import table as laid_out
 
 HEADS = ("column", "holds", "could be", "missing", "distinct", "from", "to", "season")
@@ -31,7 +31,7 @@ def describe(data: Path, out: Path | None) -> None:
     screen = console()
     screen.print(f"{data.name}: {len(table.frame)} rows, {len(table.columns)} columns\n")
     cells = [_cells(column) for column in table.columns]
-    screen.print(laid_out(HEADS, cells, room=screen.width, words=range(3)))
+    print_plainly(screen, laid_out(HEADS, cells, room=screen.width, words=range(3)))
     for column in table.columns:
         if column.note:
             screen.print(f"{column.name}: {column.note}.")

@@ -40,7 +40,8 @@ ALONE = (
 )
 ALTERNATIVES = ["cohort", "alternative", "loss", "difference", "95 % interval", "better off"]
 IN_UNITS = ["mean, in units", "worst agent, in units"]
-REGRETS = ["cohort", "measure", "agents", "mean", "worst agent", *IN_UNITS, *BOUNDS]
+REGRETS = ["cohort", "measure", "agents", "mean", "worst agent", *IN_UNITS]
+REGRETS += [f"bound, {word}" for word in BOUNDS]
 ORIGINS = [
     "cohort",
     "agent",

@@ -48,7 +48,7 @@ class StudyData:
 
     @cached_property
     def pairs(self) -> pd.DataFrame:
-        """Means at each values of two keys."""
+        """Means at each pair of values of two keys."""
         return self.study.pair_effects()
 
     @cached_property

@@ -79,7 +79,7 @@ def by_parameter(data: StudyData) -> go.Figure | None:
     "study",
     "interactions",
     section="Interactions",
-    title="Means at each values of two keys",
+    title="Mean of a measure at each pair of values of two keys",
     caption=(
         "A line per value of the second key: where lines are not parallel, the effect of one key "
         "depends on the other. Bars are 95 % intervals over seeds. The menu chooses the measure."
@@ -95,7 +95,8 @@ def interactions(data: StudyData) -> go.Figure | None:
     names = [f"{cohort}: {key} by {other}" for (key, other, cohort), _ in groups]
     made = theme.panels([theme.heading(theme.short(n, 80)) for n in names], rows=len(groups),
                         each=230)  # fmt: skip
-    for row, (_, own) in enumerate(groups, 1):
+    for row, ((_, other, _), own) in enumerate(groups, 1):
+        made.update_yaxes(title_text=SHOWN[measures[0]], row=row, col=1)
         slots = {value: i for i, value in enumerate(own["value"].unique())}
         shades = setting_colours(list(own["other_value"].unique()))
         made.update_xaxes(tickvals=list(slots.values()), row=row, col=1)
@@ -106,7 +107,7 @@ def interactions(data: StudyData) -> go.Figure | None:
                 y=line["mean"].to_numpy(),
                 error_y=_reach(line),
                 customdata=line[["low", "high"]].to_numpy(),
-                name=theme.short(value, WIDE),
+                name=theme.short(f"{str(other).rpartition('.')[2]} = {value}", WIDE),
                 legendgroup=f"{row} {value}",
                 meta=measure,
                 visible=measure == measures[0],
@@ -114,7 +115,8 @@ def interactions(data: StudyData) -> go.Figure | None:
                 hovertemplate="mean %{y:.5g}" + INTERVAL,
             )
             made.add_trace(curve, row=row, col=1)
-    buttons = [_shown(made, measure) for measure in measures]
+    axes = [made.get_subplot(row + 1, 1).yaxis.plotly_name for row in range(len(groups))]
+    buttons = [_button(made, measure, SHOWN[measure], *axes) for measure in measures]
     theme.choose(made, buttons, direction="down")
     theme.grow(made, len(made.data) // len(measures))
     return made
@@ -170,10 +172,10 @@ def marked(table: pd.DataFrame) -> go.Figure | None:
     return made
 
 
-def _button(made: go.Figure, measure: str, words: str, axis: str) -> dict[str, Any]:
-    """Return the entry that shows the marks of one measure and names it on the axis."""
+def _button(made: go.Figure, measure: str, words: str, *axes: str) -> dict[str, Any]:
+    """Return the entry that shows the marks of one measure and names it on the axes."""
     entry = _shown(made, measure) | {"label": words}
-    return entry | {"args": [*entry["args"], {f"{axis}.title.text": words}]}
+    return entry | {"args": [*entry["args"], {f"{axis}.title.text": words for axis in axes}]}
 
 
 @figure(

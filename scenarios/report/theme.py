@@ -234,17 +234,43 @@ def name_at_ends(figure: go.Figure, height: int) -> None:
     for curve in reversed(figure.data):  # level lines before the thick one, which has two ends
         axis = figure.layout[f"yaxis{curve.yaxis[1:]}"]
         low, high = axis.range
+        free: list[tuple[int, int, float, go.layout.Annotation]] = []
         for side, end in _ends(np.asarray(curve.y, dtype=np.float64)):
             at = float(_on(axis, curve.y[end]))
             start = (at - low) / (high - low) * height - WORD * (side == "top")
             others = taken.setdefault((curve.yaxis, end), [])
             if start >= 0 and all(abs(start - other) >= NEAREST for other in others):
-                others.append(start)
-                notes.append(_note(curve, end, side, at))
-                break
+                crossing = _crossing(figure, curve.yaxis, end, (start, height))
+                free.append((crossing, len(free), start, _note(curve, end, side, at)))
+        if free:
+            _, _, start, note = min(free, key=lambda one: one[:2])
+            taken[curve.yaxis, -1 if note.xanchor == "right" else 0].append(start)
+            notes.append(note)
     if len(notes) == len(figure.data):
         figure.layout.annotations += tuple(notes)
         figure.update_layout(showlegend=False)
+
+
+def _crossing(figure: go.Figure, panel: str, end: int, place: tuple[float, int]) -> int:
+    """Count the curves of a panel that run through a name at one of their ends.
+
+    Parameters
+    ----------
+    place : tuple of float and int
+        Pixels of the name's bottom above the panel's, and of the panel.
+    """
+    axis, (start, height) = figure.layout[f"yaxis{panel[1:]}"], place
+    low, high = axis.range
+    count = 0
+    for curve in figure.data:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = _on(axis, curve.y)
+        near = max(len(values) // 5, 1)
+        part = values[-near:] if end else values[:near]
+        part = (part[np.isfinite(part)] - low) / (high - low) * height
+        inside = len(part) and part.min() < start + WORD - 3 and part.max() > start + 3
+        count += bool(curve.yaxis == panel and inside)
+    return count
 
 
 def _ends(values: Array) -> list[tuple[str, int]]:
@@ -289,9 +315,10 @@ def spans_decades(means: pd.Series[float]) -> bool:
 
 def choose(figure: go.Figure, buttons: list[dict[str, Any]], **menu: Any) -> None:
     """Put a menu above a chart."""
-    top = {"x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom", "pad": {"b": 26}}
-    figure.update_layout(updatemenus=[{"buttons": buttons} | top | menu], margin_t=80)
-    figure.layout.height += 44
+    over = 26 + LINE  # a panel's title may have two lines
+    top = {"x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom", "pad": {"b": over}}
+    figure.update_layout(updatemenus=[{"buttons": buttons} | top | menu], margin_t=80 + LINE)
+    figure.layout.height += 44 + LINE
 
 
 def logarithmic(figure: go.Figure, values: Iterable[Any]) -> None:

@@ -13,11 +13,12 @@ from regretless.scenarios.studies.analysis.contrasts import unit_notes
 from regretless.scenarios.studies.analysis.families import GAINS, equivalent
 from regretless.scenarios.studies.analysis.measures import MEASURES
 from regretless.scenarios.studies.results import Study
-from regretless.scenarios.terminal import console, table
+from regretless.scenarios.terminal import console, print_plainly, table
 
 TOLD = ("mean_loss", "gain", "welfare_mean")  # beside a study's own measures
 KNOWN = {*MEASURES, *GAINS}
 MOST = 12  # lines of an answer
+SMALL = 0.001  # p-value below which only that is said
 
 
 def print_summary(study: Study) -> None:
@@ -71,7 +72,7 @@ class Told:
             before = what
             rows.append([*words, *figures, _adjusted(row)])
         heads = [self.title, *beside, self.figure, "95 % interval", "p,\nadjusted"]
-        screen.print(table(heads, rows, room=screen.width, words=range(1 + len(beside))))
+        print_plainly(screen, table(heads, rows, room=screen.width, words=range(1 + len(beside))))
         if len(found) > MOST:
             screen.print(f"{len(found) - MOST} more, and all other measures: {path.name}")
         for row in shown.to_dict("records") if "p_equivalence" in shown else ():
@@ -86,7 +87,9 @@ class Told:
 def _adjusted(row: dict[Any, Any]) -> str:
     """Write the p-value, adjusted for all rows of the table."""
     p = row.get("p_adjusted", np.nan)
-    return "" if np.isnan(p) else f"{p:.3f}"
+    if np.isnan(p):
+        return ""
+    return f"{p:.3f}" if p >= SMALL else f"<{SMALL}"
 
 
 def _figures(rows: pd.DataFrame) -> list[tuple[str, str]]:

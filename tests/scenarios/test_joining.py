@@ -105,7 +105,7 @@ def test_equal_losses_are_covered_and_act_as_the_protected_do(joins: int) -> Non
     assert model.guarantees[1].told(late) == "decision-swap"
     gamma = paper_gamma(model.game.blocks[0].basis.size, 120)
     assert model.guarantees[1].note == (
-        f"late: 8 agents joined before round {joins}, 8 within {gamma:.2g} of a protected loss"
+        f"late: 8 agents entered before round {joins}, 8 within {gamma:.2g} of a protected loss"
     )
 
 
@@ -316,7 +316,7 @@ def test_without_unbiased_coordinates_nothing_is_promised(forecaster: dict[str, 
     model.run()
     assert set(of(model, "late")["guarantee"]) == {"none"}
     assert of(model, "late")["bound"].isna().all()
-    assert model.guarantees[1].note.startswith("late: 8 agents joined before round 40; ")
+    assert model.guarantees[1].note.startswith("late: 8 agents entered before round 40; ")
     assert "no guarantee, since" in model.guarantees[1].note
 
 
@@ -519,8 +519,8 @@ def test_manifest_and_summary_say_who_joined(
     capsys.readouterr()
     print_summary(told, model, tmp_path)
     said = capsys.readouterr().out
-    assert f"late: 8 agents joined before round 40, {covered} within" in said
-    assert "scripted: 3 agents joined before round 42; " in said
+    assert f"late: 8 agents entered before round 40, {covered} within" in said
+    assert "scripted: 3 agents entered before round 42; " in said
 
 
 # What is refused.
