@@ -20,6 +20,7 @@ from regretless.scenarios.logs.curves import leading_regret
 
 Row = dict[str, Any]
 MANY = 3  # cohorts, of more of whom only the extremes are told
+COARSE = 0.05  # a bound below which two decimals say too little
 NOTHING = ">= 1"  # a bound on what is at most 1 anyway
 REGRETS = {
     "external": "external_regret",
@@ -268,5 +269,4 @@ def promise(value: float, digits: int = 2) -> str:
 
 def told_bounds(agents: pd.DataFrame) -> list[str]:
     """Write each bound of a cohort, and what it takes as known."""
-    known = bounds(agents).items()
-    return [f"{promise(v, 4 if w == 'given the biases' else 2)} {w}" for w, v in known]
+    return [f"{promise(v, 2 if v >= COARSE else 4)} {w}" for w, v in bounds(agents).items()]
