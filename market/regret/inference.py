@@ -6,12 +6,12 @@ time and its mean is less certain than that of T independent rounds. With the co
     z_k = sqrt(2 / T) sum_t d_t cos(pi k (t - 1/2) / T),        k = 1 .. nu,
 
 which are nearly independent, each with the long-run variance of d, the estimate sum_k z_k^2 / nu
-has nu degrees of freedom and mean(d) is studentised by it: a t distribution with nu degrees of
-freedom (equal-weighted cosine estimate; Lazarus, Lewis, Stock and Watson 2018, Journal of Business
-& Economic Statistics 36(4), doi:10.1080/07350015.2018.1506926). Of several differences the
-transforms keep the correlation between them, from which the distribution of the greatest |t| is
-drawn: the intervals hold together (max-t). nu = 1.3 T^0.4 covers .95, .95 and .94 of the time at
-autocorrelations .0, .5 and .9 and T = 1,000.
+has nu degrees of freedom and mean(d) is studentised by it: a t distribution with nu degrees of freedom
+(equal-weighted cosine estimate; Lazarus, Lewis, Stock and Watson 2018, Journal of Business &
+Economic Statistics 36(4), doi:10.1080/07350015.2018.1506926). The inverse transform of nu + 1
+numbers turns mean and z back into nu + 1 **nearly independent rows** with this very t statistic.
+From here on the rounds of a run are what the runs of a study are, and one rule says what the
+greatest |t| of several differences exceeds (``critical``): the intervals hold together (max-t).
 
 The **effective sample** is T (1 - r) / (1 + r), r the correlation of successive rounds. Below
 ``TRUSTED`` an interval is too short to be trusted.
@@ -20,19 +20,18 @@ The **effective sample** is T (1 - r) / (1 + r), r the correlation of successive
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.fft import dct
+from scipy.fft import dct, idct
 from scipy.special import stdtr, stdtrit
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 
 LEVEL = 0.95
-DRAWS = 20_000  # of the greatest |t|
 SIGNS = 4_000  # of rows, drawn at random
 FEW = 10  # independent rows, below which their dependence is not estimated
 MANY = 100  # differences whose t is drawn at a time
 FEWEST = 8  # rounds, for an interval
-LEAST_FREEDOM = 4
+FREEDOM, LEAST_FREEDOM = 1.3, 4  # nu = 1.3 T^0.4, at least 4
 TRUSTED = 30  # rounds of effective sample
 
 
@@ -71,13 +70,12 @@ def mean_differences(differences: Array) -> MeanDifferences:
     if rounds < FEWEST or not many:
         nothing = np.full(many, np.nan)
         return MeanDifferences(mean, nothing, nothing, nothing, nothing)
-    waves = _transforms(differences)
-    error = np.sqrt((waves**2).mean(0) / rounds)
-    half = error * _critical(waves)
-    freedom = len(waves)
+    rows = _independent(differences)
+    error = rows.std(0, ddof=1) / np.sqrt(len(rows))
+    half = error * critical(rows)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(error > 0, np.abs(mean) / error, np.where(mean == 0, 0.0, np.inf))
-    p = 2 * stdtr(freedom, -t)
+    p = 2 * stdtr(len(rows) - 1, -t)
     return MeanDifferences(mean, mean - half, mean + half, holm(p), _effective(differences))
 
 
@@ -87,7 +85,7 @@ def critical(samples: Array) -> float:
     The rows' deviations from their mean are given random signs (wild bootstrap; Chernozhukov,
     Chetverikov and Kato 2013, Annals of Statistics 41(6), doi:10.1214/13-AOS1161): unlike the
     correlations of few rows these do not make many means look more alike than they are. It is at
-    most Bonferroni's value, which fewer than 10 rows have.
+    least Student's value for one mean and at most Bonferroni's, which fewer than 10 rows have.
 
     Examples
     --------
@@ -95,7 +93,7 @@ def critical(samples: Array) -> float:
     4.303
     """
     rows, many = samples.shape
-    most = float(stdtrit(rows - 1, 1 - (1 - LEVEL) / (2 * many)))
+    alone, most = (float(stdtrit(rows - 1, 1 - (1 - LEVEL) / (2 * n))) for n in (1, many))
     left = samples - samples.mean(0)
     square = (left**2).mean(0)
     left, square = left[:, square > 0], square[square > 0]
@@ -108,7 +106,7 @@ def critical(samples: Array) -> float:
         mean = signs @ left[:, part] / rows
         spread = np.maximum(square[part] - mean**2, np.finfo(float).tiny)
         np.maximum(greatest, np.abs(mean / np.sqrt(spread)).max(1), out=greatest)
-    return min(most, float(np.quantile(greatest, LEVEL) * np.sqrt(rows - 1)))
+    return float(np.clip(np.quantile(greatest, LEVEL) * np.sqrt(rows - 1), alone, most))
 
 
 def holm(p: Array) -> Array:
@@ -120,27 +118,12 @@ def holm(p: Array) -> Array:
     return adjusted
 
 
-def _transforms(differences: Array) -> Array:
-    """Return the first nu cosine transforms of each difference (nu, J)."""
+def _independent(differences: Array) -> Array:
+    """Return nu + 1 rows (nu + 1, J), nearly independent, with the means of the differences."""
     rounds = len(differences)
-    freedom = max(LEAST_FREEDOM, int(1.3 * rounds**0.4))
-    return np.asarray(dct(differences, type=2, norm="ortho", axis=0)[1 : freedom + 1])
-
-
-def _critical(waves: Array) -> float:
-    """Return what the greatest |t| of all differences exceeds 5 % of the time."""
-    freedom = len(waves)
-    alone = float(stdtrit(freedom, (1 + LEVEL) / 2))
-    size = np.sqrt((waves**2).sum(0))
-    kept = waves[:, size > 0] / size[size > 0]
-    if kept.shape[1] < 2:
-        return alone
-    rng = stream(0, "max-t")
-    drawn, greatest = rng.standard_normal((DRAWS, freedom)), np.zeros(DRAWS)
-    for first in range(0, kept.shape[1], MANY):
-        np.maximum(greatest, np.abs(drawn @ kept[:, first : first + MANY]).max(1), out=greatest)
-    greatest /= np.sqrt(rng.chisquare(freedom, DRAWS) / freedom)
-    return max(alone, float(np.quantile(greatest, LEVEL)))
+    many = 1 + max(LEAST_FREEDOM, int(FREEDOM * rounds**0.4))
+    waves = dct(differences, type=2, norm="ortho", axis=0)[:many] * np.sqrt(many / rounds)
+    return np.asarray(idct(waves, type=2, norm="ortho", axis=0))
 
 
 def _effective(differences: Array) -> Array:
