@@ -16,14 +16,14 @@ do; otherwise it answers for all these rounds at once.
 
 import copy
 import inspect
-from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from regretless.forecaster.models.base import Model, features
 from regretless.forecaster.models.outcomes import OutcomeModel, Spread
+from regretless.forecaster.persistence import Copy
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import name_of
@@ -84,17 +84,20 @@ def _next_fit(rounds: int) -> int:
 
 
 class _Wrapped(Model):
-    """Shared part: remembers the last vector and the features of the open round."""
+    """Shared part: remembers the models, the last vector and the features of the open round."""
 
-    def __init__(self, size: int) -> None:
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_copies", "_last")
+
+    def __init__(self, size: int, *models: Any) -> None:
         super().__init__(size)
+        self._copies = [Copy(model) for model in models]
         self._last = np.full(size, 0.5)
         self._open: dict[str, float] = {}
 
     @property
     def resumable(self) -> bool:
-        """False: nothing is known of the model's memory."""
-        return False
+        """Whether the models can be written, which is not known before they have learned."""
+        return self.time > 0 and all(held.writable for held in self._copies)
 
     def _predicted(self, x: Any) -> Array:
         lagged = {f"last_{i}": float(value) for i, value in enumerate(self._last)}
@@ -132,19 +135,17 @@ class OnlineModel(_Wrapped):
     """
 
     def __init__(self, model: Any, size: int) -> None:
-        super().__init__(size)
-        self._models = [copy.deepcopy(model) for _ in range(size)]
+        super().__init__(size, *[model] * size)
 
     def _answer(self, seen: dict[str, float]) -> Array:
         if not self.time:
             return self._last
-        return np.array([_numbers(model.predict_one, 1, dict(seen)) for model in self._models])[
-            :, 0
-        ]
+        told = [_numbers(held.model.predict_one, 1, dict(seen)) for held in self._copies]
+        return np.concatenate(told)
 
     def _study(self, seen: dict[str, float], truth: Array) -> None:
-        for model, value in zip(self._models, truth.tolist(), strict=True):
-            model.learn_one(dict(seen), value)
+        for held, value in zip(self._copies, truth.tolist(), strict=True):
+            held.model.learn_one(dict(seen), value)
 
 
 class BatchModel(_Wrapped):
@@ -156,28 +157,32 @@ class BatchModel(_Wrapped):
         A regressor of several outputs.
     """
 
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_seen", "_truths", "_next_fit")
+
     def __init__(self, model: Any, size: int) -> None:
-        super().__init__(size)
-        self._model = copy.deepcopy(model)
-        self._seen: deque[list[float]] = deque(maxlen=WINDOW)
-        self._truths: deque[Array] = deque(maxlen=WINDOW)
+        super().__init__(size, model)
+        self._seen, self._truths = np.zeros((0, 0)), np.zeros((0, size))
         self._next_fit = 2
-        self._fitted = False
 
     def _answer(self, seen: dict[str, float]) -> Array:
-        if not self._fitted:
+        if self.time < 2:
             return self._last
         row = np.array([list(seen.values())])
-        return _numbers(self._model.predict, self.size, row)
+        return _numbers(self._copies[0].model.predict, self.size, row)
 
     def _study(self, seen: dict[str, float], truth: Array) -> None:
-        self._seen.append(list(seen.values()))
-        self._truths.append(truth)
+        row = np.array([list(seen.values())])
+        self._seen = _window(self._seen.reshape(-1, row.size), row)
+        self._truths = _window(self._truths, truth[None])
         if self.time + 1 >= self._next_fit:
-            table = np.array(self._truths)
-            self._model.fit(np.array(self._seen), table[:, 0] if self.size == 1 else table)
-            self._fitted = True
+            table = self._truths[:, 0] if self.size == 1 else self._truths
+            self._copies[0].model.fit(self._seen, table)
             self._next_fit = _next_fit(self.time + 1)
+
+
+def _window(rows: Array, row: Array) -> Array:
+    """Return the last rows with one more."""
+    return np.concatenate([rows[max(len(rows) + 1 - WINDOW, 0) :], row])
 
 
 class SeriesModel(OutcomeModel):
@@ -190,44 +195,52 @@ class SeriesModel(OutcomeModel):
         where it predicts no number, the last outcome is predicted.
     """
 
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_series", "_fitted", "_ahead", "_next_fit")
+
     def __init__(self, model: Any, basis: Basis) -> None:
         super().__init__(basis)
         self._models = [copy.deepcopy(model) for _ in range(basis.outcomes)]
-        self._series: deque[Array] = deque(maxlen=WINDOW)
-        self._ahead: deque[Array] = deque()  # forecasts (d,) of the rounds until the next fit
-        self._next_fit = 2
+        self._series, self._fitted, self._ahead = (np.zeros((0, basis.outcomes)) for _ in range(3))
+        self._next_fit = 2  # until then it goes by what was forecast at the last fit: _ahead (m, d)
 
-    @property
-    def resumable(self) -> bool:
-        """False: nothing is known of the model's memory."""
-        return False
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint: fitted again to what they were fitted to."""
+        super().restore(state)
+        if len(self._fitted) and self._follows:
+            self._asked(_refitted, self._fitted, 1)
 
     def _told(self, x: Any) -> Spread:
-        last = self._series[-1] if self._series else np.full(self.basis.outcomes, 0.5)
-        point = self._ahead[min(self.ahead, len(self._ahead) - 1)] if self._ahead else last
+        last = self._series[-1] if len(self._series) else np.full(self.basis.outcomes, 0.5)
+        point = self._ahead[min(self.ahead, len(self._ahead) - 1)] if len(self._ahead) else last
         return Spread(np.where(np.isfinite(point), point, last)[:, None])
 
     def _seen(self, outcome: Array) -> None:
-        self._series.append(outcome)
-        if self._ahead:
-            self._ahead.popleft()
+        self._series = _window(self._series, outcome[None])
+        self._ahead = self._ahead[1:]
         rounds = self.time + 1
         if rounds >= self._next_fit:
             self._next_fit = _next_fit(rounds)
-            self._ask(_refitted, rounds, self._next_fit - rounds)
-        elif self._ahead and hasattr(self._models[0], "forward"):
-            self._ask(_forward, rounds, self._next_fit - rounds)
+            self._ask(_refitted, rounds)
+        elif len(self._ahead) and self._follows:
+            self._ask(_forward, rounds)
 
-    def _ask(self, ask: Ask, rounds: int, steps: int) -> None:
-        pairs = zip(self._models, np.array(self._series).T, strict=True)
+    @property
+    def _follows(self) -> bool:
+        return hasattr(self._models[0], "forward")
+
+    def _ask(self, ask: Ask, rounds: int) -> None:
         try:
-            ahead = np.array([ask(model, series, steps) for model, series in pairs])
+            self._ahead = self._asked(ask, self._series, self._next_fit - rounds)
         except Exception as error:
             if rounds >= SHORT:
                 kind = type(self._models[0]).__name__
                 raise UserError(f"{kind} on {len(self._series)} rounds: {error}") from error
         else:
-            self._ahead = deque(ahead.T)
+            self._fitted = self._series if ask is _refitted else self._fitted
+
+    def _asked(self, ask: Ask, series: Array, steps: int) -> Array:
+        pairs = zip(self._models, series.T, strict=True)
+        return np.array([ask(model, np.array(one), steps) for model, one in pairs]).T
 
 
 def _refitted(model: Any, series: Array, steps: int) -> Array:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from regretless.forecaster import persistence
 from regretless.forecaster.offline import continuous_actions as nets
-from regretless.forecaster.offline import persistence
 from regretless.forecaster.offline.certificate import BatchBound, Certificate, Measure, certify
 from regretless.forecaster.offline.conditional import BASES, ConditionalDistribution
 from regretless.forecaster.offline.continuous_actions import ContinuousLoss

@@ -19,30 +19,48 @@ def written(name: str, loss: Loss) -> dict[str, Any]:
     return {"kind": kind} | tree
 
 
-def arguments(made: Mapping[str, Any], objects: Mapping[str, Any]) -> dict[str, Any]:
+def arguments(
+    made: Mapping[str, Any],
+    models: Mapping[str, Any],
+    policies: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any]:
     """Return what an ``OnlineOmnipredictor`` is to be made with.
 
     Parameters
     ----------
     made : mapping
         As it was written.
-    objects : mapping of str to model
-        Those that are no plain values.
+    models, policies : mapping
+        Those that are no plain values, by name, and by loss and name.
 
     Raises
     ------
+    UserError
+        If one of them is wanted.
     ValueError
         If a loss is unknown.
     """
     named = made["models"]
+    for name in sorted(set(made["objects"]) - set(models)):
+        raise UserError(f"load: give models = {{'{name}': ...}}, as it was made")
     return {
         "losses": {name: _read(tree) for name, tree in made["losses"].items()},
         "scale": {name: tuple(ends) for name, ends in made["scale"].items()},
-        "models": named if named == "panel" else {n: (named | objects)[n] for n in made["order"]},
+        "models": named if named == "panel" else {n: (named | models)[n] for n in made["order"]},
         "forecasts": made["forecasts"],
+        "policies": {
+            loss: {name: _rule(loss, name, one, policies) for name, one in told.items()}
+            for loss, told in made["policies"].items()
+        },
         "actions": made["actions"],
         "seed": int(made["seed"]),
     }
+
+
+def _rule(loss: str, name: str, told: Any, given: Mapping[str, Mapping[str, Any]]) -> Any:
+    if told is None and name not in given.get(loss, {}):
+        raise UserError(f"load: give policies = {{'{loss}': {{'{name}': ...}}}}, as it was made")
+    return given[loss][name] if told is None else told
 
 
 def _read(tree: dict[str, Any]) -> Loss:

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from regretless.forecaster.online.rules import Rule
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.losses import Loss
@@ -46,12 +47,15 @@ class Task:
         What its actions are called, or the quantities that they are.
     offset, weights : array (A,), (A, n)
         Its coefficients in the basis.
+    policies : sequence of Rule
+        What its owner could have followed.
     """
 
     loss: Loss
     actions: Sequence[Any]
     offset: Array
     weights: Array
+    policies: Sequence[Rule] = ()
 
     def expected(self, statistics: Array) -> Array:
         """Losses (A,) in [0, 1] that statistics (n,) make expect."""

@@ -38,6 +38,7 @@ from regretless.forecaster.models.panel import PANEL
 from regretless.forecaster.online.contexts import Contexts
 from regretless.forecaster.online.files import arguments, written
 from regretless.forecaster.online.forecast import OnlineForecast, Task
+from regretless.forecaster.online.rules import rules
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import register
@@ -55,7 +56,7 @@ WINDOW = 512  # past forecast errors that a distribution is made of
 GRID, EVEN = 64, 2.0  # points of all outcomes, and how many errors they count for together
 WAITING = 10_000  # forecasts whose outcomes may come late
 COUNTS = ("learned", "missing", "clipped", "late", "forgotten")
-MEASURES = ("external", "swap")
+MEASURES = ("external", "swap", "decision_swap")
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +94,10 @@ class OnlineOmnipredictor(Remembering):
     forecasts : mapping of str to str or sequence of str, optional
         Forecasts of the user's own, which become models: by name the columns of the context that
         hold them, one for each outcome, in its units.
+    policies : mapping of str to mapping, optional
+        By the name of a loss, rules that its owner could have followed, by name: functions from the
+        numbers of a context to an action's own name or quantity, or tables ``{"kind": "steps",
+        ...}`` of registered ones, in which actions are places from 0.
     actions : mapping of str to sequence, optional
         What the actions of a loss are called. By default orders of a newsvendor are quantities,
         and other actions have numbers from 0.
@@ -128,20 +133,21 @@ class OnlineOmnipredictor(Remembering):
         scale: Mapping[str, tuple[float, float]] | None = None,
         models: Any = "panel",
         forecasts: Mapping[str, str | Sequence[str]] | None = None,
+        policies: Mapping[str, Mapping[str, Any]] | None = None,
         actions: Mapping[str, Sequence[Any]] | None = None,
         seed: int = 0,
     ) -> None:
         self.losses, self.models, self.seed = dict(losses), models, seed
         self.scale, self.forecasts = dict(scale or {}), dict(forecasts or {})
         self.actions = {name: list(told) for name, told in (actions or {}).items()}
+        self.policies = {name: dict(told) for name, told in (policies or {}).items()}
+        for name in {*self.actions, *self.policies} - set(self.losses):
+            raise UserError(f"actions, policies: no loss '{name}'; {closest(name, self.losses)}")
         self.names, self.space = _outcomes(self.losses, self.scale)
         unit = {name: _in_cube(name, own, self.scale, self.space) for name, own in losses.items()}
         linear = LinearBasis(len(self.names))
         self.basis = DirectSumBasis([default_basis(list(unit.values())), linear])
-        self.tasks = {
-            name: Task(own, self._called(name, own.actions), *self.basis.coefficients(own))
-            for name, own in unit.items()
-        }
+        self.tasks = {name: self._task(name, own) for name, own in unit.items()}
         self._members = made = self._models()
         events = GainEvents(_groups(self.tasks), models=len(made))
         reference = Reference(Aggregate(made, self.basis.size))
@@ -150,7 +156,7 @@ class OnlineOmnipredictor(Remembering):
         self.counts = dict.fromkeys(COUNTS, 0)
         self._contexts = Contexts()
         self._ledgers = {
-            name: Ledger(1, task.loss.actions, measures=MEASURES)
+            name: Ledger(1, len(task.actions), policies=len(task.policies), measures=MEASURES)
             for name, task in self.tasks.items()
         }
         self._followed = np.zeros((len(self.tasks), len(made)))  # losses of following each model
@@ -159,6 +165,11 @@ class OnlineOmnipredictor(Remembering):
         self._grid = (np.outer(np.arange(GRID), steps) % GRID + 0.5) / GRID
         self._waiting: dict[str, dict[str, Any]] = {}
         self._last: tuple[int, Open] | None = None  # not remembered: it is made again
+
+    def _task(self, name: str, own: Loss) -> Task:
+        actions = self._called(name, own.actions)
+        policies = rules(self.policies.get(name, {}), actions)
+        return Task(own, actions, *self.basis.coefficients(own), policies)
 
     def _called(self, name: str, actions: int) -> Sequence[Any]:
         """Return what the actions of a loss are called."""
@@ -229,11 +240,18 @@ class OnlineOmnipredictor(Remembering):
         self._learn(self._opened(self._context(x)), y, x)
 
     def learn_late(self, key: Hashable, y: Any) -> None:
-        """Learn the outcome of an earlier ``predict_one(x, key=...)``; UserError if none waits."""
+        """Learn the outcome of an earlier ``predict_one(x, key=...)``; None closes it as missing.
+
+        Raises
+        ------
+        UserError
+            If no forecast waits under the key.
+        """
         if (kept := self._waiting.pop(str(key), None)) is None:
             raise UserError(f"no forecast waits under {key!r}; predict_one(x, key=...) opens one")
-        self.counts["late"] += 1
+        learned = self.counts["learned"]
         self._learn(Open(**kept), y, None)
+        self.counts["late"] += self.counts["learned"] - learned
 
     def _context(self, x: Any) -> dict[str, float]:
         named = self._contexts.numbers(x)
@@ -278,7 +296,8 @@ class OnlineOmnipredictor(Remembering):
         expected, losses = task.expected(open_.statistics), task.loss.losses(unit)
         choice = np.array([expected.argmin()])
         decision = Decision(None, choice, predicted=expected[None], choices=choice)
-        self._ledgers[name].add(decision, losses[None], np.zeros(0, dtype=np.intp))
+        rules = [policy(open_.context) for policy in task.policies]
+        self._ledgers[name].add(decision, losses[None], np.array(rules, dtype=np.intp))
         followed = (task.offset + open_.points @ task.weights.T).argmin(1)
         self._followed[place] += losses[followed]
 
@@ -321,7 +340,8 @@ class OnlineOmnipredictor(Remembering):
         -------
         DataFrame
             A row per loss: ``loss``, ``rounds``, ``mean_loss``, ``external_regret``,
-            ``swap_regret``, ``bound`` on it, ``best_model`` in hindsight and ``regret_to_model``.
+            ``swap_regret``, ``decision_swap_regret`` (swaps for policies, too), ``bound`` on them,
+            ``best_model`` in hindsight and ``regret_to_model``.
         """
         return pd.DataFrame([self._fared(i, name) for i, name in enumerate(self.tasks)])
 
@@ -361,7 +381,7 @@ class OnlineOmnipredictor(Remembering):
         """
         for name, model in self._members.items():
             if not remembers(model):
-                cure = "give it state() and restore(state), or leave it out"
+                cure = "let it learn, give it state() and restore(state), or leave it out"
                 raise UserError(f"models['{name}'] cannot be saved; {cure}")
         told = {} if self.models == "panel" else self.models
         objects = sorted(n for n, m in told.items() if not isinstance(m, str | Mapping))
@@ -375,38 +395,46 @@ class OnlineOmnipredictor(Remembering):
             "objects": objects,
             "forecasts": self.forecasts,
             "actions": self.actions,
+            "policies": {
+                loss: {name: None if callable(one) else one for name, one in told.items()}
+                for loss, told in self.policies.items()
+            },
             "seed": self.seed,
         }
         checkpoint.save(Path(path), {"made": made, "state": self.state()})
 
     @classmethod
-    def load(cls, path: str | Path, *, models: Mapping[str, Any] | None = None) -> Self:
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        models: Mapping[str, Any] | None = None,
+        policies: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> Self:
         """Read what ``save`` wrote.
 
         Parameters
         ----------
         models : mapping of str to model, optional
             New ones, untrained, in place of those that were objects of the user's own.
+        policies : mapping of str to mapping, optional
+            Those that were functions, by loss and name.
 
         Raises
         ------
         UserError
-            If it is no such file, or a model is wanted.
+            If it is no such file, or a model or a policy is wanted.
         """
         try:
             tree = checkpoint.load(Path(path))
-            made = tree["made"]
-            lacking = sorted(set(made["objects"]) - set(models or {}))
-            if not lacking:
-                own = cls(**arguments(made, models or {}))
-                own.restore(tree["state"])
-                return own
+            own = cls(**arguments(tree["made"], models or {}, policies or {}))
+            own.restore(tree["state"])
         except UserError:
             raise
         except checkpoint.DAMAGED as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise UserError(f"'{path}' is no saved OnlineOmnipredictor: {reason}") from error
-        raise UserError(f"load: give models = {{'{lacking[0]}': ...}}, as it was made")
+        return own
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint."""
@@ -460,11 +488,13 @@ def _in_cube(name: str, loss: Loss, scale: Mapping[str, Any], space: Box) -> Los
 
 
 def _groups(tasks: Mapping[str, Task]) -> list[LossGroup]:
-    """Put losses with as many actions together."""
-    stacks: dict[int, list[Task]] = {}
-    for task in tasks.values():
-        stacks.setdefault(len(task.offset), []).append(task)
+    """Put losses with as many actions together; who has policies stands alone."""
+    stacks: dict[Any, list[Task]] = {}
+    for name, task in tasks.items():
+        stacks.setdefault(name if task.policies else len(task.offset), []).append(task)
     return [
-        LossGroup(np.stack([t.offset for t in own]), np.stack([t.weights for t in own]), ())
+        LossGroup(
+            np.stack([t.offset for t in own]), np.stack([t.weights for t in own]), own[0].policies
+        )
         for own in stacks.values()
     ]

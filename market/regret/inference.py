@@ -6,9 +6,9 @@ time and its mean is less certain than that of T independent rounds. With the co
     z_k = sqrt(2 / T) sum_t d_t cos(pi k (t - 1/2) / T),        k = 1 .. nu,
 
 which are nearly independent, each with the long-run variance of d, the estimate sum_k z_k^2 / nu
-has nu degrees of freedom and mean(d) is studentised by it: a t distribution with nu degrees of freedom
-(equal-weighted cosine estimate; Lazarus, Lewis, Stock and Watson 2018, Journal of Business &
-Economic Statistics 36(4), doi:10.1080/07350015.2018.1506926). The inverse transform of nu + 1
+has nu degrees of freedom and mean(d) is studentised by it: a t distribution with nu degrees of
+freedom (equal-weighted cosine estimate; Lazarus, Lewis, Stock and Watson 2018, Journal of Business
+& Economic Statistics 36(4), doi:10.1080/07350015.2018.1506926). The inverse transform of nu + 1
 numbers turns mean and z back into nu + 1 **nearly independent rows** with this very t statistic.
 From here on the rounds of a run are what the runs of a study are, and one rule says what the
 greatest |t| of several differences exceeds (``critical``): the intervals hold together (max-t).

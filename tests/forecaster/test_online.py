@@ -14,10 +14,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from sklearn.linear_model import Ridge
 from sklearn.utils.estimator_checks import check_estimator
 
-from regretless import OnlineOmnipredictor, UserError, external_regret, swap_regret
-from regretless.agents.utilities import MeanVariance, Newsvendor
+from regretless import (
+    OnlineOmnipredictor,
+    UserError,
+    decision_swap_regret,
+    external_regret,
+    swap_regret,
+)
+from regretless.agents.utilities import CES, MeanVariance, Newsvendor
 from regretless.forecaster.online.as_sklearn import OmnipredictorEstimator
 from regretless.market.losses import LipschitzLoss
 
@@ -92,15 +99,18 @@ def test_regrets_are_those_of_what_it_said() -> None:
 def test_what_is_missing_late_or_beyond_the_scale_is_counted() -> None:
     own = taught(30)
     own.predict_one({"weekday": 1}, key="monday")
+    own.predict_one({"weekday": 2}, key="tuesday")
     own.learn_one({"weekday": 2}, None)
     own.learn_one({"weekday": 2}, float("nan"))
     own.learn_one({"weekday": 2}, pd.NA)
     with pytest.warns(UserWarning, match="'demand' lies beyond its scale"):
         own.learn_one({"weekday": 2}, {"demand": 500.0})
     own.learn_late("monday", 120.0)
-    assert own.counts == {"learned": 32, "missing": 3, "clipped": 1, "late": 1, "forgotten": 0}
-    with pytest.raises(UserError, match="no forecast waits under 'monday'"):
-        own.learn_late("monday", 120.0)
+    own.learn_late("tuesday", None)
+    assert own.counts == {"learned": 32, "missing": 4, "clipped": 1, "late": 1, "forgotten": 0}
+    for closed in ("monday", "tuesday"):
+        with pytest.raises(UserError, match=f"no forecast waits under '{closed}'"):
+            own.learn_late(closed, 120.0)
 
 
 def test_a_late_outcome_is_charged_to_what_was_said_of_it() -> None:
@@ -203,8 +213,63 @@ def test_a_forecast_of_ones_own_is_a_model() -> None:
         own.predict_one({})
 
 
+def often_empty(context: Any) -> float:
+    """Order much on one day in seven."""
+    return 350.0 if context["weekday"] == 5 else 200.0
+
+
+def test_policies_are_alternatives_by_the_names_of_actions(tmp_path: Path) -> None:
+    """A rule by the day, as a function and as a registered one, costs what it suggests."""
+    steps = {"kind": "steps", "feature": "weekday", "edges": [5, 6], "actions": [4, 7, 4]}
+    policies = {"lean": {"own": often_empty, "table": steps}}
+    own = OnlineOmnipredictor(stores(lean=1.0), scale=SCALE, policies=policies)
+    costs, chosen, told = [], [], []
+    for day, y in enumerate(demand(120)):
+        x = {"weekday": day % 7}
+        chosen.append(int(own.predict_one(x).act("lean") / 50))
+        told.append(int(often_empty(x) / 50))
+        costs.append(np.abs(np.linspace(0, 400, 9) - y))
+        own.learn_one(x, y)
+    span, rules = np.max(costs), np.array([told, told])
+    row = own.regrets().iloc[0]
+    expected = span * decision_swap_regret(np.array(costs) / span, np.array(chosen), rules)
+    assert row["decision_swap_regret"] == pytest.approx(
+        max(expected, row["swap_regret"]), rel=1e-9, abs=1e-9
+    )
+    assert row["decision_swap_regret"] <= row["bound"]
+    own.save(tmp_path / "kept")
+    with pytest.raises(UserError, match=r"give policies = {'lean': {'own': \.\.\.}}"):
+        OnlineOmnipredictor.load(tmp_path / "kept")
+    again = OnlineOmnipredictor.load(tmp_path / "kept", policies={"lean": {"own": often_empty}})
+    pd.testing.assert_frame_equal(again.regrets(), own.regrets())
+
+
+def test_a_consumer_with_a_utility_of_two_goods() -> None:
+    """CES: the household takes the basket whose utility the distribution expects to be highest."""
+    baskets = np.array([[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]])
+    names = {"household": ["apples", "both", "pears"]}
+    own = OnlineOmnipredictor(
+        {"household": CES(baskets, rho=0.5)},
+        scale={"apples": (0.0, 10.0), "pears": (0.0, 10.0)},
+        actions=names,
+    )
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        own.learn_one(None, {"apples": rng.normal(8, 0.5), "pears": rng.normal(1, 0.3)})
+    forecast = own.predict_one()
+    assert forecast.act("household") == "apples"
+    worth = forecast.weights @ np.sqrt(forecast.outcomes) @ baskets.T
+    assert worth.argmax() == 0
+
+
 def code(y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.stack([y[..., 0], 1 - y[..., 0]], axis=-1)
+
+
+def ruled(rule: Any) -> None:
+    """Follow a rule for a round."""
+    own = OnlineOmnipredictor(stores(a=1.0), scale=SCALE, policies={"a": {"r": rule}})
+    own.learn_one({"weekday": 2}, 100.0)
 
 
 @pytest.mark.parametrize(
@@ -217,6 +282,11 @@ def code(y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         (lambda: OnlineOmnipredictor(stores(a=1.0), models={"m": "last"}), "unknown kind 'last'"),
         (lambda: OnlineOmnipredictor(stores(a=1.0), models={"m": object()}), "models"),
         (lambda: OnlineOmnipredictor(stores(a=1.0), actions={"a": [1]}), "has 1 names; give 9"),
+        (lambda: OnlineOmnipredictor(stores(a=1.0), policies={"b": {}}), "no loss 'b'"),
+        (lambda: ruled({"kind": "stepz"}), r"policies\['r'\]: unknown kind 'stepz'"),
+        (lambda: ruled({"kind": "steps"}), r"policies\['r'\]: .*missing"),
+        (lambda: ruled(lambda _: 3.0), "policy 'r' suggests 3.0; return one of 0.0, 50.0"),
+        (lambda: ruled(lambda x: x["weekda"]), "no 'weekda' in the context.*'weekday'"),
         (lambda: taught(2).learn_one({}, {"demnd": 1.0}), "did you mean 'demand'"),
         (lambda: taught(2).learn_one({}, "much"), "give numbers, or None"),
         (lambda: taught(2).predict_one({"a": [1]}), "give a number, a word or a date"),
@@ -290,13 +360,56 @@ def test_scikit_learn_says_that_it_is_one_of_its_estimators() -> None:
     assert left <= {"check_array_api_input"}
 
 
-def test_a_model_of_river_can_be_one_of_the_models(tmp_path: Path) -> None:
-    linear = pytest.importorskip("river.linear_model")
-    models = {"river": linear.LinearRegression(), "last": "last-value"}
-    own = taught(40, models=models)
-    assert own.predict_one({"weekday": 5}).mean > 0
-    with pytest.raises(UserError, match=r"models\['river'\] cannot be saved"):
+class Steps:
+    """A series model in statsforecast's habits that follows what comes."""
+
+    def fit(self, y: Any) -> None:
+        """Average."""
+        self.level = float(np.mean(y))
+
+    def predict(self, h: int) -> dict[str, Any]:
+        """Stay."""
+        return {"mean": np.full(h, self.level)}
+
+    def forward(self, y: Any, h: int) -> dict[str, Any]:
+        """Follow the last number by half."""
+        return {"mean": np.full(h, (self.level + y[-1]) / 2)}
+
+
+def river() -> Any:
+    return pytest.importorskip("river.linear_model").LinearRegression()
+
+
+def exponential_smoothing() -> Any:
+    return pytest.importorskip("sktime.forecasting.exp_smoothing").ExponentialSmoothing()
+
+
+def seasonal_naive() -> Any:
+    return pytest.importorskip("statsforecast.models").SeasonalNaive(7)
+
+
+@pytest.mark.parametrize("make", [river, Ridge, Steps, exponential_smoothing, seasonal_naive])
+def test_models_of_other_libraries_are_saved_with_what_they_learned(
+    tmp_path: Path, make: Any
+) -> None:
+    own = taught(40, models={"theirs": make(), "last": "last-value"})
+    own.save(tmp_path / "kept")
+    with pytest.raises(UserError, match=r"load: give models = {'theirs': \.\.\.}"):
+        OnlineOmnipredictor.load(tmp_path / "kept")
+    other = OnlineOmnipredictor.load(tmp_path / "kept", models={"theirs": make()})
+    for one in (own, other):
+        for day in range(40, 70):
+            one.learn_one({"weekday": day % 7}, 100.0 + day)
+    assert own.predict_one({"weekday": 3}).mean == other.predict_one({"weekday": 3}).mean
+    pd.testing.assert_frame_equal(own.regrets(), other.regrets())
+
+
+def test_a_model_without_a_memory_is_refused_in_one_line(tmp_path: Path) -> None:
+    tree = pytest.importorskip("river.tree").HoeffdingTreeRegressor()
+    own = taught(40, models={"tree": tree, "last": "last-value"})
+    with pytest.raises(UserError, match=r"models\['tree'\] cannot be saved; let it learn, give"):
         own.save(tmp_path / "no")
+    assert not (tmp_path / "no").exists()
 
 
 def test_how_tos_of_the_page_serve_tomorrow(

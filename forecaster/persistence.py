@@ -1,9 +1,12 @@
-"""A fitted model in one file, written and read by skops: no pickle, and no code but this project's.
+"""Fitted models in files, written and read by skops: no pickle, and no code that is not known.
 
 A file names the classes of what it holds. Those of scikit-learn, NumPy and SciPy that skops trusts
-are read, and those of this project; whatever else a file names is refused, on writing as well.
+are read, those of this project, and those of the package of a model that the user gives again;
+whatever else a file names is refused, on writing as well.
 """
 
+import copy
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_STORED, ZipFile
@@ -11,7 +14,7 @@ from zipfile import ZIP_STORED, ZipFile
 import numpy as np
 from scipy import sparse
 
-from regretless.market.core.checkpoint import DAMAGED, replacing
+from regretless.market.core.checkpoint import DAMAGED, Own, replacing
 from regretless.market.core.errors import UserError
 
 READ = (  # of what skops does not trust; arrays that say where to go are checked below
@@ -19,21 +22,69 @@ READ = (  # of what skops does not trust; arrays that say where to go are checke
     "scipy.sparse._csr.csr_matrix",
     "sklearn.tree._tree.Tree",
 )
+PLAIN = ("builtins.frozenset", "collections.Counter", "collections.deque")
+NO_CODE = (TypeError, AttributeError, NotImplementedError, RecursionError)
 
 
-def save(model: Any, path: Path) -> None:
-    """Write a fitted model atomically; UserError where a part of it is code."""
+class Copy:
+    """A copy of a model of another library, with a memory."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = copy.deepcopy(model)
+        self._read = (*PLAIN, type(model).__module__.partition(".")[0] + ".")
+
+    @property
+    def writable(self) -> bool:
+        """Whether it can be written."""
+        try:
+            dumps(self.model, self._read)
+        except UserError:
+            return False
+        return True
+
+    def state(self) -> Own:
+        """Return the bytes of the model."""
+        return Own(file=np.frombuffer(dumps(self.model, self._read), dtype=np.uint8))
+
+    def restore(self, state: Any) -> None:
+        """Continue from a checkpoint; ValueError if it names other classes."""
+        self.model = loads(state["file"].tobytes(), self._read)
+
+
+def dumps(model: Any, read: tuple[str, ...] = READ) -> bytes:
+    """Return a model as bytes; UserError where a part of it is code."""
     skops = _skops()
     try:
-        data = skops.dumps(model)
-        code = _code(skops.get_untrusted_types(data=data))
-    except (TypeError, AttributeError, NotImplementedError) as error:
-        raise UserError(f"{path}: {error} and cannot be saved; use forms and policies") from error
-    if code:
+        data: bytes = skops.dumps(model)
+    except NO_CODE as error:
+        raise UserError(f"{error} and cannot be saved; use forms and policies") from error
+    if code := _code(skops.get_untrusted_types(data=data), read):
         raise UserError(
             f"{', '.join(code)} is code and cannot be saved; use forms of market.losses and "
             "policies of forecaster.offline or scikit-learn"
         )
+    return data
+
+
+def loads(data: bytes, read: tuple[str, ...] = READ) -> Any:
+    """Return the model of bytes; one of ``DAMAGED`` if there is none that may be read."""
+    skops = _skops()
+    _refuse_expanding(data)
+    named = skops.get_untrusted_types(data=data)
+    if code := _code(named, read):
+        raise UnreadError(f"names {', '.join(code)}, which is not read")
+    model = skops.loads(data, trusted=named)
+    _check_trees(model, set())
+    return model
+
+
+class UnreadError(ValueError):
+    """The file names code that is not known."""
+
+
+def save(model: Any, path: Path) -> None:
+    """Write a fitted model atomically; UserError where a part of it is code."""
+    data = dumps(model)
     try:
         with replacing(path) as draft:
             draft.write_bytes(data)
@@ -45,33 +96,29 @@ def load(kind: type[Any], path: Path) -> Any:
     """Read a model; UserError if there is none of this kind in the file."""
     if not path.is_file():
         raise UserError(f"model '{path}' does not exist; check the path")
-    skops = _skops()
+    _skops()
     try:
-        _refuse_expanding(path)
-        named = skops.get_untrusted_types(file=path)
-        code = _code(named)
-        model = None if code else skops.load(path, trusted=named)
-        _check_trees(model, set())
+        model = loads(path.read_bytes())
+    except UnreadError as error:
+        raise UserError(f"'{path}' {error}; fit it again") from error
     except DAMAGED as error:
         raise UserError(f"'{path}' is no readable model; fit it again") from error
-    if code:
-        raise UserError(f"'{path}' names {', '.join(code)}, which is not read; fit it again")
     if not isinstance(model, kind):
         raise UserError(f"'{path}' holds no {kind.__name__}; fit it again")
     return model
 
 
-def _refuse_expanding(path: Path) -> None:
+def _refuse_expanding(data: bytes) -> None:
     """Raise ValueError if more would be read than the file holds; ``save`` compresses nothing."""
-    with ZipFile(path) as archive:
+    with ZipFile(BytesIO(data)) as archive:
         members = archive.infolist()
     stored = all(member.compress_type == ZIP_STORED for member in members)
-    if not stored or sum(member.file_size for member in members) > path.stat().st_size:
+    if not stored or sum(member.file_size for member in members) > len(data):
         raise ValueError("its members are compressed or overlap")
 
 
-def _code(names: list[str]) -> list[str]:
-    return [name for name in names if not name.startswith(READ)]
+def _code(names: list[str], read: tuple[str, ...]) -> list[str]:
+    return [name for name in names if not name.startswith(read)]
 
 
 def _check_trees(part: Any, seen: set[int]) -> None:
