@@ -11,6 +11,10 @@ transforms F_t(y_t), even on [0, 1] where it is calibrated, and the coverage of 
 (Gneiting and Katzfuss 2014, Annual Review of Statistics and Its Application 1,
 doi:10.1146/annurev-statistics-062713-085831).
 
+**Probabilities.** F_t says how probable it is that the outcome is above its median. Of the rounds
+whose probability is in the same tenth its mean, and the share in which the outcome was above: equal
+where the forecast is reliable (as ``sklearn.calibration.calibration_curve``).
+
 **Decisions.** Of each action of a cohort the loss that agents expected when they took it, and the
 loss that they had: equal where the forecast is decision calibrated (Zhao, Kim, Sahoo, Ma and Ermon
 2021, arXiv:2107.05719).
@@ -36,7 +40,7 @@ BROADCAST = "broadcast"
 def scores_table(
     records: Mapping[str, ForecastRecord], compared: Sequence[Compared]
 ) -> pd.DataFrame:
-    """One row per block, source and outcome, then one per cohort and action that was taken.
+    """One row per block, source and outcome, per tenth of its probabilities, and per action taken.
 
     The columns that say nothing of a row are empty.
     """
@@ -44,7 +48,8 @@ def scores_table(
     rows += [row for own in compared for row in _of_decisions(own)]
     names = ["kind", "block", "source", "outcome", "cohort", "action", "rounds", "share"]
     names += ["mae", "rmse", "crps", *COVERED, *(f"pit_{i}" for i in range(BINS))]
-    table = pd.DataFrame(rows, columns=[*names, "expected_loss", "mean_loss"])
+    names += ["predicted", "observed", "expected_loss", "mean_loss"]
+    table = pd.DataFrame(rows, columns=names)
     words = ["block", "source", "outcome", "cohort"]
     table[words] = table[words].astype(object).fillna("")
     return table.astype({"action": "Int64", "rounds": "Int64"})
@@ -53,29 +58,52 @@ def scores_table(
 def _of_outcomes(block: str, record: ForecastRecord) -> Iterator[dict[str, Any]]:
     labels, outcomes = record.kept()
     for place, source in enumerate((BROADCAST, *record.models)):
-        for which in range(outcomes.shape[1]):
-            row = {"kind": "outcome", "block": block, "source": source, "outcome": f"y_{which}"}
-            yield row | _scored(labels[:, place, which], outcomes[:, which])
+        for which, outcome in enumerate(outcomes.T):
+            row = {"block": block, "source": source, "outcome": f"y_{which}"}
+            label = labels[:, place, which]
+            error = outcome - label
+            sizes = {"mae": np.abs(error).mean(), "rmse": np.sqrt((error**2).mean())}
+            known = len(error) > FIRST
+            members, came = _ensembles(label, error) if known else None, outcome[FIRST:]
+            scored = {} if members is None else _scored(members, came)
+            yield row | {"kind": "outcome", "rounds": len(error)} | sizes | scored
+            if members is not None:
+                yield from (row | one for one in reliability(members, came))
 
 
-def _scored(label: Array, outcome: Array) -> dict[str, Any]:
-    """Score one forecast (T,) of one outcome (T,)."""
-    error = outcome - label
-    row: dict[str, Any] = {"rounds": len(error), "mae": np.abs(error).mean()}
-    row["rmse"] = np.sqrt((error**2).mean())
-    if len(error) <= FIRST:
-        return row
+def _ensembles(label: Array, error: Array) -> Array:
+    """Return the members (T - FIRST, ERRORS) of each distribution, NaN where errors are fewer."""
     places = np.arange(FIRST, len(error))
     before = places[:, None] - np.arange(1, ERRORS + 1)  # of each round, the last errors first
-    known = before >= 0
     drawn = label[places, None] + error[np.maximum(before, 0)]
-    members = np.where(known, drawn, np.nan)
-    crps, pit = ensemble_scores(members, outcome[places])
-    row["crps"] = crps.mean()
+    return np.where(before >= 0, drawn, np.nan)
+
+
+def _scored(members: Array, outcome: Array) -> dict[str, Any]:
+    """Score the distributions (T, m) of one outcome (T,)."""
+    crps, pit = ensemble_scores(members, outcome)
+    row: dict[str, Any] = {"crps": crps.mean()}
     for name, (low, high) in COVERED.items():
         row[name] = ((low <= pit) & (pit <= high)).mean()
     shares = np.histogram(pit, BINS, (0.0, 1.0))[0] / len(pit)
     return row | {f"pit_{i}": share for i, share in enumerate(shares)}
+
+
+def reliability(members: Array, outcome: Array) -> Iterator[dict[str, Any]]:
+    """Yield predicted and observed shares of outcomes (T,) above their median, tenth by tenth.
+
+    Parameters
+    ----------
+    members : array (T, m)
+        Ensembles; NaN for those that are not there.
+    """
+    middle = np.median(outcome)
+    told = (members > middle).sum(1) / (~np.isnan(members)).sum(1)
+    tenth = np.searchsorted(np.arange(1, BINS) / BINS, told)
+    for one in np.unique(tenth):
+        own = tenth == one
+        shares = {"predicted": told[own].mean(), "observed": (outcome[own] > middle).mean()}
+        yield {"kind": "probability", "share": own.mean()} | shares
 
 
 def ensemble_scores(members: Array, outcome: Array) -> tuple[Array, Array]:

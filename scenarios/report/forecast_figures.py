@@ -137,6 +137,39 @@ def calibration(run: Run) -> go.Figure | None:
 
 @figure(
     "run",
+    "reliability",
+    section=FORECAST,
+    title="Reliability of the probability that an outcome is above its median",
+    caption=(
+        "On the diagonal, the outcome was above its median as often as the forecast said; a dot "
+        "per tenth of probability, as large as there are rounds."
+    ),
+)
+def reliability(run: Run) -> go.Figure | None:
+    """Draw observed against predicted probabilities, a panel per outcome."""
+    scores = run.table("forecast_scores")
+    told = scores[scores["kind"] == "probability"] if len(scores) else scores
+    if told.empty:
+        return None
+    outcomes, shades = told["outcome"].unique(), theme.colours(told["source"].unique())
+    names = dict(zip(outcomes, run.goods, strict=False))
+    made = theme.panels([str(names.get(n, n)) for n in outcomes], rows=len(outcomes), each=300)
+    for row, outcome in enumerate(outcomes, 1):
+        even = theme.line([0, 1], [0, 1], "reliable", color=theme.FAINT, width=1, dash="dot")
+        made.add_trace(even.update(showlegend=row == 1), row=row, col=1)
+        for source, own in told[told["outcome"] == outcome].groupby("source", sort=False):
+            style = {"width": 3 if source == "broadcast" else 1.5, "color": shades[source]}
+            curve = theme.line(own["predicted"], own["observed"], theme.short(str(source)), **style)
+            size = 4 + 16 * np.sqrt(own["share"].to_numpy())
+            curve.update(mode="lines+markers", marker={"size": size}, showlegend=row == 1)
+            made.add_trace(curve, row=row, col=1)
+    theme.grow(made, len(shades) + 1)
+    made.update_yaxes(title_text="share of outcomes")
+    return made.update_xaxes(title_text="predicted probability", row=len(outcomes))
+
+
+@figure(
+    "run",
     "decision_calibration",
     section=FORECAST,
     title="Expected and actual loss of each action, when it was taken",

@@ -8,12 +8,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.calibration import calibration_curve
 from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 
 from regretless import UserError, load, read_run
-from regretless.market.logs.forecast_scores import ensemble_scores, scores_table
+from regretless.market.logs.forecast_scores import ensemble_scores, reliability, scores_table
 from regretless.market.regret.forecast_record import KEPT, ForecastRecord
-from regretless.scenarios.report.forecast_figures import calibration, decision_calibration
+from regretless.scenarios.report.forecast_figures import (
+    calibration,
+    decision_calibration,
+)
+from regretless.scenarios.report.forecast_figures import (
+    reliability as reliability_figure,
+)
 from regretless.scenarios.report.run_data import Run
 from regretless.scenarios.run import Options, run
 
@@ -41,7 +48,8 @@ def test_a_forecast_that_is_right_is_calibrated_and_a_worse_one_has_a_greater_cr
     rng = np.random.default_rng(1)
     level = 0.5 + 0.2 * np.sin(np.arange(3000) / 20)
     outcomes = level + 0.05 * rng.standard_normal(3000)
-    table = recorded(np.column_stack([level, np.full(3000, 0.5)]), outcomes)
+    both = recorded(np.column_stack([level, np.full(3000, 0.5)]), outcomes)
+    table = both[both["kind"] == "outcome"]
     good, poor = table.iloc[0], table.iloc[1]
     assert good["mae"] == pytest.approx(mean_absolute_error(outcomes, level))
     assert good["rmse"] == pytest.approx(root_mean_squared_error(outcomes, level))
@@ -55,10 +63,33 @@ def test_a_forecast_that_is_right_is_calibrated_and_a_worse_one_has_a_greater_cr
     assert poor["crps"] > 1.3 * good["crps"]
 
 
+def test_reliability_is_the_calibration_curve_of_scikit_learn() -> None:
+    rng = np.random.default_rng(2)
+    members = rng.standard_normal((400, 33)) + rng.standard_normal((400, 1))
+    outcome = rng.standard_normal(400)
+    rows = pd.DataFrame(reliability(members, outcome))
+    middle = np.median(outcome)
+    told = (members > middle).mean(1)
+    observed, predicted = calibration_curve(outcome > middle, told, n_bins=10)
+    np.testing.assert_allclose(rows["observed"], observed)
+    np.testing.assert_allclose(rows["predicted"], predicted)
+    assert rows["share"].sum() == pytest.approx(1.0)
+
+
+def test_a_forecast_that_says_the_law_is_reliable() -> None:
+    """Of the rounds with a probability of about p, the outcome is above its median in p."""
+    rng = np.random.default_rng(3)
+    level = 0.5 + 0.05 * rng.standard_normal(4000)
+    table = recorded(level[:, None], level + 0.05 * rng.standard_normal(4000))
+    rows = table[table["kind"] == "probability"]
+    assert len(rows) == 10
+    np.testing.assert_allclose(rows["observed"], rows["predicted"], atol=0.08)
+
+
 def test_the_last_rounds_are_kept() -> None:
     outcomes = np.concatenate([np.zeros(500), np.ones(KEPT)])
-    table = recorded(np.ones((len(outcomes), 1)), outcomes)
-    assert (table["mae"].item(), table["rounds"].item()) == (0.0, KEPT)
+    (row,) = recorded(np.ones((len(outcomes), 1)), outcomes).query("kind == 'outcome'").itertuples()
+    assert (row.mae, row.rounds) == (0.0, KEPT)
 
 
 def test_scores_of_a_run_are_those_of_its_logs(tmp_path: Path) -> None:
@@ -80,6 +111,7 @@ def test_scores_of_a_run_are_those_of_its_logs(tmp_path: Path) -> None:
     shown = Run(played.manifest["config"], {"agents": played.agents, "forecast_scores": scores})
     assert calibration(shown) is not None
     assert decision_calibration(shown) is not None
+    assert reliability_figure(shown) is not None
 
 
 def test_a_run_says_what_it_has(tmp_path: Path) -> None:
