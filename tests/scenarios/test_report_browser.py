@@ -50,7 +50,7 @@ def test_a_run_page_draws_its_figures(tmp_path: Path) -> None:
         "exploitability",
         "forecast",
     }
-    drawn |= {"certificates", "calibration", "decision_calibration"}
+    drawn |= {"certificates", "calibration", "reliability", "decision_calibration"}
     assert seen.document.count('class="js-plotly-plot"') == len(drawn)
     for name in drawn:
         assert seen.traces(name) >= 2, name
