@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from regretless.agents.cohorts.learning import LearnerCohort
 from regretless.agents.cohorts.responding import PrivateCohort, RespondingCohort
 from regretless.agents.cohorts.scripted import CrowdCohort, ScriptedCohort, ScriptedCrowd
+from regretless.agents.learners import RowLearner
 from regretless.agents.responses import BUILT_IN, Checked, Response
 from regretless.forecaster.events.bounds import recommended_eta
 from regretless.forecaster.events.cover import Cover, clustered, paper_gamma, snapped
@@ -42,7 +43,6 @@ from regretless.scenarios.assembly.populations import Draft, first_of
 from regretless.scenarios.config.cohort import CohortSpec, CoverSpec
 
 RULE = ("name", "hears_label", "lipschitz", "gap", "predicted", "play")  # must offer
-NEEDED = ("name", "bandit", "start", "play", "learn")  # so must a learner
 Anybody = RespondingCohort | ScriptedCohort | LearnerCohort
 
 
@@ -294,4 +294,6 @@ def _learner(spec: CohortSpec) -> Any:
     except UserError as error:
         told = str(error)
         raise UserError(told if told.startswith(where) else f"{where}: {told}") from error
-    return offering(f"learner '{spec.response}'", learner, NEEDED)
+    if not isinstance(learner, RowLearner):
+        raise UserError(f"learner '{spec.response}' is no learner; inherit from RowLearner")
+    return offering(f"learner '{spec.response}'", learner, ("name",))
