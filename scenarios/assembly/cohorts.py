@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from regretless.agents.cohorts.learning import LearnerCohort
 from regretless.agents.cohorts.responding import PrivateCohort, RespondingCohort
 from regretless.agents.cohorts.scripted import CrowdCohort, ScriptedCohort, ScriptedCrowd
-from regretless.agents.learners import RowLearner
 from regretless.agents.responses import BUILT_IN, Checked, Response
 from regretless.forecaster.events.bounds import recommended_eta
 from regretless.forecaster.events.cover import Cover, clustered, paper_gamma, snapped
@@ -40,9 +39,10 @@ from regretless.market.numerics.storage import side_by_side
 from regretless.scenarios.assembly.blocks import coefficients
 from regretless.scenarios.assembly.construct import construct, drawn_values, offering
 from regretless.scenarios.assembly.populations import Draft, first_of
-from regretless.scenarios.config.cohort import CohortSpec, CoverSpec
+from regretless.scenarios.config.cohort import AnyCoverSpec, ClusterSpec, CohortSpec, SnapSpec
 
 RULE = ("name", "hears_label", "lipschitz", "gap", "predicted", "play")  # must offer
+NEEDED = ("name", "bandit", "start", "play", "learn")  # so must a learner
 Anybody = RespondingCohort | ScriptedCohort | LearnerCohort
 
 
@@ -214,13 +214,15 @@ def _written(draft: Draft, root: int) -> tuple[type[ScriptedCohort], list[Any]]:
     return ScriptedCohort, made
 
 
-def covered(spec: CoverSpec, coefficients: tuple[Array, Array], rounds: int) -> Cover:
+def covered(spec: AnyCoverSpec, coefficients: tuple[Array, Array], rounds: int) -> Cover:
     """Return the cover of a cohort's coefficients that its file asks for."""
     offset, weights = coefficients
-    if spec.kind == "snap":
-        gamma = spec.gamma or paper_gamma(weights.shape[-1], rounds)
-        return snapped(offset, weights, gamma=gamma)
-    return clustered(offset, weights, radius=spec.radius or 0.0, count=spec.count)
+    match spec:
+        case SnapSpec():
+            gamma = spec.gamma or paper_gamma(weights.shape[-1], rounds)
+            return snapped(offset, weights, gamma=gamma)
+        case ClusterSpec():
+            return clustered(offset, weights, radius=spec.radius or 0.0, count=spec.count)
 
 
 def response_of(spec: CohortSpec, basis: Basis, losses: Loss, *, rounds: int) -> Response:
@@ -294,6 +296,4 @@ def _learner(spec: CohortSpec) -> Any:
     except UserError as error:
         told = str(error)
         raise UserError(told if told.startswith(where) else f"{where}: {told}") from error
-    if not isinstance(learner, RowLearner):
-        raise UserError(f"learner '{spec.response}' is no learner; inherit from RowLearner")
-    return offering(f"learner '{spec.response}'", learner, ("name",))
+    return offering(f"learner '{spec.response}'", learner, NEEDED)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.network import Network, edge_list, networked, scale_free, small_world
+from regretless.scenarios.config.network import EdgeListSpec, ScaleFreeSpec, SmallWorldSpec
 from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.frames import numeric, place, read_frame
 
@@ -29,15 +30,13 @@ def drawn_network(scenario: ScenarioSpec, root: int) -> Network | None:
         return None
     rng, agents = stream(root, "network"), sum(sizes)
     graph: Any = None
-    if spec.graph == "small-world":
-        assert spec.neighbours is not None  # noqa: S101 - filled in
-        assert spec.rewiring is not None  # noqa: S101 - filled in
-        graph = small_world(agents, rng, neighbours=spec.neighbours, rewiring=spec.rewiring)
-    elif spec.graph == "scale-free":
-        assert spec.attachments is not None  # noqa: S101 - filled in
-        graph = scale_free(agents, rng, attachments=spec.attachments)
-    elif spec.graph == "edge-list":
-        graph = edge_list(agents, read_edges(Path(str(spec.file)), agents))
+    match spec:
+        case SmallWorldSpec():
+            graph = small_world(agents, rng, neighbours=spec.neighbours, rewiring=spec.rewiring)
+        case ScaleFreeSpec():
+            graph = scale_free(agents, rng, attachments=spec.attachments)
+        case EdgeListSpec():
+            graph = edge_list(agents, read_edges(Path(spec.file), agents))
     listens = np.array([not cohort.learns for cohort in scenario.cohort])
     candidates = np.flatnonzero(np.repeat(listens, sizes))
     return networked(agents, _subscribers(spec.subscribers, candidates, agents, rng), graph)

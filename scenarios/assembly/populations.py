@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from regretless.agents.policies import AnyPolicy, ContextPolicy, NamedPolicy
+from regretless.agents.policies import NamedPolicy
 from regretless.agents.utilities.populations import Population
 from regretless.agents.utilities.units import OutcomeUnits, Units
 from regretless.market import register
@@ -165,7 +165,9 @@ class Draft:
     def public(self) -> tuple[NamedPolicy, ...]:
         """The policies that read no private signal: what a forecaster can know of."""
         own = self.spec.signal.name if self.spec.signal else None
-        return tuple(p for p in self.policies if own is None or p.rule.reads() not in (None, own))
+        return tuple(
+            p for p in self.policies if own is None or getattr(p.rule, "feature", own) != own
+        )
 
     def ledger(self, rows: int) -> Ledger:
         """Return an empty ledger for so many rows."""
@@ -403,13 +405,12 @@ def _policy(name: str, cohort: CohortSpec, scenario: ScenarioSpec) -> NamedPolic
         ready = [n for n in register.policy.names() if not isinstance(register.policy[n], type)]
         known = [*scenario.policy, *ready]
         raise UserError(f"{where} is not defined; {closest(name, known)} or add [policy.{name}]")
-    rule = rule if isinstance(rule, ContextPolicy) else AnyPolicy(rule)
-    for action in rule.suggests():
+    for action in getattr(rule, "actions", ()):
         if not 0 <= action < cohort.actions:
             raise UserError(f"{where} suggests action {action}; use 0 to {cohort.actions - 1}")
+    feature = getattr(rule, "feature", None)
     features = [*scenario.data.context] if scenario.data else []
     features += [cohort.signal.name] if cohort.signal else []
-    feature = rule.reads()
     if feature is not None and feature not in features:
         raise UserError(f"{where}: no feature '{feature}'; {closest(feature, features)}")
     return NamedPolicy(name, rule)

@@ -50,26 +50,40 @@ class BasisSpec(Open):
 class CoverSpec(Strict):
     """Serving many losses through few representatives."""
 
-    kind: Literal["snap", "cluster"]
-    """How representatives are found: on a grid of losses ("snap"), or by clustering."""
-    gamma: Annotated[float, Field(gt=0)] | None = None
-    """Width of the grid, for "snap"."""
-    radius: Annotated[float, Field(gt=0)] | None = None
-    """How far an agent may be from its representative, for "cluster"."""
-    count: Count | None = None
-    """How many representatives there are, for "cluster"."""
+    kind: str
+    """How representatives are found."""
     play: Literal["representative", "own"] = "representative"
     """Whose best response an agent plays; "own" leaves it without a guarantee."""
 
+
+class SnapSpec(CoverSpec):
+    """Representatives on a grid of losses."""
+
+    kind: Literal["snap"]
+    """They are on a grid of losses."""
+    gamma: Annotated[float, Field(gt=0)] | None = None
+    """Width of the grid; by default the paper's."""
+
+
+class ClusterSpec(CoverSpec):
+    """Representatives by clustering, as many as a radius takes, or a count of them."""
+
+    kind: Literal["cluster"]
+    """They are found by clustering."""
+    radius: Annotated[float, Field(gt=0)] | None = None
+    """How far an agent may be from its representative."""
+    count: Count | None = None
+    """How many representatives there are."""
+
     @model_validator(mode="after")
-    def _keys_fit(self) -> "CoverSpec":
-        if self.kind == "snap" and (self.radius is not None or self.count is not None):
-            raise ValueError("a snapped cover takes gamma alone; drop radius and count")
-        if self.kind == "cluster" and (
-            self.gamma is not None or (self.radius is None) == (self.count is None)
-        ):
-            raise ValueError("a clustered cover takes either radius or count, and no gamma")
+    def _one_of_both(self) -> "ClusterSpec":
+        if (self.radius is None) == (self.count is None):
+            raise ValueError("a clustered cover takes either radius or count; give one of them")
         return self
+
+
+AnyCoverSpec = Annotated[SnapSpec | ClusterSpec, Field(discriminator="kind")]
+COVERS: dict[str, type[CoverSpec]] = {"snap": SnapSpec, "cluster": ClusterSpec}
 
 
 class SignalSpec(Strict):
@@ -127,7 +141,7 @@ class CohortSpec(Strict, Variant):
     """How near a protected loss must be to cover an agent who joins late."""
     basis: Annotated[BasisSpec, ByName] = BasisSpec()
     """In which functions of the outcome the forecast is made for it."""
-    cover: CoverSpec | None = None
+    cover: AnyCoverSpec | None = None
     """Serving the agents through few representatives."""
     actions: Annotated[int, Field(ge=2, le=MOST)]
     """How many actions each agent has, or a list of their names."""

@@ -2,33 +2,16 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from regretless.scenarios.config.tables import Count, Name, Strict
-
-Share = Annotated[float, Field(gt=0, le=1)]
-
-KEYS: dict[str, dict[str, Any]] = {
-    "small-world": {"neighbours": 4, "rewiring": 0.1},
-    "scale-free": {"attachments": 2},
-    "edge-list": {"file": None},
-    "none": {},
-}
 
 
 class NetworkSpec(Strict):
     """Who hears the forecast: subscribers at once, the others along a graph."""
 
-    graph: Literal["small-world", "scale-free", "edge-list", "none"]
-    """Along which graph the forecast is passed on; "none" passes nothing."""
-    neighbours: Annotated[int, Field(ge=2, multiple_of=2)] | None = None
-    """Even number of neighbours in the ring of a small world."""
-    rewiring: Annotated[float, Field(ge=0, le=1)] | None = None
-    """Share of the edges of a small world that lead elsewhere."""
-    attachments: Count | None = None
-    """Edges that a newcomer brings to a scale-free graph."""
-    file: Name | None = None
-    """A CSV with two columns of agents, for an edge list."""
+    graph: str
+    """Along which graph the forecast is passed on."""
     subscribers: Any = 0.1
     """Who hears the forecast at once: a share, a count, or a list of agents."""
 
@@ -45,14 +28,49 @@ class NetworkSpec(Strict):
             raise ValueError(f"{given!r}: give {wanted}")
         return given
 
-    @model_validator(mode="after")
-    def _keys_fit(self) -> "NetworkSpec":
-        own = KEYS[self.graph]
-        for key in ("neighbours", "rewiring", "attachments", "file"):
-            if getattr(self, key) is not None and key not in own:
-                raise ValueError(f"graph = '{self.graph}' has no key {key}; drop it")
-            if getattr(self, key) is None and key in own:
-                if own[key] is None:
-                    raise ValueError(f"graph = '{self.graph}' needs the key {key}; add it")
-                setattr(self, key, own[key])
-        return self
+
+class SmallWorldSpec(NetworkSpec):
+    """A ring in which some edges lead elsewhere."""
+
+    graph: Literal["small-world"]
+    """A ring in which some edges lead elsewhere."""
+    neighbours: Annotated[int, Field(ge=2, multiple_of=2)] = 4
+    """Even number of neighbours in the ring."""
+    rewiring: Annotated[float, Field(ge=0, le=1)] = 0.1
+    """Share of the edges that lead elsewhere."""
+
+
+class ScaleFreeSpec(NetworkSpec):
+    """A graph in which newcomers prefer agents of many edges."""
+
+    graph: Literal["scale-free"]
+    """A graph in which newcomers prefer agents of many edges."""
+    attachments: Count = 2
+    """Edges that a newcomer brings."""
+
+
+class EdgeListSpec(NetworkSpec):
+    """A graph of one's own."""
+
+    graph: Literal["edge-list"]
+    """A graph of one's own."""
+    file: Name
+    """A CSV with two columns of agents."""
+
+
+class UnconnectedSpec(NetworkSpec):
+    """Nobody passes anything on."""
+
+    graph: Literal["none"]
+    """Nobody passes anything on."""
+
+
+AnyNetworkSpec = Annotated[
+    SmallWorldSpec | ScaleFreeSpec | EdgeListSpec | UnconnectedSpec, Field(discriminator="graph")
+]
+GRAPHS: dict[str, type[NetworkSpec]] = {
+    "small-world": SmallWorldSpec,
+    "scale-free": ScaleFreeSpec,
+    "edge-list": EdgeListSpec,
+    "none": UnconnectedSpec,
+}

@@ -13,8 +13,8 @@ from pydantic import BaseModel, Field, ValidationError, field_validator, model_v
 from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.config.cohort import (
     COHORTS,
+    COVERS,
     AnyCohortSpec,
-    CoverSpec,
     IdiosyncraticSpec,
     SignalSpec,
 )
@@ -28,7 +28,7 @@ from regretless.scenarios.config.forecaster import (
 )
 from regretless.scenarios.config.log import WindowsSpec
 from regretless.scenarios.config.market import AnyMarketSpec, PricesSpec
-from regretless.scenarios.config.network import NetworkSpec
+from regretless.scenarios.config.network import GRAPHS, AnyNetworkSpec, EdgeListSpec
 from regretless.scenarios.config.reasons import MOVED
 from regretless.scenarios.config.renamed import check_renamed
 from regretless.scenarios.config.tables import (
@@ -48,6 +48,7 @@ from regretless.scenarios.config.values import check_values, shown
 SHAPES = {  # what a value is not, and the cure, by pydantic's name of the fault
     "dict_type": ("not a table", "write { key = value }, or a table in brackets"),
     "model_type": ("not a table", "write { key = value }, or a table in brackets"),
+    "model_attributes_type": ("not a table", "write { key = value }, or a table in brackets"),
     "list_type": ("not a list", "write its entries in brackets, as [1, 2]"),
     "int_type": ("not a whole number", "write one without quotes and point, as 100"),
     "bool_type": ("neither true nor false", "write one of them, without quotes"),
@@ -145,7 +146,7 @@ class ScenarioSpec(Strict):
     """A game whose outcomes are a leader's actions."""
     market: AnyMarketSpec | None = None
     """How what agents do moves outcomes."""
-    network: NetworkSpec | None = None
+    network: AnyNetworkSpec | None = None
     """Who hears the forecast, and when."""
     forecaster: AnyForecasterSpec = DecisionSwapSpec()
     """Who predicts."""
@@ -220,7 +221,7 @@ def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
         spec.data.file = _found("data", spec.data.file, origin, DATA)
     if spec.game is not None:
         spec.game.file = _found("game", spec.game.file, origin, DATA / "games")
-    if spec.network is not None and spec.network.file is not None:
+    if isinstance(spec.network, EdgeListSpec):
         spec.network.file = _found("network", spec.network.file, origin)
     return spec
 
@@ -260,6 +261,16 @@ def fault_line(fault: Any, key: str, known: list[str], file: str) -> str:
         The keys of the table that it is in.
     file : "scenario" or "study"
     """
+    if fault["type"].startswith("union_tag"):  # of a table whose kind is unknown or not given
+        kind = fault["ctx"]["discriminator"].strip("'")
+        if not isinstance(fault["input"], dict):
+            fault = fault | {"type": "model_type"}
+        elif kind not in fault["input"]:
+            key, fault = f"{key}.{kind}", fault | {"type": "missing"}
+        else:
+            known = fault["ctx"]["expected_tags"].replace("'", "").split(", ")
+            given = fault["input"][kind]
+            return f"{key}.{kind} = {shown(given)}: unknown; {closest(str(given), known)}"
     if fault["type"] == "extra_forbidden":
         return f"unknown key '{key}'; {closest(str(fault['loc'][-1]), known)}"
     if fault["type"] == "missing":
@@ -278,16 +289,14 @@ def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, list[str]]:
         "data": DataSpec,
         "forecasts": ForecastColumnsSpec,
         "models": ModelSpec,
-        "cover": CoverSpec,
         "signal": SignalSpec,
         "idiosyncratic": IdiosyncraticSpec,
         "space": SpaceSpec,
         "game": GameSpec,
         "windows": WindowsSpec,
         "market": PricesSpec,
-        "network": NetworkSpec,
     }
-    kinds: dict[str, type[BaseModel]] = {**COHORTS, **FORECASTERS}
+    kinds: dict[str, type[BaseModel]] = {**COHORTS, **FORECASTERS, **COVERS, **GRAPHS}
     spelled = []
     for place, step in enumerate(location):
         if not isinstance(raw, dict | list):

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from regretless.agents.adversaries import LinearPayoff, ZeroSum
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.protocols import Cohort
@@ -149,7 +150,7 @@ def _seat(scenario: Scenario, model: MarketModel) -> dict[str, Any]:
     if payoff is None or support is None:
         given = f"adversary={{ kind = 'up-then-down', outcomes = {leader.outcomes} }}"
         raise UserError(f'train: the adversary has no payoff; give one that has, --set "{given}"')
-    if (motive := payoff.keys()) is None:
+    if not isinstance(payoff, LinearPayoff | ZeroSum):
         kind = type(payoff).__name__
         raise UserError(f"train: a plan's payoff is linear or the followers' loss; drop {kind}")
     own = scenario.spec.adversary.model_dump(exclude_none=True)
@@ -159,5 +160,6 @@ def _seat(scenario: Scenario, model: MarketModel) -> dict[str, Any]:
         "distributions": [[1.0] * len(support)],
         "support": np.asarray(support).tolist(),
     }
-    table |= motive
+    if isinstance(payoff, LinearPayoff):
+        table |= {"weights": payoff.weights.tolist(), "offset": payoff.offset.tolist()}
     return table

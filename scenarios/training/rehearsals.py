@@ -18,7 +18,6 @@ from regretless.agents.cohorts.learning import LearnerCohort
 from regretless.market.core.arrays import Array, draw_rows
 from regretless.market.core.own_code import is_ours
 from regretless.market.exploitability.tracker import Tracker, led
-from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import play_round
 from regretless.market.game.seats import Seat
 from regretless.market.model import MarketModel
@@ -123,12 +122,18 @@ def _learners_score(model: MarketModel, plan: Array) -> Score:
     cohort: Any = model.game.cohorts[0]
     leader: Any = model.game.adversary
     found = led(leader.payoff, cohort.loss, _joints(model, plan[None])[0], leader.support)
-    return _mean(found, cohort.counts, _proved(cohort, model.rounds))
+    return _mean(found, cohort.counts, _learned(cohort, model.rounds))
 
 
-def _proved(cohort: Cohort, rounds: int) -> float:
-    bound = cohort.proved_swap(rounds)
-    return np.nan if bound is None else bound
+def _learned(cohort: Any, rounds: int) -> Array | float:
+    """Return what a learner promises of its swap regret, whatever comes; NaN if nothing."""
+    if not isinstance(cohort, LearnerCohort) or cohort.bandit:
+        return np.nan
+    learner: Any = cohort.learner
+    if getattr(learner, "measure", None) != "swap":  # a user's may bound nothing
+        return np.nan
+    bound = learner.bound(rounds)
+    return np.nan if bound is None else float(bound)
 
 
 def _paid(attack: Attack, seed: int, plans: Array) -> Array:
@@ -140,7 +145,7 @@ def _score(attack: Attack, plan: Array, seed: int) -> Score:
     model, tracker = _played(attack, seed, plan)
     place = attack.place(model)
     cohort, promise = model.game.cohorts[place], model.guarantees[place]
-    bound: Any = _proved(cohort, model.rounds)
+    bound: Any = _learned(cohort, model.rounds)
     if promise.beforehand is not None and attack.constants:  # constants: its regret is the more
         bound = promise.beforehand(model.rounds)
         bound = bound if promise.covers is None else np.where(promise.covers, bound, np.nan)
