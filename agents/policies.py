@@ -4,7 +4,6 @@ Both kinds are data: a scenario file writes their numbers. A policy of one's own
 from a context to an action index, registered with ``market.register.policy``.
 """
 
-from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,45 +14,9 @@ from regretless.market import register
 from regretless.market.records import Context
 
 
-class ContextPolicy(ABC):
-    """A rule that says what it reads and what it may suggest, so that a file is checked."""
-
-    @abstractmethod
-    def __call__(self, context: Context) -> int:
-        """Return the action suggested in this context."""
-
-    def reads(self) -> str | None:
-        """Return the one feature that it reads; None where that is not known."""
-        return None
-
-    def suggests(self) -> Sequence[int]:
-        """Return the actions that it may suggest, as far as they are known."""
-        return ()
-
-
-@dataclass(frozen=True)
-class AnyPolicy(ContextPolicy):
-    """A callable of which nothing more is known."""
-
-    rule: Callable[[Context], int]
-
-    def __call__(self, context: Context) -> int:
-        """Return the action suggested in this context."""
-        return self.rule(context)
-
-
-@dataclass(frozen=True)
-class _OfFeature(ContextPolicy):
-    feature: str
-
-    def reads(self) -> str:
-        """Return the feature."""
-        return self.feature
-
-
 @register.policy("steps")
 @dataclass(frozen=True)
-class Steps(_OfFeature):
+class Steps:
     """A fixed choice per range of one feature, e.g. by season or regime.
 
     Parameters
@@ -64,6 +27,7 @@ class Steps(_OfFeature):
         One more than there are edges.
     """
 
+    feature: str
     edges: Sequence[float]
     actions: Sequence[int]
 
@@ -78,14 +42,10 @@ class Steps(_OfFeature):
         """Return the action suggested in this context."""
         return int(self.actions[bisect_right(self.edges, context[self.feature])])
 
-    def suggests(self) -> Sequence[int]:
-        """Return its actions."""
-        return self.actions
-
 
 @register.policy("threshold")
 @dataclass(frozen=True)
-class ContextThreshold(_OfFeature):
+class ContextThreshold:
     """One action below a threshold on a feature, another at or above it.
 
     Parameters
@@ -94,16 +54,18 @@ class ContextThreshold(_OfFeature):
         Actions.
     """
 
+    feature: str
     at: float
     below: int
     above: int
 
     def __post_init__(self) -> None:
-        _check(self.feature, [self.at], self.suggests())
+        _check(self.feature, [self.at], self.actions)
 
-    def suggests(self) -> Sequence[int]:
-        """Return both."""
-        return self.below, self.above
+    @property
+    def actions(self) -> Sequence[int]:
+        """The actions that the policy can suggest."""
+        return (self.below, self.above)
 
     def __call__(self, context: Context) -> int:
         """Return the action suggested in this context."""
@@ -127,11 +89,12 @@ class NamedPolicy:
 
     Parameters
     ----------
-    rule : ContextPolicy
+    rule : callable
+        From a context to an action index.
     """
 
     name: str
-    rule: ContextPolicy
+    rule: Callable[[Context], int]
 
     def __call__(self, context: Context) -> int:
         """Return the action suggested in this context."""

@@ -65,21 +65,12 @@ class CalibratedMultiaccurate(Wrapping):
     Parameters
     ----------
     groups : sequence of LossGroup
-        The losses of the agents; only the policies and the numbers of actions and of basis
-        functions matter. A policy of two groups is counted twice.
+        The losses of the agents; only policies and numbers of actions and of basis functions
+        matter.
     cells : int, optional
         Grid points per coordinate, at least 2. By default the most that leave 1,000 points in all.
     make : callable, optional
-        Makes the forecaster of the pseudo-losses that it is given, which are groups; unbiased
-        prediction on their vector events in the box by default. In another hull the nearest grid
-        points may lie beside it.
-
-    Attributes
-    ----------
-    grid : array (M, n)
-        The grid points.
-    radius : float
-        h, half the distance of two neighbours.
+        Makes the forecaster of the pseudo-losses; by default unbiased prediction in the box.
 
     Raises
     ------
@@ -138,10 +129,7 @@ class CalibratedMultiaccurate(Wrapping):
         return total / self.time if self.time else np.inf
 
     def swap_bound(self, weights: Array) -> Array:
-        """Bound the expected swap regret per round of losses (K, A, n): D (K + h), an array (K,).
-
-        A priori; a basis's error comes on top, twice.
-        """
+        """Bound a priori the expected swap regret (K,) per round of losses (K, A, n): D (K + h)."""
         return spread(weights) * (self.calibration_bound() + self.radius)
 
     def swap_bound_from_bias(self, weights: Array) -> Array:

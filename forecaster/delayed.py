@@ -36,14 +36,7 @@ from regretless.market.records import Context, Forecast, Mixture
 
 
 class Backlog(Remembering):
-    """Rounds that a model is not told yet: it learns each D rounds late, as it was then.
-
-    Parameters
-    ----------
-    model : Forecaster
-    rounds : int
-        D, at least 0.
-    """
+    """Rounds that a model is not told yet: it learns each D rounds late, as it was then."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_waiting",)
 
@@ -66,10 +59,7 @@ class Backlog(Remembering):
     def add(self, truth: Array, beside: Sequence[Any] = ()) -> Sequence[Any] | None:
         """Add s(y) of the round that was asked for, and teach the model one that is D rounds old.
 
-        Returns
-        -------
-        sequence or None
-            What was given ``beside`` the round that the model learned; None if it learned none.
+        Return what was given ``beside`` the round that it learned; None if it learned none.
         """
         known = {"context": _noted(self._context), "opened": self.model.opened()}
         known |= {"outcome": self._outcome, "truth": truth.copy(), "beside": list(beside)}
@@ -85,14 +75,7 @@ class Backlog(Remembering):
 
 
 class LateModel(Wrapping):
-    """A model that forecasts alone and is told every outcome late.
-
-    Parameters
-    ----------
-    model : Forecaster
-    rounds : int
-        D, at least 0.
-    """
+    """A model that forecasts alone and is told every outcome D rounds late."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_backlog",)
 

@@ -21,28 +21,14 @@ from regretless.market.records import Forecast, Mixture
 
 
 def ensemble_solver(basis: Basis, *, off_ties: bool = False) -> PlainSolver:
-    """Make the solver that keeps to conv s(Y) and gives every prediction its ensemble.
-
-    Raises
-    ------
-    ValueError
-        If there is none for this basis.
-    """
+    """Make the solver over conv s(Y) whose predictions are ensembles; ValueError without one."""
     if basis.points is not None:
         return Simplex(basis.size, places=basis.points, off_ties=off_ties)
     return Image(basis.support(), off_ties=off_ties)
 
 
 class EnsembleBroadcast(Wrapping):
-    """A forecaster of points, broadcast as the nearest ensembles.
-
-    Parameters
-    ----------
-    forecaster : Forecaster
-        With ``state`` and ``restore`` where the run is to be resumed.
-    solver : PlainSolver
-        Over conv s(Y) of the basis that it predicts; it plays no game.
-    """
+    """A forecaster of points, broadcast as the nearest ensembles in a solver's hull."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("solver",)
     spelled = True

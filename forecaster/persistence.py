@@ -13,6 +13,7 @@ from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
 from scipy import sparse
+from sklearn.tree._tree import Tree
 
 from regretless.market.core.checkpoint import DAMAGED, Own, replacing
 from regretless.market.core.errors import UserError
@@ -126,8 +127,14 @@ def _check_trees(part: Any, seen: set[int]) -> None:
     if id(part) in seen or isinstance(part, str | bytes):
         return
     seen.add(id(part))
-    if hasattr(part, "children_left"):
-        _check_tree(part)
+    if isinstance(part, Tree):
+        left, right, places = part.children_left, part.children_right, np.arange(part.node_count)
+        leaf = left < 0
+        sides = left[~leaf], right[~leaf]
+        below = all(((side > places[~leaf]) & (side < len(places))).all() for side in sides)
+        asked = (part.feature[~leaf] >= 0) & (part.feature[~leaf] < part.n_features)
+        if not (below and asked.all() and (right[leaf] < 0).all()):
+            raise ValueError("these numbers are no tree")
     if sparse.issparse(part):
         part.check_format()
     objects = isinstance(part, np.ndarray) and part.dtype.hasobject
@@ -135,16 +142,6 @@ def _check_trees(part: Any, seen: set[int]) -> None:
     inside = list(inside.values()) if isinstance(inside, dict) else inside
     for one in inside if isinstance(inside, list | tuple | set) else ():
         _check_trees(one, seen)
-
-
-def _check_tree(tree: Any) -> None:
-    left, right, places = tree.children_left, tree.children_right, np.arange(tree.node_count)
-    leaf = left < 0
-    sides = left[~leaf], right[~leaf]
-    below = all(((side > places[~leaf]) & (side < len(places))).all() for side in sides)
-    asked = (tree.feature[~leaf] >= 0) & (tree.feature[~leaf] < tree.n_features)
-    if not (below and asked.all() and (right[leaf] < 0).all()):
-        raise ValueError("these numbers are no tree")
 
 
 def _skops() -> Any:

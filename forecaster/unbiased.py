@@ -207,13 +207,7 @@ class UnbiasedPrediction(Remembering, Forecaster):
         self.update(self.basis.transform(outcome))
 
     def charge(self, truth: Array) -> Evidence:
-        """Add a round to the gains, and return what it says for or against the reference.
-
-        Parameters
-        ----------
-        truth : array (n,)
-            s(y), which the reference is not told here.
-        """
+        """Add a round of s(y) (n,) to the gains; what it says for or against the reference."""
         if self._pending is None:
             raise ValueError("update before a prediction; call mixture or predict first")
         self.solver.check(truth)
@@ -301,10 +295,7 @@ class UnbiasedPrediction(Remembering, Forecaster):
         return replace(bound, start=self._start or None, spent=spent)
 
     def beforehand(self, rounds: int) -> BiasBound:
-        """Bound on every event's bias after so many rounds, as known before the first one.
-
-        It holds if the solver meets its tolerance in every round.
-        """
+        """Bound every event's bias after so many rounds, if the solver meets its tolerance."""
         slack = max(self.slack, slack_limit(rounds))
         return replace(self.bias_bound(), rounds=rounds, slack=slack, trusted=False)
 
@@ -319,26 +310,15 @@ class UnbiasedPrediction(Remembering, Forecaster):
         return self.events.anybody_from_variation(replace(self._known(bound), stays=stays), group)
 
     def realised(self, group: LossGroup) -> Array | None:
-        """Bound the sum of decision swap regret (K,) of who acts on what was broadcast.
-
-        None where the events know expectations alone.
-        """
+        """Bound the sum of decision swap regret (K,) of who acts on what was broadcast, or None."""
         return self.events.realised(self.known_bound(), group)
 
 
 @dataclass(frozen=True, eq=False)
 class _Open:
-    """A round whose outcome is to come.
-
-    Parameters
-    ----------
-    single : Solution or None
-        The reference's forecast, moved into the hull.
-    told : int array (losses, M) or None
-        What the models suggest.
-    """
+    """A round whose outcome is to come."""
 
     active: Any
     solution: Solution
-    single: Solution | None
-    told: Indices | None
+    single: Solution | None  # the reference's forecast, moved into the hull
+    told: Indices | None  # (losses, M), what the models suggest

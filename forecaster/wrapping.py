@@ -13,13 +13,7 @@ from regretless.market.records import Mixture
 
 
 class Wrapping(Remembering, Forecaster):
-    """Passes on what it is told and asked. It promises nothing: it has no ``instances``.
-
-    Parameters
-    ----------
-    inner : Forecaster
-        With ``state`` and ``restore`` where the run is to be resumed.
-    """
+    """Passes on what it is told and asked. It promises nothing: it has no ``instances``."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("inner",)
 

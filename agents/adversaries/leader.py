@@ -34,10 +34,8 @@ from regretless.market.game.protocols import Adversary, Follower, Payoff
 from regretless.market.losses import Loss
 
 
-class ZeroSum(Payoff):
+class ZeroSum:
     """Paid the follower's normalised loss."""
-
-    of_losses = True
 
     def values(self, loss: Loss, outcomes: Array) -> Array:
         """Return the losses (m, K, A)."""
@@ -47,12 +45,8 @@ class ZeroSum(Payoff):
         """Return 0 and 1."""
         return 0.0, 1.0
 
-    def keys(self) -> dict[str, Any]:
-        """Return nothing: it is what a table means that gives no weights."""
-        return {}
 
-
-class LinearPayoff(Payoff):
+class LinearPayoff:
     """Paid ``offset_a + w_a . y``, whoever the follower is.
 
     Parameters
@@ -90,18 +84,14 @@ class LinearPayoff(Payoff):
         low, high = np.minimum(self.weights, 0).sum(1), np.maximum(self.weights, 0).sum(1)
         return float((self.offset + low).min()), float((self.offset + high).max())
 
-    def keys(self) -> dict[str, Any]:
-        """Return the table of weights and the offset."""
-        return {"weights": self.weights.tolist(), "offset": self.offset.tolist()}
 
-
-class JointPayoff(Payoff):
+class JointPayoff:
     """What several leaders are paid together.
 
     Parameters
     ----------
     members : sequence of (Payoff, sequence of int)
-        Each payoff with the coordinates that it depends on; one of losses depends on all of them.
+        Each payoff with the coordinates that it depends on; a ``ZeroSum`` depends on all of them.
     """
 
     def __init__(self, members: Sequence[tuple[Payoff, Sequence[int]]]) -> None:
@@ -111,7 +101,7 @@ class JointPayoff(Payoff):
         """Return the sum of the payoffs (m, K, A)."""
         total = np.zeros((len(outcomes), len(loss), loss.actions))
         for payoff, own in self.members:
-            seen = outcomes if payoff.of_losses else outcomes[:, own]
+            seen = outcomes if isinstance(payoff, ZeroSum) else outcomes[:, own]
             total = total + payoff.values(loss, seen)
         return total
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from regretless.agents.cohorts import parts
-from regretless.agents.learners.base import RowLearner
+from regretless.agents.learners.base import Learner
 from regretless.market.core.arrays import Array, Indices, draw_rows
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, brief
@@ -38,7 +38,7 @@ class LearnerCohort(Cohort, Remembering):
     row_of : int array (N,)
         The row of each agent. A row without an agent is there for company, where agents are shared
         out.
-    learner : RowLearner
+    learner : Learner
         Is started here.
     ledger : Ledger
         Scores the K rows.
@@ -64,7 +64,7 @@ class LearnerCohort(Cohort, Remembering):
     block: int
     loss: Loss
     row_of: Indices
-    learner: RowLearner
+    learner: Learner
     ledger: Ledger
     rng: np.random.Generator
     policies: tuple[Any, ...] = ()
@@ -92,11 +92,6 @@ class LearnerCohort(Cohort, Remembering):
     def bandit(self) -> bool:  # type: ignore[override]
         """Whether an agent is told the loss of what it played alone."""
         return self.learner.bandit
-
-    def proved_swap(self, rounds: int) -> float | None:
-        """Bound swap regret per round by the learner's theorem, if it has one of this kind."""
-        proves = self.learner.measure == "swap" and not self.bandit
-        return self.learner.bound(rounds) if proves else None
 
     def fixed_parts(self) -> tuple[object, ...]:
         """Return what playing never changes: a copy that plays on shares it."""

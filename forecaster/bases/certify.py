@@ -54,8 +54,6 @@ class ErrorCertificate:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Pairs of a loss and a box, with a bound on the error there."""
-
     owner: Indices  # (P,) which loss
     level: Indices  # (P,) how often the box's side was halved
     place: NDArray[np.int32]  # (P, d) the box's coordinates on the grid of its level
@@ -76,7 +74,7 @@ def certify(  # noqa: PLR0913 - what is certified, then how hard to try
     enclose: Enclose,
     *,
     slopes: Enclose | None = None,
-    cells: int | Array | None = None,
+    cells: Array | None = None,
     target: float = 0.0,
     tolerance: float = TOLERANCE,
     limit: float = math.inf,
@@ -88,24 +86,21 @@ def certify(  # noqa: PLR0913 - what is certified, then how hard to try
     ----------
     loss : Loss
         One loss or a stack of K.
-    offset : array (..., A)
-        r_0 of every action.
-    weights : array (..., A, n)
-        r_1..r_n of every action.
+    offset, weights : array (..., A), (..., A, n)
+        r_0 and r_1..r_n of every action.
     enclose : callable
         From boxes ``low, high`` (T, d) to the least and greatest values (T, n) of the functions
-        there. Degenerate boxes, points, must give the values themselves.
+        there; at points, the values themselves.
     slopes : callable, optional
         From boxes to the least and greatest partial derivatives (T, d, n) of the functions there,
         at kinks those of both sides. Worth it where the losses are smooth.
-    cells : int or array, optional
-        Boxes along each side of the first grid, or their edges, ascending from 0 to 1. Put edges
-        where losses or functions have kinks. About 512 boxes in all unless said.
-    target : float
-        A bound at or below this is good enough. For several stacks of losses, begin with the one
-        of the largest error and pass its bounds on.
-    tolerance : float
-        So is one within this share of the greatest error met.
+    cells : array, optional
+        Edges of the first boxes along each side, ascending from 0 to 1, best where losses or
+        functions have kinks. About 512 boxes in all by default.
+    target, tolerance : float
+        A bound at or below the target is good enough, and so is one within this share of the
+        greatest error met. For several stacks, begin with that of the largest error and pass its
+        bounds on.
     limit : float
         Give up when a greater error is met: no bound at or below this can be proved.
     budget : int
@@ -117,7 +112,12 @@ def certify(  # noqa: PLR0913 - what is certified, then how hard to try
         If losses are stacked along several axes, shapes do not match or edges do not ascend.
     """
     search = _Search(loss, offset, weights, enclose, slopes)
-    pairs = search.start(first_edges(cells, loss.outcomes))
+    if cells is None:
+        count = max(2, round(FIRST_BOXES ** (1 / loss.outcomes)))
+        cells = np.linspace(0, 1, count + 1) ** 2
+    if cells[0] != 0 or cells[-1] != 1 or (np.diff(cells) <= 0).any():
+        raise ValueError("edges must ascend from 0 to 1")
+    pairs = search.start(cells)
     lower, settled = 0.0, 0.0
     while True:
         enough = max(target, (1 + tolerance) * lower)
@@ -136,19 +136,7 @@ def certify(  # noqa: PLR0913 - what is certified, then how hard to try
     return ErrorCertificate(upper + ROUNDING, lower, search.evaluations)
 
 
-def first_edges(cells: int | Array | None, outcomes: int) -> Array:
-    """Edges of the first grid along each coordinate, even in sqrt(y) unless given."""
-    if isinstance(cells, np.ndarray):
-        if cells[0] != 0 or cells[-1] != 1 or (np.diff(cells) <= 0).any():
-            raise ValueError("edges must ascend from 0 to 1")
-        return cells
-    count = cells or max(2, round(FIRST_BOXES ** (1 / outcomes)))
-    return np.asarray(np.linspace(0, 1, count + 1) ** 2)
-
-
 class _Search:
-    """The losses with their linear forms, and how boxes are evaluated and cut."""
-
     def __init__(
         self, loss: Loss, offset: Array, weights: Array, enclose: Enclose, slopes: Enclose | None
     ) -> None:
@@ -204,7 +192,8 @@ class _Search:
         left = np.flatnonzero(bound > enough)
         if self.slopes is not None and left.size:
             used, index_left = np.unique(index[left], return_inverse=True)
-            second = self._second_order(owner[left], index_left, ends[0][used], ends[1][used])
+            slopes, ends = self.slopes(ends[0][used], ends[1][used]), (ends[0][used], ends[1][used])
+            second = self._second_order(owner[left], index_left, *ends, slopes)
             bound[left] = np.minimum(bound[left], second)
         return float(met.max()), _Pairs(owner, levels[index], finer[index], bound)
 
@@ -227,11 +216,12 @@ class _Search:
             bound[part] = (np.abs(centre) + width).max(-1)
         return bound
 
-    def _second_order(self, owner: Indices, index: Indices, low: Array, high: Array) -> Array:
+    def _second_order(
+        self, owner: Indices, index: Indices, low: Array, high: Array, slopes: tuple[Array, Array]
+    ) -> Array:
         """Bound the same by the error at the midpoint and the slope of the error."""
-        assert self.slopes is not None  # noqa: S101 - asked before
         point, half = (low + high) / 2, (high - low) / 2
-        least, greatest = self.slopes(low, high)
+        least, greatest = slopes
         middle, radius = (least + greatest) / 2, (greatest - least) / 2
         values = self.enclose(point, point)[0]
         bound = np.empty(len(owner))

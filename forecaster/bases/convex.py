@@ -72,12 +72,10 @@ class ConvexBasis(Basis):
     ----------
     error : float
         Wanted bound on the distance.
-    outcomes : int
-        Coordinates of an outcome, d.
-    coordinate : int
-        j, the one that the losses depend on.
+    outcomes, coordinate : int
+        d, and the coordinate j that the losses depend on.
     constant : float
-        L, the steepest slope. A newsvendor's or pinball loss mapped onto [0, 1] has one above 1.
+        L, the steepest slope; a normalised newsvendor's or pinball loss has one above 1.
 
     Raises
     ------
@@ -132,15 +130,13 @@ class ConvexBasis(Basis):
 class ReLUBasis(ConvexBasis):
     """The outcome and its distances from knots, equally spaced or given; lambda is ``constant``.
 
+    The declared error is ``constant / (4 size)``, and 0 with given knots.
+
     Parameters
     ----------
-    error : float
-        Wanted bound on the distance; the declared one is ``constant / (4 size)``.
-    outcomes, coordinate, constant : as in ``ConvexBasis``
+    error, outcomes, coordinate, constant : as in ``ConvexBasis``
     knots : array (m,), optional
-        Inner knots, ascending in (0, 1), in place of as many equally spaced ones as the error
-        wants. The declared error is then 0, that of losses with no other kinks;
-        ``certified_error`` is proved for others, too.
+        Inner knots, ascending in (0, 1), for losses with no other kinks.
     """
 
     def __init__(
@@ -186,11 +182,7 @@ class ReLUBasis(ConvexBasis):
         return offset, np.ascontiguousarray(weights)
 
     def _excess(self, loss: Convex1D) -> Array:
-        """Height (..., A) of the broken line above the loss, greatest at a kink of the loss.
-
-        Each kink raises the line above the loss on its own cell only, by a triangle with its top
-        at the kink.
-        """
+        """Height (..., A) of the line above the loss: a triangle at each kink, in its cell."""
         place = np.clip(loss.knots, 0.0, 1.0)
         cell = np.searchsorted(self.knots[1:-1], place, side="right")
         length = self._lengths[cell]
@@ -231,7 +223,8 @@ class ConvexRankBasis(ConvexBasis):
             raise ValueError(f"an error of {error} needs more than {MOST_CELLS} cells")
         self.cells = math.ceil(round(0.5 / (error / constant), 9))
         self.knots = np.arange(self.cells + 1) / self.cells
-        self.cover = MReLUCover(1, 0, self.cells, stride or coarse_spacing(self.cells))
+        stride = stride or math.ceil(round(math.cbrt(self.cells), 9))
+        self.cover = MReLUCover(1, 0, self.cells, stride)
         self.size = self.cover.size
         relus = sparse.csr_array(sparse.eye_array(self.cells + 1))
         unit = constant / self.cells
@@ -263,28 +256,17 @@ class ConvexRankBasis(ConvexBasis):
         return np.ascontiguousarray(offset), weights
 
 
-def coarse_spacing(cells: int) -> int:
-    """Spacing of the coarse thresholds, s = ceil(m^(1/3))."""
-    return math.ceil(round(math.cbrt(cells), 9))
-
-
 class OptimisedConvexBasis(ConvexBasis):
     """The outcome and n - 1 optimised functions of it, from a shipped table.
 
-    The declared error and lambda, at most ``constant * cap``, are maxima over the family. With the
-    cap 1 lambda is L as for ``ReLUBasis``, and n is 3, 7, 11 at errors 0.05 L, 0.02 L, 0.01 L,
-    where that takes 5, 13, 25.
+    Error and lambda, at most ``constant * cap``, are maxima over the family. With the cap 1 n is 3,
+    7, 11 at errors 0.05 L, 0.02 L, 0.01 L, where ``ReLUBasis`` has 5, 13, 25.
 
     Parameters
     ----------
     error, outcomes, coordinate, constant : as in ``ConvexBasis``
     cap : float
-        Bound on lambda in units of the constant, at least 1.
-
-    Raises
-    ------
-    ValueError
-        If no table has the error under the cap, or as in ``ConvexBasis``.
+        Bound on lambda in units of the constant, at least 1; ValueError if no table keeps it.
     """
 
     def __init__(
@@ -299,7 +281,15 @@ class OptimisedConvexBasis(ConvexBasis):
         super().__init__(error, outcomes=outcomes, coordinate=coordinate, constant=constant)
         if not 1 <= cap < math.inf:
             raise ValueError(f"a cap of {cap} is below 1, which a linear loss needs")
-        self.table = smallest_table(error / constant, cap)
+        allowed = [table for table in tables() if table.lipschitz <= cap + ROUNDING]
+        fits = [table for table in allowed if table.error <= error / constant]
+        if not fits:
+            finest = min(table.error for table in allowed)
+            raise ValueError(
+                f"an error of {error / constant:.3g} of the slope is below {finest:.3g}, that of "
+                "the finest table; use ReLUBasis"
+            )
+        self.table = fits[0]
         self.size = self.table.functions.shape[1]
         self.knots = np.linspace(0, 1, len(self.table.functions))
         self.error = constant * self.table.error
@@ -327,18 +317,10 @@ class OptimisedConvexBasis(ConvexBasis):
 
 @dataclass(frozen=True)
 class ConvexTable:
-    """Functions and coefficients that approximate |y - t|, linear between the grid's points.
+    """Functions and coefficients that approximate |y - t|, linear between the grid's points."""
 
-    Attributes
-    ----------
-    functions : array (G, n)
-        Values at y_g; the first is y.
-    rows : array (G, n + 1)
-        Constant and coefficients for t_g.
-    """
-
-    functions: Array
-    rows: Array
+    functions: Array  # (G, n) values at y_g; the first is y
+    rows: Array  # (G, n + 1) constant and coefficients for t_g
 
     @property
     def lipschitz(self) -> float:
@@ -382,19 +364,6 @@ def whole(functions: Array, rows: Array) -> ConvexTable:
     slope = rows[:-1, 1:2]
     mirrored = np.concatenate([rows[:-1, :1] + slope, -slope, rows[:-1, :1:-1]], axis=1)[::-1]
     return ConvexTable(np.concatenate([functions, upper]), np.concatenate([rows, mirrored]))
-
-
-def smallest_table(error: float, cap: float) -> ConvexTable:
-    """Find the fewest functions that approximate every |y - t| within the error, under the cap."""
-    allowed = [table for table in tables() if table.lipschitz <= cap + ROUNDING]
-    for table in allowed:
-        if table.error <= error:
-            return table
-    finest = min(table.error for table in allowed)
-    raise ValueError(
-        f"an error of {error:.3g} of the slope is below {finest:.3g}, that of the finest table; "
-        "use ReLUBasis"
-    )
 
 
 @register.basis("relu")

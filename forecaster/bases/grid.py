@@ -59,27 +59,18 @@ NUMBERS = 1 << 22  # in one table of losses at outcomes
 
 
 class LipschitzGridBasis(Basis):
-    """Indicators of the cells of a grid, for losses with a Lipschitz constant in sup norm.
-
-    ``lipschitz`` is n/2, for losses with values in [0, 1]; ``error`` is that of the module's text.
+    """Indicators of the cells of a grid, for losses with values in [0, 1] and a Lipschitz constant.
 
     Parameters
     ----------
     outcomes : int
-        Coordinates of an outcome, d.
+        d.
     constant : float
         L: every |l(a, y) - l(a, z)| is at most L max_j |y_j - z_j|.
     error : float
-        The error that is wanted, delta; ``error`` is at most that.
+        The error that is wanted; the declared one is at most that.
     centred : bool
         Value of a cell at its centre. Otherwise at the nearest multiple of 1/cells, as printed.
-
-    Attributes
-    ----------
-    cells : int
-        Cells per axis.
-    hull : str
-        Predictions should be in the simplex.
 
     Raises
     ------
@@ -135,10 +126,7 @@ class LipschitzGridBasis(Basis):
         return offset, np.ascontiguousarray(values - offset[..., None])
 
     def inverse(self, points: Array) -> Array:
-        """Return the mean point under a prediction (..., n) read as weights, (..., d).
-
-        Negative weights count as 0, and a prediction without any weight as uniform.
-        """
+        """Mean points (..., d) of predictions read as weights; uniform where all are <= 0."""
         weights = np.maximum(points, 0.0)
         total = weights.sum(-1, keepdims=True)
         shares = np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / self.size)
@@ -151,12 +139,10 @@ class LipschitzGridBasis(Basis):
 
 @dataclass(frozen=True)
 class _Fit:
-    """A loss with its coefficients, and its error at and between the knots."""
-
     loss: Loss
     offset: Array
     weights: Array
-    sampled: float
+    sampled: float  # the error at and between the knots
 
 
 class RampBasis(Basis):
@@ -175,22 +161,18 @@ class RampBasis(Basis):
     floor : float
         The first knot: a level below which no loss moves, in [0, 1).
     error : float, optional
-        Take the fewest knots, at most ``MOST`` functions, whose certified error is at most this;
-        ``knots`` is not used then.
+        Take the fewest knots, at most ``MOST`` functions, whose certified error is at most this.
     budget : int
-        Most evaluations of (loss, action, box) for a certificate. The certified error is closer
-        to the true one the larger this is.
+        Most evaluations of (loss, action, box) for a certificate.
 
     Attributes
     ----------
     certificate : ErrorCertificate
-        Bounds on the greatest error over the family, from above (``error``) and below.
 
     Raises
     ------
     ValueError
-        If the losses are over different outcomes, the parameters are out of range, or no number
-        of knots reaches the wanted error.
+        If a parameter is out of range, or no number of knots reaches the wanted error.
     """
 
     def __init__(
@@ -233,10 +215,6 @@ class RampBasis(Basis):
     def certified_error(self, losses: Loss) -> float:
         """Bound the error of these losses, of the family or not, by interval arithmetic."""
         return self._certify([self._fit(losses)], None, self.budget).upper
-
-    def enclose(self, low: Array, high: Array) -> tuple[Array, Array]:
-        """Ranges (T, n) of the functions over boxes (T, d): they ascend in every coordinate."""
-        return self.transform(low), self.transform(high)
 
     def slopes(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Ranges (T, d, n) of the functions' partial derivatives over boxes (T, d)."""
@@ -322,7 +300,7 @@ class RampBasis(Basis):
                 fit.loss,
                 fit.offset,
                 fit.weights,
-                self.enclose,
+                lambda low, high: (self.transform(low), self.transform(high)),  # all ascend
                 slopes=self.slopes,
                 cells=np.unique([0.0, *self.knots]),
                 target=max(wish or 0.0, (1 + tolerance) * lower),
@@ -336,8 +314,7 @@ class RampBasis(Basis):
 
     def _search(self, losses: Sequence[Loss], wish: float, budget: int) -> ErrorCertificate:
         """Take the fewest knots whose certified error is at most the wish; ValueError if none."""
-        best = (math.inf, 0)
-        knots = 2
+        best, knots = (math.inf, 0), 2
         while knots**self.outcomes - 1 <= MOST:
             self._place(knots)
             fits = [self._fit(loss) for loss in losses]

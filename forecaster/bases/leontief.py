@@ -124,7 +124,11 @@ class LeontiefBasis(Basis):
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Write every row's g in MReLUs and these in the functions."""
         ratios = self.accept(loss, MinimumOfRatios)
-        factors = self._factors(ratios)
+        rates = np.abs(ratios.amplitude)[..., None] * self.cells / self.constant
+        if (ratios.requirements * self.cells < rates * (1 - 1e-9)).any():
+            raise ValueError(f"a requirement is below |amplitude| / {self.constant:.6g} (1/L)")
+        needed = np.where(rates > 0, ratios.requirements, 1.0)
+        factors = rounded(rates / needed, self.bottom, self.top)
         distinct, row = np.unique(factors.reshape(-1, self.outcomes), axis=0, return_inverse=True)
         in_mrelus = np.stack([min_coefficients(b, self.top) for b in distinct])
         row = row.reshape(factors.shape[:-1])
@@ -133,14 +137,6 @@ class LeontiefBasis(Basis):
         weights = (in_mrelus @ self.cover.table)[row]
         weights *= scale[..., None]
         return offset, weights
-
-    def _factors(self, ratios: MinimumOfRatios) -> Indices:
-        """Round the factors b (..., A, d); ValueError where a loss is too steep."""
-        rates = np.abs(ratios.amplitude)[..., None] * self.cells / self.constant
-        if (ratios.requirements * self.cells < rates * (1 - 1e-9)).any():
-            raise ValueError(f"a requirement is below |amplitude| / {self.constant:.6g} (1/L)")
-        needed = np.where(rates > 0, ratios.requirements, 1.0)
-        return rounded(rates / needed, self.bottom, self.top)
 
     def support(self) -> Support:
         """List the lattice: the functions are constant around its points."""
@@ -238,10 +234,7 @@ def turned(z: Indices, axis: int, bottom: int, top: int) -> Indices:
 
 
 def step_lows(threshold: Indices, axis: int, bottom: int, top: int) -> Indices:
-    """Lower ends of the box on which MReLU_i - MReLU_{i + e_j} is 1, in turned coordinates.
-
-    It has no upper ends: the printed ones, m and 2m, are the greatest values.
-    """
+    """Lower ends of the box where MReLU_i - MReLU_{i + e_j} is 1, in turned coordinates."""
     return turned(threshold, axis, bottom, top) + 1
 
 
@@ -253,17 +246,7 @@ def suffix_piece(low: Indices, height: int | Indices, h: int | Indices) -> Indic
 
 
 class MReLUCover:
-    """MReLUs with thresholds {0..top}^d as sums of functions with range [0, 1].
-
-    Parameters
-    ----------
-    dimension : int
-        d.
-    bottom, top : int
-        The lattice is {bottom..top}^d.
-    stride : int
-        s.
-    """
+    """MReLUs on {bottom..top}^d with thresholds {0..top}^d as sums of functions in [0, 1]."""
 
     size: int  # functions: coarse MReLUs, scaled to [0, 1], then boxes, space by space
     coarse: Indices  # (R, d) thresholds of the coarse MReLUs, those that are constant left out

@@ -102,7 +102,8 @@ class OfMultisets(Basis):
         """List the multisets of these sizes."""
         self.counts = multisets(self.outcomes, sizes)
         self._sizes = self.counts.sum(-1)
-        self._multinomials = multinomials(self.counts)
+        # ordered tuples that each stands for, m! / prod_j c_j!
+        self._multinomials = comb(self.counts.cumsum(-1), self.counts).prod(-1).astype(float)
         self.size = len(self.counts)
 
     def transform(self, y: ArrayLike) -> Array:
@@ -148,27 +149,23 @@ class OfMultisets(Basis):
 class MonomialBasis(OfMultisets):
     """Products of ``max(y_j, floor) ** power`` over multisets of coordinates.
 
-    Serves ``PowerOfSum`` losses with this power and floor and an integer exponent: 1 to the
-    degree, or the degree alone and intercept 0 if homogeneous. ``lipschitz`` is 1, for the paper's
-    family with A = 1, intercept 0 and weights whose absolute values add up to at most 1; ``error``
-    is 0.
+    Serves ``PowerOfSum`` losses with this power and floor and an integer exponent: 1 to the degree,
+    or the degree alone and intercept 0 if homogeneous. ``lipschitz`` is 1, for the paper's family
+    with A = 1, intercept 0 and weights whose absolute values add up to at most 1.
 
     Parameters
     ----------
-    outcomes : int
-        Coordinates of an outcome, d.
-    degree : int
-        The greatest exponent, beta, at least 1.
+    outcomes, degree : int
+        d, and the greatest exponent beta, at least 1.
     power, floor : float
-        The function g; the power is positive, so that g is in [0, 1].
+        The function g; the power is positive, the floor in [0, 1).
     homogeneous : bool
         Monomials of the degree alone.
 
     Raises
     ------
     ValueError
-        If the degree is below 1, the power is not positive, the floor is not in [0, 1), or there
-        are too many monomials.
+        If a parameter is out of range, or there are too many monomials.
     """
 
     lipschitz = 1.0
@@ -233,18 +230,13 @@ class ExponentialBasis(OfMultisets):
     Parameters
     ----------
     outcomes : int
-        Coordinates of an outcome, d.
+        d.
     reach : float
         Greatest sum of absolute weights.
     error : float
-        The error that is wanted; ``error`` is at most that.
+        The error that is wanted; the declared one is at most that.
     power, floor : float
         The function g: ``max(y, floor) ** power``, or its logarithm for power 0.
-
-    Attributes
-    ----------
-    degree : int
-        k.
 
     Raises
     ------
@@ -315,15 +307,10 @@ class ExponentialBasis(OfMultisets):
 
 
 class TaylorExponentialBasis(ExponentialBasis):
-    """Taylor's series at 0, as printed; see the module's text.
+    """Taylor's series at 0, as printed; ``error`` holds for losses normalised into [0, 1].
 
-    ``error`` holds for losses normalised into [0, 1]. ``lipschitz`` is for the paper's family
-    with A = 1; a normalised loss needs at most ``lipschitz * amplitude``.
-
-    Attributes
-    ----------
-    amplitude : float
-        Bound on the amplitude of a normalised loss times e^max(top of the sum, 0).
+    ``lipschitz`` is for the paper's family with A = 1; a normalised loss needs at most
+    ``lipschitz`` times ``amplitude``, a bound on its own amplitude times e^max(top of the sum, 0).
     """
 
     def _choose(self, error: float) -> int:
@@ -363,10 +350,7 @@ class TaylorExponentialBasis(ExponentialBasis):
 
 
 class ChebyshevExponentialBasis(ExponentialBasis):
-    """Chebyshev's series about the middle of each loss's own range; see the module's text.
-
-    ``lipschitz`` and ``error`` hold for losses normalised into [0, 1].
-    """
+    """Chebyshev's series about the middle of each loss's range, for normalised losses."""
 
     def _choose(self, error: float) -> int:
         self._origin = (self._low + self._high) / 2
@@ -420,10 +404,7 @@ class ChebyshevExponentialBasis(ExponentialBasis):
 
 
 def multisets(coordinates: int, sizes: range) -> Counts:
-    """List how often each coordinate occurs in each multiset (n, d), by size, as sorted tuples.
-
-    ValueError if there are more than ``MOST_MULTISETS``.
-    """
+    """List how often each coordinate occurs in each multiset (n, d), by size, as sorted tuples."""
     number = sum(math.comb(coordinates + size - 1, size) for size in sizes)
     if number > MOST_MULTISETS:
         raise ValueError(
@@ -434,11 +415,6 @@ def multisets(coordinates: int, sizes: range) -> Counts:
     tuples = [itertools.combinations_with_replacement(range(coordinates), m) for m in sizes]
     counts = [(np.array(list(rows))[..., None] == members).sum(1) for rows in tuples]
     return np.concatenate(counts).astype(np.intp)
-
-
-def multinomials(counts: Counts) -> Array:
-    """Return how many ordered tuples each multiset (n, d) stands for, m! / prod_j c_j!: (n,)."""
-    return np.asarray(comb(counts.cumsum(-1), counts).prod(-1), dtype=np.float64)
 
 
 def monomials(values: Array, counts: Counts) -> Array:

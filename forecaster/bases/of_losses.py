@@ -34,21 +34,9 @@ Key = tuple[tuple[object, ...], bytes]
 
 
 class LossFunctions:
-    """The distinct actions of several stacks of losses.
+    """The distinct actions, not constant, of several stacks of losses over the same outcomes.
 
-    Parameters
-    ----------
-    losses : sequence of Loss
-        Each a stack (K, A) or a single loss, all over outcomes of the same length.
-
-    Attributes
-    ----------
-    size : int
-        Number of distinct functions that are not constant.
-    outcomes : int
-        Coordinates of an outcome, d.
-    low, scale : array (size,)
-        Least loss of each function and the length of its range.
+    ``low`` and ``scale`` (size,) are the least loss of each function and the length of its range.
     """
 
     def __init__(self, losses: Sequence[Loss]) -> None:
@@ -161,13 +149,7 @@ def keys_of(loss: Loss) -> list[list[Key]]:
 
 
 class ExactLossesBasis(Basis):
-    """Every action of every listed loss is a function.
-
-    Parameters
-    ----------
-    losses : sequence of Loss
-        Stacks or single losses with values in [0, 1]. They are the family.
-    """
+    """Every action of every listed loss, with values in [0, 1], is a function."""
 
     lipschitz = 1.0
     error = 0.0
@@ -202,13 +184,7 @@ class ExactLossesBasis(Basis):
 
 
 class DirectSumBasis(Basis):
-    """Several bases side by side.
-
-    Parameters
-    ----------
-    parts : sequence of Basis
-        All over the same outcomes. A loss is served by the first part that accepts it.
-    """
+    """Several bases over the same outcomes; a loss is served by the first part that accepts it."""
 
     def __init__(self, parts: Sequence[Basis]) -> None:
         if len({part.outcomes for part in parts}) != 1:
@@ -225,12 +201,8 @@ class DirectSumBasis(Basis):
         """Columns of the part with this index."""
         return slice(int(self._starts[index]), int(self._starts[index + 1]))
 
-    def part_of(self, loss: Loss) -> int:
-        """Index of the first part in which the loss is representable; ValueError if none is."""
-        return self._served(loss)[0]
-
-    def _served(self, loss: Loss) -> tuple[int, tuple[Array, Array]]:
-        """Return that index and the coefficients in that part."""
+    def served(self, loss: Loss) -> tuple[int, tuple[Array, Array]]:
+        """Index of the first part with coefficients of the loss, and these; ValueError if none."""
         reasons = []
         for index, part in enumerate(self.parts):
             try:
@@ -245,14 +217,14 @@ class DirectSumBasis(Basis):
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Return the loss's coefficients in its own part, zero elsewhere."""
-        index, (offset, own) = self._served(loss)
+        index, (offset, own) = self.served(loss)
         weights = np.zeros((*own.shape[:-1], self.size))
         weights[..., self.block(index)] = own
         return offset, weights
 
     def certified_error(self, losses: Loss) -> float:
         """Return what the losses' own part proves."""
-        return self.parts[self.part_of(losses)].certified_error(losses)
+        return self.parts[self.served(losses)[0]].certified_error(losses)
 
     def inverse(self, points: Array) -> Array:
         """Average of the parts' label forecasts."""

@@ -66,13 +66,7 @@ KNOTS = 2049  # of a support
 
 
 class LinearBasis(Basis):
-    """The coordinates of the outcome.
-
-    Parameters
-    ----------
-    outcomes : int
-        Coordinates of an outcome, d.
-    """
+    """The coordinates of the outcome."""
 
     lipschitz = 1.0
     error = 0.0
@@ -104,19 +98,17 @@ class LinearBasis(Basis):
 class PowerBasis(Basis):
     """The powers ``y_j ** rho_k`` of every coordinate.
 
+    An exact basis with the exponents 1..p also serves powers p about other points than 0, where
+    ``|y - c|^p`` is a polynomial on [0, 1]; see ``binomial`` for their lambda.
+
     Parameters
     ----------
     exponents : array (m,)
         Distinct and positive; kept in ascending order.
     outcomes : int
-        Coordinates of an outcome, d.
+        d.
     exact : bool
         Refuse losses whose exponent is not listed (error 0). Otherwise they are interpolated.
-
-    Notes
-    -----
-    An exact basis with the exponents 1..p also serves powers p about other points than 0, where
-    ``|y - c|^p`` is a polynomial on [0, 1]; see ``binomial`` for their lambda.
 
     Examples
     --------
@@ -139,8 +131,7 @@ class PowerBasis(Basis):
     def covering(cls, low: float, high: float, outcomes: int, *, error: float = 0.01) -> Self:
         """Smallest interpolating basis for exponents in [low, high] within ``error``.
 
-        The nodes are Chebyshev's of the first kind on the interval, which minimise the product
-        in the remainder. ValueError if more than ``MOST_EXPONENTS`` would be needed.
+        The nodes are Chebyshev's; ValueError if it takes more than ``MOST_EXPONENTS``.
         """
         if not 0 < low <= high:
             raise ValueError(f"the range of exponents {low} to {high} must ascend from above 0")
@@ -159,10 +150,7 @@ class PowerBasis(Basis):
 
     @classmethod
     def binomial(cls, degree: int, outcomes: int) -> Self:
-        """Exponents 1..p for the paper's ``sum_j (a_j - y_j)^p``, a in [0, 1]^d, as printed.
-
-        It is exact, n = p d, and ``lipschitz`` is d (2^p - 1) for that family as it stands.
-        """
+        """Exponents 1..p for the paper's ``sum_j (a_j - y_j)^p``, with its lambda."""
         if degree < 1:
             raise ValueError(f"a degree of {degree} spans no loss; give at least 1")
         basis = cls(np.arange(1, degree + 1), outcomes)
@@ -260,16 +248,9 @@ class BernsteinBasis(Basis):
     """Bernstein polynomials of one degree in every coordinate.
 
     Serves ``SeparablePower`` losses with an integer exponent up to the degree that are polynomials
-    on [0, 1]: an even exponent, or every centre at or outside the ends. ``lipschitz`` is d, for
-    the paper's ``sum_j (a_j - y_j)^p`` with a in [0, 1]^d and p the degree, as it stands; for a
-    normalised loss ``sum |r_i|`` is at most the degree. ``error`` is 0.
-
-    Parameters
-    ----------
-    outcomes : int
-        Coordinates of an outcome, d.
-    degree : int
-        p, at least 1.
+    on [0, 1]: an even exponent, or every centre at or outside the ends. ``lipschitz`` is d, for the
+    paper's ``sum_j (a_j - y_j)^p`` with a in [0, 1]^d and p the degree, as it stands; for a
+    normalised loss ``sum |r_i|`` is at most the degree.
     """
 
     error = 0.0
@@ -323,18 +304,10 @@ class BernsteinBasis(Basis):
 
 
 def signed_powers(loss: SeparablePower) -> tuple[Array, Array]:
-    """Write |y - c|^q without the absolute value, for y in [0, 1].
+    """Write |y - c|^q as weights (y - centre)^q for y in [0, 1], both (..., A, d).
 
-    Returns
-    -------
-    weights, centre : arrays (..., A, d)
-        The loss is ``offset + sum_j weights_j (y_j - centre_j)^q``; centres of weight 0 are 0.
-
-    Raises
-    ------
-    ValueError
-        If q is not even and some centre is inside (0, 1), or q is no integer about another point
-        than 0.
+    Centres of weight 0 are 0. ValueError if q is not even and some centre is inside (0, 1), or q is
+    no integer about another point than 0.
     """
     centre = np.where(loss.weights == 0, 0.0, loss.centre)
     exponent = loss.exponent[..., None, None]

@@ -180,26 +180,30 @@ class ReducedBasis(Basis):
         ).upper
 
 
-class _Search:
-    """Choose functions and fit everybody, until the promise is kept on unseen outcomes."""
-
+class _Search:  # chooses functions and fits everybody, until the promise is kept
     def __init__(self, listed: LossFunctions, *, error: float, cap: float, seed: int) -> None:
         self.listed, self.error = listed, error
         self.sample = scattered(SAMPLE, listed.outcomes, seed=seed)
         self._others = scattered(UNSEEN, listed.outcomes, seed=seed + 1)
         values = np.ascontiguousarray(listed.values(self.sample).T)
         losses = self._losses(values)
-        start = pivots(losses[:, ::3], min(START, listed.size))
-        self.selection = Selection(losses, values, cap, start, PRECISION * error)
+        sparse = losses[:, ::3] - losses[:, ::3].mean(axis=1, keepdims=True)
+        order = qr(sparse.T, mode="r", pivoting=True)[1][: min(START, listed.size)]
+        self.selection = Selection(losses, values, cap, order.tolist(), PRECISION * error)
         self.selection.grow(MARGIN * error, MOST)
         size = len(self.selection.chosen)
         self.offset, self.weights = np.zeros(listed.size), np.zeros((listed.size, size))
         self.sampled, self.unseen = np.zeros(listed.size), np.zeros(listed.size)
         self._worst = np.zeros((listed.size, listed.outcomes))
         self._refit(np.arange(listed.size))
-        for near in range(NEAR + 1):
-            if near:
-                self._look_near(seed + 1 + near)
+        self._mend()
+        for near in range(NEAR):  # new unseen outcomes around those where errors are greatest
+            worst = np.unique(self._worst, axis=0)
+            rng = stream(seed + 2 + near, "near the worst")
+            picked = worst[rng.integers(len(worst), size=UNSEEN // 2)]
+            spread = rng.choice([0.01, 0.05], (len(picked), 1))
+            self._others = np.clip(picked + spread * rng.normal(size=picked.shape), 0.0, 1.0)
+            self._check(np.arange(listed.size))
             self._mend()
 
     def _mend(self) -> None:
@@ -210,15 +214,6 @@ class _Search:
                 return
             self._repair(broken)
         raise ValueError(f"the promise {self.error} is still broken on unseen outcomes; raise it")
-
-    def _look_near(self, seed: int) -> None:
-        """Take new unseen outcomes around those where somebody's error was greatest."""
-        worst = np.unique(self._worst, axis=0)
-        rng = stream(seed, "near the worst")
-        picked = worst[rng.integers(len(worst), size=UNSEEN // 2)]
-        spread = rng.choice([0.01, 0.05], (len(picked), 1))
-        self._others = np.clip(picked + spread * rng.normal(size=picked.shape), 0.0, 1.0)
-        self._check(np.arange(self.listed.size))
 
     def _losses(self, values: Array) -> Array:
         """Turn stretched functions (N, M) back into losses."""
@@ -287,18 +282,11 @@ class Fit:
 
 
 class SupNormFit:
-    """Fits functions, given by their values on a sample, with n given ones.
+    """Fits functions with n given ones, by their values on a sample of M outcomes.
 
-    Parameters
-    ----------
-    table : array (n, M)
-        Values of s on the M sample points.
-    cap : float
-        Bound on sum |r_i|.
-    working : list of int
-        Working points to begin with; it grows in place, so that it can be handed on.
-    precision : float
-        By how much a point's error must exceed the program's for the point to join.
+    ``table`` (n, M) has the values of s and ``cap`` bounds sum |r_i|. The ``working`` points grow
+    in place, so that they can be handed on: one joins where its error exceeds the program's by more
+    than ``precision``.
     """
 
     def __init__(
@@ -306,8 +294,17 @@ class SupNormFit:
     ) -> None:
         self.table, self.cap, self.working = table, cap, working
         self.precision = precision
-        self._solver = new_highs()
-        self._load()
+        self._solver, size = new_highs(), len(table)
+        program = Program(  # r+, r-, r_0 and the error e; the values come later
+            cost=np.append(np.zeros(2 * size + 1), 1.0),
+            matrix=np.append(np.ones(2 * size), [0.0, 0.0])[None],
+            row_upper=cap,
+            lower=np.append(np.zeros(2 * size), [-np.inf, 0.0]),
+        )
+        hand_over(self._solver, program)
+        self._columns = np.arange(2 * size + 2, dtype=np.int32)
+        for point in working:
+            self._require(point)
 
     def __call__(self, values: Array) -> Fit:
         """Fit one function with values (M,)."""
@@ -322,20 +319,6 @@ class SupNormFit:
             self.working.append(worst)
             self._require(worst)
         return Fit(offset, weights, float(errors[worst]))
-
-    def _load(self) -> None:
-        """Hand the program to the solver: r+, r-, r_0 and the error e; the values come later."""
-        size = len(self.table)
-        program = Program(
-            cost=np.append(np.zeros(2 * size + 1), 1.0),
-            matrix=np.append(np.ones(2 * size), [0.0, 0.0])[None],
-            row_upper=self.cap,
-            lower=np.append(np.zeros(2 * size), [-np.inf, 0.0]),
-        )
-        hand_over(self._solver, program)
-        self._columns = np.arange(2 * size + 2, dtype=np.int32)
-        for point in self.working:
-            self._require(point)
 
     def _require(self, point: int) -> None:
         """Add the two rows of a working point: the form plus e above f, minus e below it."""
@@ -359,18 +342,8 @@ class SupNormFit:
         return float(solution[-2]), weights, float(solution[-1])
 
 
-def pivots(table: Array, count: int) -> list[int]:
-    """Return the first ``count`` rows of a table (N, M) that column-pivoted QR takes."""
-    centred = table - table.mean(axis=1, keepdims=True)
-    order = qr(centred.T, mode="r", pivoting=True)[1]
-    return [int(row) for row in order[:count]]
-
-
 def tour(table: Array) -> Indices:
-    """Order rows (N, M) so that neighbours are alike: always on to the nearest one left.
-
-    A linear program that starts from its neighbour's solution needs a fifth of the steps.
-    """
+    """Order rows (N, M) so that neighbours are alike: programs then start from a near solution."""
     features = np.ascontiguousarray(table[:, :: max(table.shape[1] // 40, 1)])
     squares, left = (features**2).sum(axis=1), np.zeros(len(features))
     order = np.empty(len(features), dtype=np.intp)

@@ -77,13 +77,8 @@ class Assignments(EventSet):
     share : float
         r, of each loss's potential over assignments beside those of its gains.
     risk : float, optional
-        The chance that its bounds fail, where the assignments are charged with the predictions
-        that are broadcast. None for expectations, whose bounds never fail and leave out the draws.
-
-    Attributes
-    ----------
-    unseen : int
-        Rounds in which nobody said what was broadcast, though it is charged.
+        The chance that its bounds fail, where the assignments are charged with the predictions that
+        are broadcast. None for expectations, whose bounds never fail and leave out the draws.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("gains", "arrays", "unseen")
@@ -218,21 +213,11 @@ class Assignments(EventSet):
 
 @dataclass(frozen=True)
 class AssignmentBound(GainBound):
-    """Bound on gains, and on the regret of assignments.
+    """Bound on gains, and on the regret of assignments."""
 
-    Parameters
-    ----------
-    losses : int
-        K, all that are protected.
-    own : int
-        N, the gains of the run.
-    models : int
-        How many comparators are models.
-    """
-
-    losses: int = 1
-    own: int = 1
-    models: int = 0
+    losses: int = 1  # K, all that are protected
+    own: int = 1  # N, the gains of the run
+    models: int = 0  # how many comparators are models
 
     def regret(self, weights: Array, *, policies: int = 0, rounds: int | None = None) -> Array:
         """Bound the expected decision swap regret per round (K,), by the lesser of two proofs."""
@@ -266,31 +251,15 @@ class AssignmentBound(GainBound):
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """The assignments of one group's losses.
+    """The assignments of one group's losses."""
 
-    Parameters
-    ----------
-    gain, squares : array (K, A, C)
-        G and U since the games began.
-    before : array (K, A, C)
-        What was gained before.
-    shares : array (K, A, J, C)
-        Of every comparator among those of its action, by rates.
-    logs : array (K, A, J)
-        Of the sums over comparators, which the shares are of.
-    stale : array (K, A)
-        Above 0 where shares and logs are to be computed anew.
-    scale : array (K,)
-        Divides a loss's gains into [-1, 1].
-    """
-
-    gain: Array
-    squares: Array
-    before: Array
-    shares: Array
-    logs: Array
-    stale: Array
-    scale: Array
+    gain: Array  # (K, A, C), G since the games began
+    squares: Array  # U
+    before: Array  # what was gained before
+    shares: Array  # (K, A, J, C) of every comparator among those of its action, by rates
+    logs: Array  # (K, A, J) of the sums over comparators, which the shares are of
+    stale: Array  # (K, A), above 0 where shares and logs are to be computed anew
+    scale: Array  # (K,) divides a loss's gains into [-1, 1]
 
     @classmethod
     def of(cls, part: GroupPart) -> "_Part":

@@ -24,38 +24,17 @@ Event = tuple[int, int, int | None, int | None, float, Array]
 
 
 class EventSet(Remembering, ABC):
-    """Events on which predictions shall have no bias, with what they have gained so far.
+    """Events on which predictions shall have no bias, with what they have gained so far."""
 
-    Attributes
-    ----------
-    rows : LossTable
-        The protected losses, all over the same basis, with R (loss, action) pairs.
-    rule : WeightRule
-    experts : int
-        N, how many gains are weighed.
-    crossed : bool
-        Whether it bounds contextual swap regret.
-    joinable : bool
-        Whether it promises anything to agents that come later.
-    lengths : tuple of int
-        Of the intervals over which it bounds regret.
-    run : int
-        The rounds of the run, which set the intervals' shares.
-    drawn : bool
-        Whether it charges the prediction that was broadcast, beside expectations.
-    beyond : int
-        Lines of the game's table that follow those of the losses.
-    """
-
-    rows: LossTable
+    rows: LossTable  # the protected losses, all over the same basis, with R (loss, action) pairs
     rule: WeightRule
-    experts: int
-    crossed: bool = False
-    joinable: bool = False
-    lengths: tuple[int, ...] = ()
-    run: int = 0
-    drawn: bool = False
-    beyond: int = 0
+    experts: int  # N, how many gains are weighed
+    crossed: bool = False  # whether it bounds contextual swap regret
+    joinable: bool = False  # whether it promises anything to agents that come later
+    lengths: tuple[int, ...] = ()  # of the intervals over which it bounds regret
+    run: int = 0  # the rounds of the run, which set the intervals' shares
+    drawn: bool = False  # whether it charges the prediction that was broadcast, beside expectations
+    beyond: int = 0  # lines of the game's table that follow those of the losses
 
     @property
     def groups(self) -> tuple[LossGroup, ...]:
@@ -69,18 +48,10 @@ class EventSet(Remembering, ABC):
 
     @abstractmethod
     def active(self, x: Any, told: Indices | None = None) -> Any:
-        """Return the events that can happen in a round.
+        """Return the events that can happen in a round, given the context.
 
-        Parameters
-        ----------
-        x : context
-        told : int array (losses, M), optional
-            What each model suggests to each loss.
-
-        Raises
-        ------
-        ValueError
-            If a policy suggests an action that its group does not have.
+        ``told`` (losses, M) is what each model suggests to each loss. ValueError if a policy
+        suggests an action that its group does not have.
         """
 
     @abstractmethod
@@ -89,13 +60,7 @@ class EventSet(Remembering, ABC):
 
     @abstractmethod
     def weigh(self, active: Any, moment: Moment, weights: Weights, share: float = 1.0) -> None:
-        """Add the weights of active events to those of a round.
-
-        Parameters
-        ----------
-        share : float
-            Of these events in the prior, beside 1 for others.
-        """
+        """Add the weights of active events to a round's; ``share`` is their part of the prior."""
 
     def table_of(self, active: Any, moment: Moment) -> Array:
         """Return H (R + beyond, n), the signed weights of active events, which add up to 1."""
@@ -129,16 +94,10 @@ class EventSet(Remembering, ABC):
 
     @abstractmethod
     def from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
-        """Bound the sum of expected decision swap regret of a group's losses (K,) so far.
-
-        With the bound at its own variation for every gain.
-        """
+        """Bound the sum of expected decision swap regret of a group's losses (K,) so far."""
 
     def realised(self, bound: BiasBound, group: LossGroup) -> Array | None:
-        """Bound the sum of decision swap regret (K,) of who acts on what was broadcast.
-
-        None where the set knows expectations alone.
-        """
+        """Bound the same of who acts on what was broadcast; None if only expectations are known."""
         return None
 
     def of_anybody(self, **stand: Any) -> BiasBound | None:
@@ -162,46 +121,42 @@ class EventSet(Remembering, ABC):
         return Together([self, other])
 
 
+Shared = list[tuple[EventSet, float, Any]]  # sets with their shares of the prior and active events
+
+
 class Together(EventSet):
-    """The sum of event sets over the same losses: one game keeps the potentials of all down.
+    """The sum of event sets over the same losses and rule: one game keeps all potentials down.
 
     The first one says what is promised to listed losses and what the tables show, the last one what
     is promised to others; all experts count.
-
-    Parameters
-    ----------
-    parts : sequence of EventSet
-        With the same groups and rule.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("parts",)
 
     def __init__(self, parts: Sequence[EventSet]) -> None:
         self.parts, first = list(parts), parts[0]
+        self.first, self.others = first, parts[-1]
         self.rows, self.rule = first.rows, first.rule
         self.experts = sum(part.experts for part in parts)
         self.crossed, self.joinable = first.crossed, first.joinable
         self.beyond = max(part.beyond for part in parts)
 
-    def active(self, x: Any, told: Indices | None = None) -> list[Any]:
-        """Return the active events of every part."""
-        return [part.active(x, told) for part in self.parts]
+    def active(self, x: Any, told: Indices | None = None) -> Shared:
+        """Return the active events of every part, each with its share of the prior."""
+        return [(part, 1.0, part.active(x, told)) for part in self.parts]
 
-    def top(self, active: list[Any], moment: Moment) -> float:
+    def top(self, active: Shared, moment: Moment) -> float:
         """Return the greatest exponent of all parts."""
-        pairs = zip(self.parts, active, strict=True)
-        return max(part.top(own, moment) for part, own in pairs)
+        return max(part.top(own, moment) for part, _, own in active)
 
-    def weigh(
-        self, active: list[Any], moment: Moment, weights: Weights, share: float = 1.0
-    ) -> None:
+    def weigh(self, active: Shared, moment: Moment, weights: Weights, share: float = 1.0) -> None:
         """Add the weights of all parts."""
-        for part, own in zip(self.parts, active, strict=True):
-            part.weigh(own, moment, weights, share)
+        for part, part_share, own in active:
+            part.weigh(own, moment, weights, share * part_share)
 
-    def charge(self, active: list[Any], played: Played) -> None:
+    def charge(self, active: Shared, played: Played) -> None:
         """Add a round to every part."""
-        for part, own in zip(self.parts, active, strict=True):
+        for part, _, own in active:
             part.charge(own, played)
 
     def begin(self) -> None:
@@ -209,10 +164,9 @@ class Together(EventSet):
         for part in self.parts:
             part.begin()
 
-    def exceeds(self, active: list[Any], limit: Limit) -> bool:
+    def exceeds(self, active: Shared, limit: Limit) -> bool:
         """Whether it has cost some event of any part too much."""
-        pairs = zip(self.parts, active, strict=True)
-        return any(part.exceeds(own, limit) for part, own in pairs)
+        return any(part.exceeds(own, limit) for part, _, own in active)
 
     def spent(self) -> float:
         """Return the sum over all parts."""
@@ -224,23 +178,23 @@ class Together(EventSet):
 
     def bound(self, **stand: Any) -> BiasBound:
         """Return the first part's."""
-        return self.parts[0].bound(**stand)
+        return self.first.bound(**stand)
 
     def from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
         """Return the first part's."""
-        return self.parts[0].from_variation(bound, group)
+        return self.first.from_variation(bound, group)
 
     def of_anybody(self, **stand: Any) -> BiasBound | None:
         """Return the last part's."""
-        return self.parts[-1].of_anybody(**stand)
+        return self.others.of_anybody(**stand)
 
     def anybody_from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
         """Return the last part's."""
-        return self.parts[-1].anybody_from_variation(bound, group)
+        return self.others.anybody_from_variation(bound, group)
 
     def table(self) -> Iterator[Event]:
         """Yield the first part's events."""
-        return self.parts[0].table()
+        return self.first.table()
 
     def reset(self) -> None:
         """Begin anew."""

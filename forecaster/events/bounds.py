@@ -90,23 +90,11 @@ from regretless.market.losses.basis import Hull
 
 @dataclass(frozen=True)
 class BiasBound(Stand):
-    """Bound on the bias of every event of one instance, and on regret with it.
+    """Bound on the bias of every event of one instance, and on regret with it, None if unknown."""
 
-    Where nothing follows for a question, the answer is None.
-
-    Parameters
-    ----------
-    hull : "box", "simplex" or "image"
-        Where predictions lie.
-    trusted : bool
-        Whether a reference is broadcast unchanged still.
-    stays : bool
-        Whether it shall hold after every round so far, for who comes and goes, not the last alone.
-    """
-
-    hull: Hull = "box"
-    trusted: bool = False
-    stays: bool = False
+    hull: Hull = "box"  # where predictions lie
+    trusted: bool = False  # whether a reference is broadcast unchanged still
+    stays: bool = False  # whether it shall hold after every round so far, for who comes and goes
 
     @property
     def exponent(self) -> float:
@@ -129,30 +117,16 @@ class BiasBound(Stand):
         return found if self.rule.squared else np.minimum(variation, found)
 
     def of_events(self, occupancy: Array | float) -> tuple[Array, Array] | None:
-        """Bound |B| in sup norm in expectation over the draws, and as drawn, of all events at once.
-
-        As drawn it is a martingale more for each expert (``draws``), in all rounds at once: its
-        increments are at most 2, of variance at most E[E].
-        """
+        """Bound |B| in sup norm in expectation, and as drawn, of all events at once (``draws``)."""
         expected, moved = self.bias(occupancy), np.asarray(occupancy)
         known = np.stack([moved, np.full_like(moved, np.inf)])
         return expected, expected + drawn(known, math.log(self.experts), 2.0)
 
     def regret(self, weights: Array, *, policies: int = 0, rounds: int | None = None) -> Array:
-        """Bound the expected decision swap regret per round, without gap and basis error.
+        """Bound expected decision swap regret per round of losses (K, A, n), without gap and error.
 
-        Parameters
-        ----------
-        weights : array (K, A, n)
-            Coefficients of the losses.
-        policies : int
-            Number of benchmark policies beside the constants.
-        rounds : int, optional
-            Over so many rounds of the run; all by default.
-
-        Returns
-        -------
-        array (K,)
+        Beside the constants there are so many ``policies``; over so many ``rounds`` of the run, by
+        default all of them. An array (K,).
         """
         norms = self._norm(spread, weights), self._norm(centred_norm, weights)
         shape = {"actions": weights.shape[1], "policies": policies}
@@ -180,14 +154,9 @@ class BiasBound(Stand):
     def over_intervals(
         self, weights: Array, lengths: Sequence[int], *, run: int, policies: int = 0
     ) -> Array:
-        """Bound the sum of expected regret over intervals (``intervals``) of a run (K,).
+        """Bound the sum of expected regret (K,) over intervals of these lengths of a ``run``.
 
-        Parameters
-        ----------
-        lengths : sequence of int
-            Of the intervals; 1 for a single round, of which nothing is known.
-        run : int
-            The rounds of the run, which set the intervals' shares.
+        Length 1 is a single round, of which nothing is known.
         """
         total = np.zeros(len(weights))
         for length in lengths:
@@ -212,23 +181,7 @@ class BiasBound(Stand):
     def since(self, weights: Array, *, joined: int, policies: int = 0) -> Array | None:
         """Bound expected regret per round from round ``joined`` on, without gap and basis error.
 
-        Parameters
-        ----------
-        weights : array (K, A, n)
-            Coefficients of protected losses.
-        joined : int
-            The round t_0 before which the agents entered.
-        policies : int
-            Number of benchmark policies beside the constants.
-
-        Returns
-        -------
-        array (K,) or None
-
-        Raises
-        ------
-        ValueError
-            If no round was played since.
+        None where nothing follows; ValueError if no round was played since.
         """
         if not 0 <= joined < self.rounds:
             raise ValueError(f"no round since round {joined} in a run of {self.rounds}")
@@ -261,15 +214,9 @@ class BiasBound(Stand):
 
 @dataclass(frozen=True)
 class GainBound(BiasBound):
-    """Bound on the gains of scalar events; ``experts`` is their number.
+    """Bound on the gains of scalar events; ``experts`` is their number."""
 
-    Parameters
-    ----------
-    within : float or None
-        Range of the gains where predictions stay in conv s(Y).
-    """
-
-    within: float | None = None
+    within: float | None = None  # range of the gains where predictions stay in conv s(Y)
 
     def of_events(self, occupancy: Array | float) -> tuple[Array, Array] | None:
         """Return None: gains have one sign and a range of their own."""
@@ -321,13 +268,6 @@ def recommended_eta(actions: int, *, error: float, rounds: int) -> float:
     forecaster expects by eta delta where it does not see the basis (error delta): the sum is least
     at sqrt(ln(A) / delta). Below that ln(A) sqrt(T) suffices: the gap is then 1 / sqrt(T), the
     order of everything else. (The paper has |A| (e^(2 eta delta) - 1) in place of eta delta.)
-
-    Parameters
-    ----------
-    error : float
-        delta, at least 0.
-    rounds : int
-        T.
     """
     entropy = math.log(actions)
     steepest = entropy * math.sqrt(rounds)

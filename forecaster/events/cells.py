@@ -50,13 +50,7 @@ SHORT = 13.0  # runs below its square have finer cells than 1 / T
 
 
 def scales_for(rounds: int) -> int:
-    """Return S: what a finest cell may gain, .62 x 2^-S, is within every round's tolerance.
-
-    Examples
-    --------
-    >>> [scales_for(rounds) for rounds in (1, 100, 1000, 100_000)]
-    [4, 8, 10, 17]
-    """
+    """Return S: what a finest cell may gain, .62 x 2^-S, is within every round's tolerance."""
     return math.ceil(math.log2(max(rounds, SHORT * math.sqrt(rounds))))
 
 
@@ -78,11 +72,6 @@ class CellEvents(VectorEvents):
         Adaptive by default.
     experts : int, optional
         N, how many they count as; their own number by default.
-
-    Attributes
-    ----------
-    views : list of View
-        Biases, variations and occupancies of every scale's cells (2^s, 1).
     """
 
     crossed = False
@@ -195,18 +184,10 @@ class CellEvents(VectorEvents):
 
 @dataclass(frozen=True)
 class CellBound(BiasBound):
-    """Bound on the bias of every cell, and on the regret of any task.
+    """Bound on the bias of every cell, and on the regret of any task."""
 
-    Parameters
-    ----------
-    scales : int
-        S.
-    cells : int
-        How many experts they count as.
-    """
-
-    scales: int = 1
-    cells: int = 1
+    scales: int = 1  # S
+    cells: int = 1  # how many experts they count as
 
     def regret(self, weights: Array, *, policies: int = 0, rounds: int | None = None) -> Array:
         """Bound the expected swap regret per round of losses (K, A, 1), as an array (K,)."""

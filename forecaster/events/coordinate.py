@@ -55,42 +55,20 @@ def _add(sums: tuple[Array, Array, Array], gain: Array, seen: Array, squared: bo
 
 @dataclass(frozen=True, eq=False)
 class View(Sums):
-    """The accumulators of the events that can happen in a round, written when it is charged.
+    """The accumulators of the events that can happen in a round, written when it is charged."""
 
-    Parameters
-    ----------
-    occupancy : array (rows,)
-    squares : array (rows, n)
-        V, of increments, whatever C is.
-    kept : Kept, optional
-        Their weights, where those that do not change are kept.
-    share : float
-        Of each in the prior, beside 1 for others.
-    """
-
-    occupancy: Array
+    occupancy: Array  # (rows,)
     squares: Array
-    kept: Kept | None = None
-    share: float = 1.0
+    kept: Kept | None = None  # their weights, where those that do not change are kept
+    share: float = 1.0  # of each in the prior, beside 1 for others
 
 
 class VectorEvents(EventSet):
     """The decision and cross events of all coordinates, and their accumulated biases.
 
-    Parameters
-    ----------
-    groups : sequence of LossGroup
-        All over the same basis.
-    rule : WeightRule
-        Adaptive by default.
-
-    Attributes
-    ----------
-    experts : int
-        2 n |E|, one per event, coordinate and sign; |E| is the sum over rows of 1 + policies x
-        suggestions.
-    arrays : dict
-        Biases, variations and occupancies so far.
+    Groups are all over the same basis; the rule is adaptive by default. There are N = 2 n |E|
+    experts, one per event, coordinate and sign; |E| is the sum over rows of 1 + policies x
+    suggestions.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("arrays",)
@@ -211,8 +189,8 @@ class VectorEvents(EventSet):
     def from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,).
 
-        sum_a max_c sum_i |r(c) - r(a)|_i |B_{a,i}| with the bound at its variation for every bias;
-        for a policy its suggestions add up, r(c) being that of the suggestion.
+        sum_a max_c sum_i |r(c) - r(a)|_i |B_{a,i}|, where a policy's suggestions b add up for r(c)
+        = r(b).
         """
         weights, place = group.weights, self.rows.place(group)
         actions, cross = weights.shape[1], self._cross[place][1]

@@ -11,8 +11,7 @@ forecaster is unbiased where the representative acts, not where the agent does.
 
     snapped     the paper's cover: every coefficient, r_0 among them, to a multiple of gamma
     clustered   members of the population: the farthest from all representatives joins them, until
-                none is further than the wish (Gonzalez 1985: at most twice the best radius); each
-                step looks in 32 bits for whom it may come nearer, and in 64 bits at those
+                none is further than the wish (Gonzalez 1985: at most twice the best radius)
     nearest     representatives that are given, such as the losses that are protected already
 
 Snapping leaves up to (2 floor(lambda / gamma + 1/2) + 1)^((n + 1) A) losses (the paper counts n A
@@ -27,34 +26,19 @@ import numpy as np
 
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.weights import AdaptiveWeights
-from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
 from regretless.market.numerics.threads import over_rows
-
-F32 = np.float32
-PART = 10_000  # losses whose differences are in memory at a time
-BLOCK = 512  # losses that are compared together, within the processor's cache
-SKETCHED = 2.0**-21  # per coefficient: more than 32 bits and another order of sums leave out
 
 
 @dataclass(frozen=True, eq=False)
 class Cover:
-    """Representatives of K losses.
+    """Representatives of K losses."""
 
-    Parameters
-    ----------
-    offset, weights : array (R, A), (R, A, n)
-        The representatives' coefficients.
-    served : int array (K,)
-        Which one serves each loss.
-    radius : array (K,)
-        How far it is from the loss it serves.
-    """
-
-    offset: Array
-    weights: Array
-    served: Indices
-    radius: Array
+    offset: Array  # (R, A), of the representatives
+    weights: Array  # (R, A, n)
+    served: Indices  # (K,) which of them represents each loss
+    radius: Array  # (K,) how far it is from it at most, over all actions and outcomes
 
 
 def paper_gamma(size: int, rounds: int) -> float:
@@ -67,13 +51,8 @@ def uniform_regret(  # noqa: PLR0913 - keyword-only from the third
 ) -> tuple[float, float]:
     """Bound the expected regret per round of all losses at once whose lambda is at most ``reach``.
 
-    For adaptive weights on the paper's cover of them, every agent playing the response
-    of its representative: all of them are covered, however many there are.
-
-    Returns
-    -------
-    tuple of float
-        The bound, without basis error, and ln of the cover's number of losses.
+    For adaptive weights on the paper's cover, every agent playing the response of its
+    representative. Return the bound, without basis error, and ln of the cover's number of losses.
     """
     gamma = paper_gamma(size, rounds)
     values = 2 * math.floor(max(reach, 1.0) / gamma + 0.5) + 1
@@ -93,14 +72,7 @@ def distance(offset: Array, weights: Array) -> Array:
 
 
 def snapped(offset: Array, weights: Array, *, gamma: float) -> Cover:
-    """Round every coefficient to the nearest multiple of gamma.
-
-    Parameters
-    ----------
-    offset, weights : array (K, A), (K, A, n)
-    gamma : float
-        Positive.
-    """
+    """Round every coefficient (K, A), (K, A, n) to the nearest multiple of gamma, above 0."""
     if gamma <= 0:
         raise ValueError("gamma must be positive")
     table = np.concatenate([offset[..., None], weights], axis=-1)
@@ -119,102 +91,54 @@ def snapped(offset: Array, weights: Array, *, gamma: float) -> Cover:
 def clustered(
     offset: Array, weights: Array, *, radius: float = 0.0, count: int | None = None
 ) -> Cover:
-    """Choose representatives among the losses, the farthest next.
+    """Choose representatives among losses (K, A), (K, A, n), the farthest next.
 
-    Parameters
-    ----------
-    offset, weights : array (K, A), (K, A, n)
-    radius : float
-        Stop when every loss is this close to a representative.
-    count : int, optional
-        Stop when there are this many, whatever the radius.
+    It stops when every loss is within ``radius`` of one of them, or when there are ``count``.
     """
     if radius < 0 or (count is not None and count < 1):
         raise ValueError("radius must be at least 0 and count at least 1")
-    chosen: list[int] = []
-    here = 0
-    near, maybe = np.full(len(offset), np.inf), np.ones(len(offset), dtype=np.bool_)
-    served = np.zeros(len(offset), dtype=np.intp)
-    sketch = np.empty((1 + weights.shape[2], *offset.T.shape), F32)
-    sketch[0], sketch[1:] = offset.T, weights.T
-    slack = SKETCHED * len(sketch) * float(np.abs(sketch).sum(0).max())
+    chosen, here = list[int](), 0
+    near, served = np.full(len(offset), np.inf), np.zeros(len(offset), dtype=np.intp)
     while near[here] > radius and len(chosen) < (count or len(offset)):
-        over_rows(_maybe_nearer, len(offset), sketch, here, near + slack, maybe)
-        found = np.flatnonzero(maybe)
-        for rows in np.array_split(found, 1 + len(found) // PART):
-            apart = distance(offset[rows] - offset[here], weights[rows] - weights[here])
-            closer = apart < near[rows]
-            near[rows[closer]], served[rows[closer]] = apart[closer], len(chosen)
+        own = offset[[here]], weights[[here]], np.array([len(chosen)])
+        over_rows(_serve, len(offset), offset, weights, *own, near, served)
         chosen.append(here)
         here = int(near.argmax())
     return Cover(offset[chosen], weights[chosen], served, near)
 
 
-@compiled(nogil=True)
-def _maybe_nearer(  # noqa: PLR0913 - a span of rows
-    sketch: Array, here: int, near: Array, maybe: Mask, first: int, last: int
-) -> None:
-    """Say which losses one of them may be nearer to than ``near`` (K,), by 32 bits.
-
-    With twice the distance as the greatest |2 d_0 + sum_i d_i| + sum_i |d_i| over the actions, a
-    block of losses at a time, side by side as the processor adds them.
-    """
-    middle, width, apart = np.zeros(BLOCK, F32), np.zeros(BLOCK, F32), np.zeros(BLOCK, F32)
-    for start in range(first, last, BLOCK):
-        stop = min(start + BLOCK, last)
-        apart[:] = 0
-        for a in range(sketch.shape[1]):
-            column, own = sketch[0, a, start:stop], sketch[0, a, here]
-            for j in range(stop - start):
-                middle[j] = 2 * (column[j] - own)
-                width[j] = 0
-            for i in range(1, sketch.shape[0]):
-                column, own = sketch[i, a, start:stop], sketch[i, a, here]
-                for j in range(stop - start):
-                    step = column[j] - own
-                    middle[j] += step
-                    width[j] += abs(step)
-            for j in range(stop - start):
-                apart[j] = max(apart[j], abs(middle[j]) + width[j])
-        found, most = maybe[start:stop], near[start:stop]
-        for j in range(stop - start):
-            found[j] = apart[j] < 2 * most[j]
-
-
 def nearest(offset: Array, weights: Array, *, kept_offset: Array, kept_weights: Array) -> Cover:
-    """Serve every loss through the nearest of given ones, the first where several are as near.
-
-    Parameters
-    ----------
-    offset, weights : array (K, A), (K, A, n)
-    kept_offset, kept_weights : array (R, A), (R, A, n)
-        At least one.
-    """
-    served, radius = _nearest(offset, weights, kept_offset, kept_weights)
-    return Cover(kept_offset, kept_weights, np.asarray(served), np.asarray(radius))
+    """Serve losses (K, A), (K, A, n) through the nearest of R given ones, the first if alike."""
+    near, served = np.full(len(offset), np.inf), np.zeros(len(offset), dtype=np.intp)
+    given = kept_offset, kept_weights, np.arange(len(kept_offset))
+    over_rows(_serve, len(offset), offset, weights, *given, near, served)
+    return Cover(kept_offset, kept_weights, served, near)
 
 
-@compiled
-def _nearest(
-    offset: Array, weights: Array, kept_offset: Array, kept_weights: Array
-) -> tuple[Indices, Array]:
-    served = np.zeros(offset.shape[0], dtype=np.intp)
-    radius = np.full(offset.shape[0], np.inf)
-    for k in range(offset.shape[0]):
+@compiled(nogil=True)
+def _serve(  # noqa: PLR0913 - a span of rows
+    offset: Array,
+    weights: Array,
+    kept_offset: Array,
+    kept_weights: Array,
+    numbers: Indices,
+    near: Array,
+    served: Indices,
+    first: int,
+    last: int,
+) -> None:
+    """Serve losses through representatives with these numbers where they are nearer."""
+    for k in range(first, last):
         for r in range(kept_offset.shape[0]):
             apart = 0.0
             for a in range(offset.shape[1]):
-                high = offset[k, a] - kept_offset[r, a]
-                low = high
+                high, low, here = 0.0, 0.0, offset[k, a] - kept_offset[r, a]
                 for i in range(weights.shape[2]):
                     step = weights[k, a, i] - kept_weights[r, a, i]
-                    if step > 0.0:
-                        high += step
-                    else:
-                        low += step
-                apart = max(apart, abs(high), abs(low))
-                if apart >= radius[k]:
+                    high += max(step, 0.0)
+                    low += min(step, 0.0)
+                apart = max(apart, abs(here + high), abs(here + low))
+                if apart >= near[k]:
                     break
-            if apart < radius[k]:
-                served[k], radius[k] = r, apart
-    return served, radius
+            if apart < near[k]:
+                near[k], served[k] = apart, numbers[r]

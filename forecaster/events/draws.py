@@ -93,13 +93,7 @@ def _add(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 
 
 class Draws(Remembering):
-    """What is known of the draws of all protected losses so far.
-
-    Attributes
-    ----------
-    arrays : dict
-        U, its most over comparators, and (near, surely) of every loss; the same two of any loss.
-    """
+    """What is known of the draws of all protected losses so far."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("arrays",)
     IN_PLACE = True
@@ -122,19 +116,12 @@ class Draws(Remembering):
     def of_anybody(self, width: Array) -> Array:
         """Return V and what is sure, of losses of these ranges (K,) that are not listed (2, K).
 
-        An action's probability is a sum of atoms' masses, so that sum_a pi_a (1 - pi_a) is the
-        greatest, and min pi the least, where every atom has an action of its own.
+        As if every atom of the mixture had an action of its own.
         """
         return np.outer(self._any, width) * np.stack([width, np.ones_like(width)])
 
     def of(self, group: LossGroup, *, fixed: bool) -> Array:
-        """Return V and what is sure, of one group's losses (2, K).
-
-        Parameters
-        ----------
-        fixed : bool
-            Whether all comparators are actions.
-        """
+        """Return V and what is sure, of a group's losses (2, K); ``fixed``: against actions."""
         rows, (count, actions) = self._rows, group.offset.shape
         near, surely = self._ends[:, rows.losses(group)]
         far = self._far[rows.slice(group)].reshape(count, actions)
@@ -154,7 +141,7 @@ def log_assignments(cells: int, comparators: int) -> float:
 def swap_draws(
     known: Array, *, promises: int, actions: int, comparators: int, width: Array | float = 1.0
 ) -> Array:
-    """Bound what draws add to the sum of decision swap regret, with probability 1 - ``RISK``.
+    """Bound what draws add to the sum of decision swap regret (K,), with probability 1 - ``RISK``.
 
     Parameters
     ----------
@@ -166,10 +153,6 @@ def swap_draws(
         A and A + C.
     width : array (K,) or float
         The range of losses.
-
-    Returns
-    -------
-    array (K,)
     """
     chances = np.log(promises) + log_assignments(actions, comparators)
     return drawn(known, chances, 2 * np.asarray(width))

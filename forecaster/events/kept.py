@@ -30,15 +30,9 @@ def _add_scaled(table: Array, scale: float, signed: Array) -> None:
 
 
 class Kept:
-    """The weights of one table of events.
+    """The weights of one table of events: signed (rows, n), and sums (rows,) of both signs'.
 
-    Attributes
-    ----------
-    signed : array (rows, n)
-    sums : array (rows,)
-        Of both signs' weights.
-    stale : bool array (rows,)
-        Which rows have other biases by now.
+    ``stale`` (rows,) says which rows have other biases by now.
     """
 
     def __init__(self, rows: int, size: int) -> None:

@@ -24,29 +24,14 @@ LANES = 32  # rows of a block, whose expected losses are added up side by side
 
 @dataclass(frozen=True, eq=False)
 class LossGroup:
-    """Distinct losses with a common number of actions and common benchmark policies.
+    """Distinct losses with a common number of actions and common benchmark policies."""
 
-    Parameters
-    ----------
-    offset : array (K, A)
-    weights : array (K, A, n)
-        Coefficients in the predicted basis, exactly as the agents use them.
-    policies : sequence of callables
-        Each maps a context to an action index.
-    eta : float or None
-        Smoothness of the agents' quantal response; None for a hard best response.
-    tie : float
-        A hard response is the lowest index among the actions within this of the best.
-    play : callable or None
-        A response rule of another kind: from predicted losses (K, A) to mixed strategies (K, A). It
-        takes the place of ``eta`` and ``tie``, and is called instead of compiled code.
-    """
-
-    offset: Array
-    weights: Array
-    policies: Sequence[Policy] = ()
-    eta: float | None = None
-    tie: float = 0.0
+    offset: Array  # (K, A)
+    weights: Array  # (K, A, n), in the predicted basis, exactly as the agents use them
+    policies: Sequence[Policy] = ()  # each maps a context to an action index
+    eta: float | None = None  # smoothness of a quantal response; None for a best response
+    tie: float = 0.0  # a best response is the lowest index among those within this of the best
+    # another rule in place of both: from predicted losses (K, A) to mixed strategies (K, A)
     play: Callable[[Array], Array] | None = None
 
     @property
@@ -57,27 +42,13 @@ class LossGroup:
 
 @dataclass(frozen=True, eq=False)
 class LossTable:
-    """All (loss, action) pairs of all groups: one row each, as the compiled kernels read them.
+    """All (loss, action) pairs of all groups: one row each, as the compiled kernels read them."""
 
-    Parameters
-    ----------
-    groups : tuple of LossGroup
-        In the order of their rows.
-    blocks : array (B, LANES), array (B, n, LANES)
-        Offsets and weights in blocks of rows, the last one filled up with zeros.
-    start : int array (K + 1,)
-        Loss k owns rows start[k] to start[k + 1] - 1.
-    eta : array (K,)
-        Smoothness, infinite for a hard best response.
-    tie : array (K,)
-        How close to the best counts as a tie, for a hard best response.
-    """
-
-    groups: tuple[LossGroup, ...]
-    blocks: tuple[Array, Array]
-    start: Integers
-    eta: Array
-    tie: Array
+    groups: tuple[LossGroup, ...]  # in the order of their rows
+    blocks: tuple[Array, Array]  # (B, LANES), (B, n, LANES), the last filled up with zeros
+    start: Integers  # (K + 1,): loss k owns rows start[k] to start[k + 1] - 1
+    eta: Array  # (K,) smoothness, infinite for a hard best response
+    tie: Array  # (K,) how close to the best counts as a tie, for a hard best response
 
     @classmethod
     def of(cls, groups: Sequence[LossGroup]) -> "LossTable":
@@ -156,10 +127,7 @@ def room_for(rows: RowArrays) -> Room:
 
 @compiled
 def choose(rows: RowArrays, point: Array, room: Room) -> None:
-    """Write which rows are played at a prediction: [k, 0] to before [k, 1], with probabilities.
-
-    Whoever plays one action has one row.
-    """
+    """Write which rows are played at a prediction, [k, 0] to before [k, 1], with probabilities."""
     offset, weights, start, eta, tie = rows
     losses, played = room
     expected_rows(offset, weights, point, losses, 0, offset.shape[0])
@@ -200,11 +168,7 @@ def _blocks(rows: Array) -> Array:
 
 
 def arrays_of(rows: LossTable) -> RowArrays:
-    """Spell out the rows as the compiled kernels take them.
-
-    ValueError where a group has a response rule of its own, which no compiled kernel knows: what a
-    kernel computes would be of responses that nobody plays.
-    """
+    """Spell out the rows as compiled kernels take them; ValueError with rules they do not know."""
     if rows.custom:
         raise ValueError("compiled code knows no response rules of one's own; use responses_at")
     return _spelled(rows)
@@ -251,27 +215,13 @@ def moved_mass(rows: LossTable, points: Array, mass: Array) -> tuple[Array, Arra
 
 
 class Played(NamedTuple):
-    """What a round adds to the events, in expectation over the mixture.
+    """What a round adds to the events, in expectation over the mixture."""
 
-    Parameters
-    ----------
-    seen : array (R,)
-        E[q], how much every row was played.
-    bias : array (R, n)
-        E[q (p - s)]; zero for rows that nobody plays.
-    distribution : tuple
-        Of which mixture, and for which outcome: points (m, n), their mass (m,) and s(y) (n,).
-    drawn : Played or None
-        The same of the prediction that was broadcast; None where nobody said which.
-    losses : array (R,) or None
-        What came while a reference was trusted; None where a game was played.
-    """
-
-    seen: Array
-    bias: Array
-    distribution: tuple[Array, Array, Array]
-    drawn: "Played | None" = None
-    losses: Array | None = None
+    seen: Array  # (R,) E[q], how much every row was played
+    bias: Array  # (R, n) E[q (p - s)]; zero for rows that nobody plays
+    distribution: tuple[Array, Array, Array]  # the mixture's points (m, n) and mass (m,), s(y) (n,)
+    drawn: "Played | None" = None  # the same of the prediction that was broadcast, if known
+    losses: Array | None = None  # (R,) what came while a reference was trusted
 
 
 def played_of(rows: LossTable, points: Array, mass: Array, truth: Array) -> Played:

@@ -13,19 +13,7 @@ RULES: dict[str, Callable[[int | None], WeightRule]] = {
 
 
 def rule_of(name: str, horizon: int | None = None) -> WeightRule:
-    """Make a rule.
-
-    Parameters
-    ----------
-    name : "adaptive", "second-order" or "exponential"
-    horizon : int or None
-        Number of rounds, which the exponential rate may use.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown.
-    """
+    """Make the rule of a name; the exponential rate may use the horizon. ValueError if unknown."""
     if name not in RULES:
         raise ValueError(f"weights '{name}' are unknown; choose from {', '.join(RULES)}")
     return RULES[name](horizon)

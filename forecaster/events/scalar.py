@@ -65,19 +65,11 @@ class GainEvents(EventSet):
         Adaptive by default.
     within : float or None
         Range of the gains where predictions stay in conv s(Y): 2 + 4 delta for a basis of error
-        delta. None where they do not.
+        delta.
     models : int
         M, how many models are comparators.
     fixed : bool
         Whether actions and policies are comparators, too.
-
-    Attributes
-    ----------
-    experts : int
-        Number of scalar events; an action is no comparator of itself.
-    arrays : dict
-        Gains, variations and occupancies so far.
-    members : list of GroupPart
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("arrays",)
@@ -226,10 +218,7 @@ class GainEvents(EventSet):
         return np.asarray(gains[:, :, : part.constants + part.policies].max(2).sum(1))
 
     def table(self) -> Iterator[Event]:
-        """Yield a row per loss and action: loss, action, None, None, occupancy, gains (A + C,).
-
-        Gains are in units of the loss, 0 for the action itself.
-        """
+        """Yield loss, action, None, None, occupancy and gains (A + C,) in units of the loss."""
         loss, row = 0, 0
         for part in self.members:
             gains = np.where(np.isfinite(part.view(self._gain)), part.view(self._gain), 0.0)
@@ -242,26 +231,14 @@ class GainEvents(EventSet):
 
 @dataclass(frozen=True, eq=False)
 class GroupPart:
-    """One group's share of the flat accumulators.
-
-    Parameters
-    ----------
-    scale : array (K,)
-        Divides a loss's gains into [-1, 1].
-    place : slice
-        Of the flat arrays.
-    shape : tuple
-        (K, A, constants + policies + models).
-    constants, policies : int
-        How many fixed actions and policies are comparators; models follow them.
-    """
+    """One group's share of the flat accumulators."""
 
     group: LossGroup
-    scale: Array
-    place: slice
-    shape: tuple[int, int, int]
-    constants: int
-    policies: int
+    scale: Array  # (K,) divides a loss's gains into [-1, 1]
+    place: slice  # of the flat arrays
+    shape: tuple[int, int, int]  # K, A, constants + policies + models
+    constants: int  # how many fixed actions are comparators
+    policies: int  # and policies; models follow them
 
     def view(self, flat: Array) -> Array:
         """Return this group's entries as an array of this shape."""
@@ -291,10 +268,7 @@ class GroupPart:
 def _add_gains(
     worth: Array, scale: Array, suggested: Indices, sums: tuple[Array, Array, Array], power: int
 ) -> None:
-    """Add gains (K, A, constants + policies + models) and powers of their sizes to their sums.
-
-    ``worth`` is (K, A, A): what the bias of each action is worth to every action.
-    """
+    """Add gains (K, A, C) and powers of their sizes; ``worth`` is (K, A, A)."""
     gains, sizes, squares = sums
     constants = gains.shape[2] - suggested.shape[1]
     for k in range(gains.shape[0]):

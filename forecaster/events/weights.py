@@ -40,70 +40,34 @@ HIGHEST = 500.0  # e^709 is the greatest number
 
 @dataclass(frozen=True)
 class Band:
-    """What of a cumulative gain its noise explains, and is not weighed.
+    """What of a cumulative gain its noise explains, and is not weighed."""
 
-    Parameters
-    ----------
-    zone : float
-        z, in units of the root of the gain's variation.
-    models : float
-        y, by how much that of the gains against models is wider.
-    """
-
-    zone: float = 0.0
-    models: float = 0.0
+    zone: float = 0.0  # z, in units of the root of the gain's variation
+    models: float = 0.0  # y, by how much that of the gains against models is wider
 
 
 class Moment(NamedTuple):
-    """When experts are weighed.
+    """When experts are weighed."""
 
-    Parameters
-    ----------
-    time : int
-        The round, counted from 1.
-    experts : int
-        N, all that are weighed together.
-    band : Band
-    """
-
-    time: int
-    experts: int
+    time: int  # the round, counted from 1
+    experts: int  # N, all that are weighed together
     band: Band = Band()
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What experts of both signs have gained.
+    """What experts of both signs have gained."""
 
-    Parameters
-    ----------
-    rows : slice
-        Of the table to which their weights are added.
-    bias, variation : array (rows, n)
-        B, and C as the rule wants it.
-    """
-
-    rows: slice
-    bias: Array
-    variation: Array
+    rows: slice  # of the table to which their weights are added
+    bias: Array  # (rows, n), B
+    variation: Array  # (rows, n), C as the rule wants it
 
 
 class Weights:
     """The weights of a round, which events add to: relative to exp(top), until they are normalised.
 
-    Parameters
-    ----------
-    shape : tuple
-        (R, n), the rows of all protected losses; with lines for other events more.
-    top : float
-        The greatest exponent of all experts.
-
-    Attributes
-    ----------
-    table : array (R, n)
-        w(+) - w(-) of coordinates, by rows.
-    total : float
-        The sum of all weights.
+    The table (R, n) has w(+) - w(-) of coordinates, by the rows of all protected losses and lines
+    for other events; ``total`` is the sum of all weights, and ``top`` the greatest exponent.
     """
 
     def __init__(self, shape: tuple[int, int], top: float) -> None:
@@ -114,10 +78,7 @@ class Weights:
     def add(
         self, weights: Array, fold: Callable[[Array], Array], *, total: float | None = None
     ) -> None:
-        """Add weights of scalar events (m,); ``fold`` turns them into a table (R, n).
-
-        ``total`` is what they count for where that is not their sum.
-        """
+        """Add weights of scalar events (m,), which ``fold`` turns into a table, and their total."""
         self.total += float(weights.sum()) if total is None else total
         self._folds.append((fold, weights))
 
@@ -133,43 +94,23 @@ class Weights:
 
 @dataclass(frozen=True)
 class Stand:
-    """What a budget depends on.
-
-    Parameters
-    ----------
-    rule : WeightRule
-    experts : int
-        N.
-    rounds : int
-        T.
-    slack : float
-        S, the sum of the positive certificates.
-    band : Band
-    trust : Trust or None
-        Within which a reference was broadcast unchanged; None where none was trusted.
-    start : float or None
-        Mean potential with which the games began; None for the most that it can be.
-    spent : float or None
-        Mean of ln(1 + C) over all experts since then; None for the most that it can be.
-    beside : float
-        What other potentials add to the mean when the games begin.
-    risk : float
-        The chance that the potentials exceed what they are bounded by; 1 where nothing is drawn.
-    share : float
-        Prior of the expert in question, in units of 1 / N.
-    """
+    """What a budget depends on."""
 
     rule: "WeightRule"
-    experts: int
-    rounds: int
-    slack: float
+    experts: int  # N
+    rounds: int  # T
+    slack: float  # S, the sum of the positive certificates
     band: Band = Band()
-    trust: Trust | None = None
-    start: float | None = None
-    spent: float | None = None
-    beside: float = 0.0
-    risk: float = 1.0
-    share: float = 1.0
+    trust: Trust | None = (
+        None  # within which a reference was broadcast unchanged; None where none was
+    )
+    start: float | None = (
+        None  # mean potential with which the games began; None for the most that it can be
+    )
+    spent: float | None = None  # mean of ln(1 + C) over all experts since then; None for the most
+    beside: float = 0.0  # what other potentials add to the mean when the games begin
+    risk: float = 1.0  # the chance that potentials exceed their bound; 1 where nothing is drawn
+    share: float = 1.0  # prior of the expert in question, in units of 1 / N
 
     @property
     def reach(self) -> float:
@@ -179,21 +120,11 @@ class Stand:
 
 
 class WeightRule(ABC):
-    """Turns gains and variations into weights, and bounds the gains that this leaves.
+    """Turns gains and variations into weights, and bounds the gains that this leaves."""
 
-    Attributes
-    ----------
-    name : str
-        As files have it.
-    squared : bool
-        Whether variations add up squares, or sizes.
-    rooted : bool
-        Whether the greatest gain is a multiple of the root of a sum of sizes.
-    """
-
-    name: ClassVar[str]
-    squared: ClassVar[bool] = False
-    rooted: ClassVar[bool] = False
+    name: ClassVar[str]  # as files have it
+    squared: ClassVar[bool] = False  # whether variations add up squares, or sizes
+    rooted: ClassVar[bool] = False  # whether the greatest gain is a multiple of the root of a sum
 
     @abstractmethod
     def top(self, gain: Array, variation: Array, moment: Moment, *, both: bool = False) -> float:
@@ -208,10 +139,7 @@ class WeightRule(ABC):
         """Return the weights of experts of one sign (m,); 0 for a gain of -inf."""
 
     def absolute(self, bias: Array, variation: Array, moment: Moment) -> tuple[Array, Array] | None:
-        """Return signed weights (rows, n), and the sums of the weights by rows, not relative.
-
-        None for a rule whose weights change by themselves, and where they are too great.
-        """
+        """Return signed weights (rows, n), and sums by rows, not relative, where they are kept."""
         return None
 
     @abstractmethod

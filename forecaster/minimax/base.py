@@ -28,26 +28,13 @@ LIGHTEST = 1e-9  # atoms with less weight are dropped
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A mixture with its certificate.
+    """A mixture with its certificate."""
 
-    Parameters
-    ----------
-    points : array (m, n)
-    mass : array (m,)
-    certificate : float or None
-        Its worst case over the hull, in units of the normalised weights; None where no game was
-        played.
-    ensembles : tuple of Ensemble or None
-        Each point as weighted outcomes, where the solver knows them.
-    unchanged : bool
-        Whether this is the candidate alone.
-    """
-
-    points: Array
-    mass: Array
-    certificate: float | None
-    ensembles: tuple[Ensemble, ...] | None = None
-    unchanged: bool = False
+    points: Array  # (m, n)
+    mass: Array  # (m,)
+    certificate: float | None  # worst case over the hull; None where no game was played
+    ensembles: tuple[Ensemble, ...] | None = None  # each point as weighted outcomes, if known
+    unchanged: bool = False  # whether this is the candidate alone
 
     def mixed(self, mass: Array) -> "Solution":
         """Return the mixture of its points with other masses (m,), without those near 0."""
@@ -60,24 +47,12 @@ Objective = Callable[[Solution], Array]  # of its points: values (m,), the less 
 
 
 class HullSolver(ABC):
-    """Solves every round's game over one set of possible s(y), starting from the last round's.
+    """Solves every round's game over one set of possible s(y), starting from the last round's."""
 
-    Attributes
-    ----------
-    size : int
-        Numbers of a prediction, n.
-    hull : "box", "simplex" or "image"
-        The set, as bounds and tables call it.
-    spelled : bool
-        Whether every point comes with its weighted outcomes.
-    preferring : bool
-        Whether it has an objective, and plays a game where a model could be broadcast as it is.
-    """
-
-    size: int
-    hull: Hull
-    spelled: bool = False
-    preferring: bool = False
+    size: int  # numbers of a prediction, n
+    hull: Hull  # the set, as bounds and tables call it
+    spelled: bool = False  # whether every point comes with its weighted outcomes
+    preferring: bool = False  # whether it plays a game where a model could be broadcast as it is
 
     @abstractmethod
     def single(self, point: Array) -> Solution:
@@ -91,8 +66,6 @@ class HullSolver(ABC):
 
         Parameters
         ----------
-        rows : LossTable
-            Protected losses.
         table : array (R, n)
             H, the normalised signed weights.
         tolerance : float
@@ -145,10 +118,7 @@ class PlainSolver(HullSolver):
     def best_within(
         self, values: Array, points: Array, fields: Array, *, limit: float
     ) -> Array | None:
-        """Return the masses (m,) with the least mean value and a worst case within a limit.
-
-        None where the program was not solved.
-        """
+        """Return the masses (m,) of least mean value with a worst case within a limit, or None."""
 
     @abstractmethod
     def _play(
@@ -180,10 +150,7 @@ def fields_at(rows: LossTable, table: Array, points: Array) -> Array:
 def pulls(cells: Array, points: Array) -> Array:
     """Add up the weights of the dyadic cells that hold points (m,) of [0, 1).
 
-    Parameters
-    ----------
-    cells : array (2^(S + 1) - 2,)
-        Cell i of scale s is number 2^s + i - 2.
+    Cell i of scale s has number 2^s + i - 2 of the ``cells`` (2^(S + 1) - 2,).
     """
     finest, out = cells.shape[0] // 2 + 1, np.zeros(points.shape[0])
     for j in range(points.shape[0]):

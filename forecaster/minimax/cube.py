@@ -30,8 +30,7 @@ class CubeSolver(Remembering, PlainSolver):
         Where the first round starts.
     off_ties : bool
         Whether points keep off the sides of the hull, each coordinate by another distance, so that
-        losses seldom tie: whoever breaks ties otherwise is served as well. It costs those who do
-        not (decisions page).
+        losses seldom tie: whoever breaks ties otherwise is served as well, at a cost to others.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_mean", "_last")
@@ -66,11 +65,7 @@ class CubeSolver(Remembering, PlainSolver):
     def _play(
         self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
     ) -> Solution:
-        """Add points until the certificate is within the tolerance.
-
-        They are those of the last mixture, and those of at most ``WALKS`` walks from nature's
-        answers.
-        """
+        """Add the last mixture's points and those of walks from nature's answers, to certify it."""
         inset, origin = self._inset(tolerance), start.points[0]
         points, fields = self._explore(rows, table, origin, walk.steps_for(tolerance), inset)
         mass, answer = self.best(points, fields)
@@ -122,25 +117,14 @@ class CubeSolver(Remembering, PlainSolver):
         return cheapest(values, payments, fields, limit=limit, box=not self.simplex)
 
     def remember(self, solution: Solution) -> None:
-        """Start the next walk at the mean of this mixture, and have its points at hand.
-
-        A program with n + 1 rows mixes n + 1 points at most; of other mixtures the first are kept.
-        """
+        """Start the next walk at the mean of this mixture, and have n + 1 of its points at hand."""
         self._mean = solution.mass @ solution.points
         count = min(len(solution.points), len(self._last))
         self._last[:count], self._last[count:] = solution.points[:count], np.nan
 
 
 class Box(CubeSolver):
-    """The game over [0, 1]^n.
-
-    Parameters
-    ----------
-    size : int
-        Numbers of a prediction, n.
-    off_ties : bool
-        Whether points keep off corners and equal numbers.
-    """
+    """The game over [0, 1]^n, n = ``size``; off ties, points keep off corners and equal numbers."""
 
     hull: Hull = "box"
     simplex = False
@@ -168,14 +152,7 @@ class Box(CubeSolver):
 class Simplex(CubeSolver):
     """The game over the probabilities of n cells, whose indicators are s(y).
 
-    Parameters
-    ----------
-    size : int
-        Cells, n.
-    places : array (n, d), optional
-        One outcome in every cell: a prediction is then its own ensemble.
-    off_ties : bool
-        Whether points keep off the faces and off equal numbers.
+    With ``places`` (n, d), one outcome in every cell, a prediction is its own ensemble.
     """
 
     hull: Hull = "simplex"

@@ -28,13 +28,7 @@ STEPS, MOST = 200, 10_000
 
 @dataclass(frozen=True, eq=False)
 class WeightedOutcomes(Ensemble):
-    """An ensemble with the images of its outcomes.
-
-    Parameters
-    ----------
-    images : array (e, n)
-        s(y) of every outcome.
-    """
+    """An ensemble with the images s(y) (e, n) of its outcomes."""
 
     images: Array
 

@@ -66,20 +66,6 @@ class _Walked:
 
 
 class _Game:
-    """The game of some predictions against some outcomes, which grows.
-
-    Minimise sum_j w_j h_j.p_j + max_k -sum_j w_j h_j.s_k over the weights w of the predictions.
-
-    Parameters
-    ----------
-    points, fields : array (m, n)
-        Predictions and their fields.
-    sources : list
-        Where every prediction comes from.
-    outcomes, images : array (r, d), array (r, n)
-        Nature's choices and their s(y).
-    """
-
     def __init__(
         self,
         points: Array,
@@ -105,21 +91,12 @@ class _Game:
         self.fields = np.vstack([self.fields, field])
         self.payments = np.append(self.payments, field @ spelled.point)
 
-    def solve(self) -> tuple[Array, Array]:
-        """Return the best weights (m,) and nature's distribution (r,)."""
-        return best_against(self.payments, self.fields @ self.images.T)
-
 
 class Image(PlainSolver):
     """The game over conv s(Y), the convex hull of all s(y).
 
-    Parameters
-    ----------
-    support : Support
-        The best outcomes of the basis in every direction.
-    off_ties : bool
-        Whether predictions move a little towards the mean of many outcomes with unlike weights, so
-        that losses seldom tie.
+    Off ties, predictions move a little towards the mean of many outcomes with unlike weights, so
+    that losses seldom tie.
     """
 
     hull: Hull = "image"
@@ -189,7 +166,7 @@ class Image(PlainSolver):
         most, aim = len(game.sources) + ANSWERS, AIM * tolerance
         best, mass = np.inf, np.empty(0)
         for _ in range(TURNS):
-            trial, distribution = game.solve()
+            trial, distribution = best_against(game.payments, game.fields @ game.images.T)
             payment, field = float(trial @ game.payments), trial @ game.fields
             vertex = self.support.best(-field)
             worst, known = -float(field @ vertex.image), -float((game.images @ field).min())

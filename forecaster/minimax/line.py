@@ -24,16 +24,10 @@ from regretless.market.records import Ensemble
 
 
 class Line(Box):
-    """The game over [0, 1], with one prediction in every finest cell.
+    """The game over [0, 1], with one prediction in every finest cell of S ``scales``.
 
-    Parameters
-    ----------
-    scales : int
-        S.
-    off_ties : bool
-        Changes nothing: predictions keep off the ties of round numbers in any case.
-    ends : array (2, 1), optional
-        The outcomes with s(y) = 0 and 1, of which every prediction then is an ensemble.
+    With ``ends`` (2, 1), the outcomes with s(y) = 0 and 1, every prediction is an ensemble of
+    these. Predictions keep off the ties of round numbers in any case.
     """
 
     def __init__(self, scales: int, *, off_ties: bool = False, ends: Array | None = None) -> None:

@@ -35,16 +35,10 @@ from regretless.market.numerics.linear_program import Program, UnsolvedError, so
 
 
 class WithObjective(HullSolver):
-    """A solver that chooses among good mixtures.
+    """A solver that chooses among good mixtures of a solver over some hull.
 
-    Parameters
-    ----------
-    solver : PlainSolver
-        Solves the game over its hull.
-    values : callable, optional
-        From a solution's points (m, n), with their ensembles where they are known, to values (m,),
-        the less the better. It may be set later: until then the solver's own mixtures are
-        returned.
+    ``values`` maps a solution's points (m, n), with ensembles where they are known, to values (m,),
+    the less the better. Until they are set the solver's own mixtures are returned.
     """
 
     preferring = True
@@ -118,7 +112,7 @@ def together(solved: Solution, choices: Solution) -> Solution:
 def cheapest(
     values: Array, payments: Array, gains: Array, *, limit: float, box: bool
 ) -> Array | None:
-    """Return the masses (m,) that minimise the mean value with a worst case within a limit.
+    """Return the masses (m,) of least mean value with a worst case within a limit; or None.
 
     Parameters
     ----------
@@ -127,11 +121,6 @@ def cheapest(
         The fields over the box; against r listed choices of nature what each takes off a payment.
     box : bool
         Whether nature chooses every one of the r numbers by itself.
-
-    Returns
-    -------
-    array (m,) or None
-        None where the program was not solved.
     """
     count, size = gains.shape
     slacks = np.eye(size) if box else np.ones((size, 1))

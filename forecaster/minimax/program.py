@@ -205,14 +205,7 @@ def _solve(payments: Array, fields: Array, simplex: bool) -> tuple[Array, Array]
 
 
 def best_mixture(payments: Array, fields: Array) -> tuple[Array, Array]:
-    """Return the best weights (m,) over the box, and nature's mean (n,).
-
-    Parameters
-    ----------
-    payments : array (m,)
-        h . p of every point.
-    fields : array (m, n)
-    """
+    """Return the best weights (m,) over the box, and nature's mean (n,), of h . p (m,) and h."""
     mass, mean = _solve(payments, fields, False)  # noqa: FBT003 - compiled
     return mass / mass.sum(), mean
 
@@ -220,13 +213,8 @@ def best_mixture(payments: Array, fields: Array) -> tuple[Array, Array]:
 def best_against(payments: Array, gains: Array) -> tuple[Array, Array]:
     """Return the best weights (m,) against r listed choices of nature, and its distribution (r,).
 
-    They minimise w . payments + max_k -(w . gains)_k.
-
-    Parameters
-    ----------
-    payments : array (m,)
-    gains : array (m, r)
-        What each of nature's choices takes off each payment; the fields on the simplex.
+    They minimise w . payments + max_k -(w . gains)_k, with ``gains`` (m, r) what each choice takes
+    off each payment; the fields on the simplex.
     """
     mass, distribution = _solve(payments, gains, True)  # noqa: FBT003 - compiled
     return mass / mass.sum(), distribution / distribution.sum()

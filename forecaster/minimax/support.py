@@ -42,15 +42,7 @@ def excess(direction: Array, above: Array, below: Array) -> Array:
 
 
 class ListedSupport(Support):
-    """Listed outcomes, between which s is linear or at most a known distance from it.
-
-    Parameters
-    ----------
-    places : array (V, d)
-        The outcomes.
-    images : array (V, n)
-        Their s(y).
-    """
+    """Listed outcomes (V, d) and their s(y) (V, n), between which s is linear or constant."""
 
     def __init__(self, places: Array, images: Array) -> None:
         self.outcomes, self.size = places.shape[1], images.shape[1]
@@ -90,8 +82,6 @@ def grid_levels(size: int, outcomes: int, low: float, high: float) -> Array:
 
 class SeparableSupport(Support):
     """Functions of one coordinate each, the same number for every coordinate, side by side.
-
-    The best outcome is best in every coordinate by itself.
 
     Parameters
     ----------
@@ -141,13 +131,7 @@ class Pieces(Protocol):
 
 
 class CellSupport(Support):
-    """A grid of cells with an error of interpolation each; the worst cells are split in halves.
-
-    Parameters
-    ----------
-    levels : array (k,)
-        The grid's levels along every axis, ascending.
-    """
+    """A grid of cells with an error of interpolation each; the worst cells are split in halves."""
 
     def __init__(self, pieces: Pieces, levels: Array, outcomes: int) -> None:
         self.outcomes, self._pieces = outcomes, pieces

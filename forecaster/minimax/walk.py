@@ -52,19 +52,14 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 def steps_for(tolerance: float) -> Array:
-    """Return the sizes of 60 steps; below ``FINE`` the last ones shrink as the tolerance does.
-
-    That is like 1 / t, the weight of one round in the biases and with it the distance from the last
-    round's mixture to this one's.
-    """
+    """Return the sizes of 60 steps; below ``FINE`` the last shrink as the tolerance, like 1 / t."""
     return np.asarray(WALK * SHORTER ** max(0.0, math.log10(FINE / tolerance)))
 
 
 def closer_steps(tolerance: float) -> Array:
     """Return the sizes of 40 steps from nature's answer, which grow and shrink again.
 
-    Short steps first come to the end of the answer's own cell, where it pays least. Measured where
-    one agent's regret is attacked: a walk that only shrinks overshoots it, and convergence is slow.
+    Short steps first come to the end of the answer's own cell, where it pays least.
     """
     grow = np.geomspace(min(NEAR, tolerance), 0.1, TURN)
     return np.append(grow, grow[::-1])
@@ -181,15 +176,7 @@ def walked(  # noqa: PLR0913 - a walk has these settings
     inset: float = 0.0,
     simplex: bool = False,
 ) -> tuple[Array, Array]:
-    """Walk against h from ``origin``; all points visited and their fields (one per step, n).
-
-    Parameters
-    ----------
-    steps : array (T,)
-        Sizes of the steps.
-    inset : float
-        How far at most points are kept off the sides of the hull.
-    """
+    """Walk against h from ``origin``, at most ``inset`` off the sides; points and fields (T, n)."""
     points, fields = np.empty((2, len(steps), table.shape[1]))
     if not rows.custom:
         _walk(arrays_of(rows), table, origin, steps, inset, simplex, points, fields)
@@ -206,10 +193,6 @@ def walked(  # noqa: PLR0913 - a walk has these settings
 
 
 def undominated(points: Array, fields: Array) -> Integers:
-    """Return which points (m, n) to keep: of those with equal fields the one that pays least.
-
-    Of two points with the same responses, hence the same field h, the one with the smaller h . p
-    is the better answer to every outcome.
-    """
+    """Return which points (m, n) to keep: of those with equal fields the one that pays least."""
     kept = np.empty(len(points), dtype=np.int64)
     return kept[: _undominated(points, fields, kept)]

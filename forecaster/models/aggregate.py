@@ -69,13 +69,6 @@ class Aggregate(Model):
         Each of n = ``size`` numbers; at least one.
     chosen : str or None
         The model whose prediction is taken in place of the combination.
-
-    Attributes
-    ----------
-    members : dict
-        The models by name.
-    made_of : tuple of str
-        Their names.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("members", "_own", "_common", "_choice")

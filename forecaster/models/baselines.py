@@ -30,13 +30,7 @@ class Baseline(Model):
 
 @register.forecaster("constant")
 class Constant(Baseline):
-    """Always the same vector.
-
-    Parameters
-    ----------
-    value : float
-        In [0, 1].
-    """
+    """Always the same vector, of this value in [0, 1]."""
 
     def __init__(self, size: int, *, value: float = 0.5) -> None:
         super().__init__(size)
@@ -68,13 +62,7 @@ class RunningMean(Baseline):
 
 @register.forecaster("exponential-smoothing")
 class ExponentialSmoothing(Baseline):
-    """Geometrically discounted mean.
-
-    Parameters
-    ----------
-    rate : float
-        Share of the newest vector, in (0, 1].
-    """
+    """Geometrically discounted mean; ``rate`` in (0, 1] is the share of the newest vector."""
 
     def __init__(self, size: int, *, rate: float = 0.1) -> None:
         super().__init__(size)

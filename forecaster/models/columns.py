@@ -20,13 +20,7 @@ HUGE = 1e100  # beyond which a value is not told apart
 
 
 class Columns(Remembering):
-    """Turns named numbers into features, at most ``room`` of them.
-
-    Attributes
-    ----------
-    size : int
-        Features so far.
-    """
+    """Turns named numbers into features, at most ``room`` of them; ``size`` so far."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("size", "_moments", "_numbers", "_levels")
 
@@ -53,46 +47,28 @@ class Columns(Remembering):
         return row
 
     def learn(self, named: Mapping[str, float]) -> Indices | None:
-        """Learn a context; new features come last.
-
-        Returns
-        -------
-        int array or None
-            The features of before that remain; None for all.
-        """
+        """Learn a context, new features last; the old ones that remain, or None for all."""
         dropped: list[int] = []
         for name, given in named.items():
             value, key = _read(given)
             if name not in self._numbers:
                 if self.size == self.room:
                     continue
-                self._open(name)
-            self._add(name, value)
+                self._moments[name] = [0.0, 0.0, 0.0]
+                self._numbers[name], self._levels[name] = self.size, {}
+                self.size += 1
+            count, mean, squares = self._moments[name]
+            moved = mean + (value - mean) / (count + 1)
+            self._moments[name] = [count + 1, moved, squares + (value - mean) * (value - moved)]
             levels = self._levels.get(name)
             if levels is not None and key not in levels:
-                dropped += self._opened_level(name, levels, key)
+                if not key or len(levels) == LEVELS:  # no category
+                    del self._levels[name]
+                    dropped += levels.values()
+                elif self.size < self.room:
+                    levels[key] = self.size
+                    self.size += 1
         return self._without(dropped) if dropped else None
-
-    def _open(self, name: str) -> None:
-        self._moments[name] = [0.0, 0.0, 0.0]
-        self._numbers[name], self._levels[name] = self.size, {}
-        self.size += 1
-
-    def _add(self, name: str, value: float) -> None:
-        count, mean, squares = self._moments[name]
-        count += 1
-        moved = mean + (value - mean) / count
-        self._moments[name] = [count, moved, squares + (value - mean) * (value - moved)]
-
-    def _opened_level(self, name: str, levels: dict[str, int], level: str) -> list[int]:
-        """Give a new level its feature, or return those of a column that is no category."""
-        if not level or len(levels) == LEVELS:
-            del self._levels[name]
-            return list(levels.values())
-        if self.size < self.room:
-            levels[level] = self.size
-            self.size += 1
-        return []
 
     def _without(self, dropped: list[int]) -> Indices:
         """Close the gaps that dropped features leave."""

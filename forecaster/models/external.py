@@ -41,20 +41,13 @@ SHORT = 100  # a series that may be too short for its model
 def adapted(model: Any, size: int, basis: Basis | None = None) -> Forecaster:
     """Make a forecaster of n = ``size`` numbers from any model with the methods above.
 
-    Parameters
-    ----------
-    basis : Basis or None
-        Whose functions it predicts; a series model needs it.
-
-    Raises
-    ------
-    ValueError
-        If the model has none of the methods, or needs a basis.
+    ValueError if it has none of them, or is a model of a series without the ``basis`` to predict.
     """
     kind = type(model).__name__
     if hasattr(model, "learn_one") and hasattr(model, "predict_one"):
         return OnlineModel(model, size)
-    if _takes(model, "predict", "fh") or _takes(model, "predict", "h") or _forecasts(model):
+    forecasts = _takes(model, "forecast", "y") and _takes(model, "forecast", "h")
+    if forecasts or _takes(model, "predict", "fh") or _takes(model, "predict", "h"):
         if basis is None:
             raise ValueError(f"{kind} predicts a series of outcomes; give the basis as well")
         return SeriesModel(model, basis)
@@ -73,10 +66,6 @@ def _takes(model: Any, method: str, parameter: str) -> bool:
         return parameter in inspect.signature(getattr(model, method)).parameters
     except (AttributeError, TypeError, ValueError):  # compiled methods show none
         return False
-
-
-def _forecasts(model: Any) -> bool:
-    return _takes(model, "forecast", "y") and _takes(model, "forecast", "h")
 
 
 def _next_fit(rounds: int) -> int:
@@ -126,13 +115,7 @@ def _numbers(ask: Callable[[Any], Any], count: int, seen: Any) -> Array:
 
 
 class OnlineModel(_Wrapped):
-    """A model that learns one example at a time, copied for every predicted number.
-
-    Parameters
-    ----------
-    model : object with ``learn_one`` and ``predict_one``
-        An untrained regressor.
-    """
+    """An untrained regressor that learns one example at a time, copied for every number."""
 
     def __init__(self, model: Any, size: int) -> None:
         super().__init__(size, *[model] * size)
@@ -149,13 +132,7 @@ class OnlineModel(_Wrapped):
 
 
 class BatchModel(_Wrapped):
-    """A model that is fitted to a table, again and again as rounds go by.
-
-    Parameters
-    ----------
-    model : object with ``fit`` and ``predict``
-        A regressor of several outputs.
-    """
+    """A regressor of several outputs that is fitted to a table, again and again."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_seen", "_truths", "_next_fit")
 
@@ -186,13 +163,10 @@ def _window(rows: Array, row: Array) -> Array:
 
 
 class SeriesModel(OutcomeModel):
-    """A model of a series, copied for every coordinate of y, whose point forecasts are mended.
+    """An untrained model of a series, copied for every coordinate of y; its points are mended.
 
-    Parameters
-    ----------
-    model : object with the habits of sktime or of statsforecast
-        Untrained. While a series of fewer than ``SHORT`` rounds is too short for it, and
-        where it predicts no number, the last outcome is predicted.
+    While a series of fewer than ``SHORT`` rounds is too short for it, and where it predicts no
+    number, the last outcome is predicted.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_series", "_fitted", "_ahead", "_next_fit")
@@ -245,12 +219,10 @@ class SeriesModel(OutcomeModel):
 
 def _refitted(model: Any, series: Array, steps: int) -> Array:
     """Fit a model to a series (T,) and return its forecasts (steps,)."""
-    if _takes(model, "predict", "fh"):
-        model.fit(series)
-        return _means(model.predict(fh=np.arange(1, steps + 1)))
-    if _takes(model, "predict", "h"):
-        model.fit(series)
-        return _means(model.predict(h=steps))
+    for name, asked in (("fh", np.arange(1, steps + 1)), ("h", steps)):
+        if _takes(model, "predict", name):
+            model.fit(series)
+            return _means(model.predict(**{name: asked}))
     return _means(model.forecast(y=series, h=steps))
 
 

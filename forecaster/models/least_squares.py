@@ -60,7 +60,14 @@ class LeastSquares(Model):
         ridge: float = 1.0,
     ) -> None:
         super().__init__(size)
-        _check(lags, season, forgetting, ridge)
+        if lags != int(lags) or not 0 <= lags <= MOST:
+            raise ValueError(f"lags is {lags}; give a whole number from 0 to {MOST}")
+        if season is not None and (season != int(season) or not 1 <= season <= LONGEST):
+            raise ValueError(f"season is {season}; give a whole number from 1 to {LONGEST}")
+        if not 0 < forgetting <= 1:
+            raise ValueError(f"forgetting is {forgetting}; give a number in (0, 1]")
+        if not 0 < ridge < np.inf:
+            raise ValueError(f"ridge is {ridge}; give a number greater than 0")
         self.lags = [*([int(season)] if season else []), *range(1, int(lags) + 1)]
         self.forgetting, self.ridge = forgetting, ridge
         self._columns = Columns(MOST)
@@ -100,8 +107,12 @@ class LeastSquares(Model):
 
     def _learn(self, truth: Array) -> None:
         told, self._outcome = truth if self._outcome is None else self._outcome, None
-        if not self.time:
-            self._begin(told[:MOST])
+        if not self.time:  # make room for the past, of which nothing is known yet
+            width = len(told[:MOST])
+            lagged = self._lagged(width)
+            self._past = np.zeros((max(lagged, default=0), width))
+            known = 1 + width * len(lagged)
+            self._gram, self._cross = np.zeros((known, known)), np.zeros((known, self.size))
         if self._seen.shape != self._past.shape:  # the first round's, of which nothing was known
             self._seen = np.zeros_like(self._past)
         self._grow()
@@ -109,13 +120,6 @@ class LeastSquares(Model):
         if len(self._past):
             self._past[1:] = self._past[:-1]
             self._past[0] = told[:MOST] - 0.5
-
-    def _begin(self, told: Array) -> None:
-        """Make room for the past, of which nothing is known yet."""
-        lagged = self._lagged(len(told))
-        self._past = np.zeros((max(lagged, default=0), len(told)))
-        known = 1 + len(told) * len(lagged)
-        self._gram, self._cross = np.zeros((known, known)), np.zeros((known, self.size))
 
     def _grow(self) -> None:
         """Learn the context, and make room for its new features."""
@@ -129,17 +133,6 @@ class LeastSquares(Model):
         if remain is not None:
             rows = np.concatenate([np.arange(first), first + remain])
             self._gram, self._cross = self._gram[np.ix_(rows, rows)], self._cross[rows]
-
-
-def _check(lags: int, season: int | None, forgetting: float, ridge: float) -> None:
-    if lags != int(lags) or not 0 <= lags <= MOST:
-        raise ValueError(f"lags is {lags}; give a whole number from 0 to {MOST}")
-    if season is not None and (season != int(season) or not 1 <= season <= LONGEST):
-        raise ValueError(f"season is {season}; give a whole number from 1 to {LONGEST}")
-    if not 0 < forgetting <= 1:
-        raise ValueError(f"forgetting is {forgetting}; give a number in (0, 1]")
-    if not 0 < ridge < np.inf:
-        raise ValueError(f"ridge is {ridge}; give a number greater than 0")
 
 
 @compiled

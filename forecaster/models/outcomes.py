@@ -34,18 +34,10 @@ SPAN = 1e-6  # outcomes so near are the same
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """A forecast of one outcome.
+    """A forecast of one outcome."""
 
-    Parameters
-    ----------
-    values : array (d, L)
-        Quantiles of every coordinate; with L = 1 a point.
-    levels : array (L,) or None
-        Theirs, ascending, in (0, 1); None for equally likely samples.
-    """
-
-    values: Array
-    levels: Array | None = None
+    values: Array  # (d, L) quantiles of every coordinate; with L = 1 a point
+    levels: Array | None = None  # (L,) ascending, in (0, 1); None for equally likely samples
 
     def at(self, marks: Array) -> Array:
         """Return the outcomes (m, d) at marks (m, d), kept to [0, 1]."""
@@ -91,13 +83,7 @@ def _grid(coordinates: int) -> Array:
 
 
 class OutcomeModel(Model):
-    """Predicts E s(y) by forecasts of y; subclasses say which. It learns as a witness.
-
-    Parameters
-    ----------
-    basis : Basis
-        The functions s.
-    """
+    """Predicts E s(y) by forecasts of y; subclasses say which. It learns as a witness."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_marks", "_marked")
 

@@ -44,21 +44,11 @@ STEPS = 40  # of bisection
 
 @dataclass(frozen=True)
 class Certificate:
-    """A bound on the regret of one loss on fresh rows.
+    """A bound (``total``) on the regret of one loss on fresh rows."""
 
-    Parameters
-    ----------
-    measured : float
-        Regret on the held-out rows.
-    total : float
-        The bound.
-    rows : int
-        Held out.
-    """
-
-    measured: float
+    measured: float  # regret on those rows
     total: float
-    rows: int
+    rows: int  # held out
 
 
 @dataclass(frozen=True)
@@ -84,10 +74,8 @@ def certify(
 
     Parameters
     ----------
-    table : array (m, A)
-        Losses in [0, 1] of every action on held-out rows.
-    play : array (m, A)
-        Probabilities of play.
+    table, play : array (m, A)
+        Losses in [0, 1] of every action on held-out rows, and probabilities of play.
     comparators : int array (A + C, m)
         Actions; the first A are the constants.
     kappa : float

@@ -72,28 +72,19 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows to learn from: features (m, f), outcomes (m, d), weights (m,).
+    """Rows to learn from."""
 
-    Parameters
-    ----------
-    folds : list of pairs of int array
-        Rows to learn from and rows to test on, which are in one test at most.
-    trees : int
-    points : array (S, d)
-        The support.
-    table, truth : array (S, q), (m, q)
-        The functions on which members are compared, on the support and at the outcomes.
-    """
-
-    features: Array
-    outcomes: Array
-    weights: Array
-    folds: Sequence[tuple[Indices, Indices]]
+    features: Array  # (m, f)
+    outcomes: Array  # (m, d)
+    weights: Array  # (m,)
+    folds: Sequence[
+        tuple[Indices, Indices]
+    ]  # rows to learn from and rows to test on, which are in one test at most
     trees: int
     rng: np.random.Generator
-    points: Array
-    table: Array
-    truth: Array
+    points: Array  # (S, d), the support
+    table: Array  # (S, q), functions on which members are compared, on the support
+    truth: Array  # (m, q), and at the outcomes
 
     @property
     def every(self) -> Indices:
@@ -186,17 +177,10 @@ class Marginal(Member):
 
 @dataclass(frozen=True, eq=False)
 class Leaves(Member):
-    """The rows in the same leaves of a forest.
-
-    Parameters
-    ----------
-    forest : ExtraTreesRegressor
-    shares : sparse array (nodes, S)
-        Of the support's points in every leaf, divided by the number of trees.
-    """
+    """The rows in the same leaves of a forest."""
 
     forest: Any
-    shares: Any
+    shares: Any  # sparse (nodes, S), of the support's points in every leaf, divided by the trees
 
     @classmethod
     def grown(cls, sample: Sample, rows: Indices) -> "Leaves":
@@ -231,28 +215,15 @@ def _leaves(forest: Any, features: Array) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Around(Member):
-    """Rows with a similar forecast, which lie at some places of the table.
-
-    Parameters
-    ----------
-    model : regressor
-    forecasts, missed : array (r, d)
-        Of these rows, by a model that did not see them; the first errors ascend.
-    mass : array (r,)
-        Weights of these rows.
-    width : array (d,)
-        Of the kernel.
-    places : int array (r,)
-    points : array (S, d)
-    """
+    """Rows with a similar forecast, which lie at some places of the table."""
 
     model: Any
-    forecasts: Array
-    missed: Array
-    mass: Array
-    width: Array
-    places: Indices
-    points: Array
+    forecasts: Array  # (r, d) of these rows, by a model that did not see them
+    missed: Array  # (r, d); the first errors ascend
+    mass: Array  # (r,) weights of these rows
+    width: Array  # (d,) of the kernel
+    places: Indices  # (r,)
+    points: Array  # (S, d)
 
     @classmethod
     def learned(cls, make: "Maker", sample: Sample) -> tuple["Around", Array]:
@@ -351,16 +322,7 @@ MIXED = {"auto": tuple(MEMBERS), "ridge": ("marginal", "ridge")}
 
 
 class ConditionalDistribution(Fit):
-    """A mixture of members on a support (S, d), to which everybody best-responds.
-
-    Attributes
-    ----------
-    members : dict of Member
-        By name.
-    shares : array (B,)
-        In the mixture; their sum is 1.
-    points : array (S, d)
-    """
+    """A mixture of members, with shares (B,) that add up to 1, on points (S, d) of the outcome."""
 
     def __init__(
         self, listed: Listed, members: Mapping[str, Member], shares: Array, sample: Sample

@@ -35,17 +35,8 @@ ROUNDING = 1e-9
 def theta_net(theta: float, dimension: int = 1) -> Array:
     """Return a theta-net of the cube in sup norm: points (N, m), lexicographic.
 
-    Parameters
-    ----------
-    theta : float
-        Positive; from 1/2 on the net is the centre alone.
-    dimension : int
-        m.
-
-    Raises
-    ------
-    UserError
-        If theta is not positive or the net has more than 20,000 points.
+    ``theta`` is positive; from 1/2 on the net is the centre alone. UserError if there are more than
+    20,000 points.
     """
     if not 0 < theta < math.inf:
         raise UserError(f"theta = {theta!r}: give a positive number, such as 0.05")
@@ -56,24 +47,17 @@ def theta_net(theta: float, dimension: int = 1) -> Array:
     return np.asarray(grid_points(ticks, dimension))
 
 
+def _cells(net: Array) -> int:
+    return round(float(len(net) ** (1 / net.shape[1])))  # per axis
+
+
 def radius(net: Array) -> float:
     """Return the theta of a net: half of its spacing."""
     return 1 / (2 * _cells(net))
 
 
-def _cells(net: Array) -> int:
-    """Points per axis of a net."""
-    return round(float(len(net) ** (1 / net.shape[1])))
-
-
 def snap(points: ArrayLike, net: Array) -> Indices:
-    """Return the index (T,) of the nearest point of a net for points (T, m).
-
-    Raises
-    ------
-    UserError
-        If a point is outside of the cube or has another number of coordinates.
-    """
+    """Return the index (T,) of the nearest point of a net for points (T, m); UserError outside."""
     given = np.asarray(points, dtype=np.float64).reshape(len(np.asarray(points)), -1)
     if given.shape[1] != net.shape[1] or not ((given >= 0) & (given <= 1)).all():
         raise UserError(f"a policy must suggest points of [0, 1]^{net.shape[1]}; clip its output")
@@ -83,42 +67,23 @@ def snap(points: ArrayLike, net: Array) -> Indices:
 
 
 def theorem_theta(*, size: int, lipschitz: float, rounds: int, dimension: int = 1) -> float:
-    """Return the theorem's theta (lambda^2 n / T)^(1 / (3 m + 2)), at most 1/2.
-
-    The basis has ``size`` n and Lipschitz constant lambda, the action m coordinates; T rounds.
-    """
+    """Return the theorem's theta (lambda^2 n / T)^(1 / (3 m + 2)), at most 1/2."""
     return float(min(0.5, (lipschitz**2 * size / rounds) ** (1 / (3 * dimension + 2))))
 
 
 class ContinuousLoss(ABC):
-    """A loss l(a, y) in [0, 1] of an action in [0, 1]^m, Lipschitz in the action.
+    """A loss l(a, y) in [0, 1] of an action in [0, 1]^m, Lipschitz in the action."""
 
-    Attributes
-    ----------
-    dimension : int
-        Coordinates of an action, m.
-    outcomes : int
-        Coordinates of an outcome, d.
-    constant : float
-        L: |l(a, y) - l(b, y)| <= L ||a - b||_inf.
-    """
-
-    dimension: int
-    outcomes: int
-    constant: float
+    dimension: int  # coordinates of an action, m
+    outcomes: int  # coordinates of an outcome, d
+    constant: float  # L: |l(a, y) - l(b, y)| <= L ||a - b||_inf
 
     @abstractmethod
     def on(self, net: Array) -> Loss:
         """Return the loss whose actions are the points (N, m) of a net."""
 
     def check(self, seed: int = 0) -> None:
-        """Compare the declared constant with a sample of actions and outcomes.
-
-        Raises
-        ------
-        UserError
-            If the loss is steeper somewhere, or leaves [0, 1].
-        """
+        """Compare the declared constant and range with a sample; UserError where they are wrong."""
         rng = stream(seed, "net", "check")
         far = rng.random((SAMPLE // 2, self.dimension))
         near = np.clip(far + rng.uniform(-0.01, 0.01, far.shape), 0.0, 1.0)

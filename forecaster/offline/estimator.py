@@ -172,10 +172,9 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             Features.
         y : array (m, d) or (m,)
             Outcomes.
-        sample_weight : array (m,), optional
-            What rows count; with weights that differ nothing is certified.
-        groups : array (m,), optional
-            Rows of one group are in one fold; with groups nothing is certified.
+        sample_weight, groups : array (m,), optional
+            What rows count, and whose: rows of one group are in one fold. With either nothing is
+            certified.
 
         Raises
         ------
@@ -266,10 +265,9 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         return found
 
     def predict_outcome(self, X: Any) -> Array:
-        """Forecast the outcome (m, d), in its own units.
+        """Forecast the outcome (m, d), in its own units: the mean of the distribution.
 
-        It is the mean of the conditional distribution. Without a base it is a linear reading of the
-        mean prediction, of which nothing is promised; the mean outcome where the basis is linear.
+        Without a base it is a linear reading of the mean prediction, of which nothing is promised.
         """
         seen = self._seen(X)
         return self._in_units(self.fitted_.outcomes(seen))
@@ -280,13 +278,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         return np.asarray(low + values * (high - low))
 
     def predict_quantiles(self, X: Any, levels: Sequence[float] = LEVELS) -> Array:
-        """Return quantiles of the outcomes (m, d, levels) in their own units.
-
-        Raises
-        ------
-        UserError
-            If the model has no distribution (``base="none"``), or a level is not in (0, 1).
-        """
+        """Return quantiles (m, d, levels) of outcomes in their own units; not without a base."""
         if not all(0 < level < 1 for level in levels):
             raise UserError(f"levels = {list(levels)}: give numbers between 0 and 1")
         seen = self._seen(X)
@@ -298,13 +290,9 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         return self.fitted_.mixtures(seen)
 
     def act_proba(self, loss: AnyLoss, X: Any) -> Array:
-        """Return the mixed strategy (m, A) of a loss's best response, ties to the lowest.
+        """Return the mixed strategy (m, A) of a single loss's best response, ties to the lowest.
 
-        Parameters
-        ----------
-        loss : single Loss or ContinuousLoss
-            It need not be listed; without a base it must be in the span of the basis.
-        X : array (m, f)
+        The loss need not be listed; without a base it must be in the span of the basis.
         """
         return self._play(loss, self._seen(X))[0]
 
@@ -387,21 +375,10 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     def decision_swap_regret(
         self, loss: AnyLoss, policies: Sequence[Any] | None, X: Any, Y: Any
     ) -> float:
-        """Measure decision swap regret on other examples, in expectation over the draws.
+        """Measure decision swap regret per example on others, in expectation over the draws.
 
-        Parameters
-        ----------
-        loss : single Loss or ContinuousLoss
-        policies : sequence or None
-            Benchmarks beside the constants; None for those of the fit, and what each member of the
-            distribution would do.
-        X : array (m, f)
-        Y : array (m, d)
-
-        Returns
-        -------
-        float
-            Per example, against the best assignment of a benchmark to each action.
+        Against the best assignment of a benchmark to each action: the constants and ``policies``,
+        by default those of the fit and what each member of the distribution would do.
         """
         return decision_swap_regret(*self._against(loss, policies, X, Y))
 
@@ -440,23 +417,13 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         return [certify(*part, measure=measure, kappa=own) for part in parts]
 
     def certificate(self, loss: AnyLoss, measure: Measure = "decision_swap") -> Certificate | None:
-        """Certify a loss's regret on fresh examples from the rows that were held out.
+        """Certify a loss's regret on fresh examples from held-out rows; None where there are none.
 
-        It is the regret of ``certified_fit_``. With ``refit`` the distribution in use has learned
-        from these rows too, and no theorem speaks of it.
-
-        Parameters
-        ----------
-        loss : single Loss or ContinuousLoss
-            Listed ones are certified with probability 1 - ``kappa`` all at once; any other with
-            1 - ``kappa`` by itself, if nobody chose it after a look at the held-out rows.
-        measure : "decision_swap" or "omniprediction"
-            Against the constants, the policies and what the distribution's members would do.
-
-        Returns
-        -------
-        Certificate or None
-            None where no rows were held out.
+        It is the regret of ``certified_fit_``: with ``refit`` the distribution in use has learned
+        from these rows too, and no theorem speaks of it. Comparators are the constants, the
+        policies and what the distribution's members would do. Listed losses are certified with
+        probability 1 - ``kappa`` all at once; any other with 1 - ``kappa`` by itself, if nobody
+        chose it after a look at the rows.
         """
         check_is_fitted(self)
         listed = self.fitted_.listed
@@ -467,19 +434,11 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     def bound(
         self, loss: AnyLoss, measure: Measure = "decision_swap"
     ) -> BatchBound | Certificate | None:
-        """Bound a loss's regret on fresh examples, with probability 1 - kappa.
+        """Bound a loss's regret on fresh examples (``total``), with probability 1 - kappa.
 
-        Parameters
-        ----------
-        loss : single Loss or ContinuousLoss
-        measure : "decision_swap" or "omniprediction"
-
-        Returns
-        -------
-        Certificate, BatchBound or None
-            ``total`` is the bound. With a base it is ``certificate``; without one it is the
-            paper's, term by term, for all listed losses at once, and None for a loss that is
-            neither listed nor within ``gamma`` of one that is.
+        With a base it is ``certificate``; without one the paper's, term by term, for all listed
+        losses at once, and None for a loss that is neither listed nor within ``gamma`` of one that
+        is.
         """
         if self.base != "none":
             return self.certificate(loss, measure)
@@ -487,10 +446,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         return self._theorem(self._choice(loss), measure, constant)
 
     def online_bound(self, loss: AnyLoss) -> float | None:
-        """Bound a loss's regret in the online run before its outcomes, from certificates.
-
-        None with a base, and for a loss that is neither listed nor near one that is.
-        """
+        """Bound a listed loss's regret in the online run from certificates; None with a base."""
         choice = self._choice(loss) if self.base == "none" else None
         return self.fitted_.online_bound(choice) if choice and choice.place else None
 
@@ -509,12 +465,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         return self.fitted_.theorem(choice, measure, **own) if choice.place else None
 
     def sample_size(self, regret: float) -> int:
-        """Return how many examples suffice for a decision swap regret, with ``base="none"``.
-
-        Parameters
-        ----------
-        regret : float
-            In (0, 1): with probability 1 - ``kappa`` no listed loss regrets more on fresh examples.
+        """Return how many examples suffice for a decision swap regret in (0, 1), without a base.
 
         Examples
         --------
@@ -529,17 +480,9 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     # files
 
     def save(self, path: str | Path, *, notes: dict[str, Any] | None = None) -> None:
-        """Write the fitted model to one file with skops, without pickle.
+        """Write the fitted model, and plain notes beside it, to one file with skops, no pickle.
 
-        Parameters
-        ----------
-        notes : dict, optional
-            Plain values to keep beside the model, as ``notes_``.
-
-        Raises
-        ------
-        UserError
-            If a policy, loss or basis is code and not data.
+        UserError if a policy, loss or basis is code and not data.
         """
         check_is_fitted(self)
         self.notes_ = dict(notes or {})

@@ -15,14 +15,7 @@ from regretless.market.records import Mixture
 
 
 class Fit(ABC):
-    """A predictor of s(y) that was learned from a table.
-
-    Attributes
-    ----------
-    listed : Listed
-    rounds : int
-        Rows that were learned from and count.
-    """
+    """A predictor of s(y) that was learned from a table, of so many ``rounds``: rows that count."""
 
     listed: Listed
     rounds: int
@@ -55,10 +48,7 @@ class Fit(ABC):
     def theorem(
         self, choice: Choice, measure: Measure, *, kappa: float, net: float
     ) -> BatchBound | None:
-        """Bound the regret on fresh examples of a loss that a listed one stands for.
-
-        None where no theorem does, but a certificate may. ``net`` is the error of the net.
-        """
+        """Bound the regret on fresh examples of a listed loss, with the error of a net; or None."""
         return None
 
     def online_bound(self, choice: Choice) -> float | None:

@@ -29,50 +29,28 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """How a loss plays: the best response of the linear form ``offset`` (A,), ``weights`` (A, n).
-
-    It is that of the listed loss at ``place`` (stack and row), at most ``apart`` from it; with None
-    it is the loss's own, and no theorem covers it.
-    """
+    """How a loss plays: by the best response of a linear form (A,), (A, n)."""
 
     offset: Array
     weights: Array
-    place: tuple[int, int] | None
-    apart: float
+    place: tuple[int, int] | None  # stack and row of the listed loss; None for its own form
+    apart: float  # how far that loss is at most
 
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """The protected losses.
-
-    Parameters
-    ----------
-    stacks : tuple of stacked losses
-        Distinct within a stack, with values in [0, 1].
-    offsets, weights : tuple of array (K, A), (K, A, n)
-        Their linear forms in the basis, a pair for each stack.
-    net : array (N, m) or None
-        The points that are actions, where these are continuous.
-    steepest : float
-        Greatest Lipschitz constant in the action, 0 without a net.
-    """
+    """The protected losses."""
 
     basis: Basis
-    stacks: tuple[Loss, ...]
-    offsets: tuple[Array, ...]
-    weights: tuple[Array, ...]
-    net: Array | None
-    steepest: float
+    stacks: tuple[Loss, ...]  # distinct within a stack, with values in [0, 1]
+    offsets: tuple[Array, ...]  # (K, A) for each stack
+    weights: tuple[Array, ...]  # (K, A, n)
+    net: Array | None  # (N, m), the points that are actions, where these are continuous
+    steepest: float  # greatest Lipschitz constant in the action, 0 without a net
 
     @classmethod
     def of(cls, estimator: Any, outcomes: Array) -> "Listed":
-        """List an estimator's losses, which outcomes (m, d) are about.
-
-        Raises
-        ------
-        UserError
-            If there are none, they do not go together, or the basis does not span them.
-        """
+        """List an estimator's losses, which outcomes (m, d) are about; UserError if none fit."""
         losses = as_list(estimator.losses)
         for loss in losses:
             if loss.outcomes != outcomes.shape[1]:
@@ -98,19 +76,18 @@ class Listed:
         return sum(len(offset) for offset in self.offsets)
 
     @property
-    def places(self) -> list[tuple[int, int]]:
-        """Stack and row of all losses."""
-        return [(s, k) for s, offset in enumerate(self.offsets) for k in range(len(offset))]
-
-    @property
     def singles(self) -> list[Loss]:
         """All losses, one by one."""
-        return [self.stacks[s][k] for s, k in self.places]
+        return [stack[k] for stack in self.stacks for k in range(len(stack))]
 
     @property
     def choices(self) -> list[Choice]:
         """How each of them plays."""
-        return [Choice(self.offsets[s][k], self.weights[s][k], (s, k), 0.0) for s, k in self.places]
+        return [
+            Choice(offset[k], weights[k], (s, k), 0.0)
+            for s, (offset, weights) in enumerate(zip(self.offsets, self.weights, strict=True))
+            for k in range(len(offset))
+        ]
 
     @property
     def actions(self) -> int | None:
@@ -124,10 +101,6 @@ class Listed:
         if not all(((t >= -ROUNDING) & (t <= 1 + ROUNDING)).all() for t in tables):
             raise UserError("losses leave [0, 1] at these outcomes; use loss.normalised()")
         return tables
-
-    def error(self, stack: int) -> float:
-        """Bound the distance of a stack's losses from their linear forms."""
-        return float(self.basis.certified_error(self.stacks[stack]))
 
     def finite(self, loss: AnyLoss) -> Loss:
         """Return a single loss of finitely many actions; UserError where it does not fit."""

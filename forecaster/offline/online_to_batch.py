@@ -41,8 +41,10 @@ with the constants.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -94,27 +96,8 @@ def errors(  # noqa: PLR0913 - the numbers of the module docstring
 
 
 @dataclass(frozen=True)
-class Suggests:
-    """The policy that reads its suggestion from the tuple of all policies'."""
-
-    place: int
-
-    def __call__(self, x: tuple[int, ...]) -> int:
-        """Return the suggestion."""
-        return int(x[self.place])
-
-
-@dataclass(frozen=True)
 class Run:
-    """How the online forecaster is run.
-
-    Parameters
-    ----------
-    events : "coordinates" or "losses"
-    weights : "adaptive" or "exponential"
-    rounds, policies : int
-        T, all of them, and C.
-    """
+    """How the online forecaster is run; ``rounds`` are all of them, T."""
 
     events: str
     weights: str
@@ -123,7 +106,7 @@ class Run:
 
     def player(self, listed: Listed) -> UnbiasedPrediction:
         """Return the online forecaster, before its first round."""
-        rules = tuple(Suggests(j) for j in range(self.policies))
+        rules = tuple(map(itemgetter, range(self.policies)))  # of the tuple of all suggestions
         pairs = zip(listed.offsets, listed.weights, strict=True)
         groups = [LossGroup(offset, weights, rules) for offset, weights in pairs]
         if self.events not in EVENTS:
@@ -137,32 +120,16 @@ class Run:
 
 @dataclass(eq=False)
 class OnlineToBatch(Fit):
-    """The uniform mixture of kept rounds' prediction functions.
-
-    Parameters
-    ----------
-    rounds : int
-        The rounds that count, T: all but the burn-in.
-    times : list of int
-        The kept ones.
-    states : tree of arrays
-        Of the player before each of these.
-    online : list of dict
-        Of each stack of losses, by measure: the regret (K,) of the run per round.
-    bias : BiasBound
-        Of the run's biases, from its certificates.
-    readout : array (1 + n, d)
-        The linear reading of an outcome off s(y).
-    """
+    """The uniform mixture of kept rounds' prediction functions."""
 
     listed: Listed
     run: Run
-    rounds: int
-    times: list[int]
-    states: dict[str, Any]
-    online: list[dict[str, Any]]
-    bias: BiasBound
-    readout: Array
+    rounds: int  # T, those that count: all but the burn-in
+    times: list[int]  # the kept ones
+    states: dict[str, Any]  # a tree of arrays: the player before each of these
+    online: list[dict[str, Any]]  # of each stack, by measure: the regret (K,) of the run per round
+    bias: BiasBound  # of the run, from its certificates
+    readout: Array  # (1 + n, d), the linear reading of an outcome off s(y)
 
     def __post_init__(self) -> None:
         self._player = self.run.player(self.listed)
@@ -181,10 +148,7 @@ class OnlineToBatch(Fit):
     def learned(cls, estimator: Any, listed: Listed, rows: Examples) -> "OnlineToBatch":
         """Play the online forecaster over the rows in a random order.
 
-        Raises
-        ------
-        UserError
-            If the kept rounds would not fit into memory, or rows count unequally.
+        UserError if the kept rounds do not fit into memory, or rows count unequally.
         """
         if not rows.exchangeable:
             raise UserError("base = 'none' knows no sample_weight and groups; use base='auto'")
@@ -193,7 +157,9 @@ class OnlineToBatch(Fit):
         player = run.player(listed)
         burnt = int(estimator.burn_in * rounds)
         kept = min(estimator.rounds_kept or math.ceil(10 * math.sqrt(rounds)), rounds - burnt)
-        _check_memory(player, kept)
+        if (size := kept * _bytes(player.state()) / 2**20) > MOST_MEGABYTES:
+            told = f"rounds_kept = {kept}: they take {size:,.0f} MiB"
+            raise UserError(f"{told}; keep fewer, or use events='losses'")
         rng = stream(estimator.random_state or 0, "omniprediction")
         order = rng.permutation(rounds)
         times = np.sort(burnt + rng.choice(rounds - burnt, kept, replace=False))
@@ -209,17 +175,15 @@ class OnlineToBatch(Fit):
         """Return all kept rounds' mixtures as one, solved once for each tuple."""
         key = tuple(int(b) for b in suggestions)
         if key not in self._solved:
-            solved = [self.in_round(i, key) for i in range(len(self.times))]
+            solved = []
+            for i in range(len(self.times)):
+                self._player.restore(_at(self.states, i))
+                solved.append(self._player.mixture(key))
             self._solved[key] = Mixture(
                 np.concatenate([mixture.points for mixture in solved]),
                 np.concatenate([mixture.weights for mixture in solved]) / len(solved),
             )
         return self._solved[key]
-
-    def in_round(self, index: int, suggestions: tuple[int, ...]) -> Mixture:
-        """Solve a kept round for a tuple of suggestions."""
-        self._player.restore(_at(self.states, index))
-        return self._player.mixture(suggestions)
 
     def mixtures(self, seen: Seen) -> tuple[Indices, list[Mixture]]:
         """See ``Fit``."""
@@ -257,14 +221,12 @@ class OnlineToBatch(Fit):
         return BatchBound(online, sampling, kept, 2 * choice.apart, net)
 
     def online_bound(self, choice: Choice) -> float | None:
-        """See ``Fit``.
-
-        None for scalar events after a burn-in: they promise nothing about a part of the rounds.
-        """
+        """See ``Fit``; None for gains after a burn-in, which promise nothing of a part."""
         stack, row = choice.place or (0, 0)
         burnt, weights = self.run.rounds - self.rounds, self.listed.weights[stack]
         bound = self.bias.since(weights, joined=burnt, policies=self.run.policies)
-        return None if bound is None else float(bound[row] + 2 * self.listed.error(stack))
+        error = self.listed.basis.certified_error(self.listed.stacks[stack])
+        return None if bound is None else float(bound[row] + 2 * error)
 
 
 def _played(  # noqa: PLR0913 - who plays, what they play, and what is written
@@ -295,13 +257,7 @@ def _played(  # noqa: PLR0913 - who plays, what they play, and what is written
 
 
 def strategy(offset: Array, weights: Array, mixture: Mixture) -> Array:
-    """Return the mixed strategies (K, A) of best responses to the draws of a mixture.
-
-    Parameters
-    ----------
-    offset, weights : array (K, A), (K, A, n)
-        Linear forms of losses; ties go to the lowest action.
-    """
+    """Mixed strategies (K, A) of best responses to a mixture; offset (K, A), weights (K, A, n)."""
     found, every = np.zeros(offset.shape), np.arange(len(offset))
     for point, weight in zip(mixture.points, mixture.weights, strict=True):
         found[every, best_response(expected_losses(offset, weights, point))] += weight
@@ -312,8 +268,8 @@ def readout(basis: Basis, outcomes: Array) -> Array:
     """Regress outcomes (m, d) on a constant and their own s(y): coefficients (1 + n, d).
 
     Predictions differ from means of s(y) by about 1 / sqrt(m), which least squares multiplies where
-    functions of the basis are nearly collinear. Hence ridge regression with that variance (Hoerl
-    and Kennard 1970). The mean of s(y) is still mapped to the mean outcome.
+    functions are nearly collinear: hence ridge regression with that variance (Hoerl and Kennard
+    1970). The mean of s(y) is still mapped to the mean outcome.
     """
     table = basis.transform(outcomes)
     model = Ridge(alpha=1.0).fit(table, outcomes.reshape(len(outcomes), -1))
@@ -322,35 +278,24 @@ def readout(basis: Basis, outcomes: Array) -> Array:
 
 
 def sample_size(estimator: Any, listed: Listed, regret: float) -> int:
-    """Return how many examples suffice for decision swap regret of the listed losses.
+    """Return how many examples suffice for a decision swap regret in (0, 1); all rounds are kept.
 
-    Parameters
-    ----------
-    estimator : OfflineOmnipredictor
-        Whose losses, policies, events, weights and ``kappa`` count; all rounds are kept.
-    regret : float
-        Epsilon, in (0, 1): with probability 1 - kappa no listed loss regrets more on fresh
-        examples, if the solver meets its tolerance.
-
-    Raises
-    ------
-    UserError
-        If no number of examples is enough, because of the error of the basis.
+    With probability 1 - kappa no listed loss regrets more on fresh examples, if the solver meets
+    its tolerance. UserError if the error of the basis is larger.
     """
     if not 0 < regret < 1:
         raise UserError(f"regret = {regret!r}: give a number between 0 and 1")
     policies = len(estimator.policies)
-
     own: Any = {"losses": listed.count, "policies": policies, "kappa": estimator.kappa}
 
     def most(rounds: int) -> float:
         run = Run(estimator.events, estimator.weights, rounds, policies)
         bias, totals = run.player(listed).beforehand(rounds), []
-        for stack, weights in enumerate(listed.weights):
+        for stack, weights in zip(listed.stacks, listed.weights, strict=True):
             size = {"actions": weights.shape[1], "rounds": rounds, "kept": rounds}
             online = float(bias.regret(weights, policies=policies).max())
             sampling = errors("decision_swap", **own, **size)[0]
-            totals.append(online + 2 * listed.error(stack) + sampling)
+            totals.append(online + 2 * listed.basis.certified_error(stack) + sampling)
         return max(totals)
 
     low, high = 0, 1
@@ -358,17 +303,7 @@ def sample_size(estimator: Any, listed: Listed, regret: float) -> int:
         low, high = high, 2 * high
         if high > MOST_ROWS:
             raise UserError(f"regret = {regret}: below the error of the basis; lower delta")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if most(middle) > regret else (low, middle)
-    return high
-
-
-def _check_memory(player: UnbiasedPrediction, kept: int) -> None:
-    size = kept * _bytes(player.state()) / 2**20
-    if size > MOST_MEGABYTES:
-        told = f"rounds_kept = {kept}: they take {size:,.0f} MiB"
-        raise UserError(f"{told}; keep fewer, or use events='losses'")
+    return bisect_left(range(high), True, lo=low + 1, key=lambda rounds: most(rounds) <= regret)  # noqa: FBT003
 
 
 def _bytes(tree: Any) -> int:

@@ -61,10 +61,7 @@ class Examples:
 
 
 def checked_features(estimator: Any, X: Any, *, rows: int | None = None) -> Array:
-    """Return the features (m, f), by scikit-learn's rules; None and [] are no features.
-
-    ``rows`` is m while the estimator is fitted. A UserError has scikit-learn's words, in one line.
-    """
+    """Return the features (m, f), by scikit-learn's rules; None and [] are no features."""
     fitting = rows is not None
     if fitting and (X is None or (isinstance(X, list) and not X)):
         X = np.empty((rows, 0))  # noqa: N806 - scikit-learn's name
@@ -112,8 +109,7 @@ def checked_groups(given: Any, rows: int) -> Any:
 def ends_of(given: Any, outcomes: Array) -> Array:
     """Return the numbers (d, 2) that become 0 and 1: ``given``, the estimator's ``ends``.
 
-    None takes the least and the greatest outcome, and 0 and 1 for a column in [0, 1]. UserError if
-    they are not one pair of different numbers for each outcome.
+    None takes the least and the greatest outcome, and 0 and 1 for a column in [0, 1].
     """
     if given is not None:
         pairs = np.asarray(given, dtype=np.float64)
@@ -136,19 +132,10 @@ def scaled(outcomes: Array, ends: Array) -> Array:
 def suggested(
     policies: Sequence[Any], X: Any, rows: int, *, actions: int | None, net: Array | None = None
 ) -> Indices:
-    """Ask every policy about every row, once.
+    """Ask every policy about every row, once: actions (m, C), rounded to a net where there is one.
 
-    Parameters
-    ----------
-    actions : int or None
-        A; None where losses have different numbers of actions.
-    net : array (N, k), optional
-        Where actions are points of a cube: suggestions are rounded to it.
-
-    Returns
-    -------
-    int array (m, C)
-        UserError if a policy suggests something that is no action.
+    UserError if a policy suggests what is no action; ``actions`` is None where losses have
+    different numbers of them.
     """
     if policies and net is None and actions is None:
         raise UserError("policies need losses with one number of actions; fit them apart")
@@ -232,10 +219,6 @@ def best_tree(X: ArrayLike, losses: Array, *, depth: int = 2, seed: int = 0) -> 
     losses : array (m, A)
     seed : int
         For ties between splits.
-
-    Returns
-    -------
-    DecisionTreeClassifier
     """
     stakes = losses.mean(1) - losses.min(1)
     weights = stakes if stakes.sum() > 0 else None

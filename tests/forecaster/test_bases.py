@@ -94,7 +94,7 @@ def test_a_loss_lives_in_one_part_of_a_direct_sum(rho: Any, index: int) -> None:
     """Its own block holds the part's coefficients; every other column is zero."""
     basis = direct_sum()
     loss = CES(np.random.default_rng(5).normal(size=(2, 3, 2)), rho)
-    assert basis.part_of(loss) == index
+    assert basis.served(loss)[0] == index
     offset, weights = basis.coefficients(loss)
     own_offset, own = basis.parts[index].coefficients(loss)
     assert np.array_equal(offset, own_offset)

@@ -136,7 +136,7 @@ def test_an_exact_form_has_no_error() -> None:
 def test_a_certificate_holds_whatever_the_budget(budget: int) -> None:
     """Less effort makes it larger, never wrong, and is kept to after the first grid."""
     loss, offset, weights, error = fitted("leontief")
-    found = certify(loss, offset, weights, enclose, cells=4, budget=budget)
+    found = certify(loss, offset, weights, enclose, cells=np.linspace(0, 1, 5) ** 2, budget=budget)
     assert found.upper >= error
     assert found.evaluations <= max(budget, 16 * STACK * ACTIONS)
 
