@@ -30,7 +30,7 @@ from benchmarks import crowds, order_books
 from benchmarks.duels import Array, Duel, peer
 from regretless.agents.learners import BlumMansour
 from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.protected import LossGroup, played_of
+from regretless.forecaster.events.protected import ProtectedLosses, played_of
 from regretless.forecaster.events.weights import Moment
 from regretless.forecaster.minimax.walk import STEPS, field_at
 from regretless.market.core.randomness import stream
@@ -137,7 +137,7 @@ class Rounds:
         self.points = rng.random((STEPS, functions))
         self.mass = np.full(5, 1 / 5)
         self.truth = rng.random(functions)
-        self.events = VectorEvents([LossGroup(np.ones((losses, actions)), self.weights)])
+        self.events = VectorEvents([ProtectedLosses(np.ones((losses, actions)), self.weights)])
         self.bias = np.zeros((losses, actions, functions))
         self.variation = np.zeros_like(self.bias)
 

@@ -13,7 +13,7 @@ from regretless.forecaster.decision_swap import (
 )
 from regretless.forecaster.events import bounds
 from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.models import (
     Aggregate,
@@ -41,9 +41,9 @@ __all__ = [
     "GainEvents",
     "LastValue",
     "LeastSquares",
-    "LossGroup",
     "NonLinearDecisionSwap",
     "OfflineOmnipredictor",
+    "ProtectedLosses",
     "Reference",
     "RunningMean",
     "SeasonalNaive",

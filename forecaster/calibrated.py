@@ -40,7 +40,7 @@ import numpy as np
 
 from regretless.forecaster.events.bounds import centred_norm, spread
 from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.protected import LossGroup, moved_mass
+from regretless.forecaster.events.protected import ProtectedLosses, moved_mass
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.forecaster.wrapping import Wrapping
 from regretless.market.core.arrays import Array, grid_points
@@ -51,7 +51,7 @@ from regretless.market.records import Mixture
 USUAL, MOST = 1000, 20_000  # grid points by default, and at most
 
 
-def _plain(groups: Sequence[LossGroup]) -> Forecaster:
+def _plain(groups: Sequence[ProtectedLosses]) -> Forecaster:
     return UnbiasedPrediction(VectorEvents(groups))
 
 
@@ -64,7 +64,7 @@ class CalibratedMultiaccurate(Wrapping):
 
     Parameters
     ----------
-    groups : sequence of LossGroup
+    groups : sequence of ProtectedLosses
         The losses of the agents; only policies and numbers of actions and of basis functions
         matter.
     cells : int, optional
@@ -80,10 +80,10 @@ class CalibratedMultiaccurate(Wrapping):
 
     def __init__(
         self,
-        groups: Sequence[LossGroup],
+        groups: Sequence[ProtectedLosses],
         *,
         cells: int | None = None,
-        make: Callable[[Sequence[LossGroup]], Forecaster] = _plain,
+        make: Callable[[Sequence[ProtectedLosses]], Forecaster] = _plain,
     ) -> None:
         if not groups:
             raise ValueError("a forecaster needs at least one loss to protect")
@@ -158,14 +158,14 @@ def checked_cells(size: int, cells: int | None) -> int:
     return cells
 
 
-def calibration(grid: Array) -> LossGroup:
+def calibration(grid: Array) -> ProtectedLosses:
     """Return the pseudo-loss (n + |v|^2 - 2 v.p) / 2n of the cells; it lies in [0, 1]."""
     size = grid.shape[1]
     offset = (size + (grid**2).sum(1)) / (2 * size)
-    return LossGroup(offset[None], -grid[None] / size)
+    return ProtectedLosses(offset[None], -grid[None] / size)
 
 
-def multiaccuracy(group: LossGroup) -> LossGroup:
+def multiaccuracy(group: ProtectedLosses) -> ProtectedLosses:
     """Return the pseudo-loss that is zero, with a group's policies."""
     actions, size = group.weights.shape[1:]
-    return LossGroup(np.zeros((1, actions)), np.zeros((1, actions, size)), group.policies)
+    return ProtectedLosses(np.zeros((1, actions)), np.zeros((1, actions, size)), group.policies)

@@ -18,7 +18,7 @@ import numpy as np
 
 from regretless.forecaster.bases.polynomial import LinearBasis
 from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.protected import LossGroup, Policy
+from regretless.forecaster.events.protected import Policy, ProtectedLosses
 from regretless.forecaster.events.rules import rule_of
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.unbiased import UnbiasedPrediction
@@ -137,17 +137,17 @@ class NonLinearDecisionSwap(UnbiasedPrediction):
 
 def grouped(
     tables: Sequence[tuple[Array, Array]], policies: Sequence[Policy], **rule: Any
-) -> list[LossGroup]:
+) -> list[ProtectedLosses]:
     """Collect coefficient tables, (A,) with (A, n) or stacked, by their number of actions.
 
-    ``rule`` are the fields of ``LossGroup`` that say how the losses' owners respond.
+    ``rule`` are the fields of ``ProtectedLosses`` that say how the losses' owners respond.
     """
     stacks: dict[int, list[tuple[Array, Array]]] = {}
     for offset, weights in tables:
         stack = np.atleast_2d(offset), weights.reshape(-1, *weights.shape[-2:])
         stacks.setdefault(int(offset.shape[-1]), []).append(stack)
     return [
-        LossGroup(
+        ProtectedLosses(
             np.concatenate([offset for offset, _ in stack]),
             np.concatenate([weights for _, weights in stack]),
             policies,

@@ -26,9 +26,9 @@ from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.draws import Draws
 from regretless.forecaster.events.protected import (
-    LossGroup,
     LossTable,
     Played,
+    ProtectedLosses,
     best_responses,
     played_of,
 )
@@ -184,7 +184,7 @@ class UnbiasedPrediction(Remembering, Forecaster):
         if self.reference is not None:
             self.reference.model.witness(outcome)
 
-    def suggested(self, group: LossGroup) -> Indices:
+    def suggested(self, group: ProtectedLosses) -> Indices:
         """Return what the models suggest to the losses of a group (K, M) in the open round."""
         if self._pending is None:
             raise ValueError("no round is open; call mixture or predict first")
@@ -299,17 +299,17 @@ class UnbiasedPrediction(Remembering, Forecaster):
         slack = max(self.slack, slack_limit(rounds))
         return replace(self.bias_bound(), rounds=rounds, slack=slack, trusted=False)
 
-    def from_variation(self, group: LossGroup, *, stays: bool = False) -> Array:
+    def from_variation(self, group: ProtectedLosses, *, stays: bool = False) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,) so far."""
         return self.events.from_variation(replace(self.known_bound(), stays=stays), group)
 
-    def anybody_from_variation(self, group: LossGroup, *, stays: bool = False) -> Array:
+    def anybody_from_variation(self, group: ProtectedLosses, *, stays: bool = False) -> Array:
         """Bound the same of losses that are not listed (K,), where something is promised."""
         bound = self.bound_of_anybody()
         assert bound is not None  # noqa: S101 - whoever asks has looked
         return self.events.anybody_from_variation(replace(self._known(bound), stays=stays), group)
 
-    def realised(self, group: LossGroup) -> Array | None:
+    def realised(self, group: ProtectedLosses) -> Array | None:
         """Bound the sum of decision swap regret (K,) of who acts on what was broadcast, or None."""
         return self.events.realised(self.known_bound(), group)
 

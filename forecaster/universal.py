@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.forecaster.events.cells import CellEvents, scales_for
-from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.minimax.line import Line
 from regretless.forecaster.models import ExponentialSmoothing
 from regretless.forecaster.reference import Reference
@@ -61,7 +61,7 @@ class UniversalDecisionSwap(UnbiasedPrediction):
     ) -> None:
         if rounds < 1:
             raise ValueError(f"rounds is {rounds}; give at least 1")
-        nobody, scales = LossGroup(np.zeros((1, 1)), np.zeros((1, 1, 1))), scales_for(rounds)
+        nobody, scales = ProtectedLosses(np.zeros((1, 1)), np.zeros((1, 1, 1))), scales_for(rounds)
         model = Reference(reference or ExponentialSmoothing(1), band=band, give_up=give_up)
         super().__init__(CellEvents([nobody], scales), Line(scales), model, seed=seed)
 
@@ -83,5 +83,5 @@ class UniversalDecisionSwap(UnbiasedPrediction):
             Per round; of constants as comparators.
         """
         offset = np.atleast_2d(loss.offset)
-        group = LossGroup(offset, np.reshape(loss.weights, (*offset.shape, 1)))
+        group = ProtectedLosses(offset, np.reshape(loss.weights, (*offset.shape, 1)))
         return self.from_variation(group) / max(self.time, 1)

@@ -24,7 +24,7 @@ from paper.games import regrets
 from regretless.forecaster import (
     DecisionSwap,
     GainEvents,
-    LossGroup,
+    ProtectedLosses,
     RunningMean,
     UnbiasedPrediction,
     UniversalDecisionSwap,
@@ -100,7 +100,7 @@ def of_tasks(points: Array, masses: Array, truths: Array, *, tasks: int = 100) -
     rng, worst, log = np.random.default_rng(1), 0.0, (points[:, None], masses, truths[:, None])
     for actions in rng.integers(2, 41, tasks):
         at_zero, at_one = rng.random((2, actions))
-        task = LossGroup(at_zero[None], (at_one - at_zero)[None, :, None])
+        task = ProtectedLosses(at_zero[None], (at_one - at_zero)[None, :, None])
         worst = max(worst, float(regrets(task, *log)[0]))
     return worst
 

@@ -13,7 +13,12 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from regretless.forecaster import GainEvents, LossGroup, UnbiasedPrediction, UniversalDecisionSwap
+from regretless.forecaster import (
+    GainEvents,
+    ProtectedLosses,
+    UnbiasedPrediction,
+    UniversalDecisionSwap,
+)
 from regretless.forecaster.events.assignments import Assignments
 from regretless.forecaster.events.draws import ASSIGNED
 from regretless.market.core.arrays import Array
@@ -31,7 +36,7 @@ def opponent(rng: np.random.Generator, rounds: int, mean: Array) -> Array:
     return np.full(len(mean), float(rounds % 2)) if kind == 2 else np.round(mean)
 
 
-def regrets(group: LossGroup, points: Array, masses: Array, truths: Array) -> Array:
+def regrets(group: ProtectedLosses, points: Array, masses: Array, truths: Array) -> Array:
     """Sum of swap regret of losses (K,) on predictions (m, n) with masses (m,), truths (m, n)."""
     found = np.empty(len(group.offset))
     for k, (offset, weights) in enumerate(zip(group.offset, group.weights, strict=True)):
@@ -46,7 +51,7 @@ def game(rng: np.random.Generator) -> Rows:
     """Play one game; yield what is compared, and regret over bound."""
     rounds, size, actions = (int(rng.integers(*ends)) for ends in ((5, 41), (1, 4), (2, 6)))
     weights = rng.uniform(-0.5, 0.5, (3, actions, size)) / size
-    listed = LossGroup(rng.uniform(0, 0.5, (3, actions)), weights)
+    listed = ProtectedLosses(rng.uniform(0, 0.5, (3, actions)), weights)
     events = Assignments(GainEvents([listed]), risk=ASSIGNED)
     forecaster = UnbiasedPrediction(events, seed=int(rng.integers(2**31)))
     expected, drawn = played(forecaster, rng, rounds)
@@ -56,7 +61,7 @@ def game(rng: np.random.Generator) -> Rows:
     yield "listed, a priori", ratio(mean, rounds * a_priori.regret(listed.weights))
     yield "listed, drawn, from variation", ratio(real, forecaster.realised(listed))
     yield "listed, drawn, a priori", ratio(real, a_priori.realised(listed.weights), rounds)
-    anybody = LossGroup(rng.random((3, actions)), rng.uniform(-1, 1, (3, actions, 1)))
+    anybody = ProtectedLosses(rng.random((3, actions)), rng.uniform(-1, 1, (3, actions, 1)))
     everyone = UniversalDecisionSwap(rounds, seed=int(rng.integers(2**31)))
     mean = regrets(anybody, *played(everyone, rng, rounds)[0])
     yield "anybody, from variation", ratio(mean, everyone.from_variation(anybody))

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from regretless import load
-from regretless.forecaster import GainEvents, LossGroup, UnbiasedPrediction, VectorEvents
+from regretless.forecaster import GainEvents, ProtectedLosses, UnbiasedPrediction, VectorEvents
 from regretless.forecaster.events.assignments import Assignments
 from regretless.forecaster.minimax.cube import cube
 from regretless.market.core.arrays import Array
@@ -25,7 +25,7 @@ from regretless.scenarios.studies.design import CATALOGUE, read_study
 
 LISTED, ALIKE, OTHERS = 20, 200, 100
 KINDS = ("listed", "alike", "random")
-EVENTS: dict[str, Callable[[Sequence[LossGroup]], Any]] = {
+EVENTS: dict[str, Callable[[Sequence[ProtectedLosses]], Any]] = {
     "coordinates": VectorEvents,
     "listed losses": GainEvents,
     "with assignments": lambda groups: Assignments(GainEvents(groups)),
@@ -133,7 +133,8 @@ def measure(rounds: int, seeds: int) -> pd.DataFrame:
                 ]
                 listed, basis = crowds[0], model.game.blocks[0].basis
                 player = UnbiasedPrediction(
-                    make([LossGroup(listed.offset, listed.weights)]), cube(basis.size, basis.hull)
+                    make([ProtectedLosses(listed.offset, listed.weights)]),
+                    cube(basis.size, basis.hull),
                 )
                 spent = 0.0
                 for t in range(length):

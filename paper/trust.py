@@ -24,7 +24,7 @@ from paper.series import SERIES, cell, outcomes, written
 from regretless import load
 from regretless.forecaster import (
     GainEvents,
-    LossGroup,
+    ProtectedLosses,
     Reference,
     RunningMean,
     UnbiasedPrediction,
@@ -156,7 +156,7 @@ def attacked(rounds: int, run: tuple[str, int]) -> dict[str, Any]:
     shape = np.empty((TRUSTED, ACTIONS, SIZE))
     crowd = Crowd(*random_losses(shape, np.random.default_rng(seed), count=TRUSTED))
     model = Aggregate(made(PANEL, SIZE), SIZE)
-    listed = LossGroup(crowd.offset, crowd.weights)
+    listed = ProtectedLosses(crowd.offset, crowd.weights)
     events = Assignments(GainEvents([listed], models=len(model.made_of)))
     reference = Reference(model)
     player = UnbiasedPrediction(events, reference=reference)

@@ -19,7 +19,7 @@ from regretless.forecaster.events.assignments import Assignments
 from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.intervals import Intervals
-from regretless.forecaster.events.protected import LossGroup, best_responses, played_of
+from regretless.forecaster.events.protected import ProtectedLosses, best_responses, played_of
 from regretless.forecaster.events.rules import RULES, rule_of
 from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.events.weights import Band, Moment, Stand
@@ -39,11 +39,11 @@ SIZE, LOSSES, ACTIONS, MODELS, ROUNDS = 3, 4, 3, 2, 120
 POLICIES = (lambda x: int(x) % ACTIONS, lambda x: int(x) // 2 % ACTIONS)
 
 
-def group() -> LossGroup:
+def group() -> ProtectedLosses:
     """Draw losses with policies."""
     rng = np.random.default_rng(0)
     shape = LOSSES, ACTIONS
-    return LossGroup(rng.random(shape) / 4, rng.dirichlet(np.ones(SIZE), shape), POLICIES)
+    return ProtectedLosses(rng.random(shape) / 4, rng.dirichlet(np.ones(SIZE), shape), POLICIES)
 
 
 GROUP = group()

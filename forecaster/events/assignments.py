@@ -54,7 +54,7 @@ import numpy as np
 
 from regretless.forecaster.events.base import Event, EventSet
 from regretless.forecaster.events.bounds import BiasBound, GainBound
-from regretless.forecaster.events.protected import LossGroup, Played
+from regretless.forecaster.events.protected import Played, ProtectedLosses
 from regretless.forecaster.events.scalar import GainEvents, GroupPart
 from regretless.forecaster.events.weights import AdaptiveWeights, Band, Moment, Weights
 from regretless.forecaster.trust import Limit
@@ -166,17 +166,17 @@ class Assignments(EventSet):
             **stand,
         )
 
-    def from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
+    def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,) so far."""
         alone = self.gains.from_variation(bound, group)
         own = None if self.drawn else self._assigned(bound, group)
         return alone if own is None else np.minimum(alone, own)
 
-    def realised(self, bound: BiasBound, group: LossGroup) -> Array | None:
+    def realised(self, bound: BiasBound, group: ProtectedLosses) -> Array | None:
         """Bound the same of who acts on what was broadcast, if that is what was charged."""
         return self._assigned(bound, group) if self.drawn and not self.unseen else None
 
-    def _assigned(self, bound: BiasBound, group: LossGroup) -> Array | None:
+    def _assigned(self, bound: BiasBound, group: ProtectedLosses) -> Array | None:
         if bound.trusted or not isinstance(bound, AssignmentBound):
             return None
         part = self._parts[self.rows.place(group)]

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from regretless.forecaster.events.bounds import BiasBound
-from regretless.forecaster.events.protected import LossGroup, LossTable, Played
+from regretless.forecaster.events.protected import LossTable, Played, ProtectedLosses
 from regretless.forecaster.events.weights import Band, Moment, WeightRule, Weights
 from regretless.forecaster.trust import Limit
 from regretless.market.core.arrays import Array, Indices
@@ -37,7 +37,7 @@ class EventSet(Remembering, ABC):
     beyond: int = 0  # lines of the game's table that follow those of the losses
 
     @property
-    def groups(self) -> tuple[LossGroup, ...]:
+    def groups(self) -> tuple[ProtectedLosses, ...]:
         """The protected losses."""
         return self.rows.groups
 
@@ -93,10 +93,10 @@ class EventSet(Remembering, ABC):
         """Return the bound on all gains; ``stand`` are the fields of ``Stand`` but the rule."""
 
     @abstractmethod
-    def from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
+    def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,) so far."""
 
-    def realised(self, bound: BiasBound, group: LossGroup) -> Array | None:
+    def realised(self, bound: BiasBound, group: ProtectedLosses) -> Array | None:
         """Bound the same of who acts on what was broadcast; None if only expectations are known."""
         return None
 
@@ -104,7 +104,7 @@ class EventSet(Remembering, ABC):
         """Return what bounds the regret of losses that are not listed; None where nothing does."""
         return None
 
-    def anybody_from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
+    def anybody_from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
         """Bound the sum of their expected regret (K,), with that bound at its own variations."""
         raise NotImplementedError
 
@@ -180,7 +180,7 @@ class Together(EventSet):
         """Return the first part's."""
         return self.first.bound(**stand)
 
-    def from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
+    def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
         """Return the first part's."""
         return self.first.from_variation(bound, group)
 
@@ -188,7 +188,7 @@ class Together(EventSet):
         """Return the last part's."""
         return self.others.of_anybody(**stand)
 
-    def anybody_from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
+    def anybody_from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
         """Return the last part's."""
         return self.others.anybody_from_variation(bound, group)
 

@@ -39,7 +39,12 @@ from regretless.forecaster.events.base import Event
 from regretless.forecaster.events.bounds import BiasBound, spread
 from regretless.forecaster.events.coordinate import VectorEvents, View
 from regretless.forecaster.events.kept import MANY, Kept
-from regretless.forecaster.events.protected import LossGroup, LossTable, Played, best_responses
+from regretless.forecaster.events.protected import (
+    LossTable,
+    Played,
+    ProtectedLosses,
+    best_responses,
+)
 from regretless.forecaster.events.weights import AdaptiveWeights, Band, WeightRule
 from regretless.market.core.arrays import Array, Indices, Integers
 from regretless.market.core.compiled import compiled
@@ -64,7 +69,7 @@ class CellEvents(VectorEvents):
 
     Parameters
     ----------
-    groups : sequence of LossGroup
+    groups : sequence of ProtectedLosses
         Listed losses, of one number. They are as good as any others here.
     scales : int
         S, at least 1.
@@ -78,7 +83,7 @@ class CellEvents(VectorEvents):
 
     def __init__(
         self,
-        groups: Sequence[LossGroup],
+        groups: Sequence[ProtectedLosses],
         scales: int,
         rule: WeightRule | None = None,
         *,
@@ -163,7 +168,7 @@ class CellEvents(VectorEvents):
         """Return the same."""
         return self.bound(**stand)
 
-    def from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
+    def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
         """Bound the sum of expected swap regret of any losses (K,), cell by cell."""
         each = [
             replace(bound, share=view.share).bias_at(view.variation[:, 0]) for view in self.views
@@ -173,7 +178,7 @@ class CellEvents(VectorEvents):
             total[which] = widest @ _covered(biases, first, last)
         return total
 
-    def anybody_from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
+    def anybody_from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
         """Return the same."""
         return self.from_variation(bound, group)
 
@@ -206,7 +211,7 @@ class CellBound(BiasBound):
 
 
 @lru_cache(maxsize=256)
-def stretches(group: LossGroup, scales: int) -> list[tuple[int, Integers, Integers, Array]]:
+def stretches(group: ProtectedLosses, scales: int) -> list[tuple[int, Integers, Integers, Array]]:
     """Return for every loss the stretches of finest cells on which its owner does one thing.
 
     Its number, first cells, ends, and the greatest gaps between the slope of that and others.
@@ -214,7 +219,7 @@ def stretches(group: LossGroup, scales: int) -> list[tuple[int, Integers, Intege
     finest, found = 2**scales, []
     places = (np.arange(finest)[:, None] + INSIDE) / finest
     for k in range(len(group.offset)):
-        one = LossGroup(group.offset[[k]], group.weights[[k]])
+        one = ProtectedLosses(group.offset[[k]], group.weights[[k]])
         played, slope = best_responses(LossTable.of([one]), places)[0], one.weights[0, :, 0]
         edges = np.concatenate([[0], np.flatnonzero(np.diff(played)) + 1, [finest]])
         widest = np.abs(slope[:, None] - slope).max(1)[played[edges[:-1]]]

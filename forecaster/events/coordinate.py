@@ -27,7 +27,7 @@ import numpy as np
 from regretless.forecaster.events.base import Event, EventSet
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.kept import MANY, Kept
-from regretless.forecaster.events.protected import LossGroup, LossTable, Played
+from regretless.forecaster.events.protected import LossTable, Played, ProtectedLosses
 from regretless.forecaster.events.weights import (
     AdaptiveWeights,
     Band,
@@ -75,7 +75,7 @@ class VectorEvents(EventSet):
     IN_PLACE = True
     crossed = joinable = True
 
-    def __init__(self, groups: Sequence[LossGroup], rule: WeightRule | None = None) -> None:
+    def __init__(self, groups: Sequence[ProtectedLosses], rule: WeightRule | None = None) -> None:
         self.rows, self.rule = LossTable.of(groups), rule or AdaptiveWeights()
         sizes = [group.offset.size for group in groups]
         self._decision = self._accumulators(len(self.rows.offset))
@@ -186,7 +186,7 @@ class VectorEvents(EventSet):
         """Return the bound on all biases."""
         return BiasBound(self.rule, **stand)
 
-    def from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
+    def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,).
 
         sum_a max_c sum_i |r(c) - r(a)|_i |B_{a,i}|, where a policy's suggestions b add up for r(c)

@@ -47,7 +47,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from regretless.forecaster.events.protected import LossGroup, LossTable
+from regretless.forecaster.events.protected import LossTable, ProtectedLosses
 from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.compiled import compiled
@@ -120,7 +120,7 @@ class Draws(Remembering):
         """
         return np.outer(self._any, width) * np.stack([width, np.ones_like(width)])
 
-    def of(self, group: LossGroup, *, fixed: bool) -> Array:
+    def of(self, group: ProtectedLosses, *, fixed: bool) -> Array:
         """Return V and what is sure, of a group's losses (2, K); ``fixed``: against actions."""
         rows, (count, actions) = self._rows, group.offset.shape
         near, surely = self._ends[:, rows.losses(group)]

@@ -23,7 +23,7 @@ LANES = 32  # rows of a block, whose expected losses are added up side by side
 
 
 @dataclass(frozen=True, eq=False)
-class LossGroup:
+class ProtectedLosses:
     """Distinct losses with a common number of actions and common benchmark policies."""
 
     offset: Array  # (K, A)
@@ -44,14 +44,14 @@ class LossGroup:
 class LossTable:
     """All (loss, action) pairs of all groups: one row each, as the compiled kernels read them."""
 
-    groups: tuple[LossGroup, ...]  # in the order of their rows
+    groups: tuple[ProtectedLosses, ...]  # in the order of their rows
     blocks: tuple[Array, Array]  # (B, LANES), (B, n, LANES), the last filled up with zeros
     start: Integers  # (K + 1,): loss k owns rows start[k] to start[k + 1] - 1
     eta: Array  # (K,) smoothness, infinite for a hard best response
     tie: Array  # (K,) how close to the best counts as a tie, for a hard best response
 
     @classmethod
-    def of(cls, groups: Sequence[LossGroup]) -> "LossTable":
+    def of(cls, groups: Sequence[ProtectedLosses]) -> "LossTable":
         """Stack the (loss, action) pairs of groups over the same basis; ValueError without any."""
         if not groups:
             raise ValueError("a forecaster needs at least one loss to protect")
@@ -68,24 +68,24 @@ class LossTable:
             np.repeat([group.tie for group in groups], counts),
         )
 
-    def place(self, group: LossGroup) -> int:
+    def place(self, group: ProtectedLosses) -> int:
         """Return the place of a group; ValueError if it is not protected."""
         if group not in self.groups:
             raise ValueError("the group is not protected")
         return self.groups.index(group)
 
-    def losses(self, group: LossGroup) -> slice:
+    def losses(self, group: ProtectedLosses) -> slice:
         """Return the places of a group's losses among all K."""
         first = sum(len(own.offset) for own in self.groups[: self.place(group)])
         return slice(first, first + len(group.offset))
 
-    def slice(self, group: LossGroup) -> slice:
+    def slice(self, group: ProtectedLosses) -> slice:
         """Return the places of a group's rows among all R."""
         first = sum(own.offset.size for own in self.groups[: self.place(group)])
         return slice(first, first + group.offset.size)
 
     @property
-    def custom(self) -> tuple[LossGroup, ...]:
+    def custom(self) -> tuple[ProtectedLosses, ...]:
         """Groups with a response rule of another kind."""
         return tuple(group for group in self.groups if group.play is not None)
 

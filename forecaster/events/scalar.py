@@ -38,7 +38,7 @@ import numpy as np
 
 from regretless.forecaster.events.base import Event, EventSet
 from regretless.forecaster.events.bounds import BiasBound, GainBound, gain_range
-from regretless.forecaster.events.protected import LossGroup, LossTable, Played
+from regretless.forecaster.events.protected import LossTable, Played, ProtectedLosses
 from regretless.forecaster.events.weights import (
     AdaptiveWeights,
     Band,
@@ -59,7 +59,7 @@ class GainEvents(EventSet):
 
     Parameters
     ----------
-    groups : sequence of LossGroup
+    groups : sequence of ProtectedLosses
         All over the same basis.
     rule : WeightRule
         Adaptive by default.
@@ -77,7 +77,7 @@ class GainEvents(EventSet):
 
     def __init__(
         self,
-        groups: Sequence[LossGroup],
+        groups: Sequence[ProtectedLosses],
         rule: WeightRule | None = None,
         *,
         within: float | None = None,
@@ -204,7 +204,7 @@ class GainEvents(EventSet):
         """Return the bound on the gains."""
         return GainBound(self.rule, within=self.within, **stand)
 
-    def from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
+    def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,).
 
         sum_a max_c G_{a,c}, with the bound at its variation for every gain; while a reference is
@@ -233,7 +233,7 @@ class GainEvents(EventSet):
 class GroupPart:
     """One group's share of the flat accumulators."""
 
-    group: LossGroup
+    group: ProtectedLosses
     scale: Array  # (K,) divides a loss's gains into [-1, 1]
     place: slice  # of the flat arrays
     shape: tuple[int, int, int]  # K, A, constants + policies + models

@@ -52,7 +52,7 @@ from sklearn.linear_model import Ridge
 
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.events.rules import rule_of
 from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.minimax.cube import cube
@@ -108,7 +108,7 @@ class Run:
         """Return the online forecaster, before its first round."""
         rules = tuple(map(itemgetter, range(self.policies)))  # of the tuple of all suggestions
         pairs = zip(listed.offsets, listed.weights, strict=True)
-        groups = [LossGroup(offset, weights, rules) for offset, weights in pairs]
+        groups = [ProtectedLosses(offset, weights, rules) for offset, weights in pairs]
         if self.events not in EVENTS:
             raise UserError(f"events = {self.events!r}: choose from {', '.join(EVENTS)}")
         try:

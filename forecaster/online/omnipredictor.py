@@ -29,7 +29,7 @@ import pandas as pd
 from regretless.forecaster.bases.default import default_basis
 from regretless.forecaster.bases.of_losses import DirectSumBasis
 from regretless.forecaster.bases.polynomial import LinearBasis
-from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.models import Aggregate, adapted
@@ -487,13 +487,13 @@ def _in_cube(name: str, loss: Loss, scale: Mapping[str, Any], space: Box) -> Los
         raise UserError(f"losses['{name}']: {error}") from error
 
 
-def _groups(tasks: Mapping[str, Task]) -> list[LossGroup]:
+def _groups(tasks: Mapping[str, Task]) -> list[ProtectedLosses]:
     """Put losses with as many actions together; who has policies stands alone."""
     stacks: dict[Any, list[Task]] = {}
     for name, task in tasks.items():
         stacks.setdefault(name if task.policies else len(task.offset), []).append(task)
     return [
-        LossGroup(
+        ProtectedLosses(
             np.stack([t.offset for t in own]), np.stack([t.weights for t in own]), own[0].policies
         )
         for own in stacks.values()

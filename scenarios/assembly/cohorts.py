@@ -26,7 +26,7 @@ from regretless.agents.cohorts.scripted import CrowdCohort, ScriptedCohort, Scri
 from regretless.agents.responses import BUILT_IN, Checked, Response
 from regretless.forecaster.events.bounds import recommended_eta
 from regretless.forecaster.events.cover import Cover, clustered, paper_gamma, snapped
-from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
@@ -73,7 +73,7 @@ class Placement:
 
     Parameters
     ----------
-    group : LossGroup or None
+    group : ProtectedLosses or None
         What the forecaster protects on its behalf; None for those for whom it is not made.
     cover : Cover or None
         How its losses are served through fewer.
@@ -86,7 +86,7 @@ class Placement:
     """
 
     cohort: Anybody
-    group: LossGroup | None
+    group: ProtectedLosses | None
     cover: Cover | None = None
     kind: NDArray[np.intp] | None = None
     stay: Stay | None = None
@@ -120,7 +120,7 @@ def seat_of(draft: Draft, place: Place) -> Placement:
     if draft.spec.learns:
         member = learner_cohort(draft, place.root, rounds=place.rounds, block=place.block)
         types, type_of = unique_losses(draft.loss)
-        group = LossGroup(*coefficients(draft.spec.name, place.basis, types), draft.policies)
+        group = ProtectedLosses(*coefficients(draft.spec.name, place.basis, types), draft.policies)
         kind = type_of if len(member.loss) > len(types) else None
         return Placement(member, group, kind=kind, stay=draft.stay_of(member.row_of))
     return _scripted(draft, place)
@@ -163,7 +163,10 @@ def _responding(draft: Draft, place: Place) -> Placement:
         acts_on=said,
         heads=heads,
     )
-    group, stay = LossGroup(*protected, draft.policies, **rule.protected()), draft.stay_of(row_of)
+    group, stay = (
+        ProtectedLosses(*protected, draft.policies, **rule.protected()),
+        draft.stay_of(row_of),
+    )
     return Placement(cohort, group, cover, kind, stay, lies=draft.reported is not None)
 
 
@@ -184,7 +187,7 @@ def _scripted(draft: Draft, place: Place) -> Placement:
         relay=place.relay,
     )
     told_of = coefficients(spec.name, place.basis, draft.told)
-    group, stay = LossGroup(*told_of, draft.public), draft.stay_of(cohort.row_of)
+    group, stay = ProtectedLosses(*told_of, draft.public), draft.stay_of(cohort.row_of)
     return Placement(cohort, group, stay=stay, lies=draft.reported is not None)
 
 

@@ -20,7 +20,7 @@ from regretless.forecaster.events.cells import CellEvents, scales_for
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.draws import ASSIGNED
 from regretless.forecaster.events.intervals import Intervals
-from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.events.rules import rule_of
 from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.minimax.base import HullSolver, PlainSolver
@@ -41,7 +41,7 @@ from regretless.scenarios.config.scenario import ScenarioSpec
 def make_forecaster(
     scenario: ScenarioSpec,
     basis: Basis,
-    groups: Sequence[LossGroup],
+    groups: Sequence[ProtectedLosses],
     *,
     listener: str | None = None,
 ) -> Forecaster:
@@ -105,7 +105,7 @@ class _Parts:
         """Rounds of every turn."""
         return max(-(-self.scenario.rounds // (self.spec.delay + 1)), 1)
 
-    def unbiased(self, groups: Sequence[LossGroup]) -> Forecaster:
+    def unbiased(self, groups: Sequence[ProtectedLosses]) -> Forecaster:
         """Put a forecaster together, one for each turn where outcomes are late."""
         reference = self.reference()
 
@@ -114,13 +114,13 @@ class _Parts:
 
         return Delayed(make, self.spec.delay, reference) if self.spec.delay else make()
 
-    def events(self, groups: Sequence[LossGroup]) -> EventSet:
+    def events(self, groups: Sequence[ProtectedLosses]) -> EventSet:
         """Make the events, with their rule; of intervals, too, where the file asks for them."""
         if self.spec.intervals:
             return Intervals(lambda: self._whole(groups), rounds=self.rounds)
         return self._whole(groups)
 
-    def _whole(self, groups: Sequence[LossGroup]) -> EventSet:
+    def _whole(self, groups: Sequence[ProtectedLosses]) -> EventSet:
         """Make the events of a run: models are comparators beside coordinates and among gains."""
         rule, models = rule_of(self.spec.weights, self._horizon), len(self.spec.models or ())
         if self.spec.events == "losses":

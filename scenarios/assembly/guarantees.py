@@ -22,7 +22,7 @@ from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.draws import contextual_draws, model_draws, swap_draws
 from regretless.forecaster.events.intervals import covering
-from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
 from regretless.market.game.guarantees import Guarantee
@@ -95,7 +95,7 @@ class Terms:
     seat: Placement
     block: Block
     cohort: RespondingCohort
-    group: LossGroup
+    group: ProtectedLosses
     promises: int
     horizon: int | None = None
 
@@ -290,7 +290,7 @@ def of_anybody(seat: Placement, block: Block, losses: int) -> Guarantee | None:
     plain = cohort.response.protected() == {"eta": None, "tie": 0.0}
     if not own or not plain or not exact_for(cohort, block):
         return None
-    group = LossGroup(*cohort.coefficients)
+    group = ProtectedLosses(*cohort.coefficients)
     alone = replace(seat, group=group, cover=None, kind=None)
     terms = TermsOfAnybody(alone, block, cohort, group, losses)
     given = Guarantee("decision-swap", terms.bound, covers=seat.at_once())

@@ -21,7 +21,7 @@ from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.cover import Cover, nearest, paper_gamma
 from regretless.forecaster.events.draws import swap_draws
-from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError
@@ -191,9 +191,9 @@ def protection(cohort: Anybody, block: Block) -> Cover | None:
     )
 
 
-def kin(cohort: RespondingCohort, events: EventSet) -> list[LossGroup]:
+def kin(cohort: RespondingCohort, events: EventSet) -> list[ProtectedLosses]:
     """Return the protected losses whose owners have a cohort's actions, rule and policies."""
-    wanted = LossGroup(*cohort.coefficients, **cohort.response.protected()).response
+    wanted = ProtectedLosses(*cohort.coefficients, **cohort.response.protected()).response
     return [
         group
         for group in events.groups
@@ -248,7 +248,7 @@ class LateTerms:
         total = expected + drawn / self._rounds + 2 * apart + cohort.gap()
         return np.where(self.covered, total, np.nan)
 
-    def _summed(self, of: Callable[[UnbiasedPrediction, LossGroup], Array]) -> Array:
+    def _summed(self, of: Callable[[UnbiasedPrediction, ProtectedLosses], Array]) -> Array:
         """Add up what each forecaster knows of the losses (..., K) that stand in for the rows'."""
         groups = kin(self._cohort, self._players[0].events)
         each = [np.concatenate([of(p, group) for group in groups], axis=-1) for p in self._players]

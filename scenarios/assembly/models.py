@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from regretless.forecaster.events.protected import LossGroup, LossTable, best_responses
+from regretless.forecaster.events.protected import LossTable, ProtectedLosses, best_responses
 from regretless.forecaster.models.aggregate import Aggregate
 from regretless.forecaster.models.external import adapted
 from regretless.forecaster.models.outcomes import ColumnForecast
@@ -122,7 +122,7 @@ class Suggestions:
     """
 
     forecaster: Forecaster
-    group: LossGroup
+    group: ProtectedLosses
     lines: slice | Indices
 
     def __call__(self) -> Indices:
@@ -132,5 +132,5 @@ class Suggestions:
     def at(self, rows: slice | Indices) -> Callable[[Array], Indices]:
         """Return a function that tells what points (M, n) suggest to some of the rows."""
         lines = np.arange(len(self.group.offset))[self.lines][rows]
-        own = LossGroup(self.group.offset[lines], self.group.weights[lines])
+        own = ProtectedLosses(self.group.offset[lines], self.group.weights[lines])
         return partial(best_responses, LossTable.of([own]))

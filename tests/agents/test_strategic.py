@@ -28,7 +28,7 @@ from regretless.agents.responses import BestResponse, Quantal
 from regretless.forecaster.bases import LinearBasis
 from regretless.forecaster.ensemble_broadcast import ensemble_solver
 from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import register
 from regretless.market.core import checkpoint
@@ -136,7 +136,7 @@ def learners(loss: Linear, heads: Sequence[int], rule: Any, *, rounds: int) -> L
 def table(adversary: Any, *cohorts: Any, solver: Any = None, joins: Sequence[int] = ()) -> Game:
     """Seat cohorts with linear losses around one block in the linear basis."""
     basis = LinearBasis(cohorts[0].loss.outcomes)
-    groups = [LossGroup(*basis.coefficients(cohort.loss)) for cohort in cohorts]
+    groups = [ProtectedLosses(*basis.coefficients(cohort.loss)) for cohort in cohorts]
     block = Block("linear", basis, UnbiasedPrediction(VectorEvents(groups), solver))
     stays = [whole(len(c.loss), joins=entry) for c, entry in zip(cohorts, joins, strict=False)]
     stays += [ALWAYS] * (len(cohorts) - len(stays))

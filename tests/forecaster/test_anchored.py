@@ -16,7 +16,7 @@ from weighing import weighed
 from regretless.forecaster import Constant
 from regretless.forecaster.events.assignments import Assignments
 from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.events.weights import AdaptiveWeights, Band, Moment
 from regretless.forecaster.minimax.cube import cube
@@ -38,10 +38,10 @@ def anchored(groups: Any, model: Any, *, hull: Any = "box", **told: Any) -> Unbi
     return UnbiasedPrediction(events, cube(events.size, hull), Reference(model, **told))
 
 
-def group(seed: int = 0) -> LossGroup:
+def group(seed: int = 0) -> ProtectedLosses:
     """Draw random linear losses in [0, 1]."""
     rng = np.random.default_rng(seed)
-    return LossGroup(np.ones((4, 3)), -rng.dirichlet(np.ones(SIZE), (4, 3)))
+    return ProtectedLosses(np.ones((4, 3)), -rng.dirichlet(np.ones(SIZE), (4, 3)))
 
 
 class Told:
@@ -178,9 +178,9 @@ def test_when_trust_was_lost_is_told(width: float, least: int, most: int) -> Non
     assert player.described()["disproved_at"] == lost
 
 
-def choice() -> LossGroup:
+def choice() -> ProtectedLosses:
     """Two actions, one better where y is above a half and one below; the margin is large."""
-    return LossGroup(np.array([[0.25, 0.75]]), np.array([[[0.5], [-0.5]]]))
+    return ProtectedLosses(np.array([[0.25, 0.75]]), np.array([[[0.5], [-0.5]]]))
 
 
 @pytest.mark.parametrize("events", [GainEvents, lambda groups: Assignments(GainEvents(groups))])

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regretless.forecaster import GainEvents, LossGroup, Reference, UnbiasedPrediction
+from regretless.forecaster import GainEvents, ProtectedLosses, Reference, UnbiasedPrediction
 from regretless.forecaster.events.assignments import CURBS, RATES, Assignments
 from regretless.forecaster.models import Constant
 from regretless.market.core.arrays import Array
@@ -14,10 +14,12 @@ from regretless.market.core.arrays import Array
 LOSSES, ACTIONS, SIZE = 2, 3, 2
 
 
-def group(seed: int = 0) -> LossGroup:
+def group(seed: int = 0) -> ProtectedLosses:
     rng = np.random.default_rng(seed)
     weights = rng.uniform(-0.5, 0.5, (LOSSES, ACTIONS, SIZE))
-    return LossGroup(rng.uniform(0.3, 0.7, (LOSSES, ACTIONS)), weights, (lambda x: int(x) % 2,))
+    return ProtectedLosses(
+        rng.uniform(0.3, 0.7, (LOSSES, ACTIONS)), weights, (lambda x: int(x) % 2,)
+    )
 
 
 def nature(kind: str, rng: np.random.Generator, mean: Array, t: int) -> Array:
@@ -44,7 +46,7 @@ def played(
     return forecaster, log
 
 
-def regrets(protected: LossGroup, log: list[Any]) -> Array:
+def regrets(protected: ProtectedLosses, log: list[Any]) -> Array:
     """Each loss's greatest gain of all assignments of comparators, by trying them all."""
     gains = np.zeros((LOSSES, ACTIONS, ACTIONS + 1))
     for points, masses, truth, told in log:

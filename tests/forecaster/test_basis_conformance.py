@@ -17,7 +17,7 @@ from registered import built_in
 from regretless.agents.utilities.forms import CES, CobbDouglas, Leontief
 from regretless.forecaster import bases
 from regretless.forecaster.bases.default import default_basis
-from regretless.forecaster.events.protected import LossGroup, LossTable, arrays_of, respond
+from regretless.forecaster.events.protected import LossTable, ProtectedLosses, arrays_of, respond
 from regretless.market import register
 from regretless.market.losses import (
     Convex1D,
@@ -668,7 +668,7 @@ def test_the_forecaster_and_the_agents_see_the_same_action(name: str) -> None:
     offset, weights = case.basis.coefficients(losses)
     twins = np.concatenate([offset, offset[:, :1]], axis=1)
     tables = np.concatenate([weights, weights[:, :1]], axis=1)
-    rows = LossTable.of([LossGroup(offset, weights), LossGroup(twins, tables)])
+    rows = LossTable.of([ProtectedLosses(offset, weights), ProtectedLosses(twins, tables)])
     seen = np.concatenate([box(case.basis, 20), case.basis.transform(points(case.basis.outcomes))])
     out = np.empty(len(rows.offset))
     for point in seen[:: max(len(seen) // 40, 1)]:

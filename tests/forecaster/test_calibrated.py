@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from regretless.forecaster import CalibratedMultiaccurate
 from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.protected import LossGroup, LossTable
+from regretless.forecaster.events.protected import LossTable, ProtectedLosses
 from regretless.forecaster.events.rules import rule_of
 from regretless.forecaster.minimax.base import Solution
 from regretless.forecaster.minimax.cube import Box
@@ -63,9 +63,9 @@ class Log:
     contexts: list[tuple[int, int]] = field(default_factory=list)
 
 
-def group(size: int) -> LossGroup:
+def group(size: int) -> ProtectedLosses:
     offset, weights = LOSSES[size]
-    return LossGroup(offset[None], weights[None], POLICIES)
+    return ProtectedLosses(offset[None], weights[None], POLICIES)
 
 
 def made(
@@ -215,7 +215,7 @@ def test_the_calibration_error_falls(size: int, kind: str) -> None:
     ],
 )
 def test_impossible_grids_are_refused_in_one_line(size: int, cells: Any, line: str) -> None:
-    losses = LossGroup(np.zeros((1, 2)), np.zeros((1, 2, size)))
+    losses = ProtectedLosses(np.zeros((1, 2)), np.zeros((1, 2, size)))
     with pytest.raises(UserError, match=line) as refusal:
         CalibratedMultiaccurate([losses], cells=cells)
     assert "\n" not in str(refusal.value)

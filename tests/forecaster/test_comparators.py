@@ -12,7 +12,12 @@ from regretless.forecaster.events.base import Together
 from regretless.forecaster.events.bounds import BiasBound, GainBound, spread
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.lemma import GROWTH, LOGARITHM
-from regretless.forecaster.events.protected import LossGroup, LossTable, best_responses, played_of
+from regretless.forecaster.events.protected import (
+    LossTable,
+    ProtectedLosses,
+    best_responses,
+    played_of,
+)
 from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.events.second_order import SecondOrderWeights
 from regretless.forecaster.events.weights import (
@@ -45,9 +50,9 @@ def among(groups: Any, models: int = 3) -> GainEvents:
     return GainEvents(groups, models=models)
 
 
-def group(seed: int = 0, actions: int = ACTIONS, **rule: Any) -> LossGroup:
+def group(seed: int = 0, actions: int = ACTIONS, **rule: Any) -> ProtectedLosses:
     rng = np.random.default_rng(seed)
-    return LossGroup(
+    return ProtectedLosses(
         rng.random((LOSSES, actions)) / 4, rng.dirichlet(np.ones(SIZE), (LOSSES, actions)), **rule
     )
 

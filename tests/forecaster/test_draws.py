@@ -18,7 +18,7 @@ from regretless.forecaster.events.draws import (
     model_draws,
     swap_draws,
 )
-from regretless.forecaster.events.protected import LossGroup, LossTable, responses_at
+from regretless.forecaster.events.protected import LossTable, ProtectedLosses, responses_at
 
 Array = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ def worst_excess(seed: int, promises: int) -> Array:
     the largest martingale is farthest above its bound (RUNS,).
     """
     rng = np.random.default_rng(seed)
-    group = LossGroup(np.zeros((RUNS, ACTIONS)), np.tile(np.eye(ACTIONS), (RUNS, 1, 1)))
+    group = ProtectedLosses(np.zeros((RUNS, ACTIONS)), np.tile(np.eye(ACTIONS), (RUNS, 1, 1)))
     sums, worst = np.zeros((RUNS, ACTIONS, ACTIONS)), np.full(RUNS, -np.inf)
     start = np.arange(RUNS + 1) * ACTIONS
     kept = Draws(LossTable.of([group]))
@@ -115,7 +115,7 @@ def test_every_assignment_is_counted_those_that_keep_actions_included() -> None:
 
 def test_variances_are_those_of_the_mixture() -> None:
     """Two actions at 1/4 and 3/4, losses 0.9 and 0.1; one action alone; 1/100 and 99/100."""
-    group = LossGroup(np.zeros((3, 2)), np.tile(np.eye(2), (3, 1, 1)))
+    group = ProtectedLosses(np.zeros((3, 2)), np.tile(np.eye(2), (3, 1, 1)))
     known = Draws(LossTable.of([group]))
     seen = np.array([0.25, 0.75, 1.0, 0.0, 0.01, 0.99])
     known.add(seen, np.array([0.9, 0.1]), np.array([0.01, 0.24, 0.75]))
@@ -130,7 +130,7 @@ def test_variances_are_those_of_the_mixture() -> None:
             assert distribution @ gains**2 - (distribution @ gains) ** 2 <= variance[at] + 1e-12
             assert (gains - distribution @ gains).max() <= surely[at] + 1e-12
     with pytest.raises(ValueError, match="not protected"):
-        known.of(LossGroup(np.zeros((1, 2)), np.ones((1, 2, 2))), fixed=True)
+        known.of(ProtectedLosses(np.zeros((1, 2)), np.ones((1, 2, 2))), fixed=True)
 
 
 @pytest.mark.parametrize("stream", STREAMS)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from regretless.agents.responses import ExpectedLoss
 from regretless.forecaster import bases
 from regretless.forecaster.ensemble_broadcast import EnsembleBroadcast, ensemble_solver
-from regretless.forecaster.events.protected import LossGroup, LossTable, arrays_of, respond
+from regretless.forecaster.events.protected import LossTable, ProtectedLosses, arrays_of, respond
 from regretless.forecaster.minimax.base import Solution
 from regretless.forecaster.minimax.ensembles import (
     WeightedOutcomes,
@@ -187,7 +187,7 @@ def test_certificates_cover_every_outcome_and_are_small(name: str, eta: float | 
         rng = np.random.default_rng(seed)
         weights = rng.standard_normal((6, 4, basis.size)) / basis.size
         tie = TIE if eta is None else 0.0
-        rows = LossTable.of([LossGroup(rng.random((6, 4)), weights, eta=eta, tie=tie)])
+        rows = LossTable.of([ProtectedLosses(rng.random((6, 4)), weights, eta=eta, tie=tie)])
         table = rng.standard_normal((24, basis.size))
         table /= np.abs(table).sum()
         solution = solver.solve(rows, table, tolerance=1e-3)

@@ -13,7 +13,7 @@ from streams import DESIGN, STREAMS
 
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.intervals import SHORTEST, Intervals, covering
-from regretless.forecaster.events.protected import LossGroup, played_of
+from regretless.forecaster.events.protected import ProtectedLosses, played_of
 from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.scenario import validated
@@ -45,7 +45,7 @@ def arrays_of(events: Any) -> Any:
 
 def test_an_open_interval_knows_its_own_rounds_alone() -> None:
     rng = np.random.default_rng(0)
-    group = LossGroup(rng.random((2, 3)), rng.random((2, 3, 2)))
+    group = ProtectedLosses(rng.random((2, 3)), rng.random((2, 3, 2)))
     events, alone = Intervals(lambda: VectorEvents([group]), rounds=200), VectorEvents([group])
     for t in range(100):
         mixture = rng.random((2, 2)), np.array([0.3, 0.7]), rng.random(2)

@@ -13,7 +13,7 @@ import pytest
 from regretless.forecaster.baselines import Constant
 from regretless.forecaster.events import coordinate
 from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.events.weights import Moment
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
@@ -30,13 +30,13 @@ def _of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinate, "MANY", 0)
 
 
-def groups() -> list[LossGroup]:
+def groups() -> list[ProtectedLosses]:
     """Draw losses with policies that read the context, and some without."""
     rng = stream(0, "kept")
     shares = rng.dirichlet(np.ones(SIZE), (2, LOSSES, ACTIONS))
     rules = [itemgetter(j) for j in range(POLICIES)]
     constant = np.ones((LOSSES, ACTIONS))
-    return [LossGroup(constant, -shares[0], rules), LossGroup(constant, -shares[1])]
+    return [ProtectedLosses(constant, -shares[0], rules), ProtectedLosses(constant, -shares[1])]
 
 
 def plain() -> UnbiasedPrediction:

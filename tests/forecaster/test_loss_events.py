@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from regretless.forecaster.events.bounds import BiasBound, GainBound, gain_range
-from regretless.forecaster.events.protected import LossGroup, played_of
+from regretless.forecaster.events.protected import ProtectedLosses, played_of
 from regretless.forecaster.events.rules import RULES, rule_of
 from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.events.weights import AdaptiveWeights, Band, Moment
@@ -23,17 +23,17 @@ Array = NDArray[np.float64]
 POLICIES = (lambda x: int(x) % 3, lambda x: (int(x) // 3) % 3)
 
 
-def groups(seed: int = 0) -> list[LossGroup]:
+def groups(seed: int = 0) -> list[ProtectedLosses]:
     """Draw two groups of linear losses, the first with policies."""
     rng = np.random.default_rng(seed)
     first, second = -rng.dirichlet(np.ones(4), (3, 3)), rng.dirichlet(np.ones(4), (2, 2))
     return [
-        LossGroup(np.ones((3, 3)), first, POLICIES),
-        LossGroup(np.zeros((2, 2)), second),
+        ProtectedLosses(np.ones((3, 3)), first, POLICIES),
+        ProtectedLosses(np.zeros((2, 2)), second),
     ]
 
 
-def gains(group: LossGroup, rounds: list[tuple[int, Array, Array, Array]]) -> Array:
+def gains(group: ProtectedLosses, rounds: list[tuple[int, Array, Array, Array]]) -> Array:
     """Add up a group's gains (K, A, A + C) from their definition, in units of the loss."""
     losses, actions, _ = group.weights.shape
     total = np.zeros((losses, actions, actions + len(group.policies)))

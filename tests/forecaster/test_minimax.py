@@ -13,7 +13,7 @@ from weighing import weighed
 
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.lemma import GROWTH
-from regretless.forecaster.events.protected import LossGroup, played_of
+from regretless.forecaster.events.protected import ProtectedLosses, played_of
 from regretless.forecaster.events.rules import RULES, rule_of
 from regretless.forecaster.events.weights import (
     AdaptiveWeights,
@@ -26,11 +26,11 @@ from regretless.forecaster.unbiased import UnbiasedPrediction
 Array = NDArray[np.float64]
 
 
-def group(seed: int, *, losses: int = 4, actions: int = 3, size: int = 3) -> LossGroup:
+def group(seed: int, *, losses: int = 4, actions: int = 3, size: int = 3) -> ProtectedLosses:
     """Draw random linear losses in [0, 1]."""
     rng = np.random.default_rng(seed)
     weights = -rng.dirichlet(np.ones(size), (losses, actions))
-    return LossGroup(np.ones((losses, actions)), weights)
+    return ProtectedLosses(np.ones((losses, actions)), weights)
 
 
 @given(st.floats(-200, 200), st.floats(0, 400), st.floats(-1, 1))
@@ -94,7 +94,7 @@ def test_huge_biases_do_not_overflow(name: str) -> None:
 def test_biases_are_accumulated_in_expectation() -> None:
     """Against the definition, with a policy's cross events and a mixture of three points."""
     losses = group(1)
-    tests = LossGroup(losses.offset, losses.weights, policies=(int,))
+    tests = ProtectedLosses(losses.offset, losses.weights, policies=(int,))
     events = VectorEvents([tests])
     points, mass = np.random.default_rng(2).random((3, 3)), np.array([0.2, 0.3, 0.5])
     truth = np.array([0.1, 0.9, 0.4])

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.events.rules import rule_of
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.randomness import stream
@@ -49,7 +49,7 @@ def pressed(  # noqa: PLR0913 - one experiment
 ) -> list[Mark]:
     """Play until the last mark; tell of the rare events at every mark."""
     offset, coefficients = np.array([[0.5, 0.0]]), np.array([[[0.0], [1.0]]])
-    group = LossGroup(offset, coefficients, [int])
+    group = ProtectedLosses(offset, coefficients, [int])
     forecaster = UnbiasedPrediction(VectorEvents([group], rule_of(weights, horizon)))
     rng = stream(seed, "rare", adversary)
     rare, calm = rng.random(marks[-1]) < share, rng.random(marks[-1])

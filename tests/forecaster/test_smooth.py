@@ -15,7 +15,7 @@ from regretless.forecaster import SmoothDecisionSwap
 from regretless.forecaster.bases import PowerBasis
 from regretless.forecaster.events.bounds import recommended_eta
 from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.protected import LossGroup, responses_at
+from regretless.forecaster.events.protected import ProtectedLosses, responses_at
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import register
 from regretless.market.calibration import decision_calibration
@@ -84,8 +84,8 @@ def test_compiled_and_called_rules_agree() -> None:
     """Quantal weights through a user's function give the compiled forecaster's predictions."""
     rng = np.random.default_rng(0)
     tables = np.ones((4, 3)), -rng.dirichlet(np.ones(3), (4, 3))
-    called = LossGroup(*tables, play=lambda predicted: quantal_response(predicted, 12.0))
-    both = LossGroup(*tables, eta=12.0), called
+    called = ProtectedLosses(*tables, play=lambda predicted: quantal_response(predicted, 12.0))
+    both = ProtectedLosses(*tables, eta=12.0), called
     players = [UnbiasedPrediction(VectorEvents([one])) for one in both]
     point = rng.random(3)
     responses = [responses_at(player.events.rows, point) for player in players]

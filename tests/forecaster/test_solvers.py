@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from regretless.forecaster import bases
 from regretless.forecaster.ensemble_broadcast import ensemble_solver
-from regretless.forecaster.events.protected import LossGroup, LossTable
+from regretless.forecaster.events.protected import LossTable, ProtectedLosses
 from regretless.forecaster.minimax import walk
 from regretless.forecaster.minimax.base import HullSolver, Solution
 from regretless.forecaster.minimax.cube import Box, CubeSolver, Simplex
@@ -89,7 +89,7 @@ def made(hull: str, *, off_ties: bool = False, wish: bool = False) -> tuple[Hull
 class Game(NamedTuple):
     """Protected losses, their owners' response, and signed weights."""
 
-    group: LossGroup
+    group: ProtectedLosses
     play: Play
     rows: LossTable
     table: Array
@@ -99,7 +99,7 @@ def game(size: int, response: str = "best", seed: int = 1) -> Game:
     """Draw a game in which nobody ever ties."""
     described, play = RESPONSES[response]
     rng = np.random.default_rng(seed)
-    group = LossGroup(rng.random((5, 3)) / 10, rng.random((5, 3, size)) / size, **described)
+    group = ProtectedLosses(rng.random((5, 3)) / 10, rng.random((5, 3, size)) / size, **described)
     table = rng.standard_normal((15, size))
     return Game(group, play, LossTable.of([group]), table / np.abs(table).sum())
 
@@ -224,7 +224,7 @@ def test_what_is_no_possible_outcome_is_refused(hull: str) -> None:
 def test_the_value_of_a_game_is_at_most_zero(seed: int, size: int, tolerance: float) -> None:
     """With enough walks from nature's answers, every random game's certificate gets there."""
     rng = np.random.default_rng(seed)
-    rows = LossTable.of([LossGroup(np.ones((20, 5)), -rng.dirichlet(np.ones(size), (20, 5)))])
+    rows = LossTable.of([ProtectedLosses(np.ones((20, 5)), -rng.dirichlet(np.ones(size), (20, 5)))])
     table = rng.standard_normal((100, size))
     solution = Box(size).solve(rows, table / np.abs(table).sum(), tolerance=tolerance)
     assert solution.certificate is not None
@@ -233,7 +233,7 @@ def test_the_value_of_a_game_is_at_most_zero(seed: int, size: int, tolerance: fl
 
 def test_one_dimension_is_solved_exactly() -> None:
     """Two actions, one coordinate: mixing on both sides of the threshold leaves next to nothing."""
-    rows = LossTable.of([LossGroup(np.array([[0.0, 0.5]]), np.array([[[1.0], [0.0]]]))])
+    rows = LossTable.of([ProtectedLosses(np.array([[0.0, 0.5]]), np.array([[[1.0], [0.0]]]))])
     solution = Box(1).solve(rows, np.array([[-0.5], [0.5]]), tolerance=1e-6)
     assert solution.certificate is not None
     assert solution.certificate <= 0.05
@@ -255,7 +255,7 @@ def test_no_point_of_a_walk_is_a_corner_or_has_equal_numbers(seed: int, toleranc
     Steps are as large as the box, hence points in its corners.
     """
     rng = np.random.default_rng(seed)
-    rows = LossTable.of([LossGroup(np.ones((4, 5)), -rng.dirichlet(np.ones(4), (4, 5)))])
+    rows = LossTable.of([ProtectedLosses(np.ones((4, 5)), -rng.dirichlet(np.ones(4), (4, 5)))])
     table = rng.standard_normal((20, 4))
     steps, inset = 10 * walk.steps_for(tolerance), walk.INSET * tolerance
     for solver in (Box(4, off_ties=True), Simplex(4, off_ties=True)):

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.records import Mixture
@@ -53,7 +53,7 @@ def played(nature: Callable[..., Array], tie: Breaker, seed: int) -> float:
     """Play linear losses, quarters that add up to 1; the worst agent's swap regret."""
     rng = np.random.default_rng(seed)
     weights = -np.stack([rng.choice(QUARTERS, ACTIONS, replace=False) for _ in range(LOSSES)])
-    events = VectorEvents([LossGroup(np.ones((LOSSES, ACTIONS)), weights)])
+    events = VectorEvents([ProtectedLosses(np.ones((LOSSES, ACTIONS)), weights)])
     forecaster = UnbiasedPrediction(events, Box(events.size, off_ties=True))
     regret = np.zeros((LOSSES, ACTIONS, ACTIONS))
     for _ in range(ROUNDS):
