@@ -175,15 +175,17 @@ class OnlineToBatch(Fit):
         """Return all kept rounds' mixtures as one, solved once for each tuple."""
         key = tuple(int(b) for b in suggestions)
         if key not in self._solved:
-            solved = []
-            for i in range(len(self.times)):
-                self._player.restore(_at(self.states, i))
-                solved.append(self._player.mixture(key))
+            solved = [self.in_round(i, key) for i in range(len(self.times))]
             self._solved[key] = Mixture(
                 np.concatenate([mixture.points for mixture in solved]),
                 np.concatenate([mixture.weights for mixture in solved]) / len(solved),
             )
         return self._solved[key]
+
+    def in_round(self, index: int, suggestions: tuple[int, ...]) -> Mixture:
+        """Solve a kept round for a tuple of suggestions."""
+        self._player.restore(_at(self.states, index))
+        return self._player.mixture(suggestions)
 
     def mixtures(self, seen: Seen) -> tuple[Indices, list[Mixture]]:
         """See ``Fit``."""
