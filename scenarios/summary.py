@@ -220,12 +220,9 @@ def forecast(scenario: Scenario, model: MarketModel) -> Iterator[str]:
     made = f"bas{'e' if len(blocks) > 1 else 'i'}s {', '.join(block.name for block in blocks)}"
     made += f"; error at most {error:.2g}" if error else ""
     yield f"Forecast: {size} number{'s' * (size > 1)} per round ({made})."
-    for block in blocks:
-        told, base = block.forecaster.described(), scenario.spec.forecaster.reference.kind
-        if told:
-            kept, lost = told["kept"], told["disproved_at"]
-            line = unchanged(block.name, base, kept, lost, several=len(blocks) > 1)
-            yield f"Models: {line}."
+    told = {block.name: block.forecaster.described() for block in blocks}
+    base = scenario.spec.forecaster.reference.kind
+    yield from unchanged(base, {name: kept for name, kept in told.items() if kept})
 
 
 def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:

@@ -5,7 +5,7 @@ round, of losses in [0, 1]. A difference with an interval that contains 0 is tol
 sentence says that two losses are equal.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -207,22 +207,27 @@ def best_alternative(rows: pd.DataFrame) -> Row:
     return next(row for row in best_of_each(rows) if row["kind"] != "broadcast")
 
 
-def unchanged(block: str, base: str, kept: float, lost: int | None, *, several: bool) -> str:
-    """Say of which reference model a forecast consists, and from which round on it is corrected.
+def unchanged(base: str, blocks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Say from which round on a reference model is corrected, in one line if all blocks agree.
 
     Parameters
     ----------
-    kept : float
-        Share of the rounds in which the reference was broadcast unchanged.
-    lost : int or None
-        Rounds before its first correction.
+    base : str
+        Kind of the reference.
+    blocks : dict of str to dict
+        For each block ``kept``, the share of the rounds in which the reference was broadcast
+        unchanged, and ``disproved_at``, the rounds before its first correction, or None.
     """
     who = "weighted mean of the models" if base == "aggregate" else base
-    since = "never corrected"
-    if lost is not None:
-        since = f"corrected from round {lost + 1:,} on" if lost else "corrected from the start"
-    of = f"{block}: " if several else ""
-    return f"{of}{who}, {since}, unchanged in {100 * kept:.0f} % of the rounds"
+    lines = {}
+    for name, block in blocks.items():
+        since, lost = "never corrected", block["disproved_at"]
+        if lost is not None:
+            since = f"corrected from round {lost + 1:,} on" if lost else "corrected from the start"
+        lines[name] = f"{who}, {since}, unchanged in {100 * block['kept']:.0f} % of the rounds."
+    if len(set(lines.values())) == 1:
+        lines = {"": next(iter(lines.values()))}
+    yield from (f"Models: {name}{': ' * bool(name)}{line}" for name, line in lines.items())
 
 
 def alternative_cells(row: Row, rows: pd.DataFrame | None = None) -> list[str]:

@@ -77,7 +77,7 @@ def list_names(
         str, typer.Argument(metavar="[KIND]", help="scenarios, studies, utilities, markets, ...")
     ] = "scenarios",
 ) -> None:
-    """Print the named scenarios and what they show, or other names that files may use."""
+    """List scenarios and what they show, or other names for files."""
     import shutil
 
     from regretless.scenarios.listing import listing
@@ -172,7 +172,7 @@ def report(
         typer.Option(metavar="FOLDER", help="Write its tables there too, as CSV and LaTeX."),
     ] = None,
 ) -> None:
-    """Write one self-contained HTML page from the logs of a run or a study."""
+    """Write an HTML page from the logs of a run or a study."""
     from regretless.scenarios.report.write import write_report, write_tables
 
     typer.echo(f"Report: {write_report(run_directory)}")
@@ -230,7 +230,7 @@ def describe(
         Path | None, typer.Option(metavar="FILE.toml", help="Write a starter scenario there.")
     ] = None,
 ) -> None:
-    """Say what the columns of a table can be, and write a scenario that plays it."""
+    """Inspect the columns of a table. With --out, write a scenario."""
     from regretless.scenarios.describe.print import describe
 
     describe(data, out)
@@ -240,7 +240,7 @@ def describe(
 def schema(
     file: Annotated[str, typer.Argument(metavar="scenario|study", help="Kind of file.")],
 ) -> None:
-    """Print the JSON Schema by which editors complete and check a file."""
+    """Print the JSON Schema of scenario or study files, for editors."""
     import json
 
     from regretless.scenarios.schema import schema

@@ -20,7 +20,7 @@ def dashboard(
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False,
     imports: Imports = None,
 ) -> None:
-    """Serve a live page on which a scenario is played; Ctrl-C ends it."""
+    """Play a scenario live in the browser. Ctrl-C ends it."""
     import_for_good("regretless.scenarios.live.server")
     import webbrowser
 

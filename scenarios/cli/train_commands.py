@@ -52,7 +52,7 @@ def train(  # noqa: PLR0913 - one parameter per option
     overwrite: Overwrite = False,
     quiet: Quiet = False,
 ) -> None:
-    """Let an attacker learn against a scenario's agents, and print what it gets beside its cap."""
+    """Train an attacker against a scenario. Prints its surplus beside its cap."""
     import_for_good("regretless.scenarios.assembly.scenario")
     import_modules(imports or [])
     if algorithm is None or budget is None:

@@ -20,7 +20,7 @@ from regretless.scenarios.live.watched import Watched
 TURN = threading.Lock()
 BURST = 0.03  # seconds that rounds are played for before others may look
 AWAY = 120.0  # seconds after which a page that asks for nothing is taken to be closed
-SPEEDS = (1, 2, 5, 10, 25, 50, 100, 0)  # rounds a second; 0 for as many as there can be
+SPEEDS = (1, 2, 5, 10, 25, 50, 100, 0)  # rounds per second; 0 for as many as there can be
 
 
 class Session:

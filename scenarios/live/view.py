@@ -82,9 +82,9 @@ def _state(session: Session, builds: int) -> dict[str, Any]:
 
 
 def verdict(session: Session, tables: dict[str, Any]) -> str:
-    """Say in a sentence how the agents fare so far."""
+    """Say in a paragraph per cohort how the agents fare so far."""
     after = f"After {session.model.played:,} round{'s' * (session.model.played != 1)}: "
-    return after + " ".join(sentences(tables["verdict"], tables["agents"]))
+    return after + "\n".join(sentences(tables["verdict"], tables["agents"]))
 
 
 def _mark(figure: go.Figure, replaced: list[tuple[int, str]]) -> None:

@@ -63,10 +63,8 @@ def alternatives(run: Run) -> go.Figure | None:
     for row, rows in enumerate(cohorts.values(), 1):
         made.add_trace(_differences(rows), row=row, col=1)
         made.add_vline(0, line={"color": theme.INK, "width": 1}, row=row, col=1)
-    made.update_xaxes(nticks=5, tickangle=0).update_layout(showlegend=False)
-    return made.update_xaxes(
-        title_text="difference of the average loss per round", row=len(cohorts)
-    )
+    made.update_xaxes(nticks=4, tickangle=0).update_layout(showlegend=False)
+    return made.update_xaxes(title_text="difference in average loss", row=len(cohorts))
 
 
 def _differences(rows: pd.DataFrame) -> go.Scatter:

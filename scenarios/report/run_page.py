@@ -179,13 +179,8 @@ def _forecast(manifest: Mapping[str, Any]) -> Iterator[str]:
     forecaster, blocks = manifest["config"].get("forecaster", {}), manifest.get("blocks", [])
     yield f"Forecaster: {forecaster.get('kind', 'unknown')}."
     base = (forecaster.get("reference") or {}).get("kind", "a reference model")
-    for block in blocks:
-        if "disproved_at" in block:  # as no run before it was noted
-            several = len(blocks) > 1
-            line = unchanged(
-                block["name"], base, block["kept"], block["disproved_at"], several=several
-            )
-            yield f"Models: {line}."
+    # no block of a run before it was noted has it
+    yield from unchanged(base, {own["name"]: own for own in blocks if "disproved_at" in own})
 
 
 def _worst(run: Run) -> Iterator[list[str]]:
