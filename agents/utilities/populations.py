@@ -108,7 +108,7 @@ class Population:
         return given.reshape(length)
 
 
-@register.utility("linear")
+@register.utility("linear", units=say.sums)
 def linear_population(
     population: Population, *, weights: ArrayLike | None = None, concentration: float | None = None
 ) -> Loss:

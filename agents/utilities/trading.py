@@ -152,7 +152,7 @@ def affine_population(
     return Linear(np.broadcast_to(-common, (population.count, *common.shape)), -fixed)
 
 
-@register.utility("depositor")
+@register.utility("depositor", units=say.depositor)
 def depositor_population(
     population: Population, *, early: float, late: float, coordinate: int = 0
 ) -> LipschitzLoss:

@@ -9,7 +9,7 @@ which gets the outcomes' units, the losses of all agents and their parameters, a
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -115,14 +115,25 @@ def newsvendor(outcomes: OutcomeUnits, loss: Loss, parameters: Parameters) -> Un
 def portfolio(outcomes: OutcomeUnits, loss: Any, _: Parameters) -> Units:
     """Say holdings; utility scales with returns where all of wealth is held, at one scale."""
     shares = np.asarray(loss.weights)
+    one = _of_sums(outcomes, shares.sum(-1), "return")
+    return replace(one, quantities=shares, text=_holdings(outcomes))
+
+
+def sums(outcomes: OutcomeUnits, loss: Any, _: Parameters) -> Units:
+    """Say the unit of the outcomes, of who adds up shares of them."""
+    shares = -np.asarray(loss.weights).sum(-1) * np.asarray(loss.unit_scale)[..., None]
+    return _of_sums(outcomes, shares, "")
+
+
+def _of_sums(outcomes: OutcomeUnits, shares: Array, other: str) -> Units:
+    """Return the unit of sums of outcomes, of shares (..., A) in all, where they have one scale."""
     one = np.ptp(outcomes.low) == 0 and np.ptp(outcomes.high) == 0 and outcomes.known
     told = set(outcomes.units)
-    unit = told.pop() if len(told) == 1 and told != {""} else "return"
-    text = _holdings(outcomes)
-    if not one or outcomes.high[0] < outcomes.low[0] or np.abs(shares.sum(-1) - 1).max() > 1e-9:
-        return Units(quantities=shares, text=text)
-    width, low = float(outcomes.high[0] - outcomes.low[0]), float(outcomes.low[0])
-    return Units(width, -low, unit, shares, text)
+    unit = told.pop() if len(told) == 1 and told != {""} else other
+    rising = outcomes.high[0] > outcomes.low[0] and np.abs(shares - 1).max() <= 1e-9
+    if not (one and rising and unit):
+        return Units()
+    return Units(float(outcomes.high[0] - outcomes.low[0]), -float(outcomes.low[0]), unit)
 
 
 def wealth(outcomes: OutcomeUnits, loss: Any, parameters: Parameters) -> Units:
@@ -193,3 +204,9 @@ def bettor(_: OutcomeUnits, loss: Loss, __: Parameters) -> Units:
     count = loss.actions
     shares = np.arange(1, count + 1)[None] / (count + 1)
     return Units(1.0, 0.0, "log return", shares, lambda share: f"bet {float(share):.4g} of wealth")
+
+
+def depositor(_: OutcomeUnits, __: Loss, ___: Parameters) -> Units:
+    """Say whether to wait; gains are in deposits."""
+    choices = np.arange(2.0)[None]
+    return Units(1.0, 0.0, "deposits", choices, lambda taken: "withdraw" if taken else "wait")

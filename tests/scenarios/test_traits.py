@@ -160,6 +160,30 @@ def test_utility_of_a_portfolio_is_in_returns() -> None:
     assert model.called["funds"] == ["hold 1 of a", "hold 0.6 of b, 0.4 of a"]
 
 
+@pytest.mark.parametrize("high", [0.3, 0.1])
+def test_a_sum_of_outcomes_is_in_their_unit_where_they_have_one_scale(high: float) -> None:
+    ends = {"a": [-0.1, 0.3], "b": [-0.1, high]}
+    adversary = {"kind": "iid", "outcomes": ["a", "b"], "scale": ends}
+    adversary |= {"units": dict.fromkeys(ends, "USD")}
+    weights = [[1.0, 0.0], [0.4, 0.6]]
+    heirs = {"name": "heirs", "utility": "linear", "count": 1, "actions": 2}
+    model = played(adversary=adversary, cohort=[heirs | {"parameters": {"weights": weights}}])
+    row = model.agents_frame().iloc[0]
+    gains = -0.1 + 0.4 * model.rounds_frame()[["y_0", "y_1"]].to_numpy() @ np.transpose(weights)
+    own = gains[np.arange(ROUNDS), model.regret_frame()["action"].to_numpy()].mean()
+    told = -(row["loss_offset"] + row["loss_scale"] * row["mean_loss"])
+    assert (row["unit"] == "USD") == (high == 0.3) == (told == pytest.approx(own))
+
+
+def test_depositors_wait_or_withdraw() -> None:
+    parameters = {"early": 1.2, "late": 1.5}
+    savers = {"name": "savers", "utility": "depositor", "count": 2, "actions": 2}
+    adversary = {"kind": "iid", "outcomes": 1}
+    model = played(adversary=adversary, cohort=[savers | {"parameters": parameters}])
+    assert model.called["savers"] == ["wait", "withdraw"]
+    assert set(model.agents_frame()["unit"]) == {"deposits"}
+
+
 def test_orders_are_named_by_side_units_and_price() -> None:
     market = {"kind": "order-book", "cash": 9.0, "stock": 9.0, "ticks": 64}
     own = {"utility": "orders", "actions": 4, "response": "hedge"}
