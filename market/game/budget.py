@@ -58,7 +58,7 @@ class Unlimited(Remembering):
 UNLIMITED = Unlimited()
 
 
-class Means(Unlimited):
+class BudgetConstraint(Unlimited):
     """What the agents of a cohort do within their means.
 
     Parameters

@@ -20,7 +20,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.bimatrix import Bimatrix, read_game
-from regretless.market.game.budget import UNLIMITED, Means, Unlimited
+from regretless.market.game.budget import UNLIMITED, BudgetConstraint, Unlimited
 from regretless.market.game.market import Market
 from regretless.market.game.protocols import Adversary, Cohort
 from regretless.market.losses.outcome_spaces import Box, Polytope
@@ -133,7 +133,7 @@ def means_of(spec: CohortSpec, cohort: Cohort, market: Market | None, root: int)
     if market is None or type(market).affordable is Market.affordable:
         where = f"cohort.{spec.name}.budget_constraint"
         raise UserError(f"{where}: no market says what its agents can afford; drop it")
-    return Means(cohort, stream(root, "referee", "means", spec.name))
+    return BudgetConstraint(cohort, stream(root, "referee", "means", spec.name))
 
 
 def _registered(spec: ScenarioSpec, root: int, game: Bimatrix | None) -> Any:
