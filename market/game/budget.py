@@ -59,7 +59,7 @@ UNLIMITED = Unlimited()
 
 
 class BudgetConstraint(Unlimited):
-    """What the agents of a cohort do within their means.
+    """What the agents of a cohort do within what their accounts can pay for.
 
     Parameters
     ----------

@@ -122,7 +122,7 @@ class NotCompared(Remembering):
 NOT_COMPARED = NotCompared()
 
 
-class Followed(NotCompared):
+class ModelComparison(NotCompared):
     """Sums of what K rows would have lost by following each of M models and C policies.
 
     Parameters

@@ -18,7 +18,7 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.game.protocols import Forecaster
 from regretless.market.game.round import Block
 from regretless.market.losses.basis import Basis
-from regretless.market.regret.model_comparison import Followed, NotCompared
+from regretless.market.regret.model_comparison import ModelComparison, NotCompared
 from regretless.scenarios.assembly.cohorts import Placement
 from regretless.scenarios.assembly.construct import construct
 from regretless.scenarios.config.data import DataSpec
@@ -91,8 +91,8 @@ def followed(seat: Placement, block: Block) -> NotCompared:
     sizes = len(cohort.policies), cohort.loss.actions
     if forecaster.models and group is not None and not seat.lies:  # models would suit the report
         told = Suggestions(forecaster, group, seat.lines)
-        return Followed(forecaster.models, cohort.counts, sizes=sizes, suggest=told)
-    return Followed((), cohort.counts, sizes=sizes, suggest=Nothing(len(cohort.counts)))
+        return ModelComparison(forecaster.models, cohort.counts, sizes=sizes, suggest=told)
+    return ModelComparison((), cohort.counts, sizes=sizes, suggest=Nothing(len(cohort.counts)))
 
 
 @dataclass(frozen=True)

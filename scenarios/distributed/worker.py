@@ -106,7 +106,7 @@ class Closing:
     models : DataFrame
         The agents' rows of the table, where they are compared with models.
     gaps : dict of int to Tree
-        By cohort, how they fared beside the alternatives together: ``Followed.kept``.
+        By cohort, how they fared beside the alternatives together: ``ModelComparison.kept``.
     """
 
     agents: pd.DataFrame
