@@ -251,7 +251,7 @@ class Forecast:
         return self.mixture.certificate
 
 
-class Announcement:
+class AdversaryView:
     """What an adversary is shown: as much as it declared to see (``market.game.adversary_view``).
 
     Parameters

@@ -26,7 +26,7 @@ from regretless.market.game.protocols import Forecaster
 from regretless.market.game.round import commit_and_draw, decide, finish, offer
 from regretless.market.losses import Linear
 from regretless.market.losses.outcome_spaces import Box
-from regretless.market.records import Announcement, Context, Ensemble, Forecast, History, Mixture
+from regretless.market.records import AdversaryView, Context, Ensemble, Forecast, History, Mixture
 from regretless.market.response import TIE
 from regretless.scenarios import load
 from regretless.scenarios.config.files import catalogue, find, read
@@ -36,10 +36,10 @@ assert regretless.agents  # importing the package registers its names
 SIZE = 3
 
 
-def announced(mean: float = 0.3) -> Announcement:
+def announced(mean: float = 0.3) -> AdversaryView:
     """Return a broadcast of one atom."""
     point = np.full((1, SIZE), mean)
-    return Announcement((Mixture(point, np.ones(1), labels=point),))
+    return AdversaryView((Mixture(point, np.ones(1), labels=point),))
 
 
 def adversary(name: str, seed: int = 0) -> Any:
@@ -125,13 +125,13 @@ def test_the_breaker_moves_away() -> None:
     player = adversary("anti-forecast")
     mean = np.array([[0.5, 0.1, 0.2]])
     distribution = player.commit(
-        Context(), History(SIZE), Announcement((Mixture(mean, np.ones(1), labels=mean),))
+        Context(), History(SIZE), AdversaryView((Mixture(mean, np.ones(1), labels=mean),))
     )
     assert (distribution.points == [[0.0, 1.0, 0.0]]).all()
     one = register.adversary["anti-forecast"](1, stream(0, "x"))
     low = np.array([[0.4]])
     distribution = one.commit(
-        Context(), History(1), Announcement((Mixture(low, np.ones(1), labels=low),))
+        Context(), History(1), AdversaryView((Mixture(low, np.ones(1), labels=low),))
     )
     assert (distribution.points == 1.0).all()
 

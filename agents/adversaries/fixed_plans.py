@@ -51,7 +51,7 @@ from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.exploitability.commitment import Commitment, stackelberg
 from regretless.market.game.protocols import Follower
 from regretless.market.numerics.linear_program import UnprovedError
-from regretless.market.records import Announcement, Context, History, OutcomeDistribution
+from regretless.market.records import AdversaryView, Context, History, OutcomeDistribution
 
 TYPES = ("first", "average")
 
@@ -111,7 +111,7 @@ class StackelbergCommitter(Strategic):
             raise UserError(f"{where}: {error}") from error
 
     def commit(
-        self, context: Context, history: History, announced: Announcement
+        self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         """Commit to the distribution."""
         if self.commitment is None:
@@ -158,7 +158,7 @@ class UpThenDown(Strategic):
         self.turn = between("share", share, 0, 1) * whole("rounds", rounds, least=1)
 
     def commit(
-        self, context: Context, history: History, announced: Announcement
+        self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         """Commit to the outcome of the phase."""
         return OutcomeDistribution.pure(
@@ -223,7 +223,7 @@ class PumpAndDump(Strategic):
         self.pump, self.dump = whole("pump", pump, least=1), whole("dump", dump, least=1)
 
     def commit(
-        self, context: Context, history: History, announced: Announcement
+        self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         """Commit to the outcome of the phase."""
         pumping = history.rounds % (self.pump + self.dump) < self.pump
@@ -291,7 +291,7 @@ class StaggeredSeller(Seller):
         return np.stack([allocation, price], axis=1).astype(np.float64).ravel()
 
     def commit(
-        self, context: Context, history: History, announced: Announcement
+        self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         """Commit to the offers of the schedule."""
         return OutcomeDistribution.pure(self.offers(history.rounds))
@@ -315,7 +315,7 @@ class BaitSeller(Seller):
         super().__init__(outcomes, rng, offers.reshape(arms - 1, outcomes))
 
     def commit(
-        self, context: Context, history: History, announced: Announcement
+        self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         """Commit to the offers in which the favoured arm has a price."""
         return OutcomeDistribution.pure(self.best(self.worth(announced.play)))

@@ -50,7 +50,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.records import (
-    Announcement,
+    AdversaryView,
     Context,
     History,
     Observation,
@@ -113,7 +113,7 @@ class Planned(Strategic):
         self.distributions = table / total
 
     def commit(
-        self, context: Context, history: History, announced: Announcement
+        self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         """Commit to the distribution of the phase and of what was played last."""
         phase = history.rounds % self.rounds * len(self.distributions) // self.rounds

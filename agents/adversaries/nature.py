@@ -27,7 +27,7 @@ from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.protocols import Adversary
-from regretless.market.records import Announcement, Context, History, OutcomeDistribution
+from regretless.market.records import AdversaryView, Context, History, OutcomeDistribution
 
 
 class Replay(Remembering, Adversary):
@@ -70,7 +70,7 @@ class Replay(Remembering, Adversary):
         return Context(self._names, self._contexts[row], self._logged, index)
 
     def commit(
-        self, context: Context, history: History, announced: Announcement
+        self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         """Seal this row's outcome."""
         return OutcomeDistribution.pure(self._rows[history.rounds % len(self._rows)])
@@ -118,7 +118,7 @@ class Nature(Remembering, Adversary):
         raise NotImplementedError
 
     def commit(
-        self, context: Context, history: History, announced: Announcement
+        self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         """Seal an outcome drawn around the mean."""
         mean = self.mean(history.rounds)
@@ -286,7 +286,7 @@ class AntiForecast(Remembering, Adversary):
         self._vertices = 0.5 + strength * (corners - 0.5)
 
     def commit(
-        self, context: Context, history: History, announced: Announcement
+        self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         """Commit to the vertex farthest from the mean forecast."""
         distance = ((self._vertices - announced.mean_label) ** 2).sum(1)

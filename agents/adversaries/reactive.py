@@ -35,7 +35,7 @@ from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.game.protocols import Follower
-from regretless.market.records import Announcement, Context, History, OutcomeDistribution
+from regretless.market.records import AdversaryView, Context, History, OutcomeDistribution
 
 
 @register.adversary("myopic")
@@ -54,7 +54,7 @@ class Myopic(Strategic):
     minds_market: ClassVar[bool] = True
 
     def commit(
-        self, context: Context, history: History, announced: Announcement
+        self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         """Commit to the best outcome, the first of several."""
         worth = self.worth(announced.play, announced.moved(self.support))
@@ -84,12 +84,12 @@ class LookAhead(Strategic):
         self.horizon = whole("horizon", horizon, least=1)
 
     def commit(
-        self, context: Context, history: History, announced: Announcement
+        self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         """Commit to the outcome whose plan pays most, the first of several."""
         return OutcomeDistribution.pure(self.best(self.plans(announced)))
 
-    def plans(self, announced: Announcement) -> Array:
+    def plans(self, announced: AdversaryView) -> Array:
         """Return the payoff per agent and round (m,) of doing the same for H rounds."""
         seed = int(self.rng.integers(2**63))
         plans = np.empty(len(self.support))
@@ -115,7 +115,7 @@ class DrawSeer(Strategic):
     sees = Strategic.sees | {"draw"}
 
     def commit(
-        self, context: Context, history: History, announced: Announcement
+        self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         """Commit to the best outcome, the first of several."""
         return OutcomeDistribution.pure(self.best(self.worth(announced.induced)))
@@ -156,7 +156,7 @@ class RegretMaximiser(Strategic):
         self._gaps = [np.zeros((rows, count, count)) for rows, count in sizes]
 
     def commit(
-        self, context: Context, history: History, announced: Announcement
+        self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         """Commit to the outcome that makes the worst regret greatest, the first of several."""
         added = [self._added(place, strategy) for place, strategy in enumerate(announced.play)]

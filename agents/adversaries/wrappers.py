@@ -35,7 +35,7 @@ from regretless.market.game.protocols import Adversary, Follower, Payoff
 from regretless.market.losses import LipschitzLoss, Loss
 from regretless.market.losses.outcome_spaces import Box
 from regretless.market.records import (
-    Announcement,
+    AdversaryView,
     Context,
     History,
     Mixture,
@@ -67,7 +67,7 @@ class Member:
         filled[..., self.own] = given
         return filled
 
-    def shown(self, announced: Announcement) -> Announcement:
+    def shown(self, announced: AdversaryView) -> AdversaryView:
         """Show what the member declares, and of labels its own coordinates."""
         sees = sight_of(self.player)
         told: dict[str, Callable[[], Any]] = {}
@@ -82,7 +82,7 @@ class Member:
         blocks = None
         if "mixture" in sees:
             blocks = tuple(self._labelled(block) for block in announced.blocks)
-        return Announcement(blocks, **told)
+        return AdversaryView(blocks, **told)
 
     def _labelled(self, block: Mixture) -> Mixture:
         return block if block.labels is None else replace(block, labels=block.labels[:, self.own])
@@ -206,7 +206,7 @@ class Coalition(Remembering, Adversary):
         return Context(names, np.concatenate([part.values for part in parts]))
 
     def commit(
-        self, context: Context, history: History, announced: Announcement
+        self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         """Commit to the product of the members' distributions."""
         distributions = [
@@ -337,7 +337,7 @@ class Confined(Remembering, Adversary):
         return self.space.confined(outcomes)
 
     def commit(
-        self, context: Context, history: History, announced: Announcement
+        self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         """Commit to the distribution with every outcome moved into the space."""
         distribution = self.adversary.commit(context, history, announced)

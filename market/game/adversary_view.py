@@ -34,7 +34,7 @@ from regretless.market.game.protocols import Adversary, Cohort, Follower, Payoff
 from regretless.market.game.seats import attending, present
 from regretless.market.numerics.exact_sum import total
 from regretless.market.records import (
-    Announcement,
+    AdversaryView,
     Context,
     Forecast,
     Mixture,
@@ -81,7 +81,7 @@ def announcement(
     *,
     forecasts: tuple[Forecast, ...] | None,
     context: Context,
-) -> Announcement:
+) -> AdversaryView:
     """Show a round's facts as far as they are declared.
 
     Parameters
@@ -101,7 +101,7 @@ def announcement(
         certain = tuple(alone(forecast) for forecast in forecasts)
         told["drawn"] = lambda: forecasts
         told["induced"] = lambda: _read_only(strategies_of_play(view, certain, context))
-    return Announcement(mixtures if "mixture" in sees else None, **told)
+    return AdversaryView(mixtures if "mixture" in sees else None, **told)
 
 
 def alone(forecast: Forecast) -> Mixture:

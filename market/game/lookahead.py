@@ -97,7 +97,7 @@ class Rollout:
         Returns
         -------
         list of tuples
-            One tuple per round, in it an array (K, A) or None per cohort, as in ``Announcement``.
+            One tuple per round, in it an array (K, A) or None per cohort, as in ``AdversaryView``.
         """
         if rounds < 1:
             raise ValueError(f"rounds is {rounds}; roll out at least 1")

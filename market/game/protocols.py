@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.losses import Loss
 from regretless.market.records import (
-    Announcement,
+    AdversaryView,
     Context,
     Decision,
     Forecast,
@@ -216,7 +216,7 @@ class Adversary(ABC):
 
     @abstractmethod
     def commit(
-        self, context: Context, history: History, announced: Announcement
+        self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         """Commit to the distribution of this round's outcome."""
 

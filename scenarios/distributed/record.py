@@ -23,7 +23,7 @@ from regretless.market.game.protocols import Adversary, Forecaster
 from regretless.market.game.round import Block
 from regretless.market.game.seats import Seat
 from regretless.market.records import (
-    Announcement,
+    AdversaryView,
     Context,
     Forecast,
     History,
@@ -185,7 +185,7 @@ class Tape(Remembering, Adversary):
         return Context(self._names, values)
 
     def commit(
-        self, context: Context, history: History, announced: Announcement
+        self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         """Seal the realised outcome."""
         return OutcomeDistribution.pure(self._outcome)

@@ -18,7 +18,7 @@ from regretless.market.core.randomness import stream
 from regretless.market.game.adversary_view import earned, observed, per_agent
 from regretless.market.game.round import Drawn, Offered, commit_and_draw, decide, finish, offer
 from regretless.market.model import MarketModel
-from regretless.market.records import Announcement, Round
+from regretless.market.records import AdversaryView, Round
 from regretless.scenarios import load
 from regretless.scenarios.assembly.branches import deviate
 from regretless.scenarios.assembly.scenario import Scenario
@@ -110,7 +110,7 @@ class LeaderEnv(gymnasium.Env[Seen, Any]):
     def _seen(self) -> Seen:
         mixtures = self._run.offered.mixtures
         labelled = any(mixture.labels is not None for mixture in mixtures)
-        forecast = [Announcement(mixtures).mean_label] if labelled else []
+        forecast = [AdversaryView(mixtures).mean_label] if labelled else []
         return self._run.seen(*forecast, *self._shares)
 
 

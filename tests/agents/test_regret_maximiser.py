@@ -15,7 +15,7 @@ from regretless.market.core.randomness import stream
 from regretless.market.game.protocols import Follower
 from regretless.market.losses import Linear
 from regretless.market.model import MarketModel
-from regretless.market.records import Announcement, Context, History
+from regretless.market.records import AdversaryView, Context, History
 from regretless.market.regret import swap_regret
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.scenario import validated
@@ -29,9 +29,9 @@ def followers(rng: np.random.Generator) -> list[Follower]:
     return [Follower("some", loss, np.arange(ROWS))]
 
 
-def announced(distribution: Any) -> Announcement:
+def announced(distribution: Any) -> AdversaryView:
     shown: dict[str, Callable[..., Any]] = {"play": lambda: (distribution,)}
-    return Announcement(**shown)
+    return AdversaryView(**shown)
 
 
 @pytest.mark.parametrize("agent", [None, 1])

@@ -40,7 +40,7 @@ from regretless.market.game.seats import ALWAYS, Seat, whole
 from regretless.market.losses import Linear
 from regretless.market.model import MarketModel
 from regretless.market.records import (
-    Announcement,
+    AdversaryView,
     Context,
     Forecast,
     History,
@@ -206,7 +206,7 @@ def test_everybody_resumes(name: str, tmp_path: Path) -> None:
         assert again.forecasts[0].index == expected.forecasts[0].index
 
 
-READ: dict[str, tuple[str, Callable[[Announcement], Any]]] = {
+READ: dict[str, tuple[str, Callable[[AdversaryView], Any]]] = {
     "blocks": ("mixture", lambda announced: announced.blocks),
     "mean_label": ("mixture", lambda announced: announced.mean_label),
     "play": ("play", lambda announced: announced.play),
@@ -222,7 +222,9 @@ def test_declared_sight_is_enforced(name: str) -> None:
     player, states, refused = made(name), [], set()
     inner = player.commit
 
-    def watched(context: Context, history: History, announced: Announcement) -> OutcomeDistribution:
+    def watched(
+        context: Context, history: History, announced: AdversaryView
+    ) -> OutcomeDistribution:
         states.append(generator_state(game.forecast_stream))
         for what, (sight, read) in READ.items():
             if sight in player.sees:
@@ -419,7 +421,7 @@ class Silent(LookAhead):
     quiet = False
 
     def commit(
-        self, context: Context, history: History, announced: Announcement
+        self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         """Rehearse and seal the constant outcome."""
         if not self.quiet:
@@ -552,7 +554,7 @@ def test_members_are_shown_no_more_than_they_declare() -> None:
     for member in game.adversary.members:
 
         def noted(
-            context: Context, history: History, announced: Announcement, own: Any = member.player
+            context: Context, history: History, announced: AdversaryView, own: Any = member.player
         ) -> OutcomeDistribution:
             seen[type(own).__name__] = set(announced.told)
             assert history.mean.shape == history.last(3).shape[1:] == (1,)

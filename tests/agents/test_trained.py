@@ -15,7 +15,7 @@ from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
-from regretless.market.records import Announcement, Context, History, Observation
+from regretless.market.records import AdversaryView, Context, History, Observation
 
 BUDGETS = {"cem": 640, "es": 960, "exp3": 2000}  # plans tried
 DENG: dict[str, Any] = {
@@ -88,7 +88,7 @@ def played(player: Any, plays: list[list[float]]) -> list[int]:
     """Let a leader of pure distributions play, and tell it what followers do."""
     history, found = History(2), []
     for number, play in enumerate(plays):
-        distribution = player.commit(Context(), history, Announcement())
+        distribution = player.commit(Context(), history, AdversaryView())
         found.append(int(distribution.weights.argmax()))
         assert distribution.weights.max() == 1.0
         outcome = distribution.points[found[-1]]
@@ -174,7 +174,7 @@ def test_leaders_learn_while_they_play(kind: str, pays: tuple[float, ...]) -> No
     player = register.adversary[kind](3, stream(4, "adversary"), length=2, phases=1)
     history, rng, paid = History(3), stream(4, "outcomes"), []
     for number in range(4000):
-        distribution = player.commit(Context(), history, Announcement())
+        distribution = player.commit(Context(), history, AdversaryView())
         outcome = distribution.draw(rng)
         paid.append(float(outcome @ pays))
         history.add(outcome)

@@ -23,7 +23,7 @@ from regretless.forecaster.tolerance import slack_limit
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import register
 from regretless.market.model import MarketModel
-from regretless.market.records import Announcement, Context, History, OutcomeDistribution
+from regretless.market.records import AdversaryView, Context, History, OutcomeDistribution
 
 Array = NDArray[np.float64]
 
@@ -56,7 +56,7 @@ class Odd(Adversary):
         self.stream = STREAMS[stream]
 
     def commit(
-        self, context: Context, history: History, announced: Announcement
+        self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         """Seal what the stream says, or with probability 0.1 the centre."""
         outcome = self.stream(history.rounds, np.clip(announced.mean_label, 0, 1), self.rng)

@@ -20,7 +20,7 @@ from regretless.market.game.round import (
     offer,
     play_round,
 )
-from regretless.market.records import Announcement, Context, History, OutcomeDistribution
+from regretless.market.records import AdversaryView, Context, History, OutcomeDistribution
 
 
 def game(seed: int = 0) -> Game:
@@ -35,7 +35,7 @@ def draws_after_commit(play: Any) -> bool:
 
     class Watcher(AntiForecast):
         def commit(
-            self, context: Context, history: History, announced: Announcement
+            self, context: Context, history: History, announced: AdversaryView
         ) -> OutcomeDistribution:
             seen.append(generator_state(plain.forecast_stream))
             assert not hasattr(announced, "index")
@@ -56,7 +56,7 @@ def peeking_round(plain: Game) -> Round:
     offered = offer(plain)
     forecasts = tuple(mixture.draw(plain.forecast_stream) for mixture in offered.mixtures)
     strategy = plain.adversary.commit(
-        offered.context, plain.history, Announcement(offered.mixtures)
+        offered.context, plain.history, AdversaryView(offered.mixtures)
     )
     drawn = Drawn(offered.context, forecasts, strategy, strategy.draw(plain.outcome_stream))
     return finish(plain, decide(plain, drawn))
@@ -70,7 +70,7 @@ def test_the_adversary_commits_before_the_draw_exists() -> None:
 def test_what_the_adversary_sees_cannot_be_changed_by_it() -> None:
     class Meddler(Adversary):
         def commit(
-            self, context: Context, history: History, announced: Announcement
+            self, context: Context, history: History, announced: AdversaryView
         ) -> OutcomeDistribution:
             announced.blocks[0].points[0] = 0.0
             return OutcomeDistribution.pure(np.zeros(3))

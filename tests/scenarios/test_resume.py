@@ -23,7 +23,7 @@ from regretless.agents.adversaries import Adversary
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.logs.journal import CHUNK_ROUNDS
-from regretless.market.records import Announcement, Context, Forecast, History, OutcomeDistribution
+from regretless.market.records import AdversaryView, Context, Forecast, History, OutcomeDistribution
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import find, override, read
 from regretless.scenarios.config.scenario import validated
@@ -147,7 +147,7 @@ class ForgetfulNature(Adversary):
     """Offers no memory."""
 
     def commit(
-        self, context: Context, history: History, announced: Announcement
+        self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         """Commit to the centre."""
         return OutcomeDistribution.pure(np.full(self.outcomes, 0.5))
