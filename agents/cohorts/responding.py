@@ -30,7 +30,7 @@ from regretless.agents.cohorts import parts
 from regretless.agents.responses import Response
 from regretless.market.core.arrays import Array, Indices, Mask, draw_rows
 from regretless.market.core.checkpoint import Remembering
-from regretless.market.game.network import Relay
+from regretless.market.game.network import DelayedForecasts
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
 from regretless.market.numerics.storage import narrowed
@@ -183,7 +183,7 @@ class RespondingCohort(Cohort, Remembering):
         hears: agents who joined late and are served through a loss that is protected.
     distance : int array (K,) or None
         Of each row from the forecaster (``market.game.network``); None where all hear at once.
-    relay : Relay or None
+    relay : DelayedForecasts or None
         What those who do not hear at once go by; needed with ``distance``.
     acts_on : stack of K losses or None
         Those by which the rows respond, if not ``loss``: what they reported in its place.
@@ -214,7 +214,7 @@ class RespondingCohort(Cohort, Remembering):
     served: Indices | None = None
     by_proxy: Mask | None = None
     distance: Indices | None = None
-    relay: Relay | None = None
+    relay: DelayedForecasts | None = None
     acts_on: Loss | None = None
     heads: Indices | None = None
     parties: tuple[Party, ...] = field(default=(), init=False)

@@ -39,7 +39,7 @@ from regretless.market.core.arrays import Array, Indices, Mask, draw_index, draw
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import name_of, numbers_of, read_only
-from regretless.market.game.network import Relay
+from regretless.market.game.network import DelayedForecasts
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
 from regretless.market.records import Context, Decision, Forecast, one_hot
@@ -239,7 +239,7 @@ class ScriptedCohort(Cohort, Remembering):
         Benchmark policies.
     distance : int array (N,) or None
         Of each agent from the forecaster (``market.game.network``); None where all hear at once.
-    relay : Relay or None
+    relay : DelayedForecasts or None
         Holds the forecasts that come late, and the running mean that is handed to whom none has
         reached, as a forecast without an ensemble; needed with ``distance``.
     """
@@ -260,7 +260,7 @@ class ScriptedCohort(Cohort, Remembering):
         ledger: Ledger,
         policies: tuple[Any, ...] = (),
         distance: Indices | None = None,
-        relay: Relay | None = None,
+        relay: DelayedForecasts | None = None,
     ) -> None:
         self.name, self.utility, self._rule, self.block = name, utility, rule, block
         self.loss, self.ledger, self.policies = loss, ledger, policies

@@ -36,7 +36,7 @@ from regretless.market.records import Ensemble, Forecast, Mixture
 NEVER = -1  # the distance of whom no news reaches
 
 
-class Relay:
+class DelayedForecasts:
     """The last predictions drawn of one block, and the mean of the realised outcomes.
 
     Parameters
@@ -76,9 +76,9 @@ class Relay:
         points = self.mean[None].copy()
         return Forecast(Mixture(points, np.ones(1), labels=self.basis.inverse(points)), 0)
 
-    def copied(self) -> "Relay":
+    def copied(self) -> "DelayedForecasts":
         """Return a copy that goes on by itself."""
-        twin = Relay(self.basis, self.depth)
+        twin = DelayedForecasts(self.basis, self.depth)
         twin.past, twin.mean, twin.rounds = self.past, self.mean, self.rounds
         return twin
 
@@ -145,9 +145,9 @@ class Network:
         ends = np.searchsorted(ways[:, 0], np.arange(1, len(self.distance)))
         return np.split(ways[:, 1], ends)
 
-    def relay(self, basis: Basis) -> Relay:
+    def relay(self, basis: Basis) -> DelayedForecasts:
         """Return what passes the news of a block on, as far as anybody hears it."""
-        return Relay(basis, self.farthest)
+        return DelayedForecasts(basis, self.farthest)
 
     def frame(self) -> pd.DataFrame:
         """Return a row per edge, agents numbered as in the agents table."""

@@ -42,7 +42,7 @@ from regretless.market.game.market import (
     cleared,
     personal_losses,
 )
-from regretless.market.game.network import Network, Relay
+from regretless.market.game.network import DelayedForecasts, Network
 from regretless.market.game.protocols import Adversary, Cohort, Forecaster
 from regretless.market.game.seats import Seat, present
 from regretless.market.losses.basis import Basis
@@ -65,7 +65,7 @@ class Block:
     ----------
     forecaster : Forecaster
         Predicts ``basis.transform(y)``.
-    relay : Relay or None
+    relay : DelayedForecasts or None
         What was broadcast, for those who hear it late or never; None where all hear at once.
     record : ForecastRecord
         What it said of the outcomes in the last rounds.
@@ -74,7 +74,7 @@ class Block:
     name: str
     basis: Basis
     forecaster: Forecaster
-    relay: Relay | None = None
+    relay: DelayedForecasts | None = None
     record: ForecastRecord = field(default_factory=ForecastRecord)
 
     def mixture(self, context: Context) -> Mixture:

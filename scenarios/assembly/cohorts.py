@@ -31,7 +31,7 @@ from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
-from regretless.market.game.network import Relay
+from regretless.market.game.network import DelayedForecasts
 from regretless.market.game.seats import Stay
 from regretless.market.losses import Loss, unique_losses
 from regretless.market.losses.basis import Basis
@@ -56,7 +56,7 @@ class Place:
         Which block of the broadcast it hears.
     basis : Basis
         Of that block.
-    relay : Relay or None
+    relay : DelayedForecasts or None
         Of that block, where there is a network.
     """
 
@@ -64,7 +64,7 @@ class Place:
     rounds: int
     block: int
     basis: Basis
-    relay: Relay | None = None
+    relay: DelayedForecasts | None = None
 
 
 @dataclass(frozen=True, eq=False)
