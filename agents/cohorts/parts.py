@@ -26,8 +26,8 @@ def company(loss: Loss, distance: Indices | None) -> Indices:
     """Return rows that tell whether all who hear alike are alike in any field."""
     if distance is None:
         return np.array(sorted(_telling(loss)))
-    parties = (np.flatnonzero(distance == hops) for hops in np.unique(distance))
-    return np.sort(np.concatenate([own[sorted(_telling(loss[own]))] for own in parties]))
+    groups = (np.flatnonzero(distance == hops) for hops in np.unique(distance))
+    return np.sort(np.concatenate([own[sorted(_telling(loss[own]))] for own in groups]))
 
 
 def _telling(loss: Loss) -> set[int]:

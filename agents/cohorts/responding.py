@@ -7,8 +7,8 @@ counted have ``heads`` in place of a list of agents: how many each row stands fo
 one action is drawn for each row, that of the agent in the tables, and those of the others by one
 multinomial distribution.
 
-**Parties.** Rows at one distance from the forecaster form a party. One that hears a prediction, of
-now or of h rounds ago, expects the losses that its response rule reads from it. A party that no
+**Groups.** Rows at one distance from the forecaster form a group. One that hears a prediction, of
+now or of h rounds ago, expects the losses that its response rule reads from it. A group that no
 prediction has reached expects the linear form of its losses at the running mean of s(y), as
 ``market.game.network`` says, and its rule responds to that table.
 
@@ -40,7 +40,7 @@ from regretless.market.response import best_response, expected_and_realised, exp
 
 
 @dataclass(frozen=True, eq=False)
-class Party:
+class DelayGroup:
     """Rows of a cohort that hear the same.
 
     Parameters
@@ -68,15 +68,15 @@ class Party:
         return table if self.served is None else table[self.served]
 
 
-def parted(whole: Party, distance: Indices) -> tuple[Party, ...]:
+def by_delay(whole: DelayGroup, distance: Indices) -> tuple[DelayGroup, ...]:
     """Part the rows of a cohort by their distance (K,), the nearest first."""
     offset, weights = whole.coefficients
-    parties = []
+    groups = []
     for hops in np.unique(distance):
         rows = np.flatnonzero(distance == hops)
         own = whole.coefficients if whole.served is not None else (offset[rows], weights[rows])
-        parties.append(
-            Party(
+        groups.append(
+            DelayGroup(
                 int(hops),
                 rows,
                 whole.loss[rows],
@@ -85,23 +85,23 @@ def parted(whole: Party, distance: Indices) -> tuple[Party, ...]:
                 None if whole.by_proxy is None else whole.by_proxy[rows],
             )
         )
-    return tuple(parties)
+    return tuple(groups)
 
 
-def expected(response: Response, party: Party, forecast: Forecast) -> Array:
-    """Return the losses (P, A) that a party expects on hearing a forecast.
+def expected(response: Response, group: DelayGroup, forecast: Forecast) -> Array:
+    """Return the losses (P, A) that a group expects on hearing a forecast.
 
     Parameters
     ----------
     forecast : Forecast
         What it hears.
     """
-    predicted = response.predicted(forecast, party.loss, party.coefficients)
-    if party.served is not None:
-        predicted = predicted[party.served]
-    if party.by_proxy is not None:
-        proxies = expected_losses(*party.coefficients, forecast.statistics)
-        predicted = np.where(party.by_proxy[:, None], proxies, predicted)
+    predicted = response.predicted(forecast, group.loss, group.coefficients)
+    if group.served is not None:
+        predicted = predicted[group.served]
+    if group.by_proxy is not None:
+        proxies = expected_losses(*group.coefficients, forecast.statistics)
+        predicted = np.where(group.by_proxy[:, None], proxies, predicted)
     return predicted
 
 
@@ -217,7 +217,7 @@ class RespondingCohort(Cohort, Remembering):
     relay: DelayedForecasts | None = None
     acts_on: Loss | None = None
     heads: Indices | None = None
-    parties: tuple[Party, ...] = field(default=(), init=False)
+    groups: tuple[DelayGroup, ...] = field(default=(), init=False)
     kind: str = field(default="follower", init=False)
 
     def __post_init__(self) -> None:
@@ -229,8 +229,8 @@ class RespondingCohort(Cohort, Remembering):
         own = self.loss if self.acts_on is None else self.acts_on
         offset, weights = self.coefficients
         read = offset, narrowed(weights)
-        whole = Party(0, slice(None), own, read, self.served, self.by_proxy)
-        self.parties = (whole,) if self.distance is None else parted(whole, self.distance)
+        whole = DelayGroup(0, slice(None), own, read, self.served, self.by_proxy)
+        self.groups = (whole,) if self.distance is None else by_delay(whole, self.distance)
         plain = self.served is None and self.by_proxy is None and self.distance is None
         shared = own is self.loss and own.linear_weights is weights
         self._one_table = plain and shared  # for what is expected and what is lost
@@ -248,7 +248,7 @@ class RespondingCohort(Cohort, Remembering):
     def fixed_parts(self) -> tuple[object, ...]:
         """Return what playing never changes: a copy that plays on shares it."""
         own = self.loss, self.ledger, self.row_of, self.policies, self.coefficients
-        return (*own, self.served, self.by_proxy, self.parties, self.heads)
+        return (*own, self.served, self.by_proxy, self.groups, self.heads)
 
     def company(self) -> Indices:
         """Return the rows that every part needs."""
@@ -262,7 +262,7 @@ class RespondingCohort(Cohort, Remembering):
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Respond to the forecast, all rows at once."""
         if self._one_table and self.response.pure and self.response.at_prediction:
-            return Unread(self.parties[0].coefficients, forecast.statistics, self.row_of)
+            return Unread(self.groups[0].coefficients, forecast.statistics, self.row_of)
         return self._decision(self._predicted(forecast))
 
     def _decision(self, predicted: Array) -> Decision:
@@ -288,14 +288,14 @@ class RespondingCohort(Cohort, Remembering):
     def _predicted(self, forecast: Forecast) -> Array:
         """Losses (K, A) that the rows expect."""
         if self.relay is None:
-            return expected(self.response, self.parties[0], forecast)
+            return expected(self.response, self.groups[0], forecast)
         table = np.empty(self.ledger.count.shape)
-        for party in self.parties:
-            heard = forecast if party.distance == 0 else self.relay.heard(party.distance)
+        for group in self.groups:
+            heard = forecast if group.distance == 0 else self.relay.heard(group.distance)
             if heard is None:
-                table[party.rows] = party.from_mean(self.relay.mean)
+                table[group.rows] = group.from_mean(self.relay.mean)
             else:
-                table[party.rows] = expected(self.response, party, heard)
+                table[group.rows] = expected(self.response, group, heard)
         return table
 
     def gap(self) -> float:
