@@ -13,7 +13,7 @@ import pytest
 from registered import built_in
 
 import regretless.agents
-from regretless.agents.adversaries import Adversary, Coalition, Replay, Strategic
+from regretless.agents.adversaries import Adversary, Coalition, Leader, Replay
 from regretless.agents.adversaries.wrappers import Confined
 from regretless.forecaster import DecisionSwap, NonLinearDecisionSwap, SmoothDecisionSwap, bases
 from regretless.market import register
@@ -65,7 +65,7 @@ def outcomes(player: Any, rounds: int, history: History | None = None) -> np.nda
 def impartial(name: str) -> bool:
     """Whether an adversary has no motive; those with one are in test_strategic."""
     maker = register.adversary[name]
-    return not issubclass(maker, Strategic | Coalition) if isinstance(maker, type) else True
+    return not issubclass(maker, Leader | Coalition) if isinstance(maker, type) else True
 
 
 ADVERSARIES = [*filter(impartial, built_in(register.adversary)), "replay"]

@@ -21,7 +21,7 @@ from regretless.agents.adversaries.fixed_plans import (
     StaggeredSeller,
     UpThenDown,
 )
-from regretless.agents.adversaries.leader import JointPayoff, LinearPayoff, Strategic, ZeroSum
+from regretless.agents.adversaries.leader import JointPayoff, Leader, LinearPayoff, ZeroSum
 from regretless.agents.adversaries.learned import Planned, Trained
 from regretless.agents.adversaries.nature import (
     IID,
@@ -46,6 +46,7 @@ __all__ = [
     "DrawSeer",
     "Drifting",
     "JointPayoff",
+    "Leader",
     "LinearPayoff",
     "LookAhead",
     "Myopic",
@@ -56,7 +57,6 @@ __all__ = [
     "Replay",
     "StackelbergCommitter",
     "StaggeredSeller",
-    "Strategic",
     "Switching",
     "Trained",
     "UpThenDown",

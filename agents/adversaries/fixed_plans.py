@@ -43,7 +43,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.adversaries.leader import Strategic, between, whole
+from regretless.agents.adversaries.leader import Leader, between, whole
 from regretless.agents.parameters import numbers
 from regretless.market import register
 from regretless.market.core.arrays import Array
@@ -57,7 +57,7 @@ TYPES = ("first", "average")
 
 
 @register.adversary("stackelberg-committer")
-class StackelbergCommitter(Strategic):
+class StackelbergCommitter(Leader):
     """Draws every outcome from the best distribution to commit to.
 
     Parameters
@@ -68,7 +68,7 @@ class StackelbergCommitter(Strategic):
         The cohort's first row, or the mean of payoff and loss over its agents: a type that need
         not exist.
     **motive : weights, offset, support, grid
-        As in ``Strategic``.
+        As in ``Leader``.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class StackelbergCommitter(Strategic):
 
 
 @register.adversary("up-then-down")
-class UpThenDown(Strategic):
+class UpThenDown(Leader):
     """One outcome first, then another.
 
     Parameters
@@ -135,7 +135,7 @@ class UpThenDown(Strategic):
     share : float
         Share of the rounds that the first one gets.
     **motive : weights, offset, support, grid
-        As in ``Strategic``.
+        As in ``Leader``.
     """
 
     sees = frozenset({"history"})
@@ -167,7 +167,7 @@ class UpThenDown(Strategic):
 
 
 @register.adversary("pump-and-dump")
-class PumpAndDump(Strategic):
+class PumpAndDump(Leader):
     """Pushes a good up at a cost, then lets it fall while it is short.
 
     Parameters
@@ -233,7 +233,7 @@ class PumpAndDump(Strategic):
 STEP = 0.01  # by so much of f the free phase shortens from arm to arm
 
 
-class Seller(Strategic):
+class Seller(Leader):
     """Base of the sellers: paid the price of the arm that is bought.
 
     Parameters

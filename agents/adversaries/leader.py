@@ -110,7 +110,7 @@ MOST = 4096  # outcomes in a support
 TIE = 1e-12  # relative difference of worth that is rounding
 
 
-class Strategic(Remembering, Adversary):
+class Leader(Remembering, Adversary):
     """Base of the adversaries with a payoff.
 
     Parameters

@@ -42,7 +42,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.adversaries.leader import LinearPayoff, Strategic, ZeroSum, support_of, whole
+from regretless.agents.adversaries.leader import Leader, LinearPayoff, ZeroSum, support_of, whole
 from regretless.agents.learners.external import EXP3
 from regretless.agents.parameters import numbers, require
 from regretless.market import register
@@ -62,7 +62,7 @@ WIDEST = 8  # outcomes of a support whose plans are listed
 
 
 @register.adversary("plan")
-class Planned(Strategic):
+class Planned(Leader):
     """Draws by a plan: a distribution over outcomes per phase and answer of the followers.
 
     Parameters
@@ -76,7 +76,7 @@ class Planned(Strategic):
     cohort : str, optional
         Whose play it looks at; the first one's by default.
     **motive : weights, offset, support, grid
-        As in ``Strategic``.
+        As in ``Leader``.
 
     Raises
     ------

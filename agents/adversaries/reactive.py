@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.agents.adversaries.leader import Strategic, whole
+from regretless.agents.adversaries.leader import Leader, whole
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
@@ -39,7 +39,7 @@ from regretless.market.records import AdversaryView, Context, History, OutcomeDi
 
 
 @register.adversary("myopic")
-class Myopic(Strategic):
+class Myopic(Leader):
     """Best outcome of its support against the announced play.
 
     Parameters
@@ -48,7 +48,7 @@ class Myopic(Strategic):
     rng : numpy Generator
         Unused.
     **motive : weights, offset, support, grid
-        As in ``Strategic``.
+        As in ``Leader``.
     """
 
     minds_market: ClassVar[bool] = True
@@ -62,7 +62,7 @@ class Myopic(Strategic):
 
 
 @register.adversary("look-ahead")
-class LookAhead(Strategic):
+class LookAhead(Leader):
     """Best first step of a constant plan, by rollout.
 
     Parameters
@@ -72,7 +72,7 @@ class LookAhead(Strategic):
     horizon : int
         Rounds of a plan, H; with 1 it is myopic.
     **motive : weights, offset, support, grid
-        As in ``Strategic``.
+        As in ``Leader``.
     """
 
     REMEMBERED = ("rng",)
@@ -100,7 +100,7 @@ class LookAhead(Strategic):
 
 
 @register.adversary("draw-seer")
-class DrawSeer(Strategic):
+class DrawSeer(Leader):
     """Best outcome of its support against the actions that the drawn forecast induces.
 
     Parameters
@@ -109,10 +109,10 @@ class DrawSeer(Strategic):
     rng : numpy Generator
         Unused.
     **motive : weights, offset, support, grid
-        As in ``Strategic``.
+        As in ``Leader``.
     """
 
-    sees = Strategic.sees | {"draw"}
+    sees = Leader.sees | {"draw"}
 
     def commit(
         self, context: Context, history: History, announced: AdversaryView
@@ -122,7 +122,7 @@ class DrawSeer(Strategic):
 
 
 @register.adversary("regret-maximiser")
-class RegretMaximiser(Strategic):
+class RegretMaximiser(Leader):
     """Chooses the outcome after which the worst follower has the most swap regret.
 
     Parameters
@@ -133,7 +133,7 @@ class RegretMaximiser(Strategic):
     agent : int, optional
         The row of the first cohort whose regret it raises, from 0; without it whoever's is worst.
     **choices : support, grid
-        As in ``Strategic``.
+        As in ``Leader``.
     """
 
     REMEMBERED = ("_gaps",)
