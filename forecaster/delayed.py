@@ -28,14 +28,14 @@ from regretless.forecaster.reference import Evidence, Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.forecaster.wrapping import Wrapping
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.own_code import handed
 from regretless.market.core.randomness import stream
 from regretless.market.game.protocols import Forecaster
 from regretless.market.records import Context, Forecast, Mixture
 
 
-class Backlog(Remembering):
+class Backlog(Checkpointable):
     """Rounds that a model is not told yet: it learns each D rounds late, as it was then."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_waiting",)
@@ -102,7 +102,7 @@ class LateModel(Wrapping):
         self._backlog.add(np.asarray(y, dtype=np.float64))
 
 
-class Delayed(Remembering, Forecaster):
+class Delayed(Checkpointable, Forecaster):
     """Forecasters of whom each is told what it predicted before it predicts again.
 
     Parameters

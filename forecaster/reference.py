@@ -27,7 +27,7 @@ import numpy as np
 from regretless.forecaster.events.weights import Band
 from regretless.forecaster.trust import Trust
 from regretless.market.core.arrays import Array
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import handed
 from regretless.market.game.foreign import as_forecaster
@@ -58,7 +58,7 @@ class Evidence(NamedTuple):
     surprise: float = 0.0
 
 
-class Reference(Remembering):
+class Reference(Checkpointable):
     """A model whose forecast is kept where it is good, and the test of it.
 
     Parameters

@@ -38,7 +38,7 @@ from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.reference import Evidence, Reference
 from regretless.forecaster.tolerance import slack_limit, tolerance_at
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.randomness import stream
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses.basis import Basis
@@ -47,7 +47,7 @@ from regretless.market.records import Forecast, Mixture
 PLAIN = Band()
 
 
-class UnbiasedPrediction(Remembering, Forecaster):
+class UnbiasedPrediction(Checkpointable, Forecaster):
     """Predicts vectors in [0, 1]^n without bias on a set of events.
 
     Parameters

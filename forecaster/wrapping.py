@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.game.protocols import Forecaster
 from regretless.market.records import Mixture
 
 
-class Wrapping(Remembering, Forecaster):
+class Wrapping(Checkpointable, Forecaster):
     """Passes on what it is told and asked. It promises nothing: it has no ``instances``."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("inner",)

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, Indices, Mask, draw_index
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.own_code import kept, read_only
 from regretless.market.losses.base import Loss
@@ -487,7 +487,7 @@ NO_DEVIATIONS = Deviations({}, 0)
 WINDOW = 4096
 
 
-class History(Remembering):
+class History(Checkpointable):
     """The last outcomes and the running mean of all.
 
     Parameters

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from regretless.agents.parameters import numbers, table
 from regretless.market.core.arrays import Array
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
 from regretless.market.game.protocols import Adversary, Follower, Payoff
 from regretless.market.losses import Loss
@@ -110,7 +110,7 @@ MOST = 4096  # outcomes in a support
 TIE = 1e-12  # relative difference of worth that is rounding
 
 
-class Leader(Remembering, Adversary):
+class Leader(Checkpointable, Adversary):
     """Base of the adversaries with a payoff.
 
     Parameters

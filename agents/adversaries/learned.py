@@ -47,7 +47,7 @@ from regretless.agents.learners.external import EXP3
 from regretless.agents.parameters import numbers, require
 from regretless.market import register
 from regretless.market.core.arrays import Array
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.records import (
     AdversaryView,
@@ -175,7 +175,7 @@ KEPT, PACE, NOISE = 0.25, 0.7, 0.05  # of cross-entropy: the best share, the ste
 ROUNDING = 1e-9
 
 
-class Search(Remembering):
+class Search(Checkpointable):
     """What every search offers.
 
     Parameters

@@ -25,12 +25,12 @@ from numpy.typing import ArrayLike
 
 from regretless.market import register
 from regretless.market.core.arrays import Array
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.game.protocols import Adversary
 from regretless.market.records import AdversaryView, Context, History, OutcomeDistribution
 
 
-class Replay(Remembering, Adversary):
+class Replay(Checkpointable, Adversary):
     """Plays the rows of a table.
 
     Parameters
@@ -80,7 +80,7 @@ LEAST = 0.05  # of a concentration, unless more extreme outcomes are asked for
 EDGE = 1e-3  # means are kept this far from 0 and 1, where the beta distribution degenerates
 
 
-class Nature(Remembering, Adversary):
+class Nature(Checkpointable, Adversary):
     """Draws around a mean path.
 
     Parameters
@@ -265,7 +265,7 @@ class Switching(Nature):
 
 
 @register.adversary("anti-forecast")
-class AntiForecast(Remembering, Adversary):
+class AntiForecast(Checkpointable, Adversary):
     """Moves away from the mean of the forecast's mixture.
 
     Parameters

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from regretless.agents.adversaries.leader import MOST, JointPayoff, whole
 from regretless.market import register
 from regretless.market.core.arrays import Array
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.randomness import stream
 from regretless.market.game.adversary_view import sight_of
@@ -127,7 +127,7 @@ class PartialHistory(History):
 
 
 @register.adversary("coalition")
-class Coalition(Remembering, Adversary):
+class Coalition(Checkpointable, Adversary):
     """Several adversaries, each with coordinates of its own.
 
     Parameters
@@ -270,7 +270,7 @@ def _check_count(sizes: Sequence[int]) -> None:
         raise UserError(f"members have {sizes} outcomes each; together at most {MOST}")
 
 
-class Confined(Remembering, Adversary):
+class Confined(Checkpointable, Adversary):
     """Plays another adversary's outcomes, moved into a space.
 
     It sees what the other one declares, and an adversary with a support chooses within the space.

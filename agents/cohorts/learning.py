@@ -14,7 +14,7 @@ import numpy as np
 from regretless.agents.cohorts import parts
 from regretless.agents.learners.base import Learner
 from regretless.market.core.arrays import Array, Indices, draw_rows
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import handed, is_ours, name_of, numbers_of
 from regretless.market.game.protocols import Cohort
@@ -24,7 +24,7 @@ from regretless.market.regret.ledger import Ledger
 
 
 @dataclass(eq=False, kw_only=True)
-class LearnerCohort(Cohort, Remembering):
+class LearnerCohort(Cohort, Checkpointable):
     """Learners of one rule and one number of actions.
 
     Parameters

@@ -29,7 +29,7 @@ import numpy as np
 from regretless.agents.cohorts import parts
 from regretless.agents.responses import Response
 from regretless.market.core.arrays import Array, Indices, Mask, draw_rows
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.game.network import DelayedForecasts
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
@@ -154,7 +154,7 @@ class Unread(Decision):
 
 
 @dataclass(eq=False)
-class RespondingCohort(Cohort, Remembering):
+class RespondingCohort(Cohort, Checkpointable):
     """Agents of one loss form, one number of actions and one response rule.
 
     Parameters

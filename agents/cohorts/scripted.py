@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, Indices, Mask, draw_index, draw_rows
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import name_of, numbers_of, read_only
 from regretless.market.game.network import DelayedForecasts
@@ -224,7 +224,7 @@ class ScriptedAgent(OwnAgents):
         return [] if self.model is None else list(self.model.neighbours(self.number))
 
 
-class ScriptedCohort(Cohort, Remembering):
+class ScriptedCohort(Cohort, Checkpointable):
     """Scripted agents side by side, one ledger row each.
 
     Parameters

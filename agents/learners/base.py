@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import handed, name_of
 
@@ -51,7 +51,7 @@ class Learner(Protocol):
         """Be told the losses (K, A) and the actions (K,) of the round."""
 
 
-class RowLearner(Remembering):
+class RowLearner(Checkpointable):
     """A learner whose next strategy is computed as soon as the losses are known.
 
     Subclasses name in ``REMEMBERED`` the arrays that they remember, make them in ``begin`` and

@@ -18,12 +18,12 @@ from regretless.forecaster.events.protected import LossTable, Played, ProtectedL
 from regretless.forecaster.events.weights import Band, Moment, WeightRule, Weights
 from regretless.forecaster.trust import Limit
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 
 Event = tuple[int, int, int | None, int | None, float, Array]
 
 
-class EventSet(Remembering, ABC):
+class EventSet(Checkpointable, ABC):
     """Events on which predictions shall have no bias, with what they have gained so far."""
 
     rows: LossTable  # the protected losses, all over the same basis, with R (loss, action) pairs

@@ -49,7 +49,7 @@ import numpy as np
 
 from regretless.forecaster.events.protected import LossTable, ProtectedLosses
 from regretless.market.core.arrays import Array, Integers
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
 from regretless.market.numerics.mixtures import ExponentialMixture
 
@@ -92,7 +92,7 @@ def _add(  # noqa: PLR0913 - a compiled kernel takes plain arrays
         place += (end - first) ** 2
 
 
-class Draws(Remembering):
+class Draws(Checkpointable):
     """What is known of the draws of all protected losses so far."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("arrays",)

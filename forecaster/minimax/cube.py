@@ -12,7 +12,7 @@ from regretless.forecaster.minimax.base import LIGHTEST, PlainSolver, Solution, 
 from regretless.forecaster.minimax.objective import cheapest
 from regretless.forecaster.minimax.program import best_against, best_mixture
 from regretless.market.core.arrays import Array, grid_points
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.losses.basis import Hull
 from regretless.market.records import Ensemble
 
@@ -21,7 +21,7 @@ OFF_CENTRE = 1e-6  # twice how far at most the first point is from the centre of
 MOST_POINTS = 64  # of a lattice in the box
 
 
-class CubeSolver(Remembering, PlainSolver):
+class CubeSolver(Checkpointable, PlainSolver):
     """What the box and the simplex share.
 
     Parameters

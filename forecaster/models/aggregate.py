@@ -32,7 +32,7 @@ import numpy as np
 
 from regretless.forecaster.models.base import Model, kept
 from regretless.market.core.arrays import Array
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
 from regretless.market.core.own_code import handed
 from regretless.market.game.protocols import Forecaster
@@ -40,7 +40,7 @@ from regretless.market.game.protocols import Forecaster
 SCALE = 0.001  # c
 
 
-class PolynomialWeights(Remembering):
+class PolynomialWeights(Checkpointable):
     """ML-Poly weights of M models, in each of m coordinates by itself."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_regret", "_variation")

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.game.protocols import Forecaster
 from regretless.market.records import Context, Forecast, Mixture
 
 
-class Model(Remembering, Forecaster):
+class Model(Checkpointable, Forecaster):
     """A deterministic prediction of n = ``size`` numbers; subclasses say which and what they learn.
 
     Parameters

@@ -12,14 +12,14 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 
 LEVELS = 50  # that a column may have, to enter level by level
 CLIP = 3.0  # deviations
 HUGE = 1e100  # beyond which a value is not told apart
 
 
-class Columns(Remembering):
+class Columns(Checkpointable):
     """Turns named numbers into features, at most ``room`` of them; ``size`` so far."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("size", "_moments", "_numbers", "_levels")

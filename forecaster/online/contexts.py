@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
 
 DATE = re.compile(r"\d{4}-\d\d-\d\d([ T].*)?")
 EPOCH = pd.Timestamp("1970-01-01")
 
 
-class Contexts(Remembering):
+class Contexts(Checkpointable):
     """Names the numbers of contexts, and remembers the codes of words.
 
     Words are whole numbers in the order in which they first came. A date has a month, a weekday (0

@@ -44,7 +44,7 @@ from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.arrays import Array
-from regretless.market.core.checkpoint import Remembering, remembers
+from regretless.market.core.checkpoint import Checkpointable, remembers
 from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Convex1D, Loss
@@ -77,7 +77,7 @@ class Open:
     points: Array
 
 
-class OnlineOmnipredictor(Remembering):
+class OnlineOmnipredictor(Checkpointable):
     """One forecast for many losses, learned round by round.
 
     Parameters

@@ -1,9 +1,9 @@
 """Files that are written whole or not at all, and checkpoints in them, without pickle.
 
-A file that is there survives a loss of power. A class that inherits from ``Remembering`` names its
+A file that is there survives a loss of power. A class that inherits from ``Checkpointable`` names its
 memory once and can be stopped and continued:
 
-    class Counter(Remembering):
+    class Counter(Checkpointable):
         REMEMBERED = ("rounds", "_sums")
 
 Arrays are stored under their path in the tree, everything else in one JSON text. Reading a
@@ -234,7 +234,7 @@ def _split(tree: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray[Any, 
     return plain
 
 
-class Remembering:
+class Checkpointable:
     """Offers ``state()``, ``restore(state)`` and ``resumable`` for the attributes that it names.
 
     Attributes

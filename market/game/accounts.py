@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.own_code import read_only
@@ -43,7 +43,7 @@ class Account:
     goods: Array
 
 
-class Accounts(Remembering):
+class Accounts(Checkpointable):
     """Cash and goods of all agents and of the world outside.
 
     Parameters

@@ -29,7 +29,7 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.market.core.arrays import Array, Indices, Mask, draw_rows
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.protocols import Cohort
@@ -37,7 +37,7 @@ from regretless.market.records import Decision, one_hot
 from regretless.market.response import best_response
 
 
-class Unlimited(Remembering):
+class Unlimited(Checkpointable):
     """Agents may choose every action, whatever it costs."""
 
     limits: ClassVar[bool] = False

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import name_of
 from regretless.market.game.protocols import Forecaster
@@ -14,7 +14,7 @@ from regretless.market.records import Forecast, Mixture
 METHODS = ("mixture", "predict", "update", "witness")
 
 
-class ForeignForecaster(Remembering, Forecaster):
+class ForeignForecaster(Checkpointable, Forecaster):
     """Any object with ``predict`` and ``update``, and perhaps ``mixture`` and ``witness``.
 
     Its own methods stand in the place of this object's, so that what goes wrong in them is named.

@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from regretless.market.core.arrays import Array, Indices, Mask
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import is_ours, name_of, numbers_of, read_only
 from regretless.market.game.accounts import Accounts
@@ -43,7 +43,7 @@ PLANNERS = frozenset({"play", "losses", "draw"})  # sights of those who count on
 Decisions = Sequence[Decision | None]
 
 
-class Market(Remembering, ABC):
+class Market(Checkpointable, ABC):
     """What every market offers; a subclass writes ``clear``, everything else has a plain default.
 
     Parameters

@@ -44,7 +44,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, Indices, Mask
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.own_code import read_only
 from regretless.market.game.budget import UNLIMITED, Unlimited
 from regretless.market.game.protocols import Cohort
@@ -334,7 +334,7 @@ def drawn_stays(
     return Stay(entered.astype(np.intp), left.astype(np.intp))
 
 
-class NoSignal(Remembering):
+class NoSignal(Checkpointable):
     """Nobody sees more than the public context."""
 
     def seen(self, context: Context, outcome: Array) -> Context:

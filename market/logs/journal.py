@@ -24,7 +24,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.game.adversary_view import earned, per_agent
 from regretless.market.game.market import Market
@@ -57,7 +57,7 @@ TABLES = (
 LOGGED_REGRETS = ("external_regret", "swap_regret", "decision_swap_regret")
 
 
-class Journal(Remembering):
+class Journal(Checkpointable):
     """Collects rounds into tables.
 
     Parameters

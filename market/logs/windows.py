@@ -29,7 +29,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from regretless.market.core.arrays import Array, Mask
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.protocols import Cohort
 from regretless.market.logs.sampling import Logged
@@ -58,7 +58,7 @@ class Worst:
     last: int
 
 
-class Windows(Remembering):
+class Windows(Checkpointable):
     """Scores each cohort over windows of rounds, as they end.
 
     Parameters
@@ -195,7 +195,7 @@ LARGEST = 20_000  # rows of a ledger; of larger ones the last round alone is log
 COLUMNS = ("decision_swap_regret", "bound_from_bias", "bound_from_variation", "bound")
 
 
-class BoundsLog(Remembering):
+class BoundsLog(Checkpointable):
     """Collects the table of bounds.
 
     Parameters

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.market import Decisions, Market
 from regretless.market.game.protocols import Cohort
@@ -32,7 +32,7 @@ FEEDBACKS = ("lagged", "same-round")
 ROUNDING = 1e-12  # an outcome beyond [0, 1] by less was not clipped
 
 
-class Moments(Remembering):
+class Moments(Checkpointable):
     """Running mean and standard deviation of arrays, in bounded memory (Welford 1962).
 
     Parameters

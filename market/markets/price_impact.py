@@ -55,7 +55,7 @@ from numpy.typing import ArrayLike
 
 from regretless.market import register
 from regretless.market.core.arrays import Array
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.game.market import Decisions, at_ends
 from regretless.market.game.protocols import Cohort
@@ -101,7 +101,7 @@ def churn(demand: ArrayLike) -> Array:
     return np.concatenate([np.full(min(1, len(table)), np.nan), moved])
 
 
-class Tally(Remembering):
+class Tally(Checkpointable):
     """Running means of concentration and churn, in bounded memory.
 
     Parameters

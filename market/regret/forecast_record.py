@@ -6,13 +6,13 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 
 KEPT = 4096  # rounds, the last ones; a power of 2 times ``LEAST``
 LEAST = 64
 
 
-class ForecastRecord(Remembering):
+class ForecastRecord(Checkpointable):
     """The last label forecasts of a block, and the outcomes that came.
 
     Attributes

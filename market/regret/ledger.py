@@ -23,7 +23,7 @@ from copy import copy
 import numpy as np
 
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
 from regretless.market.numerics.storage import staggered
 from regretless.market.numerics.threads import over_rows
@@ -124,7 +124,7 @@ def _best(fixed: Array, followed: Array, out: Array, first: int, last: int) -> N
                 out[k] = min(out[k], total)
 
 
-class Ledger(Remembering):
+class Ledger(Checkpointable):
     """Counterfactual sums of K rows with A actions against C policies.
 
     Parameters

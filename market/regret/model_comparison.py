@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.numerics import exact_sum
 from regretless.market.records import Decision
 
@@ -82,7 +82,7 @@ def _halved(table: Array) -> Array:
     return np.concatenate([pairs, np.zeros_like(pairs)])
 
 
-class NotCompared(Remembering):
+class NotCompared(Checkpointable):
     """Agents whom nobody compares with anything."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ()

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.game.protocols import Adversary, Forecaster
 from regretless.market.game.round import Block
@@ -152,7 +152,7 @@ def _drawn(part: Tree) -> Iterator[Drawn]:
         yield Drawn(**kept, index=int(index), models=models)
 
 
-class Tape(Remembering, Adversary):
+class Tape(Checkpointable, Adversary):
     """An adversary that plays recorded rounds again.
 
     Parameters
@@ -191,7 +191,7 @@ class Tape(Remembering, Adversary):
         return OutcomeDistribution.pure(self._outcome)
 
 
-class Recorded(Remembering, Forecaster):
+class Recorded(Checkpointable, Forecaster):
     """A forecaster that says again what that of a block said.
 
     Parameters

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from regretless.agents.adversaries.learned import SEARCHES, Search
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.scenarios.assembly.scenario import Scenario
@@ -59,7 +59,7 @@ class Order:
     imports: tuple[str, ...] = ()
 
 
-class Training(Remembering):
+class Training(Checkpointable):
     """What was tried against one cohort so far: a seed and what plans were paid, by generation."""
 
     REMEMBERED = ("search", "seeds", "paid")

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from regretless.market.core import checkpoint
-from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.checkpoint import Checkpointable
 
 
-class Walker(Remembering):
+class Walker(Checkpointable):
     """A generator and where it went."""
 
     REMEMBERED: Any = ("rng", "_place")

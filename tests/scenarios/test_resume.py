@@ -89,7 +89,7 @@ response = "remembering"
 """
 
 
-class Remembering(ScriptedAgent):
+class Checkpointable(ScriptedAgent):
     """Plays what lost least so far, half of the time; offers its memory to a checkpoint."""
 
     def __init__(self, loss: Any, rng: np.random.Generator) -> None:
@@ -125,7 +125,7 @@ class Forgetful(ScriptedAgent):
         return 0
 
 
-class Impatient(Remembering):
+class Impatient(Checkpointable):
     """Presses Ctrl-C in the middle of a round."""
 
     where, when = "act", 600
@@ -156,7 +156,7 @@ class ForgetfulNature(Adversary):
 @pytest.fixture(autouse=True)
 def names(registries: None) -> None:
     """Register the agents above while a test runs."""
-    for name, kind in {"remembering": Remembering, "forgetful": Forgetful}.items():
+    for name, kind in {"remembering": Checkpointable, "forgetful": Forgetful}.items():
         register.agent(name)(kind)
     register.agent("impatient")(Impatient)
     register.adversary("forgetful")(ForgetfulNature)
