@@ -52,7 +52,7 @@ class Backlog(Checkpointable):
         """Let the model know how many rounds are open before the one that it is asked for."""
         self._context, self.model.ahead = x, len(self._waiting)
 
-    def witness(self, outcome: Array) -> None:
+    def observe_outcome(self, outcome: Array) -> None:
         """Remember the outcome (d,) of the round that was asked for."""
         self._outcome = np.array(outcome, dtype=np.float64)
 
@@ -69,7 +69,7 @@ class Backlog(Checkpointable):
         told, self.model.ahead = self._waiting.pop(0), 0
         self.model.reopen(_context(told["context"]), told["opened"])
         if told["outcome"] is not None:
-            self.model.witness(told["outcome"])
+            self.model.observe_outcome(told["outcome"])
         self.model.update(handed(self.model.update, told["truth"]))
         return list(told["beside"])
 
@@ -93,9 +93,9 @@ class LateModel(Wrapping):
         self._backlog.ask(x)
         return self.inner.predict(x)
 
-    def witness(self, outcome: Array) -> None:
+    def observe_outcome(self, outcome: Array) -> None:
         """Remember the outcome (d,) until the model is told."""
-        self._backlog.witness(outcome)
+        self._backlog.observe_outcome(outcome)
 
     def update(self, y: ArrayLike) -> None:
         """Remember the vector (n,), and teach the model an older one."""
@@ -168,10 +168,10 @@ class Delayed(Checkpointable, Forecaster):
         """Tell the one whose turn it is."""
         self.current.drew(index)
 
-    def witness(self, outcome: Array) -> None:
+    def observe_outcome(self, outcome: Array) -> None:
         """Remember the outcome (d,) for the reference."""
         if self._backlog is not None:
-            self._backlog.witness(outcome)
+            self._backlog.observe_outcome(outcome)
 
     def update(self, y: ArrayLike) -> None:
         """Learn the vector (n,) that was predicted, and pass the turn on."""

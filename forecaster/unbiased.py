@@ -179,10 +179,10 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         """Learn which of its open mixture's predictions was broadcast."""
         self._drawn = index
 
-    def witness(self, outcome: Array) -> None:
+    def observe_outcome(self, outcome: Array) -> None:
         """Pass the outcome (d,) on to the reference."""
         if self.reference is not None:
-            self.reference.model.witness(outcome)
+            self.reference.model.observe_outcome(outcome)
 
     def suggested(self, group: ProtectedLosses) -> Indices:
         """Return what the models suggest to the losses of a group (K, M) in the open round."""

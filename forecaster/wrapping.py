@@ -34,9 +34,9 @@ class Wrapping(Checkpointable, Forecaster):
         """Return what the models suggest to the losses of a group (K, M) in the open round."""
         return self.inner.suggested(group)
 
-    def witness(self, outcome: Array) -> None:
+    def observe_outcome(self, outcome: Array) -> None:
         """Pass the outcome (d,) on."""
-        self.inner.witness(outcome)
+        self.inner.observe_outcome(outcome)
 
     def update(self, y: ArrayLike) -> None:
         """Learn the vector (n,) that was predicted."""

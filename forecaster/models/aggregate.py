@@ -129,10 +129,10 @@ class Aggregate(Model):
         self._points = opened["points"]
         self._shares = opened["own"], opened["common"], opened["choice"]
 
-    def witness(self, outcome: Array) -> None:
+    def observe_outcome(self, outcome: Array) -> None:
         """Pass the outcome (d,) on to all models."""
         for model in self.members.values():
-            model.witness(outcome)
+            model.observe_outcome(outcome)
 
     def _learn(self, truth: Array) -> None:
         own, common, choice = _gains(*self._shares, self._points, truth)

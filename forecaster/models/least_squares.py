@@ -45,7 +45,7 @@ class LeastSquares(Model):
 
     Notes
     -----
-    Where it is no witness of the outcomes, the past is that of s(y).
+    Where it does not observe outcomes, the past is that of s(y).
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_columns", "_past", "_gram", "_cross")
@@ -85,7 +85,7 @@ class LeastSquares(Model):
         """Go back to a round that was open, with the past as it was known then."""
         self._open, self._seen = features(x), opened
 
-    def witness(self, outcome: Array) -> None:
+    def observe_outcome(self, outcome: Array) -> None:
         """Remember the outcome (d,) as a feature of the next rounds."""
         self._outcome = np.array(outcome, dtype=np.float64)
 

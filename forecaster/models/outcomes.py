@@ -83,7 +83,7 @@ def _grid(coordinates: int) -> Array:
 
 
 class OutcomeModel(Model):
-    """Predicts E s(y) by forecasts of y; subclasses say which. It learns as a witness."""
+    """Predicts E s(y) by forecasts of y; subclasses say which. It learns from outcomes."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_marks", "_marked")
 
@@ -118,7 +118,7 @@ class OutcomeModel(Model):
         """Go back to a round that was open, with what was forecast then."""
         self._open = None if opened is None else Spread(opened["values"], opened["levels"])
 
-    def witness(self, outcome: Array) -> None:
+    def observe_outcome(self, outcome: Array) -> None:
         """Remember the outcome (d,) until ``update``."""
         self._outcome = np.array(outcome, dtype=np.float64)
 

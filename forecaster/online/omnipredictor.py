@@ -283,7 +283,7 @@ class OnlineOmnipredictor(Checkpointable):
             self.forecaster.mixture(open_.context)
         for place, name in enumerate(self.tasks):
             self._charge(place, name, open_, unit)
-        self.forecaster.witness(unit)
+        self.forecaster.observe_outcome(unit)
         self.forecaster.update(self.basis.transform(unit))
         error = unit - open_.statistics[-len(unit) :]
         self._errors = np.concatenate([self._errors[1 - WINDOW :], error[None]])

@@ -1,7 +1,7 @@
 """Files that are written whole or not at all, and checkpoints in them, without pickle.
 
-A file that is there survives a loss of power. A class that inherits from ``Checkpointable`` names its
-memory once and can be stopped and continued:
+A file that is there survives a loss of power. A class that inherits from ``Checkpointable`` names
+its memory once and can be stopped and continued:
 
     class Counter(Checkpointable):
         REMEMBERED = ("rounds", "_sums")

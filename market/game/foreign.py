@@ -11,11 +11,11 @@ from regretless.market.core.own_code import name_of
 from regretless.market.game.protocols import Forecaster
 from regretless.market.records import Forecast, Mixture
 
-METHODS = ("mixture", "predict", "update", "witness")
+METHODS = ("mixture", "predict", "update", "observe_outcome")
 
 
 class ForeignForecaster(Checkpointable, Forecaster):
-    """Any object with ``predict`` and ``update``, and perhaps ``mixture`` and ``witness``.
+    """Any object with ``predict`` and ``update``, and perhaps ``mixture`` and ``observe_outcome``.
 
     Its own methods stand in the place of this object's, so that what goes wrong in them is named.
 

@@ -70,7 +70,7 @@ class Forecaster(ABC):
         """Return what ``predict`` draws (n,), for those who want no more."""
         return np.asarray(self.predict(x).statistics)
 
-    def witness(self, outcome: Array) -> None:  # noqa: B027 - most need not know
+    def observe_outcome(self, outcome: Array) -> None:  # noqa: B027 - most need not know
         """See the outcome (d,) itself, just before ``update`` in the same round."""
 
     def drew(self, index: int) -> None:  # noqa: B027 - most need not know

@@ -96,7 +96,7 @@ class Block:
         """Tell the forecaster the realised outcome, and pass on what it had said."""
         vector = self.basis.transform(outcome)
         self._note(forecast, outcome)
-        self.forecaster.witness(outcome)
+        self.forecaster.observe_outcome(outcome)
         self.forecaster.drew(forecast.index)
         self.forecaster.update(handed(self.forecaster.update, vector))
         if self.relay is not None:

@@ -156,7 +156,7 @@ def series(model: Any, truths: Array) -> tuple[SeriesModel, Array]:
     told = []
     for t, truth in enumerate(truths):
         told.append(base.predict(at(t)).statistics)
-        base.witness(np.array([truth]))
+        base.observe_outcome(np.array([truth]))
         base.update(np.array([truth, truth**2]))
     return base, np.array(told)
 

@@ -41,7 +41,7 @@ def test_it_is_the_batch_solution(forgetting: float, past: int) -> None:
             told = 0.5 + player.used @ batch(rows, truths, player)
             assert point == pytest.approx(np.clip(told, 0, 1), abs=1e-9)
         if past == 2:
-            player.witness(outcomes[t])
+            player.observe_outcome(outcomes[t])
         player.update(truths[t])
         rows.append(player.used)
     told = outcomes if past == 2 else truths
@@ -59,7 +59,7 @@ def test_it_finds_a_linear_law() -> None:
         point = player.predict({"kind": level}).statistics[0]
         last = 0.2 + 0.5 * last + shift[level] + 0.01 * rng.normal()
         errors.append(abs(point - last))
-        player.witness(np.array([last]))
+        player.observe_outcome(np.array([last]))
         player.update([last])
     assert np.mean(errors[300:]) < 0.012
 
@@ -71,7 +71,7 @@ def test_nothing_winds_up_under_forgetting() -> None:
     for t in range(20_000):
         player.predict({"hour": 3, "load": 1.5})
         y = np.clip(0.6 + 0.01 * rng.normal(size=2), 0, 1)
-        player.witness(y)
+        player.observe_outcome(y)
         player.update(y)
         if t > 100:
             assert np.abs(player._gram).max() <= 21

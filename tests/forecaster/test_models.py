@@ -36,12 +36,12 @@ CONTEXTS = st.one_of(
 
 
 def lived(player: Any, contexts: list[Any], seed: int = 0, start: int = 0) -> np.ndarray[Any, Any]:
-    """Let a model predict, witness and learn; return what it predicted."""
+    """Let a model predict, observe and learn; return what it predicted."""
     told = []
     for t, x in enumerate(contexts, start):
         told.append(player.predict(x).statistics)
         outcome = np.random.default_rng([seed, t]).random(2)
-        player.witness(outcome)
+        player.observe_outcome(outcome)
         player.update(np.array([outcome[0], outcome[1], outcome[0] ** 2]))
     return np.array(told)
 

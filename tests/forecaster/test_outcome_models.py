@@ -36,7 +36,7 @@ def played(player: ColumnForecast, context: Any, rounds: int = 2000) -> tuple[An
         outcome = drawn(rng, centre)[0]
         if t >= 100:
             wanted.append(expected(centre) if t % 50 == 0 else np.full(BASIS.size, np.nan))
-        player.witness(outcome)
+        player.observe_outcome(outcome)
         player.update(BASIS.transform(outcome))
     kept = ~np.isnan(np.array(wanted)[:, 0])
     return np.array(told)[100:][kept], np.array(wanted)[kept]
@@ -133,7 +133,7 @@ def test_it_resumes() -> None:
         told = []
         for a, b, *outcome in rows:
             told.append(player.predict({"a": a, "b": b}).statistics)
-            player.witness(np.array(outcome))
+            player.observe_outcome(np.array(outcome))
             player.update(BASIS.transform(outcome))
         return told
 

@@ -147,7 +147,7 @@ def test_regret_to_models_is_that_of_the_log(folder: Path, default: MarketModel)
     for name, model in made(models, block.basis.size).items():
         for x, outcome in zip(table.contexts, outcomes, strict=True):
             points[name].append(model.predict(Context(table.names, x)).statistics)
-            model.witness(outcome)
+            model.observe_outcome(outcome)
             model.update(block.basis.transform(outcome))
     agents = default.agents_frame().query("cohort == 'few'").set_index("agent")
     for agent, row in zip(agents.index, cohort.row_of, strict=True):
