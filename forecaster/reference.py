@@ -119,7 +119,7 @@ class Reference(Checkpointable):
 
     def trust(self, experts: int) -> Trust | None:
         """Return how it is tested among so many experts; None if it never is trusted."""
-        return Trust(experts * self.turns, self.give_up) if self.give_up else None
+        return Trust(experts, self.give_up, turns=self.turns) if self.give_up else None
 
     def advise(self, x: Any, size: int) -> Array:
         """Return the model's forecast (n,).

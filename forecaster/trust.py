@@ -10,12 +10,18 @@ the reference is calibrated, best responses to it regret nothing, so that every 
 supermartingale and every bias a martingale. With V the sum of R's squared increments, in [-1, 1],
 and m experts, the reference is **given up** when some R exceeds w(V), with
 
-    w(V) = u sqrt( 2 (V + v) ( ln(1 + V / v) / 2 + ln(2 m / alpha) ) ),    alpha = .02, u = v = 1.
+    w(V) = u sqrt( 2 (V + v) ( ln(1 + V / v) / 2 + ln(m / alpha) ) ),    alpha = .01, u = v = 1.
 
 For sub-Gaussian increments that happens to a calibrated model at any time with a probability of at
-most alpha / 2 (normal mixture: Robbins 1970; Howard et al. 2021, arXiv:1810.08240). A bias holds
-the margin by which a model had expected an action to be the best, beside the regret: an
-overconfident model has large biases, and costs nothing.
+most alpha (normal mixture: Robbins 1970; Howard et al. 2021, arXiv:1810.08240). A bias holds the
+margin by which a model had expected an action to be the best, beside the regret: an overconfident
+model has large biases, and costs nothing.
+
+**Sums over actions.** The decision swap regret of loss k is the greatest of the C^A sums
+R_phi = sum_a R(a, phi(a)), its regret to a model one of M, all supermartingales. So the model is
+given up, too, when for some loss the greatest R_phi exceeds w of its own V, with m = K C^A, or a
+regret to a model does, with m = K M. A single R of each of A actions, T / A rounds each, allows a
+loss sqrt(A ln m) where this allows sqrt(ln K + A ln C).
 
 **Hints.** With thousands of experts that takes some fifty rounds, however hostile nature is. One
 number is faster: by how much the losses that best responses expect fall short of what they cost,
@@ -23,14 +29,14 @@ number is faster: by how much the losses that best responses expect fall short o
     S = sum_t s_t,   s_t = mean over l of l(a_t, y_t) - l(a_t, b_t),
 
 a martingale, too, that exceeds w of its own V, with m = 1 and v = .1, with a probability of at most
-alpha / 2. An overconfident model gets there as well. So the model is given up on that account only
+alpha. An overconfident model gets there as well. So the model is given up on that account only
 if it has cost something: if some R exceeds 2 u sqrt(V + 1) in that round.
 
 A bias of a coordinate, and a gain while the games are played, counts expectations at the forecast;
 a regret counts what came, and is never more. So gains begin with the regret of the trusted rounds.
 
 **When the games begin** R <= w(V) + 1 and R <= C, C >= V the sum of increments' sizes. With
-L = ln(2 m / alpha) these allow no R above sqrt(C) times
+L = ln(m / alpha) these allow no R above sqrt(C) times
 
     reach = u sqrt( 2 (1 + 1 / (2 u^2 L)) (ln(1 + T) / 2 + L) ) + 1 / (u sqrt(2 L)),
 
@@ -38,16 +44,14 @@ as C >= 2 u^2 L where w(C) <= C, and R <= C below.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from regretless.market.core.arrays import Array
 
-ALARM = 0.02  # alpha
+ALARM = 0.01  # alpha
 HINT = 2.0  # roots of V + 1
-Limit = Callable[[Array | float], Array]
 
 
 @dataclass(frozen=True)
@@ -57,21 +61,33 @@ class Trust:
     Parameters
     ----------
     tests : int
-        m, how many R are watched.
+        m / D, how many R are watched.
     width : float
         u, above 0.
     least : float
         v.
+    turns : int
+        D, how many forecasters watch as many.
     """
 
     tests: int
     width: float = 1.0
     least: float = 1.0
+    turns: int = 1
 
     @property
     def evidence(self) -> float:
         """L."""
-        return math.log(2 * self.tests / ALARM)
+        return math.log(self.tests * self.turns) - math.log(ALARM)
+
+    def among(self, tests: int) -> "Trust":
+        """Return the test of so many R in their place."""
+        return replace(self, tests=tests)
+
+    def most(self, squares: Array | float) -> Array:
+        """Return what no R exceeds as long as the model is trusted."""
+        unheard = 1.0 if self.turns > 1 else 0.0  # of a round that is judged later
+        return self.limit(squares) + unheard
 
     def limit(self, squares: Array | float) -> Array:
         """Return w(V)."""
@@ -92,8 +108,8 @@ class Trust:
         """Return the most that w(V)^2 / (2 (V + 1)) is within so many rounds."""
         return self.width**2 * (math.log1p(rounds) / 2 + self.evidence)
 
-
-def exceeds(regret: Array, squares: Array, limit: Limit) -> bool:
-    """Whether some R is above its limit at V, which grows with V."""
-    large = regret > limit(0.0)
-    return bool(large.any() and (regret[large] > limit(squares[large])).any())
+    def rejects(self, regret: Array, squares: Array, *, hint: bool = False) -> bool:
+        """Whether some R is above its limit at V, or gives cause for doubt."""
+        limit = self.hint if hint else self.limit
+        large = regret > limit(0.0)  # limits grow with V
+        return bool(large.any() and (regret[large] > limit(squares[large])).any())

@@ -15,6 +15,7 @@ see ``events.weights``. A reference's forecast is broadcast as it is where that 
     reference   Reference    a model and the test of it
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -97,7 +98,9 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self.trust = None if reference is None else reference.trust(events.experts)
         self.draws = Draws(events.rows)
         self.slack, self.time = 0.0, 0
-        self._start, self._spent = 0.0, 0.0  # mean potential and logarithm at the first game
+        # Logarithm of the mean potential, and mean logarithm, at the first game.
+        self._start: float | None = None
+        self._spent = 0.0
         self.rng = stream(seed, "forecaster")
         self._pending: _Open | None = None
         self._drawn: int | None = None
@@ -162,12 +165,13 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
     def _settle(self) -> None:
         """Note from which potential the games begin, once no reference is trusted any more."""
-        if self._start or self.trusting:
+        if self._start is not None or self.trusting:
             return
         if self.time:
             self.events.begin()
             self._spent = self.events.spent() / self.events.experts
-        self._start = self.events.potential(self.band) / self.events.experts
+        experts = math.log(self.events.experts)
+        self._start = self.events.log_potential(self.band) - experts
 
     def predict(self, x: Any = None) -> Forecast:
         """Return the mixture and a draw from it, of which it takes note."""
@@ -222,10 +226,12 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         return self._evidence(now, played)
 
     def _evidence(self, now: "_Open", played: Played) -> Evidence:
-        unchanged, trust, exceeds = now.solution.unchanged, self.trust, self.events.exceeds
+        unchanged, trust = now.solution.unchanged, self.trust
         if trust is None or played.losses is None:
             return Evidence(unchanged)
-        beyond, doubtful = (exceeds(now.active, own) for own in (trust.limit, trust.hint))
+        beyond, doubtful = (
+            self.events.exceeds(now.active, trust, hint=hint) for hint in (False, True)
+        )
         worth = -float((played.bias * self.events.rows.weights).sum())
         return Evidence(unchanged, beyond, doubtful, worth / (len(self.events.rows.start) - 1))
 
@@ -292,7 +298,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     def _known(self, bound: BiasBound) -> BiasBound:
         self._settle()
         spent = self.events.spent() / self.events.experts - self._spent
-        return replace(bound, start=self._start or None, spent=spent)
+        return replace(bound, start=self._start, spent=spent)
 
     def beforehand(self, rounds: int) -> BiasBound:
         """Bound every event's bias after so many rounds, if the solver meets its tolerance."""

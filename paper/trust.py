@@ -89,6 +89,14 @@ def found(steps: Array, surprise: Array) -> bool:
     return bool((regret > trust.limit(squares)).any() or (surprising & doubtful).any())
 
 
+def summed(steps: Array) -> bool:
+    """Whether the greatest regrets of actions (T, K, A, A) ever add up to too much."""
+    regret, squares = steps.cumsum(0), (steps**2).cumsum(0)
+    best = regret.argmax(3)[..., None]
+    total, spread = (np.take_along_axis(own, best, 3).sum((2, 3)) for own in (regret, squares))
+    return Trust(AGENTS * ACTIONS**ACTIONS).rejects(total, spread)
+
+
 def benign(rounds: int, run: tuple[str, int]) -> tuple[bool, bool]:
     """Return whether a run's reference is given up, by regrets and by biases.
 
@@ -107,7 +115,8 @@ def benign(rounds: int, run: tuple[str, int]) -> tuple[bool, bool]:
     regrets = chosen[..., None] * gaps / scale[:, None, None]
     surprise = (chosen * np.einsum("kan,tn->tka", weights, seen - points)).sum(2).mean(1)
     biases = chosen[..., None] * (points - seen)[:, None, None]
-    return found(regrets, surprise), found(np.stack([biases, -biases], 1), surprise)
+    known = found(regrets, surprise) or summed(regrets)
+    return known, found(np.stack([biases, -biases], 1), surprise)
 
 
 def false_alarms(runs: int, rounds: int, jobs: int) -> Iterator[dict[str, Any]]:

@@ -138,7 +138,7 @@ def test_events_weigh_resume_and_begin_anew(name: str, rule: str, zone: float) -
         charged(own, range(70, 100))
     assert table(twin, band).tobytes() == table(events, band).tobytes()
     assert twin.spent() == events.spent() > 0
-    assert twin.potential(band) == events.potential(band) > 0
+    assert twin.log_potential(band) == events.log_potential(band) > 0
     events.reset()
     fresh = SETS[name](rule_of(rule))
     assert (table(events, band) == table(fresh, band)).all()

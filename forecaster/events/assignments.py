@@ -57,7 +57,7 @@ from regretless.forecaster.events.bounds import BiasBound, GainBound
 from regretless.forecaster.events.protected import Played, ProtectedLosses
 from regretless.forecaster.events.scalar import GainEvents, GroupPart
 from regretless.forecaster.events.weights import AdaptiveWeights, Band, Moment, Weights
-from regretless.forecaster.trust import Limit
+from regretless.forecaster.trust import Trust
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
 
@@ -138,33 +138,25 @@ class Assignments(EventSet):
         for part in self._parts:
             part.begin()
 
-    def exceeds(self, active: list[Indices], limit: Limit) -> bool:
+    def exceeds(self, active: list[Indices], trust: Trust, *, hint: bool = False) -> bool:
         """Whether some regret is more than chance explains."""
-        return self.gains.exceeds(active, limit)
+        return self.gains.exceeds(active, trust, hint=hint)
 
     def spent(self) -> float:
         """Return the sum of ln(1 + C) over all gains; assignments spend nothing."""
         return self.gains.spent()
 
-    def potential(self, band: Band) -> float:
-        """Return the sum of the gains' potentials and of the assignments' at their price."""
+    def log_potential(self, band: Band) -> float:
+        """Return the logarithm of the gains' potentials and of the assignments' at their price."""
         self._refresh()
-        price = self.share * self.experts / self._losses
-        own = sum(float(np.exp(part.logs.sum(1) + PRIOR).sum()) for part in self._parts)
-        return self.gains.potential(band) + price * own
+        price = math.log(self.share * self.experts / self._losses) + PRIOR
+        own = [(part.logs.sum(1) + price).ravel() for part in self._parts]
+        return float(np.logaddexp.reduce([self.gains.log_potential(band), *np.concatenate(own)]))
 
     def bound(self, **stand: Any) -> "AssignmentBound":
         """Return the bound on the gains, alone and by assignments."""
-        return AssignmentBound(
-            self.rule,
-            beside=self.share,
-            risk=self.risk or 1.0,
-            within=self.gains.within,
-            losses=self._losses,
-            own=self.experts,
-            models=self.gains.models,
-            **stand,
-        )
+        own = {"beside": self.share, "risk": self.risk or 1.0} | self.gains.shape
+        return AssignmentBound(self.rule, **own, **stand)
 
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,) so far."""
@@ -215,10 +207,6 @@ class Assignments(EventSet):
 class AssignmentBound(GainBound):
     """Bound on gains, and on the regret of assignments."""
 
-    losses: int = 1  # K, all that are protected
-    own: int = 1  # N, the gains of the run
-    models: int = 0  # how many comparators are models
-
     def regret(self, weights: Array, *, policies: int = 0, rounds: int | None = None) -> Array:
         """Bound the expected decision swap regret per round (K,), by the lesser of two proofs."""
         alone = super().regret(weights, policies=policies, rounds=rounds)
@@ -237,8 +225,16 @@ class AssignmentBound(GainBound):
         actions = weights.shape[1]
         most = self.assigned(self.rounds, actions, actions + policies + self.models)
         if self.trust is not None:
-            most = most + actions * (self.trust.limit(self.rounds / actions) + 1)
+            most = most + self._before(weights, actions + policies)
         return np.asarray(self._gains(weights) * most / self.rounds)
+
+    def _before(self, weights: Array, comparators: int) -> Array:
+        """Bound what every assignment had gained when the games began (K,): both tests' limits."""
+        assert self.trust is not None  # noqa: S101 - whoever asks has looked
+        actions, scale = weights.shape[1], np.maximum(self._gains(weights), 1.0)
+        each = actions * (self.trust.limit(self.rounds / actions) + 1)
+        together = self.trust.among(self._copies * comparators**actions)
+        return np.asarray(np.minimum(each, together.limit(self.rounds / scale**2) + 1))
 
     def assigned(self, squares: Array | float, actions: int, comparators: int) -> Array:
         """Bound the gain of every assignment whose U is at most ``squares``."""

@@ -13,10 +13,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.protected import LossTable, Played, ProtectedLosses
 from regretless.forecaster.events.weights import Band, Moment, WeightRule, Weights
-from regretless.forecaster.trust import Limit
+from regretless.forecaster.trust import Trust
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 
@@ -77,16 +79,19 @@ class EventSet(Checkpointable, ABC):
         """Note that the first game is played after rounds in which a reference was trusted."""
 
     @abstractmethod
-    def exceeds(self, active: Any, limit: Limit) -> bool:
-        """Whether a reference has cost some event that was active more than it may."""
+    def exceeds(self, active: Any, trust: Trust, *, hint: bool = False) -> bool:
+        """Whether a reference has cost some event that was active more than it may.
+
+        With ``hint``, whether it has cost more than nothing.
+        """
 
     @abstractmethod
     def spent(self) -> float:
         """Return the sum of ln(1 + C) over all experts."""
 
     @abstractmethod
-    def potential(self, band: Band) -> float:
-        """Return the sum of all experts' potentials."""
+    def log_potential(self, band: Band) -> float:
+        """Return the logarithm of the sum of all experts' potentials."""
 
     @abstractmethod
     def bound(self, **stand: Any) -> BiasBound:
@@ -164,17 +169,17 @@ class Together(EventSet):
         for part in self.parts:
             part.begin()
 
-    def exceeds(self, active: Shared, limit: Limit) -> bool:
+    def exceeds(self, active: Shared, trust: Trust, *, hint: bool = False) -> bool:
         """Whether it has cost some event of any part too much."""
-        return any(part.exceeds(own, limit) for part, _, own in active)
+        return any(part.exceeds(own, trust, hint=hint) for part, _, own in active)
 
     def spent(self) -> float:
         """Return the sum over all parts."""
         return sum(part.spent() for part in self.parts)
 
-    def potential(self, band: Band) -> float:
-        """Return the sum over all parts."""
-        return sum(part.potential(band) for part in self.parts)
+    def log_potential(self, band: Band) -> float:
+        """Return the logarithm of the sum over all parts."""
+        return float(np.logaddexp.reduce([part.log_potential(band) for part in self.parts]))
 
     def bound(self, **stand: Any) -> BiasBound:
         """Return the first part's."""

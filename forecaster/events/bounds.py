@@ -84,6 +84,7 @@ import numpy as np
 
 from regretless.forecaster.events.draws import drawn
 from regretless.forecaster.events.weights import Stand
+from regretless.forecaster.trust import Trust
 from regretless.market.core.arrays import Array
 from regretless.market.losses.basis import Hull
 
@@ -103,7 +104,7 @@ class BiasBound(Stand):
 
     def bias(self, occupancy: Array | float) -> Array:
         """Bound |B| in sup norm for events with this occupancy n_T(E)."""
-        most = math.inf if self.trust is None else self.trust.limit(occupancy)
+        most = math.inf if self.trust is None else self.trust.most(occupancy)
         within = most if self.rule.squared else np.minimum(occupancy, most)
         if self.trusted:
             return np.asarray(within)
@@ -217,6 +218,9 @@ class GainBound(BiasBound):
     """Bound on the gains of scalar events; ``experts`` is their number."""
 
     within: float | None = None  # range of the gains where predictions stay in conv s(Y)
+    losses: int = 1  # K, all that are protected
+    own: int = 1  # N, the gains of the run
+    models: int = 0  # how many comparators are models
 
     def of_events(self, occupancy: Array | float) -> tuple[Array, Array] | None:
         """Return None: gains have one sign and a range of their own."""
@@ -224,7 +228,30 @@ class GainBound(BiasBound):
 
     def regret(self, weights: Array, *, policies: int = 0, rounds: int | None = None) -> Array:
         """Bound the expected decision swap regret per round (K,); policies cost a logarithm."""
-        return self._over_actions(weights, 0.0, rounds or self.rounds)
+        alone = self._over_actions(weights, 0.0, rounds or self.rounds)
+        if not self.trusted or self.trust is None:
+            return alone
+        actions = weights.shape[1]
+        together = self.trust.among(self._copies * (actions + policies) ** actions)
+        return np.minimum(alone, self._held(together, weights, rounds or self.rounds))
+
+    def regret_to_models(self, weights: Array) -> Array:
+        """Bound the expected regret per round to each model that is a comparator (K,)."""
+        alone = super().regret_to_models(weights)
+        if not self.trusted or self.trust is None:
+            return alone
+        together = self.trust.among(self._copies * self.models)
+        return np.minimum(alone, self._held(together, weights, self.rounds))
+
+    def _held(self, trust: Trust, weights: Array, rounds: int) -> Array:
+        """Bound per round what a test lets a loss cost (K,), whose regret is at most 1 a round."""
+        scale = self._gains(weights)
+        return np.asarray(scale * trust.most(rounds / np.maximum(scale, 1.0) ** 2) / rounds)
+
+    @property
+    def _copies(self) -> int:
+        """K, times as many as there are copies of the gains."""
+        return self.losses * self.experts // self.own
 
     def since(self, weights: Array, *, joined: int, policies: int = 0) -> Array | None:
         """Return None for who joins late: an old gain far below zero may be regained."""

@@ -151,14 +151,15 @@ class CellEvents(VectorEvents):
         """Return the sum of ln(1 + C) over all experts by their shares."""
         return 2 * sum(view.share * float(np.log1p(view.variation).sum()) for view in self.views)
 
-    def potential(self, band: Band) -> float:
-        """Return the sum of all experts' potentials by their shares."""
-        return sum(
-            view.share
-            * float(self.rule.potentials(sign * view.bias, view.variation, band.zone).sum())
+    def log_potential(self, band: Band) -> float:
+        """Return the logarithm of the sum of all experts' potentials by their shares."""
+        each = [
+            math.log(view.share)
+            + self.rule.potentials(sign * view.bias, view.variation, band.zone).ravel()
             for view in self.views
             for sign in (1, -1)
-        )
+        ]
+        return float(np.logaddexp.reduce(np.concatenate(each)))
 
     def bound(self, **stand: Any) -> "CellBound":
         """Return the bound on all biases, and on the regret of any task."""

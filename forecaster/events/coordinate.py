@@ -36,7 +36,7 @@ from regretless.forecaster.events.weights import (
     WeightRule,
     Weights,
 )
-from regretless.forecaster.trust import Limit, exceeds
+from regretless.forecaster.trust import Trust
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
 from regretless.market.records import checked_suggestion
@@ -165,22 +165,23 @@ class VectorEvents(EventSet):
             if view.kept is not None:
                 view.kept.stale |= own > 0.0
 
-    def exceeds(self, active: list[View], limit: Limit) -> bool:
+    def exceeds(self, active: list[View], trust: Trust, *, hint: bool = False) -> bool:
         """Whether the bias of some event that was active is more than chance explains."""
-        return any(exceeds(np.abs(view.bias), view.squares, limit) for view in active)
+        return any(trust.rejects(np.abs(view.bias), view.squares, hint=hint) for view in active)
 
     def spent(self) -> float:
         """Return the sum of ln(1 + C) over all experts."""
         kept = [sums[1] for sums in (self._decision, *self._cross)]
         return 2 * sum(float(np.log1p(part).sum()) for part in kept)
 
-    def potential(self, band: Band) -> float:
-        """Return the sum of all experts' potentials."""
-        return sum(
-            float(self.rule.potentials(sign * bias, variation, band.zone).sum())
+    def log_potential(self, band: Band) -> float:
+        """Return the logarithm of the sum of all experts' potentials."""
+        each = [
+            self.rule.potentials(sign * bias, variation, band.zone).ravel()
             for bias, variation, *_ in (self._decision, *self._cross)
             for sign in (1, -1)
-        )
+        ]
+        return float(np.logaddexp.reduce(np.concatenate(each)))
 
     def bound(self, **stand: Any) -> BiasBound:
         """Return the bound on all biases."""

@@ -22,8 +22,11 @@ which is of the order of the root of its length, however long the run. A round t
 the weights.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
+
+import numpy as np
 
 from regretless.forecaster.events.base import EventSet, Shared, Together
 from regretless.forecaster.events.protected import Played
@@ -78,10 +81,11 @@ class Intervals(Together):
         alive = sum(level.spent() * share for _, share, level in self.levels)
         return self.first.spent() + alive + self._ended
 
-    def potential(self, band: Band) -> float:
-        """Bound the sum of all experts' potentials by their shares; those to come have 1 each."""
-        alive = sum(level.potential(band) * share for _, share, level in self.levels)
-        return self.first.potential(band) + alive + self.first.experts * len(self.lengths)
+    def log_potential(self, band: Band) -> float:
+        """Bound the logarithm of all potentials' sum by their shares; those to come have 1 each."""
+        alive = [math.log(share) + level.log_potential(band) for _, share, level in self.levels]
+        later = [math.log(self.first.experts * len(alive))] if alive else []
+        return float(np.logaddexp.reduce([self.first.log_potential(band), *alive, *later]))
 
     def reset(self) -> None:
         """Begin anew."""

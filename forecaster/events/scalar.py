@@ -46,7 +46,7 @@ from regretless.forecaster.events.weights import (
     WeightRule,
     Weights,
 )
-from regretless.forecaster.trust import Limit, exceeds
+from regretless.forecaster.trust import Trust
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
 from regretless.market.records import checked_suggestion
@@ -85,7 +85,7 @@ class GainEvents(EventSet):
         fixed: bool = True,
     ) -> None:
         self.rows, self.rule, self.within = LossTable.of(groups), rule or AdaptiveWeights(), within
-        self.models = models
+        self.models, self.losses = models, len(self.rows.start) - 1
         own = [g.offset.shape[1] + len(g.policies) if fixed else 0 for g in self.groups]
         shapes = [(*g.offset.shape, c + models) for g, c in zip(self.groups, own, strict=True)]
         self.experts = sum(k * a * (c - fixed) for k, a, c in shapes)
@@ -150,19 +150,36 @@ class GainEvents(EventSet):
             return self._gain
         return np.asarray(self._gain - band.models * self._follows * np.sqrt(self._variation))
 
-    def exceeds(self, active: list[Indices], limit: Limit) -> bool:
-        """Whether some regret is more than chance explains."""
-        return exceeds(self._gain, self._squares, limit)
+    def exceeds(self, active: list[Indices], trust: Trust, *, hint: bool = False) -> bool:
+        """Whether some regret is more than chance explains, or adds up to more over actions."""
+        if trust.rejects(self._gain, self._squares, hint=hint):
+            return True
+        return not hint and any(
+            trust.among(tests).rejects(*sums)
+            for part in self.members
+            for tests, sums in self._totals(part, trust)
+        )
+
+    def _totals(self, part: "GroupPart", trust: Trust) -> Iterator[tuple[int, tuple[Array, Array]]]:
+        """Yield how many sums over a loss's actions are watched, the greatest ones and their V."""
+        each = part.view(self._gain), part.view(self._squares)
+        fixed = part.constants + part.policies
+        copies = self.losses * trust.tests // self.experts
+        if fixed:
+            yield copies * fixed ** part.shape[1], _greatest(*(own[:, :, :fixed] for own in each))
+        if self.models:
+            regret, squares = (own[:, :, fixed:].sum(1) for own in each)
+            yield copies * self.models, (regret, squares)
 
     def spent(self) -> float:
         """Return the sum of ln(1 + C) over all scalar events."""
         return float(np.log1p(self._variation).sum())
 
-    def potential(self, band: Band) -> float:
-        """Return the sum of the scalar events' potentials."""
+    def log_potential(self, band: Band) -> float:
+        """Return the logarithm of the sum of the scalar events' potentials."""
         weighed = np.isfinite(self._gain)
         gain, variation = self._counted(band)[weighed], self._variation[weighed]
-        return float(self.rule.potentials(gain, variation, band.zone).sum())
+        return float(np.logaddexp.reduce(self.rule.potentials(gain, variation, band.zone)))
 
     def folded(self, active: list[Indices], weights: Array) -> Array:
         """Turn the weights of the scalar events into a table H (rows, n)."""
@@ -184,8 +201,8 @@ class GainEvents(EventSet):
         """Yield for every group what the bias of each action is worth to every action (K, A, A).
 
         While a reference is trusted that is the regret: the bias without the margin by which an
-        action was expected to be the best. It counts at most a scale downwards, which is less for
-        actions alone that are worse whatever comes.
+        action was expected to be the best. It counts at most the lesser of 1, which no regret of a
+        normalised loss exceeds, and a scale, than which actions alone are worse that always are.
         """
         for part in self.members:
             rows, own = part.group.weights, self.rows.slice(part.group)
@@ -195,14 +212,21 @@ class GainEvents(EventSet):
                     each[own].reshape(rows.shape[:2]) for each in (played.seen, played.losses)
                 )
                 worth -= np.diagonal(worth, axis1=1, axis2=2)[:, :, None].copy()
+                most = seen[:, :, None] * np.minimum(part.scale, 1.0)[:, None, None]
                 regret = seen[:, :, None] * (came[:, :, None] - came[:, None])
-                least = -seen[:, :, None] * part.scale[:, None, None]
-                worth = np.maximum(np.minimum(worth, regret), least)
+                worth = np.minimum(worth, regret).clip(-most, most)
             yield worth
 
     def bound(self, **stand: Any) -> GainBound:
         """Return the bound on the gains."""
-        return GainBound(self.rule, within=self.within, **stand)
+        return GainBound(self.rule, **self.shape, **stand)
+
+    @property
+    def shape(self) -> dict[str, Any]:
+        """What a bound needs to know of it."""
+        return {"within": self.within, "losses": self.losses, "own": self.experts} | {
+            "models": self.models
+        }
 
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,).
@@ -262,6 +286,21 @@ class GroupPart:
         for j, told in enumerate(suggested.T):
             table[every, :, told] += weights[:, :, self.constants + j]
         return table
+
+
+@compiled
+def _greatest(gain: Array, squares: Array) -> tuple[Array, Array]:
+    """Add up every action's greatest R above 0 (K,), and their V."""
+    total, spread = np.zeros(gain.shape[0]), np.zeros(gain.shape[0])
+    for k in range(gain.shape[0]):
+        for a in range(gain.shape[1]):
+            best, its = 0.0, 0.0
+            for c in range(gain.shape[2]):
+                if gain[k, a, c] > best:
+                    best, its = gain[k, a, c], squares[k, a, c]
+            total[k] += best
+            spread[k] += its
+    return total, spread
 
 
 @compiled(error_model="numpy")

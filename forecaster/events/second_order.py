@@ -105,20 +105,20 @@ class SecondOrderWeights(WeightRule):
         return weights
 
     def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
-        """Return Phi(R, V)."""
+        """Return ln Phi(R, V)."""
         regret = gain - zone * np.sqrt(variation)
         powers = RATES * regret[..., None] - COSTS * variation[..., None]
-        return np.asarray(np.exp(powers).mean(-1))
+        return np.asarray(np.logaddexp.reduce(powers, axis=-1) - math.log(len(RATES)))
 
     def budget(self, stand: Stand) -> float:
         """Return Lambda."""
-        most = 1.0
+        most = 0.0
         if stand.trust is not None:
             known = RATES**2 * stand.trust.strength(stand.rounds) / (2 * COSTS)
-            most = float(np.exp(RATES + COSTS + known).mean())
+            most = float(np.logaddexp.reduce(RATES + COSTS + known)) - math.log(len(RATES))
         if stand.start is not None:
             most = min(most, stand.start)
-        return math.log(stand.experts / stand.share) + math.log(most) + STEEPEST * stand.slack
+        return math.log(stand.experts) - math.log(stand.share) + most + STEEPEST * stand.slack
 
     def greatest(self, variation: Array | float, budget: float) -> Array:
         """Return beta(V)."""

@@ -105,7 +105,7 @@ class Stand:
         None  # within which a reference was broadcast unchanged; None where none was
     )
     start: float | None = (
-        None  # mean potential with which the games began; None for the most that it can be
+        None  # logarithm of the games' first mean potential; None for the most that it can be
     )
     spent: float | None = None  # mean of ln(1 + C) over all experts since then; None for the most
     beside: float = 0.0  # what other potentials add to the mean when the games begin
@@ -144,7 +144,7 @@ class WeightRule(ABC):
 
     @abstractmethod
     def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
-        """Return the potential of experts, whose mean may be the ``start`` of a budget."""
+        """Return ln Phi of experts; that of the mean may be the ``start`` of a budget."""
 
     @abstractmethod
     def budget(self, stand: Stand) -> float:
@@ -233,11 +233,8 @@ def _spread(bias: Array, halves: Array, signed: Array, sums: Array) -> None:
         sums[r] = total
 
 
-def potentials(gain: Array, variation: Array, zone: float) -> Array:
-    """Return Phi(R, C) of adaptive weights, R = gain - z sqrt(C); 1 where there is no variation."""
-    regret = np.maximum(gain - zone * np.sqrt(variation), 0.0)
-    least = np.finfo(np.float64).tiny
-    return np.asarray(np.exp(regret**2 / (3 * np.maximum(variation, least))))
+def _log(x: float) -> float:
+    return math.log(x) if x > 0 else -math.inf
 
 
 class AdaptiveWeights(WeightRule):
@@ -315,8 +312,10 @@ class AdaptiveWeights(WeightRule):
         return np.asarray(0.5 * (raised[0] - raised[1]))
 
     def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
-        """Return Phi(R, C); 1 where there is no variation."""
-        return potentials(gain, variation, zone)
+        """Return ln Phi(R, C), R = gain - z sqrt(C); 0 where there is no variation."""
+        regret = np.maximum(gain - zone * np.sqrt(variation), 0.0)
+        least = np.finfo(np.float64).tiny
+        return np.asarray(regret**2 / (3 * np.maximum(variation, least)))
 
     def budget(self, stand: Stand) -> float:
         """Return Lambda."""
@@ -329,15 +328,11 @@ class AdaptiveWeights(WeightRule):
     @classmethod
     def growth(cls, stand: Stand) -> float:
         """Return ln P: how far the mean potential may have grown."""
-        most = 1 + stand.beside + cls._head_start(stand) + LOGARITHM * math.log1p(stand.rounds)
+        beside = stand.beside + LOGARITHM * math.log1p(stand.rounds)
+        most = float(np.logaddexp(stand.reach**2 / 3, _log(beside)))  # e^709 is a double's most
         if stand.start is not None and stand.spent is not None:
-            most = min(most, stand.start + LOGARITHM * stand.spent)
-        return math.log(most) + GROWTH * stand.slack - math.log(stand.risk)
-
-    @staticmethod
-    def _head_start(stand: Stand) -> float:
-        """By how much a potential may exceed 1 when a reference loses its trust."""
-        return math.expm1(stand.reach**2 / 3)
+            most = min(most, float(np.logaddexp(stand.start, _log(LOGARITHM * stand.spent))))
+        return most + GROWTH * stand.slack - math.log(stand.risk)
 
     def greatest(self, variation: Array | float, budget: float) -> Array:
         """Return sqrt(3 C Lambda)."""
@@ -407,8 +402,8 @@ class ExponentialWeights(WeightRule):
         return np.where(weighed, np.exp(powers), 0.0)
 
     def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
-        """Return 1: the budget takes no notice of it."""
-        return np.ones(np.shape(gain))
+        """Return 0: the budget takes no notice of it."""
+        return np.zeros(np.shape(gain))
 
     def budget(self, stand: Stand) -> float:
         """Return the greatest R itself."""

@@ -21,6 +21,7 @@ from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.events.weights import AdaptiveWeights, Band, Moment
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.reference import Reference
+from regretless.forecaster.trust import Trust
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import register
 from regretless.market.core.errors import UserError
@@ -223,6 +224,22 @@ def test_gains_go_on_from_the_regret_of_the_trusted_rounds(seed: int) -> None:
             assert gains.clip(0) == pytest.approx(lost.clip(0), abs=1e-12)
         assert (gains.max(2).sum(1) >= regret - 1e-9).all()
     assert player.reference.disproved_at
+
+
+@pytest.mark.parametrize("make", [GainEvents, lambda groups: Assignments(GainEvents(groups))])
+def test_what_a_base_costs_every_action_a_little_adds_up(make: Any) -> None:
+    """It is given up before the regret of a single action would do it, and within bounds."""
+    apart = ProtectedLosses(np.ones((1, 4)), -np.eye(4)[None])
+    base = Told(np.zeros(4))
+    player = anchored(make([apart]), base)
+    alone = Trust(player.events.experts)
+    while player.reference.trusted:
+        base.value = 0.02 * np.eye(4)[player.time % 4]
+        player.predict()
+        player.update(np.roll(np.eye(4)[player.time % 4], 1))
+        most = player.time * player.bias_bound().regret(apart.weights)
+        assert player.time <= most + (not player.reference.trusted)
+    assert player.time / 4 + 3 < float(alone.limit(player.time / 4))
 
 
 def test_a_base_that_failed_at_once_is_no_candidate() -> None:

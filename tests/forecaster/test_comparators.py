@@ -194,7 +194,16 @@ def test_a_head_start_is_the_potential_of_a_bias_that_has_just_lost_its_trust() 
         squares = np.linspace(0.0, 1000, 20_000)
         held = trust.limit(squares) + 1 - zone * np.sqrt(squares)
         found = SecondOrderWeights().potentials(held, squares, 0.0).max()
-        assert np.log(found) <= start.exponent - np.log(10) + 1e-9
+        assert found <= start.exponent - np.log(10) + 1e-9
+
+
+@pytest.mark.parametrize("rule", [AdaptiveWeights, SecondOrderWeights])
+def test_a_test_as_wide_as_one_likes_has_a_finite_bound(rule: Any) -> None:
+    """What it may cost is e^u^2: no number of doubles, but its logarithm is."""
+    bounds = [
+        BiasBound(rule(), 10, 1000, 0.3, trust=Trust(10, width)).exponent for width in (1, 10, 1000)
+    ]
+    assert bounds[0] < bounds[1] < bounds[2] < np.inf
 
 
 @pytest.mark.parametrize("seed", range(3))
