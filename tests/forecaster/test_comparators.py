@@ -108,7 +108,7 @@ def test_weights_beside_coordinates_are_those_of_one_family_of_experts() -> None
         up, down = np.maximum(regret + 1, 0) ** 2, np.maximum(regret - 1, 0) ** 2
         return np.asarray((np.exp(up / scale) - np.exp(down / scale)) / 2)
 
-    (view,) = active[0]
+    (view,) = active[0][2]
     plus, minus = weight(view.bias, view.variation), weight(-view.bias, view.variation)
     gain, variation = gains.arrays["gain"], gains.arrays["variation"]
     own = weight(gain - 0.5 * np.sqrt(variation), variation)
