@@ -68,14 +68,14 @@ class DelayGroup:
         return table if self.served is None else table[self.served]
 
 
-def by_delay(whole: DelayGroup, distance: Indices) -> tuple[DelayGroup, ...]:
+def parted(whole: DelayGroup, distance: Indices) -> tuple[DelayGroup, ...]:
     """Part the rows of a cohort by their distance (K,), the nearest first."""
     offset, weights = whole.coefficients
     groups = []
     for hops in np.unique(distance):
         rows = np.flatnonzero(distance == hops)
         own = whole.coefficients if whole.served is not None else (offset[rows], weights[rows])
-        groups.append(
+        parties.append(
             DelayGroup(
                 int(hops),
                 rows,
@@ -88,8 +88,8 @@ def by_delay(whole: DelayGroup, distance: Indices) -> tuple[DelayGroup, ...]:
     return tuple(groups)
 
 
-def expected(response: Response, group: DelayGroup, forecast: Forecast) -> Array:
-    """Return the losses (P, A) that a group expects on hearing a forecast.
+def expected(response: Response, party: DelayGroup, forecast: Forecast) -> Array:
+    """Return the losses (P, A) that a party expects on hearing a forecast.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ class RespondingCohort(Cohort, Checkpointable):
     relay: DelayedForecasts | None = None
     acts_on: Loss | None = None
     heads: Indices | None = None
-    groups: tuple[DelayGroup, ...] = field(default=(), init=False)
+    parties: tuple[DelayGroup, ...] = field(default=(), init=False)
     kind: str = field(default="follower", init=False)
 
     def __post_init__(self) -> None:
@@ -230,7 +230,7 @@ class RespondingCohort(Cohort, Checkpointable):
         offset, weights = self.coefficients
         read = offset, narrowed(weights)
         whole = DelayGroup(0, slice(None), own, read, self.served, self.by_proxy)
-        self.groups = (whole,) if self.distance is None else by_delay(whole, self.distance)
+        self.parties = (whole,) if self.distance is None else parted(whole, self.distance)
         plain = self.served is None and self.by_proxy is None and self.distance is None
         shared = own is self.loss and own.linear_weights is weights
         self._one_table = plain and shared  # for what is expected and what is lost

@@ -64,7 +64,7 @@ Rounds = Indices
 
 
 class Attendance:
-    """When a cohort's rows are there: throughout, unless a ``Stay`` says otherwise."""
+    """When a cohort's rows are there: throughout, unless a ``AttendanceSpan`` says otherwise."""
 
     throughout: ClassVar[bool] = True
 
@@ -80,9 +80,9 @@ class Attendance:
         """Say who has not played yet after so many rounds, although the game has begun (K,)."""
         return np.zeros(rows, dtype=np.bool_)
 
-    def span(self, rows: int) -> "Stay":
+    def span(self, rows: int) -> "AttendanceSpan":
         """Return the rounds before which each of so many rows enters and leaves."""
-        return whole(rows)
+        return together(rows)
 
     def of(self, rows: Indices) -> "Attendance":
         """Return when some of the rows are there."""
@@ -103,7 +103,7 @@ ALWAYS = Attendance()
 
 
 @dataclass(frozen=True, eq=False)
-class Stay(Attendance):
+class AttendanceSpan(Attendance):
     """When a cohort's rows are there.
 
     Parameters
@@ -144,21 +144,23 @@ class Stay(Attendance):
         """Return how many of the first rounds each was there (K,)."""
         return np.asarray(np.clip(rounds, self.entered, self.left) - self.entered)
 
-    def turn(self, place: int, turns: int) -> "Stay":
+    def turn(self, place: int, turns: int) -> "AttendanceSpan":
         """Return the stay in the rounds of one of several who take turns, counted by its own."""
-        return Stay(*(np.maximum(-((place - t) // turns), 0) for t in (self.entered, self.left)))
+        return AttendanceSpan(
+            *(np.maximum(-((place - t) // turns), 0) for t in (self.entered, self.left))
+        )
 
     def awaited(self, rows: int, rounds: int) -> Mask:
         """Say who has not played yet after so many rounds, although the game has begun (K,)."""
         return np.asarray((self.entered > 0) & (self.entered >= rounds))
 
-    def span(self, rows: int) -> "Stay":
+    def span(self, rows: int) -> "AttendanceSpan":
         """Return itself."""
         return self
 
-    def of(self, rows: Indices) -> "Stay":
+    def of(self, rows: Indices) -> "AttendanceSpan":
         """Return when some of the rows are there."""
-        return Stay(self.entered[rows], self.left[rows])
+        return AttendanceSpan(self.entered[rows], self.left[rows])
 
     def watch(self) -> Indices:
         """Return rows of whom one is there whenever anybody is."""
@@ -175,9 +177,9 @@ class Stay(Attendance):
             raise ValueError(f"{name} has {rows} rows and a stay of {len(self.entered)}")
 
 
-def whole(rows: int, *, joins: int = 0) -> Stay:
+def together(rows: int, *, enters: int = 0) -> AttendanceSpan:
     """Return the stay of rows that come together and never go."""
-    return Stay(np.full(rows, joins), np.full(rows, np.iinfo(np.intp).max))
+    return AttendanceSpan(np.full(rows, enters), np.full(rows, np.iinfo(np.intp).max))
 
 
 def seated(decision: Decision, here: Mask | None, row_of: Indices) -> Decision:
@@ -304,7 +306,7 @@ def drawn_stays(
     *,
     window: tuple[int, int],
     rates: tuple[float | None, float | None],
-) -> Stay:
+) -> AttendanceSpan:
     """Draw when each agent enters and leaves: one visit, of geometric waiting and staying times.
 
     In every round from the first of the window an agent who has not come yet enters with the
@@ -321,7 +323,7 @@ def drawn_stays(
 
     Returns
     -------
-    Stay
+    AttendanceSpan
         Of N rows; whoever would enter too late has entered and left at the end of the window.
     """
     first, last = window
@@ -329,9 +331,9 @@ def drawn_stays(
     wait: ArrayLike = 0 if entry is None else rng.geometric(entry, agents) - 1
     entered = np.minimum(np.broadcast_to(first + np.asarray(wait), agents), last)
     if leave is None:
-        return Stay(entered.astype(np.intp), np.full(agents, last))
+        return AttendanceSpan(entered.astype(np.intp), np.full(agents, last))
     left = np.minimum(entered + rng.geometric(leave, agents), last)
-    return Stay(entered.astype(np.intp), left.astype(np.intp))
+    return AttendanceSpan(entered.astype(np.intp), left.astype(np.intp))
 
 
 class NoSignal(Checkpointable):

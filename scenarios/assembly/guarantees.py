@@ -27,7 +27,7 @@ from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.round import Block
-from regretless.market.game.seats import Stay
+from regretless.market.game.seats import AttendanceSpan
 from regretless.market.numerics.storage import is_mapped
 from regretless.scenarios.assembly.cohorts import Anybody, Placement
 
@@ -297,13 +297,15 @@ def of_anybody(seat: Placement, block: Block, losses: int) -> Guarantee | None:
     return replace(given, from_variation=terms.from_variation)
 
 
-def stayed(stay: Stay, rounds: int) -> Array:
+def stayed(stay: AttendanceSpan, rounds: int) -> Array:
     """Return for how many rounds each row was there (K,); NaN before its first."""
     spans = np.minimum(stay.left, rounds) - stay.entered
     return np.where(spans > 0, spans, np.nan)
 
 
-def over_stays(biases: Sequence[BiasBound], weights: Array, stay: Stay, *, policies: int) -> Array:
+def over_stays(
+    biases: Sequence[BiasBound], weights: Array, stay: AttendanceSpan, *, policies: int
+) -> Array:
     """Bound the expected regret per round of each row over its own rounds, without gap and error.
 
     Parameters
@@ -325,7 +327,7 @@ def over_stays(biases: Sequence[BiasBound], weights: Array, stay: Stay, *, polic
     return np.asarray(np.sum(turns, axis=0) / stayed(stay, sum(bias.rounds for bias in biases)))
 
 
-def _over_turn(bias: BiasBound, weights: Array, stay: Stay, *, policies: int) -> Array:
+def _over_turn(bias: BiasBound, weights: Array, stay: AttendanceSpan, *, policies: int) -> Array:
     """Bound the sum of the same over the rounds of one forecaster (K,)."""
     total = np.zeros(len(weights))
     left = np.minimum(stay.left, bias.rounds)
@@ -368,7 +370,9 @@ def _misheard(cohort: RespondingCohort, block: Block) -> str:
     return ""
 
 
-def unbounded(cohort: Anybody, player: UnbiasedPrediction, stay: Stay | None) -> Iterator[str]:
+def unbounded(
+    cohort: Anybody, player: UnbiasedPrediction, stay: AttendanceSpan | None
+) -> Iterator[str]:
     """Yield why regrets that a run measures have no bound although a theorem covers the cohort."""
     events = player.events
     here = f"{cohort.name}: no bound on"

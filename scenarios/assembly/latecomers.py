@@ -27,7 +27,7 @@ from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.round import Block
-from regretless.market.game.seats import Stay
+from regretless.market.game.seats import AttendanceSpan
 from regretless.market.losses import Loss, unique_losses
 from regretless.market.losses.basis import Basis
 from regretless.scenarios.assembly.blocks import Layout
@@ -275,6 +275,6 @@ class LateTerms:
         return stayed(self._stay, sum(player.time for player in self._players))
 
     @property
-    def _stay(self) -> Stay:
+    def _stay(self) -> AttendanceSpan:
         assert self.seat.stay is not None  # noqa: S101 - they join late
         return self.seat.stay

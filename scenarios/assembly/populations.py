@@ -22,7 +22,13 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.game.network import Network
-from regretless.market.game.seats import PUBLIC, NoSignal, Signal, Stay, drawn_stays, whole
+from regretless.market.game.seats import (
+    PUBLIC,
+    AttendanceSpan,
+    NoSignal,
+    Signal,
+    drawn_stays,
+)
 from regretless.market.losses import Linear, Loss, averaged, unique_losses
 from regretless.market.numerics.storage import free, on_disk
 from regretless.market.regret.ledger import MEASURES, Ledger
@@ -43,7 +49,7 @@ class Draft:
     loss : stack of losses, one per agent
     reported : stack of losses or None
         What the agents say that their losses are; None where it is the truth.
-    stay : Stay or None
+    stay : AttendanceSpan or None
         When each agent is there; None for all throughout.
     distance : int array (N,) or None
         Of each agent from the forecaster; None where all hear at once.
@@ -61,7 +67,7 @@ class Draft:
     spec: CohortSpec
     loss: Loss
     policies: tuple[NamedPolicy, ...]
-    stay: Stay | None = None
+    stay: AttendanceSpan | None = None
     distance: Indices | None = None
     apart: bool = False
     reported: Loss | None = None
@@ -143,17 +149,17 @@ class Draft:
         """Return the draft with its last agents kept out of a run of so many rounds."""
         if not count:
             return replace(self, apart=apart)
-        stay = self.stay or whole(self.spec.count)
+        stay = self.stay or together(self.spec.count)
         entered, left = stay.entered.copy(), stay.left.copy()
         entered[-count:] = left[-count:] = rounds
-        return replace(self, stay=Stay(entered, left), apart=True)
+        return replace(self, stay=AttendanceSpan(entered, left), apart=True)
 
-    def stay_of(self, row_of: Indices) -> Stay | None:
+    def stay_of(self, row_of: Indices) -> AttendanceSpan | None:
         """Return when each row is there (K,); None where all are throughout."""
         if self.stay is None:
             return None
         first = first_of(row_of)
-        return Stay(self.stay.entered[first], self.stay.left[first])
+        return AttendanceSpan(self.stay.entered[first], self.stay.left[first])
 
     def distance_of(self, row_of: Indices) -> Indices | None:
         """Return each row's distance from the forecaster (K,); None where all hear at once."""
@@ -383,7 +389,7 @@ def _rounded(where: str, loss: Loss) -> Loss:
     return loss.in_single_precision()
 
 
-def _drawn_stay(spec: CohortSpec, root: int, *, rounds: int) -> Stay | None:
+def _drawn_stay(spec: CohortSpec, root: int, *, rounds: int) -> AttendanceSpan | None:
     """Draw when the agents of a cohort are there (N rows); None where all are throughout."""
     if not spec.enters and spec.exits is None and spec.entry_rate is spec.exit_rate is None:
         return None

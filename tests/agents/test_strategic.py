@@ -36,7 +36,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import generator_state, stream
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.round import Block, Game, play_round
-from regretless.market.game.seats import ALWAYS, Seat, whole
+from regretless.market.game.seats import ALWAYS, Seat, together
 from regretless.market.losses import Linear
 from regretless.market.model import MarketModel
 from regretless.market.records import (
@@ -138,7 +138,7 @@ def table(adversary: Any, *cohorts: Any, solver: Any = None, joins: Sequence[int
     basis = LinearBasis(cohorts[0].loss.outcomes)
     groups = [ProtectedLosses(*basis.coefficients(cohort.loss)) for cohort in cohorts]
     block = Block("linear", basis, UnbiasedPrediction(VectorEvents(groups), solver))
-    stays = [whole(len(c.loss), joins=entry) for c, entry in zip(cohorts, joins, strict=False)]
+    stays = [together(len(c.loss), enters=entry) for c, entry in zip(cohorts, joins, strict=False)]
     stays += [ALWAYS] * (len(cohorts) - len(stays))
     seats = [Seat(cohort, stay) for cohort, stay in zip(cohorts, stays, strict=True)]
     return Game([block], seats, adversary=adversary, seed=SEED)

@@ -26,7 +26,7 @@ class Walker(Checkpointable):
         return self._place.tolist()
 
 
-class Party(Walker):
+class DelayGroup(Walker):
     """Walkers, streams that it does not own, and values of every kind."""
 
     REMEMBERED: Any = ("walkers", "streams", "name", "best", "when", "paths", "table")
@@ -51,7 +51,7 @@ def through_a_file(state: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def test_every_kind_of_memory_comes_back(tmp_path: Path) -> None:
-    first, second = Party(1), Party(5)
+    first, second = DelayGroup(1), DelayGroup(5)
     for party in (first, *first.walkers):
         party.walk()
     first.name, first.best, first.when = "north", np.float64(0.5), (1, None, True)
@@ -70,9 +70,9 @@ def test_every_kind_of_memory_comes_back(tmp_path: Path) -> None:
 
 
 def test_a_group_of_another_size_is_refused() -> None:
-    party = Party(1)
+    party = DelayGroup(1)
     party.walkers = party.walkers[:1]
     with pytest.raises(ValueError, match="the state is of"):
-        party.restore(Party(1).state())
+        party.restore(DelayGroup(1).state())
     with pytest.raises(KeyError):
         party.restore(Walker(1).state())

@@ -16,7 +16,7 @@ from regretless.forecaster.events.weights import AdaptiveWeights
 from regretless.market.core.checkpoint import load as load_checkpoint
 from regretless.market.core.checkpoint import save as save_checkpoint
 from regretless.market.game.round import play_round
-from regretless.market.game.seats import Stay, drawn_stays
+from regretless.market.game.seats import AttendanceSpan, drawn_stays
 from regretless.market.model import MarketModel
 from regretless.market.records import Round
 from regretless.market.regret import definitions
@@ -144,7 +144,7 @@ def test_the_bound_over_own_rounds_holds(stream: str, weights: str) -> None:
 def test_over_stays_is_the_theorem_row_by_row() -> None:
     weights = np.random.default_rng(0).random((4, 3, 2))
     bias = BiasBound(AdaptiveWeights(), experts=24, rounds=100, slack=0.3)
-    stay = Stay(np.array([0, 10, 40, 120]), np.array([200, 50, 41, 200]))
+    stay = AttendanceSpan(np.array([0, 10, 40, 120]), np.array([200, 50, 41, 200]))
     found = over_stays([bias], weights, stay, policies=0)
     for row, (first, last) in enumerate([(0, 100), (10, 50), (40, 41)]):
         cut = BiasBound(AdaptiveWeights(), experts=24, rounds=last, slack=0.3)
@@ -178,6 +178,6 @@ def test_a_run_with_network_and_rates_is_resumed_bit_for_bit(tmp_path: Path, at:
 
 def test_a_stay_is_checked() -> None:
     with pytest.raises(ValueError, match="leaves before it enters"):
-        Stay(np.array([3]), np.array([2]))
+        AttendanceSpan(np.array([3]), np.array([2]))
     with pytest.raises(ValueError, match="at least 0"):
-        Stay(np.array([-1]), np.array([2]))
+        AttendanceSpan(np.array([-1]), np.array([2]))
