@@ -28,7 +28,7 @@ from regretless.market.exploitability import tracker
 from regretless.market.exploitability.tracker import Tracker
 from regretless.market.game import roster
 from regretless.market.game.accounts import Account
-from regretless.market.game.caveats import standing
+from regretless.market.game.caveats import effective_guarantees
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.protocols import Cohort, seat
 from regretless.market.game.round import (
@@ -253,7 +253,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
     ) -> None:
         super().__init__(rng=seed)
         self.game = game
-        self.guarantees = standing(game, guarantees)
+        self.guarantees = effective_guarantees(game, guarantees)
         self.rounds, self.tracker = rounds, tracker
         self.namers, self.called, self.traits = namers or {}, called or {}, traits or {}
         logged = logged_agents(game.cohorts, log_agents, seed=seed)
@@ -267,7 +267,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
             windows=Windows(game.cohorts, logged, windows, self.guarantees) if windows else None,
         )
         self._changed: list[list[Any]] = []  # who was added or left: cohort, agent and round
-        self._room: dict[int, list[Trader]] = {}
+        self._spare: dict[int, list[Trader]] = {}
         self._playing, self._replaced = False, False
         self.recipe: Recipe | None = None  # how a scenario makes branches
         self.fork: Fork | None = None  # where this one left its trunk
@@ -344,29 +344,29 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
             raise UserError("no scenario built this market; branch one that load(...).build() made")
         return self.recipe(self, changes or {}, players)
 
-    def keep_room(self, cohort: int, count: int) -> None:
+    def keep_spare(self, cohort: int, count: int) -> None:
         """Keep the last agents of a cohort, who never enter by themselves, to be added."""
         last = int(self._before[cohort + 1])
-        self._room[cohort] = [self.view(number) for number in range(last - count + 1, last + 1)]
-        for view in self._room[cohort]:
+        self._spare[cohort] = [self.view(number) for number in range(last - count + 1, last + 1)]
+        for view in self._spare[cohort]:
             self.deregister_agent(view)
 
     def add(self, cohort: str, count: int = 1) -> list[Trader]:
         """Let so many more agents of a cohort take part from the next round on.
 
-        They are drawn with the others, by ``build(room={cohort: count})``. UserError without room.
+        They are drawn with the others, by ``build(spare={cohort: count})``, else UserError.
         """
         names = [own.name for own in self.game.cohorts]
-        room = self._room.get(names.index(cohort), []) if cohort in names else []
-        if len(room) < count:
-            cure = f"keep it by build(room={{'{cohort}': {count}}})"
-            raise UserError(f"cohort.{cohort} has room for {len(room)} agents to be added; {cure}")
+        spare = self._spare.get(names.index(cohort), []) if cohort in names else []
+        if len(spare) < count:
+            cure = f"keep it by build(spare={{'{cohort}': {count}}})"
+            raise UserError(f"cohort.{cohort} has {len(spare)} spare agents to be added; {cure}")
         added = [self._admit(names.index(cohort), self.played) for _ in range(count)]
         self._cache.clear()
         return added
 
     def _admit(self, cohort: int, at: int) -> Trader:
-        view = self._room[cohort].pop(0)
+        view = self._spare[cohort].pop(0)
         row = int(self.game.cohorts[cohort].row_of[view.number])
         roster.admit(self.game, cohort, row, at=at)
         self._uncover(cohort, row)

@@ -258,17 +258,17 @@ class AdversaryView:
     ----------
     blocks : tuple of Mixture or None
         One per block; None where they are not declared.
-    **told : callables
+    **shown : callables
         Whatever else is shown, by the name of the property that reads it.
     """
 
-    def __init__(self, blocks: tuple[Mixture, ...] | None = None, **told: Shown) -> None:
-        self.told = told if blocks is None else told | {"blocks": lambda: blocks}
+    def __init__(self, blocks: tuple[Mixture, ...] | None = None, **shown: Shown) -> None:
+        self.shown = shown if blocks is None else shown | {"blocks": lambda: blocks}
 
     def _ask(self, name: str, sight: str) -> Any:
-        if name not in self.told:
+        if name not in self.shown:
             raise UserError(f"it reads {name} without having declared it; add '{sight}' to sees")
-        return self.told[name]()
+        return self.shown[name]()
 
     @property
     def blocks(self) -> tuple[Mixture, ...]:
@@ -282,7 +282,7 @@ class AdversaryView:
 
     def moved(self, outcomes: Array) -> Array:
         """Return what a market that was settled before would make of outcomes (m, d)."""
-        return np.asarray(self.told["moved"]()(outcomes)) if "moved" in self.told else outcomes
+        return np.asarray(self.shown["moved"]()(outcomes)) if "moved" in self.shown else outcomes
 
     @property
     def rollout(self) -> Any:

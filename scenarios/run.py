@@ -303,7 +303,7 @@ def _manifest(scenario: Scenario, model: MarketModel, config: dict[str, Any]) ->
         "seed": scenario.spec.seed,
         "rounds": scenario.spec.rounds,
         "status": "interrupted",
-        "guarantee": {cohort.name: given.told(cohort) for cohort, given in pairs},
+        "guarantee": {cohort.name: given.summary(cohort) for cohort, given in pairs},
         "blocks": [described(block) for block in model.game.blocks],
         "covers": [
             *(guarantee.note for guarantee in model.guarantees if guarantee.note),

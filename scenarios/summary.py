@@ -227,7 +227,7 @@ def forecast(scenario: Scenario, model: MarketModel) -> Iterator[str]:
 
 def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
     """Yield what is to be said beside the tables, a line each."""
-    if model.game.market is not None and (told := model.game.market.told()):
+    if model.game.market is not None and (told := model.game.market.summary()):
         yield told
     for cohort in model.game.cohorts:
         if cohort.heads is not None:

@@ -73,7 +73,7 @@ class Follower(ScriptedAgent):
 class Crowded(Market):
     """The more agents take the first action, the lower the first outcome."""
 
-    weighs = True
+    supports_multiplicity = True
 
     def clear(self, fundamental: Any, decisions: Any) -> Any:
         """Return the outcome."""

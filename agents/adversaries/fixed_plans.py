@@ -43,7 +43,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.adversaries.leader import Leader, between, whole
+from regretless.agents.adversaries.leader import Leader, check_int, check_range
 from regretless.agents.parameters import numbers
 from regretless.market import register
 from regretless.market.core.arrays import Array
@@ -153,9 +153,9 @@ class UpThenDown(Leader):
     ) -> None:
         super().__init__(outcomes, rng, **motive)
         most = len(self.support)
-        self.first = whole("first", first, least=0, below=most)
-        self.then = whole("then", then, least=0, below=most)
-        self.turn = between("share", share, 0, 1) * whole("rounds", rounds, least=1)
+        self.first = check_int("first", first, least=0, below=most)
+        self.then = check_int("then", then, least=0, below=most)
+        self.turn = check_range("share", share, 0, 1) * check_int("rounds", rounds, least=1)
 
     def commit(
         self, context: Context, history: History, announced: AdversaryView
@@ -205,9 +205,9 @@ class PumpAndDump(Leader):
         dump: int = 100,
         rest: float = 0.5,
     ) -> None:
-        good = whole("good", good, least=0, below=outcomes)
-        low, high = between("low", low, 0, 1), between("high", high, 0, 1)
-        level, cost = between("level", level, 0, 1), between("cost", cost, 0, np.inf)
+        good = check_int("good", good, least=0, below=outcomes)
+        low, high = check_range("low", low, 0, 1), check_range("high", high, 0, 1)
+        level, cost = check_range("level", level, 0, 1), check_range("cost", cost, 0, np.inf)
         if not low < high:
             raise ValueError(f"high is {high:g}; give more than low, {low:g}")
         held = numbers("exposure", exposure)
@@ -216,11 +216,11 @@ class PumpAndDump(Leader):
         push = cost / (high - low)
         weights = np.zeros((len(held), outcomes))
         weights[:, good] = -held - push
-        support = np.full((2, outcomes), between("rest", rest, 0, 1))
+        support = np.full((2, outcomes), check_range("rest", rest, 0, 1))
         support[:, good] = high, low
         offset = held * level + push * low
         super().__init__(outcomes, rng, weights=weights, offset=offset, support=support)
-        self.pump, self.dump = whole("pump", pump, least=1), whole("dump", dump, least=1)
+        self.pump, self.dump = check_int("pump", pump, least=1), check_int("dump", dump, least=1)
 
     def commit(
         self, context: Context, history: History, announced: AdversaryView
@@ -272,7 +272,7 @@ class StaggeredSeller(Seller):
     sees = frozenset({"history"})
 
     def __init__(self, outcomes: int, rng: np.random.Generator, *, rounds: int) -> None:
-        span = whole("rounds", rounds, least=1) ** 0.75
+        span = check_int("rounds", rounds, least=1) ** 0.75
         number = np.arange(math.floor(3 * rounds / (4 * span)) + 1)
         arms = _arms(outcomes, least=len(number) + 1, why=f"for the schedule of {rounds} rounds ")
         self._opens = np.full(arms, np.inf)

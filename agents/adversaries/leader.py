@@ -229,14 +229,14 @@ def support_of(outcomes: int, support: ArrayLike | None, grid: int | None) -> Ar
 
 
 def _grid(outcomes: int, grid: int) -> Array:
-    whole("grid", grid, least=2)
+    check_int("grid", grid, least=2)
     if grid**outcomes > MOST:
         raise ValueError(f"grid = {grid} makes {grid}^{outcomes} outcomes; at most {MOST}")
     axes = np.meshgrid(*[np.linspace(0, 1, grid)] * outcomes, indexing="ij")
     return np.stack([axis.ravel() for axis in axes], axis=-1)
 
 
-def whole(name: str, value: Any, *, least: int, below: int | None = None) -> int:
+def check_int(name: str, value: Any, *, least: int, below: int | None = None) -> int:
     """Return a whole number; ValueError unless it is one, and in its range."""
     fits = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
     if not fits or (below is not None and value >= below):
@@ -247,7 +247,7 @@ def whole(name: str, value: Any, *, least: int, below: int | None = None) -> int
     return int(value)
 
 
-def between(name: str, value: Any, low: float, high: float) -> float:
+def check_range(name: str, value: Any, low: float, high: float) -> float:
     """Return a number; ValueError unless it is one between two others."""
     found = numbers(name, value)
     if found.ndim or not low <= found <= high:

@@ -42,7 +42,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.adversaries.leader import Leader, LinearPayoff, ZeroSum, support_of, whole
+from regretless.agents.adversaries.leader import (
+    Leader,
+    LinearPayoff,
+    ZeroSum,
+    check_int,
+    support_of,
+)
 from regretless.agents.learners.external import EXP3
 from regretless.agents.parameters import numbers, require
 from regretless.market import register
@@ -99,7 +105,7 @@ class Planned(Leader):
         **motive: Any,
     ) -> None:
         super().__init__(outcomes, rng, **motive)
-        self.rounds, self.cohort, self._last = whole("rounds", rounds, least=1), cohort, 0
+        self.rounds, self.cohort, self._last = check_int("rounds", rounds, least=1), cohort, 0
         table = numbers("distributions", distributions)
         table = table[:, None] if table.ndim == 2 else table
         if table.ndim != 3 or 0 in table.shape or table.shape[2] != len(self.support):
@@ -209,7 +215,7 @@ class Search(Checkpointable):
         """Return a generation of plans (G, P, S, m)."""
         raise NotImplementedError
 
-    def told(self, payoffs: Array) -> None:
+    def feedback(self, payoffs: Array) -> None:
         """Be told what the plans of the last proposal were paid per round (G,)."""
         raise NotImplementedError
 
@@ -242,7 +248,7 @@ class _Normal(Search):
 class CrossEntropy(_Normal):
     """Moves to the best quarter of what was tried."""
 
-    def told(self, payoffs: Array) -> None:
+    def feedback(self, payoffs: Array) -> None:
         """Move centre and spread."""
         count = int(KEPT * self.generation)
         kept = self._draws[np.argsort(-payoffs, kind="stable")[:count]]
@@ -256,7 +262,7 @@ class EvolutionStrategy(_Normal):
 
     generation = 16
 
-    def told(self, payoffs: Array) -> None:
+    def feedback(self, payoffs: Array) -> None:
         """Move centre and spread."""
         ranks = np.arange(1, self.generation + 1)
         share = np.maximum(0.0, np.log(self.generation / 2 + 1) - np.log(ranks))
@@ -287,7 +293,7 @@ class Bandit(Search):
         self._arms = self.rng.choice(len(self.plans), self.generation, p=self.learner.strategy[0])
         return self.plans[self._arms]
 
-    def told(self, payoffs: Array) -> None:
+    def feedback(self, payoffs: Array) -> None:
         """Learn from the payoff of each plan; UserError if it is beyond the range."""
         (low, high), distribution = self.paid, self.learner.strategy
         for arm, paid in zip(self._arms, payoffs, strict=True):
@@ -340,8 +346,8 @@ class Trained(Planned):
         **motive: Any,
     ) -> None:
         support = support_of(outcomes, motive.get("support"), motive.get("grid"))
-        shape = whole("phases", phases, least=1), whole("rows", rows, least=1), len(support)
-        spent = whole("length", length, least=1)
+        shape = check_int("phases", phases, least=1), check_int("rows", rows, least=1), len(support)
+        spent = check_int("length", length, least=1)
         super().__init__(outcomes, rng, distributions=np.ones(shape), rounds=spent, **motive)
         self.search = SEARCHES[self.algorithm](shape, rng, paid=self.payoff.range())
         self._sum, self._count, self._payoffs = 0.0, 0, np.zeros(0)
@@ -358,7 +364,7 @@ class Trained(Planned):
         self._payoffs = np.append(self._payoffs, self._sum / self._count)
         self._sum, self._count = 0.0, 0
         if len(self._payoffs) == len(self._plans):
-            self.search.told(self._payoffs)
+            self.search.feedback(self._payoffs)
             self._plans, self._payoffs = self.search.propose(), np.zeros(0)
         self.distributions = self._plans[len(self._payoffs)]
 

@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.agents.adversaries.leader import Leader, whole
+from regretless.agents.adversaries.leader import Leader, check_int
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
@@ -81,7 +81,7 @@ class LookAhead(Leader):
         self, outcomes: int, rng: np.random.Generator, *, horizon: int = 5, **motive: Any
     ) -> None:
         super().__init__(outcomes, rng, **motive)
-        self.horizon = whole("horizon", horizon, least=1)
+        self.horizon = check_int("horizon", horizon, least=1)
 
     def commit(
         self, context: Context, history: History, announced: AdversaryView
@@ -142,7 +142,7 @@ class RegretMaximiser(Leader):
         self, outcomes: int, rng: np.random.Generator, *, agent: int | None = None, **choices: Any
     ) -> None:
         super().__init__(outcomes, rng, **choices)
-        self.agent = None if agent is None else whole("agent", agent, least=0)
+        self.agent = None if agent is None else check_int("agent", agent, least=0)
         self._gaps: list[Array] = []
 
     def meet(self, followers: Sequence[Follower]) -> None:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.adversaries.leader import MOST, JointPayoff, whole
+from regretless.agents.adversaries.leader import MOST, JointPayoff, check_int
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
@@ -60,12 +60,12 @@ class Member:
     own: list[int]
     outcomes: int
 
-    def whole(self, part: ArrayLike) -> Array:
+    def filled(self, part: ArrayLike) -> Array:
         """Fill the own coordinates (..., own) up to whole outcomes (..., d)."""
         given = np.asarray(part, dtype=np.float64)
-        filled = np.full((*given.shape[:-1], self.outcomes), ELSEWHERE)
-        filled[..., self.own] = given
-        return filled
+        outcomes = np.full((*given.shape[:-1], self.outcomes), ELSEWHERE)
+        outcomes[..., self.own] = given
+        return outcomes
 
     def shown(self, announced: AdversaryView) -> AdversaryView:
         """Show what the member declares, and of labels its own coordinates."""
@@ -75,7 +75,7 @@ class Member:
             rollout = announced.rollout
             told["play"] = lambda: announced.play
             told["rollout"] = lambda: (
-                lambda y, rounds, *, seed: rollout(self.whole(y), rounds, seed=seed)
+                lambda y, rounds, *, seed: rollout(self.filled(y), rounds, seed=seed)
             )
         if "draw" in sees:
             told["drawn"], told["induced"] = lambda: announced.drawn, lambda: announced.induced
@@ -94,7 +94,7 @@ class Member:
     def _partial(self, loss: Loss) -> Loss:
         low, high = loss.range()
         return LipschitzLoss(
-            lambda y: loss.losses(self.whole(y)),
+            lambda y: loss.losses(self.filled(y)),
             constant=loss.lipschitz(),
             shape=loss.offset.shape,
             dimension=len(self.own),
@@ -253,7 +253,9 @@ def _member(
 ) -> Member:
     parameters = {key: value for key, value in table.items() if key not in {"kind", "coordinates"}}
     listed = table["coordinates"]
-    own = [whole("coordinates", i, least=0, below=outcomes) for i in np.atleast_1d(listed).tolist()]
+    own = [
+        check_int("coordinates", i, least=0, below=outcomes) for i in np.atleast_1d(listed).tolist()
+    ]
     if not own:
         raise ValueError(f"coordinates = {brief(listed)}: give each member at least one")
     maker = register.adversary[table["kind"]]

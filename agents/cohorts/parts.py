@@ -87,7 +87,7 @@ def heard(cohort: Any, loss: Loss, rows: Indices) -> dict[str, Any]:
     acts_on: Loss | None = loss
     if cohort.acts_on is not cohort.loss:
         acts_on = cohort.acts_on and same_losses(cohort.name, cohort.acts_on, rows)
-    fields = ("served", "by_proxy", "distance")
+    fields = ("representative_of", "by_proxy", "distance")
     kept = {name: getattr(cohort, name) for name in fields}
     parts = {name: None if table is None else table[rows] for name, table in kept.items()}
     return parts | {"acts_on": acts_on, "coefficients": _coefficients(cohort, loss, rows)}
@@ -96,7 +96,7 @@ def heard(cohort: Any, loss: Loss, rows: Indices) -> dict[str, Any]:
 def _coefficients(cohort: Any, loss: Any, rows: Indices) -> tuple[Array, Array]:
     """Return the coefficients of some rows; one table where they are the loss's own weights."""
     offset, weights = cohort.coefficients
-    if cohort.served is not None:
+    if cohort.representative_of is not None:
         return offset, weights
     shared = cohort.loss.linear_weights is not None and cohort.loss.linear_weights is weights
     return offset[rows], loss.linear_weights if shared else side_by_side(weights[rows])

@@ -50,46 +50,50 @@ class DelayGroup:
     rows : int array (P,) or slice
         Their places among the cohort's.
     loss : stack of P losses
-    coefficients, served, by_proxy
-        As in ``agents.cohorts.responding.Cohort``, of these rows; with ``served`` the coefficients
-        are those of all representatives.
+    coefficients, representative_of, by_proxy
+        As in ``RespondingCohort``, of these rows; with ``representative_of`` the coefficients are
+        those of all representatives.
     """
 
     distance: int
     rows: Indices | slice
     loss: Loss
     coefficients: tuple[Array, Array]
-    served: Indices | None = None
+    representative_of: Indices | None = None
     by_proxy: Mask | None = None
 
     def from_mean(self, mean: Array) -> Array:
         """Return the losses (P, A) expected where the mean of s(y) is all that is known."""
         table = expected_losses(*self.coefficients, mean)
-        return table if self.served is None else table[self.served]
+        return table if self.representative_of is None else table[self.representative_of]
 
 
-def parted(whole: DelayGroup, distance: Indices) -> tuple[DelayGroup, ...]:
+def by_delay(whole: DelayGroup, distance: Indices) -> tuple[DelayGroup, ...]:
     """Part the rows of a cohort by their distance (K,), the nearest first."""
     offset, weights = whole.coefficients
     groups = []
     for hops in np.unique(distance):
         rows = np.flatnonzero(distance == hops)
-        own = whole.coefficients if whole.served is not None else (offset[rows], weights[rows])
-        parties.append(
+        own = (
+            whole.coefficients
+            if whole.representative_of is not None
+            else (offset[rows], weights[rows])
+        )
+        groups.append(
             DelayGroup(
                 int(hops),
                 rows,
                 whole.loss[rows],
                 own,
-                None if whole.served is None else whole.served[rows],
+                None if whole.representative_of is None else whole.representative_of[rows],
                 None if whole.by_proxy is None else whole.by_proxy[rows],
             )
         )
     return tuple(groups)
 
 
-def expected(response: Response, party: DelayGroup, forecast: Forecast) -> Array:
-    """Return the losses (P, A) that a party expects on hearing a forecast.
+def expected(response: Response, group: DelayGroup, forecast: Forecast) -> Array:
+    """Return the losses (P, A) that a group expects on hearing a forecast.
 
     Parameters
     ----------
@@ -97,8 +101,8 @@ def expected(response: Response, party: DelayGroup, forecast: Forecast) -> Array
         What it hears.
     """
     predicted = response.predicted(forecast, group.loss, group.coefficients)
-    if group.served is not None:
-        predicted = predicted[group.served]
+    if group.representative_of is not None:
+        predicted = predicted[group.representative_of]
     if group.by_proxy is not None:
         proxies = expected_losses(*group.coefficients, forecast.statistics)
         predicted = np.where(group.by_proxy[:, None], proxies, predicted)
@@ -175,7 +179,7 @@ class RespondingCohort(Cohort, Checkpointable):
         Draws the actions of agents who randomise.
     policies : tuple of callables
         Benchmark policies, each from a context to an action index.
-    served : int array (K,) or None
+    representative_of : int array (K,) or None
         Row of ``coefficients`` through which each loss is served: agents play the best response
         of that representative. None where every loss has its own.
     by_proxy : bool array (K,) or None
@@ -211,13 +215,13 @@ class RespondingCohort(Cohort, Checkpointable):
     ledger: Ledger
     rng: np.random.Generator
     policies: tuple[Any, ...] = ()
-    served: Indices | None = None
+    representative_of: Indices | None = None
     by_proxy: Mask | None = None
     distance: Indices | None = None
     relay: DelayedForecasts | None = None
     acts_on: Loss | None = None
     heads: Indices | None = None
-    parties: tuple[DelayGroup, ...] = field(default=(), init=False)
+    groups: tuple[DelayGroup, ...] = field(default=(), init=False)
     kind: str = field(default="follower", init=False)
 
     def __post_init__(self) -> None:
@@ -229,9 +233,9 @@ class RespondingCohort(Cohort, Checkpointable):
         own = self.loss if self.acts_on is None else self.acts_on
         offset, weights = self.coefficients
         read = offset, narrowed(weights)
-        whole = DelayGroup(0, slice(None), own, read, self.served, self.by_proxy)
-        self.parties = (whole,) if self.distance is None else parted(whole, self.distance)
-        plain = self.served is None and self.by_proxy is None and self.distance is None
+        whole = DelayGroup(0, slice(None), own, read, self.representative_of, self.by_proxy)
+        self.groups = (whole,) if self.distance is None else by_delay(whole, self.distance)
+        plain = self.representative_of is None and self.by_proxy is None and self.distance is None
         shared = own is self.loss and own.linear_weights is weights
         self._one_table = plain and shared  # for what is expected and what is lost
 
@@ -248,7 +252,7 @@ class RespondingCohort(Cohort, Checkpointable):
     def fixed_parts(self) -> tuple[object, ...]:
         """Return what playing never changes: a copy that plays on shares it."""
         own = self.loss, self.ledger, self.row_of, self.policies, self.coefficients
-        return (*own, self.served, self.by_proxy, self.groups, self.heads)
+        return (*own, self.representative_of, self.by_proxy, self.groups, self.heads)
 
     def company(self) -> Indices:
         """Return the rows that every part needs."""

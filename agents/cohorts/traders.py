@@ -55,7 +55,7 @@ class Trader(ScriptedCrowd):
         """Which actions send an order (N, A)."""
         return np.asarray((self.orders.units != 0).any(2))
 
-    def told(self, contexts: Context) -> Array:
+    def signals(self, contexts: Context) -> Array:
         """Return each agent's signal (N,); UserError without one."""
         if not contexts.own:
             name = type(self).__name__
@@ -95,7 +95,7 @@ class Informed(Trader):
 
     def act_many(self, forecasts: Heard, contexts: Context) -> Array:
         """Return the action that gains most (N,)."""
-        loss, worth = self.orders, self.worth(self.told(contexts))
+        loss, worth = self.orders, self.worth(self.signals(contexts))
         reference = self.reference(loss.units, loss.asset.astype(np.intp))
         gain = (loss.units * (worth - reference)).sum(2)
         eager = np.sign(loss.units) * loss.limit
@@ -145,5 +145,5 @@ class LinearInsider(Trader):
 
     def act_many(self, forecasts: Heard, contexts: Context) -> Array:
         """Return the action whose units are nearest to what it wants (N,)."""
-        wanted = self.strength * (self.told(contexts) - 0.5)
+        wanted = self.strength * (self.signals(contexts) - 0.5)
         return np.asarray(np.abs(self.orders.units.sum(2) - wanted[:, None]).argmin(1))

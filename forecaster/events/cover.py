@@ -37,7 +37,7 @@ class Cover:
 
     offset: Array  # (R, A), of the representatives
     weights: Array  # (R, A, n)
-    served: Indices  # (K,) which of them represents each loss
+    representative_of: Indices  # (K,) which of them represents each loss
     radius: Array  # (K,) how far it is from it at most, over all actions and outcomes
 
 

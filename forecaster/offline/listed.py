@@ -129,7 +129,7 @@ class Listed:
             if offsets.shape[1] == loss.actions:
                 own = {"kept_offset": offsets, "kept_weights": tables}
                 cover = nearest(offset[None], weights[None], **own)
-                near.append((float(cover.radius[0]), s, int(cover.served[0])))
+                near.append((float(cover.radius[0]), s, int(cover.representative_of[0])))
         best, s, k = min(near, default=(np.inf, 0, 0))
         if best > max(gamma, SAME):
             return Choice(offset, weights, None, np.inf)

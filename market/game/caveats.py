@@ -7,7 +7,7 @@ realised draws stand as they are (``forecaster.events.bounds``), with a union ov
 of distinct losses. In a market that answers at once let
 
     y = y(a_i; rest),       rest: fundamental, everybody else's draws and actions, the past,
-    kappa_g = the most by which agent i's own action can move y_g  (``Market.sway``; O(1/N)),
+    kappa_g = the most by which agent i's own action can move y_g (``Market.price_impact``),
     D_kappa = max_{a, b} sum_g |slope_ag - slope_bg| kappa_g       (2 L max_g kappa_g for a loss
               that is not linear, L its Lipschitz constant in sup norm).
 
@@ -38,7 +38,7 @@ moreover almost settled before: by Hoeffding, with c_g = N kappa_g and probabili
 for outcomes before they are clipped: what the mixture alone lets expect of a round misses a loss by
 at most L times that, which falls as N^(-1/2). The bound needs only kappa, which falls as 1/N.
 
-It is stated for agents who are there throughout, in markets that know their sway.
+It is stated for agents who are there throughout, in markets that know their price_impact.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ from regretless.market.game.guarantees import Guarantee, unpromised
 from regretless.market.game.round import Game
 
 
-def standing(game: Game, guarantees: Sequence[Guarantee]) -> tuple[Guarantee, ...]:
+def effective_guarantees(game: Game, guarantees: Sequence[Guarantee]) -> tuple[Guarantee, ...]:
     """Return what stands of the promises to a game's cohorts.
 
     Given who sees or answers draws, and who cannot afford everything.
@@ -68,19 +68,21 @@ def _despite_answers(game: Game, guarantees: Sequence[Guarantee]) -> tuple[Guara
     if game.breaks_the_rule or game.personal or not throughout:
         return void
     return tuple(
-        _with_sway(game, place, promise) or nothing
+        _with_price_impact(game, place, promise) or nothing
         for place, (promise, nothing) in enumerate(zip(guarantees, void, strict=True))
     )
 
 
-def _with_sway(game: Game, place: int, promise: Guarantee) -> Guarantee | None:
+def _with_price_impact(game: Game, place: int, promise: Guarantee) -> Guarantee | None:
     """Add what a cohort's own actions do to outcomes; None where no promise stands."""
     cohort, bound, market = game.cohorts[place], promise.bound, game.market
-    sway = None if market is None else market.sway(place)
-    if sway is None or bound is None or not cohort.private:
+    price_impact = None if market is None else market.price_impact(place)
+    if price_impact is None or bound is None or not cohort.private:
         return None
-    moved = cohort.loss.moved(sway)
-    told = f"{cohort.name}: an agent's own action moves outcomes by at most {sway.max():.2g}"
+    moved = cohort.loss.moved(price_impact)
+    told = (
+        f"{cohort.name}: an agent's own action moves outcomes by at most {price_impact.max():.2g}"
+    )
     note = f"{told}, which adds {moved.max():.2g} to its bound, and nothing else is bounded"
 
     def swayed() -> Array:

@@ -15,7 +15,7 @@ METHODS = ("mixture", "predict", "update", "observe_outcome")
 
 
 class ForeignForecaster(Checkpointable, Forecaster):
-    """Any object with ``predict`` and ``update``, and perhaps ``mixture`` and ``witness``.
+    """Any object with ``predict`` and ``update``, and perhaps ``mixture`` and ``observe_outcome``.
 
     Its own methods stand in the place of this object's, so that what goes wrong in them is named.
 

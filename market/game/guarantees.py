@@ -62,7 +62,7 @@ class Guarantee:
             own[~self.covers[row_of]] = "none"
         return own
 
-    def told(self, cohort: Cohort) -> str:
+    def summary(self, cohort: Cohort) -> str:
         """Sum the labels up: one where all agents agree, else how many of them it covers."""
         agents, counts = cohort.population, cohort.counts
         voids = self.covers is not None and self.label != "none"

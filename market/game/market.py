@@ -61,12 +61,12 @@ class Market(Checkpointable, ABC):
         What agents own, for a market that keeps it.
     goods : int
         Coordinates of an outcome, d.
-    weighs : bool
+    supports_multiplicity : bool
         Whether crowds that are counted may take part: what agents do is read by ``chosen``,
         ``agents_here`` and ``taken`` alone, not agent by agent. Each class says it for itself.
     last : dict of str to array
         What the ``rounds`` table is to say of the last clearing, in every round under one name.
-    meant : mapping of str to str
+    column_labels : mapping of str to str
         What these names mean in words, for who reads a figure, where they do not say it.
     by_cohort : bool
         Whether the numbers of ``last`` are the cohorts', in order, in place of the goods'.
@@ -83,8 +83,8 @@ class Market(Checkpointable, ABC):
     REMEMBERED: ClassVar[tuple[str, ...]] = ("rng", "accounts")
 
     answers_at_once: bool = True
-    weighs: ClassVar[bool] = False
-    meant: ClassVar[Mapping[str, str]] = {}
+    supports_multiplicity: ClassVar[bool] = False
+    column_labels: ClassVar[Mapping[str, str]] = {}
     by_cohort: ClassVar[bool] = False
     personal: ClassVar[bool] = False
     accounts: Accounts | None = None
@@ -188,7 +188,7 @@ class Market(Checkpointable, ABC):
         """
         return (None,) * len(self.cohorts)
 
-    def sway(self, place: int) -> Array | None:
+    def price_impact(self, place: int) -> Array | None:
         """Return the most by which one agent of each row of a cohort can move each y_g (K, d).
 
         In one round and with everybody there; None where that is not known.
@@ -213,7 +213,7 @@ class Market(Checkpointable, ABC):
         """Describe the market and what happened in it so far, for a manifest."""
         return {}
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Sum it up in a line, for the end of a run; empty for nothing."""
         return ""
 

@@ -67,7 +67,7 @@ def dismiss(game: Game, place: int, agent: int, *, before: int) -> int:
 
 
 def admit(game: Game, place: int, row: int, *, at: int) -> None:
-    """Let a row for which room was kept take part from round ``at`` on."""
+    """Let a row that is spare take part from round ``at`` on."""
     seat = game.seats[place]
     stay = seat.attendance.span(seat.rows)
     entered, left = stay.entered.copy(), stay.left.copy()

@@ -78,12 +78,12 @@ class Loss(ABC):
         """The weights (..., A, d) of losses that are linear in the outcome; None for others."""
         return None
 
-    def moved(self, sway: Array) -> Array:
-        """Bound how far the gap between two actions moves (...) with outcomes by ``sway`` (..., d).
+    def moved(self, impact: Array) -> Array:
+        """Bound how far two actions' gap moves (...) with outcomes by ``impact`` (..., d).
 
         It is D_kappa of ``market.game.caveats``.
         """
-        return np.asarray(2 * self.lipschitz() * sway.max(-1))
+        return np.asarray(2 * self.lipschitz() * impact.max(-1))
 
     @abstractmethod
     def _at(self, y: Array) -> Array:

@@ -147,9 +147,9 @@ class Linear(SeparablePower):
         """The weights."""
         return self.weights
 
-    def moved(self, sway: Array) -> Array:
-        """Return the greatest l1 norm of the gap between two actions' weights, times ``sway``."""
-        felt = self.weights * sway[..., None, :]
+    def moved(self, impact: Array) -> Array:
+        """Return the greatest l1 norm of the gap between two actions' weights, times ``impact``."""
+        felt = self.weights * impact[..., None, :]
         gaps = [np.abs(felt - felt[..., [a], :]).sum(-1).max(-1) for a in range(self.actions)]
         return np.asarray(np.max(gaps, axis=0))
 

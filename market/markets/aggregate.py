@@ -153,7 +153,7 @@ class Settling(Market):
         return self.level if self.answers_at_once else before
 
     def swayed(self, loads: Array, reach: Array | float) -> Array:
-        """Return what ``sway`` does, from the loads of actions (K, A, d) and what a unit moves."""
+        """Return the price impact, from the loads of actions (K, A, d) and what a unit moves."""
         return np.asarray(self.adjustment * reach * np.ptp(loads, axis=1))
 
     def kept(self, moved: Array) -> Array:

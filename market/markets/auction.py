@@ -95,7 +95,7 @@ class CallAuction(Market):
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("price", "rounds", "volume", "gains")
-    meant: ClassVar[Mapping[str, str]] = {"volume": "units traded"}
+    column_labels: ClassVar[Mapping[str, str]] = {"volume": "units traded"}
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
         self,
@@ -163,7 +163,7 @@ class CallAuction(Market):
             "gains_from_trade": self.gains / rounds,
         }
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Sum up what was traded."""
         traded = " and ".join(f"{volume:.4g}" for volume in self.volume / max(self.rounds, 1))
         return f"Market: a call auction; {traded} units traded per round"

@@ -68,8 +68,8 @@ class AttendanceMarket(Settling):
         If agents have another number of actions than outcomes and 1, or shares are none.
     """
 
-    weighs = True
-    meant: ClassVar[Mapping[str, str]] = {"share": "share of these agents"}
+    supports_multiplicity = True
+    column_labels: ClassVar[Mapping[str, str]] = {"share": "share of these agents"}
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
         self,
@@ -109,12 +109,12 @@ class AttendanceMarket(Settling):
         self.last = {"fundamental": fundamental, "share": share}
         return self.kept(self.always + (1 - self.always.sum()) * settled + shift)
 
-    def sway(self, place: int) -> Array:
+    def price_impact(self, place: int) -> Array:
         """Return what a head adds to the shares (K, d)."""
         rows, modelled = len(self.cohorts[place].loss), 1 - self.always.sum()
         return np.full((rows, self.goods), self.adjustment * modelled / self.agents)
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Sum up the first outcome's mean and deviation."""
         mean, spread = self.outcomes.mean[0], self.outcomes.deviation()[0]
         return (
@@ -147,8 +147,11 @@ class Routes(Settling):
     """
 
     REMEMBERED = ("flows", "times")
-    weighs = True
-    meant: ClassVar[Mapping[str, str]] = {"flow": "share of drivers", "time": "mean travel time"}
+    supports_multiplicity = True
+    column_labels: ClassVar[Mapping[str, str]] = {
+        "flow": "share of drivers",
+        "time": "mean travel time",
+    }
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
         self,
@@ -192,7 +195,7 @@ class Routes(Settling):
         self.last = {"fundamental": fundamental, "flow": flow, "time": time}
         return self.kept(self.free + (1 + self.toll) * self.load * settled + shift)
 
-    def sway(self, place: int) -> Array:
+    def price_impact(self, place: int) -> Array:
         """Return what a driver adds to what every road takes (K, d)."""
         return self.swayed(self.tables[place], (1 + self.toll) * self.load / self.agents)
 
@@ -201,6 +204,6 @@ class Routes(Settling):
         measured = {"flow": self.flows.mean.tolist(), "time": float(self.times.mean[0])}
         return super().described() | measured
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Sum up the mean travel time."""
         return f"Market: roads, mean travel time {self.times.mean[0]:.4f} without tolls"

@@ -51,8 +51,8 @@ class Cournot(Settling):
     """
 
     REMEMBERED = ("supplied",)
-    weighs = True
-    meant: ClassVar[Mapping[str, str]] = {"quantity": "units supplied"}
+    supports_multiplicity = True
+    column_labels: ClassVar[Mapping[str, str]] = {"quantity": "units supplied"}
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
         self,
@@ -89,7 +89,7 @@ class Cournot(Settling):
         self.last = {"fundamental": fundamental, "quantity": supply, "price": price}
         return price
 
-    def sway(self, place: int) -> Array:
+    def price_impact(self, place: int) -> Array:
         """Return what a firm's output does to prices (K, d)."""
         return self.swayed(self.tables[place], self.slope)
 
@@ -97,7 +97,7 @@ class Cournot(Settling):
         """Describe prices and quantities so far."""
         return super().described() | {"quantity": self.supplied.mean.tolist()}
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Sum up the first good's mean price and quantity."""
         price, quantity = self.outcomes.mean[0], self.supplied.mean[0]
         return f"Market: {self.feedback} supply, mean price {price:.3f} of {quantity:.4g} units"

@@ -78,8 +78,8 @@ class Information(Settling):
     """
 
     REMEMBERED = ("informed",)
-    weighs = True
-    meant: ClassVar[Mapping[str, str]] = {"share": "share who buy"}
+    supports_multiplicity = True
+    column_labels: ClassVar[Mapping[str, str]] = {"share": "share who buy"}
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
         self,
@@ -136,6 +136,6 @@ class Information(Settling):
         """Describe the share informed so far."""
         return super().described() | {"informed": float(self.informed.mean[0])}
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Sum up the share informed."""
         return f"Market: {100 * self.informed.mean[0]:.1f} % of the traders are informed on average"

@@ -61,7 +61,7 @@ class Shops(Market):
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("levels", "unmet")
-    meant: ClassVar[Mapping[str, str]] = {
+    column_labels: ClassVar[Mapping[str, str]] = {
         "level": "mean stock, of the greatest",
         "sold": "units sold by all",
     }
@@ -128,7 +128,7 @@ class Shops(Market):
             "cash": float(cash),
         }
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Sum up stocks and demand that was not met."""
         return (
             f"Market: shops that see {self.seen} stock up to {self.levels.mean[0]:.3f} on average; "

@@ -141,7 +141,7 @@ class OrderBook(Market):
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("open", "price", "rounds", "sums")
-    meant: ClassVar[Mapping[str, str]] = {"volume": "units traded"}
+    column_labels: ClassVar[Mapping[str, str]] = {"volume": "units traded"}
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
         self,
@@ -273,7 +273,7 @@ class OrderBook(Market):
         possible = self._possible() * max(days, 1)
         return found if not possible > 0 else found | {"efficiency": gains / possible}
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Say it in a line."""
         now, kind = self.described(), "a batch auction" if self._batch else "an order book"
         spread = "no spread" if now["spread"] is None else f"a mean spread of {now['spread']:.4g}"

@@ -46,7 +46,7 @@ class Portfolio(Market):
     """
 
     answers_at_once = False
-    meant: ClassVar[Mapping[str, str]] = {"share": "share of all wealth"}
+    column_labels: ClassVar[Mapping[str, str]] = {"share": "share of all wealth"}
     by_cohort = True
 
     def __init__(
@@ -86,7 +86,7 @@ class Portfolio(Market):
         names = [cohort.name for cohort in self.cohorts]
         return {"wealth_share": dict(zip(names, self.shares().tolist(), strict=True))}
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Sum up who has how much."""
         owners = zip(self.cohorts, self.shares(), strict=True)
         shares = ", ".join(f"{cohort.name} own {100 * share:.1f} %" for cohort, share in owners)

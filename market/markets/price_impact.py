@@ -215,7 +215,7 @@ class Prices(Settling):
     """
 
     REMEMBERED = ("tally",)
-    weighs = True
+    supports_multiplicity = True
 
     def __init__(
         self,
@@ -249,7 +249,7 @@ class Prices(Settling):
         self.last = {"fundamental": fundamental, "demand": demand, "price": price}
         return outcome
 
-    def sway(self, place: int) -> Array:
+    def price_impact(self, place: int) -> Array:
         """Return what an agent's budget does to yields (K, d)."""
         return self.swayed(self.tables[place], abs(self.impact) / self.agents)
 
@@ -264,7 +264,7 @@ class Prices(Settling):
             **self.tally.means(),
         }
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Sum up what demand did, in one line."""
         kind = "congestion" if self.impact > 0 else "momentum" if self.impact else "no effect"
         means = self.tally.means()

@@ -117,7 +117,7 @@ class SealedBids(Market):
             "bid_share": bid / worth if worth else 1.0,
         }
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Say it in a line."""
         now = self.described()
         return (

@@ -35,7 +35,7 @@ LINE, STAGGER = 8, 5  # numbers of a cache line; lines between the places of two
 
 @contextmanager
 def on_disk(*, wanted: bool = True) -> Iterator[None]:
-    """Let ``room`` be in files: temporary ones that nobody else sees and that go with the table."""
+    """Let ``zeros`` be in temporary files that nobody else sees and that go with the table."""
     before = _mapping.set(wanted)
     try:
         yield
@@ -43,7 +43,7 @@ def on_disk(*, wanted: bool = True) -> Iterator[None]:
         _mapping.reset(before)
 
 
-def room(*shape: int) -> Array:
+def zeros(*shape: int) -> Array:
     """Return a table of zeros, a large one in a file where that is wanted (``on_disk``)."""
     size = int(np.prod(shape))
     if size < LARGE or not _mapping.get():
@@ -103,8 +103,8 @@ def lies_well(weights: Array) -> bool:
 def laid(losses: int, actions: int, numbers: int) -> Array:
     """Return a table of zeros (K, A, n) that lies well, in a file where ``on_disk`` says so."""
     if losses > MANY:
-        return room(losses, numbers, actions).swapaxes(1, 2)
-    return room(losses, actions, numbers)
+        return zeros(losses, numbers, actions).swapaxes(1, 2)
+    return zeros(losses, actions, numbers)
 
 
 def copied(weights: Array) -> Array:

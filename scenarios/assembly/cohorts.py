@@ -105,7 +105,11 @@ class Placement:
         """The line of the group's losses through which each row is served."""
         if self.cover is None:
             return slice(None) if self.kind is None else self.kind
-        return self.cover.served if self.kind is None else self.cover.served[self.kind]
+        return (
+            self.cover.representative_of
+            if self.kind is None
+            else self.cover.representative_of[self.kind]
+        )
 
     def at_once(self) -> NDArray[np.bool_] | None:
         """Return the rows that hear every forecast at once (K,); None for all."""
@@ -157,7 +161,7 @@ def _responding(draft: Draft, place: Place) -> Placement:
         ledger=draft.ledger(len(kind)),
         rng=stream(place.root, whose, spec.name, "play"),
         policies=draft.policies,
-        served=cover.served[kind] if by_proxy and cover is not None else None,
+        representative_of=cover.representative_of[kind] if by_proxy and cover is not None else None,
         distance=draft.distance_of(row_of),
         relay=place.relay,
         acts_on=said,

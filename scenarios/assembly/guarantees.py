@@ -60,7 +60,7 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
     if group not in first.events.groups:
         return Guarantee(
             label, None, note, covers, unbounded=without
-        )  # latecomers, of whom ``served`` says more
+        )  # latecomers, of whom ``representative_of`` says more
     terms = Terms(seat, block, cohort, group, losses)
     throughout = seat.stay is None
     compared = bool(first.models) and throughout
@@ -286,7 +286,7 @@ def of_anybody(seat: Placement, block: Block, losses: int) -> Guarantee | None:
     if players[0].bound_of_anybody() is None:
         return None
     truly = cohort.acts_on is None or cohort.acts_on is cohort.loss
-    own = truly and cohort.served is None
+    own = truly and cohort.representative_of is None
     plain = cohort.response.protected() == {"eta": None, "tie": 0.0}
     if not own or not plain or not exact_for(cohort, block):
         return None
@@ -351,7 +351,7 @@ def unproved(seat: Placement, block: Block) -> str:
         return "no theorem bounds what its forecaster costs"
     if seat.lies:
         return "it reports other losses than its own"
-    if seat.cover is not None and cohort.served is None:
+    if seat.cover is not None and cohort.representative_of is None:
         return "agents act on their own losses, and representatives are protected"
     return _misheard(cohort, block)
 
@@ -420,7 +420,7 @@ def served_note(seat: Placement) -> str:
     cover = seat.cover
     if cover is None:
         return ""
-    agents, losses = seat.cohort.population, len(cover.served)
+    agents, losses = seat.cohort.population, len(cover.representative_of)
     return (
         f"{seat.cohort.name}: {agents} agents with {losses} losses served through "
         f"{len(cover.offset)} representatives within {cover.radius.max():.3g}"

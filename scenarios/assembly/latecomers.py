@@ -206,8 +206,8 @@ def kin(cohort: RespondingCohort, events: EventSet) -> list[ProtectedLosses]:
 def represented(cohort: RespondingCohort, cover: Cover, covered: Mask) -> RespondingCohort:
     """Give covered rows the coefficients of their protected losses."""
     offset, weights = (table.copy() for table in cohort.coefficients)
-    offset[covered] = cover.offset[cover.served[covered]]
-    weights[covered] = cover.weights[cover.served[covered]]
+    offset[covered] = cover.offset[cover.representative_of[covered]]
+    weights[covered] = cover.weights[cover.representative_of[covered]]
     by_proxy = None if cohort.response.at_prediction else covered & (cover.radius > 0)
     return replace(cohort, coefficients=(offset, weights), by_proxy=by_proxy)
 
@@ -231,7 +231,7 @@ class LateTerms:
     def from_variation(self) -> Array:
         """Bound the same by the variations of the biases so far, too."""
         total = self._summed(lambda player, group: player.from_variation(group, stays=True))
-        own = 2 * total[self.cover.served] / self._rounds
+        own = 2 * total[self.cover.representative_of] / self._rounds
         return np.minimum(self.bound(), self._with_draws(own))
 
     def _with_draws(self, expected: Array) -> Array:
@@ -239,7 +239,7 @@ class LateTerms:
         fixed = not cohort.policies
         known = self._summed(lambda player, group: player.draws.of(group, fixed=fixed))
         drawn = swap_draws(
-            known[..., self.cover.served],
+            known[..., self.cover.representative_of],
             promises=self.promises,
             actions=cohort.loss.actions,
             comparators=cohort.loss.actions + len(cohort.policies),

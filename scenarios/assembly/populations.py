@@ -28,6 +28,7 @@ from regretless.market.game.seats import (
     NoSignal,
     Signal,
     drawn_stays,
+    together,
 )
 from regretless.market.losses import Linear, Loss, averaged, unique_losses
 from regretless.market.numerics.storage import free, on_disk
@@ -145,7 +146,7 @@ class Draft:
         found, row_of = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
         return found[:, 0], row_of.ravel()
 
-    def with_room(self, count: int, rounds: int, *, apart: bool) -> "Draft":
+    def with_spare(self, count: int, rounds: int, *, apart: bool) -> "Draft":
         """Return the draft with its last agents kept out of a run of so many rounds."""
         if not count:
             return replace(self, apart=apart)

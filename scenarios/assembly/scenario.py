@@ -78,7 +78,7 @@ class Scenario:
         seed: int | None = None,
         log_every: int = 1,
         apart: bool = False,
-        room: Mapping[str, int] | None = None,
+        spare: Mapping[str, int] | None = None,
     ) -> MarketModel:
         """Return a model that has played no round yet.
 
@@ -92,8 +92,8 @@ class Scenario:
             Whether every agent has a row of its own, so that it can be taken out alone, where
             agents of equal losses would share one. In a market that gives each agent losses of its
             own they have one anyway.
-        room : dict, optional
-            For how many agents of each cohort room is kept, that ``model.add`` may fill. They are
+        spare : dict, optional
+            Agents of each cohort that ``model.add`` may let in later. They are
             drawn with the others, and each has a row of its own.
 
         Raises
@@ -105,9 +105,9 @@ class Scenario:
         if not isinstance(root, int | np.integer) or root < 0:
             raise UserError(f"seed = {root!r}: give a whole number of at least 0")
         apart = apart or gives_own_losses(self.spec.market)
-        order = Order(root, log_every, apart, dict(room or {}))
+        order = Order(root, log_every, apart, dict(spare or {}))
         for cohort in self.peopled.cohort:
-            if cohort.multiplicity and (apart or cohort.name in order.room):
+            if cohort.multiplicity and (apart or cohort.name in order.spare):
                 why = "is counted, and no agent of it is apart from the others"
                 raise UserError(f"build: cohort.{cohort.name} {why}; give it multiplicity = false")
         model = self._model(order, self._parts(order))
@@ -141,13 +141,13 @@ class Scenario:
 
     def _parts(self, order: Order) -> Parts:
         """Make everything that a market is put together from."""
-        spec, root, room = with_room(self.peopled, order.room), order.root, order.room
+        spec, root, spare = with_spare(self.peopled, order.spare), order.root, order.spare
         adversary = make_adversary(spec, root, table=self.table, game=self.game)
         network = drawn_network(spec, root)
         goods = adversary.outcomes
         drafts = drafted(spec, root, goods=goods, game=self.game, network=network)
         drafts = [
-            draft.with_room(room.get(draft.spec.name, 0), spec.rounds, apart=order.apart)
+            draft.with_spare(spare.get(draft.spec.name, 0), spec.rounds, apart=order.apart)
             for draft in drafts
         ]
         return Parts(adversary, network, drafts, *self._seated(drafts, root, network))
@@ -170,8 +170,8 @@ class Scenario:
             windows=spec.windows.spans(spec.rounds) if spec.windows else (),
         )
         for place, cohort in enumerate(game.cohorts):
-            if cohort.name in order.room:
-                model.keep_room(place, order.room[cohort.name])
+            if cohort.name in order.spare:
+                model.keep_room(place, order.spare[cohort.name])
         return self._named(model)
 
     def _named(self, model: MarketModel) -> MarketModel:
@@ -250,20 +250,20 @@ class Order:
     root: int
     log_every: int
     apart: bool
-    room: Mapping[str, int]
+    spare: Mapping[str, int]
 
 
-def with_room(spec: ScenarioSpec, room: Mapping[str, int]) -> ScenarioSpec:
+def with_spare(spec: ScenarioSpec, spare: Mapping[str, int]) -> ScenarioSpec:
     """Return a scenario with so many more agents; UserError if there is no such cohort."""
     names = [cohort.name for cohort in spec.cohort]
-    for name in room:
+    for name in spare:
         if name not in names:
-            raise UserError(f"room: there is no cohort '{name}'; {closest(name, names)}")
+            raise UserError(f"spare: there is no cohort '{name}'; {closest(name, names)}")
     cohorts = [
-        cohort.model_copy(update={"count": cohort.count + room.get(cohort.name, 0)})
+        cohort.model_copy(update={"count": cohort.count + spare.get(cohort.name, 0)})
         for cohort in spec.cohort
     ]
-    return spec.model_copy(update={"cohort": cohorts}) if room else spec
+    return spec.model_copy(update={"cohort": cohorts}) if spare else spec
 
 
 def peopled(spec: ScenarioSpec) -> ScenarioSpec:

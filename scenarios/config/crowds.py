@@ -55,7 +55,9 @@ def _obstacles(cohort: CohortSpec, spec: ScenarioSpec) -> Iterator[str]:
         kind = spec.market.kind if isinstance(spec.market, MarketSpec) else "prices"
         if gives_own_losses(spec.market):
             yield f"in market '{kind}' each agent has losses of its own; drop multiplicity"
-        if kind in register.market and not vars(register.market[kind]).get("weighs", False):
+        if kind in register.market and not vars(register.market[kind]).get(
+            "supports_multiplicity", False
+        ):
             yield f"market '{kind}' {reasons.SINGLY}; choose another, or fewer agents"
 
 

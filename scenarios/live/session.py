@@ -160,7 +160,7 @@ class Session:
     def promises(self) -> Iterator[str]:
         """Yield what each cohort is promised now, and why where something was taken back."""
         for cohort, promise in zip(self.model.game.cohorts, self.model.guarantees, strict=True):
-            yield promise.note or f"{cohort.name}: {promise.told(cohort)}"
+            yield promise.note or f"{cohort.name}: {promise.summary(cohort)}"
 
     def end(self) -> None:
         """Stop the thread; nothing is played any more."""

@@ -170,7 +170,7 @@ def market(run: Run) -> go.Figure | None:
     kind = (run.config.get("market") or {}).get("kind", "")
     known = kind in register.market  # one of a user's own may not be imported
     clears: Any = register.market[kind] if known else Market
-    titles = [clears.meant.get(word, word) for word in kinds]
+    titles = [clears.column_labels.get(word, word) for word in kinds]
     made, seen = theme.panels(list(map(theme.heading, titles)), rows=len(kinds)), set[str]()
     goods = list(map(str, run.agents["cohort"].unique())) if clears.by_cohort else run.goods
     indexed = rounds.set_index("round")

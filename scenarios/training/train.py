@@ -72,7 +72,7 @@ class Training(Checkpointable):
         """Try a generation, at a seed of its own that comes of the root seed, and learn."""
         own = stream(seed, "train", self.attack.cohort, str(len(self.seeds))).integers(HALF)
         paid = rehearsals.paid(self.search.propose(), int(own))
-        self.search.told(paid)
+        self.search.feedback(paid)
         self.seeds, self.paid = np.append(self.seeds, own), np.vstack([self.paid, paid])
 
 

@@ -556,7 +556,7 @@ def test_members_are_shown_no_more_than_they_declare() -> None:
         def noted(
             context: Context, history: History, announced: AdversaryView, own: Any = member.player
         ) -> OutcomeDistribution:
-            seen[type(own).__name__] = set(announced.told)
+            seen[type(own).__name__] = set(announced.shown)
             assert history.mean.shape == history.last(3).shape[1:] == (1,)
             distribution: OutcomeDistribution = type(own).commit(own, context, history, announced)
             return distribution

@@ -50,7 +50,7 @@ def test_a_search_finds_the_plan_that_pays(name: str) -> None:
             plans = search.propose()
             assert plans.shape == (search.generation, 4, 1, 2)
             assert plans.sum(-1) == pytest.approx(1.0)
-            search.told(paid(plans))
+            search.feedback(paid(plans))
         best = search.best()
         found.append((best[:2, 0, 0].sum() + best[2:, 0, 1].sum()) / 4)
     assert min(found) > 0.95
@@ -67,7 +67,7 @@ def test_exp3_stays_within_its_bound_on_what_it_is_paid() -> None:
         paid = []
         for _ in range(batches):
             paid.append([values[np.ascontiguousarray(p).tobytes()] for p in search.propose()])
-            search.told(np.array(paid[-1]))
+            search.feedback(np.array(paid[-1]))
         lost.append(worth.max() - np.mean(paid))
     learner = EXP3()
     learner.start(1, len(worth))
@@ -81,7 +81,7 @@ def test_exp3_refuses_what_it_cannot_learn_from() -> None:
     search = SEARCHES["exp3"]((2, 1, 2), stream(0, "x"), paid=(0.0, 1.0))
     search.propose()
     with pytest.raises(UserError, match="beyond its payoff's range"):
-        search.told(np.full(8, 1.5))
+        search.feedback(np.full(8, 1.5))
 
 
 def played(player: Any, plays: list[list[float]]) -> list[int]:

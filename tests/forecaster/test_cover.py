@@ -45,7 +45,9 @@ def by_force(offset: Array, weights: Array) -> Array:
 
 def gaps(own: Table, cover: Cover) -> Table:
     """Coefficients less those of the representative."""
-    return own[0] - cover.offset[cover.served], own[1] - cover.weights[cover.served]
+    return own[0] - cover.offset[cover.representative_of], own[1] - cover.weights[
+        cover.representative_of
+    ]
 
 
 COVERS: dict[str, Any] = {
@@ -86,13 +88,13 @@ def test_every_loss_is_within_its_radius(name: str, seed: int) -> None:
     own = table(seed)
     cover = COVERS[name](own)
     assert cover.radius == pytest.approx(by_force(*gaps(own, cover)), abs=1e-9)
-    assert cover.served.shape == cover.radius.shape == (60,)
-    assert sorted(set(cover.served.tolist())) == list(range(len(cover.offset)))
+    assert cover.representative_of.shape == cover.radius.shape == (60,)
+    assert sorted(set(cover.representative_of.tolist())) == list(range(len(cover.offset)))
     assert cover.offset.shape == (len(cover.offset), 3)
     assert cover.weights.shape == (len(cover.offset), 3, 4)
     for array in (cover.offset, cover.weights):
         assert array.flags.c_contiguous
-    assert cover.served[0] == cover.served[1]  # equal losses
+    assert cover.representative_of[0] == cover.representative_of[1]  # equal losses
 
 
 @pytest.mark.parametrize("gamma", [1.0, 0.3, 0.01, 1e-7])
@@ -121,7 +123,7 @@ def test_clusters_are_as_tight_as_was_wished_and_apart(radius: float) -> None:
     assert (pairs[~np.eye(len(pairs), dtype=bool)] > radius).all()
     every = distance(offset[:, None] - cover.offset, weights[:, None] - cover.weights)
     assert cover.radius == pytest.approx(every.min(1), abs=SMALLEST)  # the nearest one serves
-    assert np.array_equal(cover.served, every.argmin(1))
+    assert np.array_equal(cover.representative_of, every.argmin(1))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -151,7 +153,7 @@ def test_the_farthest_joins_next(size: int, scale: float) -> None:
         chosen.append(int(near.argmax()))
     cover = clustered(offset, weights, count=60)
     assert (cover.offset == offset[chosen[:60]]).all()
-    assert (cover.served == served).all()
+    assert (cover.representative_of == served).all()
     assert cover.radius == pytest.approx(near, rel=1e-12, abs=1e-14 * scale)
 
 
@@ -240,7 +242,11 @@ def test_the_forecaster_knows_every_action_in_every_round() -> None:
             block = seated.block
             expected = responses(model, block, played.forecasts[block].statistics)[start[block] :]
             start[block] += len(seated.coefficients[0])
-            served = np.arange(len(seated.loss)) if seated.served is None else seated.served
+            served = (
+                np.arange(len(seated.loss))
+                if seated.representative_of is None
+                else seated.representative_of
+            )
             assert decision.actions.tolist() == [expected[k] for k in served[seated.row_of]]
             assert decision.probabilities.argmax(1).tolist() == [expected[k] for k in served]
 
@@ -271,9 +277,11 @@ def test_an_agent_has_its_representatives_regret_and_twice_the_radius(kind: str)
     constants = np.repeat(np.arange(3)[:, None], ROUNDS, axis=1)
     offset, weights = seated.coefficients
     own = seated.loss.offset, seated.loss.weights
-    radius = by_force(own[0] - offset[seated.served], own[1] - weights[seated.served])
+    radius = by_force(
+        own[0] - offset[seated.representative_of], own[1] - weights[seated.representative_of]
+    )
     assert radius.max() > 0.02
-    for k, representative in enumerate(seated.served):
+    for k, representative in enumerate(seated.representative_of):
         choices = np.array(actions)[:, k]
         losses = seated.loss[k].losses(np.array(outcomes))
         theirs = offset[representative] + np.array(outcomes) @ weights[representative].T
@@ -289,13 +297,18 @@ def test_the_bound_rises_by_twice_the_radius() -> None:
         seated: Any = model.game.cohorts[0]
         offset, weights = seated.coefficients
         own = seated.loss.offset, seated.loss.weights
-        radii.append(by_force(own[0] - offset[seated.served], own[1] - weights[seated.served]))
+        radii.append(
+            by_force(
+                own[0] - offset[seated.representative_of],
+                own[1] - weights[seated.representative_of],
+            )
+        )
         model.run(20)
         bounds.append(model.guarantees[0].bound())  # type: ignore[misc]
     assert radii[0].max() <= 1e-9
     assert 0.05 < radii[1].max() <= 0.4
-    for one, other in itertools.combinations(range(len(seated.served)), 2):
-        if seated.served[one] == seated.served[other]:
+    for one, other in itertools.combinations(range(len(seated.representative_of)), 2):
+        if seated.representative_of[one] == seated.representative_of[other]:
             gap = 2 * (radii[1][one] - radii[1][other])
             assert bounds[1][one] - bounds[1][other] == pytest.approx(gap, abs=1e-9)
     plain = market([cohort("linear", None)])
@@ -316,7 +329,7 @@ def test_agents_who_play_their_own_response_have_no_guarantee() -> None:
     assert set(other["guarantee"]) == {"decision-swap"}
     assert (own["decision_swap_regret"] <= own["bound_from_bias"] + 1e-9).all()
     seated: Any = model.game.cohorts[0]
-    assert seated.served is None
+    assert seated.representative_of is None
     assert len(seated.coefficients[0]) == len(seated.loss) == 12
     forecaster: Any = model.game.blocks[seated.block].forecaster
     assert len(forecaster.events.rows.start) - 1 == 2

@@ -97,7 +97,7 @@ def test_a_forecaster_is_replaced_and_the_promise_with_it() -> None:
         model.state()
 
 
-def with_room(**room: int) -> MarketModel:
+def with_spare(**spare: int) -> MarketModel:
     cohort = {"name": "own", "utility": "linear", "count": 3, "actions": 3}
     raw = {
         "name": "own",
@@ -105,11 +105,11 @@ def with_room(**room: int) -> MarketModel:
         "adversary": {"kind": "drifting", "outcomes": 2},
         "cohort": [cohort, cohort | {"name": "two"}],
     }
-    return Scenario(validated(raw, origin=Path())).build(seed=3, room=room)
+    return Scenario(validated(raw, origin=Path())).build(seed=3, spare=spare)
 
 
 def test_a_run_in_which_agents_came_and_went_resumes() -> None:
-    whole, first, second = (with_room(own=1) for _ in range(3))
+    whole, first, second = (with_spare(own=1) for _ in range(3))
     for model in (whole, first):
         model.run(10)
         model.add("own")

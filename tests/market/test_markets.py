@@ -55,7 +55,7 @@ def test_a_market_resumes_to_the_same_bytes_and_conserves(name: str, tmp_path: P
     assert isinstance(markets[0], Market)
     assert isinstance(markets[1], Market)
     assert markets[0].described() == markets[1].described()
-    assert markets[0].told() == markets[1].told() != ""
+    assert markets[0].summary() == markets[1].summary() != ""
 
 
 def totals(model: MarketModel) -> Any:

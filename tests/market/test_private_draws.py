@@ -96,7 +96,7 @@ def test_nobody_moves_outcomes_by_more_than_its_market_says(name: str) -> None:
     model = built(name, "rounds=1")
     market, (cohort,) = model.game.market, model.game.cohorts
     assert market is not None
-    claimed, rng = market.sway(0), np.random.default_rng(0)
+    claimed, rng = market.price_impact(0), np.random.default_rng(0)
     assert claimed is not None
     state, most = market.state(), np.zeros(claimed.shape[1])
     fundamental = np.full(cohort.loss.outcomes, 0.5)
@@ -118,14 +118,19 @@ def test_nobody_moves_outcomes_by_more_than_its_market_says(name: str) -> None:
 
 def test_what_own_actions_matter_is_the_widest_gap_over_all_small_moves() -> None:
     rng = np.random.default_rng(2)
-    loss, sway = Linear(rng.normal(size=(5, 3, 2)), rng.normal(size=(5, 3))), rng.random((5, 2))
+    loss, price_impact = (
+        Linear(rng.normal(size=(5, 3, 2)), rng.normal(size=(5, 3))),
+        rng.random((5, 2)),
+    )
     low = np.full(2, 0.3)
     signs = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1.0]])
     found = np.zeros(5)
     for k in range(5):
-        gaps = [loss.losses(low + sign * sway[k])[k] - loss.losses(low)[k] for sign in signs]
+        gaps = [
+            loss.losses(low + sign * price_impact[k])[k] - loss.losses(low)[k] for sign in signs
+        ]
         found[k] = max((gap[:, None] - gap).max() for gap in gaps)
-    assert loss.moved(sway) == pytest.approx(found)
+    assert loss.moved(price_impact) == pytest.approx(found)
     curved = SeparablePower(np.ones((1, 2, 1)), np.array([2.0]))
     assert curved.moved(np.array([[0.1]])) == pytest.approx(0.1 * 2 * curved.lipschitz())
 
@@ -144,12 +149,12 @@ def test_regret_exceeds_that_of_the_induced_strategy_by_less_than_the_own_sway(n
         losses = cohort.loss.losses(model.rounds_frame().filter(regex=r"^y_").to_numpy()[-1])
         induced += strategy[:, :, None] * losses[:, None, :]
     of_strategy = (np.einsum("kaa->ka", induced) - induced.min(2)).sum(1) / 400
-    sway = market.sway(0)
-    assert sway is not None
+    price_impact = market.price_impact(0)
+    assert price_impact is not None
     drawn = draw_term(400, rows, actions=actions, comparators=actions)
     own = cohort.ledger.regret("swap")
     assert own is not None
-    assert (own <= of_strategy + drawn + cohort.loss.moved(sway)).all()
+    assert (own <= of_strategy + drawn + cohort.loss.moved(price_impact)).all()
     theorem = block.forecaster.bias_bound().regret(cohort.coefficients[1])  # type: ignore[attr-defined]
     assert (of_strategy <= theorem).all()
     assert of_strategy.mean() < 0.6 * own.mean()

@@ -93,7 +93,7 @@ def test_equal_losses_are_covered_and_act_as_the_protected_do(joins: int) -> Non
     cover = protection(late, model.game.blocks[0])
     assert cover is not None
     assert (cover.radius == 0).all()
-    twin = cover.served  # the early rows are the protected losses, in order
+    twin = cover.representative_of  # the early rows are the protected losses, in order
     for number, log in enumerate(played(model)):
         assert (log.decisions[1] is None) == (log.losses[1] is None) == (number < joins)
         if log.decisions[1] is not None and log.decisions[0] is not None:
@@ -102,7 +102,7 @@ def test_equal_losses_are_covered_and_act_as_the_protected_do(joins: int) -> Non
             assert (ours.predicted == theirs.predicted[twin]).all()
     assert (late.ledger.rounds, early.ledger.rounds) == (120 - joins, 120)
     assert set(of(model, "late")["guarantee"]) == {"decision-swap"}
-    assert model.guarantees[1].told(late) == "decision-swap"
+    assert model.guarantees[1].summary(late) == "decision-swap"
     gamma = paper_gamma(model.game.blocks[0].basis.size, 120)
     assert model.guarantees[1].note == (
         f"late: 8 agents entered before round {joins}, 8 within {gamma:.2g} of a protected loss"
@@ -146,12 +146,17 @@ def test_the_biases_of_a_window_bound_its_regret(stream: str) -> None:
             fixed[np.arange(len(best)), best] += mass * log.losses[1]
     total = (np.einsum("kaa->ka", fixed) - fixed.min(2)).sum(1)
     shape = (-1, *weights.shape[1:])
-    gained = np.abs(events._decision[0] - before).max(1).reshape(shape[:2])[cover.served].sum(1)
+    gained = (
+        np.abs(events._decision[0] - before)
+        .max(1)
+        .reshape(shape[:2])[cover.representative_of]
+        .sum(1)
+    )
     ends = [np.abs(bias).max(1).reshape(shape[:2]) for bias in (events._decision[0], before)]
     assert (total <= spread(weights) * gained + 1e-9).all()
-    assert (gained <= sum(ends)[cover.served].sum(1) + 1e-12).all()
+    assert (gained <= sum(ends)[cover.representative_of].sum(1) + 1e-12).all()
     bound = model.game.blocks[0].forecaster.bias_bound().since(weights, joined=70)
-    assert (spread(weights) * sum(ends)[cover.served].sum(1) / 80 <= bound).all()
+    assert (spread(weights) * sum(ends)[cover.representative_of].sum(1) / 80 <= bound).all()
 
 
 def test_bound_since_the_start_is_the_bound() -> None:
@@ -197,7 +202,7 @@ def test_who_is_too_far_is_not_covered() -> None:
     assert (agents["guarantee"] == labels).all()
     assert (agents["bound"].isna() == (labels == "none")).all()
     count = int((labels != "none").sum())
-    assert model.guarantees[1].told(late) == f"decision-swap for {count} of 8"
+    assert model.guarantees[1].summary(late) == f"decision-swap for {count} of 8"
 
 
 def test_nobody_near_is_nobody_covered() -> None:
@@ -205,7 +210,7 @@ def test_nobody_near_is_nobody_covered() -> None:
     model.run()
     assert set(of(model, "late")["guarantee"]) == {"none"}
     assert of(model, "late")["bound"].isna().all()
-    assert model.guarantees[1].told(model.game.cohorts[1]) == "none"
+    assert model.guarantees[1].summary(model.game.cohorts[1]) == "none"
     assert "0 within" in model.guarantees[1].note
 
 
