@@ -1,15 +1,17 @@
 # make demo: install and run the main job on the bundled data. make test: linters and the whole suite.
-# make check: linters and the tests that take no page, browser or long run. make lint: linters alone.
+# make check: linters and the quick tests: no page, no browser, nothing that tests/slow.txt names.
+# make lint: linters alone. make slow: measure which tests take more than a second (tests/slow.txt).
 # make docs: build the site of the pages in site/, which is read from there without a server.
 # make catalogue: run every bundled scenario at its own size, with all measures (minutes).
 # make crashes: fail at every file operation of a run and a study, read 2,000 strange files (minutes).
 # make coverage: the suite, and which lines and branches of the four packages it runs (90 % at least).
+# make wheel: build the wheel, and check that it holds every file of the four packages.
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -qq --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: demo test check lint coverage docs catalogue crashes clean
+.PHONY: demo test check slow lint coverage wheel docs catalogue crashes clean
 
 demo: .venv/.demo
 	$(BIN)/regretless run crop-choice --out runs/crop-choice --overwrite
@@ -26,6 +28,16 @@ lint: .venv/.test
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m codespell_lib
 	$(BIN)/python -m mypy
+
+slow: .venv/.test
+	$(BIN)/python -m pytest -n 0 --durations=0 --durations-min=.02 | awk \
+	  '/s (call|setup) +tests\// { split($$3, at, "["); took[at[1]] += $$1 } \
+	  END { for (t in took) if (took[t] > 1) print t }' | sort > tests/slow.new
+	mv tests/slow.new tests/slow.txt
+
+wheel: .venv/.test
+	rm -rf dist && $(PIP) wheel --no-deps --wheel-dir dist .
+	$(BIN)/python tests/wheel.py dist/*.whl
 
 coverage: .venv/.test
 	$(PYTEST) --cov --cov-report=term:skip-covered
@@ -60,4 +72,4 @@ crashes: .venv/.test
 	touch $@ .venv/.demo
 
 clean:
-	rm -rf .venv runs site
+	rm -rf .venv dist runs site

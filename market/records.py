@@ -467,8 +467,8 @@ class Deviations:
                 strategy[row] = np.eye(self.actions)[action]
             if predicted is not None:
                 predicted[row] = np.nan
-        return replace(
-            decided, actions=actions, predicted=predicted, strategy=strategy, choices=choices
+        return decided.changed(
+            actions=actions, predicted=predicted, strategy=strategy, choices=choices
         )
 
     def strategy(self, strategy: Array, context: Context) -> Array:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
 
 import pytest
 from desk import Answer, Call, Refused
@@ -11,9 +14,29 @@ from hypothesis import settings
 from regretless.market import register
 from regretless.scenarios.assembly import scenario  # noqa: F401 - registers what is built in
 from regretless.scenarios.cli import commands
+from regretless.scenarios.executor import Here, executor
+from regretless.scenarios.studies import conduct
 
 settings.register_profile("house", deadline=None, derandomize=True)
 settings.load_profile("house")
+SLOW = set((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").split())
+
+
+def workers(jobs: int | None, *more: Any) -> Any:
+    """Play a study of one worker in this process, as without Dask: a cluster takes seconds."""
+    return closing(Here()) if jobs == 1 else executor(jobs, *more)
+
+
+conduct.executor = workers  # type: ignore[assignment]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what ``slow.txt`` names, a file or a function of one."""
+    for item in items:
+        file = item.nodeid.partition("::")[0]
+        if SLOW & {file, item.nodeid.partition("[")[0]}:
+            item.add_marker("slow")
 
 
 @pytest.fixture(autouse=True)
