@@ -57,7 +57,7 @@ class Crowd:
     """
 
     kind = ""  # of losses, for the table
-    heads: NDArray[np.intp] | None = None  # agents of each row, where they are counted
+    multiplicity: NDArray[np.intp] | None = None  # agents of each row, where they are counted
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Crowd:
             ledger=Ledger(self.rows, self.actions, policies=len(self.policies)),
             rng=stream(0, "bench", "play"),
             policies=self.policies,
-            heads=self.heads,
+            multiplicity=self.multiplicity,
         )
         block = Block("linear", basis, RunningMean(self.goods))
         return Game([block], [Seat(cohort)], adversary=Replay(self.outcomes), seed=0)
@@ -159,7 +159,7 @@ class CountedCrowd(Crowd):
 
     def __init__(self, agents: int, losses: int) -> None:
         super().__init__(losses, losses)
-        self.heads = agents // losses + (np.arange(losses) < agents % losses)
+        self.multiplicity = agents // losses + (np.arange(losses) < agents % losses)
         self.size = f"{agents} counted {self.size.partition(' ')[2]}"
 
 

@@ -62,7 +62,7 @@ def steps_numpy(make: Callable[[], crowds.Crowd]) -> Duel:
     plain = crowds.PlainCrowd(crowd)
 
     def theirs() -> Array:
-        return counted(plain.step(), crowd.heads)
+        return counted(plain.step(), crowd.multiplicity)
 
     return Duel("agent-steps", crowd.size, "numpy", _ours(crowd), theirs)
 
@@ -89,9 +89,9 @@ def steps_copy(agents: int) -> Duel:
     return Duel("agent-steps", crowd.size, "bandwidth", ours, theirs)
 
 
-def counted(actions: NDArray[np.intp], heads: NDArray[np.intp] | None = None) -> Array:
+def counted(actions: NDArray[np.intp], multiplicity: NDArray[np.intp] | None = None) -> Array:
     """Count who played which action."""
-    return np.bincount(actions, heads, minlength=crowds.ACTIONS).astype(np.float64)
+    return np.bincount(actions, multiplicity, minlength=crowds.ACTIONS).astype(np.float64)
 
 
 def bytes_of_a_round(rows: int) -> int:
@@ -123,7 +123,7 @@ def _ours(crowd: crowds.Crowd) -> Callable[[], Array]:
 
     def step() -> Array:
         model.step()
-        return counted(model.last_actions(0), crowd.heads)
+        return counted(model.last_actions(0), crowd.multiplicity)
 
     return step
 

@@ -125,8 +125,8 @@ class Trader(mesa.Agent):  # type: ignore[misc]
     @property
     def stands_for(self) -> int:
         """How many agents it is one of, with the same losses: 1 unless they are counted."""
-        heads = self._mine.heads
-        return 1 if heads is None else int(heads[self.number])
+        multiplicity = self._mine.multiplicity
+        return 1 if multiplicity is None else int(multiplicity[self.number])
 
     @property
     def action(self) -> int:

@@ -230,7 +230,7 @@ def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
     if model.game.market is not None and (told := model.game.market.summary()):
         yield told
     for cohort in model.game.cohorts:
-        if cohort.heads is not None:
+        if cohort.multiplicity is not None:
             rows = f"a row of the tables for each of {len(cohort.row_of):,} losses"
             yield f"{cohort.name}: {cohort.population:,} agents with multiplicity, {rows}"
     yield from (guarantee.note for guarantee in model.guarantees if guarantee.note)

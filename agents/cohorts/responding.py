@@ -2,10 +2,10 @@
 
 They are held as arrays. Agents with equal losses who hear the same forecast choose alike, so a
 cohort of N agents keeps K rows, one per distinct loss, and ``row_of`` says which row an agent
-belongs to. Every round costs a handful of passes over ``(K, A)`` and ``(K, A, n)``. Agents who are
-counted have ``heads`` in place of a list of agents: how many each row stands for. Where they draw,
-one action is drawn for each row, that of the agent in the tables, and those of the others by one
-multinomial distribution.
+belongs to. Every round costs a handful of passes over ``(K, A)`` and ``(K, A, n)``. Agents with
+``multiplicity`` are not listed: it says how many each row stands for. Where they draw, one action
+is drawn for each row, that of the agent in the tables, and those of the others by one multinomial
+distribution.
 
 **Groups.** Rows at one distance from the forecaster form a group. One that hears a prediction, of
 now or of h rounds ago, expects the losses that its response rule reads from it. A group that no
@@ -191,14 +191,14 @@ class RespondingCohort(Cohort, Checkpointable):
         What those who do not hear at once go by; needed with ``distance``.
     acts_on : stack of K losses or None
         Those by which the rows respond, if not ``loss``: what they reported in its place.
-    heads : int array (K,) or None
+    multiplicity : int array (K,) or None
         How many agents each row stands for, at least 1; ``row_of`` then lists the rows. None where
         ``row_of`` lists the agents.
 
     Raises
     ------
     ValueError
-        If ``heads`` do not fit the rows.
+        If ``multiplicity`` does not fit the rows.
     """
 
     REMEMBERED = ("ledger", "rng")
@@ -220,16 +220,16 @@ class RespondingCohort(Cohort, Checkpointable):
     distance: Indices | None = None
     relay: DelayedForecasts | None = None
     acts_on: Loss | None = None
-    heads: Indices | None = None
+    multiplicity: Indices | None = None
     groups: tuple[DelayGroup, ...] = field(default=(), init=False)
     kind: str = field(default="follower", init=False)
 
     def __post_init__(self) -> None:
-        if self.heads is not None:
+        if self.multiplicity is not None:
             rows = np.arange(len(self.ledger.count))
-            if not np.array_equal(self.row_of, rows) or self.heads.shape != rows.shape:
-                raise ValueError("heads count the agents of each row; let row_of list the rows")
-            self.heads.flags.writeable = False  # adversaries are shown them
+            if not np.array_equal(self.row_of, rows) or self.multiplicity.shape != rows.shape:
+                raise ValueError("multiplicity is of each row; let row_of list the rows")
+            self.multiplicity.flags.writeable = False  # adversaries are shown them
         own = self.loss if self.acts_on is None else self.acts_on
         offset, weights = self.coefficients
         read = offset, narrowed(weights)
@@ -252,7 +252,7 @@ class RespondingCohort(Cohort, Checkpointable):
     def fixed_parts(self) -> tuple[object, ...]:
         """Return what playing never changes: a copy that plays on shares it."""
         own = self.loss, self.ledger, self.row_of, self.policies, self.coefficients
-        return (*own, self.representative_of, self.by_proxy, self.groups, self.heads)
+        return (*own, self.representative_of, self.by_proxy, self.groups, self.multiplicity)
 
     def company(self) -> Indices:
         """Return the rows that every part needs."""
@@ -275,7 +275,7 @@ class RespondingCohort(Cohort, Checkpointable):
             return Decision(None, choices[self.row_of], predicted, choices=choices)
         play = self.response.play(predicted)
         actions = self._draw(play)
-        if self.heads is None:
+        if self.multiplicity is None:
             return Decision(play, actions, predicted)
         seed = self.rng.bit_generator.random_raw()  # whether or not anybody asks for counts
         counts = cache(partial(self._counts, play, actions, seed))
@@ -317,7 +317,7 @@ class RespondingCohort(Cohort, Checkpointable):
 
     def _counts(self, play: Array, actions: Indices, seed: int) -> Array:
         """Draw how many of each row play each action (K, A), given what one of them plays."""
-        drawn = np.random.default_rng(seed).multinomial(np.asarray(self.heads) - 1, play)
+        drawn = np.random.default_rng(seed).multinomial(np.asarray(self.multiplicity) - 1, play)
         counts = drawn.astype(np.float64)
         counts.ravel()[np.arange(0, counts.size, counts.shape[1]) + actions] += 1
         return counts

@@ -69,9 +69,9 @@ def introduce(adversary: Adversary, cohorts: Sequence[Cohort]) -> None:
 
 
 def _met(cohort: Cohort) -> Follower:
-    row_of, heads = np.array(cohort.row_of, dtype=np.intp), cohort.heads
+    row_of, multiplicity = np.array(cohort.row_of, dtype=np.intp), cohort.multiplicity
     row_of.flags.writeable = False
-    return Follower(cohort.name, cohort.loss, row_of, heads)
+    return Follower(cohort.name, cohort.loss, row_of, multiplicity)
 
 
 def announcement(
@@ -135,12 +135,16 @@ def summed(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> d
     """
     sums = {cohort.name: np.zeros((2, 2 + cohort.loss.actions)) for cohort in cohorts}
     for _, cohort, decision, _ in present(cohorts, played):
-        strategy, here, heads = decision.probabilities, attending(decision, cohort), cohort.heads
+        strategy, here, multiplicity = (
+            decision.probabilities,
+            attending(decision, cohort),
+            cohort.multiplicity,
+        )
         paid = np.zeros(len(strategy))
         if payoff is not None:
             values = payoff.values(cohort.loss, played.outcome[None])[0]
             paid = np.einsum("ka,ka->k", strategy, values)
-        own = None if heads is None else heads[here]
+        own = None if multiplicity is None else multiplicity[here]
         count = np.bincount(cohort.row_of[here], own, minlength=len(strategy)).astype(np.float64)
         sums[cohort.name] = total(np.column_stack([np.ones(len(strategy)), paid, strategy]), count)
     return sums

@@ -105,7 +105,7 @@ class Market(Checkpointable, ABC):
     def _check_rows(self) -> None:
         for cohort in self.cohorts if self.personal else ():
             alone = np.array_equal(cohort.row_of, np.arange(len(cohort.ledger.count)))
-            if not alone or cohort.heads is not None:
+            if not alone or cohort.multiplicity is not None:
                 why = f"agents of cohort.{cohort.name} share a row, and their losses are personal"
                 cure = "register the class itself, or build(apart=True) with multiplicity = false"
                 raise UserError(f"market {type(self).__name__}: {why}; {cure}")
@@ -236,7 +236,7 @@ class Market(Checkpointable, ABC):
             if decision is None:
                 parts.append(np.zeros((len(cohort.row_of), *table.shape[2:])))
                 continue
-            if cohort.heads is not None:
+            if cohort.multiplicity is not None:
                 parts.append(taken(cohort, decision.actions, decision.counts).weighed(table))
                 continue
             own, absent = table[cohort.row_of, decision.actions], decision.actions < 0

@@ -126,19 +126,19 @@ class Follower:
     loss : stack of K losses
     row_of : int array (N,)
         The row of each agent.
-    heads : int array (N,) or None
+    multiplicity : int array (N,) or None
         How many agents each of them stands for, where they are counted; None for one each.
     """
 
     name: str
     loss: Loss
     row_of: Indices
-    heads: Indices | None = None
+    multiplicity: Indices | None = None
 
     @property
     def counts(self) -> Array:
         """How many agents each row stands for (K,)."""
-        counts = np.bincount(self.row_of, self.heads, minlength=len(self.loss))
+        counts = np.bincount(self.row_of, self.multiplicity, minlength=len(self.loss))
         return counts.astype(np.float64)
 
 
@@ -241,7 +241,7 @@ class Cohort(ABC):
         The row of each agent.
     loss : stack of K losses
     ledger : Ledger
-    heads : int array (N,) or None
+    multiplicity : int array (N,) or None
         How many agents each entry of ``row_of`` stands for; None for one each.
     distance : int array (K,) or None
         Of each row from the forecaster, in a network; None where all hear at once.
@@ -265,7 +265,7 @@ class Cohort(ABC):
     row_of: Indices
     loss: Loss
     ledger: Ledger
-    heads: Indices | None = None
+    multiplicity: Indices | None = None
     distance: Indices | None = None
     private: ClassVar[bool] = False
     bandit: bool = False
@@ -281,12 +281,12 @@ class Cohort(ABC):
     @property
     def population(self) -> int:
         """How many agents it has, here or not."""
-        return len(self.row_of) if self.heads is None else int(self.heads.sum())
+        return len(self.row_of) if self.multiplicity is None else int(self.multiplicity.sum())
 
     @property
     def counts(self) -> Array:
         """How many agents each row stands for (K,)."""
-        counts = np.bincount(self.row_of, self.heads, minlength=len(self.loss))
+        counts = np.bincount(self.row_of, self.multiplicity, minlength=len(self.loss))
         return counts.astype(np.float64)
 
     @property

@@ -51,7 +51,7 @@ def dismiss(game: Game, place: int, agent: int, *, before: int) -> int:
     row = int(cohort.row_of[agent])
     if cohort.kind != "follower":
         raise UserError(f"cohort.{cohort.name} learns together; let it leave by the key exits")
-    if (cohort.row_of == row).sum() > 1 or cohort.heads is not None:
+    if (cohort.row_of == row).sum() > 1 or cohort.multiplicity is not None:
         cure = "build(apart=True) gives each a row of its own, where multiplicity = false"
         raise UserError(f"cohort.{cohort.name}: some agents have one loss and are one row; {cure}")
     stay = game.seats[place].attendance.span(len(cohort.ledger.count))

@@ -17,9 +17,9 @@ alone. A ``Round`` holds None in place of a cohort of which nobody is there; a `
 ``present`` which rows of a cohort were, where some were not. Nobody else notices: a cohort neither
 draws from another's random stream nor changes what is predicted.
 
-Agents are listed, one entry of ``row_of`` each, or **counted**: then a cohort has ``heads``, how
-many agents each entry stands for. They have equal losses, one rule and one forecast, so that what
-a row is charged and regrets is each one's, and all that adds up over agents is weighed by heads.
+Agents are listed, one entry of ``row_of`` each, or have a **multiplicity**, how many agents each
+entry stands for. They have equal losses, one rule and one forecast, so that what a row is charged
+and regrets is each one's, and all that adds up over agents is weighed by it.
 Where they draw, the entry's agent in the tables is one of them, and only action counts are stored:
 ``taken`` reads them.
 
@@ -212,13 +212,17 @@ def _of_those(counts: Callable[[], Array], here: Mask) -> Array:
 
 def mean_over(cohort: Cohort, values: Array, who: Mask) -> float:
     """Return the mean of what the rows have (K,) over the agents of some entries (N,)."""
-    heads = cohort.heads
-    return mean_of_heads(values[cohort.row_of[who]], None if heads is None else heads[who])
+    multiplicity = cohort.multiplicity
+    return mean_by_multiplicity(
+        values[cohort.row_of[who]], None if multiplicity is None else multiplicity[who]
+    )
 
 
-def mean_of_heads(values: Array, heads: Indices | None) -> float:
-    """Return the mean of what entries have (n,), each weighed by its heads, if there are any."""
-    return float(values.mean() if heads is None else np.average(values, weights=heads))
+def mean_by_multiplicity(values: Array, multiplicity: Indices | None) -> float:
+    """Return the mean of what entries have (n,), weighed by their multiplicity."""
+    return float(
+        values.mean() if multiplicity is None else np.average(values, weights=multiplicity)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,32 +232,36 @@ class Taken:
     Parameters
     ----------
     rows, actions : int array (n,)
-    heads : array (n,) or None
+    multiplicity : array (n,) or None
         How many agents of the row took it; None for one each.
     """
 
     rows: Indices
     actions: Indices
-    heads: Array | Indices | None
+    multiplicity: Array | Indices | None
 
     @property
     def agents(self) -> float:
         """How many took part."""
-        return len(self.rows) if self.heads is None else float(self.heads.sum())
+        return len(self.rows) if self.multiplicity is None else float(self.multiplicity.sum())
 
     def weighed(self, table: Array) -> Array:
         """Return what they have in a table (K, A, ...) by their rows and actions (n, ...)."""
         own = table[self.rows, self.actions]
-        return own if self.heads is None else np.asarray((own.T * self.heads).T)
+        return own if self.multiplicity is None else np.asarray((own.T * self.multiplicity).T)
 
     def total(self, table: Array) -> Array:
         """Return the sum of what all have in a table (K, A, c), exactly: (2, c)."""
-        heads = np.zeros(0) if self.heads is None else np.asarray(self.heads, np.float64)
-        return np.asarray(exact_sum.total_taken(table, self.rows, self.actions, heads))
+        multiplicity = (
+            np.zeros(0) if self.multiplicity is None else np.asarray(self.multiplicity, np.float64)
+        )
+        return np.asarray(exact_sum.total_taken(table, self.rows, self.actions, multiplicity))
 
     def per_action(self, actions: int) -> Array:
         """Return how many agents took each of so many actions (A,)."""
-        return np.asarray(np.bincount(self.actions, self.heads, minlength=actions), np.float64)
+        return np.asarray(
+            np.bincount(self.actions, self.multiplicity, minlength=actions), np.float64
+        )
 
 
 def taken(cohort: Cohort, actions: Indices, counts: Callable[[], Array] | None) -> Taken:
@@ -265,10 +273,10 @@ def taken(cohort: Cohort, actions: Indices, counts: Callable[[], Array] | None) 
         As in a ``Decision``.
     """
     if counts is not None:  # every row and action, as often as it was drawn
-        heads = counts()
-        rows, columns = np.indices(heads.shape)
-        return Taken(rows.ravel(), columns.ravel(), heads.ravel())
-    here, each = actions >= 0, cohort.heads
+        multiplicity = counts()
+        rows, columns = np.indices(multiplicity.shape)
+        return Taken(rows.ravel(), columns.ravel(), multiplicity.ravel())
+    here, each = actions >= 0, cohort.multiplicity
     if here.all():
         return Taken(cohort.row_of, actions, each)
     return Taken(cohort.row_of[here], actions[here], None if each is None else each[here])

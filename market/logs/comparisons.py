@@ -29,7 +29,7 @@ from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.errors import UserError
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import Game
-from regretless.market.game.seats import mean_of_heads
+from regretless.market.game.seats import mean_by_multiplicity
 from regretless.market.logs.welfare import COUNT
 from regretless.market.numerics import exact_sum
 from regretless.market.records import policy_name
@@ -91,7 +91,7 @@ class Compared:
         With each of them, of the agents that came.
     series : Series or None
         The differences (J - 1) over time, if they were kept.
-    heads : int array (n,) or None
+    multiplicity : int array (n,) or None
         How many agents each stands for, where they are counted.
     decisions : array (2, 3 A) or None
         Over all agents how often each action was taken, what they lost by it and what they
@@ -102,7 +102,7 @@ class Compared:
     alternatives: list[tuple[str, str]]
     losses: Array
     series: Series | None
-    heads: Indices | None = None
+    multiplicity: Indices | None = None
     decisions: Array | None = None
 
 
@@ -138,11 +138,11 @@ def _compared(cohort: Cohort, followed: NotCompared) -> Compared:
         found.append(((POLICY, name), ledger.followed[:, :, j].sum(1) / rounds))
     found.append(((ACTION, "best of each"), ledger.fixed.sum(1).min(1) / rounds))
     names, losses = zip(*found, strict=True)
-    heads = cohort.heads
-    heads = None if heads is None else heads[who]
+    multiplicity = cohort.multiplicity
+    multiplicity = None if multiplicity is None else multiplicity[who]
     each = np.stack([own[rows] for own in losses])
     decisions = _decisions(cohort)
-    return Compared(cohort.name, list(names), each, followed.series(), heads, decisions)
+    return Compared(cohort.name, list(names), each, followed.series(), multiplicity, decisions)
 
 
 def _decisions(cohort: Cohort) -> Array | None:
@@ -191,17 +191,17 @@ def verdict_table(compared: Sequence[Compared]) -> pd.DataFrame:
 def _rows(compared: Compared) -> pd.DataFrame:
     """Say what the alternatives were for a cohort."""
     kinds, names = zip(*compared.alternatives, strict=True)
-    each, heads = compared.losses, compared.heads
+    each, multiplicity = compared.losses, compared.multiplicity
     better = each[0] - each > ROUNDING
-    weights = np.ones(each.shape[1], dtype=np.intp) if heads is None else heads
+    weights = np.ones(each.shape[1], dtype=np.intp) if multiplicity is None else multiplicity
     return pd.DataFrame(
         {
             "cohort": compared.cohort,
             "kind": kinds,
             "name": names,
             "agents": int(weights.sum()),
-            "mean_loss": [mean_of_heads(own, heads) for own in each],
-            "difference": [mean_of_heads(own - each[0], heads) for own in each],
+            "mean_loss": [mean_by_multiplicity(own, multiplicity) for own in each],
+            "difference": [mean_by_multiplicity(own - each[0], multiplicity) for own in each],
             "better_off": better @ weights,
         }
     )
@@ -311,8 +311,8 @@ def gains(trunk: Any, branch: Any) -> pd.DataFrame:
         values = loss, other, (loss - other) * scale, loss - other
         parts.append(pd.DataFrame(dict(zip(COLUMNS[2:], values, strict=True))))
         parts[-1].insert(0, "cohort", cohort.name)
-        if (heads := cohort.heads) is not None:
-            parts[-1][COUNT] = heads
+        if (multiplicity := cohort.multiplicity) is not None:
+            parts[-1][COUNT] = multiplicity
     table = pd.concat(parts, ignore_index=True)
     table.insert(0, "agent", np.arange(1, len(table) + 1))
     return table

@@ -42,7 +42,7 @@ def agents_table(
     are counted there is a row for all who share one, and ``count`` says how many a row stands for.
     """
     parts, first = [], 1
-    counted = any(cohort.heads is not None for cohort in game.cohorts)
+    counted = any(cohort.multiplicity is not None for cohort in game.cohorts)
     for place, (cohort, guarantee) in enumerate(zip(game.cohorts, guarantees, strict=True)):
         rows = _cohort_rows(cohort, guarantee, first)
         if guarantee.covers is not None:
@@ -53,7 +53,7 @@ def agents_table(
         if awaited.any():
             rows.loc[awaited, [*MEASURED, *PROMISED]] = np.nan
         if counted:
-            rows[COUNT] = 1 if (heads := cohort.heads) is None else heads
+            rows[COUNT] = 1 if (multiplicity := cohort.multiplicity) is None else multiplicity
         parts.append(rows)
         first += len(cohort.row_of)
     table = pd.concat(parts, ignore_index=True)

@@ -61,8 +61,8 @@ def means_of(rows: pd.DataFrame, by: Sequence[Any], columns: Sequence[str]) -> p
         return values.groupby(keys, sort=False).mean()
     many = rows[COUNT].fillna(1)
     parts = values.mul(many, axis=0), values.notna().mul(many, axis=0)
-    total, heads = (part.groupby(keys, sort=False).sum() for part in parts)
-    return total / heads
+    total, multiplicity = (part.groupby(keys, sort=False).sum() for part in parts)
+    return total / multiplicity
 
 
 def with_counts(rows: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
@@ -75,14 +75,14 @@ def with_counts(rows: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
 ROUNDING = 1e-12  # of the largest value: a utility of zero comes back from its loss as about -1e-17
 
 
-def gini(values: ArrayLike, heads: ArrayLike = 1) -> float:
+def gini(values: ArrayLike, multiplicity: ArrayLike = 1) -> float:
     """Gini coefficient.
 
     Parameters
     ----------
     values : array (n,)
         What each has.
-    heads : array (n,)
+    multiplicity : array (n,)
         How many have it, 1 by default.
 
     Returns
@@ -98,16 +98,16 @@ def gini(values: ArrayLike, heads: ArrayLike = 1) -> float:
     held = np.asarray(values, dtype=np.float64)
     if not len(held) or not held.sum() > 0 or held.min() < -ROUNDING * held.max():
         return float("nan")
-    many = np.broadcast_to(np.asarray(heads, dtype=np.float64), held.shape)
+    many = np.broadcast_to(np.asarray(multiplicity, dtype=np.float64), held.shape)
     return mean_difference(held, many) / (2 * float((many * held).sum() / many.sum()))
 
 
-def mean_difference(values: ArrayLike, heads: ArrayLike = 1) -> float:
+def mean_difference(values: ArrayLike, multiplicity: ArrayLike = 1) -> float:
     """Gini's mean difference: sum_ij |x_i - x_j| / n^2, with i = j included.
 
     Parameters
     ----------
-    values, heads : array (n,)
+    values, multiplicity : array (n,)
         As in ``gini``.
 
     Returns
@@ -119,7 +119,7 @@ def mean_difference(values: ArrayLike, heads: ArrayLike = 1) -> float:
     if not len(held):
         return float("nan")
     order = np.argsort(held, kind="stable")
-    many = np.broadcast_to(np.asarray(heads, dtype=np.float64), held.shape)[order]
+    many = np.broadcast_to(np.asarray(multiplicity, dtype=np.float64), held.shape)[order]
     held = held[order]
     count = float(many.sum())
     rank = 2 * np.cumsum(many) - many - count  # one is added for each below, taken off above
@@ -159,8 +159,8 @@ def cohort_welfare(agents: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     names = agents["cohort"].to_numpy()
-    heads = agents[COUNT].to_numpy() if COUNT in agents else 1
-    table = pd.DataFrame({"earned": welfare(agents), COUNT: heads})
+    multiplicity = agents[COUNT].to_numpy() if COUNT in agents else 1
+    table = pd.DataFrame({"earned": welfare(agents), COUNT: multiplicity})
     for cohort, members in table.groupby(names, sort=False):
         own, many = members.dropna().to_numpy(dtype=np.float64).T
         rows.append(

@@ -1,6 +1,6 @@
 r"""Markets that answer what all agents do together: a load settles, and outcomes are its function.
 
-    load(t)      what the round's actions come to (quantities, flows, heads), an array
+    load(t)      what the round's actions come to (quantities, flows, numbers of agents), an array
     level(t+1) = (1 - adjustment) level(t) + adjustment load(t),        level(0) = start
     y(t)       = answer(fundamental(t), level)
 

@@ -96,7 +96,7 @@ class AttendanceMarket(Settling):
         self.always, self.noise = shares[0], noise
 
     def aggregate(self, decisions: Decisions) -> Array:
-        """Count heads per action (d + 1,)."""
+        """Count agents per action (d + 1,)."""
         counts = np.zeros(self.goods + 1)
         for played in self.taken(decisions):
             counts += played.per_action(len(counts))

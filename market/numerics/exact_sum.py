@@ -64,19 +64,19 @@ def _add_block(parts: Array, weights: Array, sums: Array) -> None:
 
 
 @compiled(nogil=True)
-def total_taken(table: Array, rows: Indices, actions: Indices, heads: Array) -> Array:
+def total_taken(table: Array, rows: Indices, actions: Indices, multiplicity: Array) -> Array:
     """Return the same of what agents have in a table by their rows and actions.
 
     Parameters
     ----------
     table : array (K, A, c)
     rows, actions : int array (n,)
-    heads : array (n,) or (0,)
+    multiplicity : array (n,) or (0,)
         How many agents each stands for; none where it is one.
     """
     sums = np.zeros((2, table.shape[2]))
     for i in range(len(rows)):
-        head = heads[i] if len(heads) else 1.0
+        head = multiplicity[i] if len(multiplicity) else 1.0
         for g in range(table.shape[2]):
             coarse, fine = _parted(table[rows[i], actions[i], g])
             sums[0, g] += head * coarse

@@ -241,7 +241,7 @@ def _deviations(cohort: Any, policies: Mapping[int, Policy]) -> Deviations:
     rows = {}
     for agent, policy in policies.items():
         row = int(cohort.row_of[agent])
-        if (cohort.row_of == row).sum() > 1 or cohort.heads is not None:
+        if (cohort.row_of == row).sum() > 1 or cohort.multiplicity is not None:
             why = f"branch: cohort.{cohort.name}: its agent {agent + 1} is one row with others"
             cure = "build(apart=True) gives each a row, if multiplicity = false and none learns"
             raise UserError(f"{why}; {cure}")

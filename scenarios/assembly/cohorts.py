@@ -149,13 +149,17 @@ def _responding(draft: Draft, place: Place) -> Placement:
     kind_of, whose = (
         (PrivateCohort, "referee") if spec.draws_alone else (RespondingCohort, "cohort")
     )
-    heads = None if draft.heads is None else np.bincount(row_of, draft.heads).astype(np.intp)
+    multiplicity = (
+        None
+        if draft.multiplicity is None
+        else np.bincount(row_of, draft.multiplicity).astype(np.intp)
+    )
     cohort = kind_of(
         name=spec.name,
         utility=spec.utility,
         block=place.block,
         loss=loss,
-        row_of=row_of if heads is None else np.arange(len(kind)),
+        row_of=row_of if multiplicity is None else np.arange(len(kind)),
         coefficients=protected if by_proxy else by_kind,
         response=rule,
         ledger=draft.ledger(len(kind)),
@@ -165,7 +169,7 @@ def _responding(draft: Draft, place: Place) -> Placement:
         distance=draft.distance_of(row_of),
         relay=place.relay,
         acts_on=said,
-        heads=heads,
+        multiplicity=multiplicity,
     )
     group, stay = (
         ProtectedLosses(*protected, draft.policies, **rule.protected()),

@@ -181,8 +181,8 @@ def _future(market: Market, cohorts: Sequence[Any], strategies: Strategies, stat
         if strategy is None:
             decisions.append(None)
             continue
-        if (heads := cohort.heads) is not None:
-            shares = partial(np.multiply, strategy, heads[:, None])
+        if (multiplicity := cohort.multiplicity) is not None:
+            shares = partial(np.multiply, strategy, multiplicity[:, None])
             decisions.append(Decision(strategy, strategy.argmax(1), counts=shares))
             continue
         ranks = (np.arange(len(cohort.row_of)) + 0.5) / len(cohort.row_of)  # shares, not draws

@@ -56,7 +56,7 @@ class Draft:
         Of each agent from the forecaster; None where all hear at once.
     apart : bool
         Whether every agent has a row of its own.
-    heads : int array (N,) or None
+    multiplicity : int array (N,) or None
         Of a cohort that is counted, how many agents each type has; the losses are then one per
         type.
     parameters : mapping
@@ -72,14 +72,14 @@ class Draft:
     distance: Indices | None = None
     apart: bool = False
     reported: Loss | None = None
-    heads: Indices | None = None
+    multiplicity: Indices | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     units: Units = field(default_factory=Units)
 
     @cached_property
     def entries(self) -> Indices:
         """The agent whom each entry of the table of agents lists, or the first of a type."""
-        if self.heads is None:
+        if self.multiplicity is None:
             return np.arange(len(self.loss))
         return first_of(self.split(unique_losses(self.told)[1])[1])
 
@@ -223,7 +223,7 @@ def drafted(
                 _drawn_stay(spec, root, rounds=scenario.rounds),
                 None if network is None else network.distance[first : first + spec.count],
                 reported=reported_losses(spec, root, goods, game) if spec.reports else None,
-                heads=drawn_heads(spec, root) if spec.multiplicity else None,
+                multiplicity=drawn_multiplicity(spec, root) if spec.multiplicity else None,
                 parameters=parameters,
                 units=units,
             )
@@ -300,7 +300,7 @@ def _spread(loss: Loss, spec: CohortSpec, rng: np.random.Generator) -> Loss:
     return loss if spec.types is None or spec.multiplicity else loss[_shared(spec, rng)]
 
 
-def drawn_heads(spec: CohortSpec, root: int) -> Indices:
+def drawn_multiplicity(spec: CohortSpec, root: int) -> Indices:
     """Draw how many agents each type of a cohort has; every one has somebody."""
     types, rng = spec.entries, stream(root, "cohort", spec.name, "heads")
     others = rng.multinomial(spec.count - types, np.full(types, 1 / types))

@@ -86,7 +86,7 @@ def _side_by_side(attack: Attack) -> bool:
     ours = is_ours(type(cohort.learner))
     seat = Seat(cohort, comparison=game.seats[0].comparison)  # which nobody hears of
     alone = seat == game.seats[0] and game.market is None and game.network is None
-    return ours and cohort.heads is None and alone
+    return ours and cohort.multiplicity is None and alone
 
 
 def _joints(model: MarketModel, plans: Array) -> Array:

@@ -69,7 +69,9 @@ def crowd(rng: np.random.Generator, agents: int, goods: int) -> list[Any]:
         quantity[:, 0] = 0.0
         limit = rng.integers(0, TICKS + 1, (agents, 3, goods)) / TICKS
         loss = Trade(quantity, limit).normalised()
-        made.append(SimpleNamespace(name=name, loss=loss, row_of=np.arange(agents), heads=None))
+        made.append(
+            SimpleNamespace(name=name, loss=loss, row_of=np.arange(agents), multiplicity=None)
+        )
     return made
 
 

@@ -89,7 +89,7 @@ def alike(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[MarketModel, M
 def same(listed: MarketModel, counted: MarketModel) -> None:
     """Hold two models of one crowd against each other, to rounding errors."""
     (ours, theirs), near = (counted.game.cohorts[0], listed.game.cohorts[0]), TOLERANCE
-    assert ours.heads is not None
+    assert ours.multiplicity is not None
     assert ours.population == len(theirs.row_of) == 3000
     assert (ours.counts == theirs.counts).all()
     frames = [model.agents_frame() for model in (listed, counted)]
@@ -139,7 +139,7 @@ def test_those_who_draw_follow_their_strategy(counts: list[int]) -> None:
         response=Quantal(2.0),
         ledger=Ledger(3, 4),
         rng=np.random.default_rng(5),
-        heads=heads,
+        multiplicity=heads,
     )
     predicted = loss.losses(np.array([0.3, 0.8]))
     rounds = [cohort._decision(predicted) for _ in range(300)]

@@ -52,7 +52,7 @@ FORMS: dict[str, Loss] = {
 
 def cohort(loss: Loss, row_of: Sequence[int]) -> Any:
     """Return as much of a cohort as a market looks at."""
-    return SimpleNamespace(loss=loss, row_of=np.array(row_of), heads=None)
+    return SimpleNamespace(loss=loss, row_of=np.array(row_of), multiplicity=None)
 
 
 def chosen(actions: Sequence[int]) -> Decision:
