@@ -27,8 +27,9 @@ from numpy.typing import ArrayLike
 from regretless.forecaster.reference import Evidence, Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.forecaster.wrapping import Wrapping
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.delegated import Delegated
 from regretless.market.core.own_code import handed
 from regretless.market.core.randomness import stream
 from regretless.market.game.protocols import Forecaster
@@ -146,14 +147,10 @@ class Delayed(Checkpointable, Forecaster):
         own: UnbiasedPrediction = self.instances[self.time % len(self.instances)]
         return own
 
-    @property
-    def points(self) -> Array:
-        """What each model that is a comparator predicts in the open round (M, n)."""
-        return self.current.points
-
-    def suggested(self, group: Any) -> Indices:
-        """Return what the models suggest to the losses of a group (K, M) in the open round."""
-        return self.current.suggested(group)
+    points = Delegated("current")
+    suggested = Delegated("current")
+    drew = Delegated("current")
+    latest = Delegated("current")
 
     def mixture(self, x: Any = None) -> Mixture:
         """Return the distribution over predictions of the one whose turn it is."""
@@ -163,10 +160,6 @@ class Delayed(Checkpointable, Forecaster):
 
     def __repr__(self) -> str:
         return f"<Delayed: round {self.time}, {len(self.instances)} of {self.instances[0]!r}>"
-
-    def drew(self, index: int) -> None:
-        """Tell the one whose turn it is."""
-        self.current.drew(index)
 
     def observe_outcome(self, outcome: Array) -> None:
         """Remember the outcome (d,) for the reference."""
@@ -186,11 +179,6 @@ class Delayed(Checkpointable, Forecaster):
     def described(self) -> dict[str, Any]:
         """Return what a run's manifest says of it."""
         return {} if self.reference is None else self.reference.described()
-
-    @property
-    def latest(self) -> Mixture | None:
-        """The mean of the last mixture of the one whose turn it is."""
-        return self.current.latest
 
     def prefer(self, values: Any) -> None:
         """Let every turn prefer mixtures with a low objective."""

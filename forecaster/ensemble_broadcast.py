@@ -15,6 +15,7 @@ from regretless.forecaster.minimax.base import PlainSolver, Solution
 from regretless.forecaster.minimax.cube import Simplex
 from regretless.forecaster.minimax.image import Image
 from regretless.forecaster.wrapping import Wrapping
+from regretless.market.core.delegated import Delegated
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses.basis import Basis
 from regretless.market.records import Forecast, Mixture
@@ -54,9 +55,7 @@ class EnsembleBroadcast(Wrapping):
         told = self.inner.predict(x)
         return Forecast(self._spelled(told.mixture), told.index)
 
-    def drew(self, index: int) -> None:
-        """Pass on which prediction was broadcast."""
-        self.inner.drew(index)
+    drew = Delegated("inner")
 
     def update(self, y: ArrayLike) -> None:
         """Learn the vector that was predicted."""

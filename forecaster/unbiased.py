@@ -16,7 +16,6 @@ see ``events.weights``. A reference's forecast is broadcast as it is where that 
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -34,12 +33,13 @@ from regretless.forecaster.events.protected import (
     played_of,
 )
 from regretless.forecaster.events.weights import Band, Moment
-from regretless.forecaster.minimax.base import HullSolver, Objective, Solution
+from regretless.forecaster.minimax.base import HullSolver, Solution
 from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.reference import Evidence, Reference
 from regretless.forecaster.tolerance import slack_limit, tolerance_at
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.delegated import Delegated
 from regretless.market.core.randomness import stream
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses.basis import Basis
@@ -110,10 +110,8 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         """Itself."""
         return (self,)
 
-    @property
-    def spelled(self) -> bool:  # type: ignore[override]
-        """Whether every prediction comes with its ensemble of outcomes."""
-        return self.solver.spelled
+    spelled = Delegated("solver")
+    prefer = Delegated("solver")
 
     @property
     def points(self) -> Array:
@@ -133,7 +131,8 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     def mixture(self, x: Any = None) -> Mixture:
         """Return the distribution over predictions given the context, with its certificate."""
         self._settle()
-        single = self._advised(x)
+        reference, size = self.reference, self.events.size
+        single = None if reference is None else self.solver.single(reference.advise(x, size))
         told = best_responses(self.events.rows, self.points) if self.models else None
         active = self.events.active(x, told)
         solution = self._answer(active, single)
@@ -145,12 +144,6 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
             labels=None if self.basis is None else self.basis.inverse(solution.points),
             ensembles=solution.ensembles,
         )
-
-    def _advised(self, x: Any) -> Solution | None:
-        """Return the reference's forecast, moved into the hull; None without one."""
-        if self.reference is None:
-            return None
-        return self.solver.single(self.reference.advise(x, self.events.size))
 
     def _answer(self, active: Any, single: Solution | None) -> Solution:
         """Broadcast what is trusted, or solve the round's game."""
@@ -260,13 +253,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         origin = self.solver.origin
         return Mixture(origin.points, np.ones(1), ensembles=origin.ensembles)
 
-    def prefer(self, values: Objective) -> None:
-        """Prefer mixtures with a low objective, if the solver is made for one."""
-        self.solver.prefer(values)
-
-    def event_table(self) -> Iterator[tuple[Any, ...]]:
-        """Yield loss, action, policy, suggestion, occupancy and bias of every event."""
-        return self.events.table()
+    event_table = Delegated("events", "table")
 
     def event_bounds(self, occupancy: Array) -> tuple[Array, Array] | None:
         """Bound the biases of events of this occupancy, in expectation and as drawn."""

@@ -21,7 +21,7 @@ import numpy as np
 from regretless.forecaster.bases.of_losses import DirectSumBasis, ExactLossesBasis
 from regretless.forecaster.bases.reduced import COARSE
 from regretless.market import register
-from regretless.market.losses import ExponentialOfSum, Loss, PowerOfSum, SeparablePower
+from regretless.market.losses import Loss, PowerOfSum, SeparablePower
 from regretless.market.losses.basis import Basis, steepest
 
 MOST_DEGREE = 32  # of Bernstein polynomials
@@ -85,10 +85,6 @@ def _of_power(loss: PowerOfSum) -> str:
     return "monomials" if small else "reduced"
 
 
-def _of_exponential(loss: ExponentialOfSum) -> str:
-    return "chebyshev" if loss.alike else "reduced"
-
-
 def _of_lipschitz(loss: Loss) -> str:
     cells = np.ceil(steepest([loss]) / (2 * COARSE)) ** loss.outcomes
     return "lipschitz-grid" if cells <= MOST_CELLS else "reduced"
@@ -98,7 +94,7 @@ RULES: dict[str, Callable[[Any], str]] = {
     "linear": lambda _: "linear",
     "separable-power": _of_separable,
     "power-of-sum": _of_power,
-    "exponential-of-sum": _of_exponential,
+    "exponential-of-sum": lambda loss: "chebyshev" if loss.alike else "reduced",
     "convex-1d": lambda _: "relu",
     "lipschitz": _of_lipschitz,
 }

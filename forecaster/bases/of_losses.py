@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 from regretless.forecaster.minimax.support import CellSupport, grid_levels
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.delegated import Delegated
 from regretless.market.losses import Loss
 from regretless.market.losses.base import Range
 from regretless.market.losses.basis import Basis, Support
@@ -158,9 +159,8 @@ class ExactLossesBasis(Basis):
         self.functions = LossFunctions(losses)
         self.outcomes, self.size = self.functions.outcomes, self.functions.size
 
-    def transform(self, y: ArrayLike) -> Array:
-        """Compute the losses at outcomes (..., d), each stretched onto [0, 1]: (..., n)."""
-        return self.functions.values(y)
+    transform = Delegated("functions", "values")
+    support = Delegated("functions")
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Point at each action's own function; ValueError for a loss that was not listed."""
@@ -177,10 +177,6 @@ class ExactLossesBasis(Basis):
         found = index[rows, actions]
         weights[rows, actions, found] = self.functions.scale[found]
         return offset.reshape(loss.offset.shape), weights.reshape(*loss.offset.shape, self.size)
-
-    def support(self) -> Support:
-        """Return that of the functions."""
-        return self.functions.support()
 
 
 class DirectSumBasis(Basis):

@@ -29,16 +29,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.linalg import qr
 
 from regretless.forecaster.bases.certify import certify
 from regretless.forecaster.bases.of_losses import Key, LossFunctions, keys_of
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.delegated import Delegated
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Loss, unique_losses
-from regretless.market.losses.basis import Basis, Support
+from regretless.market.losses.basis import Basis
 from regretless.market.numerics.linear_program import Program, fitted, hand_over, new_highs
 
 SAMPLE, UNSEEN, CHUNK = 2000, 6000, 1000
@@ -132,9 +132,8 @@ class ReducedBasis(Basis):
         )
         self.error = max(self.report.sampled_error, self.report.unseen_error)
 
-    def transform(self, y: ArrayLike) -> Array:
-        """Compute the chosen losses at outcomes (..., d): (..., n)."""
-        return self.functions.values(y)
+    transform = Delegated("functions", "values")
+    support = Delegated("functions")
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Return the fitted coefficients, or the best on the sample for a loss not listed."""
@@ -148,10 +147,6 @@ class ReducedBasis(Basis):
             fitted = self._others[keys[k][a]]
             offset[k, a], weights[k, a] = fitted.offset, fitted.weights
         return offset.reshape(loss.offset.shape), weights.reshape(*loss.offset.shape, self.size)
-
-    def support(self) -> Support:
-        """Return that of the functions."""
-        return self.functions.support()
 
     def _fit_others(self, many: Loss, places: list[tuple[int, int]]) -> None:
         """Fit actions that were not listed, once and for all: best coefficients are not unique."""

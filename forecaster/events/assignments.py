@@ -46,20 +46,19 @@ their shares: 1 % is enough for the bound.
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.forecaster.events.base import Event, EventSet
+from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.bounds import BiasBound, GainBound
 from regretless.forecaster.events.protected import Played, ProtectedLosses
 from regretless.forecaster.events.scalar import GainEvents, GroupPart
 from regretless.forecaster.events.weights import AdaptiveWeights, Band, Moment, Weights
-from regretless.forecaster.trust import Trust
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
+from regretless.market.core.delegated import Delegated
 
 SHARE = 0.01  # r
 RATES = 2.0 ** -np.arange(1, 11)  # eta
@@ -99,9 +98,10 @@ class Assignments(EventSet):
             for name in ("gain", "squares", "before")
         }
 
-    def active(self, x: Any, told: Indices | None = None) -> list[Indices]:
-        """Return what every group's policies and models suggest to its losses, (K, C + M) each."""
-        return self.gains.active(x, told)
+    active = Delegated("gains")
+    exceeds = Delegated("gains")
+    spent = Delegated("gains")
+    table = Delegated("gains")
 
     def top(self, active: list[Indices], moment: Moment) -> float:
         """Return the greatest exponent of gains and assignments."""
@@ -138,14 +138,6 @@ class Assignments(EventSet):
         for part in self._parts:
             part.begin()
 
-    def exceeds(self, active: list[Indices], trust: Trust, *, hint: bool = False) -> bool:
-        """Whether some regret is more than chance explains."""
-        return self.gains.exceeds(active, trust, hint=hint)
-
-    def spent(self) -> float:
-        """Return the sum of ln(1 + C) over all gains; assignments spend nothing."""
-        return self.gains.spent()
-
     def log_potential(self, band: Band) -> float:
         """Return the logarithm of the gains' potentials and of the assignments' at their price."""
         self._refresh()
@@ -177,10 +169,6 @@ class Assignments(EventSet):
         before = np.maximum(part.before[:, :, :fixed].max(2), 0.0).sum(1)
         after = bound.assigned(squares, part.gain.shape[1], part.gain.shape[2])
         return np.asarray(part.scale * (before + after))
-
-    def table(self) -> Iterator[Event]:
-        """Yield the gains' events."""
-        return self.gains.table()
 
     def reset(self) -> None:
         """Begin anew."""

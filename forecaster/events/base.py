@@ -21,6 +21,7 @@ from regretless.forecaster.events.weights import Band, Moment, WeightRule, Weigh
 from regretless.forecaster.trust import Trust
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.delegated import Delegated
 
 Event = tuple[int, int, int | None, int | None, float, Array]
 
@@ -181,25 +182,12 @@ class Together(EventSet):
         """Return the logarithm of the sum over all parts."""
         return float(np.logaddexp.reduce([part.log_potential(band) for part in self.parts]))
 
-    def bound(self, **stand: Any) -> BiasBound:
-        """Return the first part's."""
-        return self.first.bound(**stand)
+    bound = Delegated("first")
+    from_variation = Delegated("first")
+    table = Delegated("first")
 
-    def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
-        """Return the first part's."""
-        return self.first.from_variation(bound, group)
-
-    def of_anybody(self, **stand: Any) -> BiasBound | None:
-        """Return the last part's."""
-        return self.others.of_anybody(**stand)
-
-    def anybody_from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
-        """Return the last part's."""
-        return self.others.anybody_from_variation(bound, group)
-
-    def table(self) -> Iterator[Event]:
-        """Yield the first part's events."""
-        return self.first.table()
+    of_anybody = Delegated("others")
+    anybody_from_variation = Delegated("others")
 
     def reset(self) -> None:
         """Begin anew."""

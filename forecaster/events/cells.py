@@ -165,9 +165,7 @@ class CellEvents(VectorEvents):
         """Return the bound on all biases, and on the regret of any task."""
         return CellBound(self.rule, scales=self.scales, cells=self.experts, **stand)
 
-    def of_anybody(self, **stand: Any) -> "CellBound":
-        """Return the same."""
-        return self.bound(**stand)
+    of_anybody = bound
 
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
         """Bound the sum of expected swap regret of any losses (K,), cell by cell."""
@@ -179,9 +177,7 @@ class CellEvents(VectorEvents):
             total[which] = widest @ _covered(biases, first, last)
         return total
 
-    def anybody_from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
-        """Return the same."""
-        return self.from_variation(bound, group)
+    anybody_from_variation = from_variation
 
     def table(self) -> Iterator[Event]:
         """Yield nothing: a cell is no event of a loss."""

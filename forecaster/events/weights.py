@@ -320,13 +320,12 @@ class AdaptiveWeights(WeightRule):
     def budget(self, stand: Stand) -> float:
         """Return Lambda."""
         power = self.growth(stand)
-        others = math.log1p(
-            (stand.share * (1 / stand.experts) - 1) * math.exp(-power)
-        )  # all are >= 1
+        # all are at least 1
+        others = math.log1p((stand.share * (1 / stand.experts) - 1) * math.exp(-power))
         return max(math.log(stand.experts) - math.log(stand.share) + power + others, 0.0)
 
-    @classmethod
-    def growth(cls, stand: Stand) -> float:
+    @staticmethod
+    def growth(stand: Stand) -> float:
         """Return ln P: how far the mean potential may have grown."""
         beside = stand.beside + LOGARITHM * math.log1p(stand.rounds)
         most = float(np.logaddexp(stand.reach**2 / 3, _log(beside)))  # e^709 is a double's most

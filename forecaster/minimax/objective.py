@@ -16,7 +16,6 @@ any other, and the guarantee is untouched whatever the objective is.
 """
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from regretless.forecaster.minimax.base import (
     fields_at,
 )
 from regretless.market.core.arrays import Array
+from regretless.market.core.delegated import Delegated
 from regretless.market.losses.basis import Hull
 from regretless.market.numerics.linear_program import Program, UnsolvedError, solver
 
@@ -48,9 +48,12 @@ class WithObjective(HullSolver):
         self.size, self.spelled = solver.size, solver.spelled
         self.hull: Hull = solver.hull
 
-    def single(self, point: Array) -> Solution:
-        """Return the nearest point of the hull."""
-        return self.solver.single(point)
+    single = Delegated("solver")
+    origin = Delegated("solver")
+    check = Delegated("solver")
+    remember = Delegated("solver")
+    state = Delegated("solver")
+    restore = Delegated("solver")
 
     def solve(
         self, rows: LossTable, table: Array, *, tolerance: float, candidate: Array | None = None
@@ -74,30 +77,9 @@ class WithObjective(HullSolver):
         reached = own.worst(best.mass, best.points, fields[heavy])
         return replace(best, certificate=reached) if reached <= limit + LIGHTEST else solved
 
-    @property
-    def origin(self) -> Solution:
-        """The single point from which the next round starts."""
-        return self.solver.origin
-
     def prefer(self, values: Objective) -> None:
         """Prefer mixtures with a low objective."""
         self.values = values
-
-    def check(self, truth: Array) -> None:
-        """Raise ValueError unless ``truth`` (n,) is a possible s(y)."""
-        self.solver.check(truth)
-
-    def remember(self, solution: Solution) -> None:
-        """Start the next round from this one."""
-        self.solver.remember(solution)
-
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs."""
-        return self.solver.state()
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        self.solver.restore(state)
 
 
 def together(solved: Solution, choices: Solution) -> Solution:

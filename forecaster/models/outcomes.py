@@ -65,15 +65,12 @@ class Spread:
         size = self.values.shape[1]
         levels = (np.arange(size) + 0.5) / size if self.levels is None else self.levels
         wide = np.concatenate([[-REACH], levels, [1 + REACH]])
-        return [(wide, _continued(wide, np.sort(row))) for row in self.values]
-
-
-def _continued(levels: Array, values: Array) -> Array:
-    """Continue quantiles to the outer levels as between the two next to them; 1 for a point."""
-    slopes = np.diff(values) / np.diff(levels[1:-1]) if len(values) > 1 else np.ones(1)
-    below = values[0] - slopes[0] * (levels[1] - levels[0])
-    above = values[-1] + slopes[-1] * (levels[-1] - levels[-2])
-    return np.concatenate([[below], values, [above]]) + TIE * levels
+        values = np.sort(self.values)  # continued as between the two next to the ends
+        slopes = np.diff(values) / np.diff(levels) if size > 1 else np.ones((len(values), 1))
+        below = values[:, 0] - slopes[:, 0] * (wide[1] - wide[0])
+        above = values[:, -1] + slopes[:, -1] * (wide[-1] - wide[-2])
+        continued = np.column_stack([below, values, above]) + TIE * wide
+        return [(wide, row) for row in continued]
 
 
 def _grid(coordinates: int) -> Array:

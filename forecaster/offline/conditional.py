@@ -388,19 +388,18 @@ def _sample(estimator: Any, listed: Listed, rows: Examples) -> Sample:
     if len(outcomes) < 2:
         raise UserError("Found array with 1 sample(s) while a minimum of 2 is required; add rows")
     points = support(outcomes, rows.weights)
-    table, truth = (centred(listed.values(given)) for given in (points, outcomes))
+    table, truth = (  # less each loss's mean over actions, side by side
+        np.concatenate(
+            [(t - t.mean(-1, keepdims=True)).reshape(len(t), -1) for t in listed.values(given)], 1
+        )
+        for given in (points, outcomes)
+    )
     kept = np.arange(table.shape[1])
     if len(kept) > MOST_FUNCTIONS:
         kept = np.sort(rng.choice(kept, MOST_FUNCTIONS, replace=False))
     folds = list(folds_of(estimator.cv, features, rows, int(rng.integers(2**31))))
     own = features, outcomes, rows.weights, folds, estimator.trees, rng
     return Sample(*own, points, table[:, kept], truth[:, kept])
-
-
-def centred(tables: Sequence[Array]) -> Array:
-    """Put losses (m, K, A) of several stacks side by side, less each loss's mean over actions."""
-    flat = [(t - t.mean(-1, keepdims=True)).reshape(len(t), -1) for t in tables]
-    return np.concatenate(flat, axis=1)
 
 
 def folds_of(cv: Any, features: Array, rows: Examples, seed: int) -> Any:

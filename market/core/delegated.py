@@ -1,0 +1,24 @@
+"""Attributes and methods that are those of a part."""
+
+from typing import Any
+
+
+class Delegated:
+    """The attribute of a part: with ``bound = Delegated("events")``, ``self.events.bound``.
+
+    Parameters
+    ----------
+    part : str
+        Of the object: an attribute that holds another object.
+    name : str, optional
+        What the attribute is called there, if not the same.
+    """
+
+    def __init__(self, part: str, name: str = "") -> None:
+        self.part, self.name = part, name
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = self.name or name
+
+    def __get__(self, whole: Any, owner: type | None = None) -> Any:
+        return self if whole is None else getattr(getattr(whole, self.part), self.name)
