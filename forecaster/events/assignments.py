@@ -93,7 +93,7 @@ class Assignments(EventSet):
         self._price = math.log(share * self.experts / self._losses) + PRIOR + np.log(RATES)
         self._parts = [_Part.of(part) for part in gains.members]
         self.arrays = {
-            f"{name}_{g}": getattr(part, name)
+            f"{name}_{g}": vars(part)[name]
             for g, part in enumerate(self._parts)
             for name in ("gain", "squares", "before")
         }
@@ -161,14 +161,12 @@ class Assignments(EventSet):
         return self._assigned(bound, group) if self.drawn and not self.unseen else None
 
     def _assigned(self, bound: BiasBound, group: ProtectedLosses) -> Array | None:
-        if bound.trusted or not isinstance(bound, AssignmentBound):
-            return None
         part = self._parts[self.rows.place(group)]
         fixed = part.gain.shape[2] - self.gains.models
         squares = part.squares[:, :, :fixed].max(2).sum(1)
         before = np.maximum(part.before[:, :, :fixed].max(2), 0.0).sum(1)
         after = bound.assigned(squares, part.gain.shape[1], part.gain.shape[2])
-        return np.asarray(part.scale * (before + after))
+        return None if after is None else np.asarray(part.scale * (before + after))
 
     def reset(self) -> None:
         """Begin anew."""
@@ -208,10 +206,10 @@ class AssignmentBound(GainBound):
         return self._assignments(weights, policies) if self.risk < 1 else None
 
     def _assignments(self, weights: Array, policies: int) -> Array | None:
-        if self.trusted:
-            return None
         actions = weights.shape[1]
         most = self.assigned(self.rounds, actions, actions + policies + self.models)
+        if most is None:
+            return None
         if self.trust is not None:
             most = most + self._before(weights, actions + policies)
         return np.asarray(self._gains(weights) * most / self.rounds)
@@ -224,8 +222,10 @@ class AssignmentBound(GainBound):
         together = self.trust.among(self._copies * comparators**actions)
         return np.asarray(np.minimum(each, together.limit(self.rounds / scale**2) + 1))
 
-    def assigned(self, squares: Array | float, actions: int, comparators: int) -> Array:
+    def assigned(self, squares: Array | float, actions: int, comparators: int) -> Array | None:
         """Bound the gain of every assignment whose U is at most ``squares``."""
+        if self.trusted:
+            return None
         price = self.losses * self.experts / (self.own * self.beside)
         level = AdaptiveWeights.growth(self) + math.log(price) - PRIOR
         level += actions * math.log(comparators)

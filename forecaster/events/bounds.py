@@ -179,6 +179,10 @@ class BiasBound(Stand):
         """Bound decision swap regret per round (K,) as drawn; None where only expectations are."""
         return None
 
+    def assigned(self, squares: Array | float, actions: int, comparators: int) -> Array | None:
+        """Bound the gain of assignments of comparators to actions; None where none are weighed."""
+        return None
+
     def since(self, weights: Array, *, joined: int, policies: int = 0) -> Array | None:
         """Bound expected regret per round from round ``joined`` on, without gap and basis error.
 

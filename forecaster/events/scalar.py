@@ -39,13 +39,7 @@ import numpy as np
 from regretless.forecaster.events.base import Event, EventSet
 from regretless.forecaster.events.bounds import BiasBound, GainBound, gain_range
 from regretless.forecaster.events.protected import LossTable, Played, ProtectedLosses
-from regretless.forecaster.events.weights import (
-    AdaptiveWeights,
-    Band,
-    Moment,
-    WeightRule,
-    Weights,
-)
+from regretless.forecaster.events.weights import AdaptiveWeights, Band, Moment, WeightRule, Weights
 from regretless.forecaster.trust import Trust
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled

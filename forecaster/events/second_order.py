@@ -30,13 +30,7 @@ def _top(gain: Array, noise: Array, variation: Array, sign: float) -> float:
 
 @compiled
 def _weigh(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    gain: Array,
-    noise: Array,
-    variation: Array,
-    sign: float,
-    share: float,
-    top: float,
-    out: Array,
+    gain: Array, noise: Array, variation: Array, sign: float, share: float, top: float, out: Array
 ) -> float:
     """Add ``sign`` times the weights of experts, relative to exp(top), to ``out``; their sum."""
     total = 0.0

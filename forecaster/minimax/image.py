@@ -67,13 +67,7 @@ class _Walked:
 
 class _Game:
     def __init__(
-        self,
-        points: Array,
-        fields: Array,
-        sources: list[Source],
-        *,
-        outcomes: Array,
-        images: Array,
+        self, points: Array, fields: Array, sources: list[Source], *, outcomes: Array, images: Array
     ) -> None:
         self.points, self.fields, self.sources = points, fields, sources
         self.outcomes, self.images = outcomes, images

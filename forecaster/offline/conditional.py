@@ -254,7 +254,7 @@ class Around(Member):
     def only(self, rows: Any) -> "Around":
         """Return the same with some of the rows."""
         names = ("forecasts", "missed", "mass", "places")
-        return replace(self, **{name: getattr(self, name)[rows] for name in names})
+        return replace(self, **{name: vars(self)[name][rows] for name in names})
 
     def weights(self, features: Array) -> Array:
         """See ``Member``."""

@@ -309,9 +309,7 @@ def sample_size(estimator: Any, listed: Listed, regret: float) -> int:
 
 
 def _bytes(tree: Any) -> int:
-    if isinstance(tree, dict):
-        return sum(_bytes(part) for part in tree.values())
-    return int(getattr(tree, "nbytes", 0))
+    return sum(map(_bytes, tree.values())) if isinstance(tree, dict) else np.asarray(tree).nbytes
 
 
 def _stacked(states: Sequence[Any]) -> Any:

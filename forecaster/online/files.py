@@ -20,9 +20,7 @@ def written(name: str, loss: Loss) -> dict[str, Any]:
 
 
 def arguments(
-    made: Mapping[str, Any],
-    models: Mapping[str, Any],
-    policies: Mapping[str, Mapping[str, Any]],
+    made: Mapping[str, Any], models: Mapping[str, Any], policies: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return what an ``OnlineOmnipredictor`` is to be made with.
 
