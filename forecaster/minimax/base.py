@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from regretless.forecaster.events.protected import LossTable
-from regretless.forecaster.minimax.walk import field_at
+from regretless.forecaster.minimax.walk import INSET, field_at
 from regretless.market.core.arrays import Array
 from regretless.market.core.compiled import compiled
 from regretless.market.losses.basis import Hull
@@ -103,6 +103,11 @@ class HullSolver(ABC):
 
 class PlainSolver(HullSolver):
     """A solver without an objective: what one over a hull of its own writes."""
+
+    off_ties: bool = False  # whether points keep off the sides of the hull
+
+    def _inset(self, tolerance: float) -> float:
+        return INSET * tolerance if self.off_ties else 0.0
 
     @abstractmethod
     def worst(self, mass: Array, points: Array, fields: Array) -> float:

@@ -60,7 +60,11 @@ class CubeSolver(Checkpointable, PlainSolver):
         walk.project(inside, self.simplex)
         if self.off_ties:
             walk.keep_off(inside, OFF_CENTRE, self.simplex)
-        return Solution(inside[None], np.ones(1), None, unchanged=True)
+        return self._spelled(Solution(inside[None], np.ones(1), None, unchanged=True))
+
+    def _spelled(self, solution: Solution) -> Solution:
+        """Spell out every point as an ensemble, where outcomes are known."""
+        return solution
 
     def _play(
         self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
@@ -80,10 +84,10 @@ class CubeSolver(Checkpointable, PlainSolver):
             known = known[:0]  # once
         heavy = mass > LIGHTEST
         mass, points, fields = mass[heavy] / mass[heavy].sum(), points[heavy], fields[heavy]
-        return Solution(points, mass, self.worst(mass, points, fields))
-
-    def _inset(self, tolerance: float) -> float:
-        return walk.INSET * tolerance if self.off_ties else 0.0
+        found = self._spelled(Solution(points, mass, None))
+        if found.points is not points:  # off by rounding
+            fields = fields_at(rows, table, found.points)
+        return replace(found, certificate=self.worst(mass, found.points, fields))
 
     def _explore(
         self, rows: LossTable, table: Array, origin: Array, steps: Array, inset: float
@@ -107,7 +111,7 @@ class CubeSolver(Checkpointable, PlainSolver):
             for point in lattice:
                 walk.keep_off(point, inset, self.simplex)
         points = np.vstack([walked, lattice])
-        return Solution(points, np.empty(len(points)), None)
+        return self._spelled(Solution(points, np.empty(len(points)), None))
 
     def best_within(
         self, values: Array, points: Array, fields: Array, *, limit: float
@@ -168,26 +172,6 @@ class Simplex(CubeSolver):
     def worst(self, mass: Array, points: Array, fields: Array) -> float:
         """Worst case over the simplex: its worst corner."""
         return float(mass @ (points * fields).sum(1) - (mass @ fields).min())
-
-    def single(self, point: Array) -> Solution:
-        """Return the nearest probabilities, with their ensemble where outcomes are known."""
-        return self._spelled(super().single(point))
-
-    def _play(
-        self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
-    ) -> Solution:
-        found = super()._play(rows, table, tolerance=tolerance, start=start)
-        if self._places is None:
-            return found
-        spelled = self._spelled(found)  # its points are off by rounding
-        fields = fields_at(rows, table, spelled.points)
-        return replace(spelled, certificate=self.worst(found.mass, spelled.points, fields))
-
-    def choices(
-        self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
-    ) -> Solution:
-        """Return the points of a walk and the corners."""
-        return self._spelled(super().choices(rows, table, tolerance=tolerance, start=start))
 
     def _spelled(self, solution: Solution) -> Solution:
         """Make every point exact probabilities and its own ensemble, where outcomes are known."""

@@ -31,7 +31,7 @@ from regretless.forecaster.minimax.ensembles import (
 from regretless.forecaster.minimax.objective import cheapest
 from regretless.forecaster.minimax.program import best_against
 from regretless.forecaster.minimax.support import values
-from regretless.forecaster.minimax.walk import GOLDEN, INSET, WALK, field_at, undominated
+from regretless.forecaster.minimax.walk import GOLDEN, WALK, field_at, undominated
 from regretless.market.core.arrays import Array, Integers
 from regretless.market.losses.basis import Hull, Support
 
@@ -177,9 +177,6 @@ class Image(PlainSolver):
             if new_outcome:
                 game.add_outcome(*vertex)
         return mass
-
-    def _inset(self, tolerance: float) -> float:
-        return INSET * tolerance if self.off_ties else 0.0
 
     def _kept_off(self, spelled: WeightedOutcomes, inset: float) -> WeightedOutcomes:
         """Move a prediction towards the inner one, by a share of the way."""

@@ -38,14 +38,14 @@ class Line(Box):
     def single(self, point: Array) -> Solution:
         """Return the prediction in the cell of a point."""
         one = Solution(self._near(np.asarray(point)[None]), np.ones(1), None, unchanged=True)
-        return self._told(one)
+        return self._spelled(one)
 
     def _near(self, points: Array) -> Array:
         """Move points (m, 1) to the predictions of their cells."""
         cells = np.floor(np.clip(points, 0.0, 1.0) * self.finest)
         return np.asarray((np.minimum(cells, self.finest - 1) + INSIDE) / self.finest)
 
-    def _told(self, solution: Solution) -> Solution:
+    def _spelled(self, solution: Solution) -> Solution:
         if self._ends is None:
             return solution
         distributions = np.hstack([1 - solution.points, solution.points])
@@ -72,7 +72,7 @@ class Line(Box):
         kept = mass > 0
         points, mass = (distribution[kept, None] + INSIDE) / self.finest, mass[kept] / mass.sum()
         worst = self.worst(mass, points, fields_at(rows, table, points))
-        return self._told(Solution(points, mass, worst))
+        return self._spelled(Solution(points, mass, worst))
 
     def choices(
         self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
@@ -80,7 +80,7 @@ class Line(Box):
         """Return predictions all over the line, and the one to start from."""
         points = np.vstack([start.points, np.linspace(0, 1, MOST_POINTS)[:, None]])
         points = np.unique(self._near(points), axis=0)
-        return self._told(Solution(points, np.empty(len(points)), None))
+        return self._spelled(Solution(points, np.empty(len(points)), None))
 
 
 def _neighbours(pull: Callable[[int], float], first: int, *, last: int) -> tuple[int, int]:

@@ -31,6 +31,7 @@ class Model(Checkpointable, Forecaster):
 
     def __init__(self, size: int) -> None:
         self.size, self.time = size, 0
+        self._outcome: Array | None = None
 
     def mixture(self, x: Any = None) -> Mixture:
         """Return the prediction as a distribution with one atom."""
@@ -43,6 +44,10 @@ class Model(Checkpointable, Forecaster):
     def predict(self, x: Any = None) -> Forecast:
         """Return the prediction."""
         return Forecast(self.mixture(x), 0)
+
+    def observe_outcome(self, outcome: Array) -> None:
+        """Remember the outcome (d,) until ``update``."""
+        self._outcome = np.array(outcome, dtype=np.float64)
 
     def update(self, y: ArrayLike) -> None:
         """Learn the vector (n,) that was predicted."""

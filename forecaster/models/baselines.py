@@ -21,12 +21,6 @@ class Baseline(Model):
     def _predicted(self, x: Any) -> Array:
         return self._value
 
-    def _learn(self, truth: Array) -> None:
-        self._value = self._moved(truth)
-
-    def _moved(self, truth: Array) -> Array:
-        raise NotImplementedError
-
 
 @register.forecaster("constant")
 class Constant(Baseline):
@@ -38,26 +32,25 @@ class Constant(Baseline):
             raise ValueError(f"value is {value}; give a number in [0, 1]")
         self._value = np.full(size, float(value))
 
-    def _moved(self, truth: Array) -> Array:
-        return self._value
+    def _learn(self, truth: Array) -> None:
+        """Learn nothing."""
 
 
 @register.forecaster("last-value")
 class LastValue(Baseline):
     """The last vector seen; one half at first."""
 
-    def _moved(self, truth: Array) -> Array:
-        return truth
+    def _learn(self, truth: Array) -> None:
+        self._value = truth
 
 
 @register.forecaster("running-mean")
 class RunningMean(Baseline):
     """The mean of all vectors seen; one half at first."""
 
-    def _moved(self, truth: Array) -> Array:
-        return (
-            truth if self.time == 0 else kept(self._value + (truth - self._value) / (self.time + 1))
-        )
+    def _learn(self, truth: Array) -> None:
+        moved = kept(self._value + (truth - self._value) / (self.time + 1))
+        self._value = moved if self.time else truth
 
 
 @register.forecaster("exponential-smoothing")
@@ -70,5 +63,5 @@ class ExponentialSmoothing(Baseline):
             raise ValueError(f"rate is {rate}; give a number in (0, 1]")
         self.rate = rate
 
-    def _moved(self, truth: Array) -> Array:
-        return kept(self._value + self.rate * (truth - self._value))
+    def _learn(self, truth: Array) -> None:
+        self._value = kept(self._value + self.rate * (truth - self._value))

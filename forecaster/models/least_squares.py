@@ -75,7 +75,6 @@ class LeastSquares(Model):
         self._seen = self._past  # those that the open round's prediction was made of
         self._gram, self._cross = np.zeros((1, 1)), np.zeros((1, size))
         self._open: dict[str, float] = {}
-        self._outcome: Array | None = None
 
     def opened(self) -> Any:
         """Return the past that the open round's prediction was made of."""
@@ -84,10 +83,6 @@ class LeastSquares(Model):
     def reopen(self, x: Any, opened: Any) -> None:
         """Go back to a round that was open, with the past as it was known then."""
         self._open, self._seen = features(x), opened
-
-    def observe_outcome(self, outcome: Array) -> None:
-        """Remember the outcome (d,) as a feature of the next rounds."""
-        self._outcome = np.array(outcome, dtype=np.float64)
 
     def _predicted(self, x: Any) -> Array:
         self._open, self._seen = features(x), self._past

@@ -89,7 +89,6 @@ class OutcomeModel(Model):
         self.basis = basis
         self._marks, self._marked = np.zeros((WINDOW, basis.outcomes)), 0
         self._open: Spread | None = None
-        self._outcome: Array | None = None
 
     def _told(self, x: Any) -> Spread:
         """Return the forecast of this round's outcome."""
@@ -114,10 +113,6 @@ class OutcomeModel(Model):
     def reopen(self, x: Any, opened: Any) -> None:
         """Go back to a round that was open, with what was forecast then."""
         self._open = None if opened is None else Spread(opened["values"], opened["levels"])
-
-    def observe_outcome(self, outcome: Array) -> None:
-        """Remember the outcome (d,) until ``update``."""
-        self._outcome = np.array(outcome, dtype=np.float64)
 
     def _learn(self, truth: Array) -> None:
         if self._outcome is None:

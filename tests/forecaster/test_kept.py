@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regretless.forecaster.baselines import Constant
 from regretless.forecaster.events import coordinate
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.events.weights import Moment
+from regretless.forecaster.models import Constant
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
