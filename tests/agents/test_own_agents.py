@@ -9,6 +9,7 @@ import mesa
 import numpy as np
 import pandas as pd
 import pytest
+from resuming import check_resumes
 
 from regretless.agents import ScriptedAgent, ScriptedCrowd
 from regretless.market import register
@@ -114,14 +115,8 @@ def test_columns_are_seen_by_agent_sets_collectors_and_tables() -> None:
 
 
 @pytest.mark.parametrize("response", ["saver", "savers"])
-def test_columns_are_kept_in_checkpoints(response: str) -> None:
-    whole, first, second = (market(response) for _ in range(3))
-    whole.run()
-    first.run(11)
-    second.restore(first.state())
-    second.run()
-    last = whole.states_frame().query("round > 10").reset_index(drop=True)
-    pd.testing.assert_frame_equal(second.states_frame(), last)
+def test_columns_are_kept_in_checkpoints(response: str, tmp_path: Path) -> None:
+    check_resumes(lambda: market(response), 11, tmp_path)
 
 
 @pytest.mark.parametrize("bad", ["text", [1.0, 2.0]])

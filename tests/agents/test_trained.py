@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from resuming import check_resumes
 
 from regretless import load
 from regretless.agents.adversaries.learned import SEARCHES, Planned, listed_plans
 from regretless.agents.learners import EXP3
 from regretless.market import register
-from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.records import AdversaryView, Context, History, Observation
@@ -153,18 +153,7 @@ class Pupil(Planned):
 def test_leaders_who_learn_resume_and_repeat(kind: str, tmp_path: Path) -> None:
     """Across generations: 120 episodes of 2 rounds."""
     adversary = {"kind": kind, "length": 2, "phases": 2, "rows": 3}
-    whole = market(tmp_path, adversary, rounds=240)
-    whole.run()
-    first = market(tmp_path, adversary, rounds=240)
-    first.run(101)
-    checkpoint.save(tmp_path / "there.npz", first.state())
-    second = market(tmp_path, adversary, rounds=240)
-    second.restore(checkpoint.load(tmp_path / "there.npz"))
-    second.run()
-    later = whole.rounds_frame().iloc[101:].reset_index(drop=True)
-    assert later.equals(second.rounds_frame())
-    distributions = [model.game.adversary.adversary.distributions for model in (whole, second)]
-    assert (distributions[0] == distributions[1]).all()
+    check_resumes(lambda: market(tmp_path, adversary, rounds=240), 101, tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["cem", "es", "exp3"])

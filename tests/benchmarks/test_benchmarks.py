@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import mesa
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks import duels, scale, works
+from benchmarks import duels, works
 from benchmarks.__main__ import main
 from benchmarks.crowds import FAMILIES, Crowd, CurvedCrowd, PlainCrowd
 from benchmarks.duels import DisagreementError, Duel
@@ -31,14 +29,6 @@ WORKS = {
 }
 RIVALS = {"mesa", "openspiel", "noregret", "numpy", "bandwidth", "bourse", "python"}
 SMALL = {"FEW": 60, "SOME": 600, "COPIED": 1 << 16, "PLAYED": 20, "GAMES": 1, "LOGGED": 400}
-PEERS = ["pyspiel", "open_spiel", "cvxpy", "noregret"]
-
-
-def without(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
-    """Make packages as good as not installed."""
-    loaded = [name for name in sys.modules if name.split(".")[0] in packages]
-    for name in {*loaded, *packages}:
-        monkeypatch.setitem(sys.modules, name, None)
 
 
 def answering(*answers: list[float]) -> Callable[[], NDArray[np.float64]]:
@@ -75,30 +65,10 @@ def test_quick_run_writes_rows_and_machine(
     assert [path.name for path in tmp_path.iterdir()] == ["bench.json"]
 
 
-def test_peers_that_are_missing_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    without(monkeypatch, *PEERS)
-    rows, lines = duels.measured(1, works.PEERS)
-    assert {row.rival for row in rows} == {"numpy"}
-    assert [line.split()[0] for line in lines] == ["open_spiel", "noregret"]
-    assert all("pip install 'regretless[peers]'" in line for line in lines)
-    named = [line.split("skipped: ")[1].split(";")[0].split(", ") for line in lines]
-    assert sum(map(len, named)) == len(works.PEERS) - 1
-
-
 @pytest.mark.parametrize("theirs", [[1.0, 2.0 + 3e-6], [1.0], [1.0, float("nan")]])
 def test_different_answers_are_no_benchmark(theirs: list[float]) -> None:
     with pytest.raises(DisagreementError, match="numpy"):
         duels.timed(Duel("w", "s", "numpy", answering([1.0, 2.0]), answering(theirs)), 1)
-
-
-def test_every_repeat_is_compared() -> None:
-    """Equal when warming up, different in the second repeat."""
-    same, other = [1.0], [1.1]
-    duel = Duel("w", "s", "numpy", answering(same), answering(same, same, other))
-    assert duels.timed(duel, 1).ratio > 0
-    duel = Duel("w", "s", "numpy", answering(same), answering(same, same, other))
-    with pytest.raises(DisagreementError):
-        duels.timed(duel, 2)
 
 
 @pytest.mark.parametrize("losses", [None, 7])
@@ -138,34 +108,6 @@ def test_other_answers_of_a_crowd_are_noticed(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(BestResponse, "pure", False)
     with pytest.raises(DisagreementError):
         duels.timed(duel, 1)
-
-
-def test_scale_writes_rows_and_what_others_have_published(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("sklearn")
-    for name, value in (("SMALLER", 800), ("ROUNDS", 2), ("TYPES", 20)):
-        monkeypatch.setattr(scale, name, value)
-    target = tmp_path / "scale.json"
-    main(["scale", "--quick", "--json", str(target)])
-    content = json.loads(target.read_text(encoding="utf-8"))
-    works = {"counted crowd", "forecaster-round", "cover", "log", "path"}
-    assert {row["work"] for row in content["scale"]} == works
-    assert all(row["ratio"] > 0 for row in content["scale"])
-    assert {own["framework"].split()[0] for own in content["published"]} == {"Agents.jl", "FLAME"}
-    shown = capsys.readouterr().out
-    assert all(own["figure"] in shown and own["machine"] in shown for own in content["published"])
-
-
-def test_a_log_is_the_same_in_the_directory_and_by_pyarrow(tmp_path: Path) -> None:
-    """In the order of agents there, of rounds here."""
-    frame = scale.logged(3000, agents=60)
-    ours, theirs = (
-        pd.read_parquet(write(frame, tmp_path)) for write in (scale.written, scale.written_plainly)
-    )
-    pd.testing.assert_frame_equal(theirs, frame)
-    order = frame.sort_values(["agent", "round"], ignore_index=True)
-    pd.testing.assert_frame_equal(ours[list(order)], order, check_dtype=False)
 
 
 @pytest.mark.parametrize("name", [".", "nowhere/bench.json"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from streams import STREAMS, market
@@ -73,12 +71,3 @@ def test_norms_of_coefficients() -> None:
     weights = np.array([[[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]])
     assert spread(weights) == pytest.approx([2.0])
     assert centred_norm(weights) == pytest.approx([1.0])
-
-
-def test_more_of_anything_hard_raises_the_bound() -> None:
-    weights = -np.random.default_rng(0).dirichlet(np.ones(3), (5, 4))
-    base = BiasBound(AdaptiveWeights(), 500, 1000, 0.5)
-    assert (base.regret(weights, policies=2) > base.regret(weights)).all()
-    assert (replace(base, experts=5000).regret(weights) > base.regret(weights)).all()
-    assert (replace(base, slack=5.0).regret(weights) > base.regret(weights)).all()
-    assert (replace(base, rounds=4000).regret(weights) < base.regret(weights)).all()

@@ -27,7 +27,6 @@ from regretless.forecaster.minimax.ensembles import (
     fewest,
     nearest_outcomes,
 )
-from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.game.round import play_round
 from regretless.market.losses import MinimumOfRatios, PowerOfSum, SeparablePower
@@ -365,36 +364,6 @@ def test_an_error_of_the_basis_enters_a_quantal_bound() -> None:
 
 
 # Memory.
-
-
-def continued(*cohorts: dict[str, Any], path: Path, **keys: Any) -> tuple[list[Any], list[Any]]:
-    """Play 24 rounds, or 12 with a checkpoint and 12 more in a new model."""
-
-    def played(model: MarketModel, rounds: int) -> list[Any]:
-        made = []
-        for _ in range(rounds):
-            forecast = play_round(model.game).forecasts[0]
-            ensemble = forecast.ensemble
-            assert ensemble is not None
-            mixture = forecast.mixture
-            arrays = mixture.points, mixture.weights, ensemble.outcomes, ensemble.weights
-            made.append([array.tobytes() for array in arrays])
-        return made
-
-    whole = played(market(*cohorts, **keys), 24)[12:]
-    first, second = market(*cohorts, **keys), market(*cohorts, **keys)
-    played(first, 12)
-    checkpoint.save(path, first.state())
-    second.restore(checkpoint.load(path))
-    return whole, played(second, 12)
-
-
-@pytest.mark.parametrize("kind", ["decision-swap", "running-mean"])
-@pytest.mark.parametrize("name", ["monomials"])
-def test_a_resumed_market_is_the_same_to_the_last_bit(name: str, kind: str, tmp_path: Path) -> None:
-    path = tmp_path / "state.npz"
-    whole, later = continued(EXACT[name], path=path, forecaster={"kind": kind})
-    assert whole == later
 
 
 # Baselines, and what is refused.

@@ -50,20 +50,6 @@ def test_it_is_the_batch_solution(forgetting: float, past: int) -> None:
     assert len(rows[-1]) == 1 + 3 * past + 2 + 6
 
 
-def test_it_finds_a_linear_law() -> None:
-    """Next is 0.2 + 0.5 last + a level's own shift: predicted to the noise."""
-    rng = np.random.default_rng(1)
-    player, shift, last, errors = LeastSquares(1, lags=1), [0.0, 0.2, -0.1], 0.5, []
-    for _ in range(600):
-        level = int(rng.integers(0, 3))
-        point = player.predict({"kind": level}).statistics[0]
-        last = 0.2 + 0.5 * last + shift[level] + 0.01 * rng.normal()
-        errors.append(abs(point - last))
-        player.observe_outcome(np.array([last]))
-        player.update([last])
-    assert np.mean(errors[300:]) < 0.012
-
-
 def test_nothing_winds_up_under_forgetting() -> None:
     """A context that stays for 20,000 rounds, then moves: the forecast stays sane."""
     rng = np.random.default_rng(2)

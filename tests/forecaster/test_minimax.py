@@ -16,7 +16,6 @@ from regretless.forecaster.events.lemma import GROWTH
 from regretless.forecaster.events.protected import ProtectedLosses, played_of
 from regretless.forecaster.events.rules import RULES, rule_of
 from regretless.forecaster.events.weights import (
-    AdaptiveWeights,
     ExponentialWeights,
     Moment,
     WeightRule,
@@ -53,23 +52,6 @@ def table_of(rule: WeightRule, bias: Array, variation: Array, time: int) -> Arra
     """Return H, normalised."""
     moment = Moment(time, 2 * bias.size)
     return weighed(rule, bias, variation, moment)
-
-
-@given(st.integers(0, 10_000))
-def test_adaptive_weights_are_those_of_the_definition(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    variation = rng.uniform(0, 30, (4, 3))
-    bias = variation * rng.uniform(-1, 1, (4, 3))
-
-    def weight(r: Array) -> Array:
-        up, down = np.maximum(r + 1, 0) ** 2, np.maximum(r - 1, 0) ** 2
-        scale = 3 * (variation + 1)
-        return np.asarray((np.exp(up / scale) - np.exp(down / scale)) / 2)
-
-    plus, minus = weight(bias), weight(-bias)
-    expected = (plus - minus) / (plus + minus).sum()
-    table = table_of(AdaptiveWeights(), bias, variation, 1)
-    assert table == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("horizon", [None, 400])

@@ -123,23 +123,3 @@ def test_a_column_that_is_missing_is_named() -> None:
         player.predict({"hi": 0.1, "low": 0.2})
     with pytest.raises(UserError, match="feature 'lo' is nan"):
         player.predict({"hi": 0.1, "lo": np.nan})
-
-
-def test_it_resumes() -> None:
-    rng = np.random.default_rng(3)
-    whole = ColumnForecast(BASIS, columns=["a", "b"])
-
-    def live(player: ColumnForecast, rows: Any) -> list[Any]:
-        told = []
-        for a, b, *outcome in rows:
-            told.append(player.predict({"a": a, "b": b}).statistics)
-            player.observe_outcome(np.array(outcome))
-            player.update(BASIS.transform(outcome))
-        return told
-
-    rows = rng.random((100, 4))
-    wanted = live(whole, rows)
-    first, second = (ColumnForecast(BASIS, columns=["a", "b"]) for _ in range(2))
-    live(first, rows[:70])
-    second.restore(first.state())
-    assert (np.array(live(second, rows[70:])) == wanted[70:]).all()

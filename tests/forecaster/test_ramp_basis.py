@@ -12,13 +12,10 @@ from numpy.typing import NDArray
 
 from regretless.forecaster.bases.grid import RampBasis
 from regretless.market.losses import (
-    Convex1D,
     ExponentialOfSum,
-    LipschitzLoss,
     Loss,
     MinimumOfRatios,
     PowerOfSum,
-    SeparablePower,
 )
 
 if TYPE_CHECKING:
@@ -69,31 +66,12 @@ MEASURES: dict[str, Callable[[], tuple[Loss, int, float]]] = {
     "leontief": lambda: (leontief(3), 4, 0.0),
     "leontief of two goods": lambda: (leontief(2), 7, 0.0),
 }
-OTHERS: dict[str, Callable[[], tuple[Loss, int, float]]] = {
-    "one coordinate": lambda: (SeparablePower(-shares(1), np.array(0.5)).normalised(), 9, 0.0),
-    "distances": lambda: (
-        SeparablePower(shares(2), np.array(1.5), centre=shares(2)).normalised(),
-        5,
-        0.0,
-    ),
-    "convex": lambda: (
-        Convex1D(shares(2), shares(2), slope=np.array(-0.5), dimension=2).normalised(),
-        5,
-        0.0,
-    ),
-    "any": lambda: (
-        LipschitzLoss(lambda y: np.abs(y - 0.4).max(-1)[:, None], np.ones(()), (1,), 2),
-        4,
-        0.0,
-    ),
-}
-MAKERS = MEASURES | OTHERS
 
 
 @functools.cache
 def built(name: str) -> tuple[RampBasis, Loss]:
     """Each basis is built and certified once."""
-    loss, knots, floor = MAKERS[name]()
+    loss, knots, floor = MEASURES[name]()
     return RampBasis([loss], knots=knots, floor=floor, budget=1_000_000), loss
 
 

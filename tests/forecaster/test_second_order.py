@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from weighing import weighed
 
-from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.second_order import COSTS, GAINS, RATES, SecondOrderWeights
 from regretless.forecaster.events.weights import Moment
 
@@ -53,27 +52,6 @@ def test_it_grows_like_the_root_of_squares_and_is_concave() -> None:
     assert (found < 1.25 * np.sqrt(2 * at * (12.0 + np.log(len(RATES))))).all()
     grid = np.linspace(0, 500, 1001)
     assert (np.diff(GAINS.greatest(grid, 9.0), n=2) <= 1e-9).all()
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_no_gain_passes_it_in_games_of_value_zero(seed: int) -> None:
-    """Gains that push the leading expert as far as sum w g <= 0 lets them."""
-    rng, count = np.random.default_rng(seed), 12
-    gain, variation, rule = np.zeros(count), np.zeros(count), SecondOrderWeights()
-    limit, moment = BiasBound(rule, count, 1, 0.0), Moment(1, count)
-    nearest = 0.0
-    for _ in range(600):
-        weights = rule.one_sided(gain, variation, moment, top=rule.top(gain, variation, moment))
-        up = rng.random(count) < rng.choice([0.05, 0.5])
-        up[(gain / np.sqrt(variation + 1)).argmax()] = True
-        ahead, behind = weights @ up, max(weights @ ~up, 1e-300)
-        size = rng.choice([0.1, 1.0])
-        step = size * np.where(up, min(1, behind / ahead), -min(1, ahead / behind))
-        assert weights @ step <= 1e-9
-        gain += step
-        variation += step**2
-        nearest = max(nearest, float((gain / limit.bias(variation)).max()))
-    assert 0.3 < nearest <= 1
 
 
 def test_the_table_is_the_definition_and_huge_biases_do_not_overflow() -> None:

@@ -52,6 +52,13 @@ if "golden-signal" not in register.agent:
             """Take the first action where the signal is high."""
             return int(context["signal"] < 0.5)
 
+        def state(self) -> dict[str, Any]:
+            """Return nothing: it has no memory."""
+            return {}
+
+        def restore(self, state: dict[str, Any]) -> None:
+            """Continue."""
+
 
 def of_agents(frame: pd.DataFrame) -> Figures:
     """Return the mean and the greatest of every column that is kept, by cohort."""

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from resuming import check_resumes
 from scipy.stats import chisquare
 
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.responses import Quantal
 from regretless.market import register
-from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.logs.comparisons import gains
 from regretless.market.logs.welfare import (
@@ -174,17 +174,14 @@ def test_a_billion_agents_are_as_many_rows_as_archetypes(response: Keys) -> None
 
 def test_it_goes_on_from_a_checkpoint_and_in_a_branch(tmp_path: Path) -> None:
     keys = {"multiplicity": True, "response": "quantal", "eta": 4.0}
-    whole, first, second = (scenario(keys, {"impact": 0.3}, 3).build(seed=6) for _ in range(3))
-    whole.run()
+    given = scenario(keys, {"impact": 0.3}, 3)
+    whole = check_resumes(lambda: given.build(seed=6), 10, tmp_path)
+    first = given.build(seed=6)
     first.run(10)
-    branch = first.branch()
-    checkpoint.save(tmp_path / "state.npz", first.state())
-    second.restore(checkpoint.load(tmp_path / "state.npz"))
-    changed = first.branch({"cohort.crowd.eta": 40.0})
-    for model in (second, branch, changed, first):
+    branch, changed = first.branch(), first.branch({"cohort.crowd.eta": 40.0})
+    for model in (branch, changed, first):
         model.run()
-    for model in (second, branch):
-        pd.testing.assert_frame_equal(model.agents_frame(), whole.agents_frame())
+    pd.testing.assert_frame_equal(branch.agents_frame(), whole.agents_frame())
     found = gains(first, changed)
     assert agents_in(found) == 3003
     with pytest.raises(UserError, match="multiplicity = false"):

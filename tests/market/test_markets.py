@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
+from resuming import check_resumes
 
 from regretless.market import register
-from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.game.market import Market
 from regretless.market.markets.aggregate import Moments
@@ -33,29 +32,13 @@ def small(name: str, *assignments: str, rounds: int = 24) -> Scenario:
     return Scenario(validated(raw, origin=find(name).parent))
 
 
-def frames(model: MarketModel) -> list[pd.DataFrame]:
-    return [model.rounds_frame(), model.agents_frame(), model.accounts_frame()]
-
-
 @pytest.mark.parametrize("name", MARKETS)
 def test_a_market_resumes_to_the_same_bytes_and_conserves(name: str, tmp_path: Path) -> None:
     chosen = small(name)
-    straight, first, second = (chosen.build() for _ in range(3))
-    before = totals(straight)
-    straight.run()
-    first.run(11)
-    checkpoint.save(tmp_path / "checkpoint.npz", first.state())
-    second.restore(checkpoint.load(tmp_path / "checkpoint.npz"))
-    second.run()
-    assert (totals(straight) == before).all()
-    for ours, theirs in zip(frames(second), frames(straight), strict=True):
-        rest = theirs[theirs["round"] >= 11] if "round" in theirs else theirs
-        pd.testing.assert_frame_equal(ours, rest.reset_index(drop=True), check_exact=True)
-    markets = second.game.market, straight.game.market
-    assert isinstance(markets[0], Market)
-    assert isinstance(markets[1], Market)
-    assert markets[0].described() == markets[1].described()
-    assert markets[0].summary() == markets[1].summary() != ""
+    straight = check_resumes(chosen.build, 11, tmp_path)
+    assert (totals(straight) == totals(chosen.build())).all()
+    assert straight.game.market is not None
+    assert straight.game.market.summary() != ""
 
 
 def totals(model: MarketModel) -> Any:

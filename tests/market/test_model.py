@@ -129,29 +129,6 @@ def test_a_mesa_data_collector_can_read_the_model() -> None:
     assert (table["action"].to_numpy() == log["action"].to_numpy()).all()
 
 
-def test_frames_have_the_promised_columns() -> None:
-    model = mixed_market().build()
-    model.run()
-    assert list(model.rounds_frame()) == [
-        "round", "date", "y_0", "y_1", "y_2", "x_0", "x_1", "certificate", "atoms",
-    ]  # fmt: skip
-    assert list(model.regret_frame()) == [
-        "round", "agent", "action", "loss",
-        "external_regret", "swap_regret", "decision_swap_regret",
-    ]  # fmt: skip
-    assert list(model.swaps_frame()) == [
-        "agent", "action", "count", "best_replacement", "best_policy", "contribution",
-        "action_name", "best_replacement_name",
-    ]  # fmt: skip
-    atoms = model.forecasts_frame()
-    assert {"round", "block", "atom", "weight", "drawn", "p_0", "label_2"} <= set(atoms)
-    assert atoms.groupby(["round", "block"])["weight"].sum().to_numpy() == pytest.approx(1.0)
-    assert (atoms.groupby(["round", "block"])["drawn"].sum() == 1).all()
-    assert {"block", "loss", "action", "policy", "suggestion", "occupancy", "bias_0"} <= set(
-        model.biases_frame()
-    )
-
-
 def test_mesas_own_calls_work_or_refuse() -> None:
     model = load("crop-choice", rounds=4).build(seed=1)
     model.run_model()  # Mesa's loop: while running, step

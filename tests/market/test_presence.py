@@ -10,11 +10,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from resuming import check_resumes
 
 from regretless.forecaster.events.bounds import BiasBound, GainBound
 from regretless.forecaster.events.weights import AdaptiveWeights
-from regretless.market.core.checkpoint import load as load_checkpoint
-from regretless.market.core.checkpoint import save as save_checkpoint
 from regretless.market.game.round import play_round
 from regretless.market.game.seats import AttendanceSpan, drawn_stays
 from regretless.market.model import MarketModel
@@ -165,15 +164,7 @@ def test_a_run_with_network_and_rates_is_resumed_bit_for_bit(tmp_path: Path, at:
         cohort("hedge", response="hedge", exits=40),
         network=SMALL_WORLD,
     )
-    whole, first, second = (given.build() for _ in range(3))
-    whole.run()
-    first.run(at)
-    save_checkpoint(tmp_path / "state.npz", first.state())
-    second.restore(load_checkpoint(tmp_path / "state.npz"))
-    second.run()
-    pd.testing.assert_frame_equal(second.agents_frame(), whole.agents_frame())
-    rest = whole.regret_frame().query("round >= @at").reset_index(drop=True)
-    pd.testing.assert_frame_equal(second.regret_frame(), rest)
+    check_resumes(given.build, at, tmp_path)
 
 
 def test_a_stay_is_checked() -> None:

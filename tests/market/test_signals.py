@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from regretless.agents import ScriptedAgent, ScriptedCrowd
@@ -97,15 +96,6 @@ def test_its_policies_are_scored_for_each_agent_by_what_it_saw() -> None:
         expected = decision_swap_regret(losses, played, fixed)
         found = model.agents_frame()["decision_swap_regret"][agent]
         assert found == pytest.approx(expected, abs=1e-12)
-
-
-def test_a_run_with_signals_resumes() -> None:
-    whole, first, second = (market({"noise": 0.2}) for _ in range(3))
-    whole.run()
-    first.run(70)
-    second.restore(first.state())
-    second.run()
-    pd.testing.assert_frame_equal(whole.agents_frame(), second.agents_frame())
 
 
 @pytest.mark.parametrize(

@@ -6,18 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from regretless.market.logs import journal
 from regretless.market.model import MarketModel
 from regretless.market.regret import definitions
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.log import WindowsSpec
 from regretless.scenarios.config.scenario import validated
-from regretless.scenarios.logs.directory import read_run
-from regretless.scenarios.report.write import write_report
-from regretless.scenarios.run import Options, run
 
 ROUNDS = 90
 
@@ -93,29 +88,3 @@ def test_a_windows_regret_is_that_of_its_slice(windows: dict[str, Any], sample: 
                         atol=1e-12,
                     )
     assert expected == len(table)
-
-
-def test_resumed_within_a_window_gives_the_same_tables(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(journal, "CHUNK_ROUNDS", 50)
-    told = scenario(rounds=130, windows={"every": 40}, log_agents=6)
-    run(told, Options(tmp_path / "whole", log_every=10))
-
-    def stop(played: int) -> None:
-        if played == 110:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(told, Options(tmp_path / "cut", log_every=10), progress=stop)
-    model = run(told, Options(tmp_path / "cut", log_every=10, resume=True))
-    for file in sorted((tmp_path / "whole").glob("*.parquet")):
-        assert file.read_bytes() == (tmp_path / "cut" / file.name).read_bytes()
-    table = read_run(tmp_path / "cut")[1]["windows"]
-    assert table["last"].max() == 129
-    assert model.journal.windows is not None
-    worst = max(worst.regret for worst in model.journal.windows.worst.values())
-    assert worst == pytest.approx(table["decision_swap_regret"].max())
-    page = write_report(tmp_path / "cut").read_text(encoding="utf-8")
-    assert 'id="chart-windows"' in page
-    assert pd.read_parquet(tmp_path / "cut" / "agents.parquet")["logged"].sum() == 6

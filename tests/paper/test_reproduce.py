@@ -13,8 +13,6 @@ import pytest
 from paper import bases, families, samples
 from paper.__main__ import TABLES, main
 from paper.families import FAMILIES
-from regretless.forecaster.bases.default import natural_kind
-from regretless.market import register
 from regretless.market.losses.basis import Basis
 
 pytestmark = pytest.mark.slow
@@ -62,14 +60,6 @@ def test_declared_errors_are_those_asked_for(table: pd.DataFrame) -> None:
     rows = table[table["basis"] != "reduced"]
     wanted = rows["delta"].fillna(0.0)
     assert (rows["error_declared"] <= wanted + ROUNDING).all()
-
-
-def test_measured_errors_are_near_the_worst(table: pd.DataFrame) -> None:
-    """The populations reach what the bases for a whole family declare."""
-    names = {"Gopalan et al.", "ReLU grid", "grid, corners", "grid, centred", "Chebyshev"}
-    rows = table[table["basis"].isin(names) & (table["family"] != "CES")]
-    assert len(rows) > 20
-    assert (rows["error_measured"] >= 0.9 * rows["error_declared"]).all()
 
 
 def test_no_sum_of_coefficients_exceeds_lambda(table: pd.DataFrame) -> None:
@@ -143,54 +133,6 @@ def test_what_the_paper_prints(table: pd.DataFrame) -> None:
     assert powers["paper_lipschitz_leading"] == 4**5 * 3
     monomials = table[table["family"] == "monomials, beta = 3"].iloc[0]
     assert (monomials["n"], monomials["paper_n"], monomials["paper_lipschitz"]) == (10, 27, 27)
-
-
-@pytest.mark.parametrize("family", [f for f in FAMILIES if f not in {"L-Lipschitz", SMALL}])
-def test_the_default_is_the_default(family: str) -> None:
-    """What a scenario gets without naming a basis; the grid is the default of no form."""
-    (name,) = (n for n, c in FAMILIES[family].choices.items() if c.role == "default")
-    outcomes, errors = next(iter(FAMILIES[family].choices[name].plan.items()))
-    (losses,) = FAMILIES[family].losses(outcomes)
-    automatic = register.basis[natural_kind(losses)]([losses])
-    assert type(automatic) is type(built(family, name, outcomes, errors[0]))
-
-
-def test_populations_are_losses_of_their_families() -> None:
-    for family in FAMILIES.values():
-        for outcomes in {d for choice in family.choices.values() for d in choice.plan}:
-            for losses in family.losses(outcomes):
-                low, high = losses.range()
-                assert low.min() >= -ROUNDING
-                assert high.max() <= 1 + ROUNDING
-    (convex,) = samples.convex(1)
-    assert convex.lipschitz().max() == pytest.approx(1.0)
-    (leontief,) = samples.leontief(2)
-    assert leontief.lipschitz().max() == pytest.approx(samples.STEEPEST)
-    y = np.random.default_rng(0).random((200, 2))
-    (cones,) = samples.lipschitz(2)
-    moved = np.abs(cones.losses(y) - cones.losses(y[::-1])).max((1, 2))
-    assert (moved <= np.abs(y - y[::-1]).max(-1) + ROUNDING).all()
-
-
-def test_the_measurement_finds_an_error_that_is_there() -> None:
-    """A basis that declares too little is found out."""
-    (losses,) = samples.lipschitz(2)
-    grid = built("L-Lipschitz", "grid, centred", 2, 0.2)
-    lipschitz, error = bases.measured(grid, [losses])
-    assert error == pytest.approx(grid.audit(losses, bases.outcomes(2)))
-    assert error > grid.error / 1.1
-    assert lipschitz == np.abs(grid.coefficients(losses)[1]).sum(-1).max()
-
-
-def test_bases_are_printed_and_written(table: pd.DataFrame, tmp_path: Path) -> None:
-    text = bases.text(table)
-    assert max(map(len, text.splitlines())) <= 110
-    assert all(f"\n{family}: " in text for family in table["family"].unique())
-    (line,) = (line for line in text.splitlines() if line.startswith("Taylor") and " 454 " in line)
-    assert "98.9*" in line
-    (rows,) = bases.write(table, tmp_path / "bases")
-    assert rows.name == "bases.csv"
-    pd.testing.assert_frame_equal(pd.read_csv(rows), table, check_exact=False)
 
 
 def answer(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str, str]:

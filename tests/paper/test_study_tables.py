@@ -6,15 +6,11 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from streams import FORECASTS, STREAMS, scenario
 
-from paper.__main__ import A_STUDY, TABLES
-from paper.study_table import Layout, mean, spread
-from paper.tables import STUDIES, curve, judged
-from regretless.scenarios.studies.design import read_study
+from paper.tables import STUDIES
 
 pytestmark = pytest.mark.slow
 
@@ -63,24 +59,6 @@ def test_a_table_is_printed_drawn_and_written(
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in figures)
 
 
-def test_the_commands_tables_are_the_bundled_studies() -> None:
-    assert {name for name, sizes in TABLES.items() if sizes is A_STUDY} == set(STUDIES)
-    assert all(read_study(name).spec.rounds for name in STUDIES)
-
-
-def test_a_layout_by_hand() -> None:
-    rows = [("a", "x", 1.0), ("a", "x", 3.0), ("a", "y", 5.0), ("b", "x", np.nan)]
-    table = pd.DataFrame(rows, columns=["line", "kind", "value"])
-    cells = {"all": mean("value", ".1f")}
-    whole = Layout(["line"], cells, across=("kind", spread("value")), head="A head")
-    lines = [line.split() for line in whole.text(table[:3]).splitlines()]
-    assert lines[0] == ["A", "head"]
-    assert lines[1] == ["line", "x", "y", "all"]
-    assert lines[2] == ["a", "2.0000", "(1.0000-3.0000)", "5.0000", "(5.0000-5.0000)", "3.0"]
-    only = Layout(["line"], cells, only=lambda t: t["line"] == "b")
-    assert only.text(table).split() == ["line", "all", "b", "none"]
-
-
 def test_every_stream_meets_every_forecast(measured: Measured) -> None:
     table = measured("streams")
     counts = table.groupby(["stream", "forecast"]).size()
@@ -104,42 +82,6 @@ def test_followers_of_the_past_are_broken_and_the_forecast_is_not() -> None:
         worst[forecast] = model.agents_frame()["swap_regret"].max()
     assert worst["decision-swap, adaptive"] < 0.05
     assert worst["last value"] > 0.2
-
-
-def test_the_curve_applies_the_rule() -> None:
-    """Benign streams are judged by the base, hostile ones by the plain forecaster."""
-    cells = [("none", np.nan, 0.010), ("b", np.nan, 0.020), ("b", 0.5, 0.019), ("b", 1.0, 0.030)]
-    rows = [
-        {"stream": s, "base": b, "zone": z, "swap_regret": regret + shift}
-        | {"kept": 0.5, "bound": 1.0, "bound_from_bias": 2 * regret}
-        for s in ("iid", "adaptive")
-        for b, z, regret in cells
-        for shift in (-0.001, 0.001)
-    ]
-    found = curve(pd.DataFrame(rows))
-    assert found["regret"].tolist() == pytest.approx([0.019, 0.030] * 2)
-    assert found["alone"].tolist() == pytest.approx([0.020] * 4)
-    assert found["plain"].tolist() == pytest.approx([0.010] * 4)
-    assert found["wanted"].tolist() == pytest.approx([0.026] * 2 + [0.014] * 2)
-    assert found["met"].tolist() == [True, False, False, False]
-    assert found["bound_from_bias"].tolist() == pytest.approx([0.038, 0.060] * 2)
-
-
-def test_ours_is_judged_by_the_best_model_or_by_the_plain_forecaster() -> None:
-    cells = {"plain": (0.50, 0.010), "a": (0.40, 0.020), "b": (0.45, 0.001)}
-    cells |= {"aggregate": (0.39, 0.0), "ours": (0.401, 0.0265)}
-    rows = [
-        {"stream": s, "forecast": f, "mean_loss": loss + d, "regret": regret, "kept": 1.0}
-        for s in ("returns", "adaptive")
-        for f, (loss, regret) in cells.items()
-        for d in (-0.01, 0.01)
-    ]
-    found = judged(pd.DataFrame(rows)).query("forecast == 'ours'")
-    assert found["best"].tolist() == ["a", "a"]
-    assert found["relative"].tolist() == pytest.approx([0.401 / 0.4] * 2)
-    assert found["most_loss"].tolist() == pytest.approx([0.402, 0.5])
-    assert found["most_regret"].tolist() == pytest.approx([0.027, 0.014])
-    assert found["met"].tolist() == [True, False]
 
 
 def test_only_who_plays_as_promised_has_a_bound(measured: Measured) -> None:

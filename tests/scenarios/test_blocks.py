@@ -22,7 +22,6 @@ from regretless.agents.utilities.forms import (
 from regretless.forecaster.bases.default import natural_kind
 from regretless.market import register
 from regretless.market.core.errors import UserError
-from regretless.market.logs import journal
 from regretless.market.losses import (
     Convex1D,
     ExponentialOfSum,
@@ -36,7 +35,6 @@ from regretless.market.losses import (
 from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.scenario import validated
-from regretless.scenarios.run import Options, run
 
 Array = NDArray[np.float64]
 
@@ -380,35 +378,6 @@ def test_eight_utilities_hear_one_broadcast() -> None:
     assert agents["mean_loss"].between(0, 1).all()
     blocks_logged = set(model.forecasts_frame()["block"])
     assert blocks_logged == {block.name for block in model.game.blocks}
-
-
-def play(told: Scenario, out: Path, *, stop: int = 0, resume: bool = False) -> None:
-    """Run into a directory; ``stop`` interrupts it after so many rounds."""
-
-    def interrupt(played: int) -> None:
-        if played == stop:
-            raise KeyboardInterrupt
-
-    run(told, Options(out, log_every=50, resume=resume), progress=interrupt)
-
-
-def test_a_mixed_market_resumes_to_the_same_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With covers and types in it."""
-    monkeypatch.setattr(journal, "CHUNK_ROUNDS", 16)
-    crowd = [cohort(name, count=2, actions=2) for name in EIGHT]
-    crowd[2] |= {"cover": {"kind": "cluster", "count": 1}}
-    crowd[3] |= {"types": 1}
-    crowd[4] |= {"cover": {"kind": "snap"}}
-    told = {"rounds": 30, "outcomes": 2}
-    play(scenario(*crowd, **told), tmp_path / "whole")
-    with pytest.raises(KeyboardInterrupt):
-        play(scenario(*crowd, **told), tmp_path / "part", stop=20)
-    play(scenario(*crowd, **told), tmp_path / "part", resume=True)
-    for table in ("rounds", "forecasts", "regret_log", "agents", "swaps", "biases"):
-        one, two = (tmp_path / name / f"{table}.parquet" for name in ("whole", "part"))
-        assert one.read_bytes() == two.read_bytes(), table
 
 
 def test_a_user_utility_of_any_form_is_served() -> None:

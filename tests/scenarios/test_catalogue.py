@@ -19,14 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@pytest.mark.parametrize("name", catalogue())
-def test_every_scenario_has_a_claim_and_a_source(name: str) -> None:
-    spec = load(name).spec
-    assert spec.name == name
-    assert len(spec.description) > 20
-    assert len(spec.source) > 10
-
-
 def test_a_claim_is_of_the_file_as_it_stands() -> None:
     assert load("pigou").spec.description
     assert not load("pigou", rounds=3).spec.description

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from scipy import stats
 from typer.testing import CliRunner
@@ -20,7 +19,6 @@ from regretless.scenarios.studies import load_study
 from regretless.scenarios.studies.analysis import measures as analysis
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import CATALOGUE, Design, read_study
-from regretless.scenarios.studies.directory import parameters_table
 
 TINY = """\
 name = "tiny"
@@ -155,17 +153,6 @@ def test_tables_that_are_left_out_are_not_kept(tmp_path: Path) -> None:
     assert left == {name: table for name, table in tables.items() if name not in gone}
     assert write_report(lean).is_file()
     assert write_report(lean / "runs/run=0001").is_file()
-
-
-def test_columns_of_parameters_have_types() -> None:
-    keys = {"flag": [True, False], "count": [1, 2], "rate": [1, 0.5], "kind": ["a", "b"]}
-    keys |= {"table": [{"b": 1}, [1, 2]]}
-    rows = [{key: values[i] for key, values in keys.items()} | {"seed": i} for i in range(2)]
-    table = parameters_table(rows)
-    assert table.schema.names == ["run", "seed", *keys]
-    types = [pa.int64(), pa.int64(), pa.bool_(), pa.int64(), pa.float64(), pa.string(), pa.string()]
-    assert table.schema.types == types
-    assert table["table"].to_pylist() == ['{"b": 1}', "[1, 2]"]
 
 
 GRID = 'scenario = "tiny.toml"\n[grid]\n'
