@@ -30,13 +30,14 @@ COLUMNS = {  # of the table, and what each is called where it is printed
 }
 
 NOTE = (
-    "surplus: payoff of the leader per round and agent above its commitment value,\n"
-    "  in runs at seeds of their own, with a 95 % interval from low to high\n"
-    "cap, tried: what the swap regret of these runs allowed the attackers at most\n"
-    "cap, any: what a theorem allows any attacker, known before a run\n"
-    "gap: cap, any minus surplus; most: what the payoffs allow at most"
+    "value: the most that the leader gets by commitment\n"
+    "surplus: payoff of the leader per round and agent minus that value, in runs\n"
+    "  with new seeds, with a 95 % interval from low to high\n"
+    "cap, tried: upper bound on the surplus in these runs, from their swap regret\n"
+    "cap, any: upper bound for every attacker, by the theorem before the run\n"
+    "gap: cap, any minus surplus; most: the largest surplus that payoffs allow"
 )
-SAYS_NOTHING = "the cap of any attacker says nothing here: payoffs allow no more than {:.3f}"
+SAYS_NOTHING = "cap, any is above the largest surplus that payoffs allow, {:.3f}"
 
 
 @dataclass(frozen=True, eq=False)
