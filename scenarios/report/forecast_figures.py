@@ -25,8 +25,8 @@ WINDOW = 30  # rounds of a rolling mean, fewer in a short run
     dated=True,
     title="Forecast and realised outcome, rolling means",
     caption=(
-        "The forecast is the outcome that the drawn prediction stands for; a steady gap is no "
-        "error where losses are curved, since there the forecast is unbiased about losses."
+        "The forecast is the outcome that belongs to the drawn prediction; where losses are "
+        "curved, a steady gap is no error."
     ),
 )
 def forecast(run: Run) -> go.Figure | None:
@@ -75,8 +75,8 @@ def _window(rounds: int) -> int:
     dated=True,
     title="Duality gaps of the rounds' games, summed so far",
     caption=(
-        "The positive certificates of the forecaster's solver, added up; below the dashed line "
-        "they are within the tolerance of the bounds."
+        "Sum of the positive certificates; below the dashed line they are within the tolerance "
+        "that the bounds allow for."
     ),
 )
 def certificates(run: Run) -> go.Figure | None:
@@ -103,8 +103,8 @@ def certificates(run: Run) -> go.Figure | None:
     section=FORECAST,
     title="Share of outcomes below each quantile of the forecast",
     caption=(
-        "On the diagonal, as many outcomes came below a quantile as it says; the distribution is "
-        "the label forecast with its own past errors."
+        "On the diagonal the share of outcomes below a quantile equals its level; the "
+        "distribution is the label forecast with its own past errors."
     ),
 )
 def calibration(run: Run) -> go.Figure | None:
@@ -142,7 +142,7 @@ def calibration(run: Run) -> go.Figure | None:
     title="Reliability of the probability that an outcome is above its median",
     caption=(
         "On the diagonal, the outcome was above its median as often as the forecast said; a dot "
-        "per tenth of probability, as large as there are rounds."
+        "per tenth of probability, its size the number of rounds."
     ),
 )
 def reliability(run: Run) -> go.Figure | None:
@@ -174,8 +174,8 @@ def reliability(run: Run) -> go.Figure | None:
     section=FORECAST,
     title="Expected and actual loss of each action, when it was taken",
     caption=(
-        "A dot per cohort and action, as large as it was taken often: on the diagonal agents had "
-        "the loss that the forecast made them expect."
+        "A dot per cohort and action, its size how often the action was taken; on the diagonal "
+        "agents had the loss that they expected."
     ),
 )
 def decision_calibration(run: Run) -> go.Figure | None:

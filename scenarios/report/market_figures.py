@@ -160,7 +160,7 @@ def demand(run: Run) -> go.Figure | None:
     section=MARKET,
     dated=True,
     title="What the market recorded in each round",
-    caption="Rolling means of what the market adds to the table of rounds.",
+    caption=("Rolling means of the columns that the market adds to the table of rounds."),
 )
 def market(run: Run) -> go.Figure | None:
     """Draw what a market's columns of the rounds table say, a panel per kind of them."""
@@ -298,7 +298,9 @@ def _place(agent: dict[Any, Any]) -> str:
     "distances",
     section=NETWORK,
     title="Regret and exploitability by distance from the forecaster",
-    caption="Mean (thick) and worst (thin) at the end: lines that rise say that late news costs.",
+    caption=(
+        "Mean (thick) and worst (thin) at the end; lines that rise show the cost of late news."
+    ),
 )
 def distances(run: Run) -> go.Figure | None:
     """Draw regret and exploitability by distance; None where all hear alike."""

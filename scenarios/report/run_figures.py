@@ -157,9 +157,9 @@ def _courses(run: Run) -> Iterator[tuple[Any, list[go.Scatter]]]:
     dated=True,
     title="Regret per round so far, and its bounds",
     caption=(
-        "Mean and worst agent of each cohort, decision swap regret or, where that was not kept, "
-        "swap regret; a bound of 1 or more holds trivially and is not drawn, and 0 is drawn on "
-        "the lower edge of a logarithmic axis."
+        "Decision swap regret (swap regret, where that was not measured) of each cohort, worst "
+        "agent and mean; bounds of 1 or more are not drawn, and 0 is drawn at the lower edge of a "
+        "logarithmic axis."
     ),
 )
 def regret(run: Run) -> go.Figure | None:
@@ -215,8 +215,8 @@ def _bounds(run: Run, name: Any) -> Iterator[go.Scatter]:
     dated=True,
     title="Regret per round of each window of rounds, taken alone",
     caption=(
-        "Mean (thick) and worst agent (thin) of each cohort: a step that rises after a change of "
-        "regime is the regret of those rounds, whatever was done well before."
+        "Mean (thick) and worst agent (thin) of each cohort; a rise after a change of regime is "
+        "the regret of those rounds alone."
     ),
 )
 def windows(run: Run) -> go.Figure | None:
@@ -330,8 +330,8 @@ def _bars(rows: pd.DataFrame, edges: np.ndarray[Any, Any], colour: str) -> go.Ba
     section=AGENTS,
     title="Average loss and regret of every agent at the end",
     caption=(
-        "A dot per agent: one far above the others would have lost less with another rule; one "
-        "far to the right lost much, whether or not that could have been avoided."
+        "A dot per agent: the higher it is, the more loss another rule would have avoided; the "
+        "further right, the larger its loss."
     ),
 )
 def agents(run: Run) -> go.Figure | None:
@@ -366,7 +366,7 @@ def agents(run: Run) -> go.Figure | None:
     "regret_by_parameter",
     section=AGENTS,
     title="Regret of every agent by the parameters of its utility",
-    caption="A dot per agent. A slope says for whom the forecast served worse.",
+    caption=("A dot per agent; a slope shows for which agents the forecast was worse."),
 )
 def regret_by_parameter(run: Run) -> go.Figure | None:
     """Draw a panel per number that differs between agents; None where none does."""

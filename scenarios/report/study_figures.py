@@ -49,8 +49,7 @@ def setting_colours(labels: Sequence[str]) -> dict[str, str]:
     title="What each value changes, against the first value of its key",
     caption=(
         "Mean differences of runs with the same seed, averaged over all other keys, with 95 % "
-        "intervals over seeds; an interval that contains 0 leaves open whether there is a change. "
-        "The menu chooses the measure."
+        "intervals over seeds; the menu chooses the measure."
     ),
 )
 def effects(data: StudyData) -> go.Figure | None:
@@ -81,8 +80,8 @@ def by_parameter(data: StudyData) -> go.Figure | None:
     section="Interactions",
     title="Mean of a measure at each pair of values of two keys",
     caption=(
-        "A line per value of the second key: where lines are not parallel, the effect of one key "
-        "depends on the other. Bars are 95 % intervals over seeds. The menu chooses the measure."
+        "A line per value of the second key, with 95 % intervals over seeds: where lines are not "
+        "parallel, the effect of one key depends on the other; the menu chooses the measure."
     ),
 )
 def interactions(data: StudyData) -> go.Figure | None:
@@ -184,9 +183,8 @@ def _button(made: go.Figure, measure: str, words: str, *axes: str) -> dict[str, 
     section="Value of the forecast",
     title="Welfare with Decision-Swap minus welfare with another forecaster",
     caption=(
-        "Means and 95 % intervals over seeds, in the utility's own units, of runs with the same "
-        "seed: right of the line Decision-Swap earns more; an interval that contains 0 leaves "
-        "that open."
+        "Means and 95 % intervals over seeds of runs with the same seed, in the utility's own "
+        "units; positive values: welfare is higher with Decision-Swap."
     ),
 )
 def value(data: StudyData) -> go.Figure | None:
@@ -246,8 +244,8 @@ def _reach(points: pd.DataFrame) -> dict[str, Any]:
     section="Regret",
     title="Regret per round so far, by setting",
     caption=(
-        "Mean over agents and seeds, of decision swap regret or, where that was not kept, swap "
-        "regret; 0 is drawn on the lower edge of a logarithmic axis."
+        "Mean over agents and seeds of decision swap regret (swap regret, where that was not "
+        "measured); 0 is drawn at the lower edge of a logarithmic axis."
     ),
 )
 def curves(data: StudyData) -> go.Figure | None:
