@@ -153,10 +153,7 @@ class Leader(Checkpointable, Adversary):
     def meet(self, followers: Sequence[Follower]) -> None:
         """Work out what every outcome of the support pays against every action of every row.
 
-        Raises
-        ------
-        UserError
-            If the payoff does not fit a cohort.
+        UserError if the payoff does not fit a cohort.
         """
         self.followers = tuple(followers)
         try:

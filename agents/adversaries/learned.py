@@ -128,10 +128,7 @@ class Planned(Leader):
     def learn(self, payoff: float, observation: Observation) -> None:
         """Remember what followers played most, if the plan looks at it.
 
-        Raises
-        ------
-        UserError
-            If there is no such cohort, or the plan has not a row for each of its actions.
+        UserError if there is no such cohort, or the plan has not a row for each of its actions.
         """
         whom, rows = self.cohort or next(iter(observation.play)), self.distributions.shape[1]
         if whom not in observation.play:
@@ -156,12 +153,8 @@ def listed_plans(phases: int, outcomes: int) -> Array:
     """Return plans (L, P, 1, m) that do not look at play: what a bandit chooses among.
 
     Every outcome alone, an even draw of every two, and every outcome until a quarter, half or three
-    quarters of the phases have passed, then another.
-
-    Raises
-    ------
-    UserError
-        If there are too many outcomes to list their plans.
+    quarters of the phases have passed, then another. UserError if there are too many outcomes to
+    list their plans.
     """
     if outcomes > WIDEST:
         told = f"exp3 lists plans over at most {WIDEST} outcomes, and there are {outcomes}"

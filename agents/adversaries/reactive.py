@@ -127,7 +127,6 @@ class RegretMaximiser(Leader):
 
     Parameters
     ----------
-    outcomes : int
     rng : numpy Generator
         Unused.
     agent : int, optional

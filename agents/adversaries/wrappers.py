@@ -32,13 +32,12 @@ from regretless.market.core.errors import UserError, brief
 from regretless.market.core.randomness import stream
 from regretless.market.game.adversary_view import sight_of
 from regretless.market.game.protocols import Adversary, Follower, Payoff
-from regretless.market.losses import LipschitzLoss, Loss
+from regretless.market.losses import LipschitzLoss
 from regretless.market.losses.outcome_spaces import Box
 from regretless.market.records import (
     AdversaryView,
     Context,
     History,
-    Mixture,
     Observation,
     OutcomeDistribution,
 )
@@ -81,19 +80,17 @@ class Member:
             told["drawn"], told["induced"] = lambda: announced.drawn, lambda: announced.induced
         blocks = None
         if "mixture" in sees:
-            blocks = tuple(self._labelled(block) for block in announced.blocks)
+            blocks = tuple(
+                b if b.labels is None else replace(b, labels=b.labels[:, self.own])
+                for b in announced.blocks
+            )
         return AdversaryView(blocks, **told)
-
-    def _labelled(self, block: Mixture) -> Mixture:
-        return block if block.labels is None else replace(block, labels=block.labels[:, self.own])
 
     def met(self, follower: Follower) -> Follower:
         """Show a follower whose losses depend on the own coordinates."""
-        return replace(follower, loss=self._partial(follower.loss))
-
-    def _partial(self, loss: Loss) -> Loss:
+        loss = follower.loss
         low, high = loss.range()
-        return LipschitzLoss(
+        partial = LipschitzLoss(
             lambda y: loss.losses(self.filled(y)),
             constant=loss.lipschitz(),
             shape=loss.offset.shape,
@@ -101,6 +98,7 @@ class Member:
             low=low,
             high=high,
         )
+        return replace(follower, loss=partial)
 
 
 class PartialHistory(History):

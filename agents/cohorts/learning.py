@@ -27,32 +27,22 @@ from regretless.market.regret.ledger import Ledger
 class LearnerCohort(Cohort, Checkpointable):
     """Learners of one rule and one number of actions.
 
+    ValueError if an agent has a row that the ledger lacks, or bandit learners share one.
+
     Parameters
     ----------
-    utility : str
-        The registered name of their utility, for the logs.
-    block : int
-        The block of the broadcast that scores them; they do not listen.
-    loss : stack of K losses
-        Normalised into [0, 1]; distinct ones, or one per agent for bandit learners.
+    name, utility, block, loss, ledger, policies
+        As in ``Cohort``; the block scores them, they do not listen. The losses are distinct ones,
+        or one per agent for bandit learners.
     row_of : int array (N,)
         The row of each agent. A row without an agent is there for company, where agents are shared
         out.
-    learner : Learner
+    learner : RowLearner
         Is started here.
-    ledger : Ledger
-        Scores the K rows.
     rng : numpy Generator
         Draws the actions.
-    policies : tuple of callables
-        Benchmark policies, each from a context to an action index.
     horizon : int or None
         The rounds that will be played, where known.
-
-    Raises
-    ------
-    ValueError
-        If an agent has a row that the ledger lacks, or bandit learners share one.
     """
 
     REMEMBERED = ("ledger", "rng", "learner")

@@ -161,32 +161,22 @@ class Unread(Decision):
 class RespondingCohort(Cohort, Checkpointable):
     """Agents of one loss form, one number of actions and one response rule.
 
+    ValueError if ``multiplicity`` does not fit the rows.
+
     Parameters
     ----------
-    utility : str
-        The registered name of their utility, for the logs.
-    block : int
-        Which block of the broadcast they hear.
-    loss : stack of K losses
-        The distinct losses, normalised into [0, 1].
-    row_of : int array (N,)
-        The row of each agent.
+    name, utility, block, loss, row_of, ledger, policies, distance
+        As in ``Cohort``; the losses are distinct ones.
     coefficients : arrays (K, A), (K, A, n)
         Offset and weights of each loss in the block's basis, or of each representative.
-    ledger : Ledger
-        Scores the K rows.
     rng : numpy Generator
         Draws the actions of agents who randomise.
-    policies : tuple of callables
-        Benchmark policies, each from a context to an action index.
     representative_of : int array (K,) or None
         Row of ``coefficients`` through which each loss is served: agents play the best response
         of that representative. None where every loss has its own.
     by_proxy : bool array (K,) or None
         Rows that respond to their line of ``coefficients`` at the prediction, whatever their rule
         hears: agents who joined late and are served through a loss that is protected.
-    distance : int array (K,) or None
-        Of each row from the forecaster (``market.game.network``); None where all hear at once.
     relay : DelayedForecasts or None
         What those who do not hear at once go by; needed with ``distance``.
     acts_on : stack of K losses or None
@@ -194,11 +184,6 @@ class RespondingCohort(Cohort, Checkpointable):
     multiplicity : int array (K,) or None
         How many agents each row stands for, at least 1; ``row_of`` then lists the rows. None where
         ``row_of`` lists the agents.
-
-    Raises
-    ------
-    ValueError
-        If ``multiplicity`` does not fit the rows.
     """
 
     REMEMBERED = ("ledger", "rng")

@@ -229,16 +229,9 @@ class ScriptedCohort(Cohort, Checkpointable):
 
     Parameters
     ----------
-    name, utility, rule : str
-        For the logs; ``rule`` is the registered name.
-    block : int
-        Which block of the broadcast they hear.
-    loss : stack of N losses
+    name, utility, rule, block, loss, ledger, policies, distance
+        As in ``Cohort``; ``rule`` is the registered name.
     agents : sequence of N ScriptedAgent
-    policies : tuple of callables
-        Benchmark policies.
-    distance : int array (N,) or None
-        Of each agent from the forecaster (``market.game.network``); None where all hear at once.
     relay : DelayedForecasts or None
         Holds the forecasts that come late, and the running mean that is handed to whom none has
         reached, as a forecast without an ensemble; needed with ``distance``.

@@ -185,7 +185,11 @@ class RatedLearner(RowLearner):
     constant: float | None  # the rate of all rounds; None where it falls
 
     def __init__(self, *, rate: str | float = "anytime") -> None:
-        self.rate = _checked_rate(rate)
+        number = isinstance(rate, int | float) and not isinstance(rate, bool)
+        named = isinstance(rate, str) and rate in {"anytime", "fixed"}
+        if not named and not (number and 0 < float(rate) < math.inf):
+            raise UserError(f"rate = {brief(rate)}: write 'anytime', 'fixed' or a positive number")
+        self.rate = float(rate) if number else rate
 
     def scales(self) -> tuple[float, float]:
         """Return the numbers that sqrt(t) divides (anytime) and that sqrt(T) divides (fixed)."""
@@ -194,10 +198,7 @@ class RatedLearner(RowLearner):
     def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
         """Forget everything and prepare, as every learner does.
 
-        Raises
-        ------
-        UserError
-            If a number is below 1, or the horizon is needed and missing.
+        UserError if a number is below 1, or the horizon is needed and missing.
         """
         super().start(rows, actions, horizon=horizon)
         self.falling, fixed = self.scales()
@@ -216,12 +217,3 @@ class RatedLearner(RowLearner):
             Counted from 1.
         """
         return self.falling / math.sqrt(number) if self.constant is None else self.constant
-
-
-def _checked_rate(rate: str | float) -> str | float:
-    if isinstance(rate, str) and rate in {"anytime", "fixed"}:
-        return rate
-    number = isinstance(rate, int | float) and not isinstance(rate, bool)
-    if not number or not 0 < float(rate) < math.inf:
-        raise UserError(f"rate = {brief(rate)}: write 'anytime', 'fixed' or a positive number")
-    return float(rate)

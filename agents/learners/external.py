@@ -188,10 +188,7 @@ class EXP3(RatedLearner, TotalLearner):
     def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
         """Forget everything and prepare, as every learner does.
 
-        Raises
-        ------
-        UserError
-            If a number is out of its range, or the horizon is needed and missing.
+        UserError if a number is out of its range, or the horizon is needed and missing.
         """
         super().start(rows, actions, horizon=horizon)
         number = not isinstance(self.rate, str)

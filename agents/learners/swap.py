@@ -153,7 +153,9 @@ class TreeSwap(RowLearner):
             return self.depth, self.breadth
         if self.horizon is None:
             raise UserError("tree-swap needs the horizon, or depth and breadth; give one of them")
-        return _best_shape(self.horizon, self.actions)
+        horizon, depths = self.horizon, range(1, max(self.horizon - 1, 1).bit_length() + 1)
+        shapes = [(depth, _root(horizon, depth)) for depth in depths]
+        return min(shapes, key=lambda shape: _bound(horizon, self.actions, *shape))
 
     def step(self, losses: Array, actions: Actions) -> Array:
         """Advance the levels whose step is complete."""
@@ -172,12 +174,6 @@ def _bound(rounds: int, actions: int, depth: int, breadth: int) -> float:
     steps: list[int] = [breadth ** (depth - h) for h in range(1, depth + 1)]
     born = sum(-(-rounds // (breadth * step)) * step for step in steps)
     return 1 / depth + node * born / (depth * rounds)
-
-
-def _best_shape(horizon: int, actions: int) -> tuple[int, int]:
-    depths = range(1, max(horizon - 1, 1).bit_length() + 1)
-    shapes = [(depth, _root(horizon, depth)) for depth in depths]
-    return min(shapes, key=lambda shape: _bound(horizon, actions, *shape))
 
 
 def _root(number: int, power: int) -> int:

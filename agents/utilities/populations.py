@@ -59,7 +59,11 @@ class Population:
         if weights is None:
             if concentration is not None:
                 raise ValueError("a concentration needs weights to draw around; give weights too")
-            return self._simplex()
+            shares, alike = laid(self.count, self.actions, self.goods), np.ones(self.goods)
+            for i in range(0, self.count, MANY):  # part by part: the same numbers as at once
+                part = shares[i : i + MANY]
+                part[...] = self.rng.dirichlet(alike, part.shape[:2])
+            return shares
         common = self.table("weights", weights)
         if concentration is None:
             return np.broadcast_to(common, (self.count, *common.shape))
@@ -71,14 +75,6 @@ class Population:
             raise ValueError("with a concentration each action's weights must sum to 1")
         rows = [self.rng.dirichlet(around * row + 1e-3, self.count) for row in common]
         return np.stack(rows, axis=1)
-
-    def _simplex(self) -> Array:
-        """Draw shares (N, A, d) uniformly, part by part: the same numbers as at once."""
-        shares, alike = laid(self.count, self.actions, self.goods), np.ones(self.goods)
-        for i in range(0, self.count, MANY):
-            part = shares[i : i + MANY]
-            part[...] = self.rng.dirichlet(alike, part.shape[:2])
-        return shares
 
     def each(self, name: str, value: ArrayLike) -> Array:
         """Give every agent its number (N,); ValueError unless there is one for all or for each."""

@@ -261,10 +261,7 @@ def buyer_population(population: Population, *, value: ArrayLike) -> Linear:
 def game_population(population: Population) -> Linear:
     """Followers of the scenario's [game], all alike.
 
-    Raises
-    ------
-    ValueError
-        If the scenario has no game, or the numbers of actions differ.
+    ValueError if the scenario has no game, or the numbers of actions differ.
     """
     game = population.game
     if game is None:

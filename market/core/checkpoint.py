@@ -269,10 +269,7 @@ class Checkpointable:
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint.
 
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If the state is of something else.
+        KeyError, TypeError, ValueError if the state is of something else.
         """
         for name in self._remembered():
             current = getattr(self, name)

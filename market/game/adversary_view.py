@@ -29,6 +29,7 @@ import numpy as np
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
+from regretless.market.core.own_code import read_only
 from regretless.market.game.lookahead import GameView, Rollout, strategies_of_play
 from regretless.market.game.protocols import Adversary, Cohort, Follower, Payoff
 from regretless.market.game.seats import attending, present
@@ -48,10 +49,7 @@ SIGHTS = ("history", "mixture", "play", "losses", "draw")
 def sight_of(adversary: Adversary) -> frozenset[str]:
     """Return what an adversary declares to see.
 
-    Raises
-    ------
-    UserError
-        If it declares something that there is not.
+    UserError if it declares something that there is not.
     """
     declared = adversary.sees
     if isinstance(declared, str) or not isinstance(declared, Iterable):
@@ -65,13 +63,12 @@ def sight_of(adversary: Adversary) -> frozenset[str]:
 def introduce(adversary: Adversary, cohorts: Sequence[Cohort]) -> None:
     """Tell an adversary that declares ``losses`` whom it plays against, by its ``meet``."""
     if "losses" in sight_of(adversary):
-        adversary.meet(tuple(_met(cohort) for cohort in cohorts))
-
-
-def _met(cohort: Cohort) -> Follower:
-    row_of, multiplicity = np.array(cohort.row_of, dtype=np.intp), cohort.multiplicity
-    row_of.flags.writeable = False
-    return Follower(cohort.name, cohort.loss, row_of, multiplicity)
+        adversary.meet(
+            tuple(
+                Follower(own.name, own.loss, read_only(own.row_of), own.multiplicity)
+                for own in cohorts
+            )
+        )
 
 
 def announcement(

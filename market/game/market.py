@@ -245,6 +245,21 @@ class Market(Checkpointable, ABC):
             parts.append(own)
         return np.concatenate(parts)
 
+    def acted(self, decisions: Decisions) -> Indices:
+        """Return the action of each agent of all cohorts (N,); -1 for who is absent."""
+        pairs = zip(self.cohorts, decisions, strict=True)
+        own = [np.full(len(c.row_of), -1) if d is None else d.actions for c, d in pairs]
+        return np.concatenate(own).astype(np.intp)
+
+    def losses_of(self, gains: Array) -> list[Array]:
+        """Return each cohort's losses (N, A), normalised, of what all agents' actions gain."""
+        ends, tables = np.cumsum([len(cohort.row_of) for cohort in self.cohorts]), []
+        for cohort, own in zip(self.cohorts, np.split(gains, ends[:-1]), strict=True):
+            loss = cohort.loss
+            lost = -own[:, : loss.actions] - loss.unit_offset[:, None]
+            tables.append(lost / loss.unit_scale[:, None])
+        return tables
+
     @property
     def agents(self) -> int:
         """How many agents there are, here or not."""

@@ -116,7 +116,6 @@ class Game:
 
     Parameters
     ----------
-    blocks : sequence of Block
     seats : sequence of Seat
         Each cohort hears the block that it names.
     seed : int

@@ -14,7 +14,7 @@ from regretless.market.logs.comparisons import regret_to_models
 from regretless.market.logs.journal import agent_regret
 from regretless.market.logs.welfare import COUNT
 from regretless.market.records import policy_name
-from regretless.market.regret.ledger import MEASURES, Ledger
+from regretless.market.regret.ledger import MEASURES
 
 # By cohort, what names the actions (M,) of its agents with these numbers (M,).
 Namers = Mapping[str, Callable[[Indices, Indices], Any]]
@@ -205,6 +205,8 @@ def _swap_rows(cohort: Cohort) -> pd.DataFrame:
     named = (policy_name(policy, f"policy {j}") for j, policy in enumerate(cohort.policies))
     names = np.array([*named, ""], dtype=object)
     best = comparators[row, action].argmin(1)
+    saved = ledger.own[row, action] - comparators[row, action].min(1)
+    rounds = np.broadcast_to(np.maximum(ledger.rounds, 1), len(ledger.count))
     policy = best - (ledger.fixed.shape[2] if ledger.constants else 0)
     return pd.DataFrame(
         {
@@ -213,15 +215,9 @@ def _swap_rows(cohort: Cohort) -> pd.DataFrame:
             "count": ledger.count[row, action],
             "best_replacement": ledger.fixed[row, action].argmin(1),
             "best_policy": names[np.where(policy >= 0, policy, -1)],
-            "contribution": _contribution(ledger, comparators, row, action),
+            "contribution": saved / rounds[row],
         }
     )
-
-
-def _contribution(ledger: Ledger, comparators: Array, row: Indices, action: Indices) -> Array:
-    saved: Array = ledger.own[row, action] - comparators[row, action].min(1)
-    rounds = np.broadcast_to(np.maximum(ledger.rounds, 1), len(ledger.count))
-    return np.asarray(saved / rounds[row])
 
 
 def biases_table(game: Game) -> pd.DataFrame:

@@ -99,10 +99,7 @@ def logged_agents(
 def shares(sizes: Sequence[int], most: int) -> list[int]:
     """Share fewer places than agents out over cohorts of these sizes, at least one each.
 
-    Raises
-    ------
-    UserError
-        If there are fewer places than cohorts.
+    UserError if there are fewer places than cohorts.
     """
     if most < len(sizes):
         raise UserError(

@@ -200,7 +200,6 @@ class BoundsLog(Checkpointable):
 
     Parameters
     ----------
-    cohorts : sequence of Cohort
     guarantees : sequence of Guarantee
         One per cohort.
     rounds : int

@@ -186,7 +186,6 @@ def wrapped(loss: Loss, low: Array, side: Array) -> LipschitzLoss:
 
     Parameters
     ----------
-    loss : Loss
     low, side : array (d,)
     """
     least, greatest = loss.enclosure(low, low + side)

@@ -101,19 +101,7 @@ class Settling(Market):
         self.outcomes = Moments(self.goods)
         self.tables = list(tables)
 
-    @abstractmethod
     def aggregate(self, decisions: Decisions) -> Array:
-        """Return what actions come to, which adds up over agents to the last bit."""
-
-    @abstractmethod
-    def answer(self, fundamental: Array, load: Array) -> Array:
-        """Let the load move the outcome."""
-
-    def clear(self, fundamental: Array, decisions: Decisions) -> Array:
-        """Answer what all agents do together."""
-        return self.answer(fundamental, self.aggregate(decisions))
-
-    def spent(self, decisions: Decisions) -> Array:
         """Return how many are there, and the sum of what their actions have in the tables.
 
         Returns
@@ -128,6 +116,14 @@ class Settling(Market):
                 sums[0, 0] += who.agents
                 sums[:, 1:] += who.total(table)
         return sums
+
+    @abstractmethod
+    def answer(self, fundamental: Array, load: Array) -> Array:
+        """Let the load move the outcome."""
+
+    def clear(self, fundamental: Array, decisions: Decisions) -> Array:
+        """Answer what all agents do together."""
+        return self.answer(fundamental, self.aggregate(decisions))
 
     def part(self, cohorts: Sequence[Cohort], rows: Mapping[int, Indices]) -> Self:
         """Return one that reads the load of some rows of some cohorts, and is not to clear."""

@@ -180,10 +180,6 @@ class Routes(Settling):
         self.toll, self.noise = toll, noise
         self.flows, self.times = Moments(roads), Moments(1)
 
-    def aggregate(self, decisions: Decisions) -> Array:
-        """Count all drivers, and those on every road."""
-        return self.spent(decisions)
-
     def answer(self, fundamental: Array, load: Array) -> Array:
         """Let them suffer what they do to each other."""
         drivers, *flows = load.sum(0)

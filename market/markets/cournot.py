@@ -22,7 +22,7 @@ import numpy as np
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
-from regretless.market.game.market import Decisions, slopes
+from regretless.market.game.market import slopes
 from regretless.market.game.protocols import Cohort
 from regretless.market.markets.aggregate import Moments, Settling
 
@@ -75,10 +75,6 @@ class Cournot(Settling):
         self.slope, self.noise = slope, noise
         self.intercept = np.broadcast_to(np.asarray(intercept, dtype=np.float64), level.shape)
         self.supplied = Moments(self.goods)
-
-    def aggregate(self, decisions: Decisions) -> Array:
-        """Add up what is supplied of each good."""
-        return self.spent(decisions)
 
     def answer(self, fundamental: Array, load: Array) -> Array:
         """Find the price that the supply sells at."""

@@ -94,12 +94,7 @@ class Shops(Market):
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         """Fill the shelves, sell, and publish."""
-        here = np.concatenate(
-            [
-                np.zeros(len(c.row_of), bool) if d is None else d.actions >= 0
-                for c, d in zip(self.cohorts, decisions, strict=True)
-            ]
-        )
+        here = self.acted(decisions) >= 0
         cash, before = self.accounts.cash[:-1], self.accounts.goods[:-1, 0]
         ordered = np.maximum(self.chosen(self._orders, decisions) - before, 0.0)
         if self.cost:

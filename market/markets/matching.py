@@ -46,7 +46,6 @@ class Rules(NamedTuple):
         Cash that each pays for a lot; below 0 for what it is paid.
     slots : int
         Open orders that an agent may have.
-    batch : bool
     number : int
         Of the round.
     top, goods : int

@@ -194,8 +194,10 @@ class OrderBook(Market):
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         """Let all agents arrive, and return the middle of the best quotes, or the fundamental."""
-        if self.refresh and self.rounds and self.rounds % self.refresh == 0:
-            self._begin_day()
+        if self._day_ends:  # what is on the book goes, and agents have what they began with
+            self._empty()
+            cash, goods = self._begun
+            self.accounts.move(cash - self.accounts.cash[:-1], goods - self.accounts.goods[:-1])
         self._open_round(fundamental, decisions)
         self._start, before, rules = self.open.copy(), self._own.copy(), self._rules()
         self._last, count = self.price.copy(), np.zeros(2, dtype=np.int64)
@@ -217,14 +219,7 @@ class OrderBook(Market):
         sent = self._acts, self._orders, *self._round
         again(self._start.copy(), self._rules(-1), *sent, self._last, changes)
         cash, goods = changes[..., 0] * UNIT, changes[..., 1:] / self.lots
-        gains = cash + (goods * self._value[:, None]).sum(2)
-        tables, first = [], 0
-        for cohort in self.cohorts:
-            loss, count = cohort.loss, len(cohort.row_of)
-            own = gains[first : first + count, : loss.actions]
-            tables.append((-own - loss.unit_offset[:, None]) / loss.unit_scale[:, None])
-            first += count
-        return tables
+        return self.losses_of(cash + (goods * self._value[:, None]).sum(2))
 
     def extra_tables(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the trades of the round and the quotes after it."""
@@ -304,21 +299,11 @@ class OrderBook(Market):
         self._own[:, MOST], self._own[:, HOLD] = self._most, self._hold
         self._view = None
 
-    def _begin_day(self) -> None:
-        """Empty the book, and give agents what they began with."""
-        self._empty()
-        cash, goods = self._begun
-        self.accounts.move(cash - self.accounts.cash[:-1], goods - self.accounts.goods[:-1])
-
     def _open_round(self, fundamental: Array, decisions: Decisions) -> None:
         """Note who arrives when and does what, what goods are worth, and what agents own."""
-        actions = [
-            np.full(len(cohort.row_of), -1) if own is None else own.actions
-            for cohort, own in zip(self.cohorts, decisions, strict=True)
-        ]
         self.arrivals = np.lexsort((self.rng.random(self.agents), self._latency))
         shift = np.rint((fundamental - 0.5) * self.ticks * self._news).astype(np.int64)
-        self._round = self.arrivals, np.concatenate(actions).astype(np.int64), shift
+        self._round = self.arrivals, self.acted(decisions).astype(np.int64), shift
         self._value = self._worth + self._common[:, None] * fundamental
         self._own[:, TURN] = 0
         self._own[:, CASH] = np.rint(self.accounts.cash[:-1] / UNIT)

@@ -57,7 +57,7 @@ from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
-from regretless.market.game.market import Decisions, at_ends
+from regretless.market.game.market import at_ends
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
 from regretless.market.markets.aggregate import Settling
@@ -234,10 +234,6 @@ class Prices(Settling):
         rules: Any = {"feedback": feedback, "adjustment": adjustment, "tables": shares}
         super().__init__(cohorts, rng, start=start, **rules)
         self.impact, self.tally = impact, Tally(self.goods)
-
-    def aggregate(self, decisions: Decisions) -> Array:
-        """Return how many agents are there, and the budgets that they spend on each good."""
-        return self.spent(decisions)
 
     def answer(self, fundamental: Array, load: Array) -> Array:
         """Let a round's demand move the price, and the price the outcome."""

@@ -73,6 +73,9 @@ class SealedBids(Market):
             raise UserError(f"market.reserve = {reserve}: give a number in [0, 1]")
         self.units, self.redraw, self.reserve = units, redraw, reserve
         self._shares = [_bids(cohort) for cohort in cohorts]
+        most = max(share.shape[1] for share in self._shares)
+        padded = [np.pad(own, ((0, 0), (0, most - own.shape[1]))) for own in self._shares]
+        self._all_shares = np.concatenate(padded)
         self._most = np.concatenate([cohort.loss.worth[:, 0, 0] for cohort in cohorts])  # type: ignore[attr-defined]
         self.sums = np.zeros(6)  # rounds, revenue, value of who won and should have, bids, values
 
@@ -82,12 +85,7 @@ class SealedBids(Market):
         self.lot, self.value = self.rng.permutation(self.agents), drawn * self._most
         self._scale, self._floor = drawn, self.reserve * float(fundamental[0])
         played = self.chosen([share[..., None] for share in self._shares], decisions)[:, 0] * drawn
-        here = np.concatenate(
-            [
-                np.zeros(len(cohort.row_of), dtype=np.bool_) if own is None else own.actions >= 0
-                for cohort, own in zip(self.cohorts, decisions, strict=True)
-            ]
-        )
+        here = self.acted(decisions) >= 0
         self._rank(np.where(here, played, -1.0))
         wins = self._wins(played[:, None])[:, 0] & here
         paid = np.where(wins, self._pays(played[:, None])[:, 0], 0.0)
@@ -99,14 +97,8 @@ class SealedBids(Market):
 
     def losses(self, decisions: Decisions) -> Sequence[Array]:
         """Return what every bid of every bidder would have lost against the others' bids."""
-        tables, first = [], 0
-        for cohort, share in zip(self.cohorts, self._shares, strict=True):
-            own = slice(first, first := first + len(share))
-            bids = share * self._scale[own, None]
-            gain = self._wins(bids, own) * (self.value[own, None] - self._pays(bids, own))
-            loss = cohort.loss
-            tables.append((-gain - loss.unit_offset[:, None]) / loss.unit_scale[:, None])
-        return tables
+        bids = self._all_shares * self._scale[:, None]
+        return self.losses_of(self._wins(bids) * (self.value[:, None] - self._pays(bids)))
 
     def described(self) -> dict[str, Any]:
         """Return revenue per round, the value of who won as a share of the greatest, and bids."""
@@ -136,13 +128,13 @@ class SealedBids(Market):
         rival = order[np.minimum(at, len(bids) - 1)]
         self._rival, self._rival_lot = np.where(none, -1.0, bids[rival]), self.lot[rival]
 
-    def _wins(self, bids: Array, own: slice = slice(None)) -> Mask:
-        """Say which bids (n, A) of some bidders win."""
-        rival, first = self._rival[own, None], (self.lot < self._rival_lot)[own, None]
+    def _wins(self, bids: Array) -> Mask:
+        """Say which bids (N, A) win."""
+        rival, first = self._rival[:, None], (self.lot < self._rival_lot)[:, None]
         return np.asarray(((bids > rival) | ((bids == rival) & first)) & (bids >= self._floor))
 
-    def _pays(self, bids: Array, own: slice = slice(None)) -> Array:
-        """Return what a bid pays where it wins (n, A)."""
+    def _pays(self, bids: Array) -> Array:
+        """Return what a bid pays where it wins (N, A)."""
         raise NotImplementedError
 
 
@@ -150,7 +142,7 @@ class SealedBids(Market):
 class FirstPrice(SealedBids):
     """Winners pay their bids."""
 
-    def _pays(self, bids: Array, own: slice = slice(None)) -> Array:
+    def _pays(self, bids: Array) -> Array:
         return bids
 
 
@@ -158,8 +150,8 @@ class FirstPrice(SealedBids):
 class SecondPrice(SealedBids):
     """Winners pay the highest bid that lost, or the reserve."""
 
-    def _pays(self, bids: Array, own: slice = slice(None)) -> Array:
-        price = np.maximum(self._rival, self._floor)[own, None]
+    def _pays(self, bids: Array) -> Array:
+        price = np.maximum(self._rival, self._floor)[:, None]
         return np.broadcast_to(price, bids.shape)
 
 

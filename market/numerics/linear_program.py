@@ -154,10 +154,7 @@ def optimise(highs: highspy.Highs, proved: Callable[[], bool] = lambda: False) -
 def fitted(highs: highspy.Highs) -> Array:
     """Solve the program of a best fit by the functions of a basis, and return its columns (n,).
 
-    Raises
-    ------
-    UnprovedError
-        If no method solves it within its limits.
+    UnprovedError if no method solves it within its limits.
     """
     try:
         optimise(highs)
@@ -283,10 +280,8 @@ class ProgramSolver:
     def solve(self, program: Program) -> Optimum:
         """Solve a program.
 
-        Raises
-        ------
-        UnsolvedError
-            If it is infeasible or unbounded, or no method proves an optimum within its limits.
+        UnsolvedError if it is infeasible or unbounded, or no method proves an optimum within its
+        limits.
         """
         hand_over(self._highs, program)
         return self._run(program)

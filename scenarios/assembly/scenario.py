@@ -171,7 +171,7 @@ class Scenario:
         )
         for place, cohort in enumerate(game.cohorts):
             if cohort.name in order.spare:
-                model.keep_room(place, order.spare[cohort.name])
+                model.keep_spare(place, order.spare[cohort.name])
         return self._named(model)
 
     def _named(self, model: MarketModel) -> MarketModel:
