@@ -4,6 +4,7 @@ Both kinds are data: a scenario file writes their numbers. A policy of one's own
 from a context to an action index, registered with ``market.register.policy``.
 """
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,9 +15,45 @@ from regretless.market import register
 from regretless.market.records import Context
 
 
+class ContextPolicy(ABC):
+    """A rule that says what it reads and what it may suggest, so that a file is checked."""
+
+    @abstractmethod
+    def __call__(self, context: Context) -> int:
+        """Return the action suggested in this context."""
+
+    def reads(self) -> str | None:
+        """Return the one feature that it reads; None where that is not known."""
+        return None
+
+    def suggests(self) -> Sequence[int]:
+        """Return the actions that it may suggest, as far as they are known."""
+        return ()
+
+
+@dataclass(frozen=True)
+class AnyPolicy(ContextPolicy):
+    """A callable of which nothing more is known."""
+
+    rule: Callable[[Context], int]
+
+    def __call__(self, context: Context) -> int:
+        """Return the action suggested in this context."""
+        return self.rule(context)
+
+
+@dataclass(frozen=True)
+class _OfFeature(ContextPolicy):
+    feature: str
+
+    def reads(self) -> str:
+        """Return the feature."""
+        return self.feature
+
+
 @register.policy("steps")
 @dataclass(frozen=True)
-class Steps:
+class Steps(_OfFeature):
     """A fixed choice per range of one feature, e.g. by season or regime.
 
     Parameters
@@ -27,7 +64,6 @@ class Steps:
         One more than there are edges.
     """
 
-    feature: str
     edges: Sequence[float]
     actions: Sequence[int]
 
@@ -42,10 +78,14 @@ class Steps:
         """Return the action suggested in this context."""
         return int(self.actions[bisect_right(self.edges, context[self.feature])])
 
+    def suggests(self) -> Sequence[int]:
+        """Return its actions."""
+        return self.actions
+
 
 @register.policy("threshold")
 @dataclass(frozen=True)
-class ContextThreshold:
+class ContextThreshold(_OfFeature):
     """One action below a threshold on a feature, another at or above it.
 
     Parameters
@@ -54,18 +94,16 @@ class ContextThreshold:
         Actions.
     """
 
-    feature: str
     at: float
     below: int
     above: int
 
     def __post_init__(self) -> None:
-        _check(self.feature, [self.at], self.actions)
+        _check(self.feature, [self.at], self.suggests())
 
-    @property
-    def actions(self) -> Sequence[int]:
-        """The actions that the policy can suggest."""
-        return (self.below, self.above)
+    def suggests(self) -> Sequence[int]:
+        """Return both."""
+        return self.below, self.above
 
     def __call__(self, context: Context) -> int:
         """Return the action suggested in this context."""
@@ -89,12 +127,11 @@ class NamedPolicy:
 
     Parameters
     ----------
-    rule : callable
-        From a context to an action index.
+    rule : ContextPolicy
     """
 
     name: str
-    rule: Callable[[Context], int]
+    rule: ContextPolicy
 
     def __call__(self, context: Context) -> int:
         """Return the action suggested in this context."""

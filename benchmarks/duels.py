@@ -43,12 +43,8 @@ class MissingPeerError(ImportError):
 class Duel:
     """One piece of work and two ways to do it.
 
-    Parameters
-    ----------
-    size : str
-        What is done in one call, in words.
-    ours, theirs : callables
-        Without arguments; both return the answer, arrays of one shape.
+    ``size``: what is done in one call, in words; ``ours``, ``theirs`` (callables): without
+    arguments; both return the answer, arrays of one shape.
     """
 
     work: str
@@ -73,10 +69,7 @@ class Row:
 def peer(module: str) -> Any:
     """Import a peer's module.
 
-    Raises
-    ------
-    MissingPeerError
-        If a peer's package is not installed. Any other failure is raised as it is.
+    MissingPeerError if a peer's package is not installed. Any other failure is raised as it is.
     """
     try:
         with warnings.catch_warnings():
@@ -92,10 +85,7 @@ def peer(module: str) -> Any:
 def timed(duel: Duel, repeats: int) -> Row:
     """Time a duel, ``repeats`` calls of either way, at least 1.
 
-    Raises
-    ------
-    DisagreementError
-        If two answers differ by more than 1e-6, or in shape, or are not finite.
+    DisagreementError if two answers differ by more than 1e-6, or in shape, or are not finite.
     """
     ways = duel.ours, duel.theirs
     spent: tuple[list[float], list[float]] = [], []
@@ -128,15 +118,8 @@ def measured(
 ) -> tuple[list[Row], list[str]]:
     """Run duels one after the other.
 
-    Parameters
-    ----------
-    progress : callable
-        Told how many duels are over.
-
-    Returns
-    -------
-    list, list
-        The rows, and a line for each package that is missing: which works went without it.
+    ``progress``: told how many duels are over. Returns list, list: the rows, and a line for each
+    package that is missing: which works went without it.
     """
     rows: list[Row] = []
     missing: dict[str, list[str]] = {}

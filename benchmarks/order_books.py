@@ -28,10 +28,7 @@ PLENTY = 1 << 40  # of cash, goods and whatever limits an order
 class Stream:
     """Orders of a number of traders: signed units and prices in ticks (rounds, N), and who comes.
 
-    Parameters
-    ----------
-    traders : int
-        N.
+    ``traders``: n.
     """
 
     work = "order-book"
@@ -94,10 +91,7 @@ class Stream:
 class Round:
     """A round of traders who choose among orders: what each order would have brought each of them.
 
-    Parameters
-    ----------
-    traders, actions : int
-        N and K.
+    ``traders``, ``actions``: n and K.
     """
 
     work = "book-losses"

@@ -36,10 +36,8 @@ TABLES: dict[str, dict[str, int | None]] = {  # how much each plays by default
 def measure(name: str, out: Path, *, jobs: int | None, asked: dict[str, int | None]) -> None:
     """Measure a table, print it and write it into ``out / name``.
 
-    Raises
-    ------
-    UserError
-        For an unknown name, an option that the table has not, a folder that cannot be written.
+    UserError for an unknown name, an option that the table has not, a folder that cannot be
+    written.
     """
     if name not in TABLES:
         raise UserError(f"unknown table '{name}'; {closest(name, TABLES)}")

@@ -238,19 +238,12 @@ class StudyTable:
         rounds: int | None = None,
         seeds: int | None = None,
         jobs: int | None = None,
-        progress: Callable[[int], Any] | None = None,
+        progress: Callable[[int], Any] = lambda _: None,
     ) -> pd.DataFrame:
         """Conduct the study in ``out``, or what is missing of it there, and measure its runs.
 
-        Returns
-        -------
-        DataFrame
-            ``rows`` of every run, in the study's order, with what varies, ``seed``, ``rounds``.
-
-        Raises
-        ------
-        UserError
-            If the directory holds something else, or a run failed.
+        Returns DataFrame: ``rows`` of every run, in the study's order, with what varies, ``seed``,
+        ``rounds``. UserError if the directory holds something else, or a run failed.
         """
         design = self.design(rounds, seeds)
         known = read_record(out)

@@ -25,7 +25,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any, NoReturn, TypeVar
 
@@ -48,17 +48,14 @@ Died = Callable[[T, str], A]  # from a task whose worker died, and why, to the a
 class Executor(ABC):
     """Does tasks.
 
-    Attributes
-    ----------
-    sends_files : bool
-        Whether tasks are done where the folders of this process are not seen.
+    ``sends_files``: whether tasks are done where the folders of this process are not seen.
     """
 
     sends_files: bool = False
 
     @property
     @abstractmethod
-    def room(self) -> int:
+    def capacity(self) -> int:
         """How many tasks are done at once."""
 
     @abstractmethod
@@ -103,8 +100,13 @@ class Executor(ABC):
         UserError
             If a worker died. What the work itself raises is raised here.
         """
-        found: dict[int, A] = {}
-        for place, answer in self.answers(_Numbered(work), list(enumerate(tasks)), _unfinished):
+
+        def unfinished(numbered: tuple[int, Any], why: str) -> NoReturn:
+            told = f"task {numbered[0] + 1}: {why}"
+            raise UserError(f"{told}; start again, with fewer --jobs if memory is")
+
+        found, numbered = dict[int, A](), partial(_numbered, work)
+        for place, answer in self.answers(numbered, list(enumerate(tasks)), unfinished):
             found[place] = answer
             if progress is not None:
                 progress(len(found))
@@ -114,24 +116,15 @@ class Executor(ABC):
         """Let go of everybody, whatever they are doing."""
 
 
-class _Numbered:
-    """Work whose answers tell which task they are of."""
-
-    def __init__(self, work: Callable[[Any], Any]) -> None:
-        self._work = work
-
-    def __call__(self, numbered: tuple[int, Any]) -> tuple[int, Any]:
-        return numbered[0], self._work(numbered[1])
-
-
-def _unfinished(numbered: tuple[int, Any], why: str) -> NoReturn:
-    raise UserError(f"task {numbered[0] + 1}: {why}; start again, with fewer --jobs if memory is")
+def _numbered(work: Callable[[Any], Any], task: tuple[int, Any]) -> tuple[int, Any]:
+    """Do work whose answer tells which task it is of."""
+    return task[0], work(task[1])
 
 
 class Here(Executor):
     """Nobody but this process, which does one task after another."""
 
-    room = 1
+    capacity = 1
 
     def answers(
         self,
@@ -191,7 +184,7 @@ class Cluster(Executor):
             self.client.upload_file(found.origin, load=False)
 
     @property
-    def room(self) -> int:
+    def capacity(self) -> int:
         """How many tasks are done at once: the threads of all workers that are there."""
         return sum(self.workers().values())
 
@@ -223,8 +216,8 @@ class Cluster(Executor):
         """Yield the answers as they come; UserError if the scheduler or the last worker goes."""
         waiting, pending = iter(tasks), dict[Any, T]()
         while True:
-            room = max(self.room - len(pending), int(not pending))
-            for task in islice(waiting, room):
+            free = max(self.capacity - len(pending), int(not pending))
+            for task in islice(waiting, free):
                 pending[self.submit(work, task, patience=patience)] = task
             if not pending:
                 return
@@ -359,10 +352,7 @@ def executor(
 ) -> closing[Executor]:
     """Return who does tasks, as a context manager: a cluster, or without Dask this process.
 
-    Parameters
-    ----------
-    jobs : int, optional
-        Worker processes; one per processor by default.
+    ``jobs``: worker processes; one per processor by default.
     """
     lacking = scheduler is None and importlib.util.find_spec("distributed") is None
     alone = lacking and jobs in {None, 1}

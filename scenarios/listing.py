@@ -3,7 +3,6 @@
 import importlib
 import inspect
 import textwrap
-from collections.abc import Callable
 
 from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.config.files import HERE, catalogue, read
@@ -25,18 +24,9 @@ REGISTRIES = {  # by kind, the registry in ``market.register``, which loads NumP
 def listing(kind: str, width: int | None = None) -> list[str]:
     """Write names and what they mean.
 
-    Parameters
-    ----------
-    kind : str
-        "scenarios", "studies", or one of ``REGISTRIES``.
-    width : int, optional
-        Columns of the terminal, in which a meaning is wrapped beside its name; without it every
-        name has one line.
-
-    Raises
-    ------
-    UserError
-        If there is no such kind.
+    ``kind``: "scenarios", "studies", or one of ``REGISTRIES``; ``width``: columns of the terminal,
+    in which a meaning is wrapped beside its name; without it every name has one line. UserError if
+    there is no such kind.
     """
     named = _named(kind)
     column = max(len(name) for name in named) + 2
@@ -68,10 +58,8 @@ def _named(kind: str) -> dict[str, str]:
     register = importlib.import_module("regretless.market.register")
     registry = getattr(register, REGISTRIES[kind])
     special = importlib.import_module("regretless.scenarios.config.forecaster").KINDS
-    own: dict[str, str] = special if kind == "forecasters" else {}
-    return own | {name: _meaning(registry[name]) for name in registry.names()}
-
-
-def _meaning(made: Callable[..., object]) -> str:
-    """Return the first sentence of what a thing says of itself."""
-    return " ".join((inspect.getdoc(made) or "").split("\n\n")[0].split()) or "(says nothing)"
+    own: dict[str, str] = dict(special) if kind == "forecasters" else {}
+    for name in registry.names():  # the first sentence of what each says of itself
+        said = (inspect.getdoc(registry[name]) or "").split("\n\n")[0]
+        own |= {name: " ".join(said.split()) or "(says nothing)"}
+    return own

@@ -27,12 +27,8 @@ def annotate(
 ) -> None:
     """Give a model its notes and warnings.
 
-    Parameters
-    ----------
-    rows : array (T, d) or None
-        Outcomes of the data.
-    shares : dict of str to float
-        Of the data's rows that were clipped, as in ``Table``.
+    ``rows`` (array (T, d) or None): outcomes of the data; ``shares`` (dict of str to float): of the
+    data's rows that were clipped, as in ``Table``.
     """
     told = spec.game is not None or model.game.personal  # losses say it all, or not enough
     strange = () if told else tuple(idle(model.game, rows))

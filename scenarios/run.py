@@ -323,7 +323,7 @@ def _manifest(scenario: Scenario, model: MarketModel, config: dict[str, Any]) ->
         }
     if scenario.table is not None:
         manifest["clipped_rows"] = scenario.table.clipped
-        manifest["data"] = list(scenario.table.told)
+        manifest["data"] = list(scenario.table.notes)
     return manifest
 
 

@@ -150,10 +150,10 @@ def sample_size(scenario: Scenario, regret: float) -> pd.DataFrame:
             "losses": cohort,
             "n": asked.weights.shape[2],
             "delta": asked.error,
-            "theorem": told(least(asked.listed, regret)),
-            "family": told(least(asked.family, regret)),
-            "variation": told(*reached(own["round"], own["bound_from_variation"], regret)),
-            "measured": told(*reached(own["round"], own["decision_swap_regret"], regret)),
+            "theorem": rounds_text(least(asked.listed, regret)),
+            "family": rounds_text(least(asked.family, regret)),
+            "variation": rounds_text(*reached(own["round"], own["bound_from_variation"], regret)),
+            "measured": rounds_text(*reached(own["round"], own["decision_swap_regret"], regret)),
         }
         for cohort, asked in promised(model)
         for own in (log[log["cohort"] == cohort],)
@@ -176,7 +176,7 @@ def promised(model: MarketModel) -> Iterator[tuple[str, Asked]]:
             yield cohort.name, Asked(bias, weights, policies, block.basis.error, promises)
 
 
-def told(rounds: float, seen: bool = True) -> str:  # noqa: FBT001, FBT002 - as ``reached`` has it
+def rounds_text(rounds: float, seen: bool = True) -> str:  # noqa: FBT001, FBT002 - as ``reached`` has it
     """Write a number of rounds, with a tilde where it was not seen but carried on."""
     if math.isnan(rounds):
         return "none"

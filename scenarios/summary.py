@@ -46,7 +46,7 @@ from regretless.scenarios.verdict import (
 MOST = 40  # lines
 COHORTS = 10  # rows of a table by cohort
 ALTERNATIVES = "Alternatives in hindsight"
-HEADS = ["loss", "difference", "95 % interval", "better\noff"]
+HEADERS = ["loss", "difference", "95 % interval", "better\noff"]
 SCALE = "(0 is the best possible round, 1 the worst)"
 
 
@@ -60,17 +60,13 @@ def print_summary(
 ) -> None:
     """Print what a run comes to.
 
-    Parameters
-    ----------
-    closed : dict, optional
-        The tables that closed the run, in place of the model's own.
-    verbose : bool
-        All alternatives and measures of every cohort, all remarks, and definitions.
+    ``closed``: the tables that closed the run, in place of the model's own; ``verbose``: all
+    alternatives and measures of every cohort, all remarks, and definitions.
     """
     own = closed or {"agents": model.agents_frame(), "verdict": model.verdict_frame()}
     agents, verdict = own["agents"], own["verdict"]
     screen = console()
-    tables = (full if verbose else short)(verdict, agents, room=screen.width)
+    tables = (full if verbose else short)(verdict, agents, width=screen.width)
     parts = [headline(scenario, model, out), "", *tables, "", *forecast(scenario, model)]
     parts += data_facts(scenario, model.played)
     notes_of = [*remarks(model, agents), *departures(scenario.spec, model, agents)]
@@ -86,12 +82,12 @@ def print_summary(
         print(line, file=screen.file)
 
 
-def _fitting(screen: Console, lines: list[str], room: int) -> Iterator[str]:
+def _fitting(screen: Console, lines: list[str], most: int) -> Iterator[str]:
     """Yield the first lines that there is room for, and how many are left."""
     for place, line in enumerate(lines):
-        room -= len(plain_lines(screen, [line]))
+        most -= len(plain_lines(screen, [line]))
         last = place == len(lines) - 1
-        if room < 0 or (room == 0 and not last):
+        if most < 0 or (most == 0 and not last):
             left = len(lines) - place
             yield f"{left} more remark{'s' * (left > 1)}: --verbose prints the rest."
             return
@@ -107,14 +103,14 @@ def headline(scenario: Scenario, model: MarketModel, out: Path) -> str:
     return f"{spec.name}: {model.played:,} rounds, seed {spec.seed}{seconds}"
 
 
-def short(verdict: pd.DataFrame, agents: pd.DataFrame, *, room: int) -> Iterator[RenderableType]:
+def short(verdict: pd.DataFrame, agents: pd.DataFrame, *, width: int) -> Iterator[RenderableType]:
     """Yield what is said of the cohorts: of one in full, of several a row each."""
     cohorts = {str(name): rows for name, rows in apart(verdict).groupby("cohort", sort=False)}
     if len(cohorts) == 1:
         (rows,) = cohorts.values()
         yield f"{played(rows, agents)[:-1]} {SCALE}."
         yield ""
-        yield from _cohort([(r, rows) for r in best_of_each(rows)], rows, agents, room=room)
+        yield from _cohort([(r, rows) for r in best_of_each(rows)], rows, agents, width=width)
         return
     if len(cohorts) <= MANY:
         for name, rows in cohorts.items():
@@ -130,17 +126,17 @@ def short(verdict: pd.DataFrame, agents: pd.DataFrame, *, room: int) -> Iterator
         what, *numbers = alternative_cells(best_alternative(rows))
         what = what.removesuffix(" of each agent").removeprefix("best ")
         cells.append([name, f"{rows['mean_loss'].iloc[0]:.4f}", what, *numbers])
-    heads = ["cohort", "loss", "best alternative\nin hindsight", *HEADS]
-    yield table(heads, cells, room=room, words=(0, 2))
+    headers = ["cohort", "loss", "best alternative\nin hindsight", *HEADERS]
+    yield table(headers, cells, width=width, words=(0, 2))
     yield from (f"  {line}" for line in assumed(verdict))
     yield ""
-    yield table(*_regrets(agents, list(shown)), room=room)
+    yield table(*_regrets(agents, list(shown)), width=width)
     if len(cohorts) > len(shown):
         yield f"{len(cohorts) - len(shown)} more cohorts: --verbose prints them."
 
 
 def _regrets(agents: pd.DataFrame, names: list[str]) -> tuple[list[str], list[list[str]]]:
-    """Return heads and rows of the worst regrets, and the least bound, of several cohorts."""
+    """Return headers and rows of the worst regrets, and the least bound, of several cohorts."""
     columns = REGRETS | {"exploitability": "exploitability"}
     parts = [agents[agents["cohort"] == name] for name in names]
     worst = [(leading_regret(own) * own["loss_scale"]).max() for own in parts]
@@ -152,16 +148,16 @@ def _regrets(agents: pd.DataFrame, names: list[str]) -> tuple[list[str], list[li
         bound = promise(min(bounds(own).values(), default=np.nan), 4)
         mean = _number(mean_of(own, "decision_swap_regret"))
         rows.append([name, *cells, bound, mean, told.removesuffix(f" {common}")])
-    heads = [word.replace(" ", "\n", 1).replace("exploit", "exploit-\n") for word in columns]
+    headers = [word.replace(" ", "\n", 1).replace("exploit", "exploit-\n") for word in columns]
     unit = "worst,\n" + (common or "in units").replace(" ", "\n")
-    return ["Worst regret per round", *heads, "bound", "mean\ndecision\nswap", unit], rows
+    return ["Worst regret per round", *headers, "bound", "mean\ndecision\nswap", unit], rows
 
 
 def _number(value: float) -> str:
     return "" if np.isnan(value) else four(value)
 
 
-def full(verdict: pd.DataFrame, agents: pd.DataFrame, *, room: int) -> Iterator[RenderableType]:
+def full(verdict: pd.DataFrame, agents: pd.DataFrame, *, width: int) -> Iterator[RenderableType]:
     """Yield what is said of every cohort, with all alternatives and measures."""
     yield f"Losses are per round {SCALE}."
     for name, rows in verdict.groupby("cohort", sort=False):
@@ -170,7 +166,7 @@ def full(verdict: pd.DataFrame, agents: pd.DataFrame, *, room: int) -> Iterator[
         yield played(rows, own)
         yield ""
         ranked = records(rows.sort_values("mean_loss", kind="stable"))
-        yield from _cohort([(row, None) for row in ranked], rows, own, room=room)
+        yield from _cohort([(row, None) for row in ranked], rows, own, width=width)
 
 
 def _cohort(
@@ -178,15 +174,15 @@ def _cohort(
     verdict: pd.DataFrame,
     agents: pd.DataFrame,
     *,
-    room: int,
+    width: int,
 ) -> Iterator[RenderableType]:
     """Yield the two tables of a cohort: alternatives in hindsight, and regrets."""
     cells = [alternative_cells(*pair) for pair in alternatives if pair[0]["kind"] != "broadcast"]
-    yield table([ALTERNATIVES, *HEADS], cells, room=room)
+    yield table([ALTERNATIVES, *HEADERS], cells, width=width)
     yield from (f"  {line}" for line in assumed(verdict))
     yield ""
     unit = unit_of(agents)
-    heads = [
+    headers = [
         "Regret per round",
         "mean",
         "worst\nagent",
@@ -194,7 +190,7 @@ def _cohort(
         f"worst,\n{unit}",
         "bound",
     ]
-    yield table(heads, list(_bounded(agents)), room=room, words=(0, 5))
+    yield table(headers, list(_bounded(agents)), width=width, words=(0, 5))
 
 
 def _bounded(agents: pd.DataFrame) -> Iterator[list[str]]:
@@ -208,7 +204,7 @@ def _bounded(agents: pd.DataFrame) -> Iterator[list[str]]:
 def data_facts(scenario: Scenario, rounds: int) -> Iterator[str]:
     """Yield what was done to the data, a line each."""
     if scenario.table is not None:
-        yield from (f"Data: {line}" for line in scenario.table.told)
+        yield from (f"Data: {line}" for line in scenario.table.notes)
         if rounds > len(scenario.table.outcomes):
             yield f"Data: the {len(scenario.table.outcomes)} rows were replayed in a loop."
 

@@ -1,5 +1,6 @@
 """Tables on the terminal: plain columns of equal digits, 80 characters wide where there is none."""
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 
 from rich.console import Console, RenderableType
@@ -7,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 WIDTH = 80  # characters of a line in a pipe or a file
-GAP = 2  # between columns; 1 where room is short
+GAP = 2  # between columns; 1 where lines are short
 
 
 def console() -> Console:
@@ -31,10 +32,10 @@ def print_plainly(screen: Console, part: RenderableType) -> None:
 
 
 def table(
-    heads: Sequence[str],
+    headers: Sequence[str],
     rows: Sequence[Sequence[str]],
     *,
-    room: int,
+    width: int,
     words: Collection[int] = (0,),
 ) -> Table:
     """Lay rows out in columns: text, which folds, at the places ``words``, and else numbers.
@@ -43,21 +44,21 @@ def table(
 
     Parameters
     ----------
-    heads : sequence of str
+    headers : sequence of str
         A head may have several lines.
-    room : int
+    width : int
         Characters of a line.
     """
-    kept = [place for place in range(len(heads)) if any(row[place] for row in rows)]
-    cells = [[row[place] for place in kept] for row in (heads, *rows)]
+    kept = [place for place in range(len(headers)) if any(row[place] for row in rows)]
+    cells = [[row[place] for place in kept] for row in (headers, *rows)]
     columns = zip(*cells, strict=True)
     natural = sum(max(len(part) for cell in own for part in cell.split("\n")) for own in columns)
-    gap = GAP if natural + GAP * (len(kept) - 1) <= room else 1
+    gap = GAP if natural + GAP * (len(kept) - 1) <= width else 1
     made = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for place in kept:
         number = place not in words
         made.add_column(
-            escape(heads[place]),
+            escape(headers[place]),
             justify="right" if number else "left",
             no_wrap=number,
             overflow="fold",
@@ -66,3 +67,27 @@ def table(
     for row in cells[1:]:
         made.add_row(*map(escape, row))
     return made
+
+
+MOST = 9  # decimals, beyond which a number is rounding
+
+
+def decimals(values: Iterable[float], digits: int) -> int:
+    """Return the decimals that give the largest of some numbers so many significant digits.
+
+    Parameters
+    ----------
+    values : iterable of float
+        NaN does not count.
+    digits : int
+        Of the largest; also the answer where all are 0.
+
+    Examples
+    --------
+    >>> decimals([0.0806, -4.553e-05], 3), decimals([1461.0, 2.5], 3)
+    (4, 0)
+    """
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    if largest < 10.0**-MOST:
+        return digits
+    return min(max(digits - 1 - math.floor(math.log10(largest)), 0), MOST)

@@ -15,8 +15,8 @@ from regretless.market.exploitability.tracker import TOLERANCE
 from regretless.market.logs.comparisons import EVERYBODY
 from regretless.market.logs.welfare import agents_in, mean_of
 from regretless.market.regret.inference import TRUSTED
-from regretless.scenarios.digits import decimals
 from regretless.scenarios.logs.curves import leading_regret
+from regretless.scenarios.terminal import decimals
 
 Row = dict[str, Any]
 MANY = 3  # cohorts, of more of whom only the extremes are told
@@ -61,10 +61,7 @@ DEFINITIONS = {
 def sentences(verdict: pd.DataFrame, agents: pd.DataFrame) -> Iterator[str]:
     """Yield a paragraph per cohort; of more than ``MANY`` cohorts one on the extremes.
 
-    Parameters
-    ----------
-    verdict, agents : DataFrame
-        The tables of a run.
+    ``verdict``, ``agents``: the tables of a run.
     """
     cohorts = [rows for _, rows in apart(verdict).groupby("cohort", sort=False)]
     if len(cohorts) > MANY:
@@ -210,13 +207,9 @@ def best_alternative(rows: pd.DataFrame) -> Row:
 def unchanged(base: str, blocks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Say from which round on a reference model is corrected, in one line if all blocks agree.
 
-    Parameters
-    ----------
-    base : str
-        Kind of the reference.
-    blocks : dict of str to dict
-        For each block ``kept``, the share of the rounds in which the reference was broadcast
-        unchanged, and ``disproved_at``, the rounds before its first correction, or None.
+    ``base``: kind of the reference. Each of ``blocks`` has ``kept``, the share of the rounds in
+    which it was broadcast unchanged, and ``disproved_at``, the rounds before its first correction,
+    or None.
     """
     who = "weighted mean of the models" if base == "aggregate" else base
     lines = {}

@@ -34,8 +34,10 @@ from regretless.market.game.protocols import Adversary, Follower, Payoff
 from regretless.market.losses import Loss
 
 
-class ZeroSum:
+class ZeroSum(Payoff):
     """Paid the follower's normalised loss."""
+
+    of_losses = True
 
     def values(self, loss: Loss, outcomes: Array) -> Array:
         """Return the losses (m, K, A)."""
@@ -45,8 +47,12 @@ class ZeroSum:
         """Return 0 and 1."""
         return 0.0, 1.0
 
+    def keys(self) -> dict[str, Any]:
+        """Return nothing: it is what a table means that gives no weights."""
+        return {}
 
-class LinearPayoff:
+
+class LinearPayoff(Payoff):
     """Paid ``offset_a + w_a . y``, whoever the follower is.
 
     Parameters
@@ -84,14 +90,18 @@ class LinearPayoff:
         low, high = np.minimum(self.weights, 0).sum(1), np.maximum(self.weights, 0).sum(1)
         return float((self.offset + low).min()), float((self.offset + high).max())
 
+    def keys(self) -> dict[str, Any]:
+        """Return the table of weights and the offset."""
+        return {"weights": self.weights.tolist(), "offset": self.offset.tolist()}
 
-class JointPayoff:
+
+class JointPayoff(Payoff):
     """What several leaders are paid together.
 
     Parameters
     ----------
     members : sequence of (Payoff, sequence of int)
-        Each payoff with the coordinates that it depends on; a ``ZeroSum`` depends on all of them.
+        Each payoff with the coordinates that it depends on; one of losses depends on all of them.
     """
 
     def __init__(self, members: Sequence[tuple[Payoff, Sequence[int]]]) -> None:
@@ -101,7 +111,7 @@ class JointPayoff:
         """Return the sum of the payoffs (m, K, A)."""
         total = np.zeros((len(outcomes), len(loss), loss.actions))
         for payoff, own in self.members:
-            seen = outcomes if isinstance(payoff, ZeroSum) else outcomes[:, own]
+            seen = outcomes if payoff.of_losses else outcomes[:, own]
             total = total + payoff.values(loss, seen)
         return total
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from regretless.agents.cohorts import parts
-from regretless.agents.learners.base import Learner
+from regretless.agents.learners.base import RowLearner
 from regretless.market.core.arrays import Array, Indices, draw_rows
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
@@ -54,7 +54,7 @@ class LearnerCohort(Cohort, Checkpointable):
     block: int
     loss: Loss
     row_of: Indices
-    learner: Learner
+    learner: RowLearner
     ledger: Ledger
     rng: np.random.Generator
     policies: tuple[Any, ...] = ()
@@ -82,6 +82,11 @@ class LearnerCohort(Cohort, Checkpointable):
     def bandit(self) -> bool:  # type: ignore[override]
         """Whether an agent is told the loss of what it played alone."""
         return self.learner.bandit
+
+    def proved_swap(self, rounds: int) -> float | None:
+        """Bound swap regret per round by the learner's theorem, if it has one of this kind."""
+        proves = self.learner.measure == "swap" and not self.bandit
+        return self.learner.bound(rounds) if proves else None
 
     def fixed_parts(self) -> tuple[object, ...]:
         """Return what playing never changes: a copy that plays on shares it."""

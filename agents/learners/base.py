@@ -15,7 +15,7 @@ L_b)) / rate_t plus rate_t s_t^2 / 8, and Phi at given totals only rises as the 
 """
 
 import math
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,30 +27,6 @@ from regretless.market.core.own_code import handed, name_of
 Actions = Indices
 
 
-class Learner(Protocol):
-    """A learning rule for K rows at once.
-
-    Attributes
-    ----------
-    name : str
-        The registered name.
-    bandit : bool
-        Whether a row is told the loss of its own action only.
-    """
-
-    name: str
-    bandit: bool
-
-    def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
-        """Forget everything and prepare for K rows of A actions."""
-
-    def play(self) -> Array:
-        """Return this round's mixed strategies (K, A)."""
-
-    def learn(self, losses: Array, actions: Actions) -> None:
-        """Be told the losses (K, A) and the actions (K,) of the round."""
-
-
 class RowLearner(Checkpointable):
     """A learner whose next strategy is computed as soon as the losses are known.
 
@@ -59,7 +35,10 @@ class RowLearner(Checkpointable):
 
     Attributes
     ----------
-    name, bandit : as in ``Learner``
+    name : str
+        The registered name.
+    bandit : bool
+        Whether a row is told the loss of its own action only.
     measure : str or None
         The regret that ``bound`` bounds: "external", "swap", or None.
     """

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -142,9 +142,18 @@ class Follower:
         return counts.astype(np.float64)
 
 
-class Payoff(Protocol):
-    """A leader's payoff."""
+class Payoff(ABC):
+    """A leader's payoff.
 
+    Attributes
+    ----------
+    of_losses : bool
+        Whether it is read off the followers' losses, whatever outcomes these depend on.
+    """
+
+    of_losses: ClassVar[bool] = False
+
+    @abstractmethod
     def values(self, loss: Loss, outcomes: Array) -> Array:
         """Return what it is paid.
 
@@ -158,6 +167,10 @@ class Payoff(Protocol):
         -------
         array (m, K, A)
         """
+
+    def keys(self) -> dict[str, Any] | None:
+        """Return what a table of an adversary says of it; None where no table can."""
+        return None
 
 
 class Adversary(ABC):
@@ -305,6 +318,13 @@ class Cohort(ABC):
 
     def gap(self) -> float | None:
         """Excess over a best response to what it predicts; None where it promises nothing."""
+        return None
+
+    def proved_swap(self, rounds: int) -> float | None:
+        """Bound its agents' swap regret per round by what their own rule proves; None for nothing.
+
+        Whatever happens in so many rounds.
+        """
         return None
 
     def enter(self, model: Any, first: int) -> None:  # noqa: B027 - most need not know

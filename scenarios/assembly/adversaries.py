@@ -99,16 +99,19 @@ def make_adversary(
         payoff, pure = LinearPayoff(game.leader_payoff.T), np.eye(len(game.leader_actions))
         space = MixedActions(chosen.outcomes)
         return Confined(chosen, space, payoff=payoff, support=pure)
-    return chosen if spec.space is None else _in_space(spec.space.vertices, chosen)
+    if spec.space is None:
+        return chosen
+    kept: Polytope = construct("space", Polytope, vertices=spec.space.vertices)
+    if kept.outcomes != chosen.outcomes:
+        given = f"space.vertices have {kept.outcomes} coordinates"
+        raise UserError(f"{given}; give {chosen.outcomes}")
+    return Confined(chosen, kept)
 
 
 def make_market(spec: ScenarioSpec, cohorts: Sequence[Cohort], root: int) -> Market | None:
     """Make the market of a scenario, None without one.
 
-    Raises
-    ------
-    UserError
-        If its name is unknown or a parameter does not fit.
+    UserError if its name is unknown or a parameter does not fit.
     """
     if spec.market is None:
         return None
@@ -140,27 +143,12 @@ def _registered(spec: ScenarioSpec, root: int, game: Bimatrix | None) -> Any:
     """Construct the adversary that the file names."""
     assert spec.adversary is not None  # noqa: S101 - the file has data or an adversary
     kind, given = spec.adversary.kind, spec.adversary.parameters
-    maker = register.adversary[kind]
-    where = f"adversary '{kind}'"
-    made = construct(
-        where,
-        maker,
-        spec.adversary.outcomes,
-        stream(root, "adversary"),
-        **with_length(maker, given | motive(maker, given, game), spec.rounds),
-    )
+    maker, where = register.adversary[kind], f"adversary '{kind}'"
+    taken = with_length(maker, given | motive(maker, given, game), spec.rounds)
+    made = construct(where, maker, spec.adversary.outcomes, stream(root, "adversary"), **taken)
     if not isinstance(made, Adversary):
         raise UserError(f"{where} is no Adversary; let it subclass regretless.Adversary")
     return made
-
-
-def _in_space(vertices: list[list[float]], adversary: Adversary) -> Confined:
-    """Keep the outcomes to the space that the file names."""
-    space: Polytope = construct("space", Polytope, vertices=vertices)
-    if space.outcomes != adversary.outcomes:
-        given = f"space.vertices have {space.outcomes} coordinates"
-        raise UserError(f"{given}; give {adversary.outcomes}")
-    return Confined(adversary, space)
 
 
 def motive(maker: Any, given: dict[str, Any], game: Bimatrix | None) -> dict[str, Any]:

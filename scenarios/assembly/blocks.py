@@ -21,10 +21,7 @@ Key = tuple[str, tuple[float, ...], str]
 class Layout:
     """The blocks of a broadcast.
 
-    Parameters
-    ----------
-    block_of : tuple of int
-        The block of each cohort.
+    ``block_of`` (tuple of int): the block of each cohort.
     """
 
     names: tuple[str, ...]
@@ -40,28 +37,24 @@ def layout(drafts: Sequence[Draft]) -> Layout:
     groups: dict[Key, list[int]] = {}
     for place, draft in enumerate(drafts):
         wish = draft.spec.basis
-        kind = natural_kind(draft.told) if wish.kind == "auto" else wish.kind
-        key = kind, variant(kind, draft.told), repr(sorted(wish.parameters.items()))
+        kind = natural_kind(draft.declared) if wish.kind == "auto" else wish.kind
+        key = kind, variant(kind, draft.declared), repr(sorted(wish.parameters.items()))
         groups.setdefault(key, []).append(place)
     kinds = [key[0] for key in groups]
     names = tuple(
         kind if kinds.count(kind) == 1 else f"{kind}-{1 + kinds[:i].count(kind)}"
         for i, kind in enumerate(kinds)
     )
-    bases = tuple(
-        _basis(kind, [drafts[place] for place in places])
-        for kind, places in zip(kinds, groups.values(), strict=True)
-    )
+    bases = []
+    for kind, places in zip(kinds, groups.values(), strict=True):
+        own = [drafts[place] for place in places]
+        losses = [draft.declared for draft in own]
+        losses += [draft.loss for draft in own if draft.reported is not None]
+        first = own[0].spec  # all of them give the same parameters
+        where = f"cohort.{first.name}.basis"
+        bases.append(make(where, kind, losses, **first.basis.parameters))
     block_of = {place: block for block, places in enumerate(groups.values()) for place in places}
-    return Layout(names, bases, tuple(block_of[place] for place in range(len(drafts))))
-
-
-def _basis(kind: str, drafts: Sequence[Draft]) -> Basis:
-    """Make the basis of cohorts that share it, with the parameters that all of them give."""
-    first = drafts[0].spec
-    losses = [draft.told for draft in drafts]
-    losses += [draft.loss for draft in drafts if draft.reported is not None]
-    return make(f"cohort.{first.name}.basis", kind, losses, **first.basis.parameters)
+    return Layout(names, tuple(bases), tuple(block_of[place] for place in range(len(drafts))))
 
 
 def make(where: str, kind: str, losses: Sequence[Loss], **parameters: Any) -> Basis:

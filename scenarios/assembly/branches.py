@@ -34,7 +34,6 @@ from regretless.market.game.round import Block
 from regretless.market.logs.comparisons import Fork, suffered
 from regretless.market.model import MarketModel
 from regretless.market.records import Deviations, Policy
-from regretless.scenarios.assembly.cohorts import Placement
 from regretless.scenarios.assembly.guarantees import Member
 from regretless.scenarios.assembly.populations import Draft
 from regretless.scenarios.config.files import assign
@@ -125,7 +124,11 @@ def grafted(trunk: Parts, other: Parts, whom: Iterable[str]) -> Parts:
             replace(own, forecaster=there.forecaster)
             for own, there in zip(trunk.blocks, other.blocks, strict=True)
         ]
-        promises = [(seat, _void(seat, promise)) for seat, promise in trunk.members]
+        why = "no guarantee, since the forecaster was replaced"
+        promises = [
+            (s, p if p.label == "none" else Guarantee(note=f"{s.cohort.name}: {why}"))
+            for s, p in trunk.members
+        ]
         parts = replace(parts, blocks=blocks, members=promises)
     names = [name.removeprefix("cohort ") for name in whom if name.startswith("cohort ")]
     members = [
@@ -133,12 +136,6 @@ def grafted(trunk: Parts, other: Parts, whom: Iterable[str]) -> Parts:
         for member in parts.members
     ]
     return replace(parts, members=members)
-
-
-def _void(seat: Placement, promise: Guarantee) -> Guarantee:
-    """Take back what the forecaster that was there before promised a cohort, if anything."""
-    why = f"{seat.cohort.name}: no guarantee, since the forecaster was replaced"
-    return promise if promise.label == "none" else Guarantee(note=why)
 
 
 def _replaced(trunk: Parts, other: Parts, member: Member) -> Member:

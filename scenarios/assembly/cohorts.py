@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from regretless.agents.cohorts.learning import LearnerCohort
 from regretless.agents.cohorts.responding import PrivateCohort, RespondingCohort
 from regretless.agents.cohorts.scripted import CrowdCohort, ScriptedCohort, ScriptedCrowd
+from regretless.agents.learners import RowLearner
 from regretless.agents.responses import BUILT_IN, Checked, Response
 from regretless.forecaster.events.bounds import recommended_eta
 from regretless.forecaster.events.cover import Cover, clustered, paper_gamma, snapped
@@ -42,7 +43,6 @@ from regretless.scenarios.assembly.populations import Draft, first_of
 from regretless.scenarios.config.cohort import AnyCoverSpec, ClusterSpec, CohortSpec, SnapSpec
 
 RULE = ("name", "hears_label", "lipschitz", "gap", "predicted", "play")  # must offer
-NEEDED = ("name", "bandit", "start", "play", "learn")  # so must a learner
 Anybody = RespondingCohort | ScriptedCohort | LearnerCohort
 
 
@@ -133,7 +133,7 @@ def seat_of(draft: Draft, place: Place) -> Placement:
 def _responding(draft: Draft, place: Place) -> Placement:
     """Seat agents who respond to the forecast."""
     spec = draft.spec
-    types, type_of = unique_losses(draft.told)
+    types, type_of = unique_losses(draft.declared)
     kind, row_of = draft.split(type_of)
     own = coefficients(spec.name, place.basis, types)
     cover = None if spec.cover is None else covered(spec.cover, own, place.rounds)
@@ -194,7 +194,7 @@ def _scripted(draft: Draft, place: Place) -> Placement:
         distance=draft.distance,
         relay=place.relay,
     )
-    told_of = coefficients(spec.name, place.basis, draft.told)
+    told_of = coefficients(spec.name, place.basis, draft.declared)
     group, stay = ProtectedLosses(*told_of, draft.public), draft.stay_of(cohort.row_of)
     return Placement(cohort, group, stay=stay, lies=draft.reported is not None)
 
@@ -239,10 +239,7 @@ def covered(spec: AnyCoverSpec, coefficients: tuple[Array, Array], rounds: int) 
 def response_of(spec: CohortSpec, basis: Basis, losses: Loss, *, rounds: int) -> Response:
     """Make a cohort's response rule.
 
-    Parameters
-    ----------
-    basis : Basis
-        Of the block that the cohort hears; its error sets a recommended eta.
+    ``basis``: of the block that the cohort hears; its error sets a recommended eta.
     """
     eta = spec.eta
     if eta == "recommended":
@@ -268,18 +265,19 @@ def audience(drafts: Sequence[Draft]) -> list[Draft]:
 def learner_cohort(draft: Draft, root: int, *, rounds: int, block: int = 0) -> LearnerCohort:
     """Seat learners.
 
-    Parameters
-    ----------
-    rounds : int
-        Length of the run; learners tune themselves to the part of it in which they are there.
-
-    Raises
-    ------
-    UserError
-        If the settings do not fit the learner.
+    ``rounds``: length of the run; learners tune themselves to the part of it in which they are
+    there. UserError if the settings do not fit the learner.
     """
-    spec = draft.spec
-    learner = _learner(spec)
+    spec, maker = draft.spec, register.learner[draft.spec.response]
+    where = f"cohort.{spec.name}.settings of learner '{spec.response}'"
+    try:
+        made = construct(where, maker, **spec.settings)
+    except UserError as error:
+        told = str(error)
+        raise UserError(told if told.startswith(where) else f"{where}: {told}") from error
+    if not isinstance(made, RowLearner):
+        raise UserError(f"learner '{spec.response}' is no learner; inherit from RowLearner")
+    learner = offering(f"learner '{spec.response}'", made, ("name",))
     types, row_of = unique_losses(draft.loss)
     if learner.bandit or spec.budget_constraint or draft.apart:
         types, row_of = draft.loss, np.arange(spec.count)
@@ -298,13 +296,3 @@ def learner_cohort(draft: Draft, root: int, *, rounds: int, block: int = 0) -> L
         )
     except UserError as error:
         raise UserError(f"cohort.{spec.name}.settings: {error}") from error
-
-
-def _learner(spec: CohortSpec) -> Any:
-    where = f"cohort.{spec.name}.settings of learner '{spec.response}'"
-    try:
-        learner = construct(where, register.learner[spec.response], **spec.settings)
-    except UserError as error:
-        told = str(error)
-        raise UserError(told if told.startswith(where) else f"{where}: {told}") from error
-    return offering(f"learner '{spec.response}'", learner, NEEDED)

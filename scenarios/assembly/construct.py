@@ -16,14 +16,8 @@ def drawn_values(where: str, value: Any, rng: np.random.Generator, count: int) -
     Two numbers ``[low, high]`` are a range, ``{ choices = [...] }`` a list of numbers, or of texts,
     to draw from; anything else is returned as it stands.
 
-    Returns
-    -------
-    array (count,), or the value
-
-    Raises
-    ------
-    UserError
-        If a range descends or a table is no list to choose from.
+    Returns array (count,), or the value. UserError if a range descends or a table is no list to
+    choose from.
     """
     match value:
         case bool() | str():
@@ -32,22 +26,16 @@ def drawn_values(where: str, value: Any, rng: np.random.Generator, count: int) -
             if low > high:
                 raise UserError(f"{where} = {value}: the range descends; write [{high}, {low}]")
             return rng.uniform(low, high, count)
-        case {"choices": [_, *_] as options, **rest} if not rest and _numbers(options):
-            return rng.choice(np.asarray(options, dtype=np.float64), count)
-        case {"choices": [str(), *_] as options, **rest} if not rest and _texts(options):
-            return rng.choice(np.asarray(options), count)
+        case {"choices": [_, *_] as options, **rest} if not rest:
+            texts = all(isinstance(option, str) for option in options)
+            numbers = all(type(option) in {int, float} for option in options)
+            if not (texts or numbers):
+                raise UserError(f"{where} = {value}: write {{ choices = [NUMBER, ...] }}")
+            return rng.choice(np.asarray(options, dtype=None if texts else np.float64), count)
         case dict():
             raise UserError(f"{where} = {value}: write {{ choices = [NUMBER, ...] }}")
         case _:
             return value
-
-
-def _numbers(values: list[Any]) -> bool:
-    return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-
-
-def _texts(values: list[Any]) -> bool:
-    return all(isinstance(value, str) for value in values)
 
 
 def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any:

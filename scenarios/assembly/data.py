@@ -34,7 +34,7 @@ class Table:
         Of the features, the forecasts' as ``DataSpec.features_of`` has them.
     index : tuple of str
         What the data call each row; empty where they say nothing.
-    told : tuple of str
+    notes : tuple of str
         What was done to the data, in sentences.
     """
 
@@ -43,7 +43,7 @@ class Table:
     shares: Mapping[str, float]
     names: tuple[str, ...] = ()
     index: tuple[str, ...] = ()
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def clipped(self) -> float:
@@ -65,16 +65,9 @@ class Table:
 def read_table(spec: DataSpec) -> Table:
     """Read and scale a data file.
 
-    Parameters
-    ----------
-    spec : DataSpec
-        A file that is not found is looked up among the bundled data sets.
-
-    Raises
-    ------
-    UserError
-        If the file cannot be read, a column is missing, not numeric or has gaps of which nothing
-        is said, or an outcome without a scale leaves [0, 1].
+    ``spec``: a file that is not found is looked up among the bundled data sets. UserError if the
+    file cannot be read, a column is missing, not numeric or has gaps of which nothing is said, or
+    an outcome without a scale leaves [0, 1].
     """
     path = DATA / spec.file  # an absolute path stays itself
     if not path.is_file():
@@ -97,11 +90,11 @@ def read_table(spec: DataSpec) -> Table:
         shares,
         spec.features,
         tuple(index[row] for row in values.index) if index else (),
-        tuple(_told(shares, int(read.isna().any(axis=1).sum()), spec)),
+        tuple(_notes(shares, int(read.isna().any(axis=1).sum()), spec)),
     )
 
 
-def _told(shares: dict[str, float], gaps: int, spec: DataSpec) -> Iterator[str]:
+def _notes(shares: dict[str, float], gaps: int, spec: DataSpec) -> Iterator[str]:
     """Say what was done to the data, so that a wrong unit or many gaps are seen."""
     for name, share in shares.items():
         if share:

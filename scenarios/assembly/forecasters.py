@@ -3,11 +3,15 @@
 Events are made with their rule of weights, and wrapped by intervals; a solver knows the hull, and
 is wrapped by an objective; a reference is a model, or what several have in common. A delay makes
 one forecaster per turn of all this, and the calibrated baseline announces another's predictions.
-Any of them goes with any other; where no theorem covers what comes out, nothing is promised.
+Any of them goes with any other; where no theorem covers what comes out, nothing is promised. Models
+are named, and suggest actions to the cohorts that are compared with them.
 """
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -20,22 +24,133 @@ from regretless.forecaster.events.cells import CellEvents, scales_for
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.draws import ASSIGNED
 from regretless.forecaster.events.intervals import Intervals
-from regretless.forecaster.events.protected import ProtectedLosses
+from regretless.forecaster.events.protected import LossTable, ProtectedLosses, best_responses
 from regretless.forecaster.events.rules import rule_of
 from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.minimax.base import HullSolver, PlainSolver
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.minimax.line import Line
 from regretless.forecaster.minimax.objective import WithObjective
+from regretless.forecaster.models.aggregate import Aggregate
+from regretless.forecaster.models.external import adapted
+from regretless.forecaster.models.outcomes import ColumnForecast
 from regretless.forecaster.reference import BAND, Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market import register
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.protocols import Forecaster
+from regretless.market.game.round import Block
 from regretless.market.losses.basis import Basis
+from regretless.market.regret.model_comparison import ModelComparison, NotCompared
+from regretless.scenarios.assembly.cohorts import Placement
 from regretless.scenarios.assembly.construct import construct
-from regretless.scenarios.assembly.models import OWN, Models
-from regretless.scenarios.config.forecaster import KINDS, ForecasterSpec
+from regretless.scenarios.config.data import DataSpec
+from regretless.scenarios.config.forecaster import AGGREGATE, KINDS, ForecasterSpec
 from regretless.scenarios.config.scenario import ScenarioSpec
+
+OWN = "a name of your own needs --import MODULE"
+
+
+@dataclass(frozen=True)
+class Models:
+    """The models that a scenario may name: forecasts in its data, and registered ones.
+
+    ``data``: DataSpec or None.
+    """
+
+    data: DataSpec | None = None
+
+    def known(self) -> list[str]:
+        """Names of all models."""
+        return [*(self.data.forecasts if self.data else ()), *register.forecaster.names()]
+
+    def made(self, where: str, kind: str, basis: Basis, **parameters: Any) -> Forecaster:
+        """Make a model that predicts s(y) of a basis.
+
+        A registered maker is given the number n of functions, and the basis if it takes one.
+
+        UserError if the name is unknown, a parameter does not fit, or it makes no model.
+        """
+        if self.data is not None and kind in self.data.forecasts:
+            return self._column(where, kind, basis, parameters)
+        if kind not in register.forecaster:
+            raise UserError(f"unknown {where}; {closest(kind, self.known())}; {OWN}")
+        maker = register.forecaster[kind]
+        asked = inspect.signature(maker).parameters
+        given = {"basis": basis} if "basis" in asked and "basis" not in parameters else {}
+        model = construct(where, maker, basis.size, **given, **parameters)
+        try:
+            return adapted(model, basis.size, basis)
+        except ValueError as error:
+            raise UserError(f"{where}: {error}") from error
+
+    def _column(
+        self, where: str, name: str, basis: Basis, parameters: dict[str, Any]
+    ) -> Forecaster:
+        """Make a model of the forecasts that stand in the data."""
+        assert self.data is not None  # noqa: S101 - it has such forecasts
+        for key in parameters:
+            raise UserError(f"{where}: forecasts in the data take no parameters; drop '{key}'")
+        levels = self.data.forecasts[name].levels
+        return ColumnForecast(basis, columns=self.data.features_of(name), levels=levels)
+
+    def together(self, spec: ForecasterSpec, basis: Basis) -> Aggregate:
+        """Make the models of a forecaster, which predicts as its base: one of them, or of all."""
+        models = {
+            name: self.made(f"model '{name}'", table.kind, basis, **table.parameters)
+            for name, table in (spec.models or {}).items()
+        }
+        chosen = None if spec.reference.kind == AGGREGATE else spec.reference.kind
+        return Aggregate(models, basis.size, chosen=chosen)
+
+
+def followed(seat: Placement, block: Block) -> NotCompared:
+    """Score what a cohort would lose with the models of its block, policies and fixed actions."""
+    forecaster, group, cohort = block.forecaster, seat.group, seat.cohort
+    sizes = len(cohort.policies), cohort.loss.actions
+    if forecaster.models and group is not None and not seat.lies:  # models would suit the report
+        told = Suggestions(forecaster, group, seat.lines)
+        return ModelComparison(forecaster.models, cohort.counts, sizes=sizes, suggest=told)
+    return ModelComparison((), cohort.counts, sizes=sizes, suggest=Nothing(len(cohort.counts)))
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """What no models suggest to so many rows: (K, 0)."""
+
+    rows: int
+
+    def __call__(self) -> Indices:
+        """Return the empty table."""
+        return np.zeros((self.rows, 0), dtype=np.intp)
+
+    def at(self, rows: Indices) -> Callable[[Array], Indices]:
+        """Return a function that tells the same some of the rows."""
+        own = Nothing(len(rows))
+        return lambda _: own()
+
+
+@dataclass(frozen=True, eq=False)
+class Suggestions:
+    """What the models of a block suggest to the rows of a cohort in the open round: (K, M).
+
+    ``lines`` (slice or int array (K,)): which losses of the group stand for the rows.
+    """
+
+    forecaster: Forecaster
+    group: ProtectedLosses
+    lines: slice | Indices
+
+    def __call__(self) -> Indices:
+        """Ask the forecaster, who has worked it out for the losses that it protects."""
+        return self.forecaster.suggested(self.group)[self.lines]
+
+    def at(self, rows: slice | Indices) -> Callable[[Array], Indices]:
+        """Return a function that tells what points (M, n) suggest to some of the rows."""
+        lines = np.arange(len(self.group.offset))[self.lines][rows]
+        own = ProtectedLosses(self.group.offset[lines], self.group.weights[lines])
+        return partial(best_responses, LossTable.of([own]))
 
 
 def make_forecaster(
@@ -47,15 +162,8 @@ def make_forecaster(
 ) -> Forecaster:
     """Make the forecaster of a block.
 
-    Parameters
-    ----------
-    listener : str or None
-        A cohort that listens to ensembles; None where points are enough.
-
-    Raises
-    ------
-    UserError
-        If the kind is unknown, a parameter does not fit it, or it has no ensembles.
+    ``listener`` (str or None): a cohort that listens to ensembles; None where points are enough.
+    UserError if the kind is unknown, a parameter does not fit it, or it has no ensembles.
     """
     spec, models = scenario.forecaster, Models(scenario.data)
     spelled = listener is not None or spec.hull == "image"
@@ -82,12 +190,8 @@ def _model(spec: ForecasterSpec, basis: Basis, models: Models) -> Forecaster:
 class _Parts:
     """What the forecaster of a block is put together from.
 
-    Parameters
-    ----------
-    listener : str or None
-        Who listens to ensembles, for the line that says that there are none.
-    spelled : bool
-        Whether predictions come with their ensembles.
+    ``listener`` (str or None): who listens to ensembles, for the line that says that there are
+    none; ``spelled``: whether predictions come with their ensembles.
     """
 
     scenario: ScenarioSpec
@@ -122,11 +226,14 @@ class _Parts:
 
     def _whole(self, groups: Sequence[ProtectedLosses]) -> EventSet:
         """Make the events of a run: models are comparators beside coordinates and among gains."""
-        rule, models = rule_of(self.spec.weights, self._horizon), len(self.spec.models or ())
+        horizon = max(self.scenario.rounds // (self.spec.delay + 1), 1)
+        rule, models = rule_of(self.spec.weights, horizon), len(self.spec.models or ())
         if self.spec.events == "losses":
             gains = GainEvents(groups, rule, within=self._within, models=models)
             whole = rule.name == "adaptive" and self.spec.kind == "decision-swap"  # not of cells
-            return Assignments(gains, risk=self._risk) if whole else gains
+            apart = any(cohort.response == "private" for cohort in self.scenario.cohort)
+            risk = None if apart or self.spec.intervals else ASSIGNED / (self.spec.delay + 1)
+            return Assignments(gains, risk=risk) if whole else gains  # charged with common draws
         events: EventSet = VectorEvents(groups, rule)
         if models:
             events = events + GainEvents(groups, rule, models=models, fixed=False)
@@ -147,16 +254,6 @@ class _Parts:
             "forecaster.events 'everyone' is for one number in which all losses are linear; here a "
             f'forecast has {self.basis.size}, or curved ensembles: use events = "coordinates"'
         )
-
-    @property
-    def _risk(self) -> float | None:
-        """Of assignments, which are charged with draws where all agents act on the same ones."""
-        apart = any(cohort.response == "private" for cohort in self.scenario.cohort)
-        return None if apart or self.spec.intervals else ASSIGNED / (self.spec.delay + 1)
-
-    @property
-    def _horizon(self) -> int:
-        return max(self.scenario.rounds // (self.spec.delay + 1), 1)
 
     @property
     def _within(self) -> float | None:

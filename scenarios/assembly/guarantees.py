@@ -37,10 +37,7 @@ Member = tuple[Placement, Guarantee]
 def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
     """Say which theorem covers a cohort, with its bound; ``none`` where none does.
 
-    Parameters
-    ----------
-    losses : int
-        Promises of the whole run, for the union over all of them.
+    ``losses``: promises of the whole run, for the union over all of them.
     """
     forecaster, cohort, group = block.forecaster, seat.cohort, seat.group
     notes = [served_note(seat), mapped_note(seat)]
@@ -84,12 +81,8 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
 class Terms:
     """What the bounds of a cohort are added up from.
 
-    Parameters
-    ----------
-    promises : int
-        Of the whole run, for the union over all of them.
-    horizon : int or None
-        After how many rounds, whatever happens in them; None for what happened so far.
+    ``promises``: of the whole run, for the union over all of them; ``horizon`` (int or None): after
+    how many rounds, whatever happens in them; None for what happened so far.
     """
 
     seat: Placement

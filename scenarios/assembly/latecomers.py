@@ -11,8 +11,8 @@ own loss, are served as well as the basis allows, and are promised nothing. Scal
 nothing either.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,14 +20,12 @@ import numpy as np
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.cover import Cover, nearest, paper_gamma
-from regretless.forecaster.events.draws import swap_draws
 from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.round import Block
-from regretless.market.game.seats import AttendanceSpan
 from regretless.market.losses import Loss, unique_losses
 from regretless.market.losses.basis import Basis
 from regretless.scenarios.assembly.blocks import Layout
@@ -40,11 +38,10 @@ from regretless.scenarios.assembly.cohorts import (
 )
 from regretless.scenarios.assembly.guarantees import (
     Member,
+    Terms,
     exact_for,
     guarantee,
     of_anybody,
-    over_stays,
-    stayed,
 )
 from regretless.scenarios.assembly.populations import Draft
 from regretless.scenarios.config import reasons
@@ -163,8 +160,12 @@ def served(
     note = f", {int(cohort.counts[covered].sum())} within {reach:.2g} of a protected loss"
     if not covered.any():
         return seat, Guarantee(note=note)
-    seat = replace(seat, cohort=represented(cohort, cover, covered))
-    terms = LateTerms(seat, block, cover, covered, losses)
+    member = represented(cohort, cover, covered)
+    seat, groups = replace(seat, cohort=member), kin(cohort, block.forecaster.instances[0].events)
+    offset, weights = map(np.concatenate, _tables(groups))
+    group = ProtectedLosses(offset, weights)
+    through = replace(seat, cover=cover, kind=None)
+    terms = LateTerms(through, block, member, group, losses, covered=covered)
     known = terms.from_variation
     return seat, Guarantee(promised.label, terms.bound, note, covered, from_variation=known)
 
@@ -184,11 +185,13 @@ def protection(cohort: Anybody, block: Block) -> Cover | None:
     groups = kin(cohort, events)
     if not groups:
         return None
-    return nearest(
-        *cohort.coefficients,
-        kept_offset=np.concatenate([group.offset for group in groups]),
-        kept_weights=np.concatenate([group.weights for group in groups]),
-    )
+    offset, weights = map(np.concatenate, _tables(groups))
+    return nearest(*cohort.coefficients, kept_offset=offset, kept_weights=weights)
+
+
+def _tables(groups: Sequence[ProtectedLosses]) -> tuple[list[Array], list[Array]]:
+    """Return offsets and weights of several groups."""
+    return [group.offset for group in groups], [group.weights for group in groups]
 
 
 def kin(cohort: RespondingCohort, events: EventSet) -> list[ProtectedLosses]:
@@ -213,68 +216,25 @@ def represented(cohort: RespondingCohort, cover: Cover, covered: Mask) -> Respon
 
 
 @dataclass(frozen=True, eq=False)
-class LateTerms:
-    """What the bounds of a late cohort are added up from; NaN where it is not covered."""
+class LateTerms(Terms):
+    """Those of a late cohort that is served through losses of others; NaN where it is not."""
 
-    seat: Placement
-    block: Block
-    cover: Cover
-    covered: Mask
-    promises: int
+    covered: Mask = field(kw_only=True)
 
     def bound(self) -> Array:
         """Bound the rows' regret per round over their own rounds (K,) by the theorem."""
-        biases, policies = [p.bias_bound() for p in self._players], len(self._cohort.policies)
-        weights = self._cohort.coefficients[1]
-        return self._with_draws(over_stays(biases, weights, self._stay, policies=policies))
+        return np.where(self.covered, super().bound(), np.nan)
 
-    def from_variation(self) -> Array:
-        """Bound the same by the variations of the biases so far, too."""
-        total = self._summed(lambda player, group: player.from_variation(group, stays=True))
-        own = 2 * total[self.cover.representative_of] / self._rounds
-        return np.minimum(self.bound(), self._with_draws(own))
+    def _varied(self, player: UnbiasedPrediction, *, stays: bool) -> Array:
+        groups = kin(self.cohort, player.events)
+        return np.concatenate([player.from_variation(group, stays=stays) for group in groups])
 
-    def _with_draws(self, expected: Array) -> Array:
-        cohort, apart = self._cohort, self.cover.radius + self._error
-        fixed = not cohort.policies
-        known = self._summed(lambda player, group: player.draws.of(group, fixed=fixed))
-        drawn = swap_draws(
-            known[..., self.cover.representative_of],
-            promises=self.promises,
-            actions=cohort.loss.actions,
-            comparators=cohort.loss.actions + len(cohort.policies),
-            width=1 + 2 * apart,
-        )
-        total = expected + drawn / self._rounds + 2 * apart + cohort.gap()
-        return np.where(self.covered, total, np.nan)
-
-    def _summed(self, of: Callable[[UnbiasedPrediction, ProtectedLosses], Array]) -> Array:
-        """Add up what each forecaster knows of the losses (..., K) that stand in for the rows'."""
-        groups = kin(self._cohort, self._players[0].events)
-        each = [np.concatenate([of(p, group) for group in groups], axis=-1) for p in self._players]
-        return np.asarray(np.sum(each, axis=0))
+    def _spread(self, player: UnbiasedPrediction, *, fixed: bool) -> Array:
+        groups = kin(self.cohort, player.events)
+        return np.concatenate([player.draws.of(own, fixed=fixed) for own in groups], axis=-1)
 
     @cached_property
-    def _error(self) -> float:
-        loss = self._cohort.loss[np.flatnonzero(self.covered)]
-        return float(self.block.basis.certified_error(loss))
-
-    @property
-    def _cohort(self) -> RespondingCohort:
-        assert isinstance(self.seat.cohort, RespondingCohort)  # noqa: S101 - protection has looked
-        return self.seat.cohort
-
-    @property
-    def _players(self) -> Sequence[UnbiasedPrediction]:
-        own: Sequence[UnbiasedPrediction] = self.block.forecaster.instances
-        return own
-
-    @property
-    def _rounds(self) -> Array:
-        """Rounds that each row was there."""
-        return stayed(self._stay, sum(player.time for player in self._players))
-
-    @property
-    def _stay(self) -> AttendanceSpan:
-        assert self.seat.stay is not None  # noqa: S101 - they join late
-        return self.seat.stay
+    def _apart(self) -> Array:
+        assert self.seat.cover is not None  # noqa: S101 - it is how they are served
+        loss = self.cohort.loss[np.flatnonzero(self.covered)]
+        return np.asarray(self.block.basis.certified_error(loss) + self.seat.cover.radius)

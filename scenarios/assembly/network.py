@@ -66,15 +66,8 @@ def _subscribers(
 def read_edges(path: Path, agents: int) -> Integers:
     """Read a user's edges: a CSV of two columns of agent numbers, with a line of names above.
 
-    Returns
-    -------
-    int array (E, 2)
-        Numbered from 0.
-
-    Raises
-    ------
-    UserError
-        If it is not such a file, or names an agent that there is not.
+    Returns int array (E, 2): numbered from 0. UserError if it is not such a file, or names an agent
+    that there is not.
     """
     where = f"network.file {path}"
     frame = read_frame(path, where)

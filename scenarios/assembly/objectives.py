@@ -43,18 +43,9 @@ Strategies = list[Array | None]  # what every cohort would do, (K, A); None for 
 def wish(game: Game, objective: str | Payoffs) -> None:
     """Let a game's forecasters prefer what is best for an objective.
 
-    Parameters
-    ----------
-    game : Game
-    objective : "none", "welfare" or dict
-        Or by cohort what each action is worth to a planner: numbers (A,), or (d, A) per unit of
-        each outcome.
-
-    Raises
-    ------
-    UserError
-        For "welfare" where agents have accounts or losses of their own, and for payoffs of no
-        cohort or another shape.
+    ``objective`` ("none", "welfare" or dict): or by cohort what each action is worth to a planner:
+    numbers (A,), or (d, A) per unit of each outcome. UserError for "welfare" where agents have
+    accounts or losses of their own, and for payoffs of no cohort or another shape.
     """
     if objective == "none":
         return

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from regretless.agents.policies import NamedPolicy
+from regretless.agents.policies import AnyPolicy, ContextPolicy, NamedPolicy
 from regretless.agents.utilities.populations import Population
 from regretless.agents.utilities.units import OutcomeUnits, Units
 from regretless.market import register
@@ -34,7 +34,7 @@ from regretless.market.losses import Linear, Loss, averaged, unique_losses
 from regretless.market.numerics.storage import free, on_disk
 from regretless.market.regret.ledger import MEASURES, Ledger
 from regretless.scenarios.assembly.construct import construct, drawn_values
-from regretless.scenarios.config.cohort import CohortSpec, SignalSpec
+from regretless.scenarios.config.cohort import CohortSpec
 from regretless.scenarios.config.scenario import ScenarioSpec
 
 COPIES = 3  # of the losses' numbers, while they are made
@@ -81,7 +81,7 @@ class Draft:
         """The agent whom each entry of the table of agents lists, or the first of a type."""
         if self.multiplicity is None:
             return np.arange(len(self.loss))
-        return first_of(self.split(unique_losses(self.told)[1])[1])
+        return first_of(self.split(unique_losses(self.declared)[1])[1])
 
     @property
     def namer(self) -> Callable[[Indices, Indices], Any] | None:
@@ -117,7 +117,7 @@ class Draft:
         return pd.DataFrame(told | {"unit": self.units.name} | self.rescaled, index=entries)
 
     @property
-    def told(self) -> Loss:
+    def declared(self) -> Loss:
         """The losses that the forecaster hears of."""
         return self.loss if self.reported is None else self.reported
 
@@ -172,9 +172,7 @@ class Draft:
     def public(self) -> tuple[NamedPolicy, ...]:
         """The policies that read no private signal: what a forecaster can know of."""
         own = self.spec.signal.name if self.spec.signal else None
-        return tuple(
-            p for p in self.policies if own is None or getattr(p.rule, "feature", own) != own
-        )
+        return tuple(p for p in self.policies if own is None or p.rule.reads() not in (None, own))
 
     def ledger(self, rows: int) -> Ledger:
         """Return an empty ledger for so many rows."""
@@ -202,15 +200,8 @@ def drafted(
 ) -> list[Draft]:
     """Draw the populations of all cohorts, in the order of the file.
 
-    Parameters
-    ----------
-    network : Network, optional
-        Its agents are numbered through all cohorts.
-
-    Raises
-    ------
-    UserError
-        If a utility, a policy or a parameter does not fit.
+    ``network``: its agents are numbered through all cohorts. UserError if a utility, a policy or a
+    parameter does not fit.
     """
     drafts, first = [], 0
     for spec in scenario.cohort:
@@ -353,7 +344,10 @@ def _distinct(
     if spec.utility != "game" and (low.min() < -1e-9 or high.max() > 1 + 1e-9):
         loss = loss.normalised()
     if spec.precision == "single":
-        loss = _rounded(f"{at}.precision", loss)
+        if not isinstance(loss, Linear):
+            cure = "it is for utility 'linear'; leave it out"
+            raise UserError(f'{at}.precision = "single" does not fit a {loss.form} loss: {cure}')
+        loss = loss.in_single_precision()
     return loss, rng, drawn
 
 
@@ -382,14 +376,6 @@ def check_shape(where: str, loss: Any, population: Population) -> None:
         raise UserError(f"{where}: gave {got}; return a stacked loss of shape {wanted}")
 
 
-def _rounded(where: str, loss: Loss) -> Loss:
-    """Return losses with weights that 32 bits hold; UserError for a form that cannot."""
-    if not isinstance(loss, Linear):
-        cure = "it is for utility 'linear'; leave it out"
-        raise UserError(f'{where} = "single" does not fit a {loss.form} loss: {cure}')
-    return loss.in_single_precision()
-
-
 def _drawn_stay(spec: CohortSpec, root: int, *, rounds: int) -> AttendanceSpan | None:
     """Draw when the agents of a cohort are there (N rows); None where all are throughout."""
     if not spec.enters and spec.exits is None and spec.entry_rate is spec.exit_rate is None:
@@ -412,12 +398,13 @@ def _policy(name: str, cohort: CohortSpec, scenario: ScenarioSpec) -> NamedPolic
         ready = [n for n in register.policy.names() if not isinstance(register.policy[n], type)]
         known = [*scenario.policy, *ready]
         raise UserError(f"{where} is not defined; {closest(name, known)} or add [policy.{name}]")
-    for action in getattr(rule, "actions", ()):
+    rule = rule if isinstance(rule, ContextPolicy) else AnyPolicy(rule)
+    for action in rule.suggests():
         if not 0 <= action < cohort.actions:
             raise UserError(f"{where} suggests action {action}; use 0 to {cohort.actions - 1}")
-    feature = getattr(rule, "feature", None)
     features = [*scenario.data.context] if scenario.data else []
     features += [cohort.signal.name] if cohort.signal else []
+    feature = rule.reads()
     if feature is not None and feature not in features:
         raise UserError(f"{where}: no feature '{feature}'; {closest(feature, features)}")
     return NamedPolicy(name, rule)
@@ -435,19 +422,15 @@ def drawn_signal(spec: CohortSpec, scenario: ScenarioSpec, root: int, goods: int
     drawn = drawn_values(f"{where}.noise", spec.signal.noise, rng, spec.count)
     if np.asarray(drawn).dtype.kind not in "iuf" or np.ndim(drawn) > 1 or np.min(drawn) < 0:
         raise UserError(f"{where}.noise = {spec.signal.noise}: give numbers of at least 0")
-    coordinate = _coordinate(spec.signal, scenario, where, goods)
+    coordinate, names = spec.signal.coordinate, scenario.outcome_names
+    if isinstance(coordinate, str):
+        if coordinate not in names:
+            told = f"no outcome '{coordinate}'; {closest(coordinate, names)}"
+            raise UserError(f"{where}.coordinate: {told}")
+        coordinate = names.index(coordinate)
+    if coordinate >= goods:
+        told = f"outcomes are numbered 0 to {goods - 1}"
+        raise UserError(f"{where}.coordinate = {coordinate}: {told}")
     noise = np.broadcast_to(np.asarray(drawn, dtype=np.float64), spec.count)
     own = stream(root, "referee", "signal", spec.name)
     return Signal(spec.signal.name, coordinate, noise=noise, rng=own)
-
-
-def _coordinate(signal: SignalSpec, scenario: ScenarioSpec, where: str, goods: int) -> int:
-    """Find the coordinate of the outcome that a signal is about."""
-    at, names = signal.coordinate, scenario.outcome_names
-    if isinstance(at, str):
-        if at not in names:
-            raise UserError(f"{where}.coordinate: no outcome '{at}'; {closest(at, names)}")
-        return names.index(at)
-    if at >= goods:
-        raise UserError(f"{where}.coordinate = {at}: outcomes are numbered 0 to {goods - 1}")
-    return at

@@ -34,19 +34,17 @@ from regretless.scenarios.assembly.blocks import layout
 from regretless.scenarios.assembly.branches import Parts, carry_on, changes_of, deviate, grafted
 from regretless.scenarios.assembly.cohorts import Place, Placement, audience, seat_of
 from regretless.scenarios.assembly.data import Table, read_table
-from regretless.scenarios.assembly.forecasters import make_forecaster
+from regretless.scenarios.assembly.forecasters import followed, make_forecaster
 from regretless.scenarios.assembly.guarantees import (
     Member,
     guarantee,
     listener,
 )
 from regretless.scenarios.assembly.latecomers import home, idle, latecomers
-from regretless.scenarios.assembly.models import followed
 from regretless.scenarios.assembly.network import drawn_network
 from regretless.scenarios.assembly.objectives import wish
 from regretless.scenarios.assembly.populations import Draft, drafted, drawn_signal
-from regretless.scenarios.config.checks import check
-from regretless.scenarios.config.crowds import with_counts
+from regretless.scenarios.config.checks import check, with_counts
 from regretless.scenarios.config.market import gives_own_losses
 from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.notes import annotate

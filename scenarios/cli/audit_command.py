@@ -124,12 +124,12 @@ def _savings(found: Audit) -> Table:
     return table
 
 
-def _table(title: str, *heads: str) -> Table:
+def _table(title: str, *headers: str) -> Table:
     from rich import box
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for place, head in enumerate(heads):
+    for place, head in enumerate(headers):
         table.add_column(head, justify="right" if place > 0 and head != "with" else "left")
     return table
 

@@ -86,7 +86,7 @@ def free_directory(  # noqa: PLR0913 - options
     quiet: bool,
 ) -> Path:
     """Choose a directory in ``runs`` for what is given none; say so if it is not the usual one."""
-    from regretless.scenarios.logs.default_directory import default_directory
+    from regretless.scenarios.logs.ownership import default_directory
 
     usual = Path("runs") / name
     target = default_directory(usual, interrupted, resume=resume, overwrite=overwrite)

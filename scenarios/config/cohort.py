@@ -279,15 +279,13 @@ class AgentSpec(CohortSpec):
     """The class of the agents, or of the crowd."""
 
 
-COHORTS: dict[str, type[CohortSpec]] = {
+OF_RULES: dict[str, type[CohortSpec]] = {
     "best-response": BestResponseSpec,
     "quantal": QuantalSpec,
     "ensemble": EnsembleSpec,
     "private": PrivateSpec,
-    "rule": RuleSpec,
-    "learner": LearnerSpec,
-    "agent": AgentSpec,
 }
+COHORTS = OF_RULES | {"rule": RuleSpec, "learner": LearnerSpec, "agent": AgentSpec}
 
 
 def _answers(cohort: Any) -> str:
@@ -296,7 +294,7 @@ def _answers(cohort: Any) -> str:
     if not isinstance(given, dict):
         return "best-response"  # whose model says what is wrong with it
     response = str(given.get("response", "best-response"))
-    if response in {"best-response", "quantal", "ensemble", "private"}:
+    if response in OF_RULES:
         return response
     kinds = {"learner": register.learner, "agent": register.agent}
     return next((kind for kind, own in kinds.items() if response in own), "rule")

@@ -73,13 +73,9 @@ def _parsed(text: str, where: str) -> dict[str, Any]:
 def override(raw: dict[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
     """Apply ``KEY=VALUE`` assignments to a parsed scenario.
 
-    Parameters
-    ----------
-    raw : dict
-        Changed in place and returned.
-    assignments : sequence of str
-        Keys are dotted; a cohort is addressed by its name, as in ``cohort.growers.count=50``.
-        Values are TOML; what is not TOML is text.
+    ``raw``: changed in place and returned. ``assignments`` (sequence of str): keys are dotted; a
+    cohort is addressed by its name, as in ``cohort.growers.count=50``. Values are TOML; what is not
+    TOML is text.
     """
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
@@ -116,24 +112,21 @@ def assign(raw: dict[str, Any], key: str, value: Any) -> None:
     raw.pop("description", None)
     table: Any = raw
     for step in path:
-        table = _child(table, step, key)
+        if isinstance(table, list):
+            named = {str(entry.get("name")): entry for entry in table if isinstance(entry, dict)}
+            if step not in named:
+                raise UserError(f"{key}: there is no '{step}'; {closest(step, named)}")
+            table = named[step]
+        elif isinstance(table.setdefault(step, {}), dict | list):
+            table = table[step]
+        else:
+            raise UserError(f"{key}: '{step}' is a value, not a table; shorten the key")
     if isinstance(table, list):
         raise UserError(f"{key}: name the entry and the key, e.g. cohort.growers.count")
     table[last] = value
     if key == "forecaster.kind":  # which keeps the keys that it knows
         for unknown in reasons.FORECASTERS[reasons.kind_of_forecaster(value)]:
             table.pop(unknown, None)
-
-
-def _child(table: Any, step: str, key: str) -> Any:
-    if isinstance(table, list):
-        named = {str(entry.get("name")): entry for entry in table if isinstance(entry, dict)}
-        if step not in named:
-            raise UserError(f"{key}: there is no '{step}'; {closest(step, named)}")
-        return named[step]
-    if not isinstance(table.setdefault(step, {}), dict | list):
-        raise UserError(f"{key}: '{step}' is a value, not a table; shorten the key")
-    return table[step]
 
 
 def _value(text: str) -> Any:

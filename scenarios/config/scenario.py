@@ -201,15 +201,8 @@ class ScenarioSpec(Strict):
 def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
     """Check a parsed scenario file.
 
-    Parameters
-    ----------
-    origin : Path
-        The folder of the file, from which a data file's path counts.
-
-    Raises
-    ------
-    UserError
-        One line for the first fault.
+    ``origin``: the folder of the file, from which a data file's path counts. UserError: one line
+    for the first fault.
     """
     check_values(raw)
     check_renamed(raw)

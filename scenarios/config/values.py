@@ -20,12 +20,7 @@ SHOWN = 80  # characters of a value in an error line
 def check_values(value: Any, place: str = "", depth: int = 0) -> None:
     """Raise UserError at the first value of a parsed file that no key can have.
 
-    Parameters
-    ----------
-    place : str
-        Its key, dotted, cohorts by name.
-    depth : int
-        How many tables and lists it lies in.
+    ``place``: its key, dotted, cohorts by name; ``depth``: how many tables and lists it lies in.
     """
     if depth > DEEPEST:
         raise UserError(f"{place[:SHOWN]}: nested more than {DEEPEST} deep; write it flatter")
@@ -41,7 +36,10 @@ def check_values(value: Any, place: str = "", depth: int = 0) -> None:
         prose = place in PROSE
         _check_text(f"{place} = {shown(value)}", re.sub(r"[\t\r\n]", "", value) if prose else value)
     elif isinstance(value, int | float):
-        _check_number(place, value)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise UserError(f"{place} = {value}: not a finite number; change the value")
+        if abs(value) > LARGEST and isinstance(value, int):
+            raise UserError(f"{place} = {shown(value)}: beyond 64 bits; give a smaller number")
 
 
 def shown(value: Any) -> str:
@@ -54,10 +52,3 @@ def shown(value: Any) -> str:
 def _check_text(told: str, text: str) -> None:
     if CONTROL.search(text):
         raise UserError(f"{told}: a control character; drop it")
-
-
-def _check_number(place: str, value: float) -> None:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise UserError(f"{place} = {value}: not a finite number; change the value")
-    if abs(value) > LARGEST and isinstance(value, int):
-        raise UserError(f"{place} = {shown(value)}: beyond 64 bits; give a smaller number")

@@ -110,10 +110,7 @@ class Description:
 def described(file: Path) -> Description:
     """Look at a table, which may be one that comes with the package, by its name.
 
-    Raises
-    ------
-    UserError
-        If it cannot be read as a table.
+    UserError if it cannot be read as a table.
     """
     if not file.is_file() and not (file := DATA / (given := file)).is_file():
         raise UserError(f"data file '{given}' does not exist; check the path")
@@ -123,7 +120,8 @@ def described(file: Path) -> Description:
     form = frames.Form(separator=separator, decimal=decimal, gaps=True)
     columns = [_looked_at(frame, str(name), i, form) for i, name in enumerate(frame.columns, 1)]
     dates = [c.name for c in columns if c.kind == "dates" and c.distinct == len(frame)]
-    first = next((c.name for c in columns if _names_rows(c, len(frame), dates)), None)
+    words = [c.name for c in columns if c.kind == "words" and c.distinct == len(frame)]
+    first = next(iter(dates or words), None)  # dates name the rounds, or else words that all differ
     settled = tuple(_settled(column, first) for column in columns)
     return Description(file, frame, form, settled)
 
@@ -276,13 +274,6 @@ def _season(numbers: Array) -> int | None:
     peaks, _ = find_peaks(lags, prominence=LEAST_PEAK / 2)
     peaks = peaks[(peaks > 1) & (lags[peaks] > max(LEAST_PEAK, 2 / np.sqrt(len(values))))]
     return int(peaks[lags[peaks].argmax()]) if len(peaks) else None
-
-
-def _names_rows(column: Column, rows: int, dates: list[str]) -> bool:
-    """Whether a column may name the rounds: dates, or else words that all differ."""
-    if dates:
-        return column.name == dates[0]
-    return column.kind == "words" and column.distinct == rows
 
 
 def _settled(column: Column, index: str | None) -> Column:

@@ -11,17 +11,14 @@ from regretless.scenarios.describe.starter import starter
 from regretless.scenarios.terminal import console, print_plainly
 from regretless.scenarios.terminal import table as laid_out
 
-HEADS = ("column", "holds", "could be", "missing", "distinct", "from", "to", "season")
+HEADERS = ("column", "holds", "could be", "missing", "distinct", "from", "to", "season")
 LONG, LONGEST = 1e4, 1e15
 
 
 def describe(data: Path, out: Path | None) -> None:
     """Print what is in a table, and write a starter scenario if a file is given.
 
-    Raises
-    ------
-    UserError
-        If the table cannot be read, has no outcome, or the file is there already.
+    UserError if the table cannot be read, has no outcome, or the file is there already.
     """
     if out is not None and (out.suffix != ".toml" or out.exists()):
         reason = "is there already" if out.exists() else "is no .toml file"
@@ -31,7 +28,7 @@ def describe(data: Path, out: Path | None) -> None:
     screen = console()
     screen.print(f"{data.name}: {len(table.frame)} rows, {len(table.columns)} columns\n")
     cells = [_cells(column) for column in table.columns]
-    print_plainly(screen, laid_out(HEADS, cells, room=screen.width, words=range(3)))
+    print_plainly(screen, laid_out(HEADERS, cells, width=screen.width, words=range(3)))
     for column in table.columns:
         if column.note:
             screen.print(f"{column.name}: {column.note}.")

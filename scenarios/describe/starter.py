@@ -9,17 +9,29 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from jinja2 import Environment, StrictUndefined
 
-from regretless.market.core.arrays import Array, Mask
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.scenarios.config.files import DATA
 from regretless.scenarios.describe.columns import FEW_NUMBERS, Column, Description
 from regretless.scenarios.frames import TRUTHS, spelled
 
+TEMPLATE = Path(__file__).with_name("starter.toml.jinja")
+COHORTS = {  # of one outcome, and of several: name, utility, parameters
+    False: (
+        ("stockists", "newsvendor", "{ underage = [1.0, 4.0], overage = [0.5, 2.0] }"),
+        ("planners", "lp-target", ""),
+    ),
+    True: (
+        ("linear", "linear", ""),
+        ("balanced", "ces", "{ rho = { choices = [0.5, 1.0, 2.0] } }"),
+    ),
+}
 MOST_OUTCOMES, MOST_CONTEXT, MOST_REASONS = 3, 6, 4
 INNER = (0.01, 0.99)
 
@@ -27,15 +39,7 @@ INNER = (0.01, 0.99)
 def starter(table: Description, home: Path) -> str:
     """Write a scenario file for a table that was described.
 
-    Parameters
-    ----------
-    home : Path
-        The folder in which the file will lie.
-
-    Raises
-    ------
-    UserError
-        If no column can be an outcome.
+    ``home``: the folder in which the file will lie. UserError if no column can be an outcome.
     """
     outcomes = table.named("outcome")[:MOST_OUTCOMES]
     if not outcomes:
@@ -45,15 +49,30 @@ def starter(table: Description, home: Path) -> str:
     context = table.named("context")[:MOST_CONTEXT]
     there = table.complete([*outcomes, *context])
     drop = not there[0]  # there is no row before it
-    parts = [
-        _head(table, int(there.sum()) if drop else len(there)),
-        "\n".join(_data(table, outcomes, context, home)) + _gaps(there),
-        "\n".join(_scale(table, outcomes)),
-    ]
-    parts += ["\n".join(_codes(context))] if any(column.values for column in context) else []
-    parts += [_cohorts(len(outcomes), policy=bool(context))]
-    parts += [_policy(table, context[0])] if context else []
-    return "\n\n".join(parts) + "\n"
+    told: dict[str, Any] = {
+        "table": table,
+        "name": (re.sub(r"[^\w-]+", "-", table.file.stem).strip("-_") or "mine").lower(),
+        "rounds": int(there.sum()) if drop else len(there),
+        "file": _beside(table.file, home),
+        "outcomes": outcomes,
+        "context": context,
+        "missing": "" if there.all() else "drop" if drop else "previous",
+        "scale": [(spelled(own.name), *_ends(table.numbers(own))) for own in outcomes],
+        "codes": [
+            f"{spelled(own.name)} = {{ {', '.join(pairs)} }}"
+            for own in context
+            if (pairs := [f"{spelled(word)} = {code}" for word, code in _code(own).items()])
+        ],
+        "cohorts": COHORTS[len(outcomes) > 1],
+    }
+    if context:  # a rule on the first column: another action in each third of the rows
+        first, code = context[0], _code(context[0])
+        words = [code[word] for word in table.words(first)] if code else []
+        edges = _cuts(np.array(words, dtype=np.float64) if code else table.numbers(first))
+        told |= {"edges": edges, "actions": {1: [0, 4], 2: [0, 2, 4]}[len(edges)]}
+    pages = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)  # noqa: S701 - no HTML
+    pages.filters["text"] = lambda value: json.dumps(value, ensure_ascii=False)
+    return pages.from_string(TEMPLATE.read_text(encoding="utf-8")).render(told)
 
 
 def _reasons(table: Description) -> str:
@@ -68,44 +87,6 @@ def _reasons(table: Description) -> str:
     return f"{'; '.join(told)}; add a column of {wanted}, or write the scenario by hand"
 
 
-def _head(table: Description, rounds: int) -> str:
-    name = re.sub(r"[^\w-]+", "-", table.file.stem).strip("-_") or "mine"
-    return "\n".join(
-        [
-            f"# Written from the columns of {table.file.name}; everything here may be changed.",
-            f"name = {_text(name.lower())}",
-            f"rounds = {rounds}",
-            "seed = 1",
-        ]
-    )
-
-
-def _data(
-    table: Description, outcomes: list[Column], context: list[Column], home: Path
-) -> Iterator[str]:
-    yield "# A round is a row."
-    yield "[data]"
-    yield f"file = {_text(_beside(table.file, home))}"
-    yield f"outcomes = {_texts(outcomes)}" + _left(table.named("outcome")[MOST_OUTCOMES:])
-    if context:
-        yield "# What everybody knows before the round: strike out what is known only after it."
-        yield f"context = {_texts(context)}" + _left(table.named("context")[MOST_CONTEXT:])
-    if index := table.named("index"):
-        yield f"index = {_text(index[0].name)}"
-    if table.form.separator != ",":
-        yield f"separator = {_text(table.form.separator)}"
-    if table.form.decimal != ".":
-        yield f"decimal = {_text(table.form.decimal)}"
-
-
-def _gaps(there: Mask) -> str:
-    if there.all():
-        return ""
-    if there[0]:
-        return '\nmissing = "previous"       # or "drop"'
-    return '\nmissing = "drop"           # the first row has no row before it'
-
-
 def _beside(file: Path, home: Path) -> str:
     """Return a path from a folder, where there is one; the bare name of a bundled table."""
     if file.resolve().parent == DATA:
@@ -114,20 +95,6 @@ def _beside(file: Path, home: Path) -> str:
         return Path(os.path.relpath(file.resolve(), home.resolve())).as_posix()
     except ValueError:  # on another drive
         return file.resolve().as_posix()
-
-
-def _left(others: list[Column]) -> str:
-    return f"  # also: {', '.join(column.name for column in others)}" if others else ""
-
-
-def _scale(table: Description, outcomes: list[Column]) -> Iterator[str]:
-    """Write the ends of every outcome: round numbers about the range of 98 % of its values."""
-    yield "# What becomes 0 and 1; what lies beyond is clipped. Swap the ends where less is better."
-    yield "[data.scale]"
-    for column in outcomes:
-        low, high, clipped = _ends(table.numbers(column))
-        note = f"  # {100 * clipped:.1f} % of the rows lie beyond" if clipped else ""
-        yield f"{spelled(column.name)} = [{low!r}, {high!r}]{note}"
 
 
 def _ends(values: Array) -> tuple[float, float, float]:
@@ -145,63 +112,9 @@ def _ends(values: Array) -> tuple[float, float, float]:
     return low, high, float(((values < low) | (values > high)).mean())
 
 
-def _codes(context: list[Column]) -> Iterator[str]:
-    yield "# Numbers that stand for words."
-    yield "[data.codes]"
-    for column in context:
-        if column.values:
-            pairs = (f"{spelled(word)} = {code}" for word, code in _code(column).items())
-            yield f"{spelled(column.name)} = {{ {', '.join(pairs)} }}"
-
-
 def _code(column: Column) -> dict[str, int]:
     """Return the numbers that stand for a column's words."""
     return {word: TRUTHS.get(word.casefold(), i) for i, word in enumerate(column.values)}
-
-
-def _coded(table: Description, column: Column) -> Array:
-    """Return the numbers that stand for the words of a column that are there (t,)."""
-    codes = _code(column)
-    return np.array([codes[word] for word in table.words(column)], dtype=np.float64)
-
-
-def _cohorts(goods: int, *, policy: bool) -> str:
-    if goods == 1:
-        kinds = [
-            ("stockists", "newsvendor", "{ underage = [1.0, 4.0], overage = [0.5, 2.0] }"),
-            ("planners", "lp-target", "{}"),
-        ]
-    else:
-        kinds = [
-            ("linear", "linear", "{}"),
-            ("balanced", "ces", "{ rho = { choices = [0.5, 1.0, 2.0] } }"),
-        ]
-    lines = [
-        "# Agents who follow the forecast. An action is a stock, a plan, a crop: five for each."
-    ]
-    for name, utility, parameters in kinds:
-        lines += ["[[cohort]]", f"name = {_text(name)}", f"utility = {_text(utility)}"]
-        lines += [] if parameters == "{}" else [f"parameters = {parameters}"]
-        lines += ["count = 20", "actions = 5"]
-        lines += ['policies = ["rule"]', ""] if policy else [""]
-    return "\n".join(lines).rstrip()
-
-
-def _policy(table: Description, column: Column) -> str:
-    """Write a rule on the first context column: another action in each third of the rows."""
-    values = table.numbers(column) if not column.values else _coded(table, column)
-    edges = _cuts(values)
-    actions = {1: [0, 4], 2: [0, 2, 4]}[len(edges)]
-    return "\n".join(
-        [
-            "# A rule of thumb, which is an alternative in hindsight for every agent.",
-            "[policy.rule]",
-            'kind = "steps"',
-            f"feature = {_text(column.name)}",
-            f"edges = {edges}",
-            f"actions = {actions}",
-        ]
-    )
 
 
 def _cuts(values: Array) -> list[float]:
@@ -210,11 +123,3 @@ def _cuts(values: Array) -> list[float]:
     below = counts.cumsum()[:-1] / len(values)
     places = np.unique([np.abs(below - third).argmin() for third in (1 / 3, 2 / 3)])
     return [float(cut) for cut in (different[places] + different[places + 1]) / 2]
-
-
-def _text(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _texts(columns: list[Column]) -> str:
-    return json.dumps([column.name for column in columns], ensure_ascii=False)

@@ -42,9 +42,8 @@ from regretless.market.model import MarketModel
 from regretless.market.records import Round
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.scenario import resolved
-from regretless.scenarios.distributed.away import journal_without, without
+from regretless.scenarios.distributed.away import divisible, journal_without, without
 from regretless.scenarios.distributed.crew import Crew, DaskCrew
-from regretless.scenarios.distributed.divisible import divisible
 from regretless.scenarios.distributed.gather import filled, finish_windows, follow, stacked
 from regretless.scenarios.distributed.record import Recorder, Tree, outcomes_of, rounds_of
 from regretless.scenarios.distributed.worker import Answer, Closing, Frames, Recipe, Task
@@ -164,11 +163,8 @@ class Conductor(Alone):
         self._open = Recorder(model.game.blocks, self._seats)
         self._told = model.game.adversary.observes_play
         self._journal = journal_without(model, self._places)
-        self._journal.sink = self._put_by
+        self._journal.sink = lambda frames: self._waiting.append(_Chunk(frames, model.played))
         self._chunk = self._journal.chunk_rounds
-
-    def _put_by(self, frames: Frames) -> None:
-        self._waiting.append(_Chunk(frames, self.model.played))
 
     def _state(self) -> Tree:
         """Return what a checkpoint needs of the market without the agents who are elsewhere."""
@@ -266,14 +262,14 @@ class Conductor(Alone):
             for said in self._ask():
                 for name, own in said.sums.items():
                     sums[name] = sums[name] + own
-        self._log(tell_adversary(game, played, sums))
+        self._note_round(tell_adversary(game, played, sums))
         if self._journal.at_chunk_end:
             self._waiting[-1].state = self._state() if resumable else None
         if self._journal.at_chunk_end or len(self._open.rounds) == BLOCK:
             self._close_block()
 
-    def _log(self, played: Round) -> None:
-        """Note a round, as ``MarketModel.step`` does."""
+    def _note_round(self, played: Round) -> None:
+        """Note a round, as ``MarketModel.step`` does, and what bounds the windows that end."""
         model = self.model
         model.passed(played)
         for seat in self._seats:
@@ -282,7 +278,12 @@ class Conductor(Alone):
             model.tracker.add(played)
         self._journal.add(played)
         model.bounds.add(model.played)
-        self._bound_windows(played.number)
+        windows = model.journal.windows
+        for first, last in windows.spans if windows is not None and windows.bounded else ():
+            if last == played.number:
+                logged = ((place, model.journal.logged[place]) for place in self._places)
+                found = [bounded(model.guarantees[at], first, last, own) for at, own in logged]
+                self._window_bounds[first] = np.concatenate(found)
 
     def _ask(self, begun: Round | None = None) -> list[Any]:
         """Return what all shares say, in order, of the last round or of one that has begun."""
@@ -301,18 +302,6 @@ class Conductor(Alone):
 
     def _file(self, first: int) -> Path:
         return self._folder / f"record-{first:09d}.npz"
-
-    def _bound_windows(self, number: int) -> None:
-        """Note what bounds a window that ends, of every logged agent who is elsewhere."""
-        market, windows = self.model, self.model.journal.windows
-        if windows is None or not windows.bounded:
-            return
-        for first in [first for first, last in windows.spans if last == number]:
-            found = [
-                bounded(market.guarantees[place], first, number, market.journal.logged[place])
-                for place in self._places
-            ]
-            self._window_bounds[first] = np.concatenate(found)
 
     def _give(self, place: int) -> None:
         """Hand a share on that has nothing to do, if there is something to be done."""

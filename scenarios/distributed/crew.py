@@ -45,10 +45,7 @@ def _attempt_there(task: Task) -> tuple[str, Answer | Failure]:
 class DaskCrew:
     """Workers of a cluster, who forget a run that is over.
 
-    Parameters
-    ----------
-    cluster : Cluster
-        Closed by who made it.
+    ``cluster``: closed by who made it.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -59,15 +56,13 @@ class DaskCrew:
 
     def give(self, task: Task) -> None:
         """Hand a task to the worker that has the share, or to one with few."""
-        home = self._homes.get(task.recipe.place) or self._free()
+        held = Counter(self._homes.values())
+        free = min(self._cluster.workers(), key=lambda worker: held[worker], default=None)
+        home = self._homes.get(task.recipe.place) or free
         if home is not None:
             self._homes[task.recipe.place] = home
         self._runs.add(task.recipe.run)
         self._given[self._cluster.submit(_attempt_there, task, at=home)] = task
-
-    def _free(self) -> str | None:
-        held = Counter(self._homes.values())
-        return min(self._cluster.workers(), key=lambda worker: held[worker], default=None)
 
     def hear(self, patience: float) -> Iterator[Heard]:
         """Yield what is there; UserError if the scheduler, or the last worker, is gone."""

@@ -27,10 +27,8 @@ KNOWN = {*COLUMNS, *LEADER_COLUMNS, *PROMISED, "regret_to_models_bound", COUNT, 
 def stacked(parts: Sequence[pd.DataFrame], keys: Sequence[str]) -> pd.DataFrame:
     """Put the rows of all shares in one table in the order of a run on one machine.
 
-    Parameters
-    ----------
-    keys : sequence of str
-        By which rows are ordered, the last one first; equal ones stay as they are.
+    ``keys`` (sequence of str): by which rows are ordered, the last one first; equal ones stay as
+    they are.
     """
     parts = [part for part in parts if len(part)]
     if not parts:
@@ -103,7 +101,12 @@ def filled(
         plain = told["swaps"].drop(columns=names, errors="ignore")
         told["swaps"] = market.with_action_names(plain)
     if "bounds" in tables:
-        told["bounds"] = _bounds(tables["bounds"], ends, away)
+        keys, own = ["round", "cohort"], tables["bounds"]  # bounds are known here, regrets there
+        found = pd.concat([end.bounds for end in ends]).groupby(keys)
+        order, theirs = pd.MultiIndex.from_frame(own[keys]), own["cohort"].isin(away)
+        for name in ("decision_swap_regret", "bound_from_bias"):
+            worst = found[name].max().reindex(order).to_numpy()
+            own[name] = np.where(theirs, worst, own[name])
     compared = list(_compared(market, ends, places))
     told["verdict"] = comparisons.verdict_table(compared)
     records = {block.name: block.record for block in market.game.blocks}
@@ -135,16 +138,6 @@ def follow(market: MarketModel, ends: Sequence[Closing]) -> None:
             counts[:, places], fixed[rows[places]] = np.moveaxis(known, 2, 0), sums
         played[str(own)] = counts
     tracker.restore(state | {"bins": state["bins"] | {"played": played}})
-
-
-def _bounds(whole: pd.DataFrame, ends: Sequence[Closing], away: Sequence[str]) -> pd.DataFrame:
-    """Put the greatest regrets of all shares beside the bounds, which are known here."""
-    keys, told = ["round", "cohort"], ["decision_swap_regret", "bound_from_bias"]
-    found = pd.concat([end.bounds for end in ends]).groupby(keys)[told].max()
-    order, theirs = pd.MultiIndex.from_frame(whole[keys]), whole["cohort"].isin(away)
-    for name in told:
-        whole[name] = np.where(theirs, found[name].reindex(order).to_numpy(), whole[name])
-    return whole
 
 
 def _compared(

@@ -39,16 +39,9 @@ PARTS = ("points", "weights", "labels")
 class Recorder:
     """Notes of the rounds of a game what agents need who are elsewhere.
 
-    Parameters
-    ----------
-    seats : sequence of Seat
-        Of those agents, who say what is needed: mixtures where somebody draws for himself, and else
-        the drawn atoms alone; models' predictions where they are followed.
-
-    Attributes
-    ----------
-    rounds : list of Round
-        Since the last block was closed.
+    ``seats`` (sequence of Seat): of those agents, who say what is needed: mixtures where somebody
+    draws for himself, and else the drawn atoms alone; models' predictions where they are followed.
+    ``rounds`` (list of Round): since the last block was closed.
     """
 
     def __init__(self, blocks: Sequence[Block], seats: Sequence[Seat]) -> None:
@@ -128,12 +121,8 @@ def _parts(mixture: Mixture) -> dict[str, Any]:
 class Drawn(Mixture):
     """A mixture from which has been drawn.
 
-    Parameters
-    ----------
-    index : int
-        The drawn atom.
-    models : array (M, n)
-        What models predicted, where they are followed.
+    ``index``: the drawn atom; ``models`` (array (M, n)): what models predicted, where they are
+    followed.
     """
 
     index: int = 0
@@ -155,15 +144,8 @@ def _drawn(part: Tree) -> Iterator[Drawn]:
 class Tape(Checkpointable, Adversary):
     """An adversary that plays recorded rounds again.
 
-    Parameters
-    ----------
-    outcomes : int
-        Coordinates of an outcome, d.
-
-    Attributes
-    ----------
-    mixtures : tuple of Drawn
-        Of the round that is played, one per block.
+    ``outcomes``: coordinates of an outcome, d. ``mixtures`` (tuple of Drawn): of the round that is
+    played, one per block.
     """
 
     sees = frozenset({"history"})
@@ -194,11 +176,7 @@ class Tape(Checkpointable, Adversary):
 class Recorded(Checkpointable, Forecaster):
     """A forecaster that says again what that of a block said.
 
-    Parameters
-    ----------
-    tape : Tape
-    place : int
-        Of the block.
+    ``place``: of the block.
     """
 
     def __init__(self, tape: Tape, place: int) -> None:

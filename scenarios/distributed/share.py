@@ -87,17 +87,9 @@ class Share:
 def share_of(market: MarketModel, places: Sequence[int], place: int, of: int) -> Share:
     """Cut a share out of a market that has played no round yet.
 
-    Parameters
-    ----------
-    places : sequence of int
-        Of the cohorts that are shared out.
-    place, of : int
-        Which share, of how many.
-
-    Raises
-    ------
-    UserError
-        If a cohort's losses do not come out the same for a part of its agents.
+    ``places`` (sequence of int): of the cohorts that are shared out; ``place``, ``of``: which
+    share, of how many. UserError if a cohort's losses do not come out the same for a part of its
+    agents.
     """
     game, tape = market.game, Tape(market.game.adversary.outcomes)
     members = tuple(_members(market, places, place, of))
@@ -106,14 +98,17 @@ def share_of(market: MarketModel, places: Sequence[int], place: int, of: int) ->
         Echo(block.name, block.basis, Recorded(tape, i), block.relay)
         for i, block in enumerate(game.blocks)
     ]
-    followed, part = dict(_followed(market, members)), game.market
+    followed, part, network = dict(_followed(market, members)), game.market, game.network
+    if network is not None:  # their neighbours are not told
+        ids = np.concatenate([member.ids for member in members])
+        network = Network(network.distance[ids - 1])
     model = MarketModel(
         Game(
             blocks,
             [_seat(market.game.seats[member.place], member, blocks) for member in members],
             adversary=tape,
             seed=0,
-            network=_network(game.network, members),
+            network=network,
         ),
         [_empty(market.guarantees[member.place], member.rows) for member in members],
         seed=0,
@@ -170,13 +165,6 @@ def _members(market: MarketModel, places: Sequence[int], place: int, of: int) ->
             rows = np.unique(np.concatenate(company))
             yield Member(at, cohort.part(rows, agents), agents, rows, first)
         first += count
-
-
-def _network(network: Network | None, members: Sequence[Member]) -> Network | None:
-    """Return how far the members' agents are from the forecaster; their neighbours are not told."""
-    if network is None:
-        return None
-    return Network(network.distance[np.concatenate([member.ids for member in members]) - 1])
 
 
 def _followed(market: MarketModel, members: Sequence[Member]) -> Iterator[Any]:

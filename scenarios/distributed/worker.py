@@ -28,7 +28,7 @@ from regretless.market.logs.final_tables import agents_table
 from regretless.market.records import Round
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.scenario import validated
-from regretless.scenarios.distributed.divisible import divisible
+from regretless.scenarios.distributed.away import divisible
 from regretless.scenarios.distributed.record import Tree, rounds_of
 from regretless.scenarios.distributed.share import Share, share_of
 from regretless.scenarios.imports import import_modules
@@ -144,11 +144,8 @@ class Answer:
 class Shard:
     """A share that is being played.
 
-    Parameters
-    ----------
-    recipe : Recipe
-    after : int
-        A round: it goes on from the newest checkpoint before that can be used, if there is one.
+    ``after``: a round: it goes on from the newest checkpoint before that can be used, if there is
+    one.
     """
 
     def __init__(self, recipe: Recipe, after: int) -> None:
@@ -189,14 +186,19 @@ class Shard:
     def play(self, task: Task) -> Answer:
         """Play the blocks of a task that come next, and close if that is asked."""
         before, model = self.played, self.share.model
-        for block in task.blocks:
-            if block["first"] <= self.played < rounds_of(block):
-                self._through(block)
+        for block in (own for own in task.blocks if own["first"] <= self.played < rounds_of(own)):
+            self._through(block)
         lacking = bool(task.blocks) and self.played < rounds_of(task.blocks[-1])
         closing = self._closing() if task.close and not lacking else None
         if model.journal.at_chunk_end and before < self.played < model.rounds:
             self._save(task.settled)
-        load = None if task.begun is None or lacking else self._decide(task.begun)
+        load = None
+        if task.begun is not None and not lacking:
+            if self._begun is None:  # it begins once
+                self.share.tape.load(task.begun, self.played)
+                decided = self._decided()
+                self._begun = decided, self.share.load(decided.begun)
+            load = self._begun[1]
         rows, self._rows = self._rows, []
         # who is asked how a round begins has said what the one before came to
         sums = None if self._last is None or task.begun else self.share.sums(self._last)
@@ -217,14 +219,6 @@ class Shard:
     def _decided(self) -> Decided:
         game = self.share.model.game
         return decide(game, commit_and_draw(game, offer(game)))
-
-    def _decide(self, block: Tree) -> Array:
-        """Begin a round, once, and return what its decisions come to."""
-        if self._begun is None:
-            self.share.tape.load(block, self.played)
-            decided = self._decided()
-            self._begun = decided, self.share.load(decided.begun)
-        return self._begun[1]
 
     def _take(self, chunk: Frames) -> None:
         frames = {name: chunk[name] for name in TABLES if len(chunk[name])}

@@ -55,14 +55,10 @@ def _walked(value: Any, raw: Any, node: Json, known: Json, name: str = "") -> It
                 yield from _walked(
                     own, given, node.get("items", {}), known, f"{name}.{own['name']}"
                 )
-    elif _number(value) and (raw is None or _number(raw)) and not _left_out(name, value):
-        yield _key(name, value, node, given=raw is not None)
-
-
-def _left_out(name: str, value: float) -> bool:
-    """Whether a key has a control of its own, or its number stands for a word or an action."""
-    of_policy = name.startswith("policy.") and isinstance(value, int)
-    return name in ELSEWHERE or name.startswith("data.codes.") or of_policy
+    elif _number(value) and (raw is None or _number(raw)):
+        of_policy = name.startswith("policy.") and isinstance(value, int)  # it is an action
+        if not (name in ELSEWHERE or name.startswith("data.codes.") or of_policy):
+            yield _key(name, value, node, given=raw is not None)
 
 
 def _number(value: Any) -> bool:

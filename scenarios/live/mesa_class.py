@@ -67,7 +67,10 @@ def market_class(
             made: Any = load(scenario, **settings | keyed).build()
             made.__class__ = cls
             if collector is not None:
-                made.datacollector = _reporting(collector(), keyed["seed"])
+                made.datacollector = collector()
+                if "seed" not in made.datacollector.model_reporters:
+                    made.datacollector.model_reporters["seed"] = lambda _: keyed["seed"]
+                    made.datacollector.model_vars["seed"] = []
             return made  # type: ignore[no-any-return]
 
         def __init__(self, **values: Any) -> None:
@@ -105,14 +108,6 @@ def _iteration(frame: FrameType | None) -> int:
     if caller is None or caller.f_globals.get("__name__") != "mesa.batchrunner":
         return 0
     return int(caller.f_locals["iteration"])
-
-
-def _reporting(collector: Any, seed: int) -> Any:
-    """Let a model's collector name its seed, unless it has a reporter of that name."""
-    if "seed" not in collector.model_reporters:
-        collector.model_reporters["seed"] = lambda _: seed
-        collector.model_vars["seed"] = []
-    return collector
 
 
 def _again(

@@ -28,15 +28,58 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+
 from regretless.market.core.errors import UserError
 from regretless.scenarios.config.files import catalogue
 from regretless.scenarios.config.values import shown
-from regretless.scenarios.live.question import Question, Refused, parsed
 from regretless.scenarios.live.session import SPEEDS, Session
 from regretless.scenarios.live.source import Saving, Source
 from regretless.scenarios.live.view import answer
 from regretless.scenarios.report.figures import known
 from regretless.scenarios.report.page import page
+
+TEXT = 1000  # characters of a name
+DRAWN = 32  # figures in a question
+
+
+class Refused(Exception):  # noqa: N818 - no fault: the answer to a bad request
+    """A request that is not answered; its text is one line that says why.
+
+    ``status``: what the response says; ``reason``: one line with the cure.
+    """
+
+    def __init__(self, status: HTTPStatus, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class Question(BaseModel):
+    """What a page sends: its session, what it has, what it wants, and what a control asks for."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    session: str = Field("", max_length=TEXT)
+    builds: int = 0
+    figures: list[str] = Field([], max_length=DRAWN)
+    agent: int | None = None
+    action: str = Field("", max_length=TEXT)
+    name: str = Field("", max_length=TEXT)
+    role: str = Field("", max_length=TEXT)
+    way: str = Field("", max_length=TEXT)
+    value: FiniteFloat | None = None
+
+
+def parsed(body: bytes) -> Question:
+    """Read a question from JSON; Refused, with the first fault, where it is none."""
+    try:
+        return Question.model_validate_json(body)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, fault["loc"])) or "the body"
+        reason = f"{place}: {fault['msg'][0].lower()}{fault['msg'][1:]}; send another"
+        raise Refused(HTTPStatus.BAD_REQUEST, reason) from error
+
 
 HOST = "127.0.0.1"
 NAMES = {HOST, "localhost"}  # of this host; the port may be another one, as through a tunnel

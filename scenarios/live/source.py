@@ -9,6 +9,7 @@ import copy
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,11 @@ class Saving:
         is to be extended.
         """
         kind = source.scenario().spec.forecaster.kind
-        rivals = [rival for rival in RIVALS if rival != kind and _fits(source, rival)]
+        rivals = []
+        for rival in (rival for rival in RIVALS if rival != kind):
+            with suppress(UserError):  # it cannot have that one, and nothing else changed
+                source.changed("forecaster.kind", rival).scenario().build()
+                rivals.append(rival)
         grid = {} if not rivals else {"grid": {"forecaster.kind": [kind, *rivals]}}
         path = self.folder / f"{name}-study.toml"
         if path.exists():
@@ -114,7 +119,7 @@ class Saving:
         self._write(path, {"scenario": self.file(source, name).name, "seeds": SEEDS} | grid)
         self._said += f" and {path}. Play it: regretless study {path} --out runs/{name}-study"
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Say in a line what was saved, or how far it is."""
         if self._process is None:
             return self._said
@@ -127,12 +132,3 @@ class Saving:
             self._said += f". Run: {self._target}; regretless report {self._target} makes its page"
         self._process = None
         return self._said
-
-
-def _fits(source: Source, forecaster: str) -> bool:
-    """Whether a scenario can have another forecaster and nothing else changed."""
-    try:
-        source.changed("forecaster.kind", forecaster).scenario().build()
-    except UserError:
-        return False
-    return True

@@ -13,7 +13,7 @@ from regretless.scenarios.config.scenario import resolved
 from regretless.scenarios.live import players
 from regretless.scenarios.live.session import TURN, Session
 from regretless.scenarios.report import theme
-from regretless.scenarios.report.run_data import Run, told
+from regretless.scenarios.report.run_data import Run, described
 from regretless.scenarios.report.run_figures import path
 from regretless.scenarios.report.run_page import figures_of, origin
 from regretless.scenarios.verdict import sentences
@@ -44,7 +44,8 @@ def answer(session: Session, wanted: Sequence[str], agent: int | None, builds: i
     if tables:
         figures = figures_of(Run(config, tables, session.model.called), wanted, undated=MARKED)
         for name, one in figures.items():
-            _mark(one.made, replaced if name in MARKED else [])
+            for at, _ in replaced if name in MARKED else ():  # where a player was replaced
+                one.made.add_vline(at, line={"color": theme.FAINT, "width": 1, "dash": "dot"})
         state["figures"] = {name: _json(one.made) for name, one in figures.items()}
     return json.dumps(state)
 
@@ -65,7 +66,7 @@ def _state(session: Session, builds: int) -> dict[str, Any]:
         "named": session.named,
         "promises": list(session.promises()),
         "verdict": "Nothing is played yet.",
-        "saving": session.saving.told(),
+        "saving": session.saving.summary(),
     }
     if builds != session.builds:
         state["build"] = {
@@ -87,12 +88,6 @@ def verdict(session: Session, tables: dict[str, Any]) -> str:
     return after + "\n".join(sentences(tables["verdict"], tables["agents"]))
 
 
-def _mark(figure: go.Figure, replaced: list[tuple[int, str]]) -> None:
-    """Draw a line where a player was replaced."""
-    for at, _ in replaced:
-        figure.add_vline(at, line={"color": theme.FAINT, "width": 1, "dash": "dot"})
-
-
 def _json(figure: go.Figure) -> Any:
     return json.loads(to_json(figure, engine="json"))
 
@@ -105,7 +100,7 @@ def _agent(session: Session, tables: dict[str, Any], number: int) -> dict[str, A
     figure = path(session.watched.path(number))
     return {
         "number": number,
-        "lines": [f"cohort {row['cohort']}", *told(row.to_dict()).split("<br>")],
+        "lines": [f"cohort {row['cohort']}", *described(row.to_dict()).split("<br>")],
         "swaps": [_swap(swap) for swap in own.to_dict("records")],
         "figure": None if figure is None else _json(figure),
         "caption": PATH,

@@ -86,7 +86,9 @@ class Watched:
         told = [verdict[name] for name in ("cohort", "kind", "name", "mean_loss") if len(verdict)]
         rows["course"] = [(who, number, *rest) for who, *rest in zip(*told, strict=True)]
         rows["regret_curves"], rows["owned"] = [], list(self._owned(number))
-        rows["measures"] = list(self._measures(number))
+        taken_now: Any = model.journal.watchers["measures"]  # the user's own, of this round
+        table = pd.DataFrame(taken_now.rows(SimpleNamespace(number=number)))
+        rows["measures"] = list(table.itertuples(index=False, name=None))
         for place, cohort in enumerate(model.game.cohorts):
             kinds = ("mean_loss", "decision_swap", "swap")
             loss, decision, swap = (model.measured(place, m) for m in kinds)
@@ -107,12 +109,6 @@ class Watched:
             for name, own in market.accounts.places.items():
                 means = [market.accounts.cash[own].mean(), *market.accounts.goods[own].mean(0)]
                 yield from ((name, number, which, mean) for which, mean in enumerate(means))
-
-    def _measures(self, number: int) -> Iterator[tuple[Any, ...]]:
-        """Yield the user's own measures of the round that has just been played."""
-        taken_now: Any = self.model.journal.watchers["measures"]
-        table = pd.DataFrame(taken_now.rows(SimpleNamespace(number=number)))
-        yield from table.itertuples(index=False, name=None)
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """Return what figures are drawn of, the tables of a run directory among it."""

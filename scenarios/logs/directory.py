@@ -22,12 +22,13 @@ from regretless.market.core import checkpoint
 from regretless.market.core.checkpoint import replacing, sync
 from regretless.market.core.errors import UserError
 from regretless.market.logs.journal import TABLES
-from regretless.scenarios.logs.holding import contents, held
 from regretless.scenarios.logs.ownership import (
     REPORT,
     check_asked,
     check_folder,
     check_writable,
+    contents,
+    held,
     known_as_ours,
     listed,
     our_page,
@@ -73,11 +74,7 @@ def check_format(name: str) -> None:
 class RunDirectory:
     """Where a run's logs go.
 
-    Parameters
-    ----------
-    path : Path
-        Created if need be.
-    format : "parquet" or "csv"
+    ``path``: created if need be; ``format``: "parquet" or "csv".
     """
 
     def __init__(self, path: Path, format: str = "parquet") -> None:  # noqa: A002 - the option's name
@@ -90,16 +87,14 @@ class RunDirectory:
     def check(self, *, resume: bool, overwrite: bool) -> None:
         """Raise UserError unless a run may be written here: what is there stays as it is.
 
-        Parameters
-        ----------
-        resume, overwrite : bool
-            Whether an earlier run may be continued, or replaced.
+        ``resume``, ``overwrite``: whether an earlier run may be continued, or replaced.
         """
         check_asked(self.path, "run", resume=resume, overwrite=overwrite)
         check_folder(self.partial)
         if not contents(self.path):
             return
-        ours = self._is_run() or None
+        begun = contents(self.path) == [self.partial] and not contents(self.partial)
+        ours = begun or (self.partial / MARK).is_file() or self.recorded() is not None or None
         known_as_ours(self.path, "run", ours, resume=resume, overwrite=overwrite)
         self._check_entries()
 
@@ -116,10 +111,6 @@ class RunDirectory:
     def _is_part(self, part: Path) -> bool:
         """Say whether a file in ``.partial``, or a draft, has a name that we give."""
         return PART.fullmatch(re.sub(r"^\.(.*)\.tmp$", r"\1", part.name)) is not None
-
-    def _is_run(self) -> bool:
-        begun = contents(self.path) == [self.partial] and not contents(self.partial)
-        return begun or (self.partial / MARK).is_file() or self.recorded() is not None
 
     def _listed(self) -> set[str]:
         """Return which tables the manifest lists."""
@@ -236,10 +227,7 @@ class RunDirectory:
     def load_checkpoint(self, config: dict[str, Any]) -> dict[str, Any] | None:
         """Return the state to resume from, None if there is none.
 
-        Raises
-        ------
-        UserError
-            If the checkpoint belongs to another configuration, or it or a part is damaged.
+        UserError if the checkpoint belongs to another configuration, or it or a part is damaged.
         """
         file = self.partial / CHECKPOINT
         if not file.exists():
@@ -366,7 +354,8 @@ def read_run(
     try:
         names = listed(manifest, KNOWN.__contains__) if "files" in manifest else KNOWN
         files = [path / name for name in sorted(names) if (path / name).is_file()]
-        text = _text_columns(manifest)
+        data = (manifest.get("config") or {}).get("data") or {}
+        text: set[str | None] = {*TEXT, data.get("index")}  # columns that are no numbers
         tables = {file.stem: _read(file, text) for file in files if file.stem not in without}
     except (ValueError, OSError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0]
@@ -374,20 +363,10 @@ def read_run(
     return manifest, tables
 
 
-def _text_columns(manifest: Any) -> set[str]:
-    """Columns that are no numbers, among them the one that names the data's rows."""
-    try:
-        return TEXT | {manifest["config"]["data"]["index"]}
-    except (KeyError, TypeError):
-        return TEXT
-
-
-def _read(path: Path, text: set[str]) -> pd.DataFrame:
-    return pd.read_parquet(path) if path.suffix == ".parquet" else _read_csv(path, text)
-
-
-def _read_csv(path: Path, text: set[str]) -> pd.DataFrame:
-    """Read a table back; names stay text, empty numbers become NaN."""
+def _read(path: Path, text: set[str | None]) -> pd.DataFrame:
+    """Read a table back; of a CSV names stay text, empty numbers become NaN."""
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path)
     head = pd.read_csv(path, nrows=0)
     kept = dict.fromkeys(text.intersection(head.columns), str)
     numbers = {name: [""] for name in head.columns if name not in text}

@@ -7,9 +7,13 @@ of ours belongs is refused.
 import json
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
+
+from filelock import FileLock, Timeout
 
 from regretless.market.core.errors import UserError
 
@@ -58,9 +62,7 @@ def our_page(path: Path) -> bool:
 def check_asked(path: Path, kind: str, *, resume: bool, overwrite: bool) -> None:
     """Raise UserError if options contradict each other, or a directory is a file.
 
-    Parameters
-    ----------
-    kind : "run", "study" or "training"
+    ``kind``: "run", "study" or "training".
     """
     if resume and overwrite:
         raise UserError(f"--resume continues a {kind} and --overwrite replaces it; give one")
@@ -107,3 +109,70 @@ def refuse(folder: Path, name: str) -> NoReturn:
         f"--out {folder} holds {name}, which regretless has not written; "
         "move it away or give another directory"
     )
+
+
+LOCK = ".lock"
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Hold a directory, made if need be, while its files are written.
+
+    The system gives the lock up when the process ends, however it ends; the empty file that may be
+    left behind holds nobody up.
+
+    UserError if another process holds it, or it cannot be written.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if there(path / LOCK) and not (plain(path / LOCK) and _empty(path / LOCK)):
+            refuse(path, LOCK)
+        lock = FileLock(path / LOCK)
+        lock.acquire(blocking=False)
+    except Timeout as error:
+        reason = f"--out {path}: another process is writing there"
+        raise UserError(f"{reason}; wait for it or give another directory") from error
+    except OSError as error:
+        reason = f"--out {path} cannot be written: {error.strerror}"
+        raise UserError(f"{reason}; give another directory") from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # it cannot be written any more, or is gone
+            (path / LOCK).unlink(missing_ok=True)
+        lock.release()
+        with suppress(OSError):  # it holds files, as it should
+            path.rmdir()
+
+
+def _empty(path: Path) -> bool:
+    with suppress(FileNotFoundError):  # another process has just given it up
+        return path.stat().st_size == 0
+    return True
+
+
+def contents(path: Path) -> list[Path]:
+    """List what is in a directory beside the lock; nothing where there is no directory."""
+    return [found for found in path.iterdir() if found.name != LOCK] if path.is_dir() else []
+
+
+def default_directory(
+    base: Path, interrupted: Callable[[Path], bool], *, resume: bool, overwrite: bool
+) -> Path:
+    """Choose among BASE, BASE-2, BASE-3, ...
+
+    ``interrupted``: says whether a directory holds what ``resume`` may go on with. Returns Path:
+    the first that is free; with ``resume`` the last one that is interrupted, or the last one if
+    there is none; with ``overwrite`` BASE.
+    """
+    numbered = (base if n == 1 else base.with_name(f"{base.name}-{n}") for n in count(1))
+    taken = list(takewhile(_taken, numbered))
+    if overwrite or not taken:
+        return base
+    if resume:
+        return (list(filter(interrupted, taken)) or taken)[-1]
+    return base.with_name(f"{base.name}-{len(taken) + 1}")
+
+
+def _taken(path: Path) -> bool:
+    return there(path) and (not path.is_dir() or bool(contents(path)))

@@ -114,18 +114,17 @@ def write_parquet(path: Path, tables: Iterator[pa.Table]) -> None:
     writer: pq.ParquetWriter | None = None
     for table in tables:
         if writer is None:
-            writer = pq.ParquetWriter(path, table.schema, **_encoding(table.schema))
+            fits = {"DELTA_BINARY_PACKED": pa.types.is_integer}
+            fits |= {"BYTE_STREAM_SPLIT": pa.types.is_floating}
+            found = {
+                f.name: name for f in table.schema for name, is_ in fits.items() if is_(f.type)
+            }
+            options: dict[str, Any] = {"column_encoding": found, "write_batch_size": GROUP}
+            options["use_dictionary"] = [n for n in table.schema.names if n not in found]
+            writer = pq.ParquetWriter(path, table.schema, **options)
         writer.write_table(table.cast(writer.schema), row_group_size=GROUP)
     if writer is not None:
         writer.close()
-
-
-def _encoding(schema: pa.Schema) -> dict[str, Any]:
-    """Say how each column is written: numbers as Parquet's encodings have it, others by code."""
-    kinds = {"DELTA_BINARY_PACKED": pa.types.is_integer, "BYTE_STREAM_SPLIT": pa.types.is_floating}
-    found = {own.name: name for own in schema for name, fits in kinds.items() if fits(own.type)}
-    others = [name for name in schema.names if name not in found]
-    return {"use_dictionary": others, "column_encoding": found, "write_batch_size": GROUP}
 
 
 def write_csv(path: Path, tables: Iterator[pa.Table]) -> None:

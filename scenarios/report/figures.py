@@ -1,6 +1,6 @@
-"""The registry of figures: each is one small function, registered once with what it shows.
+"""The registry of figures: each is one small function, and its texts stand in ``figures.toml``.
 
-    @figure("run", "regret", section="Regret", title="...", caption="...")
+    @figure("run")
     def regret(run: Run) -> go.Figure | None: ...
 
 ``run`` names the kind of page, and what the function is handed: a ``run_data.Run``, a
@@ -11,8 +11,10 @@ there. Reports, the live page and notebooks draw from here.
 from __future__ import annotations
 
 import importlib
+import tomllib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
@@ -23,25 +25,13 @@ Draw = Callable[[Any], go.Figure | None]
 
 @dataclass(frozen=True)
 class Figure:
-    """A kind of figure.
-
-    Parameters
-    ----------
-    section : str
-        Heading of the page under which it stands.
-    title : str
-        What it shows.
-    caption : str
-        How to read it, in a sentence.
-    dated : bool
-        Whether its horizontal axis is rounds, which the data may have dates for.
-    """
+    """A kind of figure: its texts, and whether its horizontal axis is rounds, which have dates."""
 
     name: str
+    draw: Draw
     section: str
     title: str
     caption: str
-    draw: Draw
     dated: bool = False
 
 
@@ -51,7 +41,6 @@ class Drawn:
 
     kind: Figure
     made: go.Figure
-    caption: str
 
     @property
     def data(self) -> str:
@@ -60,19 +49,22 @@ class Drawn:
         return text.replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-FIGURES: dict[str, dict[str, Figure]] = {"run": {}, "study": {}, "training": {}}
+TEXTS = tomllib.loads(Path(__file__).with_name("figures.toml").read_text(encoding="utf-8"))
+FIGURES: dict[str, dict[str, Figure]] = {page: {} for page in TEXTS}
 MODULES = {
-    "run": ("run_figures", "forecast_figures", "market_figures", "book_figures"),
+    "run": ("run_figures", "forecast_figures", "market_figures"),
     "study": ("study_figures",),
     "training": ("training_page",),
 }
 
 
-def figure(page: str, name: str, **told: Any) -> Callable[[Draw], Draw]:
-    """Register a figure of a kind of page; ``told`` are the fields of ``Figure``."""
+def figure(page: str, name: str = "", **numbers: Any) -> Callable[[Draw], Draw]:
+    """Register a figure of a kind of page, under its function's name; its caption has numbers."""
 
     def register(draw: Draw) -> Draw:
-        FIGURES[page][name] = Figure(name, draw=draw, **told)
+        texts = TEXTS[page][name or draw.__name__]
+        told = texts | {"caption": texts["caption"].format(**numbers)}
+        FIGURES[page][name or draw.__name__] = Figure(name or draw.__name__, draw, **told)
         return draw
 
     return register
@@ -87,8 +79,6 @@ def known(page: str) -> dict[str, Figure]:
 
 def drawn(page: str, data: Any, names: Collection[str] | None = None) -> dict[str, Drawn]:
     """Draw the figures of a page that the data have something for; all by default."""
-    found = {}
-    for name, kind in known(page).items():
-        if (names is None or name in names) and (made := kind.draw(data)) is not None:
-            found[name] = Drawn(kind, made, kind.caption)
-    return found
+    wanted = {n: kind for n, kind in known(page).items() if names is None or n in names}
+    made = {name: kind.draw(data) for name, kind in wanted.items()}
+    return {name: Drawn(wanted[name], one) for name, one in made.items() if one is not None}

@@ -8,7 +8,6 @@ change whose interval contains 0 is none.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import pandas as pd
 
@@ -54,21 +53,16 @@ def _change(contrasts: pd.DataFrame, scale: "pd.Series[float]") -> Iterator[str]
         return
     unit = sure["cohort"].map(scale.where(scale > 0, 1.0))
     row = sure.iloc[int((sure["mean"] / unit).abs().argmax())]
+    value, against = (short(row[name], 60) for name in ("value", "against"))
+    changed = f"{row['key']} = {value} in place of {against}"
+    what = f"{row['cohort']}, " + (f"branch '{value}'" if row["key"] == "branch" else changed)
     ends = f"95 % interval {row['low']:.3g} to {row['high']:.3g}"
     first = "Change" if len(own) == 1 else f"Largest of {len(own)} changes"
     how = "" if len(own) == 1 else ", relative to the range of each cohort's losses"
     yield (
-        f"{first} of welfare (mean utility per round{how}): {_what(row)}, {row['mean']:+.3g} "
+        f"{first} of welfare (mean utility per round{how}): {what}, {row['mean']:+.3g} "
         f"in the utility's own units ({ends})."
     )
-
-
-def _what(row: Any) -> str:
-    """Name a row of the contrasts: whose, and what was changed to what."""
-    value, against = (short(row[name], 60) for name in ("value", "against"))
-    if row["key"] == "branch":
-        return f"{row['cohort']}, branch '{value}'"
-    return f"{row['cohort']}, {row['key']} = {value} in place of {against}"
 
 
 def _regrets(cohorts: pd.DataFrame, settings: "pd.Series[str]") -> Iterator[str]:

@@ -11,16 +11,27 @@ Where exploitability was measured of a sample of a cohort, that mean is the samp
 
 ``market.markets.price_impact`` defines what demand and outcomes did to each other, and
 ``market.game.network.by_distance`` what is shown by distance.
+
+**Order books.** With m_t the middle of the best quotes after round t (that of the last round in
+which there was one), x_t its change, and s_t the sign of the units that were bought less those that
+were sold by orders that met another one in round t,
+
+    excess kurtosis              mean (x - mean x)^4 / (mean (x - mean x)^2)^2 - 3
+    autocorrelation of squares   that of x_t^2, 1 to 20 rounds apart
+    impact                       mean over rounds with s_t != 0 of s_t (m_{t + l} - m_{t - 1})
+
+(Cont 2001, Empirical properties of asset returns: stylized facts and statistical issues.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
+from scipy.stats import kurtosis
 
 from regretless.market import register
 from regretless.market.core.randomness import stream
@@ -32,37 +43,24 @@ from regretless.scenarios.logs.curves import thinned
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import figure
 from regretless.scenarios.report.forecast_figures import rolled, rolling
-from regretless.scenarios.report.run_data import Run, told
-from regretless.scenarios.report.run_figures import REGRET
+from regretless.scenarios.report.run_data import Run, described
 
 BAR = {"title": "regret", "thickness": 10, "orientation": "h", "y": 0, "yanchor": "top"}
 MOST = 2500  # edges, or agents of a network, that are drawn; beyond, a sample
 OTHERS = {"y", "x", "leader_payoff", "fundamental", "demand"}  # columns that have other figures
-MARKET, NETWORK = "Market", "Network"
 
 
-@figure(
-    "run",
-    "surplus",
-    section=REGRET,
-    dated=True,
-    title="Surplus that a leader extracted per round so far, and its cap",
-    caption=(
-        "What each cohort paid the leader per agent, minus the leader's commitment value, mean "
-        "over agents who are faced alone; the cap (dashed) holds at the end and falls with swap "
-        "regret."
-    ),
-)
+@figure("run")
 def surplus(run: Run) -> go.Figure | None:
     """Draw each cohort's running surplus, the zero line, and its cap after the last round."""
     rounds, agents = run.table("rounds"), run.agents
     if len(rounds) < 2 or "leader_payoff" not in rounds or "leader_surplus" not in agents:
         return None
     ends = means_of(agents, ["cohort"], ["leader_surplus", "surplus_cap"]).dropna()
-    paid, last = _payoffs(rounds.set_index("round"), agents), rounds["round"].iloc[[0, -1]]
-    made, curves = theme.panels(each=340), []
+    names, last, curves = list(agents["cohort"].unique()), rounds["round"].iloc[[0, -1]], []
     for i, (name, (end, cap)) in enumerate(ends.iterrows()):
-        curve = paid[name].expanding().mean()
+        column = f"leader_payoff_{names.index(name)}" if len(names) > 1 else "leader_payoff"
+        curve = rounds.set_index("round")[column].expanding().mean()
         curve = (curve - (curve.iloc[-1] - end)).dropna()
         points = thinned(curve.index.to_numpy())
         style = {"color": run.shades[name], "width": theme.nested(i, len(ends))}
@@ -71,31 +69,12 @@ def surplus(run: Run) -> go.Figure | None:
         curves.append(theme.line(last, [cap] * 2, f"cap of {theme.short(name)}", **style))
     if not curves:
         return None
-    theme.zero(made.add_traces(curves, rows=1, cols=1))
-    theme.hold(made, 1, *curves)
-    theme.name_at_ends(made, 340)
-    return made.update_xaxes(title_text="round").update_yaxes(title_text="surplus per round")
+    made = theme.stacked({"": curves}, each=340, y="surplus per round", ends="own")
+    theme.zero(made)
+    return made
 
 
-def _payoffs(rounds: pd.DataFrame, agents: pd.DataFrame) -> dict[Any, pd.Series[float]]:
-    """Return the payoff per round from each cohort, in the order of the agents table."""
-    names = agents["cohort"].unique()
-    if len(names) == 1:
-        return {names[0]: rounds["leader_payoff"]}
-    return {name: rounds[f"leader_payoff_{i}"] for i, name in enumerate(names)}
-
-
-@figure(
-    "run",
-    "measures",
-    section=MARKET,
-    dated=True,
-    title="Measures of your own, after every logged round",
-    caption=(
-        "A panel per registered measure: of the round as a whole, of each cohort, or the mean "
-        "over the logged agents of each cohort."
-    ),
-)
+@figure("run")
 def measures(run: Run) -> go.Figure | None:
     """Draw the user's own measures; None where none was taken twice."""
     if not run.long("measures"):
@@ -104,31 +83,16 @@ def measures(run: Run) -> go.Figure | None:
     cohort = own["agent"].map(agents.set_index("agent")["cohort"]).fillna(own["cohort"])
     rows = with_counts(own.assign(cohort=cohort.replace("", "all")), agents)
     means = means_of(rows, ["measure", "cohort", "round"], ["value"]).reset_index()
-    names, seen = list(means["measure"].unique()), set[str]()
-    made = theme.panels(list(map(theme.heading, names)), rows=len(names))
+    panels: dict[str, list[go.Scatter]] = {name: [] for name in means["measure"].unique()}
     for (name, whose), curve in means.groupby(["measure", "cohort"], sort=False):
         shown = curve.iloc[thinned(np.arange(len(curve)))]
         style = {"color": run.shades.get(whose, theme.INK), "width": 1.6}
-        drawn = theme.line(shown["round"], shown["value"], theme.short(whose), **style)
-        drawn.update(legendgroup=str(whose), showlegend=whose not in seen)
-        made.add_trace(drawn, row=names.index(name) + 1, col=1)
-        seen.add(str(whose))
-    made.update_layout(showlegend=seen != {"all"}).update_yaxes(title_text="value")
-    return made.update_xaxes(title_text="round", row=len(names))
+        line = theme.line(shown["round"], shown["value"], theme.short(whose), **style)
+        panels[str(name)].append(line)
+    return theme.stacked(panels, y="value", legend=set(means["cohort"]) != {"all"})
 
 
-@figure(
-    "run",
-    "demand",
-    section=MARKET,
-    dated=True,
-    title="Demand for each good, its concentration, and its effect on the forecast's error",
-    caption=(
-        "Concentration is 1/d (dashed) where demand is spread evenly over d goods and 1 where all "
-        "goes to one; below, positive values say that the market moved outcomes towards the "
-        "forecast."
-    ),
-)
+@figure("run")
 def demand(run: Run) -> go.Figure | None:
     """Draw demand, its concentration and what it confirmed; None where the run had no market."""
     rounds, forecasts = run.table("rounds"), run.table("forecasts")
@@ -137,31 +101,29 @@ def demand(run: Run) -> go.Figure | None:
     measured = crowding(rounds, forecasts).set_index("round")
     shares = pd.DataFrame(columns(rounds, "demand"), index=measured.index)
     answered = bool(measured["confirmed"].notna().any())  # not where nobody foretold outcomes
-    titles = ["share of each good", "concentration", "outcomes moved towards the forecast by"]
-    made = theme.panels(titles[: 2 + answered], rows=2 + answered)
-    for (name, colour), share in zip(theme.colours(run.goods).items(), shares, strict=True):
-        curve = rolling(shares[share], theme.short(name), color=colour, width=1.6)
-        made.add_trace(curve, row=1, col=1)
-    for row, column in enumerate(["concentration", "confirmed"][: 1 + answered], 2):
-        curve = rolling(measured[column], titles[row - 1], color=theme.INK, width=1.6)
-        made.add_trace(curve.update(showlegend=False), row=row, col=1)
+    words = {
+        "concentration": ("concentration", "index"),
+        "confirmed": ("outcomes moved towards the forecast by", "outcome"),
+    }
+    panels = {
+        "share of each good": [
+            rolling(shares[share], theme.short(name), color=colour, width=1.6)
+            for (name, colour), share in zip(theme.colours(run.goods).items(), shares, strict=True)
+        ]
+    }
+    for column, (title, _) in list(words.items())[: 1 + answered]:
+        curve = rolling(measured[column], title, color=theme.INK, width=1.6)
+        panels[title] = [curve.update(showlegend=False)]
+    axes = ["share", *(word for _, word in words.values())]
+    made = theme.stacked(panels, x=f"round; {rolled(len(rounds))}", y=axes)
     even = {"color": theme.FAINT, "width": 1, "dash": "dash"}
     made.add_hline(1 / len(run.goods), line=even, row=2, col=1)
     if answered:
         theme.zero(made, row=3, col=1)
-    for row, word in enumerate(["share", "index", "outcome"][: 2 + answered], 1):
-        made.update_yaxes(title_text=word, row=row, col=1)
-    return made.update_xaxes(title_text=f"round; {rolled(len(rounds))}", row=2 + answered)
+    return made
 
 
-@figure(
-    "run",
-    "market",
-    section=MARKET,
-    dated=True,
-    title="What the market recorded in each round",
-    caption=("Rolling means of the columns that the market adds to the table of rounds."),
-)
+@figure("run")
 def market(run: Run) -> go.Figure | None:
     """Draw what a market's columns of the rounds table say, a panel per kind of them."""
     rounds, kinds = run.table("rounds"), dict(_kinds(run))
@@ -170,21 +132,17 @@ def market(run: Run) -> go.Figure | None:
     kind = (run.config.get("market") or {}).get("kind", "")
     known = kind in register.market  # one of a user's own may not be imported
     clears: Any = register.market[kind] if known else Market
-    titles = [clears.column_labels.get(word, word) for word in kinds]
-    made, seen = theme.panels(list(map(theme.heading, titles)), rows=len(kinds)), set[str]()
     goods = list(map(str, run.agents["cohort"].unique())) if clears.by_cohort else run.goods
-    indexed = rounds.set_index("round")
-    for row, places in enumerate(kinds.values(), 1):
-        alone = len(places) == 1  # its panel's title says it
-        names = list(goods) if len(goods) == len(places) else list(map(str, range(len(places))))
-        for (word, colour), column in zip(theme.colours(names).items(), places, strict=True):
-            curve = rolling(indexed[column], theme.short(word), color=colour, width=1.6)
-            curve.update(legendgroup=word, showlegend=word not in seen and not alone)
-            made.add_trace(curve, row=row, col=1)
-            seen.update([] if alone else [word])
-    theme.grow(made, len(seen))
-    made.update_yaxes(title_text="mean")
-    return made.update_xaxes(title_text=f"round; {rolled(len(rounds))}", row=len(kinds))
+    indexed, panels = rounds.set_index("round"), {}
+    for kind, places in kinds.items():
+        names = goods if len(goods) == len(places) else list(map(str, range(len(places))))
+        panels[clears.column_labels.get(kind, kind)] = [
+            rolling(indexed[column], theme.short(word), color=colour, width=1.6).update(
+                showlegend=len(places) > 1  # else its panel's title says it
+            )
+            for (word, colour), column in zip(theme.colours(names).items(), places, strict=True)
+        ]
+    return theme.stacked(panels, x=f"round; {rolled(len(rounds))}", y="mean")
 
 
 def _kinds(run: Run) -> Iterator[tuple[str, list[str]]]:
@@ -195,43 +153,25 @@ def _kinds(run: Run) -> Iterator[tuple[str, list[str]]]:
         yield kind, [f"{kind}_{place}" for word, _, place in words if word == kind]
 
 
-@figure(
-    "run",
-    "owned",
-    section=MARKET,
-    dated=True,
-    title="Cash and goods that the agents of each cohort own",
-    caption="Means per agent of a cohort, by the accounts of the market.",
-)
+@figure("run")
 def owned(run: Run) -> go.Figure | None:
     """Draw mean cash and goods of each cohort; None where the market keeps no accounts."""
     if not run.long("owned"):
         return None
     kept, goods = run.table("owned"), run.goods
     things = sorted(kept["which"].unique())
-    words = ["cash", *map(theme.heading, goods)] if len(things) == len(goods) + 1 else None
-    words = words or ["cash", *(f"good {i}" for i in things[:-1])]
-    made = theme.panels(words, rows=len(things), each=150)
+    listed = len(things) == len(goods) + 1
+    words = ["cash", *(goods if listed else (f"good {i}" for i in things[:-1]))]
+    panels: dict[str, list[go.Scatter]] = {word: [] for word in words}
     for (thing, cohort), rows in kept.groupby(["which", "cohort"], sort=False):
-        row, shade = things.index(thing) + 1, run.shades[cohort]
-        curve = theme.line(rows["round"], rows["value"], theme.short(cohort), color=shade)
-        curve.update(legendgroup=str(cohort), showlegend=row == 1)
-        made.add_trace(curve, row=row, col=1)
-    made.update_yaxes(title_text="mean per agent", rangemode="tozero")
-    return made.update_xaxes(title_text="round", row=len(things))
+        shade, word = run.shades[cohort], words[things.index(thing)]
+        panels[word].append(
+            theme.line(rows["round"], rows["value"], theme.short(cohort), color=shade)
+        )
+    return theme.stacked(panels, y="mean per agent").update_yaxes(rangemode="tozero")
 
 
-@figure(
-    "run",
-    "network",
-    section=NETWORK,
-    title="Who hears the forecast, and when",
-    caption=(
-        "Agents in rings by their distance from the forecaster: an outlined agent hears it at "
-        "once, one at distance h hears it h rounds late, the outermost ring may never hear it, "
-        "and a darker agent has more regret at the end."
-    ),
-)
+@figure("run")
 def network(run: Run) -> go.Figure | None:
     """Draw the graph, where there is one."""
     agents, edges = run.agents, run.table("edges")
@@ -243,7 +183,11 @@ def network(run: Run) -> go.Figure | None:
     places = rings(whole)
     cut = f", {MOST:,} of them drawn" if max(len(graph), len(agents)) > MOST else ""
     made = theme.panels([f"{len(agents):,} agents, {len(graph):,} edges{cut}"], each=420)
-    made.add_trace(_edges(places[graph[_sampled(len(graph))]]))
+    ends = places[graph[_sampled(len(graph))]]
+    gap = np.full((len(ends), 1, 2), np.nan)  # which parts an edge from the next
+    x, y = np.concatenate([ends, gap], axis=1).reshape(-1, 2).T
+    style = {"color": "#c9c9c9", "width": 0.5}
+    made.add_trace(go.Scatter(x=x, y=y, mode="lines", line=style, hoverinfo="skip"))
     made.add_trace(_dots(run, places, _sampled(len(agents))))
     made.update_xaxes(visible=False).update_yaxes(visible=False, scaleanchor="x")
     return made.update_layout(showlegend=False, margin_l=12)
@@ -256,23 +200,16 @@ def _sampled(count: int) -> np.ndarray[Any, Any]:
     return np.sort(stream(0, "network plot").choice(count, MOST, replace=False))
 
 
-def _edges(ends: np.ndarray[Any, Any]) -> go.Scatter:
-    """Draw edges, given both ends of each, as one line with gaps."""
-    gap = np.full((len(ends), 1, 2), np.nan)
-    x, y = np.concatenate([ends, gap], axis=1).reshape(-1, 2).T
-    return go.Scatter(
-        x=x, y=y, mode="lines", line={"color": "#c9c9c9", "width": 0.5}, hoverinfo="skip"
-    )
-
-
 def _dots(run: Run, places: np.ndarray[Any, Any], shown: np.ndarray[Any, Any]) -> go.Scatter:
     """Draw agents in their places, the darker the more regret; those at distance 0 are ringed."""
     drawn, regret = run.agents.iloc[shown], run.regret
     ringed = (drawn["distance"] == 0).fillna(value=False).to_numpy(bool)
+    where = drawn["distance"].astype(object).where(drawn["distance"].notna(), "never hears")
+    pairs = zip(drawn.to_dict("records"), where, strict=True)
     return go.Scatter(
         x=places[shown, 0],
         y=places[shown, 1],
-        text=[f"{told(agent)}<br>distance: {_place(agent)}" for agent in drawn.to_dict("records")],
+        text=[f"{described(agent)}<br>distance: {distance}" for agent, distance in pairs],
         customdata=drawn["agent"].to_numpy(),
         mode="markers",
         marker={
@@ -289,19 +226,7 @@ def _dots(run: Run, places: np.ndarray[Any, Any], shown: np.ndarray[Any, Any]) -
     )
 
 
-def _place(agent: dict[Any, Any]) -> str:
-    return "never hears" if pd.isna(agent["distance"]) else str(agent["distance"])
-
-
-@figure(
-    "run",
-    "distances",
-    section=NETWORK,
-    title="Regret and exploitability by distance from the forecaster",
-    caption=(
-        "Mean (thick) and worst (thin) at the end; lines that rise show the cost of late news."
-    ),
-)
+@figure("run")
 def distances(run: Run) -> go.Figure | None:
     """Draw regret and exploitability by distance; None where all hear alike."""
     agents = run.agents
@@ -310,19 +235,104 @@ def distances(run: Run) -> go.Figure | None:
     table = by_distance(agents)
     last = int(table["distance"].max()) if table["distance"].notna().any() else -1
     table["place"] = table["distance"].fillna(last + 1).astype(int)
-    curves = {"regret_mean": (1, 2.5), "regret_worst": (1, 1.0), "exploitability_mean": (2, 2.5)}
-    made = theme.panels(["regret per round", "exploitability"], rows=2)
+    curves = {"regret_mean": 2.5, "regret_worst": 1.0, "exploitability_mean": 2.5}
+    panels: dict[str, list[go.Scatter]] = {"regret per round": [], "exploitability": []}
     for name, rows in table.groupby("cohort", sort=False):
-        for column, (row, width) in curves.items():
-            word = column.replace("_", ", ")
+        for column, width in curves.items():
             style = {"color": run.shades[name], "width": width}
             curve = theme.line(rows["place"], rows[column], theme.short(name), **style)
-            curve.update(legendgroup=str(name), showlegend=width > 1 and row == 1)
-            curve.update(mode="lines+markers", hovertemplate=f"{word}: %{{y:.4g}}")
-            made.add_trace(curve, row=row, col=1)
+            told = f"{column.replace('_', ', ')}: %{{y:.4g}}"
+            curve.update(mode="lines+markers", hovertemplate=told)
+            panels["regret per round" if "regret" in column else "exploitability"].append(curve)
+    axes = ["regret", "exploitability"]
+    made = theme.stacked(panels, x="distance from the forecaster", y=axes)
     if table["distance"].isna().any():
         names = [*map(str, range(last + 1)), "never"]
         made.update_xaxes(tickvals=list(range(len(names))), ticktext=names)
-    made.update_xaxes(title_text="distance from the forecaster", row=2)
-    made.update_yaxes(title_text="regret", row=1).update_yaxes(title_text="exploitability", row=2)
     return made.update_yaxes(rangemode="tozero")
+
+
+TRADES = 2000  # trades that are drawn; beyond, evenly spaced ones
+LAGS = 20  # rounds
+FEWEST = 100  # changes of the middle; of fewer nothing is drawn
+
+
+@figure("run")
+def book(run: Run) -> go.Figure | None:
+    """Draw prices, spread and depth; None where the run had no order book."""
+    if not run.long("quotes"):
+        return None
+    quotes = run.table("quotes").query("good == 0").set_index("round")
+    middle, marks = quotes["mid"].dropna(), []
+    if len(middle):
+        shown = middle.iloc[thinned(np.arange(len(middle)))]
+        marks.append(theme.line(shown.index, shown, "mid", color=theme.INK, width=1.2))
+    own = run.table("trades")
+    own = own[own["good"] == 0] if len(own) else pd.DataFrame({"round": [], "price": []})
+    own = own.iloc[np.unique(np.linspace(0, len(own) - 1, TRADES).astype(int))] if len(own) else own
+    dots = {"name": "trades", "mode": "markers", "marker": {"size": 3, "color": theme.FAINT}}
+    marks.append(go.Scatter(x=own["round"], y=own["price"], **dots))
+    spread = rolling(quotes["ask"] - quotes["bid"], "spread", color=theme.INK, width=1.6)
+    sides = {"bid": theme.BLUE, "ask": theme.VERMILLION}
+    panels = {
+        "price": marks,
+        "spread": [spread.update(showlegend=False)],
+        "units at the best bid and ask": [
+            rolling(quotes[f"{side}_depth"], side, color=colour, width=1.6)
+            for side, colour in sides.items()
+        ],
+    }
+    axes = ["price", "price", "units"]
+    return theme.stacked(panels, x=f"round; {rolled(len(quotes))}", y=axes)
+
+
+@figure("run", "book-facts")
+def book_facts(run: Run) -> go.Figure | None:
+    """Draw the changes, autocorrelations and impact; None for fewer than 100 changes."""
+    if not run.long("quotes"):
+        return None
+    middle, flow = _first(run)
+    changes = middle.diff().dropna()
+    if (changes != 0).sum() < FEWEST:
+        return None
+    fat = f"changes, with an excess kurtosis of {kurtosis(changes):.3g}"
+    bars = go.Histogram(x=changes, nbinsx=60, marker_color=theme.BLUE, showlegend=False)
+    of = {
+        "of changes": (changes, theme.FAINT),
+        "of squared changes": (changes**2, theme.VERMILLION),
+    }
+    panels = {
+        fat: [bars],
+        "autocorrelation, by rounds apart": [
+            _by_lag(range(1, LAGS + 1), values.autocorr, name, colour)
+            for name, (values, colour) in of.items()
+        ],
+    }
+    if flow.any():  # in a batch nobody meets an older order
+        along = _by_lag(range(LAGS), lambda lag: impact(middle, flow, lag), "impact", theme.INK)
+        panels["impact, by rounds since the trades"] = [along]
+    axes = ["rounds", "correlation", "change of price"]
+    return theme.stacked(panels, x="rounds", y=axes, shared_xaxes=False)
+
+
+def impact(middle: pd.Series[float], flow: pd.Series[float], lag: int) -> float:
+    """Return the mean change from before a round to ``lag`` rounds after it, along its trades."""
+    moved = np.sign(flow) * (middle.shift(-lag) - middle.shift(1))
+    return float(moved[flow != 0].mean())
+
+
+def _first(run: Run) -> tuple[pd.Series[float], pd.Series[float]]:
+    """Return the middle after each round, and the units bought less those sold, of good 0."""
+    quotes = run.table("quotes").query("good == 0").set_index("round")
+    trades = run.table("trades")
+    if not len(trades):
+        return quotes["mid"].ffill(), 0 * quotes["bid_depth"]
+    side = trades["aggressor"].map({"buyer": 1.0, "seller": -1.0}).fillna(0.0)
+    signed = (side * trades["quantity"])[trades["good"] == 0]
+    flow = signed.groupby(trades["round"]).sum().reindex(quotes.index, fill_value=0.0)
+    return quotes["mid"].ffill(), flow
+
+
+def _by_lag(lags: range, of: Callable[[int], float], name: str, colour: str) -> go.Scatter:
+    curve = theme.line(list(lags), list(map(of, lags)), name, color=colour)
+    return curve.update(hovertemplate="%{x} rounds: %{y:.4g}")

@@ -88,7 +88,7 @@ class Run:
         return len(np.unique(rounds)) > 1 if len(table) else False
 
 
-def told(agent: Mapping[Any, Any]) -> str:
+def described(agent: Mapping[Any, Any]) -> str:
     """Write what is known of an agent, a line each; what was not measured is left out."""
     utility = -(agent["loss_offset"] + agent["loss_scale"] * agent["mean_loss"])
     numbers = {"mean utility per round, own units": utility, "mean loss": agent["mean_loss"]}

@@ -34,6 +34,9 @@ from regretless.scenarios.verdict import (
 NEEDED = {"scenario", "config", "seed", "rounds", "status", "guarantee"}  # of a manifest
 WORST = 5  # agents whose regret is taken apart
 LEAST = 5e-5  # a smaller contribution would be printed as zero
+CODE = """import pandas as pd
+agents = pd.read_{ending}("agents.{ending}")
+regret_log = pd.read_{ending}("regret_log.{ending}")"""
 ALONE = (
     'No models were compared. Under kind = "decision-swap", models = ["panel"] in [forecaster] '
     "compares seven, and bounds the regret to each."
@@ -42,35 +45,28 @@ ALTERNATIVES = ["cohort", "alternative", "loss", "difference", "95 % interval", 
 IN_UNITS = ["mean, in units", "worst agent, in units"]
 REGRETS = ["cohort", "measure", "agents", "mean", "worst agent", *IN_UNITS]
 REGRETS += [f"bound, {word}" for word in BOUNDS]
-ORIGINS = [
-    "cohort",
-    "agent",
-    "regret",
-    "action",
-    "rounds played",
-    "best replacement",
-    "best policy",
-    "regret from it",
-]
+ORIGINS = ["cohort", "agent", "regret", "action", "rounds played", "best replacement"]
+ORIGINS += ["best policy", "regret from it"]
 
 
 def text(directory: Path) -> str:
     """Return the page of a run's directory; UserError if its logs cannot be read."""
     manifest, tables = _logs(directory)
-    run = Run(manifest["config"], tables, manifest.get("actions", {}))
+    run, config = Run(manifest["config"], tables, manifest.get("actions", {})), manifest["config"]
     figures, sections = figures_of(run), dict[str, list[Drawn]]()
     for name in ("Alternatives in hindsight", "Regret", "Forecast", "Agents", "Market", "Network"):
         own = [one for one in figures.values() if one.kind.section == name]
         if own or name in {"Alternatives in hindsight", "Regret", "Forecast"}:
             sections[name] = own
     ending = "csv" if (directory / "agents.csv").is_file() else "parquet"
-    verdict = run.table("verdict")
+    verdict, version = run.table("verdict"), manifest.get("versions", {}).get("regretless", "")
+    source = f"Source: {config['source']}. " if config.get("source") else ""
     return page(
         "run.html",
         name=manifest["scenario"],
         facts=_facts(manifest, tables),
         sentences=list(sentences(verdict, run.agents)) if len(verdict) else [],
-        description=run.config.get("description") or "",
+        description=config.get("description") or "",
         sections=sections | {"Definitions": [], "Files": []},
         notes=list(_notes(verdict)),
         alternatives=_table(ALTERNATIVES, _alternatives(verdict)),
@@ -78,10 +74,10 @@ def text(directory: Path) -> str:
         worst=_table(ORIGINS, _worst(run)),
         forecast=list(_forecast(manifest)),
         definitions=DEFINITIONS,
-        code=_code(ending),
+        code=CODE.format(ending=ending),
         others=", ".join(f"{n}.{ending}" for n in tables if n not in {"agents", "regret_curves"}),
-        footer=_footer(manifest),
-    )  # fmt: skip
+        footer=f"{source}Written by regretless {version}".strip() + ".",
+    )
 
 
 def _notes(verdict: pd.DataFrame) -> Iterator[str]:
@@ -92,15 +88,15 @@ def _notes(verdict: pd.DataFrame) -> Iterator[str]:
         yield from (f"{line[0].upper()}{line[1:]}." for line in assumed(verdict))
 
 
-def _table(heads: list[str], cells: Iterator[list[str]]) -> dict[str, Any]:
-    """Return heads and rows, without the cohort where there is one alone."""
+def _table(headers: list[str], cells: Iterator[list[str]]) -> dict[str, Any]:
+    """Return headers and rows, without the cohort where there is one alone."""
     rows = list(cells)
     first = int(len({row[0] for row in rows}) == 1)
-    empty = {heads.index(name) for name in IN_UNITS if name in heads}
+    empty = {headers.index(name) for name in IN_UNITS if name in headers}
     empty -= {place for place in empty if any(row[place] for row in rows)}
-    kept = [place for place in range(first, len(heads)) if place not in empty]
+    kept = [place for place in range(first, len(headers)) if place not in empty]
     shown = [[row[place] for place in kept] for row in rows]
-    return {"heads": [heads[place] for place in kept], "rows": shown, "left": 2 - first}
+    return {"headers": [headers[place] for place in kept], "rows": shown, "left": 2 - first}
 
 
 def _logs(directory: Path) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
@@ -128,12 +124,8 @@ def figures_of(
 ) -> dict[str, Drawn]:
     """Draw the figures of a run, with the data's dates on axes of rounds where there are any.
 
-    Parameters
-    ----------
-    names : collection of str, optional
-        Which of them; all by default.
-    undated : collection of str
-        Which of them keep the numbers of rounds.
+    ``names`` (collection of str): which of them; all by default; ``undated`` (collection of str):
+    which of them keep the numbers of rounds.
     """
     made, days = drawn("run", run, names), run.days
     for name, one in made.items():
@@ -207,17 +199,3 @@ def origin(row: Mapping[str, Any]) -> list[str]:
     )
     named = policy if isinstance(policy, str) and policy else "-"
     return [played, f"{row['count']:,.0f}", better, named, f"{row['contribution']:.4f}"]
-
-
-def _code(ending: str) -> str:
-    names = ("agents", "regret_log")
-    lines = [f'{name} = pd.read_{ending}("{name}.{ending}")' for name in names]
-    return "\n".join(["import pandas as pd", *lines])
-
-
-def _footer(manifest: Mapping[str, Any]) -> str:
-    version, source = (
-        manifest.get("versions", {}).get("regretless", ""),
-        manifest["config"].get("source"),
-    )
-    return f"{f'Source: {source}. ' if source else ''}Written by regretless {version}".strip() + "."

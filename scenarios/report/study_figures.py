@@ -1,22 +1,113 @@
 """Figures of a study, drawn from its tables: means with 95 % intervals over seeds.
 
-Where one seed alone gives no interval, its mean stands as a bare dot.
+Where one seed alone gives no interval, its mean stands as a bare dot. Regret over time is the mean
+over a cohort's logged agents at a round, each run being one repetition. Logs are read run by run in
+bounded memory, and not at all where they are larger than ``MOST_BYTES`` in all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
+from scipy import stats
 
+from regretless.scenarios.logs.curves import log_parts, regret_curves, thinned
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import figure
-from regretless.scenarios.report.study_data import StudyData
-from regretless.scenarios.studies.analysis.measures import MEASURES
+from regretless.scenarios.studies.analysis.measures import LEVEL, MEASURES, REGRETS, keys_of
+from regretless.scenarios.studies.results import Study, run_table
+
+VALUE = ("cohort", "baseline", "pairs", "mean", "low", "high")
+WINDOW = ("cohort", "first", "last", "measure", "seeds", "mean", "low", "high")
+
+
+@dataclass(frozen=True, eq=False)
+class StudyData:
+    """What the figures of a study are drawn from, each table computed once."""
+
+    study: Study
+    _made: dict[str, pd.DataFrame] = field(default_factory=dict)
+
+    @cached_property
+    def listed(self) -> bool:
+        """Whether settings are listed: a line or a row for each sampled point shows nothing."""
+        return self.study.sample is None
+
+    def of(self, name: str) -> pd.DataFrame:
+        """Return a table of the study, by the name of the method that makes it."""
+        if name not in self._made:
+            self._made[name] = getattr(self.study, name)()
+        return self._made[name]
+
+    @cached_property
+    def curves(self) -> pd.DataFrame | None:
+        """Regret over time by setting; None where the logs are too large."""
+        if not self.listed:
+            return pd.DataFrame()
+        return setting_curves(self.study, setting_names(self.of("parameters")))
+
+    @cached_property
+    def windows(self) -> pd.DataFrame:
+        """Mean regret by window and setting, of the finest regret that was kept."""
+        found = self.study.windows() if self.listed and self.study.has_windows else pd.DataFrame()
+        for measure in (f"{regret}_mean" for regret in reversed(REGRETS)) if len(found) else ():
+            if (found["measure"] == measure).any():
+                shown = found[found["measure"] == measure]
+                return shown.assign(setting=setting_names(shown, beside=WINDOW))
+        return pd.DataFrame()
+
+
+def setting_names(frame: pd.DataFrame, *, beside: tuple[str, ...] = ("run", "seed")) -> pd.Series:
+    """Name the setting of each row by the values of its keys."""
+    keys = keys_of(frame, beside=beside)
+    rows = frame[keys].astype(str).agg(", ".join, axis=1) if keys else "the scenario as it is"
+    names = pd.Series("" if frame.empty else rows, index=frame.index, dtype="str")
+    return names.set_axis(frame["run"]) if "run" in frame else names
+
+
+MOST_BYTES = 400_000_000
+FEWEST, POINTS = 20, 120  # of a curve
+TOGETHER = 12_000  # points of all settings, so that a page of many stays small
+COLUMNS = ["setting", "cohort", "round", "seeds", "mean", "low", "high"]
+
+
+def setting_curves(study: Study, settings: pd.Series[str]) -> pd.DataFrame | None:
+    """Average the regret logs of a study.
+
+    ``settings`` names each run's setting, indexed by run. The table has ``COLUMNS``, a row per
+    setting, cohort and round; None where the logs are too large, empty without logs of two rounds.
+    """
+    homes = study.homes()
+    logs = (home / "regret_log.parquet" for home in homes.values())
+    if sum(log.stat().st_size for log in logs if log.exists()) > MOST_BYTES:
+        return None
+    points = int(np.clip(TOGETHER // max(settings.nunique(), 1), FEWEST, POINTS))
+    parts = []
+    for run, home in homes.items():
+        agents = run_table(home, "agents")
+        curve = regret_curves(log_parts(home), agents)
+        if len(curve):
+            rounds = thinned(curve.index.unique("round").to_numpy(), points)
+            kept = curve["mean"][curve.index.isin(rounds, level="round")].dropna().reset_index()
+            parts.append(kept.assign(setting=settings[run]))
+    if not parts or max(part["round"].nunique() for part in parts) < 2:
+        return pd.DataFrame(columns=COLUMNS)
+    groups = pd.concat(parts).groupby(["setting", "cohort", "round"], sort=False)["mean"]
+    table = groups.agg(["count", "mean", "std"]).reset_index()
+    count = table["count"].to_numpy()
+    with np.errstate(invalid="ignore"):
+        quantile: Any = stats.t.ppf((1 + LEVEL) / 2, np.where(count > 1, count - 1, np.nan))
+        half = quantile * table["std"] / np.sqrt(count)
+    table = table.assign(seeds=count, low=table["mean"] - half, high=table["mean"] + half)
+    return table[COLUMNS]
+
 
 SHOWN = {  # measures of the effects, with their units
     "gain": "gain in utility per round, own units",
@@ -42,58 +133,30 @@ def setting_colours(labels: Sequence[str]) -> dict[str, str]:
     return dict(zip(labels, scale, strict=True))
 
 
-@figure(
-    "study",
-    "effects",
-    section="Effects",
-    title="What each value changes, against the first value of its key",
-    caption=(
-        "Mean differences of runs with the same seed, averaged over all other keys, with 95 % "
-        "intervals over seeds; the menu chooses the measure."
-    ),
-)
+@figure("study")
 def effects(data: StudyData) -> go.Figure | None:
     """Draw contrasts by key; None without any."""
-    return marked(data.contrasts)
+    return marked(data.of("contrasts"))
 
 
-@figure(
-    "study",
-    "by_parameter",
-    section="By parameter",
-    title="What each value changes, among agents alike in a parameter",
-    caption=(
-        "As above, for the thirds of each cohort by a parameter of its utility, or for its values "
-        "where it has few; bars are 95 % intervals over seeds."
-    ),
-)
+@figure("study")
 def by_parameter(data: StudyData) -> go.Figure | None:
     """Draw contrasts by key and range of a parameter; None without any."""
-    table = data.by_parameter
+    table = data.of("contrasts_by_parameter")
     words = [table[name] for name in ("cohort", "parameter", "range")]
     return marked(table.assign(cohort=words[0] + ", " + words[1] + " " + words[2]))
 
 
-@figure(
-    "study",
-    "interactions",
-    section="Interactions",
-    title="Mean of a measure at each pair of values of two keys",
-    caption=(
-        "A line per value of the second key, with 95 % intervals over seeds: where lines are not "
-        "parallel, the effect of one key depends on the other; the menu chooses the measure."
-    ),
-)
+@figure("study")
 def interactions(data: StudyData) -> go.Figure | None:
     """Draw means by two keys, a panel per pair and cohort; None with fewer than two keys."""
-    table = data.pairs[data.pairs["measure"].isin(SHOWN)].dropna(subset="mean")
+    table = data.of("pair_effects").query("measure in @SHOWN").dropna(subset="mean")
     measures = [name for name in SHOWN if (table["measure"] == name).any()]
     groups = list(table.groupby(["key", "other_key", "cohort"], sort=False))[:MOST_PAIRS]
     if not groups:
         return None
     names = [f"{cohort}: {key} by {other}" for (key, other, cohort), _ in groups]
-    made = theme.panels([theme.heading(theme.short(n, 80)) for n in names], rows=len(groups),
-                        each=230)  # fmt: skip
+    made = theme.panels(list(map(theme.heading, names)), rows=len(groups), each=230)
     for row, ((_, other, _), own) in enumerate(groups, 1):
         made.update_yaxes(title_text=SHOWN[measures[0]], row=row, col=1)
         slots = {value: i for i, value in enumerate(own["value"].unique())}
@@ -115,35 +178,31 @@ def interactions(data: StudyData) -> go.Figure | None:
             )
             made.add_trace(curve, row=row, col=1)
     axes = [made.get_subplot(row + 1, 1).yaxis.plotly_name for row in range(len(groups))]
-    buttons = [_button(made, measure, SHOWN[measure], *axes) for measure in measures]
+    buttons = [_button(made, measure, *axes) for measure in measures]
     theme.choose(made, buttons, direction="down")
     theme.grow(made, len(made.data) // len(measures))
     return made
 
 
-def _shown(made: go.Figure, measure: str) -> dict[str, Any]:
-    """Return the entry that shows the marks of one measure."""
+def _button(made: go.Figure, measure: str, *axes: str) -> dict[str, Any]:
+    """Return the entry that shows the marks of one measure and names it on the axes."""
+    words = SHOWN.get(measure, measure)
     shown = {"visible": [mark.meta == measure for mark in made.data]}
-    return {"label": SHOWN.get(measure, measure), "method": "update", "args": [shown]}
+    titles = {f"{axis}.title.text": words for axis in axes}
+    return {"label": words, "method": "update", "args": [shown, titles]}
 
 
-@figure(
-    "study",
-    "sensitivity",
-    section="Sensitivity",
-    title="How strongly each sampled key moves a measure",
-    caption=(
-        "Rank correlations from -1 to 1, or Sobol's indices: the share of a measure's variance "
-        "that the key explains alone (first order) and with all interactions (total order); bars "
-        "are 95 % intervals."
-    ),
-)
+@figure("study")
 def sensitivity(data: StudyData) -> go.Figure | None:
     """Draw the sensitivities of a sampled study; None of any other."""
-    return None if data.sensitivity is None else marked(data.sensitivity)
+    if data.listed:
+        return None
+    return marked(data.of("sensitivity").rename(columns={"runs": "seeds"}))
 
 
-def marked(table: pd.DataFrame) -> go.Figure | None:
+def marked(
+    table: pd.DataFrame, *, panel: str = "key", slot: str = "value", label: str = "cohort"
+) -> go.Figure | None:
     """Draw a panel per key; a menu chooses the measure, one's own first. None without any."""
     found = table["measure"].unique()
     shown = {name: name for name in found if name not in (*MEASURES, *SHOWN)} | SHOWN
@@ -151,62 +210,48 @@ def marked(table: pd.DataFrame) -> go.Figure | None:
     measures = [name for name in shown if (own["measure"] == name).any()]
     if not measures:
         return None
-    slots = {key: list(rows["value"].unique()) for key, rows in own.groupby("key", sort=False)}
-    shades = theme.colours(own["cohort"].unique())
+    slots = {key: list(rows[slot].unique()) for key, rows in own.groupby(panel, sort=False)}
+    shades, seen = theme.colours(own[label].unique()), set[Any]()
     words = {key: [theme.short(name, 40) for name in told] for key, told in slots.items()}
     made = theme.slotted(words, marks=len(shades))
     for row, (key, values) in enumerate(slots.items(), 1):
-        for measure in measures:
-            for i, (cohort, colour) in enumerate(shades.items()):
-                chosen = (own["key"] == key) & (own["cohort"] == cohort)
-                points = own[chosen & (own["measure"] == measure)]
-                at = [values.index(v) + _shift(i, len(shades)) for v in points["value"]]
-                marks = _marks(points, at, points["value"], cohort, colour)
-                marks.update(meta=measure, visible=measure == measures[0])
-                made.add_trace(marks.update(showlegend=row == 1), row=row, col=1)
+        groups = own[own[panel] == key].groupby(["measure", label], sort=False)
+        for (measure, name), points in groups:
+            at = [values.index(value) for value in points[slot]]
+            marks = go.Scatter(
+                x=points["mean"].to_numpy(),
+                y=np.array(at) + _shift(list(shades).index(name), len(shades)),
+                error_x=_reach(points),
+                text=[theme.short(value, WIDE) for value in points[slot]],
+                customdata=points[["low", "high", "seeds"]].to_numpy(dtype=np.float64),
+                name=theme.short(name, 40),
+                legendgroup=name,
+                mode="markers",
+                marker={"color": shades[name], "size": 8},
+                meta=measure,
+                visible=measure == measures[0],
+                showlegend=(measure, name) not in seen,
+                hovertemplate="%{text}<br>mean %{x:.5g}" + INTERVAL + "<br>%{customdata[2]} seeds",
+            )
+            made.add_trace(marks, row=row, col=1)
+            seen.add((measure, name))
         made.add_vline(0, line={"color": theme.INK, "width": 1}, row=row, col=1)
     axis = made.get_subplot(len(slots), 1).xaxis.update(title_text=shown[measures[0]]).plotly_name
-    buttons = [_button(made, measure, shown[measure], axis) for measure in measures]
-    theme.choose(made, buttons, direction="down")
+    if len(measures) > 1:
+        theme.choose(made, [_button(made, m, axis) for m in measures], direction="down")
     return made
 
 
-def _button(made: go.Figure, measure: str, words: str, *axes: str) -> dict[str, Any]:
-    """Return the entry that shows the marks of one measure and names it on the axes."""
-    entry = _shown(made, measure) | {"label": words}
-    return entry | {"args": [*entry["args"], {f"{axis}.title.text": words for axis in axes}]}
-
-
-@figure(
-    "study",
-    "value",
-    section="Value of the forecast",
-    title="Welfare with Decision-Swap minus welfare with another forecaster",
-    caption=(
-        "Means and 95 % intervals over seeds of runs with the same seed, in the utility's own "
-        "units; positive values: welfare is higher with Decision-Swap."
-    ),
-)
+@figure("study")
 def value(data: StudyData) -> go.Figure | None:
     """Draw the value of the forecast; None without a baseline."""
-    table, labels = data.value, data.value_names
-    if table.empty or table["mean"].isna().all():
-        return None
-    shades = theme.colours(table["baseline"].unique())
-    cohorts = dict(iter(table.groupby("cohort", sort=False)))
-    slots = {name: list(labels[own.index].unique()) for name, own in cohorts.items()}
-    words = {name: list(map(theme.short, told)) for name, told in slots.items()}
-    made = theme.slotted(words, marks=len(shades))
-    for row, (cohort, own) in enumerate(cohorts.items(), 1):
-        for i, (baseline, colour) in enumerate(shades.items()):
-            points = own[own["baseline"] == baseline]
-            names = labels[points.index]
-            at = [slots[cohort].index(name) + _shift(i, len(shades)) for name in names]
-            marks = _marks(points, at, names, f"against {baseline}", colour)
-            made.add_trace(marks.update(showlegend=row == 1), row=row, col=1)
-        made.add_vline(0, line={"color": theme.INK, "width": 1}, row=row, col=1)
-    title = "difference of welfare, own units"
-    return made.update_xaxes(title_text=title, row=len(slots))
+    table = data.of("value")
+    named = table.rename(columns={"pairs": "seeds"}).assign(
+        setting=setting_names(table, beside=VALUE),
+        against="against " + table["baseline"].astype(str),
+        measure="difference of welfare, own units",
+    )
+    return marked(named, panel="cohort", slot="setting", label="against")
 
 
 def _shift(place: int, count: int) -> float:
@@ -214,77 +259,43 @@ def _shift(place: int, count: int) -> float:
     return 0.6 * ((place + 0.5) / count - 0.5)
 
 
-def _marks(
-    points: pd.DataFrame, at: Sequence[float], names: Iterable[Any], label: str, colour: str
-) -> go.Scatter:
-    """Draw means and intervals at the given places of a vertical axis, each with its name."""
-    known = [column for column in ("low", "high", "seeds", "pairs") if column in points]
-    return go.Scatter(
-        x=points["mean"].to_numpy(),
-        y=at,
-        error_x=_reach(points),
-        text=[theme.short(name, WIDE) for name in names],
-        customdata=points[known].to_numpy(dtype=np.float64),
-        name=theme.short(label, 40),
-        legendgroup=label,
-        mode="markers",
-        marker={"color": colour, "size": 8},
-        hovertemplate="%{text}<br>mean %{x:.5g}" + INTERVAL + "<br>%{customdata[2]} " + known[-1],
-    )
-
-
 def _reach(points: pd.DataFrame) -> dict[str, Any]:
     reach = np.nan_to_num((points["high"] - points["mean"]).to_numpy())
     return {"type": "data", "array": reach, **theme.WHISKER}
 
 
-@figure(
-    "study",
-    "curves",
-    section="Regret",
-    title="Regret per round so far, by setting",
-    caption=(
-        "Mean over agents and seeds of decision swap regret (swap regret, where that was not "
-        "measured); 0 is drawn at the lower edge of a logarithmic axis."
-    ),
-)
+@figure("study")
 def curves(data: StudyData) -> go.Figure | None:
     """Draw regret over time; None where the logs have none or are too large."""
     table = data.curves
     if table is None or table.empty:
         return None
-    made = _by_cohort(table, each=240)
+
+    def line(own: pd.DataFrame, place: int, colour: str) -> go.Scatter:
+        style = {"color": colour, "width": min(theme.nested(place, settings), 3.0)}
+        curve = theme.line(own["round"], own["mean"].clip(lower=theme.LEAST), "", **style)
+        told = {"text": own["mean"].map("{:.5g}".format)}
+        return curve.update(told, hovertemplate="round %{x}: %{text}" + INTERVAL)
+
     settings = table["setting"].nunique()
-    for row, place, colour, own, style in _settings(table):
-        width = min(theme.nested(place, settings), 3.0)
-        curve = theme.line(
-            own["round"], own["mean"].clip(lower=theme.LEAST), "", color=colour, width=width
-        )
-        curve.update(style, text=own["mean"].map("{:.5g}".format))
-        curve.update(hovertemplate="round %{x}: %{text}" + INTERVAL)
-        made.add_trace(curve, row=row, col=1)
+    made = _by_setting(table, line, each=240)
     if theme.spans_decades(table["mean"]):
         theme.logarithmic(made, [table["mean"]])
-    return made.update_xaxes(title_text="round", row=table["cohort"].nunique())
+    return made
 
 
-@figure(
-    "study",
-    "windows",
-    section="Regret",
-    title="Regret per round of each window of rounds, by setting",
-    caption="Each window taken alone, mean over agents, with 95 % intervals over seeds.",
-)
+@figure("study")
 def windows(data: StudyData) -> go.Figure | None:
     """Draw regret by window; None where no windows were kept."""
     table = data.windows
     if table.empty:
         return None
-    made, count = _by_cohort(table, each=200), table["setting"].nunique()
+    count = table["setting"].nunique()
     spans = sorted({(row["first"], row["last"]) for row in table.to_dict("records")})
-    for row, place, colour, own, style in _settings(table):
+
+    def dots(own: pd.DataFrame, place: int, colour: str) -> go.Scatter:
         places = [spans.index(span) for span in zip(own["first"], own["last"], strict=True)]
-        marks = go.Scatter(
+        return go.Scatter(
             x=[at + _shift(place, count) for at in places],
             y=own["mean"].to_numpy(),
             error_y=_reach(own),
@@ -293,35 +304,23 @@ def windows(data: StudyData) -> go.Figure | None:
             marker={"color": colour, "size": 7},
             hovertemplate="%{text}: %{y:.5g}" + INTERVAL,
         )
-        made.add_trace(marks.update(style), row=row, col=1)
+
+    made = _by_setting(table, dots, each=200, x="rounds of the window")
     theme.zero(made)
     shown = range(0, len(spans), -(-len(spans) // 8))
     names = ["{} to {}".format(*spans[i]) for i in shown]
-    made.update_xaxes(tickvals=list(shown), ticktext=names)
-    return made.update_xaxes(title_text="rounds of the window", row=table["cohort"].nunique())
+    return made.update_xaxes(tickvals=list(shown), ticktext=names)
 
 
-def _by_cohort(table: pd.DataFrame, each: int) -> go.Figure:
-    """Make a panel per cohort; settings that are too many for a legend have none."""
-    cohorts = table["cohort"].unique()
-    made = theme.panels(list(map(theme.heading, cohorts)), rows=len(cohorts), each=each)
-    made.update_layout(showlegend=table["setting"].nunique() <= NAMED)
-    return made.update_yaxes(title_text="regret per round")
-
-
-def _settings(
-    table: pd.DataFrame,
-) -> Iterator[tuple[int, int, str, pd.DataFrame, dict[str, Any]]]:
-    """Yield a cohort's row, a setting's place, its colour, part of the table, name and interval."""
-    shades, seen = setting_colours(list(table["setting"].unique())), set[str]()
-    for row, (_, cohort) in enumerate(table.groupby("cohort", sort=False), 1):
-        for place, (setting, colour) in enumerate(shades.items()):
-            own = cohort[cohort["setting"] == setting]
-            if len(own):
-                style = {
-                    "name": theme.short(setting, WIDE),
-                    "customdata": own[["low", "high"]].to_numpy(),
-                }
-                shown = {"legendgroup": setting, "showlegend": setting not in seen}
-                seen.add(setting)
-                yield row, place, colour, own, style | shown
+def _by_setting(
+    table: pd.DataFrame, draw: Callable[[pd.DataFrame, int, str], go.Scatter], **layout: Any
+) -> go.Figure:
+    """Draw the rows of each setting in a panel per cohort; too many for a legend have none."""
+    shades = setting_colours(list(table["setting"].unique()))
+    panels: dict[Any, list[go.Scatter]] = {cohort: [] for cohort in table["cohort"].unique()}
+    for (cohort, setting), own in table.groupby(["cohort", "setting"], sort=False):
+        mark = draw(own, list(shades).index(str(setting)), shades[str(setting)])
+        told = {"name": theme.short(setting, WIDE), "customdata": own[["low", "high"]].to_numpy()}
+        panels[cohort].append(mark.update(told))
+    legend = len(shades) <= NAMED
+    return theme.stacked(panels, y="regret per round", legend=legend, **layout)

@@ -7,7 +7,7 @@ bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,21 @@ import numpy as np
 import pandas as pd
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.digits import decimals
 from regretless.scenarios.report.figures import Drawn, drawn
 from regretless.scenarios.report.headline import DECISION, SWAP, headline
 from regretless.scenarios.report.page import page
-from regretless.scenarios.report.study_data import VALUE, StudyData, keys_of, setting_names
-from regretless.scenarios.report.study_figures import SHOWN
+from regretless.scenarios.report.study_figures import SHOWN, VALUE, StudyData, setting_names
 from regretless.scenarios.studies.analysis.families import equivalent
-from regretless.scenarios.studies.analysis.measures import MEASURES, WITHIN, Ends, own_measures
+from regretless.scenarios.studies.analysis.measures import (
+    MEASURES,
+    WITHIN,
+    Ends,
+    keys_of,
+    own_measures,
+)
 from regretless.scenarios.studies.analysis.regression import CONSTANT
 from regretless.scenarios.studies.results import Study
+from regretless.scenarios.terminal import decimals
 
 COLUMNS = {  # of the table of settings
     "mean_loss": "average loss",
@@ -44,16 +49,13 @@ SECTIONS = (
 )
 LARGE = "Regret over time is not drawn: the regret logs are too large to be read for a page."
 
-Shown = dict[str, Any]  # heads and rows, how many columns are words, and what was left out
+Shown = dict[str, Any]  # headers and rows, how many columns are words, and what was left out
 
 
 def text(path: Path) -> str:
     """Return the page of a study directory.
 
-    Raises
-    ------
-    UserError
-        If its tables cannot be read, or no run is complete.
+    UserError if its tables cannot be read, or no run is complete.
     """
     try:
         return _text_of(StudyData(Study(path)))
@@ -65,53 +67,54 @@ def text(path: Path) -> str:
 
 
 def _text_of(data: StudyData) -> str:
-    study = data.study
+    study, parameters = data.study, data.of("parameters")
     if not study.runs():
         raise UserError(f"{study.path} holds no complete run; play the study again with --resume")
-    file, names = study.record["study"]["file"], setting_names(data.parameters)
-    figures, sections = drawn("study", data), dict[str, list[Drawn]]()
-    sections["Design"] = []
-    tested = tables(data)
+    file, names, keys = (
+        study.record["study"]["file"],
+        setting_names(parameters),
+        keys_of(parameters),
+    )
+    figures, tested = drawn("study", data), tables(data)
+    sections: dict[str, list[Drawn]] = {"Design": []}
     for name in SECTIONS:
         own = [one for one in figures.values() if one.kind.section == name]
         if own or name in tested:
             sections[name] = own
-    if study.sample is not None and study.sample.targets:
-        sections["Calibration"] = []
-    if data.listed:
-        sections["All settings"] = []
+    targets = {} if study.sample is None else study.sample.targets or {}
+    sections |= {"Calibration": []} if targets else {}
+    sections |= {"All settings": []} if data.listed else {}
     version = study.record.get("versions", {}).get("regretless", "")
-    keys = keys_of(data.parameters)
+    done, failures, seeds = len(study.runs()), study.failures(), len(file["seeds"])
     return page(
         "study.html",
         name=str(study.record["name"]),
-        facts=_facts(study, data.parameters),
-        sentences=list(headline(data.cohorts, names, data.contrasts)) if data.listed else [],
+        facts=f"{len(parameters):,} runs: {_many(len(parameters) // seeds, 'setting')}, "
+        f"{_many(seeds, 'seed')} each. {done:,} done, {len(failures):,} failed, "
+        f"{len(parameters) - done - len(failures):,} missing. Base scenario: {file['scenario']}.",
+        sentences=list(headline(data.of("cohorts"), names, data.of("contrasts")))
+        if data.listed
+        else [],
         description=file.get("description") or "",
         sections=sections,
-        varied=list(_varied(file, data.parameters)),
-        failures=list(_failures(study)),
-        value={"heads": ["cohort", *keys_of(data.value, beside=VALUE), "against", "pairs",
-                         "difference", "95 % interval"], "rows": list(_value(data))},
+        varied=list(_varied(file, parameters)),
+        failures=[
+            f"run {row['run']}: {row['kind']}: {' '.join(str(row['error']).split())}"
+            for row in failures.to_dict("records")
+        ],
+        value=_value(data.of("value")),
         tables=tested,
         named=f"Settings are named by {', '.join(keys)}." if keys else "",
         large=LARGE if data.curves is None else "",
-        targets=_targets(study),
-        calibration=list(_calibration(study)) if "Calibration" in sections else [],
+        targets=", ".join(f"{name} = {value:.5g}" for name, value in targets.items()),
+        calibration=list(_calibration(study)) if targets else [],
         settings=_settings(data),
         footer=f"Written by regretless {version}".strip() + ".",
-    )  # fmt: skip
-
-
-def _facts(study: Study, parameters: pd.DataFrame) -> str:
-    done, failed = len(study.runs()), len(study.failures())
-    seeds = len(study.record["study"]["file"]["seeds"])
-    each, settings = f"{seeds:,} seed{'s' * (seeds > 1)}", len(parameters) // seeds
-    return (
-        f"{len(parameters):,} runs: {settings:,} setting{'s' * (settings > 1)}, {each} each. "
-        f"{done:,} done, {failed:,} failed, {len(parameters) - done - failed:,} missing. "
-        f"Base scenario: {study.record['study']['file']['scenario']}."
     )
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count > 1)}"
 
 
 def _varied(file: dict[str, Any], parameters: pd.DataFrame) -> Iterator[list[str]]:
@@ -128,30 +131,11 @@ def _varied(file: dict[str, Any], parameters: pd.DataFrame) -> Iterator[list[str
     rows += [(k, "fixed", [file[k]]) for k in ("rounds", "log_every") if file.get(k) is not None]
     if branch := file.get("branch"):
         rows.append(("branch", f"from round {branch['at']}", list(branch["changes"])))
-    rows.append(("seed", "repeated", _few(parameters["seed"].unique())))
-    for key, how, values in rows:
-        yield [key, how, ", ".join(map(_text, values))]
-
-
-def _text(value: Any) -> str:
-    """Write a value, of a list its members."""
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _few(values: Any) -> list[Any]:
-    """Return values to be listed, of many the first and the last."""
-    return list(values) if len(values) <= MOST else [*values[:3], "...", values[-1]]
-
-
-def _failures(study: Study) -> Iterator[str]:
-    """Yield a line per run that failed."""
-    for row in study.failures().to_dict("records"):
-        yield f"run {row['run']}: {row['kind']}: {' '.join(str(row['error']).split())}"
-
-
-def _targets(study: Study) -> str:
-    targets = {} if study.sample is None else study.sample.targets or {}
-    return ", ".join(f"{name} = {value:.5g}" for name, value in targets.items())
+    seeds = list(parameters["seed"].unique())
+    few = seeds if len(seeds) <= MOST else [*seeds[:3], "...", seeds[-1]]
+    for key, how, values in (*rows, ("seed", "repeated", few)):
+        texts = (", ".join(map(str, v)) if isinstance(v, list) else str(v) for v in values)
+        yield [key, how, ", ".join(texts)]
 
 
 def _calibration(study: Study) -> Iterator[list[str]]:
@@ -164,19 +148,21 @@ def _calibration(study: Study) -> Iterator[list[str]]:
         yield [str(row["key"]), told, ends, prior, str(row["runs"])]
 
 
-def _value(data: StudyData) -> Iterator[list[str]]:
-    """Yield what Decision-Swap is worth, by cohort, setting and baseline."""
-    keys, numbers = keys_of(data.value, beside=VALUE), ["mean", "low", "high"]
-    at = decimals(data.value[numbers].to_numpy().ravel() if len(data.value) else [], 3)
-    for row in data.value.to_dict("records"):
+def _value(table: pd.DataFrame) -> Shown:
+    """Write what Decision-Swap is worth, by cohort, setting and baseline."""
+    keys, rows = keys_of(table, beside=VALUE), []
+    at = decimals(table[["mean", "low", "high"]].to_numpy().ravel() if len(table) else [], 3)
+    for row in table.to_dict("records"):
         ends = "-" if np.isnan(row["low"]) else f"{row['low']:.{at}f} to {row['high']:.{at}f}"
         words = [row["cohort"], *(row[key] for key in keys), row["baseline"]]
-        yield [*map(str, words), str(row["pairs"]), f"{row['mean']:.{at}f}", ends]
+        rows.append([*map(str, words), str(row["pairs"]), f"{row['mean']:.{at}f}", ends])
+    headers = ["cohort", *keys, "against", "pairs", "difference", "95 % interval"]
+    return {"headers": headers, "rows": rows, "left": len(headers) - 3}
 
 
 def _settings(data: StudyData) -> dict[str, Any]:
-    """Return heads and rows of all settings, each with its runs and which of them are complete."""
-    study, parameters, cohorts = data.study, data.parameters, data.cohorts
+    """Return headers and rows of all settings, each with its runs and which are complete."""
+    study, parameters, cohorts = data.study, data.of("parameters"), data.of("cohorts")
     keys, done = keys_of(parameters), set(study.runs())
     known = [column for column in COLUMNS if cohorts[column].notna().any()]
     if cohorts[DECISION].notna().all():
@@ -195,8 +181,8 @@ def _settings(data: StudyData) -> dict[str, Any]:
         {"cells": [*told, *cells], "runs": runs}
         for (told, runs), cells in zip(words, zip(*columns, strict=True), strict=True)
     ]
-    heads = [*keys, "cohort", *(COLUMNS[column] for column in known), *own, "runs"]
-    return {"heads": heads, "rows": rows, "left": len(keys) + 1}
+    headers = [*keys, "cohort", *(COLUMNS[column] for column in known), *own, "runs"]
+    return {"headers": headers, "rows": rows, "left": len(keys) + 1}
 
 
 def _reach(values: pd.Series[float], ends: Ends) -> tuple[float, float]:
@@ -218,28 +204,22 @@ def _alike(column: list[tuple[float, float]]) -> list[str]:
 
 def tables(data: StudyData) -> dict[str, Shown]:
     """Return the tables that have rows, by the section of the page under which they stand."""
-    makers: dict[str, Callable[[], Shown]] = {
-        "Effects": lambda: compared(data.contrasts, ["key", "value", "against"]),
-        "Interactions": lambda: compared(
-            data.interactions,
-            ["key", "value", "against", "other_key", "other_value", "other_against"],
-        ),
-        "By parameter": lambda: compared(
-            data.by_parameter, ["key", "value", "against"], ["cohort", "parameter", "range"]
-        ),
-        "Regression": lambda: regressed(data.regression),
+    what, other = ["key", "value", "against"], ["other_key", "other_value", "other_against"]
+    parts = ["cohort", "parameter", "range"]
+    made = {
+        "Effects": compared(data.of("contrasts"), [*what, "cohort"]),
+        "Interactions": compared(data.of("interactions"), [*what, *other, "cohort"]),
+        "By parameter": compared(data.of("contrasts_by_parameter"), [*what, *parts]),
+        "Regression": regressed(data.of("regression")),
     }
-    made = {name: make() for name, make in makers.items()}
     return {name: table for name, table in made.items() if table["rows"]}
 
 
-def compared(table: pd.DataFrame, what: Sequence[str], whose: Sequence[str] = ("cohort",)) -> Shown:
-    """Write differences with their intervals, the adjusted p-value, and equivalence."""
+def compared(table: pd.DataFrame, words: Sequence[str]) -> Shown:
+    """Write differences with their intervals, the adjusted p-value, and equivalence, if any is."""
     told = table["measure"].isin(SHOWN) | ~table["measure"].isin(MEASURES)
-    shown = table[told & table["mean"].notna()]
-    words = [*what, *whose, "measure"]
+    shown, words, rows = table[told & table["mean"].notna()], [*words, "measure"], []
     numbers = ["mean", "low", "high", "simultaneous_low", "simultaneous_high"]
-    rows = []
     for row in shown.head(MOST_ROWS).to_dict("records"):
         alike = shown[shown["measure"] == row["measure"]][["mean", "low", "high"]]
         at = decimals(alike.to_numpy().ravel(), 3)
@@ -248,16 +228,12 @@ def compared(table: pd.DataFrame, what: Sequence[str], whose: Sequence[str] = ("
         p = "" if np.isnan(row["p_adjusted"]) else f"{row['p_adjusted']:.3f}"
         cells = [*(str(row[word]) for word in words), str(row["seeds"]), mean, *pairs, p]
         rows.append([*cells, equivalent(row)])
-    heads = [*(word.replace("_", " ") for word in words), "seeds", "change", "95 % interval"]
-    heads += ["simultaneous interval", "adjusted p", "equivalence"]
-    return _without_empty(heads, rows) | {
-        "left": len(words),
-        "more": max(len(shown) - MOST_ROWS, 0),
-    }
-
-
-def _ends(known: float, low: str, high: str) -> str:
-    return "-" if np.isnan(known) else f"{low} to {high}"
+    headers = [*(word.replace("_", " ") for word in words), "seeds", "change", "95 % interval"]
+    headers += ["simultaneous interval", "adjusted p", "equivalence"]
+    wide = len(headers) - (not any(row[-1] for row in rows))
+    more = max(len(shown) - MOST_ROWS, 0)
+    told_of = [row[:wide] for row in rows]
+    return {"headers": headers[:wide], "rows": told_of, "left": len(words), "more": more}
 
 
 def regressed(table: pd.DataFrame) -> Shown:
@@ -268,11 +244,9 @@ def regressed(table: pd.DataFrame) -> Shown:
         p = "" if np.isnan(row["p"]) else f"{row['p']:.3f}"
         words = [str(row[name]) for name in ("cohort", "measure", "term")]
         rows.append([*words, f"{row['coefficient']:.3g}", ends, p, str(row["clusters"])])
-    heads = ["cohort", "measure", "term", "coefficient", "95 % interval", "p", "clusters"]
-    return {"heads": heads, "rows": rows, "left": 3, "more": max(len(table) - MOST_ROWS, 0)}
+    headers = ["cohort", "measure", "term", "coefficient", "95 % interval", "p", "clusters"]
+    return {"headers": headers, "rows": rows, "left": 3, "more": max(len(table) - MOST_ROWS, 0)}
 
 
-def _without_empty(heads: list[str], rows: list[list[str]]) -> Shown:
-    """Drop the last column where no row has anything in it."""
-    kept = len(heads) - (not any(row[-1] for row in rows))
-    return {"heads": heads[:kept], "rows": [row[:kept] for row in rows]}
+def _ends(known: float, low: str, high: str) -> str:
+    return "-" if np.isnan(known) else f"{low} to {high}"

@@ -162,6 +162,52 @@ def panels(
     return made.update_yaxes(AXIS)
 
 
+def stacked(  # noqa: PLR0913 - keyword-only from the second
+    parts: Mapping[Any, Iterable[Any]],
+    *,
+    each: int = 150,
+    x: str = "round",
+    y: str | Sequence[str] = "",
+    ends: str = "",
+    log: bool = False,
+    legend: bool | None = None,
+    **grid: Any,
+) -> go.Figure:
+    """Draw marks in a panel per name; the legend has each of their names once.
+
+    Parameters
+    ----------
+    parts : mapping
+        The marks of each panel, by what stands above it.
+    y : str or sequence of str
+        Name of the vertical axes, or of each.
+    ends : "own", "alike" or ""
+        Whether axes just hold their curves, each its own or all alike, so that curves can be named
+        at their ends, if there is room.
+    log : bool
+        Whether the vertical axes are logarithmic.
+    legend : bool, optional
+        Whether there is one; by default of several names.
+    """
+    held, seen = {name: list(marks) for name, marks in parts.items()}, set[str]()
+    made = panels(list(map(heading, held)), rows=len(held), each=each, **grid)
+    if log:
+        logarithmic(made, [curve.y for marks in held.values() for curve in marks])
+        held = {name: list(map(lifted, marks)) for name, marks in held.items()}
+    for row, marks in enumerate(held.values(), 1):
+        for mark in marks:
+            shown = mark.showlegend is not False and mark.name not in seen
+            made.add_trace(mark.update(legendgroup=mark.name, showlegend=shown), row=row, col=1)
+            seen.add(mark.name)
+        made.update_yaxes(title_text=y if isinstance(y, str) else y[row - 1], row=row, col=1)
+    for row, marks in enumerate(held.values() if ends else (), 1):
+        hold(made, row, *(marks if ends == "own" else made.data))
+    if not ends or not name_at_ends(made, each):
+        grow(made, 0 if legend is False else len(seen))
+        made.update_layout(showlegend=legend)
+    return made.update_xaxes(title_text=x, row=len(held))
+
+
 def slotted(slots: Mapping[Any, Sequence[str]], *, marks: int = 1, **grid: Any) -> go.Figure:
     """Make a panel per name, with a row of so many marks for each plain text, from the top."""
     counts, slot = [len(names) for names in slots.values()], max(SLOT, 12 * marks)
@@ -178,14 +224,9 @@ def slotted(slots: Mapping[Any, Sequence[str]], *, marks: int = 1, **grid: Any) 
 
 def line(x: Any, y: Any, name: str, **style: Any) -> go.Scatter:
     """Return a curve over rounds that tells its values; ``style`` is its line's."""
-    return go.Scatter(
-        x=np.asarray(x),
-        y=np.asarray(y, dtype=np.float64),
-        name=name,
-        mode="lines",
-        line=style,
-        hovertemplate="round %{x}: %{y:.5g}",
-    )
+    values = {"x": np.asarray(x), "y": np.asarray(y, dtype=np.float64)}
+    told = "round %{x}: %{y:.5g}"
+    return go.Scatter(**values, name=name, mode="lines", line=style, hovertemplate=told)
 
 
 def lifted(curve: go.Scatter) -> go.Scatter:
@@ -221,13 +262,10 @@ def nested(place: int, count: int) -> float:
     return 2 + 3 * (1 - (place + 1) / count)
 
 
-def name_at_ends(figure: go.Figure, height: int) -> None:
-    """Write every curve's name at one of its ends, in place of a legend, if all have room.
+def name_at_ends(figure: go.Figure, height: int) -> bool:
+    """Write every curve's name at one of its ends, in place of a legend, if all have room; say so.
 
-    Parameters
-    ----------
-    height : int
-        Pixels of a panel, whose axis is one that ``hold`` has set.
+    ``height``: pixels of a panel, whose axis is one that ``hold`` has set.
     """
     taken: dict[tuple[str, int], list[float]] = {}
     notes = []
@@ -241,14 +279,19 @@ def name_at_ends(figure: go.Figure, height: int) -> None:
             others = taken.setdefault((curve.yaxis, end), [])
             if start >= 0 and all(abs(start - other) >= NEAREST for other in others):
                 crossing = _crossing(figure, curve.yaxis, end, (start, height))
-                free.append((crossing, len(free), start, _note(curve, end, side, at)))
+                place = {"x": abs(end), "xanchor": "right" if end else "left", "y": at}
+                axes = {"xref": f"{curve.xaxis} domain", "yref": curve.yaxis, "yanchor": side}
+                style = {"showarrow": False, "font": {"size": 11, "color": curve.line.color}}
+                note = go.layout.Annotation(text=curve.name, **axes, **place, **style)
+                free.append((crossing, len(free), start, note))
         if free:
             _, _, start, note = min(free, key=lambda one: one[:2])
             taken[curve.yaxis, -1 if note.xanchor == "right" else 0].append(start)
             notes.append(note)
-    if len(notes) == len(figure.data):
+    if fits := len(notes) == len(figure.data):
         figure.layout.annotations += tuple(notes)
         figure.update_layout(showlegend=False)
+    return fits
 
 
 def _crossing(figure: go.Figure, panel: str, end: int, place: tuple[float, int]) -> int:
@@ -282,24 +325,7 @@ def _ends(values: Array) -> list[tuple[str, int]]:
     falls, rises = values[-1 - near] > values[-1], values[near] > values[0]
     last = ["top", "bottom"] if falls else ["bottom", "top"]
     first = ["top", "bottom"] if rises else ["bottom", "top"]
-    return [
-        place for pair in zip(last, first, strict=True) for place in zip(pair, (-1, 0), strict=True)
-    ]
-
-
-def _note(curve: go.Scatter, end: int, side: str, at: float) -> go.layout.Annotation:
-    """Return a curve's name above or below its first or last value."""
-    return go.layout.Annotation(
-        text=curve.name,
-        xref=f"{curve.xaxis} domain",
-        x=abs(end),
-        xanchor="right" if end else "left",
-        yref=curve.yaxis,
-        y=at,
-        yanchor=side,
-        showarrow=False,
-        font={"size": 11, "color": curve.line.color},
-    )
+    return [(sides[end + 1], end) for sides in zip(last, first, strict=True) for end in (-1, 0)]
 
 
 def zero(figure: go.Figure, **where: Any) -> None:

@@ -23,14 +23,8 @@ from regretless.scenarios.training import CURVE, TABLE, file_of
 from regretless.scenarios.training.results import SAYS_NOTHING, says_nothing
 
 WINDOW = 32  # runs of the mean in the curve
-HEAD = [
-    "cohort",
-    "commitment value",
-    "surplus",
-    "95 % interval",
-    "cap of the attackers tried",
-    "cap of any attacker",
-]
+HEAD = ["cohort", "commitment value", "surplus", "95 % interval", "cap of the attackers tried"]
+HEAD += ["cap of any attacker"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +49,7 @@ def text(folder: Path) -> str:
             name=str(best[0]["name"]),
             facts=f"{runs} for each cohort.",
             sentences=list(map(sentence, rows)),
-            heads=HEAD,
+            headers=HEAD,
             rows=list(map(_cells, rows)),
             figures=list(drawn("training", Training(attackers, curve, best)).values()),
         )
@@ -97,27 +91,17 @@ def _number(value: float | tuple[float, float]) -> str:
     return "none" if np.isnan(value) else f"{value:.3f}"
 
 
-@figure(
-    "training",
-    "learned",
-    section="Learning",
-    title="What the plans were paid per round and agent while the attacker learned",
-    caption=(
-        f"Each dot is a run, the line their mean over {WINDOW} runs; the best plan was then judged "
-        "at seeds of its own."
-    ),
-)
+@figure("training", window=WINDOW)
 def learned(data: Training) -> go.Figure:
     """Draw the payments of all runs, with what the cohort's attacker could reach."""
     attackers, curve = data.attackers, data.curve
-    made = theme.panels(list(map(theme.heading, attackers["cohort"])), rows=len(attackers))
-    for place, row in enumerate(attackers.to_dict("records")):
+    panels = {}
+    for row in attackers.to_dict("records"):
         own = curve[curve["cohort"] == row["cohort"]]
         ends, value = own["run"].iloc[[0, -1]], row["value"]
-        dots = theme.line(own["run"], own["paid"], "a run").update(
-            mode="markers", marker={"size": 4, "color": theme.BLUE, "opacity": 0.35}
-        )
         smooth = own["paid"].rolling(WINDOW, min_periods=1).mean()
+        style = {"size": 4, "color": theme.BLUE, "opacity": 0.35}
+        dots = theme.line(own["run"], own["paid"], "a run").update(mode="markers", marker=style)
         traces = [dots, theme.line(own["run"], smooth, f"mean of {WINDOW}", color=theme.BLUE)]
         levels = {
             "best plan, other seeds": (value + row["surplus"], theme.GREEN, "solid"),
@@ -127,23 +111,12 @@ def learned(data: Training) -> go.Figure:
         for word, (level, colour, dash) in levels.items():
             traces.append(theme.line(ends, [level] * 2, word, color=colour, dash=dash))
         for trace in traces:
-            words = trace.hovertemplate.replace("round", "run")
-            trace.update(showlegend=place == 0, legendgroup=trace.name, hovertemplate=words)
-            made.add_trace(trace, row=place + 1, col=1)
-    made.update_xaxes(title_text="run", row=len(attackers))
-    return made.update_yaxes(title_text="paid per round")
+            trace.update(hovertemplate=trace.hovertemplate.replace("round", "run"))
+        panels[row["cohort"]] = traces
+    return theme.stacked(panels, x="run", y="paid per round")
 
 
-@figure(
-    "training",
-    "plans",
-    section="Plans",
-    title="Probability of each outcome in the best plan against each cohort",
-    caption=(
-        "A row per outcome, and per last action where the plan looks at it; a column per part of "
-        "the run; darker is more probable."
-    ),
-)
+@figure("training")
 def plans(data: Training) -> go.Figure:
     """Draw a map per cohort: a row per outcome (and what was played last), a column per phase."""
     tables = {
@@ -152,18 +125,10 @@ def plans(data: Training) -> go.Figure:
     }
     made = theme.slotted({name: list(found.index) for name, found in tables.items()})
     for place, found in enumerate(tables.values(), 1):
-        heat = go.Heatmap(
-            z=found.to_numpy(),
-            x=found.columns,
-            y=list(range(len(found))),
-            zmin=0,
-            zmax=1,
-            colorscale="Blues",
-            showscale=False,
-            xgap=1,
-            ygap=1,
-            hovertemplate="%{x} of the run: %{z:.3f}<extra></extra>",
-        )
+        values = {"z": found.to_numpy(), "x": found.columns, "y": list(range(len(found)))}
+        style = {"zmin": 0, "zmax": 1, "colorscale": "Blues", "showscale": False}
+        told = "%{x} of the run: %{z:.3f}<extra></extra>"
+        heat = go.Heatmap(**values, **style, xgap=1, ygap=1, hovertemplate=told)
         made.add_trace(heat, row=place, col=1)
     return made.update_xaxes(title_text="part of the run", row=len(tables))
 

@@ -17,10 +17,8 @@ from regretless.scenarios.training import TABLE
 def write_report(directory: Path) -> Path:
     """Write ``report.html`` into the directory of a run, a study or a training, in one step.
 
-    Raises
-    ------
-    UserError
-        If the directory is none of these, its logs cannot be read, or the page cannot be written.
+    UserError if the directory is none of these, its logs cannot be read, or the page cannot be
+    written.
     """
     kinds = {RECORD: study_page, TABLE: training_page, MANIFEST: run_page}
     made = next((kind for name, kind in kinds.items() if (directory / name).is_file()), None)

@@ -8,12 +8,11 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 
-from regretless.scenarios.digits import decimals
 from regretless.scenarios.studies.analysis.contrasts import unit_notes
 from regretless.scenarios.studies.analysis.families import GAINS, equivalent
 from regretless.scenarios.studies.analysis.measures import MEASURES
 from regretless.scenarios.studies.results import Study
-from regretless.scenarios.terminal import console, print_plainly, table
+from regretless.scenarios.terminal import console, decimals, print_plainly, table
 
 TOLD = ("mean_loss", "gain", "welfare_mean")  # beside a study's own measures
 KNOWN = {*MEASURES, *GAINS}
@@ -35,7 +34,7 @@ def print_summary(study: Study) -> None:
 
 
 @dataclass(frozen=True)
-class Told:
+class PrintedTable:
     """A table of a study that is printed at its end.
 
     Parameters
@@ -71,8 +70,10 @@ class Told:
             words = ["" if what == before else what, *(str(row[name]) for name in beside)]
             before = what
             rows.append([*words, *figures, _adjusted(row)])
-        heads = [self.title, *beside, self.figure, "95 % interval", "p,\nadjusted"]
-        print_plainly(screen, table(heads, rows, room=screen.width, words=range(1 + len(beside))))
+        headers = [self.title, *beside, self.figure, "95 % interval", "p,\nadjusted"]
+        print_plainly(
+            screen, table(headers, rows, width=screen.width, words=range(1 + len(beside)))
+        )
         if len(found) > MOST:
             screen.print(f"{len(found) - MOST} more, and all other measures: {path.name}")
         for row in shown.to_dict("records") if "p_equivalence" in shown else ():
@@ -107,21 +108,24 @@ def _figures(rows: pd.DataFrame) -> list[tuple[str, str]]:
     return found
 
 
-def _changed(row: dict[Any, Any]) -> str:
-    if row["key"] == "branch":
-        return str(row["value"])
-    return f"{row['key']} = {row['value']},\nnot {row['against']}"
-
-
 ANSWERS = (
-    Told("contrasts", "Change, by pairs of runs\nwith the same seed", "change", _changed),
-    Told(
+    PrintedTable(
+        "contrasts",
+        "Change, by pairs of runs\nwith the same seed",
+        "change",
+        lambda row: (
+            str(row["value"])
+            if row["key"] == "branch"
+            else f"{row['key']} = {row['value']},\nnot {row['against']}"
+        ),
+    ),
+    PrintedTable(
         "sensitivity",
         "Sensitivity to the keys\nthat were sampled",
         "index",
         lambda row: f"{row['key']},\n{row['value']}",
     ),
-    Told(
+    PrintedTable(
         "calibration",
         "Values that give the\nobserved measures",
         "estimate",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from regretless.scenarios.executor import Executor, executor
-from regretless.scenarios.logs.holding import held
+from regretless.scenarios.logs.ownership import held
 from regretless.scenarios.studies.design import Design, Task
 from regretless.scenarios.studies.directory import StudyDirectory
 from regretless.scenarios.studies.play import Answer, Failure, check, play
@@ -47,16 +47,16 @@ def conduct(
     design: Design,
     options: Options,
     *,
-    progress: Callable[[int], Any] | None = None,
+    progress: Callable[[int], Any] = lambda _: None,
     warn: Callable[[str], Any] = lambda _: None,
 ) -> Study:
     """Play a study to its end.
 
     Parameters
     ----------
-    progress : callable, optional
+    progress : callable
         Called with the number of runs that are over.
-    warn : callable, optional
+    warn : callable
         Called once with each line of which runs warn.
 
     Raises
@@ -67,40 +67,31 @@ def conduct(
     KeyboardInterrupt
         After what is complete has been summed up.
     """
-    directory = StudyDirectory(options.out, design)
-    directory.check(resume=options.resume, overwrite=options.overwrite)
+    directory, warn = StudyDirectory(options.out, design), cache(warn)
+    asked = {"resume": options.resume, "overwrite": options.overwrite}
+    directory.check(**asked)
     with held(options.out):
-        _write(directory, options, progress, cache(warn))
-    return Study(options.out)
-
-
-def _write(
-    directory: StudyDirectory,
-    options: Options,
-    progress: Callable[[int], Any] | None,
-    warn: Callable[[str], Any],
-) -> None:
-    """Play what a directory that is held lacks, and sum it up."""
-    design = directory.design
-    known = directory.check(resume=options.resume, overwrite=options.overwrite)
-    settings = design.settings_to_check(options.imports)
-    with executor(options.jobs, options.scheduler, options.imports) as workers:
-        if not known:
-            _warned(_check(design, workers, settings), warn)
-        missing = directory.start(known=known)
-        status = "interrupted"
-        try:
-            tasks = (_task(directory, run, workers, options) for run in missing)
-            answers = workers.answers(play, tasks, _died, patience=options.patience)
-            for over, answer in enumerate(answers, start=1):
-                directory.keep(answer)
-                _warned([answer], warn)
-                if progress is not None:
+        known = directory.check(**asked)
+        settings = design.settings_to_check(options.imports)
+        with executor(options.jobs, options.scheduler, options.imports) as workers:
+            if not known:
+                _check(design, workers, settings, warn)
+            missing = directory.start(known=known)
+            status = "interrupted"
+            try:
+                tasks = (_task(directory, run, workers, options) for run in missing)
+                answers = workers.answers(play, tasks, _died, patience=options.patience)
+                for over, answer in enumerate(answers, start=1):
+                    directory.keep(answer)
+                    _warned([answer], warn)
                     progress(len(design) - len(missing) + over)
-            status = "complete"
-        finally:
-            workers.close()  # before the drafts are removed
-            _sum_up(directory, status)
+                status = "complete"
+            finally:
+                workers.close()  # before the drafts are removed
+                for name, table in Study(directory.path).results().items():
+                    directory.write(name, table)
+                directory.finish(status)
+    return Study(options.out)
 
 
 def _died(task: Task, words: str) -> Answer:
@@ -112,25 +103,19 @@ def _warned(answers: Iterable[Answer], warn: Callable[[str], Any]) -> None:
         warn(line)
 
 
-def _check(design: Design, workers: Executor, settings: list[Task]) -> list[Answer]:
+def _check(
+    design: Design, workers: Executor, settings: list[Task], warn: Callable[[str], Any]
+) -> None:
     """Build the first market of every setting; UserError for the first that cannot be."""
     answers = sorted(workers.answers(check, settings, _died), key=lambda answer: answer.run)
-    faults = {answer.run: answer.failure for answer in answers if answer.failure is not None}
-    if faults:
-        first = min(faults)
-        kind, line = faults[first].kind, faults[first].error
-        reason = line if kind == "UserError" else f"{kind}: {line}; change the setting"
-        raise design.complaint(first, reason)
-    return answers
+    for answer in answers:
+        if (fault := answer.failure) is not None:
+            other = f"{fault.kind}: {fault.error}; change the setting"
+            reason = fault.error if fault.kind == "UserError" else other
+            raise design.complaint(answer.run, reason)
+    _warned(answers, warn)
 
 
 def _task(directory: StudyDirectory, run: int, workers: Executor, options: Options) -> Task:
     folder = None if workers.sends_files else str(directory.draft(run))
     return directory.design.task(run, options.imports, folder)
-
-
-def _sum_up(directory: StudyDirectory, status: str) -> None:
-    """Write the tables of the study, then its record."""
-    for name, table in Study(directory.path).results().items():
-        directory.write(name, table)
-    directory.finish(status)

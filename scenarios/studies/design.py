@@ -30,7 +30,7 @@ from regretless.scenarios.config.tables import Count, Name, Strict
 from regretless.scenarios.config.values import check_values, shown
 from regretless.scenarios.studies.analysis.families import check_margin, controls_of
 from regretless.scenarios.studies.analysis.measures import COHORTS, EFFECTS, VALUE
-from regretless.scenarios.studies.calibration import check_targets
+from regretless.scenarios.studies.sampled import check_targets
 from regretless.scenarios.studies.sampling import SampleSpec
 
 # What a run directory may do without: nothing in a study is computed from these tables.
@@ -112,13 +112,21 @@ class StudySpec(Strict):
         for key in sampled:
             _refuse_taken(f"sample.keys.{key}", key)
         given: set[str] = set()
-        for axis in ([own], [self.fixed], [sampled], self.rows, *map(self._axis, self.grid)):
+        grid = [
+            list(values.values()) if isinstance(values, dict) else [{name: v} for v in values]
+            for name, values in self.grid.items()
+        ]
+        for axis in ([own], [self.fixed], [sampled], self.rows, *grid):
             keys = {key for table in axis for key in table}
             if keys & given:
                 raise ValueError(f"key '{min(keys & given)}' is given twice; drop one of them")
             given |= keys
-            for table in axis:
-                _check_keys(table)
+            for key, value in ((key, own[key]) for own in axis for key in own):
+                if key == "seed":
+                    raise ValueError("key 'seed' is taken by the study; use seeds = [...]")
+                if "." not in key and isinstance(value, dict):
+                    cure = f'write a dotted key in quotes, as in "{key}.NAME"'
+                    raise ValueError(f"{key} is a table; {cure}")
         return self
 
     def _levels(self) -> dict[str, list[Any]]:
@@ -135,13 +143,6 @@ class StudySpec(Strict):
             if set(row) != set(self.rows[0]):
                 key = min(set(row) ^ set(self.rows[0]))
                 raise ValueError(f"list row {number}: not every row has '{key}'; give it to all")
-
-    def _axis(self, name: str) -> list[Setting]:
-        """Return what each value or label of a grid's entry puts into the scenario."""
-        values = self.grid[name]
-        if isinstance(values, dict):
-            return list(values.values())
-        return [{name: value} for value in values]
 
     def settings(self) -> list[Setting]:
         """Every choice of what varies, a label by its name; the last entry runs fastest."""
@@ -251,10 +252,7 @@ class Design:
     def settings_to_check(self, imports: tuple[str, ...]) -> list[Task]:
         """Return the first run of every setting, each with a scenario that validates.
 
-        Raises
-        ------
-        UserError
-            One line for the first setting that does not validate.
+        UserError: one line for the first setting that does not validate.
         """
         tasks = []
         for run in range(0, len(self), len(self.spec.seeds)):
@@ -284,15 +282,8 @@ class Design:
 def read_study(name: str) -> Design:
     """Read a study file.
 
-    Parameters
-    ----------
-    name : str
-        A bundled study's name or the path of a TOML file.
-
-    Raises
-    ------
-    UserError
-        If there is no such file or it says something that a study file may not.
+    ``name``: a bundled study's name or the path of a TOML file. UserError if there is no such file
+    or it says something that a study file may not.
     """
     path = _found(name)
     raw = read(path)
@@ -346,14 +337,6 @@ def _refuse_repeats(key: str, values: list[Any]) -> None:
     for place, value in enumerate(values):
         if value in values[:place]:
             raise ValueError(f"{key} repeats {shown(value)}; drop it, seeds give repetitions")
-
-
-def _check_keys(table: Setting) -> None:
-    for key, value in table.items():
-        if key == "seed":
-            raise ValueError("key 'seed' is taken by the study; use seeds = [...]")
-        if "." not in key and isinstance(value, dict):
-            raise ValueError(f'{key} is a table; write a dotted key in quotes, as in "{key}.NAME"')
 
 
 def _one_line(error: ValidationError) -> str:

@@ -37,12 +37,13 @@ from regretless.market import register
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
 from regretless.scenarios.logs.directory import RunDirectory
-from regretless.scenarios.logs.holding import LOCK, contents
 from regretless.scenarios.logs.ownership import (
+    LOCK,
     REPORT,
     check_asked,
     check_folder,
     check_writable,
+    contents,
     known_as_ours,
     listed,
     our_page,
@@ -79,10 +80,7 @@ class StudyDirectory:
     def check(self, *, resume: bool, overwrite: bool) -> bool:
         """Say whether the study is here already and goes on.
 
-        Raises
-        ------
-        UserError
-            If something else is, or a study that is to be neither resumed nor replaced.
+        UserError if something else is, or a study that is to be neither resumed nor replaced.
         """
         check_asked(self.path, "study", resume=resume, overwrite=overwrite)
         draft = self.path / f".{RECORD}.tmp"  # all that there is if the first record was cut short
@@ -93,8 +91,12 @@ class StudyDirectory:
         self._check_entries(recorded)
         if resume:
             self._check_same(recorded)
-        else:
-            self._check_runs()
+        for home in [] if resume else contents(self.path / "runs"):  # which are replaced
+            check_folder(home)
+            if not re.fullmatch(r"run=\d{4,}", home.name):
+                refuse(self.path, f"runs/{home.name}")
+            if strays := RunDirectory(home).strays():
+                refuse(home, strays[0])
         return resume
 
     def _check_entries(self, recorded: dict[str, Any]) -> None:
@@ -106,15 +108,6 @@ class StudyDirectory:
             check_folder(found)
             if not found.name.startswith(SESSION):
                 refuse(self.path, f"{DRAFTS}/{found.name}")
-
-    def _check_runs(self) -> None:
-        """Raise UserError if the runs that are to be replaced hold what is not theirs."""
-        for home in contents(self.path / "runs"):
-            check_folder(home)
-            if not re.fullmatch(r"run=\d{4,}", home.name):
-                refuse(self.path, f"runs/{home.name}")
-            if strays := RunDirectory(home).strays():
-                refuse(home, strays[0])
 
     def _check_same(self, recorded: dict[str, Any]) -> None:
         """Raise UserError if the study that is here is another one, or another version's."""
@@ -129,10 +122,7 @@ class StudyDirectory:
     def start(self, *, known: bool) -> list[int]:
         """Make the directory, or clear it of drafts; return the runs that are missing.
 
-        Parameters
-        ----------
-        known : bool
-            Whether the study that is here goes on; another one gives way.
+        ``known``: whether the study that is here goes on; another one gives way.
         """
         try:
             recorded = read_record(self.path)

@@ -34,12 +34,7 @@ TURN = threading.Lock()
 class Failure:
     """Why a run has no logs.
 
-    Parameters
-    ----------
-    kind : str
-        The exception's name, or ``WorkerDied``.
-    error : str
-        One line.
+    ``kind``: the exception's name, or ``WorkerDied``; ``error``: one line.
     """
 
     kind: str
@@ -51,12 +46,8 @@ class Failure:
 class Answer:
     """What a worker sends back.
 
-    Parameters
-    ----------
-    files : dict of str to bytes
-        The run directory, where the task named no folder.
-    warnings : tuple of str
-        What can hardly be meant (``scenarios.notes``).
+    ``files`` (dict of str to bytes): the run directory, where the task named no folder;
+    ``warnings`` (tuple of str): what can hardly be meant (``scenarios.notes``).
     """
 
     run: int
@@ -81,13 +72,10 @@ def _guarded(task: Task, work: Callable[[Task], Answer]) -> Answer:
             import_modules([n for n in task.imports if n.removesuffix(".py") not in sys.modules])
             return work(task)
     except BaseException as error:  # a user's code may raise SystemExit too
-        if isinstance(error, KeyboardInterrupt) and _is_main():
+        main = threading.current_thread() is threading.main_thread()
+        if isinstance(error, KeyboardInterrupt) and main:
             raise  # somebody pressed Ctrl-C
         return Answer(task.run, failure_of(error))
-
-
-def _is_main() -> bool:
-    return threading.current_thread() is threading.main_thread()
 
 
 def _build(task: Task) -> Answer:

@@ -17,12 +17,11 @@ from regretless.scenarios.studies.analysis.contrasts import (
     interactions_table,
 )
 from regretless.scenarios.studies.analysis.families import Rules, controls_of
-from regretless.scenarios.studies.analysis.market_measures import market_of, with_market
+from regretless.scenarios.studies.analysis.measures import market_of, with_market
 from regretless.scenarios.studies.analysis.regression import MEASURED, regression_table
-from regretless.scenarios.studies.calibration import calibration_table
 from regretless.scenarios.studies.directory import read_record
+from regretless.scenarios.studies.sampled import calibration_table, sensitivity_table
 from regretless.scenarios.studies.sampling import SampleSpec
-from regretless.scenarios.studies.sensitivity import sensitivity_table
 
 
 def run_table(home: Path, name: str) -> pd.DataFrame:
@@ -165,9 +164,9 @@ class Study:
         return interactions_table(self.measures, self._levels(), rules=self.rules)
 
     def pair_effects(self) -> pd.DataFrame:
-        """Means for each values of two keys; see ``analysis.pair_effects_table``."""
+        """Means for each values of two keys; see ``analysis.effects_table``."""
         found = self.measures, self._levels(), self.ends, self.within
-        return analysis.pair_effects_table(*found)
+        return analysis.effects_table(*found, pairs=True)
 
     def effects_by_parameter(self) -> pd.DataFrame:
         """``effects`` among agents alike in a parameter of their utility (``by_parameter``)."""

@@ -16,7 +16,7 @@ so that what differs from point to point is nature, too, as between data and a s
 ``sobol`` is the design of Saltelli et al. (Computer Physics Communications 181, 2010): two blocks A
 and B of a Sobol sequence in twice as many dimensions, and for each key the block A with that key's
 column taken from B; n (d + 2) settings, all with the same seeds. What follows from either is in
-``scenarios.studies.sensitivity`` and ``scenarios.studies.calibration``.
+``scenarios.studies.sampled``.
 """
 
 from typing import Annotated, Any, Literal

@@ -13,10 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from regretless.agents.adversaries import LinearPayoff, ZeroSum
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
-from regretless.market.game.protocols import Cohort
 from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import DATA
@@ -85,18 +83,9 @@ def written(plan: Array) -> Array:
 def attacks(scenario: Scenario, *, phases: int, looking: bool, cohort: str | None) -> list[Attack]:
     """Return an attack on every cohort, or on one.
 
-    Parameters
-    ----------
-    phases : int
-        Of the plans.
-    looking : bool
-        Whether plans look at what followers played last.
-
-    Raises
-    ------
-    UserError
-        If the scenario's adversary has no payoff or support that a plan could go by, or there is no
-        such cohort.
+    ``phases``: of the plans; ``looking``: whether plans look at what followers played last.
+    UserError if the scenario's adversary has no payoff or support that a plan could go by, or there
+    is no such cohort.
     """
     model = scenario.build()
     if model.game.personal:
@@ -105,7 +94,10 @@ def attacks(scenario: Scenario, *, phases: int, looking: bool, cohort: str | Non
     names = [one.name for one in model.game.cohorts]
     if cohort is not None and cohort not in names:
         raise UserError(f"--cohort '{cohort}': {closest(cohort, names)}")
-    raw = _bare(scenario) | {"adversary": _seat(scenario, model)}
+    raw = resolved(scenario.spec) | {"adversary": _seat(scenario, model)}
+    raw.pop("description", None)
+    if "game" in raw and Path(raw["game"]["file"]).parent == DATA / "games":  # a bundled one
+        raw["game"]["file"] = Path(raw["game"]["file"]).name
     support = len(raw["adversary"]["distributions"][0])
     found = []
     for one in [own for own in model.game.cohorts if cohort in {None, own.name}]:
@@ -113,7 +105,9 @@ def attacks(scenario: Scenario, *, phases: int, looking: bool, cohort: str | Non
         own = raw | {"adversary": raw["adversary"] | {"cohort": one.name}}
         near = own
         if model.game.market is None and model.game.network is None:
-            near = own | {"cohort": [c for c in own["cohort"] if c["name"] in _company(one, model)]}
+            others = [c.name for c in model.game.cohorts if c.kind != "learner"]
+            matter = [one.name] if one.kind == "learner" else others
+            near = own | {"cohort": [c for c in own["cohort"] if c["name"] in matter]}
         given = one.name, json.dumps(own), json.dumps(near), shape
         found.append(Attack(*given, warnings=model.warnings))
     return found
@@ -125,22 +119,6 @@ def _scenario(config: str, imports: tuple[str, ...]) -> Scenario:
     return Scenario(validated(json.loads(config), origin=Path()))
 
 
-def _company(cohort: Cohort, model: MarketModel) -> list[str]:
-    """Name those who matter to a cohort where no market is, itself among them."""
-    if cohort.kind == "learner":
-        return [cohort.name]
-    return [one.name for one in model.game.cohorts if one.kind != "learner"]
-
-
-def _bare(scenario: Scenario) -> dict[str, Any]:
-    """Return the scenario's keys, without its description; bundled files by their names alone."""
-    raw = resolved(scenario.spec)
-    raw.pop("description", None)
-    if "game" in raw and Path(raw["game"]["file"]).parent == DATA / "games":
-        raw["game"]["file"] = Path(raw["game"]["file"]).name
-    return raw
-
-
 def _seat(scenario: Scenario, model: MarketModel) -> dict[str, Any]:
     """Return the table of an adversary that goes by a plan, in the place of the scenario's own."""
     leader: Any = model.game.adversary
@@ -150,7 +128,7 @@ def _seat(scenario: Scenario, model: MarketModel) -> dict[str, Any]:
     if payoff is None or support is None:
         given = f"adversary={{ kind = 'up-then-down', outcomes = {leader.outcomes} }}"
         raise UserError(f'train: the adversary has no payoff; give one that has, --set "{given}"')
-    if not isinstance(payoff, LinearPayoff | ZeroSum):
+    if (motive := payoff.keys()) is None:
         kind = type(payoff).__name__
         raise UserError(f"train: a plan's payoff is linear or the followers' loss; drop {kind}")
     own = scenario.spec.adversary.model_dump(exclude_none=True)
@@ -160,6 +138,5 @@ def _seat(scenario: Scenario, model: MarketModel) -> dict[str, Any]:
         "distributions": [[1.0] * len(support)],
         "support": np.asarray(support).tolist(),
     }
-    if isinstance(payoff, LinearPayoff):
-        table |= {"weights": payoff.weights.tolist(), "offset": payoff.offset.tolist()}
+    table |= motive
     return table

@@ -18,11 +18,11 @@ from typing import Any, TypeVar
 from regretless.market.core import checkpoint
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
-from regretless.scenarios.logs.holding import contents
 from regretless.scenarios.logs.ownership import (
     REPORT,
     check_asked,
     check_writable,
+    contents,
     known_as_ours,
     listed,
     our_page,
@@ -40,12 +40,8 @@ AGAIN = "start again with --overwrite"
 class TrainingDirectory:
     """Where a training goes.
 
-    Parameters
-    ----------
-    about : dict
-        What is trained, and how.
-    results : collection of str
-        The files that are written at the end.
+    ``about``: what is trained, and how; ``results`` (collection of str): the files that are written
+    at the end.
     """
 
     def __init__(self, path: Path, about: dict[str, Any], results: Collection[str]) -> None:
@@ -89,10 +85,7 @@ class TrainingDirectory:
     def restore(self, fresh: dict[str, Any], take: Callable[[dict[str, Any]], None]) -> bool:
         """Let the search go on from what was kept, which is like ``fresh``; False if nothing was.
 
-        Raises
-        ------
-        UserError
-            If it is damaged or does not fit.
+        UserError if it is damaged or does not fit.
         """
         if not (self.path / CHECKPOINT).is_file():
             return False

@@ -179,7 +179,13 @@ class FollowersEnv(ParallelEnv[str, Seen, Any]):  # type: ignore[misc]
         """Let everybody act and play the round; with the last one the run is over."""
         self._chosen |= {name: int(action) for name, action in actions.items()}
         played, told = self._run.finish(), self.agents
-        rewards = {name: self._reward(name, played) for name in told}
+        rewards = dict.fromkeys(told, 0.0)
+        for name, (_, place, agent) in self._seats.items():
+            decision, losses = played.decisions[place], played.losses[place]
+            if name in rewards and decision is not None and losses is not None:
+                row = self._run.model.game.cohorts[place].row_of[agent]
+                action = decision.actions[agent]
+                rewards[name] = 0.0 if action < 0 else -float(losses[row, action])
         self._run.draw()
         seen, over = self._seen(), self._run.over
         self.agents = [] if over else told
@@ -200,14 +206,6 @@ class FollowersEnv(ParallelEnv[str, Seen, Any]):  # type: ignore[misc]
         cohorts, drawn = self._run.model.game.cohorts, self._run.drawn.forecasts
         heard = [self._run.seen(drawn[cohort.block].statistics) for cohort in cohorts]
         return {name: heard[place] for name, (_, place, _) in self._seats.items()}
-
-    def _reward(self, name: str, played: Round) -> float:
-        _, place, agent = self._seats[name]
-        decision, losses = played.decisions[place], played.losses[place]
-        if decision is None or losses is None or decision.actions[agent] < 0:
-            return 0.0
-        row = self._run.model.game.cohorts[place].row_of[agent]
-        return -float(losses[row, decision.actions[agent]])
 
 
 class _Run:
@@ -274,8 +272,7 @@ def _seats(scenario: Scenario, cohort: str | None) -> dict[str, tuple[int, int, 
                 found[f"agent_{first + agent}"] = first + agent, place, agent
         first += len(own.row_of)
     if not found:
-        whom = (
-            "no cohort follows the forecast" if cohort is None else f"'{cohort}' does not follow it"
-        )
+        whom = "no cohort follows the forecast"
+        whom = whom if cohort is None else f"'{cohort}' does not follow it"
         raise UserError(f"FollowersEnv: {whom}; name a cohort that responds to it")
     return found

@@ -18,6 +18,7 @@ from regretless.agents.cohorts.learning import LearnerCohort
 from regretless.market.core.arrays import Array, draw_rows
 from regretless.market.core.own_code import is_ours
 from regretless.market.exploitability.tracker import Tracker, led
+from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import play_round
 from regretless.market.game.seats import Seat
 from regretless.market.model import MarketModel
@@ -60,7 +61,7 @@ class Rehearsals:
     def paid(self, plans: Array, seed: int) -> Array:
         """Return what the leader is paid per round by each plan (E, P, S, m) at one seed (E,)."""
         if not self.together:
-            parts = np.array_split(plans, min(self._workers.room, len(plans)))
+            parts = np.array_split(plans, min(self._workers.capacity, len(plans)))
             return np.concatenate(self._workers.map(partial(_paid, self.attack, seed), parts))
         model = self.attack.model(seed)
         cohort = model.game.cohorts[0]
@@ -74,7 +75,15 @@ class Rehearsals:
         """Return what one plan comes to at several seeds."""
         if not self.together:
             return self._workers.map(partial(_score, self.attack, plan), list(seeds))
-        return [_learners_score(self.attack.model(seed), plan) for seed in seeds]
+        return [self._alone(self.attack.model(seed), plan) for seed in seeds]
+
+    @staticmethod
+    def _alone(model: MarketModel, plan: Array) -> Score:
+        """Score a plan against learners whom nothing but outcomes reaches."""
+        cohort, leader = model.game.cohorts[0], model.game.adversary
+        support = np.asarray(leader.support)
+        found = led(leader.payoff, cohort.loss, _joints(model, plan[None])[0], support)
+        return _mean(found, cohort.counts, _proved(cohort, model.rounds))
 
 
 def _side_by_side(attack: Attack) -> bool:
@@ -118,24 +127,6 @@ def _joints(model: MarketModel, plans: Array) -> Array:
     return joints / model.rounds
 
 
-def _learners_score(model: MarketModel, plan: Array) -> Score:
-    cohort: Any = model.game.cohorts[0]
-    leader: Any = model.game.adversary
-    found = led(leader.payoff, cohort.loss, _joints(model, plan[None])[0], leader.support)
-    return _mean(found, cohort.counts, _learned(cohort, model.rounds))
-
-
-def _learned(cohort: Any, rounds: int) -> Array | float:
-    """Return what a learner promises of its swap regret, whatever comes; NaN if nothing."""
-    if not isinstance(cohort, LearnerCohort) or cohort.bandit:
-        return np.nan
-    learner: Any = cohort.learner
-    if getattr(learner, "measure", None) != "swap":  # a user's may bound nothing
-        return np.nan
-    bound = learner.bound(rounds)
-    return np.nan if bound is None else float(bound)
-
-
 def _paid(attack: Attack, seed: int, plans: Array) -> Array:
     runs = (_played(attack, seed, plan) for plan in plans)
     return np.array([tracker.paid(attack.place(model)) for model, tracker in runs])
@@ -145,7 +136,7 @@ def _score(attack: Attack, plan: Array, seed: int) -> Score:
     model, tracker = _played(attack, seed, plan)
     place = attack.place(model)
     cohort, promise = model.game.cohorts[place], model.guarantees[place]
-    bound: Any = _learned(cohort, model.rounds)
+    bound: Any = _proved(cohort, model.rounds)
     if promise.beforehand is not None and attack.constants:  # constants: its regret is the more
         bound = promise.beforehand(model.rounds)
         bound = bound if promise.covers is None else np.where(promise.covers, bound, np.nan)
@@ -167,6 +158,12 @@ def _played(attack: Attack, seed: int, plan: Array) -> tuple[MarketModel, Tracke
         model.passed(played)
         tracker.add(played)
     return model, tracker
+
+
+def _proved(cohort: Cohort, rounds: int) -> float:
+    """Return what a cohort's own rule proves of its swap regret; NaN if nothing."""
+    bound = cohort.proved_swap(rounds)
+    return float("nan") if bound is None else float(bound)
 
 
 def _mean(found: dict[str, Array], counts: Array, bound: Array | float) -> Score:

@@ -26,7 +26,7 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.executor import Executor, mapper
-from regretless.scenarios.logs.holding import held
+from regretless.scenarios.logs.ownership import held
 from regretless.scenarios.run import interrupts_between_rounds
 from regretless.scenarios.training import results
 from regretless.scenarios.training.attack import Attack, attacks, written
@@ -42,12 +42,7 @@ PAUSE = 2.0  # seconds between two checkpoints
 class Order:
     """How to train: the options of ``regretless train``.
 
-    Parameters
-    ----------
-    budget : int
-        Runs per cohort.
-    looking : bool
-        Whether plans look at what followers played last.
+    ``budget``: runs per cohort; ``looking``: whether plans look at what followers played last.
     """
 
     algorithm: str

@@ -27,7 +27,7 @@ from regretless.market.model import MarketModel
 from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.assembly import populations
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.crowds import MANY
+from regretless.scenarios.config.checks import MANY
 from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.studies.analysis.measures import cohorts_of
 

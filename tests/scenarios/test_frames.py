@@ -138,12 +138,12 @@ def test_the_last_value_is_carried_forward_or_the_row_dropped(tmp_path: Path) ->
     assert carried.outcomes[:, 0].tolist() == [0.1, 0.1, 0.3, 0.4, 0.5]
     assert carried.contexts.tolist() == [[7, 1], [8, 1], [8, 1], [6, 1], [5, 0]]
     assert carried.index == ("1", "2", "3", "4", "5")
-    assert carried.told == ("3 rows lacked a value and were filled from the row before.",)
+    assert carried.notes == ("3 rows lacked a value and were filled from the row before.",)
     dropped = table(tmp_path, text, missing="drop", **keys)
     assert dropped.outcomes[:, 0].tolist() == [0.1, 0.5]
     assert dropped.contexts.tolist() == [[7, 1], [5, 0]]
     assert dropped.index == ("1", "5")
-    assert dropped.told == ("3 rows lacked a value and were dropped.",)
+    assert dropped.notes == ("3 rows lacked a value and were dropped.",)
 
 
 def test_a_row_keeps_its_number_where_others_are_dropped(tmp_path: Path) -> None:

@@ -270,8 +270,8 @@ def test_a_scenario_is_saved_and_played(session: Session, tmp_path: Path) -> Non
         session.saving.run(session.source, "other")
     with pytest.raises(UserError, match="is there already"):
         session.saving.file(session.source, "mine")
-    until(lambda: "Playing" not in session.saving.told())
-    assert session.saving.told().endswith("makes its page")
+    until(lambda: "Playing" not in session.saving.summary())
+    assert session.saving.summary().endswith("makes its page")
     manifest = json.loads((tmp_path / "runs" / "mine" / "manifest.json").read_text())
     assert manifest["status"] == "complete"
     assert (manifest["rounds"], manifest["seed"], manifest["scenario"]) == (6, 5, "mine")
@@ -280,7 +280,7 @@ def test_a_scenario_is_saved_and_played(session: Session, tmp_path: Path) -> Non
 def test_a_scenario_is_sent_to_a_study(session: Session, tmp_path: Path) -> None:
     session.set("rounds", 6)
     session.saving.study(session.source, "mine")
-    assert session.saving.told().endswith("--out runs/mine-study")
+    assert session.saving.summary().endswith("--out runs/mine-study")
     design = read_study(str(tmp_path / "mine-study.toml"))
     kinds = [setting["forecaster.kind"] for setting in design.settings]
     assert kinds[0] == session.scenario.spec.forecaster.kind

@@ -165,7 +165,7 @@ def test_data_of_a_figure_cannot_end_their_element() -> None:
     """Whatever text comes to a figure, also text that ``plain`` has not seen."""
     nasty = "</script><!--<script>"
     made = theme.panels().add_traces([{"name": nasty}])
-    data = Drawn(known("run")["loss"], made, "").data
+    data = Drawn(known("run")["loss"], made).data
     assert "<" not in data
     assert json.loads(data)["data"][0]["name"] == nasty
 

@@ -14,12 +14,11 @@ from pages import Page, check, panels
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.report import study_figures
-from regretless.scenarios.report.study_data import StudyData, setting_names
+from regretless.scenarios.report.study_figures import StudyData, setting_curves, setting_names
 from regretless.scenarios.report.write import write_report
 from regretless.scenarios.studies import Study
 from regretless.scenarios.studies.analysis.measures import interval
 from regretless.scenarios.studies.conduct import Options, conduct
-from regretless.scenarios.studies.curves import setting_curves
 from regretless.scenarios.studies.design import read_study
 
 NASTY = '</script><b>bold<b> & "%{x} $y$"'

@@ -27,7 +27,7 @@ from regretless.market.records import AdversaryView, Context, Forecast, History,
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import find, override, read
 from regretless.scenarios.config.scenario import validated
-from regretless.scenarios.logs.holding import held
+from regretless.scenarios.logs.ownership import held
 from regretless.scenarios.run import Options, run
 
 COMMAND = Path(sys.executable).parent / "regretless"

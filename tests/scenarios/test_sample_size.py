@@ -13,7 +13,14 @@ from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.cover import uniform_regret
 from regretless.forecaster.events.weights import AdaptiveWeights
 from regretless.market.core.errors import UserError
-from regretless.scenarios.sample_size import Asked, least, promised, reached, sample_size, told
+from regretless.scenarios.sample_size import (
+    Asked,
+    least,
+    promised,
+    reached,
+    rounds_text,
+    sample_size,
+)
 
 
 def asked(**changes: float) -> Asked:
@@ -45,7 +52,11 @@ def test_what_a_run_reached_and_what_is_carried_on() -> None:
     assert reached(rounds, falling, 0.5) == (10, True)
     assert reached(rounds, falling, 0.025) == (160, False)
     assert math.isnan(reached(rounds, falling * np.nan, 0.2)[0])
-    assert [told(160.4, seen=False), told(math.inf), told(math.nan)] == ["~160", "never", "none"]
+    assert [rounds_text(160.4, seen=False), rounds_text(math.inf), rounds_text(math.nan)] == [
+        "~160",
+        "never",
+        "none",
+    ]
 
 
 def test_measured_rounds_are_a_runs() -> None:

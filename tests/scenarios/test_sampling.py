@@ -12,11 +12,10 @@ import pytest
 from regretless.market.core.errors import UserError
 from regretless.scenarios.studies.analysis.measures import COHORTS
 from regretless.scenarios.studies.answers import print_summary
-from regretless.scenarios.studies.calibration import calibration_table
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import Design, read_study
+from regretless.scenarios.studies.sampled import calibration_table, sensitivity_table
 from regretless.scenarios.studies.sampling import SampleSpec, Span
-from regretless.scenarios.studies.sensitivity import sensitivity_table
 
 BASE = """
 name = "tiny"

@@ -17,8 +17,7 @@ from regretless.market.core.errors import UserError
 from regretless.scenarios.studies.analysis.by_parameter import parted
 from regretless.scenarios.studies.analysis.contrasts import contrasts_table, interactions_table
 from regretless.scenarios.studies.analysis.families import Rules, equivalent
-from regretless.scenarios.studies.analysis.market_measures import MARKET
-from regretless.scenarios.studies.analysis.measures import COHORTS, MEASURES
+from regretless.scenarios.studies.analysis.measures import COHORTS, MARKET, MEASURES
 from regretless.scenarios.studies.analysis.regression import regression_table
 from regretless.scenarios.studies.design import read_study
 

@@ -26,7 +26,7 @@ from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import override, read
 from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.executor import DIED, collect
-from regretless.scenarios.logs.holding import held
+from regretless.scenarios.logs.ownership import held
 from regretless.scenarios.report.write import write_report
 from regretless.scenarios.run import Options as RunOptions
 from regretless.scenarios.run import run

@@ -27,35 +27,21 @@ def varied(agents: pd.DataFrame) -> Iterator[tuple[str, str, "pd.Series[str]"]]:
             if distinct < 2:
                 continue
             if distinct <= FEW:
-                yield str(cohort), column.removeprefix(PREFIX), values.map(_text)
-            elif pd.api.types.is_numeric_dtype(values):
-                yield str(cohort), column.removeprefix(PREFIX), _thirds(values)
-
-
-def _text(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _thirds(values: "pd.Series[float]") -> "pd.Series[str]":
-    """Name the third of each value by its ends."""
-    ends = np.unique(np.quantile(values, np.linspace(0, 1, PARTS + 1)))
-    place = np.clip(np.searchsorted(ends, values, side="right") - 1, 0, len(ends) - 2)
-    names = [f"{low:.3g} to {high:.3g}" for low, high in itertools.pairwise(ends)]
-    return pd.Series(np.array(names, dtype=object)[place], index=values.index)
+                texts = values.map(lambda v: f"{v:.6g}" if isinstance(v, float) else str(v))
+                yield str(cohort), column.removeprefix(PREFIX), texts
+            elif pd.api.types.is_numeric_dtype(values):  # thirds, named by their ends
+                ends = np.unique(np.quantile(values, np.linspace(0, 1, PARTS + 1)))
+                place = np.clip(np.searchsorted(ends, values, side="right") - 1, 0, len(ends) - 2)
+                names = [f"{low:.3g} to {high:.3g}" for low, high in itertools.pairwise(ends)]
+                named = pd.Series(np.array(names, dtype=object)[place], index=values.index)
+                yield str(cohort), column.removeprefix(PREFIX), named
 
 
 def parted(agents: pd.DataFrame) -> pd.DataFrame:
     """Sum up each part of each cohort as a cohort of its own.
 
-    Parameters
-    ----------
-    agents : frame
-        Of all runs, with their ``run``.
-
-    Returns
-    -------
-    frame
-        The columns ``COHORTS``; ``cohort`` is cohort, parameter and range, for ``named``.
+    ``agents``: of all runs, with their ``run``. Returns frame: the columns ``COHORTS``; ``cohort``
+    is cohort, parameter and range, for ``named``.
     """
     found = []
     for cohort, parameter, ranges in varied(agents):

@@ -36,6 +36,8 @@ from regretless.scenarios.studies.analysis.measures import (
     NORMALISED,
     Ends,
     interval,
+    keys_of,
+    laid_out,
     own_measures,
     text_of,
 )
@@ -58,10 +60,8 @@ def contrasts_table(
 
     Parameters
     ----------
-    cohorts : frame
-        With the columns ``COHORTS`` and measures of one's own.
-    parameters : frame
-        ``run``, ``seed`` and the keys.
+    cohorts, parameters : frame
+        ``COHORTS`` and measures of one's own; and ``run``, ``seed`` and the keys.
     branches : frame, optional
         The runs' tables of branches, with their ``run``.
 
@@ -71,12 +71,12 @@ def contrasts_table(
         ``key``, ``value`` and ``against`` (text), ``cohort``, ``measure``, and the columns of
         ``families.family``.
     """
-    keys, runs, measures = _laid_out(cohorts, parameters)
+    keys, runs = keys_of(parameters), parameters.merge(cohorts, on="run")
     found = [
         one
         for key in keys
         for step in _steps(runs, key, rules)
-        for one in _differences(runs, keys, [step], measures)
+        for one in _differences(runs, keys, [step])
     ]
     if branches is not None and len(branches):
         found += _of_branches(branches, parameters)
@@ -91,21 +91,14 @@ def interactions_table(
 ) -> pd.DataFrame:
     """Say of each two keys how the contrasts of the first depend on the second.
 
-    Parameters
-    ----------
-    cohorts, parameters : frame
-        As of ``contrasts_table``.
-
-    Returns
-    -------
-    frame
-        As of ``contrasts_table``, with ``other_key``, ``other_value`` and ``other_against``.
+    ``cohorts``, ``parameters``: as of ``contrasts_table``. Returns frame: as of
+    ``contrasts_table``, with ``other_key``, ``other_value`` and ``other_against``.
     """
-    keys, runs, measures = _laid_out(cohorts, parameters)
+    keys, runs = keys_of(parameters), parameters.merge(cohorts, on="run")
     found: list[Difference] = []
     for one, two in itertools.combinations(keys, 2):
         for steps in itertools.product(_steps(runs, one, rules), _steps(runs, two, rules)):
-            found += _differences(runs, keys, steps, measures)
+            found += _differences(runs, keys, steps)
     return family(found, INTERACTION, rules)
 
 
@@ -114,33 +107,16 @@ def gains_table(
 ) -> pd.DataFrame:
     """Say what each branch did to each agent.
 
-    Parameters
-    ----------
-    branches, parameters : frame
-        As of ``contrasts_table``.
-
-    Returns
-    -------
-    frame
-        ``branch``, ``cohort``, ``agent``, ``seeds``, and ``mean``, ``low``, ``high`` of ``gain`` in
-        the utility's own units. One agent's interval: of many, one in twenty leaves 0 by chance.
+    ``branches``, ``parameters``: as of ``contrasts_table``. Returns frame: ``branch``, ``cohort``,
+    ``agent``, ``seeds``, and ``mean``, ``low``, ``high`` of ``gain`` in the utility's own units.
+    One agent's interval: of many, one in twenty leaves 0 by chance.
     """
     runs = branches.merge(parameters[["run", "seed"]], on="run")
     means = runs.groupby([*AGENTS, "seed"], sort=False)["gain"].mean()
     groups = means.groupby(AGENTS, sort=False)
     rows = [[*words, len(values), *ends(values.to_numpy(), None)] for words, values in groups]
     types = {"branch": "str", "cohort": "str", "agent": "int64", "seeds": "int64"}
-    types |= dict.fromkeys(INTERVAL, "float64")
-    return pd.DataFrame(rows, columns=list(types)).astype(types)
-
-
-def _laid_out(
-    cohorts: pd.DataFrame, parameters: pd.DataFrame
-) -> tuple[list[str], pd.DataFrame, list[str]]:
-    """Return the keys, the measures of every run with its keys, and the measures' names."""
-    keys = [str(key) for key in parameters if key not in {"run", "seed"}]
-    runs = parameters.merge(cohorts, on="run")
-    return keys, runs, [*MEASURES, *own_measures(cohorts)]
+    return laid_out(rows, types | dict.fromkeys(INTERVAL, "float64"))
 
 
 def _steps(runs: pd.DataFrame, key: str, rules: Rules) -> Iterator[Step]:
@@ -154,43 +130,30 @@ def _steps(runs: pd.DataFrame, key: str, rules: Rules) -> Iterator[Step]:
 
 
 def _differences(
-    runs: pd.DataFrame, keys: Sequence[str], steps: Sequence[Step], measures: Sequence[str]
+    runs: pd.DataFrame, keys: Sequence[str], steps: Sequence[Step]
 ) -> Iterator[Difference]:
     """Yield the differences of every cohort and measure, of steps in one key or several."""
     moved = [key for key, _, _ in steps]
+    measures = [*MEASURES, *own_measures(runs.drop(columns=["seed", *keys]))]
     place = ["seed", *(key for key in keys if key not in moved)]
+    told = [word for key, *sides in steps for word in (key, *map(text_of, sides))]
+    words = dict(zip([*[*CONTRAST][:3], *OTHER], told, strict=False))
     for cohort, group in runs.groupby("cohort", sort=False):
-        cells = _cells(group, steps)
+        cells = [group]
+        for key, *sides in steps:
+            cells = [cell[cell[key] == side] for side in sides for cell in cells]
         indexed = [cell.set_index(place) for cell in cells]
         same = all(_alike(indexed[0], other) for other in indexed[1:])
-        signed = [cell[list(measures)].astype(float) for cell in indexed]
+        signed = [cell[measures].astype(float) for cell in indexed]
         while len(signed) > 1:
             signed = [one - two for one, two in zip(signed[::2], signed[1::2], strict=True)]
         by_seed = signed[0].groupby("seed")
         counted = by_seed.count()
         means = by_seed.mean().where(counted == counted.max())
-        words = _words(steps) | {"cohort": str(cohort)}
         for measure in measures:
             if counted[measure].any():
-                yield Difference(words | {"measure": measure}, means[measure], same)
-
-
-def _cells(group: pd.DataFrame, steps: Sequence[Step]) -> list[pd.DataFrame]:
-    """Return the runs at each combination of values, each before what it is compared with."""
-    if not steps:
-        return [group]
-    key, *sides = steps[-1]
-    return [cell for side in sides for cell in _cells(group[group[key] == side], steps[:-1])]
-
-
-def _words(steps: Sequence[Step]) -> dict[str, str]:
-    columns = [*CONTRAST][:3], OTHER
-    told = [(key, text_of(value), text_of(against)) for key, value, against in steps]
-    return {
-        column: word
-        for names, words in zip(columns, told, strict=False)
-        for column, word in zip(names, words, strict=True)
-    }
+                named = words | {"cohort": str(cohort), "measure": measure}
+                yield Difference(named, means[measure], same)
 
 
 def _alike(one: pd.DataFrame, two: pd.DataFrame) -> bool:
@@ -198,13 +161,8 @@ def _alike(one: pd.DataFrame, two: pd.DataFrame) -> bool:
     both = one.index.intersection(two.index)
     left, right = one.loc[both], two.loc[both]
     same = left["agents"] == right["agents"]  # others are other people
-    return np.allclose(
-        left.loc[same, NORMALISED].astype(float),
-        right.loc[same, NORMALISED].astype(float),
-        rtol=1e-9,
-        atol=1e-12,
-        equal_nan=True,
-    )
+    one, two = (own.loc[same, NORMALISED].astype(float) for own in (left, right))
+    return np.allclose(one, two, rtol=1e-9, atol=1e-12, equal_nan=True)
 
 
 def unit_notes(contrasts: pd.DataFrame) -> Iterator[str]:
@@ -218,16 +176,16 @@ def unit_notes(contrasts: pd.DataFrame) -> Iterator[str]:
 
 
 def _of_branches(branches: pd.DataFrame, parameters: pd.DataFrame) -> Iterator[Difference]:
+    """Yield what each branch changes, for each cohort and, where they are several, for all."""
     runs = branches.merge(parameters[["run", "seed"]], on="run")
     several = len(runs["cohort"].unique()) > 1
-    parts = [runs, runs.assign(cohort=EVERYBODY)] if several else [runs]
-    for label, branch in pd.concat(parts).groupby("branch", sort=False):
-        for cohort, group in branch.groupby("cohort", sort=False):
-            means = means_of(group, ["seed", "run"], GAINS)
-            by_seed = means.groupby("seed")
-            for measure in GAINS[1:] if several and cohort == EVERYBODY else GAINS:
-                words = ["branch", text_of(label), text_of("trunk"), str(cohort), measure]
-                told = dict(zip(CONTRAST, words, strict=True))
-                counted = by_seed[measure].count()
-                complete = by_seed[measure].mean().where(counted == counted.max())
-                yield Difference(told, complete)
+    parts = pd.concat([runs, runs.assign(cohort=EVERYBODY)] if several else [runs])
+    groups = dict(iter(parts.groupby(["branch", "cohort"], sort=False)))
+    order = list(parts["branch"].unique())
+    for label, cohort in sorted(groups, key=lambda where: order.index(where[0])):
+        by_seed = means_of(groups[label, cohort], ["seed", "run"], GAINS).groupby("seed")
+        for measure in GAINS[1:] if several and cohort == EVERYBODY else GAINS:
+            words = ["branch", text_of(label), text_of("trunk"), str(cohort), measure]
+            counted = by_seed[measure].count()
+            complete = by_seed[measure].mean().where(counted == counted.max())
+            yield Difference(dict(zip(CONTRAST, words, strict=True)), complete)

@@ -29,15 +29,16 @@ from regretless.market.regret.inference import LEVEL, critical, holm
 from regretless.scenarios.studies.analysis.measures import (
     INTERVAL,
     MEASURES,
+    OF_MARKET,
     WITHIN,
     Range,
     interval,
+    laid_out,
     replicates,
     text_of,
 )
 
 GAINS = ("gain", "loss_gain")  # of branches
-OF_MARKET = ("_mean", "_deviation")  # how measures of the whole market end
 NOTHING = 1e-12  # a difference that is rounding
 TESTED = dict.fromkeys(
     ["p_adjusted", "simultaneous_low", "simultaneous_high", "margin", "p_equivalence"], "float64"
@@ -96,32 +97,20 @@ class Difference:
 def family(found: Sequence[Difference], columns: Mapping[str, Any], rules: Rules) -> pd.DataFrame:
     """Lay out differences as a table, with intervals and tests.
 
-    Parameters
-    ----------
-    columns : dict
-        Types of the columns that ``words`` fill.
-
-    Returns
-    -------
-    frame
-        These columns, ``seeds``, ``mean``, ``low``, ``high``, ``same_scale``, and those of
-        ``TESTED``.
+    ``columns``: types of the columns that ``words`` fill. Returns frame: these columns, ``seeds``,
+    ``mean``, ``low``, ``high``, ``same_scale``, and those of ``TESTED``.
     """
     rows = []
     for one in found:
         measure, values = one.words["measure"], one.by_seed.dropna().to_numpy()
-        ends = rules.ends(values, _apart(rules.within.get(measure)))
+        within = rules.within.get(measure)
+        ends = rules.ends(values, within and (within[0] - within[1], within[1] - within[0]))
         told = dict(zip(INTERVAL, ends, strict=True)) | {"margin": rules.margin_of(measure)}
         rows.append(one.words | told | {"seeds": len(values), "same_scale": one.same_scale})
     types = dict(columns) | {"seeds": "int64"} | dict.fromkeys(INTERVAL, "float64")
     types |= {"same_scale": "bool"} | TESTED
-    table = pd.DataFrame(rows, columns=list(types)).astype(types)
+    table = laid_out(rows, types)
     return _tested(table, [one.by_seed for one in found], rules) if rows else table
-
-
-def _apart(within: Range | None) -> Range | None:
-    """Return the range of differences of what has a range."""
-    return None if within is None else (within[0] - within[1], within[1] - within[0])
 
 
 def _tested(
@@ -135,16 +124,14 @@ def _tested(
     own = [samples[i] for i in known]
     freedom, count = seeds[known] - 1, 1 if rules.ends is replicates else seeds[known]
     error = np.array([one.std(ddof=1) for one in own]) / np.sqrt(count)
-    half = _critical(own, freedom) * error
+    common = pd.concat(own, axis=1).dropna()
+    few = np.asarray(stdtrit(freedom, 1 - (1 - LEVEL) / (2 * len(own))))
+    half = (critical(common.to_numpy()) if len(common) >= 2 else few) * error
     margin = table["margin"].to_numpy()[known]
     size = np.abs(mean[known])
-    found = {
-        "p_adjusted": holm(2 * stdtr(freedom, -_t(size, error))),
-        "simultaneous_low": mean[known] - half,
-        "simultaneous_high": mean[known] + half,
-    }
-    for name, values in found.items():
-        table.loc[known, name] = values
+    table.loc[known, "p_adjusted"] = holm(2 * stdtr(freedom, -_t(size, error)))
+    table.loc[known, "simultaneous_low"] = mean[known] - half
+    table.loc[known, "simultaneous_high"] = mean[known] + half
     shown = ~np.isnan(margin)
     one_sided = stdtr(freedom[shown], -_t((margin - size)[shown], error[shown]))
     table.loc[np.array(known)[shown], "p_equivalence"] = holm(one_sided)
@@ -157,14 +144,6 @@ def _t(distance: Array, error: Array) -> Array:
         return np.where(np.abs(distance) < NOTHING, 0.0, distance / error)
 
 
-def _critical(samples: Sequence["pd.Series[float]"], freedom: Array) -> float | Array:
-    """Return by how many errors simultaneous intervals reach."""
-    common = pd.concat(list(samples), axis=1).dropna()
-    if len(common) >= 2:
-        return critical(common.to_numpy())
-    return np.asarray(stdtrit(freedom, 1 - (1 - LEVEL) / (2 * len(samples))))
-
-
 def equivalent(row: Mapping[Any, Any]) -> str:
     """Say of a row that its difference is shown to lie within its margin; nothing if it is not."""
     shown = row["p_equivalence"] < EQUIVALENT
@@ -174,17 +153,9 @@ def equivalent(row: Mapping[Any, Any]) -> str:
 def controls_of(control: Any, levels: Mapping[str, Iterable[Any]]) -> dict[str, Any]:
     """Return the value of each key that a study's ``control`` says the others are compared with.
 
-    Parameters
-    ----------
-    control : value, or mapping of keys to values, or None
-        A value, or a label, stands for the key that has it.
-    levels : mapping
-        The values of each key.
-
-    Raises
-    ------
-    ValueError
-        If no key has it, or several have.
+    ``control`` (value, or mapping of keys to values, or None): a value, or a label, stands for the
+    key that has it; ``levels`` (mapping): the values of each key. ValueError if no key has it, or
+    several have.
     """
     if control is None:
         return {}

@@ -26,6 +26,9 @@ them closer together (Efron and Tibshirani, *An Introduction to the Bootstrap*, 
 as after each change of regime, a measure of a window is the mean or the maximum over a cohort's
 logged agents, and over the seeds of a setting it has the same interval. A window that a cohort did
 not play in a run is missing there.
+
+**Market.** Mean and standard deviation over the rounds of what a run recorded (outcomes, prices,
+quantities, a leader's payoff) are numbers of the run, under the name ``MARKET``.
 """
 
 import itertools
@@ -68,6 +71,7 @@ COHORTS = [
     *NORMALISED,
 ]
 INTERVAL = ["mean", "low", "high"]
+OF_MARKET = ("_mean", "_deviation")  # how measures of the whole market end
 Range = tuple[float, float]
 Ends = Callable[[Any, Range | None], tuple[float, float, float]]  # by seed: mean, low, high
 UNBOUNDED = {"welfare_mean", "external_regret_mean", "external_regret_worst"}
@@ -83,18 +87,25 @@ EFFECTS = {
     "seeds": "int64",
     **dict.fromkeys(INTERVAL, "float64"),
 }
-VALUE = {"cohort": "str", "baseline": "str", "pairs": "int64"} | dict.fromkeys(INTERVAL, "float64")
+VALUE = {"baseline": "str", "pairs": "int64"} | dict.fromkeys(INTERVAL, "float64")
+
+
+def keys_of(parameters: pd.DataFrame, *, beside: Sequence[str] = ("run", "seed")) -> list[str]:
+    """Return the columns of a parameters table that are keys."""
+    return [str(key) for key in parameters if key not in beside]
+
+
+def laid_out(rows: Sequence[Any], types: Mapping[str, Any]) -> pd.DataFrame:
+    """Return rows as a table with typed columns."""
+    return pd.DataFrame(rows, columns=list(types)).astype(dict(types))
 
 
 def cohorts_of(agents: pd.DataFrame, run: int) -> pd.DataFrame:
     """Sum up a run's agents table, one row per cohort.
 
-    Returns
-    -------
-    frame
-        The columns ``COHORTS``: regrets per round with losses in [0, 1], welfare per round in the
-        utility's own units, and the means of the agents' ``loss_scale`` and ``loss_offset``. What
-        was not measured is NaN.
+    Returns frame: the columns ``COHORTS``: regrets per round with losses in [0, 1], welfare per
+    round in the utility's own units, and the means of the agents' ``loss_scale`` and
+    ``loss_offset``. What was not measured is NaN.
     """
     groups = agents.groupby("cohort", sort=False)
     sizes = groups[COUNT].sum() if COUNT in agents else groups.size()
@@ -110,15 +121,8 @@ def own_of(measures: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
 
     What a measure says of the whole round holds for every cohort.
 
-    Parameters
-    ----------
-    measures, agents : frame
-        The run's tables.
-
-    Returns
-    -------
-    frame
-        By cohort, a column per measure; NaN for a cohort of which it says nothing.
+    ``measures``, ``agents``: the run's tables. Returns frame: by cohort, a column per measure; NaN
+    for a cohort of which it says nothing.
     """
     homes = agents.set_index("agent")["cohort"]
     cohort = measures["cohort"].where(measures["cohort"] != "", measures["agent"].map(homes))
@@ -236,37 +240,21 @@ def value_table(
 ) -> pd.DataFrame:
     """Value of Decision-Swap against each other forecast, per cohort and setting of the other keys.
 
-    Parameters
-    ----------
-    cohorts : frame
-        With the columns ``COHORTS``.
-    parameters : frame
-        ``run``, ``seed`` and the keys.
-
-    Returns
-    -------
-    frame
-        ``cohort``, the other keys, ``baseline``, ``pairs``, and ``mean``, ``low``, ``high`` of the
-        difference. Empty where the study does not vary the forecaster.
+    ``cohorts``, ``parameters``: the columns ``COHORTS``; and ``run``, ``seed`` and the keys.
+    Returns frame: ``cohort``, the other keys, ``baseline``, ``pairs``, and ``mean``, ``low``,
+    ``high`` of the difference. Empty where the study does not vary the forecaster.
     """
-    others = [key for key in parameters if key not in {"run", "seed", FORECASTER}]
-    columns = ["cohort", *others, "baseline", "pairs", *INTERVAL]
+    others = [key for key in keys_of(parameters) if key != FORECASTER]
+    types: dict[str, Any] = {"cohort": "str"} | {key: parameters[key].dtype for key in others}
     rows = []
     if FORECASTER in parameters:
         runs = parameters.merge(cohorts[["run", "cohort", "welfare_mean"]], on="run")
         for place, group in runs.groupby(["cohort", *others], sort=False):
             wide = group.pivot_table(index="seed", columns=FORECASTER, values="welfare_mean")
-            rows += [[*place, *found] for found in _differences(wide, ends)]
-    types = VALUE | {key: parameters[key].dtype for key in others}
-    return pd.DataFrame(rows, columns=columns).astype(types)
-
-
-def _differences(wide: pd.DataFrame, ends: Ends) -> Iterator[tuple[Any, ...]]:
-    """Yield baseline, pairs and interval from a table of seeds by forecasters."""
-    for baseline in wide.columns if OURS in wide else ():
-        if baseline != OURS:
-            pairs = (wide[OURS] - wide[baseline]).dropna().to_numpy()
-            yield baseline, len(pairs), *ends(pairs, None)
+            for baseline in wide.columns.drop(OURS) if OURS in wide else ():
+                pairs = (wide[OURS] - wide[baseline]).dropna().to_numpy()
+                rows.append([*place, baseline, len(pairs), *ends(pairs, None)])
+    return laid_out(rows, types | VALUE)
 
 
 def effects_table(
@@ -274,6 +262,8 @@ def effects_table(
     parameters: pd.DataFrame,
     ends: Ends = interval,
     within: Mapping[str, Range] = WITHIN,
+    *,
+    pairs: bool = False,
 ) -> pd.DataFrame:
     """Mean of every measure for each value of each key, with intervals over seeds.
 
@@ -283,43 +273,23 @@ def effects_table(
         As of ``value_table``, with rows for everybody where they are wanted.
     within : dict
         The ranges of measures that have one.
+    pairs : bool
+        Whether for each values of two keys, in place of one.
 
     Returns
     -------
     frame
-        ``key``, ``value`` (text), ``cohort``, ``measure`` (one of ``MEASURES`` or a study's own),
-        ``seeds``, ``mean``, ``low``, ``high``. Measures that no run has are left out.
+        ``key``, ``value`` (text), of pairs ``other_key`` and ``other_value``, ``cohort``,
+        ``measure`` (one of ``MEASURES`` or a study's own), ``seeds``, ``mean``, ``low``, ``high``.
+        Measures that no run has are left out.
     """
-    keys = [str(key) for key in parameters if key not in {"run", "seed"}]
+    columns = ["key", "value", "other_key", "other_value"][: 2 + 2 * pairs]
     rows = [
         [*told, *found]
-        for key in keys
-        for told, found in _at_levels(cohorts, parameters, [key], (ends, within))
+        for names in itertools.combinations(keys_of(parameters), 1 + pairs)
+        for told, found in _at_levels(cohorts, parameters, names, (ends, within))
     ]
-    return pd.DataFrame(rows, columns=list(EFFECTS)).astype(EFFECTS)
-
-
-def pair_effects_table(
-    cohorts: pd.DataFrame,
-    parameters: pd.DataFrame,
-    ends: Ends = interval,
-    within: Mapping[str, Range] = WITHIN,
-) -> pd.DataFrame:
-    """Mean of every measure for each values of two keys; as ``effects_table``.
-
-    Returns
-    -------
-    frame
-        Its columns, and after ``value`` those of the other key, ``other_key`` and ``other_value``.
-    """
-    keys = [str(key) for key in parameters if key not in {"run", "seed"}]
-    types = dict.fromkeys(["key", "value", "other_key", "other_value"], "str") | EFFECTS
-    rows = [
-        [*told, *found]
-        for pair in itertools.combinations(keys, 2)
-        for told, found in _at_levels(cohorts, parameters, pair, (ends, within))
-    ]
-    return pd.DataFrame(rows, columns=list(types)).astype(types)
+    return laid_out(rows, dict.fromkeys(columns, "str") | EFFECTS)
 
 
 def _at_levels(
@@ -328,33 +298,24 @@ def _at_levels(
     names: Sequence[str],
     rules: tuple[Ends, Mapping[str, Range]],
 ) -> Iterator[tuple[list[str], list[Any]]]:
-    """Yield keys and values, and cohort, measure, seeds and interval, of each choice of values."""
-    keys = [str(key) for key in parameters if key not in {"run", "seed"}]
-    placed = parameters.assign(setting=parameters.groupby(keys, sort=False).ngroup())
-    own, (ends, within) = own_measures(cohorts), rules
-    for values, chosen in placed.groupby(list(names), sort=False):
+    """Yield keys and values, and cohort, measure, seeds and interval, of each choice of values.
+
+    A seed needs a number for every setting, but for those in which a cohort has nobody.
+    """
+    places = parameters.groupby(keys_of(parameters), sort=False).ngroup()
+    measures, (ends, within) = [*MEASURES, *own_measures(cohorts)], rules
+    for values, chosen in parameters.assign(setting=places).groupby(list(names), sort=False):
         runs = chosen[["run", "seed", "setting"]].merge(cohorts, on="run")
         told = [word for pair in zip(names, map(text_of, values), strict=True) for word in pair]
-        for cohort, measure, means in _averages(runs, chosen["setting"].nunique(), own):
-            found = ends(means, within.get(measure))
-            yield told, [cohort, measure, len(means), *found]
-
-
-def _averages(
-    runs: pd.DataFrame, needed: int, own: list[str]
-) -> Iterator[tuple[Any, str, NDArray[np.float64]]]:
-    """Yield cohort, measure and means by seed; a seed needs a number for every setting.
-
-    Of ``needed`` settings those do not count in which a cohort has nobody (``count = 0``).
-    """
-    settings = runs["setting"].nunique()
-    for cohort, group in runs.groupby("cohort", sort=False):
-        by_seed, wanted = group.groupby("seed"), needed - settings + group["setting"].nunique()
-        for measure in (*MEASURES, *own):
-            counted = by_seed[measure].count()
-            means = by_seed[measure].mean()[counted == wanted].to_numpy()
-            if counted.any():
-                yield cohort, measure, means
+        empty = chosen["setting"].nunique() - runs["setting"].nunique()
+        for cohort, group in runs.groupby("cohort", sort=False):
+            by_seed, wanted = group.groupby("seed"), empty + group["setting"].nunique()
+            for measure in measures:
+                counted = by_seed[measure].count()
+                means = by_seed[measure].mean()[counted == wanted].to_numpy()
+                if counted.any():
+                    found = ends(means, within.get(measure))
+                    yield told, [cohort, measure, len(means), *found]
 
 
 def text_of(value: Any) -> str:
@@ -367,11 +328,8 @@ def text_of(value: Any) -> str:
 def windows_of(windows: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
     """Sum up a run's windows table, one row per cohort and window.
 
-    Returns
-    -------
-    frame
-        ``cohort``, ``first``, ``last`` and ``LOSSES``: per round of the window, losses in [0, 1].
-        What was not measured is NaN.
+    Returns frame: ``cohort``, ``first``, ``last`` and ``LOSSES``: per round of the window, losses
+    in [0, 1]. What was not measured is NaN.
     """
     cohort = windows["agent"].map(agents.set_index("agent")["cohort"])
     rows = with_counts(windows.assign(cohort=cohort), agents)
@@ -396,22 +354,41 @@ def windows_table(
         The keys, ``cohort``, ``first``, ``last``, ``measure`` (one of ``LOSSES``), ``seeds``,
         ``mean``, ``low``, ``high``. Measures that no run of a setting has are left out.
     """
-    keys = [str(key) for key in parameters if key not in {"run", "seed"}]
-    runs = parameters.merge(windows, on="run")
-    rows = [
-        [*place, *found]
-        for place, group in runs.groupby([*keys, *WINDOW], sort=False)
-        for found in _of_window(group, ends)
-    ]
+    keys = keys_of(parameters)
+    rows = []
+    for place, group in parameters.merge(windows, on="run").groupby([*keys, *WINDOW], sort=False):
+        for measure in LOSSES:
+            values = group[measure].dropna().to_numpy()
+            if len(values):
+                found = ends(values, WITHIN.get(measure))
+                rows.append([*place, measure, len(values), *found])
     types: dict[str, Any] = {key: parameters[key].dtype for key in keys}
     types |= {"cohort": "str", "first": "int64", "last": "int64", "measure": "str"}
-    types |= {"seeds": "int64"} | dict.fromkeys(INTERVAL, "float64")
-    return pd.DataFrame(rows, columns=list(types)).astype(types)
+    return laid_out(rows, types | {"seeds": "int64"} | dict.fromkeys(INTERVAL, "float64"))
 
 
-def _of_window(group: pd.DataFrame, ends: Ends) -> Iterator[tuple[Any, ...]]:
-    """Yield measure, seeds and interval of one window."""
-    for measure in LOSSES:
-        values = group[measure].dropna().to_numpy()
-        if len(values):
-            yield measure, len(values), *ends(values, WITHIN.get(measure))
+MARKET = "whole market"
+LEFT_OUT = r"^(round|atoms|certificate|x_\d+)$"  # columns of rounds that are no outcome
+
+
+def market_of(rounds: pd.DataFrame, run: int) -> pd.DataFrame:
+    """Sum up a run's table of rounds.
+
+    Returns frame: one row: ``run``, ``cohort``, and ``NAME_mean`` and ``NAME_deviation`` for every
+    column of numbers; the deviation is the standard deviation over rounds.
+    """
+    numbers = rounds.select_dtypes("number")
+    numbers = numbers.drop(columns=list(numbers.filter(regex=LEFT_OUT)))
+    both = zip((numbers.mean(), numbers.std(ddof=0)), OF_MARKET, strict=True)
+    found = pd.concat([own.add_suffix(ending) for own, ending in both])
+    return pd.DataFrame([found]).assign(run=run, cohort=MARKET)
+
+
+def with_market(cohorts: pd.DataFrame, market: pd.DataFrame) -> pd.DataFrame:
+    """Add rows of the whole market to those of the cohorts, of what differs between runs."""
+    names = [str(name) for name in market if name not in {"run", "cohort"}]
+    spread = market[names].max() - market[names].min()
+    moving = [name for name in names if spread[name] > 1e-12]
+    if not moving or MARKET in set(cohorts["cohort"]):
+        return cohorts
+    return pd.concat([cohorts, market[["run", "cohort", *moving]]], ignore_index=True)

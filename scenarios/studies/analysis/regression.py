@@ -25,7 +25,7 @@ from regretless.market.logs.welfare import COUNT
 from regretless.market.regret.inference import LEVEL
 from regretless.scenarios.studies.analysis.by_parameter import PREFIX
 from regretless.scenarios.studies.analysis.families import alike
-from regretless.scenarios.studies.analysis.measures import REGRETS, text_of
+from regretless.scenarios.studies.analysis.measures import REGRETS, keys_of, laid_out, text_of
 
 CONSTANT = "constant"
 MEASURED = ("mean_loss", *REGRETS)
@@ -70,7 +70,7 @@ def regression_table(
     UserError
         If a name is unknown.
     """
-    keys = [str(key) for key in parameters if key not in {"run", "seed"}]
+    keys = keys_of(parameters)
     drawn = [str(column) for column in agents if str(column).startswith(PREFIX)]
     known = {column.removeprefix(PREFIX): column for column in drawn}
     known |= {key: key for key in keys}
@@ -85,7 +85,7 @@ def regression_table(
             if len(kept):
                 terms = _terms(kept, {n: known[n] for n in on or known}, controls or {})
                 rows += [[cohort, measure, *found] for found in _fitted(kept, measure, terms)]
-    return pd.DataFrame(rows, columns=list(REGRESSION)).astype(REGRESSION)
+    return laid_out(rows, REGRESSION)
 
 
 def _terms(
