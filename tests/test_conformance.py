@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -283,7 +282,7 @@ def playing(decisions: Any, place: int, agent: int, action: int) -> tuple[Any, .
     """Return decisions in which one agent plays something else."""
     actions = decisions[place].actions.copy()
     actions[agent] = action
-    changed = replace(decisions[place], actions=actions)
+    changed = decisions[place].changed(actions=actions)
     return *decisions[:place], changed, *decisions[place + 1 :]
 
 

@@ -4,7 +4,7 @@
 per atom of a round's mixture and block, ``regret_log`` one per logged agent and logged round, from
 the round at which the agent joined, ``windows`` one per logged agent and window that has ended
 (``market.logs.windows``). In logged rounds ``states`` and ``measures`` say what a user's agents
-show and a user's own functions find (``market.logs.user_columns``, ``market.logs.user_columns``). A
+show and a user's own functions find (``market.logs.user_columns``). A
 full chunk goes to the ``sink``; without one the chunks stay in memory for the model's frames.
 
 Where the adversary has a payoff, ``rounds`` also says what it was paid
