@@ -29,12 +29,12 @@ def tolerance_at(time: int) -> float:
     return min(EARLY / math.sqrt(time), LATE / time)
 
 
-def slack_limit(rounds: int) -> float:
+def certificate_limit(rounds: int) -> float:
     """Bound S after T >= 1 rounds, if the solver never gives up.
 
     Examples
     --------
-    >>> [round(slack_limit(rounds), 2) for rounds in (1, 64, 1000, 1_000_000)]
+    >>> [round(certificate_limit(rounds), 2) for rounds in (1, 64, 1000, 1_000_000)]
     [0.05, 0.75, 3.11, 13.47]
     """
     early = EARLY * (2 * math.sqrt(min(rounds, START)) - 1)

@@ -4,10 +4,10 @@ Every round: weigh the events by their gains so far (``events``, with the rule t
 with), solve the min-max game that those weights define (``minimax``), play the mixture; then add
 the round's expected gains. With the adaptive weights every event's bias stays below
 
-    sqrt(3 n_T(E) Lambda),   Lambda = ln(2 n |E| (1 + .488 ln(1 + T))) + slack terms,
+    sqrt(3 n_T(E) Lambda),   Lambda = ln(2 n |E| (1 + .488 ln(1 + T))) + k S,
 
-see ``events.weights``. A reference's forecast is broadcast as it is where that is good enough
-(``reference``). Four parts, any of which goes with any other:
+S the sum of certificates; see ``events.weights``. A reference's forecast is broadcast as it is
+where that is good enough (``reference``). Four parts, any of which goes with any other:
 
     events      EventSet     what has no bias: ``VectorEvents``, ``GainEvents``, sums, intervals
     rule        WeightRule   how gains become weights: the events are made with it
@@ -36,7 +36,7 @@ from regretless.forecaster.events.weights import Band, Moment
 from regretless.forecaster.minimax.base import HullSolver, Solution
 from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.reference import Evidence, Reference
-from regretless.forecaster.tolerance import slack_limit, tolerance_at
+from regretless.forecaster.tolerance import certificate_limit, tolerance_at
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated
@@ -66,7 +66,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
     Attributes
     ----------
-    slack : float
+    certificate_sum : float
         Sum of the positive certificates so far.
     time : int
         Rounds learned.
@@ -80,7 +80,8 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = (
-        "events", "draws", "slack", "time", "solver", "rng", "reference", "_start", "_spent"
+        "events", "draws", "certificate_sum", "time", "solver", "rng", "reference", "_start",
+        "_spent"
     )  # fmt: skip
 
     def __init__(
@@ -97,7 +98,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self.models = () if reference is None else reference.model.made_of
         self.trust = None if reference is None else reference.trust(events.experts)
         self.draws = Draws(events.rows)
-        self.slack, self.time = 0.0, 0
+        self.certificate_sum, self.time = 0.0, 0
         # Logarithm of the mean potential, and mean logarithm, at the first game.
         self._start: float | None = None
         self._spent = 0.0
@@ -213,7 +214,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         if len(now.solution.mass) > 1:
             self.draws.add(played.seen, truth, now.solution.mass)
         self.events.charge(now.active, played)
-        self.slack += max(now.solution.certificate or 0.0, 0.0)
+        self.certificate_sum += max(now.solution.certificate or 0.0, 0.0)
         self.solver.remember(now.solution)
         self.time += 1
         return self._evidence(now, played)
@@ -271,7 +272,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         return {
             "experts": self.events.experts,
             "rounds": self.time,
-            "slack": self.slack,
+            "certificate_sum": self.certificate_sum,
             "band": self.band,
             "trust": self.trust,
             "hull": self.solver.hull,
@@ -289,8 +290,10 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
     def beforehand(self, rounds: int) -> BiasBound:
         """Bound every event's bias after so many rounds, if the solver meets its tolerance."""
-        slack = max(self.slack, slack_limit(rounds))
-        return replace(self.bias_bound(), rounds=rounds, slack=slack, trusted=False)
+        certificate_sum = max(self.certificate_sum, certificate_limit(rounds))
+        return replace(
+            self.bias_bound(), rounds=rounds, certificate_sum=certificate_sum, trusted=False
+        )
 
     def from_variation(self, group: ProtectedLosses, *, stays: bool = False) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,) so far."""

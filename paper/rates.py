@@ -173,7 +173,9 @@ def worst_agent(model: MarketModel) -> dict[str, Any]:
     return {
         **{name: worst[name] for name in ("decision_swap_regret", *bounds)},
         "above": int((regret > bounds.min(axis=1) + ROUNDING).sum()),
-        "slack": getattr(model.game.blocks[0].forecaster, "slack", float("nan")),
+        "certificate_sum": getattr(
+            model.game.blocks[0].forecaster, "certificate_sum", float("nan")
+        ),
     }
 
 

@@ -26,7 +26,7 @@ from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.forecaster.events.bounds import BiasBound, centred_norm
 from regretless.forecaster.events.cover import uniform_regret
 from regretless.forecaster.events.draws import drawn, log_assignments
-from regretless.forecaster.tolerance import slack_limit
+from regretless.forecaster.tolerance import certificate_limit
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
@@ -61,7 +61,9 @@ class Asked:
 
     def listed(self, rounds: int) -> float:
         """Bound the regret of these losses after so many rounds."""
-        bias = replace(self.bias, rounds=rounds, slack=slack_limit(rounds), trusted=False)
+        bias = replace(
+            self.bias, rounds=rounds, certificate_sum=certificate_limit(rounds), trusted=False
+        )
         expected = float(bias.regret(self.weights, policies=self.policies).max())
         return self._whole(expected, rounds, math.log(self.promises))
 
@@ -72,7 +74,7 @@ class Asked:
             size,
             actions,
             rounds=rounds,
-            slack=slack_limit(rounds),
+            certificate_sum=certificate_limit(rounds),
             reach=float(centred_norm(self.weights).max()),
             policies=self.policies,
         )

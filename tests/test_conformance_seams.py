@@ -28,7 +28,7 @@ from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.minimax.objective import WithObjective
 from regretless.forecaster.models import Aggregate, Constant, LastValue, RunningMean
 from regretless.forecaster.reference import Reference
-from regretless.forecaster.tolerance import slack_limit
+from regretless.forecaster.tolerance import certificate_limit
 from regretless.forecaster.trust import Trust
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.response import best_response, expected_losses
@@ -148,7 +148,7 @@ def test_events_weigh_resume_and_begin_anew(name: str, rule: str, zone: float) -
 @pytest.mark.parametrize("name", SETS)
 def test_a_bound_that_does_not_apply_is_none_and_no_bound_is_nan(name: str) -> None:
     events = SETS[name](rule_of("adaptive"))
-    bound = events.bound(experts=events.experts, rounds=100, slack=0.1)
+    bound = events.bound(experts=events.experts, rounds=100, certificate_sum=0.1)
     answers = {
         "regret": bound.regret(GROUP.weights, policies=2),
         "models": bound.regret_to_models(GROUP.weights),
@@ -235,7 +235,7 @@ def test_forecasters_resume_and_keep_regret_below_their_promise(
     before = sum(b.rounds * own.beforehand(b.rounds).regret(GROUP.weights, policies=2)
                  for b, own in zip(turns, player.instances, strict=True))  # fmt: skip
     assert (promise <= before + 1e-9).all() or any(b.trusted for b in turns)
-    assert all(own.slack <= slack_limit(own.time) for own in player.instances)
+    assert all(own.certificate_sum <= certificate_limit(own.time) for own in player.instances)
 
 
 @pytest.mark.parametrize("delay", [0, 3])

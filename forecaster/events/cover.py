@@ -47,7 +47,7 @@ def paper_gamma(size: int, rounds: int) -> float:
 
 
 def uniform_regret(  # noqa: PLR0913 - keyword-only from the third
-    size: int, actions: int, *, rounds: int, slack: float, reach: float, policies: int = 0
+    size: int, actions: int, *, rounds: int, certificate_sum: float, reach: float, policies: int = 0
 ) -> tuple[float, float]:
     """Bound the expected regret per round of all losses at once whose lambda is at most ``reach``.
 
@@ -58,7 +58,7 @@ def uniform_regret(  # noqa: PLR0913 - keyword-only from the third
     values = 2 * math.floor(max(reach, 1.0) / gamma + 0.5) + 1
     losses = values ** ((size + 1) * actions)
     experts = 2 * size * losses * actions * (1 + actions * policies)
-    bias = BiasBound(AdaptiveWeights(), experts, rounds, slack)
+    bias = BiasBound(AdaptiveWeights(), experts, rounds, certificate_sum)
     centred = np.array([reach + size * gamma / 2])
     expected = bias.regret_by(2 * centred, centred, actions=actions, policies=policies)
     return float(expected[0]) + (size + 1) * gamma, math.log(losses)

@@ -112,7 +112,12 @@ class SecondOrderWeights(WeightRule):
             most = float(np.logaddexp.reduce(RATES + COSTS + known)) - math.log(len(RATES))
         if stand.start is not None:
             most = min(most, stand.start)
-        return math.log(stand.experts) - math.log(stand.share) + most + STEEPEST * stand.slack
+        return (
+            math.log(stand.experts)
+            - math.log(stand.share)
+            + most
+            + STEEPEST * stand.certificate_sum
+        )
 
     def greatest(self, variation: Array | float, budget: float) -> Array:
         """Return beta(V)."""

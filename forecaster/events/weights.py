@@ -99,7 +99,7 @@ class Stand:
     rule: "WeightRule"
     experts: int  # N
     rounds: int  # T
-    slack: float  # S, the sum of the positive certificates
+    certificate_sum: float  # S, the sum of the positive certificates
     band: Band = Band()
     trust: Trust | None = (
         None  # within which a reference was broadcast unchanged; None where none was
@@ -331,7 +331,7 @@ class AdaptiveWeights(WeightRule):
         most = float(np.logaddexp(stand.reach**2 / 3, _log(beside)))  # e^709 is a double's most
         if stand.start is not None and stand.spent is not None:
             most = min(most, float(np.logaddexp(stand.start, _log(LOGARITHM * stand.spent))))
-        return most + GROWTH * stand.slack - math.log(stand.risk)
+        return most + GROWTH * stand.certificate_sum - math.log(stand.risk)
 
     def greatest(self, variation: Array | float, budget: float) -> Array:
         """Return sqrt(3 C Lambda)."""
@@ -409,9 +409,13 @@ class ExponentialWeights(WeightRule):
         head = float(stand.trust.limit(stand.rounds)) + 1.0 if stand.trust else 0.0
         entropy, own = math.log(stand.experts), math.log(stand.experts) - math.log(stand.share)
         if self.horizon is None:
-            return (1 + own / entropy) * math.sqrt(stand.rounds * entropy) + stand.slack + head
+            return (
+                (1 + own / entropy) * math.sqrt(stand.rounds * entropy)
+                + stand.certificate_sum
+                + head
+            )
         rate = math.sqrt(2 * entropy / self.horizon)
-        return own / rate + rate * stand.rounds / 2 + stand.slack + head
+        return own / rate + rate * stand.rounds / 2 + stand.certificate_sum + head
 
     def greatest(self, variation: Array | float, budget: float) -> Array:
         """Return the greatest R, whatever the variation is."""

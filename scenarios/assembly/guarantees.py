@@ -5,8 +5,8 @@ on regret per round after t rounds,
 
     (left - entered) x regret over entered..left-1  <=  left R(left) + entered R(entered)
 
-(``forecaster.events.bounds``, "Joining late"). R is taken with the solver's slack so far, which
-only grows, so that the bound of an agent that has left stays valid without any record of that
+(``forecaster.events.bounds``, "Joining late"). R is taken with the sum of certificates so far,
+which only grows, so that the bound of an agent that has left stays valid without any record of that
 round. Where outcomes are late the forecasters take turns (``forecaster.delayed``): each one's R
 covers the rounds of a stay that are its own, and what the left sides bound adds up.
 """

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from regretless.forecaster.tolerance import slack_limit
+from regretless.forecaster.tolerance import certificate_limit
 from regretless.scenarios.logs.curves import thinned
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import figure
@@ -69,7 +69,7 @@ def certificates(run: Run) -> go.Figure | None:
     total = rounds["certificate"].clip(lower=0).fillna(0).cumsum().to_numpy()
     points = thinned(np.arange(len(total)))
     number = rounds["round"].to_numpy()[points]
-    allowed = np.array([slack_limit(int(t) + 1) for t in number])
+    allowed = np.array([certificate_limit(int(t) + 1) for t in number])
     solver = theme.line(number, total[points], "duality gaps", color=theme.BLUE, width=2)
     limit = theme.line(number, allowed, "tolerance", color=theme.FAINT, width=1.5, dash="dash")
     return theme.stacked({"": [solver, limit]}, each=220, y="sum of the gaps", ends="own")

@@ -67,7 +67,7 @@ def test_a_base_that_is_right_is_left_alone() -> None:
         assert (player.mixture().points == 0.5).all()
         player.update(rng.random(SIZE))
     assert player.reference.unchanged_rounds == player.time == 300
-    assert player.slack <= 0.1 * np.sqrt(300)
+    assert player.certificate_sum <= 0.1 * np.sqrt(300)
 
 
 @pytest.mark.parametrize("base", [0.0, 0.2, 1.0])

@@ -41,8 +41,8 @@ def test_certificates_add_up_to_little(stream: str) -> None:
     """Their positive parts stay below 0.1 sqrt(T), with the mean at most 1e-3."""
     rounds = 1500
     forecaster = played(stream, OURS[0], rounds, 0).game.blocks[0].forecaster
-    assert forecaster.slack <= 0.1 * np.sqrt(rounds)
-    assert forecaster.slack / rounds <= 1e-3
+    assert forecaster.certificate_sum <= 0.1 * np.sqrt(rounds)
+    assert forecaster.certificate_sum / rounds <= 1e-3
 
 
 @pytest.mark.slow

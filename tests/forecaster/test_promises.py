@@ -19,7 +19,7 @@ from regretless.agents.adversaries import Adversary
 from regretless.forecaster.events.protected import responses_at
 from regretless.forecaster.events.weights import Moment
 from regretless.forecaster.minimax.cube import CubeSolver
-from regretless.forecaster.tolerance import slack_limit
+from regretless.forecaster.tolerance import certificate_limit
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import register
 from regretless.market.model import MarketModel
@@ -109,7 +109,7 @@ def played(model: MarketModel) -> None:
                 own = recomputed(player, table, mixture.points, mixture.weights)
             assert mixture.certificate == pytest.approx(own, abs=1e-9)
         model.step()
-    assert player.slack <= slack_limit(ROUNDS)
+    assert player.certificate_sum <= certificate_limit(ROUNDS)
     bound = player.bias_bound()
     for _, _, _, _, occupancy, bias in player.events.table():
         if not hasattr(bound, "within"):

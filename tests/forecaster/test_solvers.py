@@ -24,7 +24,7 @@ from regretless.forecaster.minimax.base import HullSolver, Solution
 from regretless.forecaster.minimax.cube import Box, CubeSolver, Simplex
 from regretless.forecaster.minimax.objective import WithObjective
 from regretless.forecaster.minimax.program import best_mixture
-from regretless.forecaster.tolerance import slack_limit, tolerance_at
+from regretless.forecaster.tolerance import certificate_limit, tolerance_at
 from regretless.market.losses.basis import Basis
 from regretless.market.numerics.linear_program import Program
 from regretless.market.numerics.linear_program import solver as highs
@@ -243,9 +243,9 @@ def test_what_is_let_pass_adds_up_to_less_than_the_limit_and_the_logarithm() -> 
     total = np.cumsum([tolerance_at(t) for t in range(1, 100_001)])
     assert tolerance_at(63) > tolerance_at(64) == pytest.approx(0.4 / 64) == 0.05 / 8
     for rounds in (1, 2, 10, 64, 65, 1000, 100_000):
-        assert total[rounds - 1] <= slack_limit(rounds) + 1e-12
-        assert slack_limit(rounds) <= 1.3 * total[rounds - 1]
-        assert rounds == 1 or slack_limit(rounds) < np.log(rounds)
+        assert total[rounds - 1] <= certificate_limit(rounds) + 1e-12
+        assert certificate_limit(rounds) <= 1.3 * total[rounds - 1]
+        assert rounds == 1 or certificate_limit(rounds) < np.log(rounds)
 
 
 @given(st.integers(0, 10_000), st.sampled_from([0.05, 1e-3, 1e-6]))

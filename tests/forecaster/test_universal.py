@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from regretless.forecaster import Constant, UniversalDecisionSwap
 from regretless.forecaster.events.cells import scales_for
 from regretless.forecaster.events.lemma import GROWTH, LOGARITHM
-from regretless.forecaster.tolerance import slack_limit, tolerance_at
+from regretless.forecaster.tolerance import certificate_limit, tolerance_at
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Linear
 
@@ -163,8 +163,8 @@ def test_the_bound_grows_like_a_root() -> None:
     rounds = 512
     forecaster = UniversalDecisionSwap(rounds)
     played(forecaster, NATURES["alternating"], rounds)
-    scales, slack = scales_for(rounds), slack_limit(rounds)
-    growth = math.exp(GROWTH * slack) * (1 + LOGARITHM * math.log1p(rounds))
+    scales, certificate_sum = scales_for(rounds), certificate_limit(rounds)
+    growth = math.exp(GROWTH * certificate_sum) * (1 + LOGARITHM * math.log1p(rounds))
     exponent = math.log(2 * scales * 2**scales * growth)
     loss = Linear([[0.0], [-1.0]], [0.0, 0.4])
     most = forecaster.beforehand(rounds).regret(np.reshape(loss.weights, (1, 2, 1)))[0]

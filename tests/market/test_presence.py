@@ -142,15 +142,15 @@ def test_the_bound_over_own_rounds_holds(stream: str, weights: str) -> None:
 
 def test_over_stays_is_the_theorem_row_by_row() -> None:
     weights = np.random.default_rng(0).random((4, 3, 2))
-    bias = BiasBound(AdaptiveWeights(), experts=24, rounds=100, slack=0.3)
+    bias = BiasBound(AdaptiveWeights(), experts=24, rounds=100, certificate_sum=0.3)
     stay = AttendanceSpan(np.array([0, 10, 40, 120]), np.array([200, 50, 41, 200]))
     found = over_stays([bias], weights, stay, policies=0)
     for row, (first, last) in enumerate([(0, 100), (10, 50), (40, 41)]):
-        cut = BiasBound(AdaptiveWeights(), experts=24, rounds=last, slack=0.3)
+        cut = BiasBound(AdaptiveWeights(), experts=24, rounds=last, certificate_sum=0.3)
         (alone,) = cut.since(weights[[row]], joined=first)
         assert found[row] == pytest.approx(alone)
     assert np.isnan(found[3])  # has not come yet
-    gains = GainBound(AdaptiveWeights(), experts=24, rounds=100, slack=0.3)
+    gains = GainBound(AdaptiveWeights(), experts=24, rounds=100, certificate_sum=0.3)
     scalar = over_stays([gains], weights, stay, policies=0)
     assert np.isnan(scalar).tolist() == [False, True, True, True]
 

@@ -59,7 +59,7 @@ def test_regret_is_below_both_bounds_in_every_row(table: pd.DataFrame) -> None:
     assert (regret <= table["bound"]).all()
     assert (regret <= table["bound_from_bias"] + ROUNDING).all()
     assert (table["above"] == 0).all()  # every other agent, too
-    assert (table["slack"] <= 0.1 * np.sqrt(table["rounds"])).all()
+    assert (table["certificate_sum"] <= 0.1 * np.sqrt(table["rounds"])).all()
 
 
 def test_the_linear_part_differs_by_at_most_the_floor(table: pd.DataFrame) -> None:

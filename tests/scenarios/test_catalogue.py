@@ -48,7 +48,7 @@ def test_no_grower_would_have_gained_a_hundredth() -> None:
     assert (regret <= agents["bound_from_bias"] + 1e-9).all()
     assert (regret <= agents["bound"]).all()
     forecaster = model.game.blocks[0].forecaster
-    assert forecaster.slack <= 0.1 * np.sqrt(model.played)
+    assert forecaster.certificate_sum <= 0.1 * np.sqrt(model.played)
     limits = forecaster.bias_bound()
     for *_, occupancy, bias in forecaster.events.table():
         assert np.abs(bias).max() <= limits.bias(occupancy) + 1e-9

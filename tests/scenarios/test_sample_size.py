@@ -40,8 +40,8 @@ def test_all_losses_at_once_cost_a_logarithm() -> None:
     one = asked()
     assert one.listed(10**6) < one.family(10**6)
     assert least(one.listed, 0.1) < least(one.family, 0.1) < 1000 * least(one.listed, 0.1)
-    few, log_few = uniform_regret(3, 3, rounds=10**6, slack=1.0, reach=1.0)
-    many, log_many = uniform_regret(30, 3, rounds=10**6, slack=1.0, reach=1.0)
+    few, log_few = uniform_regret(3, 3, rounds=10**6, certificate_sum=1.0, reach=1.0)
+    many, log_many = uniform_regret(30, 3, rounds=10**6, certificate_sum=1.0, reach=1.0)
     assert few < many
     assert log_few < log_many
 
