@@ -328,4 +328,4 @@ def _at(tree: Any, index: int) -> Any:
         return {key: _at(part, index) for key, part in tree.items()}
     if not isinstance(tree, np.ndarray):
         return tree
-    return tree[index] if tree.ndim > 1 else tree[index].item()
+    return tree[index] if tree.ndim > 1 else tree[index : index + 1].tolist()[0]
