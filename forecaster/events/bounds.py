@@ -35,7 +35,8 @@ place of n / 2.
 listed loss's regret, exceeds w(V) (``trust``), or sooner. Before that round all are within w(V), so
 that in it they are within w(V) + 1, from which gains go on: the rules say what that costs. The
 bound holds before that round and after it. How good the reference is, and what it does, does not
-matter. As long as it is trusted, w(V) <= w(C) says more, whatever the rule is.
+matter. As long as it is trusted, w(V) <= w(C) says more, whatever the rule is, and of listed losses
+the limit of the greatest sum over actions: V <= T / g^2 there, as no regret of a round exceeds 1.
 
 **Models.** A model's suggestion c(k) to loss k is a comparator with the scalar gain below, so that
 following the broadcast costs loss k at most sum_a max(G_{k,a}, 0) <= D sqrt(3 A T Lambda) more than
