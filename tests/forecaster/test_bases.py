@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,6 @@ from regretless.agents.utilities.forms import CES
 from regretless.forecaster.bases import DirectSumBasis, LinearBasis, PowerBasis
 from regretless.market.losses.basis import Basis
 
-LISTED = [0.3, 0.5, 2.0]
 # low, high, wanted error
 RANGES = [
     (0.3, 0.9, 0.01),
@@ -21,12 +18,6 @@ RANGES = [
     (0.4, 0.6, 1e-6),
     (0.7, 0.7, 0.01),
 ]
-
-
-def direct_sum() -> DirectSumBasis:
-    """Linear functions, listed powers and interpolated powers of two coordinates."""
-    parts = (LinearBasis(2), PowerBasis(LISTED, 2), PowerBasis.covering(1.2, 1.6, 2, error=0.01))
-    return DirectSumBasis(parts)
 
 
 def test_the_audit_is_the_greatest_distance() -> None:
@@ -73,34 +64,6 @@ def test_a_listed_exponent_uses_its_own_power_alone() -> None:
         by_power = weights.reshape(2, 2, 3)
         assert np.array_equal(by_power[..., 1], loss.weights[0])
         assert np.array_equal(by_power[..., [0, 2]], np.zeros((2, 2, 2)))
-
-
-def test_a_direct_sum_lays_its_parts_side_by_side() -> None:
-    """Blocks tile the columns, each with its part's functions; constants are the worst part's."""
-    basis = direct_sum()
-    blocks = [basis.block(i) for i in range(len(basis.parts))]
-    columns = [i for block in blocks for i in range(basis.size)[block]]
-    assert columns == list(range(basis.size))
-    y = np.random.default_rng(4).random((5, 2))
-    for block, part in zip(blocks, basis.parts, strict=True):
-        assert np.array_equal(basis.transform(y)[:, block], part.transform(y))
-    assert basis.size == sum(part.size for part in basis.parts)
-    assert basis.lipschitz == max(part.lipschitz for part in basis.parts)
-    assert basis.error == max(part.error for part in basis.parts)
-
-
-@pytest.mark.parametrize(("rho", "index"), [(1.0, 0), (0.5, 1), ([0.3, 2.0], 1), (1.35, 2)])
-def test_a_loss_lives_in_one_part_of_a_direct_sum(rho: Any, index: int) -> None:
-    """Its own block holds the part's coefficients; every other column is zero."""
-    basis = direct_sum()
-    loss = CES(np.random.default_rng(5).normal(size=(2, 3, 2)), rho)
-    assert basis.served(loss)[0] == index
-    offset, weights = basis.coefficients(loss)
-    own_offset, own = basis.parts[index].coefficients(loss)
-    assert np.array_equal(offset, own_offset)
-    assert np.array_equal(weights[..., basis.block(index)], own)
-    outside = np.delete(weights, range(basis.size)[basis.block(index)], axis=-1)
-    assert np.array_equal(outside, np.zeros_like(outside))
 
 
 @pytest.mark.parametrize("parts", [[], [LinearBasis(2), LinearBasis(3)]])

@@ -37,34 +37,6 @@ def lattice(outcomes: int) -> Array:
     return np.concatenate([even, np.random.default_rng(5).random((500, outcomes))])
 
 
-@pytest.mark.parametrize(
-    ("outcomes", "constant", "error", "centred", "cells"),
-    [
-        (1, 1.0, 0.1, True, 5),
-        (2, 3.0, 0.25, True, 6),
-        (2, 3.0, 0.25, False, 12),
-        (3, 1.0, 0.2, True, 3),
-        (2, 1.0, 0.3, True, 2),
-    ],
-)
-def test_size_and_transform(
-    outcomes: int, constant: float, error: float, *, centred: bool, cells: int
-) -> None:
-    """The size is cells^d; every outcome is in one cell, and every cell has an outcome."""
-    basis = LipschitzGridBasis(outcomes, constant=constant, error=error, centred=centred)
-    assert (basis.cells, basis.size) == (cells, cells**outcomes)
-    assert basis.hull == "simplex"
-    assert 0 < basis.error <= error
-    assert basis.lipschitz == basis.size / 2
-    table = basis.transform(lattice(outcomes))
-    assert table.shape == (len(lattice(outcomes)), basis.size)
-    assert set(np.unique(table)) <= {0.0, 1.0}
-    assert np.array_equal(table.sum(-1), np.ones(len(table)))
-    assert table.any(0).all()
-    assert np.array_equal(basis.transform(lattice(outcomes)[7]), table[7])
-    assert np.array_equal(basis.transform(basis.points), np.eye(basis.size))
-
-
 @pytest.mark.parametrize("centred", [True, False])
 @pytest.mark.parametrize("outcomes", [1, 2])
 def test_the_declared_error_is_true_and_reached(outcomes: int, *, centred: bool) -> None:

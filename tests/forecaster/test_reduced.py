@@ -11,13 +11,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from regretless.agents.utilities.forms import CES, CobbDouglas, Leontief, LpTarget
+from regretless.agents.utilities.forms import CES, CobbDouglas, Leontief
 from regretless.forecaster.bases import ExactLossesBasis, ReducedBasis
 from regretless.forecaster.bases.reduced import SLACK, SupNormFit
 from regretless.market.losses import (
     Convex1D,
     Linear,
-    LipschitzLoss,
     Loss,
     MinimumOfRatios,
 )
@@ -119,39 +118,7 @@ def mixed() -> list[Loss]:
     ]
 
 
-def everything(outcomes: int = 2) -> list[Loss]:
-    """Stacks of five forms."""
-    rng = np.random.default_rng(3)
-
-    def function(y: Array) -> Array:
-        waves = np.abs((2 * y.max(-1)[:, None, None] + np.arange(6).reshape(3, 2) / 5) % 2 - 1)
-        return np.asarray(waves)
-
-    shape = 4, 3, outcomes
-    return [
-        *population(5, outcomes, count=4, actions=3),
-        LpTarget(rng.random(shape), 3.0),
-        Linear(rng.normal(size=shape)).normalised(),
-        LipschitzLoss(function, np.array(2.0), (3, 2), outcomes),
-    ]
-
-
 # The exact basis.
-
-
-def test_the_exact_basis_is_exact() -> None:
-    """Error 0, lambda 1, one function per distinct action, every stack and every single loss."""
-    losses = everything()
-    basis = ExactLossesBasis(losses)
-    assert (basis.error, basis.lipschitz) == (0.0, 1.0)
-    assert basis.size == sum(loss.offset.size for loss in losses)
-    for loss in losses:
-        assert basis.audit(loss, unseen(2)) <= 1e-12
-        assert basis.audit(loss[1], unseen(2)) <= 1e-12
-        assert basis.certified_error(loss) == 0
-        _, weights = basis.coefficients(loss)
-        assert np.abs(weights).sum(-1).max() <= 1 + 1e-12
-        assert (np.count_nonzero(weights, axis=-1) == 1).all()
 
 
 def test_the_exact_basis_serves_constants_and_refuses_strangers() -> None:

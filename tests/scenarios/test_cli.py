@@ -242,33 +242,6 @@ BAD_MODULES = {
     ),
 }
 
-ANSWERS = {  # of an agent with three actions
-    "too-large": ("3", "3"),
-    "fraction": ("1.5", "1.5"),
-    "nothing": ("None", "returned None"),
-    "two-probabilities": ("[0.5, 0.5]", "3 probabilities"),
-    "nan-probability": ("[np.nan, 0.5, 0.5]", "3 probabilities"),
-    "late": ("3 if self.rng.random() < 0.01 else 0", "action 3"),
-}
-
-LAWS = {  # of an adversary of two outcomes
-    "too-large": ("OutcomeDistribution.pure([0.5, 1.5])", "[0, 1]"),
-    "one-outcome": (
-        "OutcomeDistribution.pure([0.5])",
-        "a distribution over 1 outcomes; return one over 2",
-    ),
-    "weights": ("OutcomeDistribution(np.eye(2), [0.5, 0.6])", "weights"),
-    "no-distribution": ("np.array([0.5, 0.5])", "OutcomeDistribution"),
-    "late": ("OutcomeDistribution.pure(np.full(2, history.rounds / 600))", "[0, 1]"),
-}
-
-LOSSES = {  # of three agents with three actions over two goods
-    "nothing": "None",
-    "another-number-of-agents": "Linear(np.zeros((5, 3, 2)))",
-    "another-number-of-goods": "Linear(np.zeros((3, 3, 4)))",
-    "nan": "Linear(np.full((3, 3, 2), np.nan))",
-}
-
 
 @pytest.mark.parametrize("case", DATA_FILES)
 def test_a_bad_data_file_is_one_line(case: str, command: Call, desk: Path) -> None:
@@ -365,61 +338,12 @@ def agent_module(answer: str) -> str:
     )
 
 
-def adversary_module(distribution: str) -> str:
-    return (
-        f'{MODULE}@register.adversary("mine")\nclass Mine(Adversary):\n'
-        f"    def commit(self, context, history, announced):\n        return {distribution}\n"
-    )
-
-
-def with_name(folder: Path, old: str) -> str:
-    """Write the scenario in which ``mine`` takes somebody's place."""
-    (folder / "mine.toml").write_text(edited(NATURE, f'"{old}"', '"mine"'), encoding="utf-8")
-    return "mine.toml"
-
-
 def assert_no_tables(out: Path) -> None:
     """Neither a table nor the draft of one, and nothing that says the run is complete."""
     if out.exists():
         tables = [path.name for path in out.iterdir() if path.suffix != ".json"]
         assert set(tables) <= {".partial"}
         assert not (out / "manifest.json").exists() or manifest(out)["status"] != "complete"
-
-
-@pytest.mark.parametrize("case", ANSWERS)
-def test_an_agent_that_breaks_the_rules_is_one_line(case: str, command: Call, desk: Path) -> None:
-    answer, named = ANSWERS[case]
-    module = user_module(desk, agent_module(answer))
-    scenario = with_name(desk, "best-response")
-    said = command(
-        "run", scenario, "--out", "logs", "--rounds", "1500", "--log-every", "500",
-        "--import", module,
-    )  # fmt: skip
-    assert_one_line(said, named, "Mine")
-    assert_no_tables(desk / "logs")
-
-
-@pytest.mark.parametrize("case", LAWS)
-def test_an_adversary_that_breaks_the_rules_is_one_line(
-    case: str, command: Call, desk: Path
-) -> None:
-    distribution, named = LAWS[case]
-    module = user_module(desk, adversary_module(distribution))
-    said = command(
-        "run", with_name(desk, "iid"), "--out", "logs", "--rounds", "700", "--log-every", "500",
-        "--import", module,
-    )  # fmt: skip
-    assert_one_line(said, named)
-    assert_no_tables(desk / "logs")
-
-
-@pytest.mark.parametrize("case", LOSSES)
-def test_a_utility_of_another_shape_is_one_line(case: str, command: Call, desk: Path) -> None:
-    text = f'{MODULE}@register.utility("mine")\ndef mine(population):\n    return {LOSSES[case]}\n'
-    module = user_module(desk, text)
-    said = command("run", with_name(desk, "linear"), "--out", "logs", "--import", module)
-    assert_one_line(said, "mine", "farmers")
-    assert_no_tables(desk / "logs")
 
 
 @pytest.mark.parametrize("room", ["agents"])

@@ -212,17 +212,28 @@ WRITERS = [
     ("measure", "model.last_actions(0)[:] = 1", {}),
     ("measure", 'model.measured(0, "swap_regret")[:] = 0.0', {}),
 ]
-MISFITS = [
-    ("act", "return [0.5, [0.5]]"),
-    ("act", 'return np.array([None, "a", 1], dtype=object)'),
-    ("act_many", "return [[0.5, 0.5, 0.0], [1.0]]"),
-    ("step", "return [[1.0], [0.5, 0.5]]"),
-    ("play", "return [[1.0], [0.5, 0.5]]"),
-    ("context", "return None"),
-    ("commit", "return [0.5, 0.5]"),
-    ("commit", "return OutcomeDistribution.pure([2.0, 0.0])"),
-    ("clear", "return [0.5, [0.5]]"),
-    ("mixture", "return 0.5"),
+MISFITS = [  # and what the line has to say of it
+    ("act", "return [0.5, [0.5]]", ""),
+    ("act", 'return np.array([None, "a", 1], dtype=object)', ""),
+    ("act", "return 3", "action 3"),
+    ("act", "return 1.5", "1.5"),
+    ("act", "return None", "returned None"),
+    ("act", "return [0.5, 0.5]", "3 probabilities"),
+    ("act", "return [np.nan, 0.5, 0.5]", "3 probabilities"),
+    ("act_many", "return [[0.5, 0.5, 0.0], [1.0]]", ""),
+    ("step", "return [[1.0], [0.5, 0.5]]", ""),
+    ("play", "return [[1.0], [0.5, 0.5]]", ""),
+    ("context", "return None", ""),
+    ("commit", "return [0.5, 0.5]", "OutcomeDistribution"),
+    ("commit", "return OutcomeDistribution.pure([2.0, 0.0])", "[0, 1]"),
+    ("commit", "return OutcomeDistribution.pure([0.5])", "over 1 outcomes; return one over 2"),
+    ("commit", "return OutcomeDistribution(np.eye(2), [0.5, 0.6])", "weights"),
+    ("clear", "return [0.5, [0.5]]", ""),
+    ("mixture", "return 0.5", ""),
+]
+LATE = [  # in a round after a checkpoint
+    ("act", "return 3 if self.rng.random() < 0.01 else 0", "action 3"),
+    ("commit", "return OutcomeDistribution.pure(np.full(2, history.rounds / 600))", "[0, 1]"),
 ]
 
 
@@ -286,13 +297,47 @@ def test_whose_code_fails_is_named(
     assert f"): {error}{':' if '(' in raised or '/' in raised else ';'} " in told
 
 
-@pytest.mark.parametrize(("hole", "line"), MISFITS)
+@pytest.mark.parametrize(("hole", "line", "says"), MISFITS)
 def test_whose_answer_does_not_fit_is_named(
-    desk: Path, capsys: pytest.CaptureFixture[str], hole: str, line: str
+    desk: Path, capsys: pytest.CaptureFixture[str], hole: str, line: str, says: str
 ) -> None:
     name = write(desk, hole, line)
     (told,) = refusal(capsys)
     assert told.startswith(f"regretless: round 0: {name}")
+    assert says in told
+
+
+@pytest.mark.parametrize(("hole", "line", "says"), LATE)
+def test_whoever_breaks_the_rules_late_leaves_no_table(
+    desk: Path, capsys: pytest.CaptureFixture[str], hole: str, line: str, says: str
+) -> None:
+    name = write(desk, hole, line)
+    (told,) = refusal(capsys, "--rounds", "1500", "--log-every", "500")
+    assert name in told
+    assert says in told
+    assert not list(desk.glob("runs/borders/*.parquet"))
+    manifest = desk / "runs/borders/manifest.json"
+    assert not manifest.exists() or '"complete"' not in manifest.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "None",
+        *(
+            f"Linear(np.{table})"
+            for table in ("zeros((5, 3, 2))", "zeros((2, 3, 4))", "full((2, 3, 2), np.nan)")
+        ),
+    ],
+)
+def test_losses_that_do_not_fit_a_cohort_are_one_line(
+    desk: Path, capsys: pytest.CaptureFixture[str], made: str
+) -> None:
+    write(desk, "utility", f"return {made}")
+    (told,) = refusal(capsys)
+    assert "own_utility" in told or "own-utility" in told
+    assert "cohort.own" in told
+    assert not (desk / "runs/borders").exists()
 
 
 def test_the_traceback_is_printed_where_it_is_wanted(
