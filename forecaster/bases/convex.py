@@ -85,7 +85,9 @@ class ConvexBasis(Basis):
 
     knots: Array  # along the coordinate, between which all functions are linear or constant
 
-    def __init__(self, error: float, *, outcomes: int, coordinate: int, constant: float) -> None:
+    def __init__(
+        self, error: float, *, outcomes: int = 1, coordinate: int = 0, constant: float = 1.0
+    ) -> None:
         if not error > 0:
             raise ValueError(f"an error of {error} is not positive")
         if not 0 <= coordinate < outcomes:
@@ -139,16 +141,9 @@ class ReLUBasis(ConvexBasis):
         Inner knots, ascending in (0, 1), for losses with no other kinks.
     """
 
-    def __init__(
-        self,
-        *,
-        error: float,
-        outcomes: int = 1,
-        coordinate: int = 0,
-        constant: float = 1.0,
-        knots: ArrayLike | None = None,
-    ) -> None:
-        super().__init__(error, outcomes=outcomes, coordinate=coordinate, constant=constant)
+    def __init__(self, *, error: float, knots: ArrayLike | None = None, **family: Any) -> None:
+        super().__init__(error, **family)
+        constant = self.constant
         if knots is None:
             size = max(1, math.ceil(constant / (4 * error) - ROUNDING))
             self.knots, self.error = np.arange(size + 1) / size, constant / (4 * size)
@@ -156,7 +151,7 @@ class ReLUBasis(ConvexBasis):
             self.knots, self.error = np.array([0.0, *np.asarray(knots), 1.0]), 0.0
         self.size, self.lipschitz = len(self.knots) - 1, constant
         self._lengths = np.diff(self.knots)
-        self.convex_image = self.size == outcomes == 1
+        self.convex_image = self.size == self.outcomes == 1
         inner = self.knots[1:-1]
         self._reach = np.maximum(inner, 1 - inner)
 
@@ -209,16 +204,9 @@ class ConvexRankBasis(ConvexBasis):
 
     inverse = Basis.inverse  # no function is y_j itself
 
-    def __init__(
-        self,
-        *,
-        error: float,
-        outcomes: int = 1,
-        coordinate: int = 0,
-        constant: float = 1.0,
-        stride: int | None = None,
-    ) -> None:
-        super().__init__(error, outcomes=outcomes, coordinate=coordinate, constant=constant)
+    def __init__(self, *, error: float, stride: int | None = None, **family: Any) -> None:
+        super().__init__(error, **family)
+        constant = self.constant
         if error / constant < 0.5 / MOST_CELLS:
             raise ValueError(f"an error of {error} needs more than {MOST_CELLS} cells")
         self.cells = math.ceil(round(0.5 / (error / constant), 9))
@@ -269,16 +257,9 @@ class OptimisedConvexBasis(ConvexBasis):
         Bound on lambda in units of the constant, at least 1; ValueError if no table keeps it.
     """
 
-    def __init__(
-        self,
-        *,
-        error: float,
-        outcomes: int = 1,
-        coordinate: int = 0,
-        constant: float = 1.0,
-        cap: float = 1.0,
-    ) -> None:
-        super().__init__(error, outcomes=outcomes, coordinate=coordinate, constant=constant)
+    def __init__(self, *, error: float, cap: float = 1.0, **family: Any) -> None:
+        super().__init__(error, **family)
+        constant = self.constant
         if not 1 <= cap < math.inf:
             raise ValueError(f"a cap of {cap} is below 1, which a linear loss needs")
         allowed = [table for table in tables() if table.lipschitz <= cap + ROUNDING]
@@ -294,7 +275,7 @@ class OptimisedConvexBasis(ConvexBasis):
         self.knots = np.linspace(0, 1, len(self.table.functions))
         self.error = constant * self.table.error
         self.lipschitz = constant * self.table.lipschitz
-        self.convex_image = self.size == outcomes == 1
+        self.convex_image = self.size == self.outcomes == 1
 
     def transform(self, y: ArrayLike) -> Array:
         """Map outcomes (..., d) to (..., n)."""
