@@ -26,6 +26,7 @@ HOME = Path(__file__).parent.parent
 # Hosts that links may lead to; the project has no address of its own.
 REAL = {
     "arxiv.org", "distributed.dask.org", "doi.org", "gymnasium.farama.org", "pettingzoo.farama.org",
+    "skops.readthedocs.io",
 }  # fmt: skip
 FORMULAS = ("deviations", "glossary", "guarantee", "measures")  # pages with formulas
 LOADED = {"script": "src", "img": "src", "iframe": "src", "link": "href", "source": "src"}
