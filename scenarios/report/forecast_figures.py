@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -78,45 +79,56 @@ def certificates(run: Run) -> go.Figure | None:
 @figure("run")
 def calibration(run: Run) -> go.Figure | None:
     """Draw observed against nominal levels, a panel per outcome."""
+
+    def curve(rows: pd.DataFrame, name: str, **style: Any) -> go.Scatter:
+        pits = rows.filter(like="pit_").iloc[0].to_numpy(dtype=np.float64)
+        shares = np.concatenate([[0.0], pits.cumsum()])
+        drawn = theme.line(np.linspace(0, 1, len(shares)), shares, name, **style)
+        return drawn.update(hovertemplate="at %{x:.0%}: %{y:.1%}")
+
     scores = run.table("forecast_scores")
     known = scores.dropna(subset="pit_0") if len(scores) else scores
-    if known.empty:
-        return None
-    names = dict(zip(known["outcome"].unique(), run.goods, strict=False))
-    shades = theme.colours(known["source"].unique())
-    levels = np.linspace(0, 1, len(known.filter(like="pit_").columns) + 1)
-    panels = {}
-    for outcome, own in known.groupby("outcome", sort=False):
-        even = theme.line(levels, levels, "calibrated", color=theme.FAINT, width=1, dash="dot")
-        panels[names.get(outcome, outcome)] = curves = [even]
-        for source, pits in own.set_index("source").filter(like="pit_").iterrows():
-            shares = np.concatenate([[0.0], pits.to_numpy(dtype=np.float64).cumsum()])
-            style = {"width": 3 if source == "broadcast" else 1.5, "color": shades[source]}
-            curve = theme.line(levels, shares, theme.short(str(source)), **style)
-            curves.append(curve.update(hovertemplate="at %{x:.0%}: %{y:.1%}"))
-    title = "level of the quantile"
-    return theme.stacked(panels, each=300, x=title, y="share of outcomes")
+    return by_source(run, known, curve, ("calibrated", "level of the quantile"))
 
 
 @figure("run")
 def reliability(run: Run) -> go.Figure | None:
     """Draw observed against predicted probabilities, a panel per outcome."""
+
+    def curve(rows: pd.DataFrame, name: str, **style: Any) -> go.Scatter:
+        drawn = theme.line(rows["predicted"], rows["observed"], name, **style)
+        size = 4 + 16 * np.sqrt(rows["share"].to_numpy())
+        return drawn.update(mode="lines+markers", marker={"size": size})
+
     scores = run.table("forecast_scores")
     told = scores[scores["kind"] == "probability"] if len(scores) else scores
-    if told.empty:
+    return by_source(run, told, curve, ("reliable", "predicted probability"))
+
+
+def by_source(
+    run: Run, known: pd.DataFrame, curve: Callable[..., go.Scatter], said: tuple[str, str]
+) -> go.Figure | None:
+    """Draw a curve per source, which ought to be the diagonal; a panel per outcome and block.
+
+    Parameters
+    ----------
+    curve : callable
+        From the rows of a source to its curve.
+    said : (str, str)
+        What the diagonal is called, and the axis.
+    """
+    if known.empty:
         return None
-    shades, panels = theme.colours(told["source"].unique()), {}
-    names = dict(zip(told["outcome"].unique(), run.goods, strict=False))
-    for outcome, rows in told.groupby("outcome", sort=False):
-        even = theme.line([0, 1], [0, 1], "reliable", color=theme.FAINT, width=1, dash="dot")
-        panels[names.get(outcome, outcome)] = curves = [even]
-        for source, own in rows.groupby("source", sort=False):
+    panels, several = {}, len(set(known["block"])) > 1
+    shades = theme.colours(known["source"].unique())
+    names = dict(zip(known["outcome"].unique(), run.goods, strict=False))
+    for (outcome, block), own in known.groupby(["outcome", "block"], sort=False):
+        even = theme.line([0, 1], [0, 1], said[0], color=theme.FAINT, width=1, dash="dot")
+        panels[f"{names.get(outcome, outcome)}{f', {block}' * several}"] = curves = [even]
+        for source, rows in own.groupby("source", sort=False):
             style = {"width": 3 if source == "broadcast" else 1.5, "color": shades[source]}
-            curve = theme.line(own["predicted"], own["observed"], theme.short(str(source)), **style)
-            size = 4 + 16 * np.sqrt(own["share"].to_numpy())
-            curves.append(curve.update(mode="lines+markers", marker={"size": size}))
-    title = "predicted probability"
-    return theme.stacked(panels, each=300, x=title, y="share of outcomes")
+            curves.append(curve(rows, theme.short(str(source)), **style))
+    return theme.stacked(panels, each=300, x=said[1], y="share of outcomes")
 
 
 @figure("run")

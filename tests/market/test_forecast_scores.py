@@ -86,6 +86,19 @@ def test_a_forecast_that_says_the_law_is_reliable() -> None:
     np.testing.assert_allclose(rows["observed"], rows["predicted"], atol=0.08)
 
 
+def test_figures_of_two_blocks_have_a_panel_each_and_one_legend() -> None:
+    rng = np.random.default_rng(4)
+    table = recorded(rng.uniform(0.2, 0.8, (300, 2)), rng.uniform(size=300))
+    both = pd.concat([table, table.assign(block="two")], ignore_index=True)
+    shown = Run({"data": {"outcomes": ["rain"]}}, {"forecast_scores": both})
+    for draw in (reliability_figure, calibration):
+        drawn = draw(shown)
+        curves = [trace for trace in drawn.data if trace.name in {"broadcast", "model"}]
+        assert len(curves) == 4
+        assert sorted(trace.name for trace in curves if trace.showlegend) == ["broadcast", "model"]
+        assert all((np.diff(trace.x) > 0).all() for trace in curves)
+
+
 def test_the_last_rounds_are_kept() -> None:
     outcomes = np.concatenate([np.zeros(500), np.ones(KEPT)])
     (row,) = recorded(np.ones((len(outcomes), 1)), outcomes).query("kind == 'outcome'").itertuples()
