@@ -102,7 +102,8 @@ def _notes(shares: dict[str, float], gaps: int, spec: DataSpec) -> Iterator[str]
             yield f"{100 * share:.1f} % of the rows{of} were outside their scale and were clipped."
     if gaps:
         done = "filled from the row before" if spec.missing == "previous" else "dropped"
-        yield f"{gaps} rows lacked a value and were {done}."
+        were = "rows lacked a value and were" if gaps > 1 else "row lacked a value and was"
+        yield f"{gaps} {were} {done}."
 
 
 def _check_names(spec: DataSpec, frame: pd.DataFrame) -> None:
