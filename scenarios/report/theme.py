@@ -297,10 +297,8 @@ def name_at_ends(figure: go.Figure, height: int) -> bool:
 def _crossing(figure: go.Figure, panel: str, end: int, place: tuple[float, int]) -> int:
     """Count the curves of a panel that run through a name at one of their ends.
 
-    Parameters
-    ----------
-    place : tuple of float and int
-        Pixels of the name's bottom above the panel's, and of the panel.
+    ``place`` (tuple of float and int): pixels of the name's bottom above the panel's, and of the
+    panel.
     """
     axis, (start, height) = figure.layout[f"yaxis{panel[1:]}"], place
     low, high = axis.range
