@@ -145,3 +145,9 @@ def test_no_folder_is_in_an_import_circle() -> None:
 def test_no_folder_is_a_pile(package: str) -> None:
     inside = [name for name in NAMES - PACKAGES if folder_of(name) == package]
     assert len(inside) <= MOST_FILES, sorted(inside)
+
+
+def test_slow_tests_that_are_named_are_there() -> None:
+    for name in (HOME / "tests/slow.txt").read_text(encoding="utf-8").split():
+        file, _, function = name.partition("::")
+        assert f"def {function}" in (HOME / file).read_text(encoding="utf-8"), name

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 
 from regretless.agents.cohorts.learning import LearnerCohort
 from regretless.agents.learners.base import TotalLearner
@@ -16,7 +16,6 @@ from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
 from regretless.market.regret import definitions
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 SETTINGS: dict[str, dict[str, Any]] = {"quantal-fictitious-play": {"eta": 10.0}}
 ROUNDS = 60
@@ -36,14 +35,8 @@ def learners(response: str = "hedge", **keys: Any) -> dict[str, Any]:
 
 
 def scenario(*cohorts: dict[str, Any], **keys: Any) -> Scenario:
-    raw = {
-        "name": "classroom",
-        "rounds": ROUNDS,
-        "seed": 3,
-        "adversary": {"kind": "anti-forecast", "outcomes": 2, "strength": 0.8},
-        "cohort": list(cohorts),
-    }
-    return Scenario(validated(raw | keys, origin=Path()))
+    adversary = {"kind": "anti-forecast", "outcomes": 2, "strength": 0.8}
+    return worlds.scenario(*cohorts, **{"rounds": ROUNDS, "adversary": adversary} | keys)
 
 
 def members(model: MarketModel, name: str = "learners") -> LearnerCohort:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 
 import regretless.agents
 from regretless.agents.adversaries import (
@@ -49,7 +50,6 @@ from regretless.market.records import (
 )
 from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 assert regretless.agents  # importing the package registers its names
 
@@ -469,16 +469,9 @@ def test_seeing_the_draw_wins_every_penny() -> None:
 
 
 def scenario(kind: str, **keys: Any) -> Scenario:
-    raw = {
-        "name": "motive",
-        "rounds": 8,
-        "seed": 1,
-        "adversary": {"kind": kind, "outcomes": 2} | keys,
-        "cohort": [
-            {"name": name, "utility": "linear", "count": 3, "actions": 3} for name in ("a", "b")
-        ],
-    }
-    return Scenario(validated(raw, origin=Path()))
+    cohorts = [{"name": name, "utility": "linear", "count": 3, "actions": 3} for name in "ab"]
+    adversary = {"kind": kind, "outcomes": 2} | keys
+    return worlds.scenario(*cohorts, rounds=8, seed=1, adversary=adversary)
 
 
 def test_nothing_is_guaranteed_where_the_draw_is_seen() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 from numpy.typing import NDArray
 
 from regretless.agents.cohorts.responding import RespondingCohort
@@ -16,8 +16,6 @@ from regretless.forecaster.events.protected import arrays_of, respond
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
 from regretless.market.regret.definitions import decision_swap_regret
-from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 Array = NDArray[np.float64]
 Table = tuple[Array, Array]
@@ -180,14 +178,9 @@ ROUNDS = 300
 
 def market(cohorts: list[dict[str, Any]], **keys: Any) -> MarketModel:
     """Build a market of two goods against the breaker."""
-    raw = {
-        "name": "covered",
-        "rounds": ROUNDS,
-        "seed": 4,
-        "adversary": {"kind": "anti-forecast", "outcomes": 2, "strength": 0.7},
-        "cohort": cohorts,
-    }
-    return Scenario(validated(raw | keys, origin=Path())).build(log_every=ROUNDS)
+    adversary = {"kind": "anti-forecast", "outcomes": 2, "strength": 0.7}
+    given = {"rounds": ROUNDS, "seed": 4, "adversary": adversary} | keys
+    return worlds.scenario(*cohorts, **given).build(log_every=ROUNDS)
 
 
 def cohort(utility: str, cover: dict[str, Any] | None, **keys: Any) -> dict[str, Any]:

@@ -7,11 +7,11 @@ does. Naive agents who minimise their expected loss over it must do what the bas
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -34,8 +34,6 @@ from regretless.market.losses.basis import Basis, Support
 from regretless.market.model import MarketModel
 from regretless.market.records import Forecast, Mixture, Round
 from regretless.market.response import TIE, best_response, expected_losses, quantal_response
-from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 Array = NDArray[np.float64]
 SHARES = np.random.default_rng(0).dirichlet(np.ones(2), (4, 3))
@@ -233,14 +231,8 @@ def market(
     *cohorts: dict[str, Any], adversary: str = "anti-forecast", outcomes: int = 2, **keys: Any
 ) -> MarketModel:
     """Build a market."""
-    raw: dict[str, Any] = {
-        "name": "ensembles",
-        "rounds": 60,
-        "seed": 1,
-        "adversary": {"kind": adversary, "outcomes": outcomes},
-        "cohort": list(cohorts),
-    }
-    return Scenario(validated(raw | keys, origin=Path())).build(log_every=1000)
+    keys = {"seed": 1, "adversary": {"kind": adversary, "outcomes": outcomes}} | keys
+    return worlds.scenario(*cohorts, **keys).build(log_every=1000)
 
 
 def refusal(*cohorts: dict[str, Any], **keys: Any) -> str:

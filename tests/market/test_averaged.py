@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 
 from regretless.agents.utilities import CES
 from regretless.market.losses import averaged
-from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 WEIGHTS = np.array([[[0.2, 0.8], [0.6, 0.4]], [[0.5, 0.1], [0.9, 0.3]]])
 
@@ -40,13 +38,8 @@ def test_it_stays_in_its_range_and_as_steep_as_it_was() -> None:
 def run(idiosyncratic: Any, **keys: Any) -> Any:
     cohort: dict[str, Any] = {"name": "own", "utility": "ces", "count": 4, "actions": 3}
     cohort["parameters"] = {"rho": 0.5, "v": 1.0, "y_min": 0.05}
-    raw = {
-        "name": "own",
-        "rounds": 200,
-        "adversary": {"kind": "iid", "outcomes": 2},
-        "cohort": [cohort | keys | ({"idiosyncratic": idiosyncratic} if idiosyncratic else {})],
-    }
-    model = Scenario(validated(raw, origin=Path())).build(seed=2)
+    cohort |= keys | ({"idiosyncratic": idiosyncratic} if idiosyncratic else {})
+    model = worlds.scenario(cohort, rounds=200).build(seed=2)
     model.run()
     return model
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import worlds
 
 from regretless.market.core.errors import UserError
 from regretless.market.logs.comparisons import gains
 from regretless.market.model import MarketModel
 from regretless.scenarios import load
-from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 OWN = {"name": "own", "utility": "linear", "count": 4, "types": 2, "actions": 3}
 QUANTAL = {"name": "soft", "utility": "linear", "count": 3, "actions": 3, "response": "quantal"}
@@ -25,8 +23,8 @@ DRIFT = {"kind": "drifting", "outcomes": 2}
 
 def market(*, apart: bool = True, played: int = 10, **keys: Any) -> MarketModel:
     people = [{**QUANTAL, "eta": 5.0}, OWN, LEARNER, ALONE]
-    raw = {"name": "own", "rounds": 40, "adversary": DRIFT, "cohort": people} | keys
-    model = Scenario(validated(raw, origin=Path())).build(seed=3, apart=apart)
+    given = worlds.scenario(*people, **{"rounds": 40, "adversary": DRIFT} | keys)
+    model = given.build(seed=3, apart=apart)
     model.run(played)
     return model
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import worlds
 
 from regretless.market.exploitability import stackelberg
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 DENG = {"file": "deng-2x3.csv"}
 CLOSE = 1e-9
@@ -24,9 +23,8 @@ def cohort(response: str, **keys: Any) -> dict[str, Any]:
 
 
 def scenario(*cohorts: dict[str, Any], rounds: int = 60, **keys: Any) -> Scenario:
-    given = {"game": DENG, "adversary": {"kind": "up-then-down"}} | keys
-    raw = {"name": "paid", "rounds": rounds, "seed": 2, "cohort": list(cohorts)}
-    return Scenario(validated(raw | given, origin=Path()))
+    given = {"seed": 2, "game": DENG, "adversary": {"kind": "up-then-down"}} | keys
+    return worlds.scenario(*cohorts, rounds=rounds, **given)
 
 
 def finished(given: Scenario) -> MarketModel:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +20,6 @@ from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
 from regretless.market.response import best_response, expected_losses
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 PATH = [[1, 2], [2, 3], [3, 4], [5, 6]]  # agents 1 to 6; 5 and 6 stand apart
 ROUNDS = 40
@@ -30,14 +30,9 @@ def cohort(name: str = "readers", **keys: Any) -> dict[str, Any]:
     return told | {"count": 6, "response": "best-response"} | keys
 
 
-def scenario(
-    *cohorts: dict[str, Any], network: dict[str, Any] | None = None, **keys: Any
-) -> Scenario:
-    raw: dict[str, Any] = {"name": "net", "rounds": ROUNDS, "seed": 5, "cohort": list(cohorts)}
-    raw |= {"adversary": {"kind": "switching", "outcomes": 2, "length": 10}} | keys
-    if network is not None:
-        raw["network"] = network
-    return Scenario(validated(raw, origin=keys.pop("origin", Path())))
+def scenario(*cohorts: dict[str, Any], **keys: Any) -> Scenario:
+    adversary = {"kind": "switching", "outcomes": 2, "length": 10}
+    return worlds.scenario(*cohorts, **{"rounds": ROUNDS, "seed": 5, "adversary": adversary} | keys)
 
 
 def along(tmp_path: Path, subscribers: Any = (1,)) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from resuming import check_resumes
@@ -22,7 +23,6 @@ from regretless.market.regret import definitions
 from regretless.market.regret.ledger import MEASURES
 from regretless.scenarios.assembly.guarantees import over_stays
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 ROUNDS = 60
 EMPTY = ["mean_loss", "external_regret", "swap_regret", "decision_swap_regret", "bound"]
@@ -39,9 +39,8 @@ def rated(name: str = "guests", **keys: Any) -> dict[str, Any]:
 
 
 def scenario(*cohorts: dict[str, Any], **keys: Any) -> Scenario:
-    raw: dict[str, Any] = {"name": "inn", "rounds": ROUNDS, "seed": 5, "cohort": list(cohorts)}
-    raw |= {"adversary": {"kind": "switching", "outcomes": 2, "length": 10}} | keys
-    return Scenario(validated(raw, origin=Path()))
+    adversary = {"kind": "switching", "outcomes": 2, "length": 10}
+    return worlds.scenario(*cohorts, **{"rounds": ROUNDS, "seed": 5, "adversary": adversary} | keys)
 
 
 def watched(model: MarketModel) -> list[Round]:

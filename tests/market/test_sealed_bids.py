@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 
 from regretless import external_regret, load, swap_regret
-from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 COHORT = {"utility": "bidder", "actions": 5, "response": "blum-mansour"}
-BASE: dict[str, Any] = {
-    "name": "auction",
-    "rounds": 60,
-    "seed": 5,
-    "adversary": {"kind": "iid", "outcomes": 1},
-}
+BASE: dict[str, Any] = {"seed": 5, "adversary": {"kind": "iid", "outcomes": 1}}
 
 
 def auction(kind: str, cohorts: list[dict[str, Any]], **market: Any) -> Any:
     own = [COHORT | {"name": f"cohort {i}"} | one for i, one in enumerate(cohorts)]
-    raw = BASE | {"market": {"kind": kind} | market, "cohort": own}
-    return Scenario(validated(raw, origin=Path()))
+    return worlds.scenario(*own, **BASE | {"market": {"kind": kind} | market})
 
 
 def gained(kind: str, bids: list[float], who: int, market: Any) -> float:

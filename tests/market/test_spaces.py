@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 
 from regretless.market.losses import (
     Convex1D,
@@ -20,7 +20,6 @@ from regretless.market.losses import (
 )
 from regretless.market.losses.outcome_spaces import Box, Polytope
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 RNG = np.random.default_rng(3)
 BOX = Box([-1.0, 2.0, 0.5], [1.0, 5.0, 0.75])
@@ -117,14 +116,8 @@ def test_polytopes_of_one_and_three_dimensions() -> None:
 
 def market(**changes: Any) -> Scenario:
     """Return a small market in a triangle."""
-    raw = {
-        "name": "triangle",
-        "rounds": 200,
-        "adversary": {"kind": "iid", "outcomes": 2},
-        "space": {"vertices": TRIANGLE},
-        "cohort": [{"name": "traders", "utility": "linear", "count": 5, "actions": 3}],
-    }
-    return Scenario(validated(raw | changes, origin=Path()))
+    traders = {"name": "traders", "utility": "linear", "count": 5, "actions": 3}
+    return worlds.scenario(traders, **{"rounds": 200, "space": {"vertices": TRIANGLE}} | changes)
 
 
 def test_a_market_in_a_polytope_keeps_its_guarantee() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 from numpy.typing import NDArray
 from registered import built_in
 
@@ -34,7 +34,6 @@ from regretless.market.losses import (
 )
 from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 Array = NDArray[np.float64]
 
@@ -73,14 +72,8 @@ def cohort(utility: str, **keys: Any) -> dict[str, Any]:
 
 def scenario(*cohorts: dict[str, Any], outcomes: int = 2, **keys: Any) -> Scenario:
     """Validate a scenario against the breaker."""
-    raw = {
-        "name": "mixed",
-        "rounds": 5,
-        "seed": 3,
-        "adversary": {"kind": "anti-forecast", "outcomes": outcomes, "strength": 0.5},
-        "cohort": list(cohorts),
-    }
-    return Scenario(validated(raw | keys, origin=Path()))
+    adversary = {"kind": "anti-forecast", "outcomes": outcomes, "strength": 0.5}
+    return worlds.scenario(*cohorts, **{"rounds": 5, "adversary": adversary} | keys)
 
 
 def market(*cohorts: dict[str, Any], **keys: Any) -> MarketModel:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import worlds
 from numpy.typing import NDArray
 
 from regretless.agents import ScriptedAgent
@@ -59,14 +60,8 @@ def linear(name: str, weights: list[list[float]], **keys: Any) -> dict[str, Any]
 
 
 def scenario(*cohorts: dict[str, Any], stream: str = "anti-forecast", **keys: Any) -> Scenario:
-    raw = {
-        "name": "late",
-        "rounds": 120,
-        "seed": 3,
-        "adversary": STREAMS[stream] | {"outcomes": 2},
-        "cohort": list(cohorts),
-    }
-    return Scenario(validated(raw | keys, origin=Path()))
+    adversary = STREAMS[stream] | {"outcomes": 2}
+    return worlds.scenario(*cohorts, **{"rounds": 120, "adversary": adversary} | keys)
 
 
 def market(*cohorts: dict[str, Any], **keys: Any) -> MarketModel:
