@@ -67,12 +67,12 @@ class Backlog(Checkpointable):
         self._waiting.append(known)
         if len(self._waiting) <= self.rounds:
             return None
-        told, self.model.ahead = self._waiting.pop(0), 0
-        self.model.reopen(_context(told["context"]), told["opened"])
-        if told["outcome"] is not None:
-            self.model.observe_outcome(told["outcome"])
-        self.model.update(handed(self.model.update, told["truth"]))
-        return list(told["beside"])
+        oldest, self.model.ahead = self._waiting.pop(0), 0
+        self.model.reopen(_context(oldest["context"]), oldest["opened"])
+        if oldest["outcome"] is not None:
+            self.model.observe_outcome(oldest["outcome"])
+        self.model.update(handed(self.model.update, oldest["truth"]))
+        return list(oldest["beside"])
 
 
 class LateModel(Wrapping):

@@ -37,28 +37,28 @@ class EnsembleBroadcast(Wrapping):
     def __init__(self, forecaster: Forecaster, solver: PlainSolver) -> None:
         super().__init__(forecaster)
         self.solver = solver
-        self._told: Solution | None = None
+        self._latest: Solution | None = None
 
     def mixture(self, x: Any = None) -> Mixture:
         """Return the forecaster's mixture with every point moved to its ensemble's mean."""
         return self._spelled(self.inner.mixture(x))
 
-    def _spelled(self, told: Mixture) -> Mixture:
-        nearest = [self.solver.single(point) for point in told.points]
-        self._told = nearest[0]
+    def _spelled(self, mixture: Mixture) -> Mixture:
+        nearest = [self.solver.single(point) for point in mixture.points]
+        self._latest = nearest[0]
         ensembles = tuple(found.ensembles[0] for found in nearest if found.ensembles)
         points = np.vstack([found.points for found in nearest])
-        return Mixture(points, told.weights, ensembles=ensembles)
+        return Mixture(points, mixture.weights, ensembles=ensembles)
 
     def predict(self, x: Any = None) -> Forecast:
         """Return the mixture and the forecaster's own draw."""
-        told = self.inner.predict(x)
-        return Forecast(self._spelled(told.mixture), told.index)
+        forecast = self.inner.predict(x)
+        return Forecast(self._spelled(forecast.mixture), forecast.index)
 
     drew = Delegated("inner")
 
     def update(self, y: ArrayLike) -> None:
         """Learn the vector that was predicted."""
         super().update(y)
-        if self._told is not None:
-            self.solver.remember(self._told)
+        if self._latest is not None:
+            self.solver.remember(self._latest)

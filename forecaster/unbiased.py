@@ -134,10 +134,10 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self._settle()
         reference, size = self.reference, self.events.size
         single = None if reference is None else self.solver.single(reference.advise(x, size))
-        told = best_responses(self.events.rows, self.points) if self.models else None
-        active = self.events.active(x, told)
+        suggestions = best_responses(self.events.rows, self.points) if self.models else None
+        active = self.events.active(x, suggestions)
         solution = self._answer(active, single)
-        self._pending = _Open(active, solution, single, told)
+        self._pending = _Open(active, solution, single, suggestions)
         return Mixture(
             solution.points,
             solution.mass,
@@ -186,8 +186,8 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         """Return what the models suggest to the losses of a group (K, M) in the open round."""
         if self._pending is None:
             raise ValueError("no round is open; call mixture or predict first")
-        if self._pending.told is not None and group in self.events.groups:
-            return self._pending.told[self.events.rows.losses(group)]
+        if self._pending.suggestions is not None and group in self.events.groups:
+            return self._pending.suggestions[self.events.rows.losses(group)]
         return best_responses(LossTable.of([group]), self.points)
 
     def update(self, y: ArrayLike) -> None:
@@ -317,4 +317,4 @@ class _Open:
     active: Any
     solution: Solution
     single: Solution | None  # the reference's forecast, moved into the hull
-    told: Indices | None  # (losses, M), what the models suggest
+    suggestions: Indices | None  # (losses, M), what the models suggest

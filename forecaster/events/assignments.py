@@ -130,8 +130,8 @@ class Assignments(EventSet):
             played = played.drawn or played
         seen = [played.seen[self.rows.slice(group)] for group in self.groups]
         worths = self.gains.worths(played)
-        for part, worth, own, told in zip(self._parts, worths, seen, active, strict=True):
-            part.add(worth, own, told)
+        for part, worth, own, suggestions in zip(self._parts, worths, seen, active, strict=True):
+            part.add(worth, own, suggestions)
 
     def begin(self) -> None:
         """Note that the games begin: what was gained so far is known, and no more weighed."""

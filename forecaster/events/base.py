@@ -50,10 +50,10 @@ class EventSet(Checkpointable, ABC):
         return self.rows.shape[1]
 
     @abstractmethod
-    def active(self, x: Any, told: Indices | None = None) -> Any:
+    def active(self, x: Any, suggestions: Indices | None = None) -> Any:
         """Return the events that can happen in a round, given the context.
 
-        ``told`` (losses, M) is what each model suggests to each loss. ValueError if a policy
+        ``suggestions`` (losses, M) is what each model suggests to each loss. ValueError if a policy
         suggests an action that its group does not have.
         """
 
@@ -147,9 +147,9 @@ class Together(EventSet):
         self.crossed, self.joinable = first.crossed, first.joinable
         self.beyond = max(part.beyond for part in parts)
 
-    def active(self, x: Any, told: Indices | None = None) -> Shared:
+    def active(self, x: Any, suggestions: Indices | None = None) -> Shared:
         """Return the active events of every part, each with its share of the prior."""
-        return [(part, 1.0, part.active(x, told)) for part in self.parts]
+        return [(part, 1.0, part.active(x, suggestions)) for part in self.parts]
 
     def top(self, active: Shared, moment: Moment) -> float:
         """Return the greatest exponent of all parts."""

@@ -128,7 +128,7 @@ class CellEvents(VectorEvents):
         for kept in self._kept.values():
             kept.forget()
 
-    def active(self, x: Any, told: Indices | None = None) -> list[View]:
+    def active(self, x: Any, suggestions: Indices | None = None) -> list[View]:
         """Return the cells of every scale."""
         return self.views
 

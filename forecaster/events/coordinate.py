@@ -99,7 +99,7 @@ class VectorEvents(EventSet):
         bias, variation, squares = (np.zeros((*shape, self.size)) for _ in range(3))
         return bias, variation, np.zeros(shape), squares
 
-    def active(self, x: Any, told: Indices | None = None) -> list[View]:
+    def active(self, x: Any, suggestions: Indices | None = None) -> list[View]:
         """Return the events that can happen: all decision events, and one slice per policy."""
         every = slice(0, len(self.rows.offset))
         views = [View(every, *self._decision, self._kept_of((), every))]

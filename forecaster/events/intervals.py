@@ -61,7 +61,7 @@ class Intervals(Together):
         pairs = zip(self.lengths, self.parts[1:], strict=True)
         return [(length, length / self.run, part) for length, part in pairs]
 
-    def active(self, x: Any, told: Indices | None = None) -> Shared:
+    def active(self, x: Any, suggestions: Indices | None = None) -> Shared:
         """Return the active events of the whole and of open intervals, each with its share."""
         for length, share, level in self.levels:  # begin anew where an interval is over
             if self._begun != self._time and self._time % length == 0:
@@ -69,7 +69,7 @@ class Intervals(Together):
                 level.reset()
         self._begun = self._time
         levels = [(level, share) for length, share, level in self.levels if self._time >= length]
-        return [(part, q, part.active(x, told)) for part, q in [(self.first, 1.0), *levels]]
+        return [(part, q, part.active(x, suggestions)) for part, q in [(self.first, 1.0), *levels]]
 
     def charge(self, active: Shared, played: Played) -> None:
         """Add a round to the gains."""

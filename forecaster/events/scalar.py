@@ -119,10 +119,12 @@ class GainEvents(EventSet):
             actions = np.arange(part.constants)
             part.view(self._gain)[:, actions, actions] = -np.inf
 
-    def active(self, x: Any, told: Indices | None = None) -> list[Indices]:
+    def active(self, x: Any, suggestions: Indices | None = None) -> list[Indices]:
         """Return what every group's policies and models suggest to its losses, (K, C + M) each."""
         return [
-            part.told(x, None if told is None else told[self.rows.losses(part.group)])
+            part.suggestions(
+                x, None if suggestions is None else suggestions[self.rows.losses(part.group)]
+            )
             for part in self.members
         ]
 
@@ -262,7 +264,7 @@ class GroupPart:
         """Return this group's entries as an array of this shape."""
         return flat[self.place].reshape(self.shape)
 
-    def told(self, x: Any, models: Indices | None) -> Indices:
+    def suggestions(self, x: Any, models: Indices | None) -> Indices:
         """Return what policies suggest given the context, to all alike, and models: (K, C + M)."""
         made = np.empty((self.shape[0], self.shape[2] - self.constants), dtype=np.intp)
         for j, policy in enumerate(self.group.policies[: self.policies]):
@@ -277,8 +279,8 @@ class GroupPart:
         table = np.zeros((losses, actions, actions))
         table[:, :, : self.constants] = weights[:, :, : self.constants]
         every = np.arange(losses)
-        for j, told in enumerate(suggested.T):
-            table[every, :, told] += weights[:, :, self.constants + j]
+        for j, action in enumerate(suggested.T):
+            table[every, :, action] += weights[:, :, self.constants + j]
         return table
 
 
