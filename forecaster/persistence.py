@@ -13,7 +13,6 @@ from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
 from scipy import sparse
-from sklearn.tree._tree import Tree
 
 from regretless.market.core.checkpoint import DAMAGED, Own, replacing
 from regretless.market.core.errors import UserError
@@ -127,7 +126,7 @@ def _check_trees(part: Any, seen: set[int]) -> None:
     if id(part) in seen or isinstance(part, str | bytes):
         return
     seen.add(id(part))
-    if isinstance(part, Tree):
+    if hasattr(part, "children_left"):  # a tree of scikit-learn, which need not be there
         left, right, places = part.children_left, part.children_right, np.arange(part.node_count)
         leaf = left < 0
         sides = left[~leaf], right[~leaf]
