@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from regretless.market.core.arrays import Array, Indices, Mask, draw_index
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, closest
-from regretless.market.core.own_code import kept, read_only
+from regretless.market.core.own_code import frozen, read_only
 from regretless.market.losses.base import Loss
 
 ARRAYS = ("strategy", "actions", "predicted", "present", "choices")
@@ -132,7 +132,7 @@ class Context:
     own: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", kept(self.values))
+        object.__setattr__(self, "values", frozen(self.values))
 
     def of(self, agent: int) -> "Context":
         """Return what one agent of a cohort sees: its own numbers in place of everybody's."""

@@ -131,7 +131,7 @@ def read_only(array: Numbers) -> Numbers:
     return view
 
 
-def kept(array: Any) -> NDArray[Any]:
+def frozen(array: Any) -> NDArray[Any]:
     """Return what nobody can write: the array itself if it is read-only, else a copy."""
     if isinstance(array, np.ndarray) and not array.flags.writeable:
         return array

@@ -56,7 +56,7 @@ def scores_table(
 
 
 def _of_outcomes(block: str, record: ForecastRecord) -> Iterator[dict[str, Any]]:
-    labels, outcomes = record.kept()
+    labels, outcomes = record.last()
     for place, source in enumerate((BROADCAST, *record.models)):
         for which, outcome in enumerate(outcomes.T):
             row = {"block": block, "source": source, "outcome": f"y_{which}"}

@@ -152,7 +152,7 @@ class Settling(Market):
         """Return the price impact, from the loads of actions (K, A, d) and what a unit moves."""
         return np.asarray(self.adjustment * reach * np.ptp(loads, axis=1))
 
-    def kept(self, moved: Array) -> Array:
+    def within_cube(self, moved: Array) -> Array:
         """Return the outcome within [0, 1], and count whether it had left."""
         outcome = np.clip(moved, 0.0, 1.0) + 0.0  # one zero, not two
         self.clipped += int(bool((np.abs(moved - outcome) > ROUNDING).any()))

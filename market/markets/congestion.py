@@ -107,7 +107,7 @@ class AttendanceMarket(Settling):
         share = load[1:] / max(load.sum(), 1)
         settled, shift = self.settle(share), self.noise * (fundamental - 0.5)
         self.last = {"fundamental": fundamental, "share": share}
-        return self.kept(self.always + (1 - self.always.sum()) * settled + shift)
+        return self.within_cube(self.always + (1 - self.always.sum()) * settled + shift)
 
     def price_impact(self, place: int) -> Array:
         """Return what a head adds to the shares (K, d)."""
@@ -189,7 +189,7 @@ class Routes(Settling):
         self.flows.add(flow)
         self.times.add(time)
         self.last = {"fundamental": fundamental, "flow": flow, "time": time}
-        return self.kept(self.free + (1 + self.toll) * self.load * settled + shift)
+        return self.within_cube(self.free + (1 + self.toll) * self.load * settled + shift)
 
     def price_impact(self, place: int) -> Array:
         """Return what a driver adds to what every road takes (K, d)."""

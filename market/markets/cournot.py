@@ -81,7 +81,7 @@ class Cournot(Settling):
         supply = load.sum(0)[1:]
         self.supplied.add(supply)
         demand = self.intercept + self.noise * (fundamental - 0.5)
-        price = self.kept(demand - self.slope * self.settle(supply))
+        price = self.within_cube(demand - self.slope * self.settle(supply))
         self.last = {"fundamental": fundamental, "quantity": supply, "price": price}
         return price
 

@@ -120,7 +120,7 @@ class Information(Settling):
         price, mean, variance = self._priced(float(settled), theta, supply)
         self.last = {"share": share}
         gaps = np.stack([(theta - price) ** 2 / self.noise, (mean - price) ** 2 / variance])
-        return self.kept(np.exp(-gaps / 2).mean(1))
+        return self.within_cube(np.exp(-gaps / 2).mean(1))
 
     def _priced(self, informed: float, theta: Array, supply: Array) -> tuple[Array, Array, float]:
         """Return the prices, and what they tell: means and the variance of the assets' payoffs."""

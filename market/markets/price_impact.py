@@ -240,7 +240,7 @@ class Prices(Settling):
         agents, *spent = load.sum(0)
         demand = np.array(spent) / max(agents, 1)
         price = self.settle(demand)
-        outcome = self.kept(fundamental - self.impact * (price - 1 / self.goods))
+        outcome = self.within_cube(fundamental - self.impact * (price - 1 / self.goods))
         self.tally.add(demand)
         self.last = {"fundamental": fundamental, "demand": demand, "price": price}
         return outcome

@@ -44,7 +44,7 @@ class ForecastRecord(Checkpointable):
         self._labels[place], self._outcomes[place] = labels, outcome
         self.rounds += 1
 
-    def kept(self) -> tuple[Array, Array]:
+    def last(self) -> tuple[Array, Array]:
         """Return the labels (T, 1 + M, d) and outcomes (T, d) that are kept, in order."""
         last = np.arange(max(self.rounds - KEPT, 0), self.rounds) % KEPT
         return self._labels[last], self._outcomes[last]

@@ -111,12 +111,12 @@ class NotCompared(Checkpointable):
         """Return the differences to models, policies and the best fixed actions over time."""
         return None
 
-    def kept(self, rows: Indices) -> dict[str, Any]:
+    def part_state(self, rows: Indices) -> dict[str, Any]:
         """Return the state of a part, of so many rows of the whole."""
         return {}
 
     def join(self, parts: Sequence[dict[str, Any]]) -> None:
-        """Take over what parts which together are all agents have ``kept``."""
+        """Take over the ``part_state`` of parts which together are all agents."""
 
 
 NOT_COMPARED = NotCompared()
@@ -205,12 +205,12 @@ class ModelComparison(NotCompared):
             self.names, counts, sizes=self.sizes, suggest=suggest, sample=np.flatnonzero(mine)
         )
 
-    def kept(self, rows: Indices) -> dict[str, Any]:
+    def part_state(self, rows: Indices) -> dict[str, Any]:
         """Return the state of a part, with its sample's rows by their numbers in the whole."""
         return self.state() | {"sample": rows[self._sample]}
 
     def join(self, parts: Sequence[dict[str, Any]]) -> None:
-        """Take over the batches of parts which together are all agents, from ``kept``."""
+        """Take over the batches of parts which together are all agents, from ``part_state``."""
         own = self.state() | {"length": max(int(part["length"]) for part in parts)}
         for part in parts:
             places, length = np.searchsorted(self._sample, part["sample"]), int(part["length"])

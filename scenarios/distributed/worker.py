@@ -106,7 +106,7 @@ class Closing:
     models : DataFrame
         The agents' rows of the table, where they are compared with models.
     gaps : dict of int to Tree
-        By cohort, how they fared beside the alternatives together: ``ModelComparison.kept``.
+        By cohort, how they fared beside the alternatives together: ``ModelComparison.part_state``.
     """
 
     agents: pd.DataFrame
@@ -284,7 +284,7 @@ class Shard:
             list(comparisons.comparisons(model.game)),
             self._followed(),
             models,
-            {member.place: seat.comparison.kept(member.rows) for member, seat in pairs},
+            {member.place: seat.comparison.part_state(member.rows) for member, seat in pairs},
         )
 
     def _followed(self) -> dict[int, tuple[Indices, Array, Array]]:
