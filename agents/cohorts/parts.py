@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Indices
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import Some, stream
 from regretless.market.losses import Loss
@@ -90,13 +90,9 @@ def heard(cohort: Any, loss: Loss, rows: Indices) -> dict[str, Any]:
     fields = ("representative_of", "by_proxy", "distance")
     kept = {name: getattr(cohort, name) for name in fields}
     parts = {name: None if table is None else table[rows] for name, table in kept.items()}
-    return parts | {"acts_on": acts_on, "coefficients": _coefficients(cohort, loss, rows)}
-
-
-def _coefficients(cohort: Any, loss: Any, rows: Indices) -> tuple[Array, Array]:
-    """Return the coefficients of some rows; one table where they are the loss's own weights."""
     offset, weights = cohort.coefficients
-    if cohort.representative_of is not None:
-        return offset, weights
-    shared = cohort.loss.linear_weights is not None and cohort.loss.linear_weights is weights
-    return offset[rows], loss.linear_weights if shared else side_by_side(weights[rows])
+    if cohort.representative_of is None:
+        shared = cohort.loss.linear_weights is weights  # one table then, too
+        own = loss.linear_weights if shared else side_by_side(weights[rows])
+        offset, weights = offset[rows], own
+    return parts | {"acts_on": acts_on, "coefficients": (offset, weights)}

@@ -36,7 +36,6 @@ covers regret to those, since the forecast was made in ignorance of the signal.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -195,19 +194,16 @@ def seated(decision: Decision, here: Mask | None, row_of: Indices) -> Decision:
     """
     if here is None:
         return decision
+    counts = decision.counts
     return decision.changed(
         strategy=None
         if decision.strategy is None
         else np.where(here[:, None], decision.strategy, 0.0),
         choices=None if decision.choices is None else np.where(here, decision.choices, -1),
         actions=np.where(here[row_of], decision.actions, -1),
-        counts=None if decision.counts is None else partial(_of_those, decision.counts, here),
+        counts=None if counts is None else lambda: np.where(here[:, None], counts(), 0.0),
         present=here,
     )
-
-
-def _of_those(counts: Callable[[], Array], here: Mask) -> Array:
-    return np.where(here[:, None], counts(), 0.0)
 
 
 def mean_over(cohort: Cohort, values: Array, who: Mask) -> float:

@@ -1,6 +1,6 @@
 """The tables that close a run, one row per agent, played action or event."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -232,7 +232,12 @@ def biases_table(game: Game) -> pd.DataFrame:
     drawn, of all events with probability 0.99 in all rounds; empty for scalar events.
     """
     least = RARE * game.history.rounds
-    found = [(b.name, row) for b in game.blocks for row in _event_rows(b.forecaster, least)]
+    found = [
+        (block.name, row)
+        for block in game.blocks
+        for row in block.forecaster.event_table()
+        if row[4] >= least and row[4] > 0
+    ]
     widest = max([*(b.basis.size for b in game.blocks), *(len(row[5]) for _, row in found)])
     columns = ["block", "loss", "action", "policy", "suggestion", "occupancy"]
     rows = [
@@ -250,10 +255,3 @@ def _event_bounds(forecaster: Forecaster, rows: pd.DataFrame) -> pd.DataFrame:
     known = forecaster.event_bounds(occupancy) if len(rows) else None
     pair = np.full((2, len(rows)), np.nan) if known is None else np.stack(known)
     return pd.DataFrame(dict(zip(("bound", "bound_drawn"), pair, strict=True)), index=rows.index)
-
-
-def _event_rows(forecaster: Forecaster, least: float) -> Iterator[tuple[Any, ...]]:
-    for event in forecaster.event_table():
-        occupancy = event[4]
-        if occupancy >= least and occupancy > 0:
-            yield event

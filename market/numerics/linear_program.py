@@ -139,7 +139,11 @@ def optimise(highs: highspy.Highs, proved: Callable[[], bool] = lambda: False) -
         if i:
             highs.clearSolver()
             _set(highs, STANDARD | method)
-        _set(highs, _limits(highs))
+        size = highs.getNumRow() + highs.getNumCol()
+        limits = {"simplex_iteration_limit": FEWEST_PIVOTS + PIVOTS * size}
+        limits["ipm_iteration_limit"] = STEPS
+        used = highs.getRunTime()  # HiGHS counts the seconds of all its runs together
+        _set(highs, limits | {"time_limit": used + SECONDS + SECONDS_EACH * size})
         highs.run()
         status = highs.getModelStatus()
         found = proved() if status in UNDECIDED else status == highspy.HighsModelStatus.kOptimal
@@ -162,16 +166,6 @@ def fitted(highs: highspy.Highs) -> Array:
         cure = "take another basis, or a greater error"
         raise UnprovedError("fit by a basis", cure) from error
     return np.array(highs.getSolution().col_value)
-
-
-def _limits(highs: highspy.Highs) -> dict[str, int | float]:
-    """Return the limits of one method. HiGHS counts the seconds of all its runs together."""
-    size = highs.getNumRow() + highs.getNumCol()
-    return {
-        "simplex_iteration_limit": FEWEST_PIVOTS + PIVOTS * size,
-        "ipm_iteration_limit": STEPS,
-        "time_limit": highs.getRunTime() + SECONDS + SECONDS_EACH * size,
-    }
 
 
 def _set(highs: highspy.Highs, options: Mapping[str, bool | float | str]) -> None:
