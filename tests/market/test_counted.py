@@ -69,7 +69,7 @@ def alike(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[MarketModel, M
 
     monkeypatch.setattr(populations, "_shared", handed_out)
     monkeypatch.setattr(
-        populations, "drawn_heads", lambda spec, _: np.bincount(handed_out(spec, None))
+        populations, "drawn_multiplicity", lambda spec, _: np.bincount(handed_out(spec, None))
     )
 
     def build(
