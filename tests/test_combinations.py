@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from covering import covering
 
 from regretless.forecaster.events.assignments import Assignments
 from regretless.forecaster.events.coordinate import VectorEvents
@@ -38,9 +39,11 @@ def first(player: Any) -> Any:
 
 
 def parts(events: Any) -> Iterator[Any]:
-    """Yield the events of a run that a set is made of."""
-    events = getattr(events, "whole", events)
-    yield from getattr(events, "parts", [events])
+    """Yield what a set of events is made of, sums taken apart."""
+    if not hasattr(events, "parts"):
+        yield events
+    for part in getattr(events, "parts", ()):
+        yield from parts(part)
 
 
 def solver(player: Any) -> Any:
@@ -75,12 +78,17 @@ FEATURES = {
     "alone": Feature({"models": []}, lambda p: p.models == ()),
     "band": Feature({"band": 0.5, "give_up": 0.7}, lambda p: p.described()["kept"] <= 1),
 }
-PAIRS = [
-    (one, other)
-    for one, other in combinations(FEATURES, 2)
-    if not FEATURES[one].keys.keys() & FEATURES[other].keys.keys()
-    and {one, other} != {"alone", "band"}  # there is no reference that could have one
-]
+
+
+def together(*names: str) -> bool:
+    """Whether keys go into one table; without a reference there is none that could have a band."""
+    keys = [key for name in names for key in FEATURES[name].keys]
+    return len(keys) == len({*keys}) and not {"alone", "band"} <= {*names}
+
+
+GROUPS = covering(
+    list(FEATURES), [p for p in combinations(FEATURES, 2) if together(*p)], together, 4
+)
 RESPONSES: dict[str, dict[str, Any]] = {
     "quantal": {"response": "quantal", "eta": 10.0},
     "ensemble": {"response": "ensemble"},
@@ -129,15 +137,16 @@ def check_promises(model: MarketModel) -> None:
     assert not any("nan" in note for note in model.notes)
 
 
-@pytest.mark.parametrize(("one", "other"), PAIRS)
+@pytest.mark.parametrize("group", GROUPS, ids=", ".join)
 def test_every_pair_of_keys_plays_as_asked_and_keeps_its_promise(
-    one: str, other: str, table: Path
+    group: tuple[str, ...], table: Path
 ) -> None:
-    features = FEATURES[one], FEATURES[other]
-    model = played(table, features[0].keys | features[1].keys)
+    """A few keys at once, since all pairs are many."""
+    features = [FEATURES[name] for name in group]
+    model = played(table, {k: v for feature in features for k, v in feature.keys.items()})
     for block in model.game.blocks:
         assert all(feature.shown(block.forecaster) for feature in features)
-        named = {"models", "alone"} & {one, other}
+        named = {"models", "alone"} & {*group}
         assert named or block.forecaster.models == tuple(PANEL)
     assert (model.agents_frame()["guarantee"] == "decision-swap").all()
     check_promises(model)

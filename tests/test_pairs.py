@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from covering import covering
 
 from regretless import register
 from regretless.agents import ScriptedAgent
@@ -197,20 +198,9 @@ def playable(*names: str) -> bool:
 
 def groups() -> list[tuple[str, ...]]:
     """Put features together so that all pairs are played; those of [forecaster] alone are not."""
-    order, made = list(FEATURES), []
     both = {n for n in FEATURES if all("forecaster" in key for key in FEATURES[n])}
-    left = [pair for pair in combinations(order, 2) if playable(*pair) and not {*pair} <= both]
-    while left:
-        group = left[0]
-        while len(group) < MOST:
-            new = {n: sum({n, *pair} <= {n, *group} and n in pair for pair in left) for n in order}
-            more = [n for n in order if new[n] and n not in group and playable(*group, n)]
-            if not more:
-                break
-            group = (*group, max(more, key=new.__getitem__))
-        made.append(group)
-        left = [pair for pair in left if not {*pair} <= {*group}]
-    return made
+    pairs = [p for p in combinations(FEATURES, 2) if playable(*p) and not {*p} <= both]
+    return covering(list(FEATURES), pairs, playable, MOST)
 
 
 @pytest.mark.parametrize("group", groups(), ids=", ".join)
