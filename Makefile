@@ -36,7 +36,8 @@ slow: .venv/.test
 	mv tests/slow.new tests/slow.txt
 
 wheel: .venv/.test
-	rm -rf dist && $(PIP) wheel --no-deps --wheel-dir dist .
+	rm -rf dist
+	$(BIN)/python -m pip wheel --disable-pip-version-check -qq --no-deps --wheel-dir dist .
 	$(BIN)/python tests/wheel.py dist/*.whl
 
 coverage: .venv/.test
