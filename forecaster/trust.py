@@ -30,7 +30,8 @@ number is faster: by how much the losses that best responses expect fall short o
 
 a martingale, too, that exceeds w of its own V, with m = 1 and v = .1, with a probability of at most
 alpha. An overconfident model gets there as well. So the model is given up on that account only
-if it has cost something: if some R exceeds 2 u sqrt(V + 1) in that round.
+if it has cost something: if some R, or its sum over a loss's actions, exceeds 2 u sqrt(V + 1) in
+that round.
 
 A bias of a coordinate, and a gain while the games are played, counts expectations at the forecast;
 a regret counts what came, and is never more. So gains begin with the regret of the trusted rounds.

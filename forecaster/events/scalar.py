@@ -150,7 +150,10 @@ class GainEvents(EventSet):
         """Whether some regret is more than chance explains, or adds up to more over actions."""
         if trust.rejects(self._gain, self._squares, hint=hint):
             return True
-        return not hint and any(
+        if hint:
+            each = (_over_actions(p.view(self._gain), p.view(self._squares)) for p in self.members)
+            return any(trust.rejects(*sums, hint=True) for sums in each)
+        return any(
             trust.among(tests).rejects(*sums)
             for part in self.members
             for tests, sums in self._totals(part, trust)
@@ -282,6 +285,19 @@ class GroupPart:
         for j, action in enumerate(suggested.T):
             table[every, :, action] += weights[:, :, self.constants + j]
         return table
+
+
+@compiled
+def _over_actions(gain: Array, squares: Array) -> tuple[Array, Array]:
+    """Add up the R of all actions to the same comparator (K, C), and their V."""
+    total, spread = np.zeros((2, gain.shape[0], gain.shape[2]))
+    for k in range(gain.shape[0]):
+        for a in range(gain.shape[1]):
+            for c in range(gain.shape[2]):
+                if gain[k, a, c] > -np.inf:
+                    total[k, c] += gain[k, a, c]
+                    spread[k, c] += squares[k, a, c]
+    return total, spread
 
 
 @compiled
