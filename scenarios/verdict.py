@@ -266,5 +266,10 @@ def promise(value: float, digits: int = 2) -> str:
 
 
 def told_bounds(agents: pd.DataFrame) -> list[str]:
-    """Write each bound of a cohort, and what it takes as known."""
-    return [f"{promise(v, 2 if v >= COARSE else 4)} {w}" for w, v in bounds(agents).items()]
+    """Write each bound of a cohort, what it takes as known, and of how many where not of all."""
+    told = []
+    for word, value in bounds(agents).items():
+        own = agents[agents[BOUNDS[word]].notna()]
+        of = f", {agents_in(own):,} agents" if len(own) < len(agents) else ""
+        told.append(f"{promise(value, 2 if value >= COARSE else 4)} {word}{of}")
+    return told

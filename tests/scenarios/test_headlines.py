@@ -46,6 +46,10 @@ def test_what_is_printed_is_in_the_tables(name: str, kind: str, tmp_path: Path) 
             assert re.search(rf"{best['mean_loss'].item():.4f} +[+-]0*\.?\d", printed)
             for column in MEASURES:
                 assert own[column].isna().all() or f"{own[column].max():.4f}" in printed
+        some = int(own["bound"].notna().sum())  # who hears a forecast of today
+        if name == "late-news":
+            assert 0 < some < len(own)
+            assert f"before the run, {some} agents" in short
         for row in records(rows.iloc[1:]):
             cells = alternative_cells(row)[1:]
             assert re.search(" +".join(map(re.escape, filter(None, cells))), whole), cells
