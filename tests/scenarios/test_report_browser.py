@@ -77,7 +77,7 @@ def test_the_theme_follows_the_browser(scheme: str, tmp_path: Path) -> None:
 def filled(rows: list[list[str]], heads: list[str], *programs: str) -> str:
     """Return a page of a training with two tables of these rows."""
     told = {"name": "tables", "facts": "", "sentences": [], "figures": []}
-    return page("training.html", programs, heads=heads, rows=rows, **told)
+    return page("training.html", programs, headers=heads, rows=rows, **told)
 
 
 def test_tables_that_are_wider_than_the_screen_say_that_they_scroll(tmp_path: Path) -> None:
