@@ -351,11 +351,12 @@ def read_run(
     manifest = read_json(file)
     if manifest is None:
         raise UserError(f"{file} cannot be read: it is no table in JSON; run the scenario again")
+    text = TEXT  # columns that are no numbers, among them the one that names the data's rows
     try:
         names = listed(manifest, KNOWN.__contains__) if "files" in manifest else KNOWN
         files = [path / name for name in sorted(names) if (path / name).is_file()]
-        data = (manifest.get("config") or {}).get("data") or {}
-        text: set[str | None] = {*TEXT, data.get("index")}  # columns that are no numbers
+        with suppress(KeyError, TypeError):  # no data, or nothing of ours
+            text = TEXT | {manifest["config"]["data"]["index"]}
         tables = {file.stem: _read(file, text) for file in files if file.stem not in without}
     except (ValueError, OSError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0]
@@ -363,7 +364,7 @@ def read_run(
     return manifest, tables
 
 
-def _read(path: Path, text: set[str | None]) -> pd.DataFrame:
+def _read(path: Path, text: set[str]) -> pd.DataFrame:
     """Read a table back; of a CSV names stay text, empty numbers become NaN."""
     if path.suffix == ".parquet":
         return pd.read_parquet(path)
