@@ -31,7 +31,7 @@ from regretless.scenarios.verdict import (
     assumed,
     best_alternative,
     best_of_each,
-    bounds,
+    bounds_to_print,
     four,
     in_units,
     played,
@@ -145,7 +145,7 @@ def _regrets(agents: pd.DataFrame, names: list[str]) -> tuple[list[str], list[li
     rows = []
     for name, own, told in zip(names, parts, in_units(worst, units), strict=True):
         cells = [_number(own[column].max()) for column in columns.values()]
-        bound = promise(min(bounds(own).values(), default=np.nan), 4)
+        bound = promise(min(bounds_to_print(own).values(), default=np.nan), 4)
         mean = _number(mean_of(own, "decision_swap_regret"))
         rows.append([name, *cells, bound, mean, told.removesuffix(f" {common}")])
     headers = [word.replace(" ", "\n", 1).replace("exploit", "exploit-\n") for word in columns]

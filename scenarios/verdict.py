@@ -27,6 +27,7 @@ REGRETS = {
     "swap": "swap_regret",
     "decision swap": "decision_swap_regret",
 }
+UNCORRECTED = "given no correction"  # of a reference
 BOUNDS = {
     "given the biases": "bound_from_bias",
     "given the variation": "bound_from_variation",
@@ -258,6 +259,21 @@ def bounds(agents: pd.DataFrame) -> dict[str, float]:
     return {word: value for word, value in known.items() if not np.isnan(value)}
 
 
+def bounds_to_print(agents: pd.DataFrame) -> dict[str, float]:
+    """Return the bounds by what they take as known.
+
+    While a reference is broadcast uncorrected the bound given the variation is the regret itself,
+    and left out, and ``bound`` is what the switch test has allowed.
+    """
+    known, regret = bounds(agents), agents["decision_swap_regret"]
+    if "given the variation" in known and np.allclose(
+        agents[BOUNDS["given the variation"]], regret, rtol=0, atol=1e-9
+    ):
+        del known["given the variation"]
+        known = {UNCORRECTED if word == "before the run" else word: v for word, v in known.items()}
+    return known
+
+
 def promise(value: float, digits: int = 2) -> str:
     """Write a bound on regrets of at most 1, or that there is none, or none that says anything."""
     if np.isnan(value):
@@ -268,8 +284,8 @@ def promise(value: float, digits: int = 2) -> str:
 def told_bounds(agents: pd.DataFrame) -> list[str]:
     """Write each bound of a cohort, what it takes as known, and of how many where not of all."""
     told = []
-    for word, value in bounds(agents).items():
-        own = agents[agents[BOUNDS[word]].notna()]
+    for word, value in bounds_to_print(agents).items():
+        own = agents[agents[BOUNDS.get(word, "bound")].notna()]
         of = f", {agents_in(own):,} agents" if len(own) < len(agents) else ""
         told.append(f"{promise(value, 2 if value >= COARSE else 4)} {word}{of}")
     return told
