@@ -71,10 +71,10 @@ def figure(page: str, name: str = "", **numbers: Any) -> Callable[[Draw], Draw]:
 
 
 def known(page: str) -> dict[str, Figure]:
-    """Return the figures of a kind of page by name, in the order in which they stand there."""
+    """Return the figures of a kind of page by name, in the order of ``figures.toml``."""
     for module in MODULES[page]:
         importlib.import_module(f"regretless.scenarios.report.{module}")
-    return FIGURES[page]
+    return {name: FIGURES[page][name] for name in TEXTS[page]}
 
 
 def drawn(page: str, data: Any, names: Collection[str] | None = None) -> dict[str, Drawn]:

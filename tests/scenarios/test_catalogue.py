@@ -51,7 +51,7 @@ def test_no_grower_would_have_gained_a_hundredth() -> None:
     assert forecaster.certificate_sum <= 0.1 * np.sqrt(model.played)
     limits = forecaster.bias_bound()
     for *_, occupancy, bias in forecaster.events.table():
-        assert np.abs(bias).max() <= limits.bias(occupancy) + 1e-9
+        assert bias.max() <= limits.bias(occupancy) + 1e-9
 
 
 def exploited(name: str, *assignments: str) -> pd.DataFrame:

@@ -59,6 +59,7 @@ seeds = 2
 def test_a_study_compares_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "own", raising=False)
     monkeypatch.setattr(register.measure, "_known", dict(register.measure._known))
     for name, text in {"own.py": MODULE, "tiny.toml": SCENARIO, "s.toml": STUDY}.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
