@@ -1,7 +1,7 @@
 """What travels in a round: contexts, forecasts, distributions, decisions, and the past.
 
 Records are frozen. Shapes: d coordinates of an outcome, n functions of a basis, m atoms of a
-strategy, f features.
+distribution, f features.
 
 **A decision** is a mixed strategy per row and an action per agent. Where all play is pure the
 strategy is a one-hot table of mostly zeros, so that one integer per row takes its place and the

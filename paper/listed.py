@@ -42,21 +42,21 @@ class Crowd:
         self.sums = np.zeros((*offset.shape, offset.shape[1]))
         self.cost = np.zeros(len(offset))
 
-    def laws(self, mixture: Any) -> Array:
+    def strategies(self, mixture: Any) -> Array:
         """Return how often each action is a best response (K, A)."""
         expected = self.offset + np.einsum("kan,mn->mka", self.weights, mixture.points)
         chosen = np.eye(self.offset.shape[1])[expected.argmin(2)]
         return np.asarray(np.tensordot(mixture.weights, chosen, axes=1))
 
-    def added(self, law: Array, truth: Array) -> Array:
+    def added(self, strategy: Array, truth: Array) -> Array:
         """Return what a round adds to the sums (K, A, A)."""
         losses = self.offset + self.weights @ truth
-        return np.asarray(law[:, :, None] * (losses[:, :, None] - losses[:, None]))
+        return np.asarray(strategy[:, :, None] * (losses[:, :, None] - losses[:, None]))
 
-    def add(self, law: Array, truth: Array) -> None:
+    def add(self, strategy: Array, truth: Array) -> None:
         """Add a round."""
-        self.sums += self.added(law, truth)
-        self.cost += (law * (self.offset + self.weights @ truth)).sum(1)
+        self.sums += self.added(strategy, truth)
+        self.cost += (strategy * (self.offset + self.weights @ truth)).sum(1)
 
     def regret(self) -> Array:
         """Return the sums of swap regret (K,)."""
@@ -88,8 +88,8 @@ def against_mean(_: Crowd, mixture: Any, support: Array) -> Array:
 
 def against_listed(crowd: Crowd, mixture: Any, support: Array) -> Array:
     """Return what raises the worst listed regret most."""
-    law = crowd.laws(mixture)
-    worst = [(crowd.sums + crowd.added(law, s)).max(2).sum(1).max() for s in support]
+    strategy = crowd.strategies(mixture)
+    worst = [(crowd.sums + crowd.added(strategy, s)).max(2).sum(1).max() for s in support]
     return np.asarray(support[int(np.argmax(worst))])
 
 
@@ -143,7 +143,7 @@ def measure(rounds: int, seeds: int) -> pd.DataFrame:
                     spent -= start - process_time()
                     truth = nature(t, listed, mixture)
                     for crowd in crowds:
-                        crowd.add(crowd.laws(mixture), truth)
+                        crowd.add(crowd.strategies(mixture), truth)
                     start = process_time()
                     player.update(truth)
                     spent -= start - process_time()

@@ -146,8 +146,8 @@ def judged(model: Any) -> dict[str, Any]:
 
 def greedy(crowd: Crowd, mixture: Any, support: Array) -> Array:
     """Return what costs everybody most."""
-    law = crowd.laws(mixture)
-    costs = [(law * (crowd.offset + crowd.weights @ s)).sum() for s in support]
+    strategy = crowd.strategies(mixture)
+    costs = [(strategy * (crowd.offset + crowd.weights @ s)).sum() for s in support]
     return np.asarray(support[int(np.argmax(costs))])
 
 
@@ -173,7 +173,7 @@ def attacked(rounds: int, run: tuple[str, int]) -> dict[str, Any]:
     for _ in range(rounds):
         mixture = player.mixture()
         truth = ATTACKS[name](crowd, mixture, support)
-        crowd.add(crowd.laws(mixture), truth)
+        crowd.add(crowd.strategies(mixture), truth)
         player.update(truth)
     bound = player.from_variation(listed).max()
     found = reference.disproved_at
