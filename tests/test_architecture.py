@@ -147,6 +147,14 @@ def test_no_folder_is_a_pile(package: str) -> None:
     assert len(inside) <= MOST_FILES, sorted(inside)
 
 
+def test_the_page_for_contributors_names_every_folder() -> None:
+    page = (HOME / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for room in ROOMS:
+        named = re.findall(rf"^\| `{room}/` \|.*?\|(.*?)\|", page, re.MULTILINE)[0]
+        inside = {path for path in (HOUSE / room).iterdir() if path.is_dir()}
+        assert set(re.findall(r"`(\w+)`", named)) == {p.name for p in inside} - {"__pycache__"}
+
+
 def test_slow_tests_that_are_named_are_there() -> None:
     for name in (HOME / "tests/slow.txt").read_text(encoding="utf-8").split():
         file, _, function = name.partition("::")

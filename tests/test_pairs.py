@@ -22,6 +22,7 @@ from covering import covering
 from regretless import register
 from regretless.agents import ScriptedAgent
 from regretless.market.core.errors import UserError
+from regretless.market.losses import Linear
 from regretless.market.markets import Accounts, Market
 from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.scenario import Scenario
@@ -54,9 +55,25 @@ BASE: dict[str, Any] = {
         {"name": "third", "utility": "cara", "count": 2, "actions": 3},
     ],
 }  # fmt: skip
+TILTS = [[-1.0], [0.0], [1.0]]
+ONE = BASE | {  # an outcome of one number, in which all losses are linear
+    "data": BASE["data"] | {"outcomes": ["a"], "scale": {"a": [0.0, 1.0]}},
+    "cohort": [
+        {"name": name, "count": count, "utility": "pair-tilt", "actions": 3,
+         "parameters": {"weights": TILTS}}
+        for name, count in [("first", 3), ("second", 2), ("third", 2)]
+    ],
+}  # fmt: skip
 RESPONSE = "cohort.first.response"
 MOST = 5  # features at once
 MEASURES = ["external", "swap", "decision_swap", "contextual_swap"]
+
+
+@register.utility("pair-tilt")
+def tilted(population: Any, *, weights: Any) -> Linear:
+    """Losses that rise, stay or fall with the one number, in a tilt that an agent may misreport."""
+    tilts = np.broadcast_to(population.table("weights", weights), (population.count, 3, 1))
+    return Linear(tilts, offset=(1.0 - tilts[..., 0]) / 2.0)
 
 
 @register.agent("pair-agent")
@@ -82,7 +99,7 @@ class Crowded(Market):
         """Return the outcome."""
         crowd = [np.tile([1.0, 0.0, 0.0], (len(own.loss), 1))[..., None] for own in self.cohorts]
         load = self.chosen(crowd, decisions).sum() / self.agents
-        return np.asarray(fundamental) * np.array([1.0 - 0.2 * min(load, 1.0), 1.0])
+        return fundamental * np.where(np.arange(len(fundamental)), 1.0, 1.0 - 0.2 * min(load, 1.0))
 
 
 @register.market("pair-bank")
@@ -117,6 +134,7 @@ FEATURES: dict[str, dict[str, Any]] = {
     "welfare": {"forecaster.objective": "welfare"},
     "events of coordinates": {"forecaster.events": "coordinates"},
     "events of losses": {"forecaster.events": "losses"},
+    "everyone": {"forecaster.events": "everyone"},
     "models": {"forecaster.models": ["last-value", "running-mean"]},
     "reference": {"forecaster.reference": "running-mean"},
     "model alone": {"forecaster.kind": "last-value"},
@@ -147,11 +165,17 @@ FEATURES: dict[str, dict[str, Any]] = {
 }
 
 
+NARROW: dict[str, dict[str, Any]] = {  # where the outcome is one number
+    "reports": {"cohort.first.reports": {"weights": TILTS[::-1]}},
+    "polytope": {"space": {"vertices": [[0.0], [1.0]]}},
+}
+
+
 def keys_of(*names: str) -> dict[str, Any] | None:
     """Join the keys of features; None where two give one key different values."""
     keys: dict[str, Any] = {}
     for name in names:
-        own = FEATURES[name]
+        own = (NARROW if "everyone" in names else {}).get(name, FEATURES[name])
         if RESPONSE in own and RESPONSE in keys:
             own = {key.replace("first", "second"): value for key, value in own.items()}
         if any(keys.get(key, value) != value for key, value in own.items()):
@@ -162,7 +186,7 @@ def keys_of(*names: str) -> dict[str, Any] | None:
 
 def played(keys: dict[str, Any]) -> MarketModel:
     """Play the few rounds of the scenario with these keys."""
-    raw = deepcopy(BASE)
+    raw = deepcopy(ONE if keys.get("forecaster.events") == "everyone" else BASE)
     for key, value in keys.items():
         assign(raw, key, value)
     scenario = Scenario(validated(raw, origin=HOME))
@@ -239,10 +263,12 @@ def test_what_does_not_go_together_is_refused_for_the_reason_in_the_table(
 def check_reasons(model: MarketModel, agents: Any, group: tuple[str, ...]) -> None:
     """Fail unless every cohort has its bound, or the reason why it has none."""
     for cohort, promise in zip(model.game.cohorts, model.guarantees, strict=True):
-        own = agents[(agents["cohort"] == cohort.name) & agents["mean_loss"].notna()]
+        own = agents[agents["cohort"] == cohort.name]
         bounded = own["guarantee"] != "none"
         assert own.loc[bounded, "bound"].notna().all(), group
-        if len(own) and not len(own[bounded]):
+        assert own["mean_loss"].notna().any(), group
+        heard = own.get("distance", 0 * own["agent"]).fillna(0) == 0  # others hear no forecast
+        if not bounded[heard].all():
             assert cohort.name in " ".join([promise.note, *promise.unbounded]), group
 
 

@@ -47,6 +47,7 @@ from regretless.scenarios.assembly.cohorts import Placement
 from regretless.scenarios.assembly.construct import construct
 from regretless.scenarios.config.data import DataSpec
 from regretless.scenarios.config.forecaster import AGGREGATE, KINDS, ForecasterSpec
+from regretless.scenarios.config.reasons import CURVED
 from regretless.scenarios.config.scenario import ScenarioSpec
 
 OWN = "a name of your own needs --import MODULE"
@@ -251,8 +252,8 @@ class _Parts:
         if self.basis.size == 1 and (self.basis.convex_image or not self.spelled):
             return scales_for(self.rounds)
         raise UserError(
-            "forecaster.events 'everyone' is for one number in which all losses are linear; here a "
-            f'forecast has {self.basis.size}, or curved ensembles: use events = "coordinates"'
+            f"forecaster.events 'everyone' {CURVED}; here a forecast "
+            f'has {self.basis.size}, or curved ensembles: use events = "coordinates"'
         )
 
     @property

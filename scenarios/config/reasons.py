@@ -25,6 +25,7 @@ UNSPANNED = "no block of the forecast spans its losses"
 UNREPORTED = "a representative stands for what agents are, not for what they say"
 MOVED = "[market] moves outcomes out of a [game] or [space]"
 UNFORESEEN = "agents have accounts, or losses of their own, which nobody can imagine"
+CURVED = "is for one number in which all losses are linear"
 
 
 class Row(NamedTuple):
@@ -56,12 +57,13 @@ ROWS = (
     Row("polytope", ("lagged prices", "same-round prices", "another market"), MOVED),
     Row("polytope", ("accounts", "budget"), MOVED),
     Row("welfare", ("accounts", "budget"), UNFORESEEN),
+    Row("everyone", ("idiosyncratic",), CURVED),
     Row(
         "model alone",
         (
             "intervals", "second-order weights", "exponential weights", "off-ties",
             "objective", "welfare", "events of coordinates", "events of losses", "models",
-            "reference",
+            "reference", "everyone",
         ),
         OURS,
     ),
