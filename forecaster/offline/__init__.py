@@ -17,18 +17,16 @@ from regretless.forecaster.offline.continuous_actions import (
     theta_net,
 )
 from regretless.forecaster.offline.estimator import OfflineOmnipredictor
-from regretless.forecaster.offline.tables import LinearScore, Threshold, best_tree
+from regretless.forecaster.offline.tables import Threshold
 
 __all__ = [
     "ActionLoss",
     "BatchBound",
     "Certificate",
     "ContinuousLoss",
-    "LinearScore",
     "OfflineOmnipredictor",
     "Pinball",
     "SquaredError",
     "Threshold",
-    "best_tree",
     "theta_net",
 ]

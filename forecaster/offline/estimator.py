@@ -73,8 +73,6 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     rounds_kept : int, optional
         How many rounds' predictors the online run's mixture holds; by default 10 sqrt(T), with
         which no term of the bound rises with the number of rows T.
-    burn_in : float
-        Share of the first rounds, whose predictors are never kept; in [0, 1). The paper's is 0.
     events : "coordinates" or "losses"
         What the online forecaster is unbiased on.
     weights : "adaptive" or "exponential"
@@ -132,7 +130,6 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         gamma: float = 0.0,
         kappa: float = 0.01,
         rounds_kept: int | None = None,
-        burn_in: float = 0.0,
         events: str = "coordinates",
         weights: str = "adaptive",
         random_state: int | None = None,
@@ -145,7 +142,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     ) -> None:
         self.losses, self.policies = losses, policies
         self.basis, self.delta, self.theta, self.gamma = basis, delta, theta, gamma
-        self.kappa, self.rounds_kept, self.burn_in = kappa, rounds_kept, burn_in
+        self.kappa, self.rounds_kept = kappa, rounds_kept
         self.events, self.weights, self.random_state = events, weights, random_state
         self.base, self.trees, self.cv, self.ends = base, trees, cv, ends
         self.holdout, self.refit = holdout, refit
@@ -241,28 +238,10 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
 
     # predictions
 
-    def predict(self, X: Any, *, draw: bool = False) -> Array:
-        """Predict s(y) for every row of a table: (m, n).
-
-        Parameters
-        ----------
-        X : array (m, f)
-            As in ``fit``; where there are no features, an array (m, 0).
-        draw : bool
-            A draw of the mixture for each row instead of its mean. Without a base, actions are to
-            be taken on draws, as the mean has no guarantee.
-        """
+    def predict(self, X: Any) -> Array:
+        """Predict s(y) for every row of a table (m, f) by the mean of its mixture: (m, n)."""
         seen = self._seen(X)
-        if not draw:
-            return self.fitted_.mean(seen)
-        place, mixtures = self.fitted_.mixtures(seen)
-        uniforms = self._stream("draw").random(len(seen))
-        found = np.empty((len(seen), self.basis_.size))
-        for i, mixture in enumerate(mixtures):
-            rows = np.flatnonzero(place == i)
-            same = np.zeros(len(rows), dtype=np.intp)
-            found[rows] = mixture.points[draw_rows(mixture.weights[None], uniforms[rows], same)]
-        return found
+        return self.fitted_.mean(seen)
 
     def predict_outcome(self, X: Any) -> Array:
         """Forecast the outcome (m, d), in its own units: the mean of the distribution.
@@ -518,7 +497,6 @@ def _check(model: OfflineOmnipredictor) -> None:
     fine = {
         "kappa": (0 < model.kappa < 1, "a probability such as 0.01"),
         "rounds_kept": (kept is None or _whole(kept, 1), "a whole number of at least 1, or None"),
-        "burn_in": (0 <= model.burn_in < 1, "a share from 0 to below 1"),
         "base": (model.base in BASES, f"one of {', '.join(BASES)}"),
         "trees": (_whole(model.trees, 1), "a whole number of at least 1"),
         "cv": (not isinstance(cv, int | np.integer) or cv >= 2, "at least 2 folds"),

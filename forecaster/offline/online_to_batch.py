@@ -15,8 +15,8 @@ run, is measured with the true loss, so no error of a basis enters.
 
 *sampling*  g_t(x_t, y_t) - E g_t(x, y) is a martingale difference within an interval of length 2.
 By Azuma and Hoeffding, for K losses and N = (A + C)^A assignments at once, with probability
-1 - kappa / 2, (1/T) sum_t E g_t <= e + sqrt(2 ln(2 K N / kappa) / T). After a burn-in T counts
-the later rounds alone. Comparators are the A constants and the C policies.
+1 - kappa / 2, (1/T) sum_t E g_t <= e + sqrt(2 ln(2 K N / kappa) / T). Comparators are the A
+constants and the C policies.
 
 *kept*      The predictor mixes S <= T of the rounds, drawn uniformly without replacement. By
 Hoeffding's bound in Serfling's form (1974), with probability 1 - kappa / 2, the mean over the kept
@@ -124,7 +124,7 @@ class OnlineToBatch(Fit):
 
     listed: Listed
     run: Run
-    rounds: int  # T, those that count: all but the burn-in
+    rounds: int  # T
     times: list[int]  # the kept ones
     states: dict[str, Any]  # a tree of arrays: the player before each of these
     online: list[dict[str, Any]]  # of each stack, by measure: the regret (K,) of the run per round
@@ -155,20 +155,19 @@ class OnlineToBatch(Fit):
         rounds, policies = rows.seen.suggestions.shape
         run = Run(estimator.events, estimator.weights, rounds, policies)
         player = run.player(listed)
-        burnt = int(estimator.burn_in * rounds)
-        kept = min(estimator.rounds_kept or math.ceil(10 * math.sqrt(rounds)), rounds - burnt)
+        kept = min(estimator.rounds_kept or math.ceil(10 * math.sqrt(rounds)), rounds)
         if (size := kept * _bytes(player.state()) / 2**20) > MOST_MEGABYTES:
             told = f"rounds_kept = {kept}: they take {size:,.0f} MiB"
             raise UserError(f"{told}; keep fewer, or use events='losses'")
         rng = stream(estimator.random_state or 0, "omniprediction")
         order = rng.permutation(rounds)
-        times = np.sort(burnt + rng.choice(rounds - burnt, kept, replace=False))
+        times = np.sort(rng.choice(rounds, kept, replace=False))
         sizes = [offset.shape for offset in listed.offsets]
         ledgers = [Ledger(*size, policies=policies, measures=MEASURES) for size in sizes]
-        states = _played(player, listed, rows[order], ledgers, times=times, burnt=burnt)
+        states = _played(player, listed, rows[order], ledgers, times)
         online = [{name: own.regret(name) for name in MEASURES} for own in ledgers]
         kept_states, read = _stacked(states), readout(listed.basis, rows.outcomes)
-        own = rounds - burnt, times.tolist(), kept_states, online, player.bias_bound(), read
+        own = rounds, times.tolist(), kept_states, online, player.bias_bound(), read
         return cls(listed, run, *own)
 
     def at(self, suggestions: Sequence[int]) -> Mixture:
@@ -222,23 +221,19 @@ class OnlineToBatch(Fit):
         online = float(self.online[stack][measure][row])
         return BatchBound(online, sampling, kept, 2 * choice.apart, net)
 
-    def online_bound(self, choice: Choice) -> float | None:
-        """See ``Fit``; None for gains after a burn-in, which promise nothing of a part."""
+    def online_bound(self, choice: Choice) -> float:
+        """See ``Fit``."""
         stack, row = choice.place or (0, 0)
-        burnt, weights = self.run.rounds - self.rounds, self.listed.weights[stack]
-        bound = self.bias.since(weights, joined=burnt, policies=self.run.policies)
-        error = self.listed.basis.certified_error(self.listed.stacks[stack])
-        return None if bound is None else float(bound[row] + 2 * error)
+        bound = self.bias.regret(self.listed.weights[stack], policies=self.run.policies)[row]
+        return float(bound + 2 * self.listed.basis.certified_error(self.listed.stacks[stack]))
 
 
-def _played(  # noqa: PLR0913 - who plays, what they play, and what is written
+def _played(
     player: UnbiasedPrediction,
     listed: Listed,
     rows: Examples,
     ledgers: Sequence[Ledger],
-    *,
     times: Indices,
-    burnt: int,
 ) -> list[Any]:
     """Play all rounds and charge the ledgers; return the states before the kept ones."""
     states, nobody, kept = [], np.empty(0, dtype=np.intp), set(times.tolist())
@@ -251,7 +246,7 @@ def _played(  # noqa: PLR0913 - who plays, what they play, and what is written
         suggestions = rows.seen.suggestions[t]
         mixture = player.mixture(suggestions)
         forms = zip(ledgers, listed.offsets, listed.weights, values, strict=True)
-        for ledger, offset, weights, table in forms if t >= burnt else ():
+        for ledger, offset, weights, table in forms:
             played = Decision(strategy(offset, weights, mixture), nobody)
             ledger.add(played, table[t % CHUNK], suggestions)
         player.update(truths[t % CHUNK])

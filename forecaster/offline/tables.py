@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_array, validate_data
 
 from regretless.forecaster.offline.continuous_actions import snap
@@ -185,42 +184,3 @@ class Threshold:
         """Suggest an action for each row of a table (m, f): (m,)."""
         values = np.asarray(X, dtype=np.float64)[:, self.column]
         return np.where(values >= self.at, self.above, self.below).astype(np.intp)
-
-
-@dataclass(frozen=True, eq=False)
-class LinearScore:
-    """The policy with the action of the interval in which ``X @ weights`` falls.
-
-    Action i where the score is at least edge i - 1 and below edge i, of k ascending edges and k + 1
-    actions; ValueError where they are not.
-    """
-
-    weights: Array
-    edges: Array
-    actions: Indices
-
-    def __post_init__(self) -> None:
-        if len(self.actions) != len(self.edges) + 1 or (np.diff(self.edges) < 0).any():
-            raise ValueError("edges must ascend, and there is one more action than edges")
-
-    def predict(self, X: ArrayLike) -> Indices:
-        """Suggest an action for each row of a table (m, f): (m,)."""
-        score = np.asarray(X, dtype=np.float64) @ np.asarray(self.weights, dtype=np.float64)
-        place = np.searchsorted(self.edges, score, side="right")
-        return np.asarray(self.actions, dtype=np.intp)[place]
-
-
-def best_tree(X: ArrayLike, losses: Array, *, depth: int = 2, seed: int = 0) -> Any:
-    """Fit scikit-learn's decision tree to the best actions, each row weighed by what is at stake.
-
-    Parameters
-    ----------
-    X : array (m, f)
-    losses : array (m, A)
-    seed : int
-        For ties between splits.
-    """
-    stakes = losses.mean(1) - losses.min(1)
-    weights = stakes if stakes.sum() > 0 else None
-    tree = DecisionTreeClassifier(max_depth=depth, random_state=seed)
-    return tree.fit(X, losses.argmin(1), sample_weight=weights)

@@ -20,17 +20,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
 from regretless.agents.utilities.forms import CES, Newsvendor
 from regretless.forecaster.bases import LinearBasis
 from regretless.forecaster.offline import (
-    LinearScore,
     OfflineOmnipredictor,
     Pinball,
     SquaredError,
     Threshold,
-    best_tree,
 )
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear, LipschitzLoss
@@ -53,6 +52,12 @@ def losses(seed: int = 0) -> Any:
     """Draw four CES losses with three actions."""
     rng = np.random.default_rng(seed)
     return CES(rng.dirichlet(np.ones(2), (4, 3)), np.array([0.5, 1.0, 0.5, 1.0]))
+
+
+def tree(features: Array, outcomes: Array) -> Any:
+    """Fit a policy of scikit-learn's to the best actions of a loss."""
+    best = losses()[1].losses(outcomes).argmin(1)
+    return DecisionTreeClassifier(max_depth=2, random_state=0).fit(features, best)
 
 
 # scikit-learn.
@@ -179,8 +184,7 @@ def test_a_saved_model_is_the_same(tmp_path: Path, given: tuple[str, str]) -> No
     features, outcomes = examples(150)
     rules = [
         RULES[0],
-        LinearScore(np.array([1.0, -1.0]), np.array([0.0]), np.array([2, 0])),
-        best_tree(features, losses()[1].losses(outcomes)),
+        tree(features, outcomes),
     ]
     own = [losses(), Newsvendor([0.2, 0.5, 0.8], 3.0, 1.0, outcomes=2)]
     base, events = given
@@ -227,7 +231,7 @@ def test_a_damaged_model_is_refused(tmp_path: Path, damage: str) -> None:
     """Also one whose trees would lead a walk off their arrays."""
     io = pytest.importorskip("skops.io")
     features, outcomes = examples(60)
-    rule = best_tree(features, losses()[1].losses(outcomes))
+    rule = tree(features, outcomes)
     model = OfflineOmnipredictor([losses()], [rule], base="ridge").fit(features, outcomes)
     out = tmp_path / "model.skops"
     if damage == "other":

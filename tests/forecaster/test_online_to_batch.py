@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -153,24 +152,6 @@ def test_kept_term_covers_what_sampling_rounds_does() -> None:
     excess = [rng.choice(values, 50, replace=False).mean() - values.mean() for _ in range(4000)]
     assert np.mean(np.array(excess) > most) <= 0.05 / 2
     assert np.max(excess) > 0.5 * most  # of the right size
-
-
-@pytest.mark.parametrize("events", ["coordinates", "losses"])
-def test_a_burn_in_leaves_the_first_rounds_out(tmp_path: Path, events: str) -> None:
-    pytest.importorskip("skops")
-    own, path = losses(), tmp_path / "m.skops"
-    fitted = online([own], RULES, burn_in=0.6, events=events, rounds_kept=500).fit(*examples(200))
-    fitted.save(path)
-    assert fitted.fitted_.rounds == 80
-    assert fitted.fitted_.times == list(range(120, 200))
-    bound, a_priori = fitted.bound(own[0]), fitted.online_bound(own[0])
-    assert bound.kept == 0.0
-    size = {"losses": 4, "actions": 3, "policies": 2, "kappa": 0.01, "rounds": 80, "kept": 80}
-    assert bound.sampling == errors("decision_swap", **size)[0]
-    assert (a_priori is None) == (events == "losses")
-    assert a_priori is None or bound.online <= a_priori
-    again = OfflineOmnipredictor.load(path)
-    assert (again.bound(own[0]), again.online_bound(own[0])) == (bound, a_priori)
 
 
 def test_a_prediction_is_the_uniform_mixture_of_the_kept_rounds(
