@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.forecaster.minimax.base import PlainSolver, Solution
+from regretless.forecaster.minimax.base import HullSolver, Solution
 from regretless.forecaster.minimax.cube import Simplex
 from regretless.forecaster.minimax.image import Image
 from regretless.forecaster.wrapping import Wrapping
@@ -21,7 +21,7 @@ from regretless.market.losses.basis import Basis
 from regretless.market.records import Forecast, Mixture
 
 
-def ensemble_solver(basis: Basis, *, off_ties: bool = False) -> PlainSolver:
+def ensemble_solver(basis: Basis, *, off_ties: bool = False) -> HullSolver:
     """Make the solver over conv s(Y) whose predictions are ensembles; ValueError without one."""
     if basis.points is not None:
         return Simplex(basis.size, places=basis.points, off_ties=off_ties)
@@ -34,7 +34,7 @@ class EnsembleBroadcast(Wrapping):
     REMEMBERED: ClassVar[tuple[str, ...]] = ("solver",)
     spelled = True
 
-    def __init__(self, forecaster: Forecaster, solver: PlainSolver) -> None:
+    def __init__(self, forecaster: Forecaster, solver: HullSolver) -> None:
         super().__init__(forecaster)
         self.solver = solver
         self._latest: Solution | None = None

@@ -25,7 +25,6 @@ from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.events.weights import Band, Moment, Stand
 from regretless.forecaster.minimax.base import HullSolver
 from regretless.forecaster.minimax.cube import Box
-from regretless.forecaster.minimax.objective import WithObjective
 from regretless.forecaster.models import Aggregate, Constant, LastValue, RunningMean
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.tolerance import certificate_limit
@@ -171,8 +170,14 @@ def first_low(solution: Any) -> Array:
 SOLVERS: dict[str, Callable[[], HullSolver]] = {
     "box": lambda: Box(SIZE),
     "off ties": lambda: Box(SIZE, off_ties=True),
-    "wishing": lambda: WithObjective(Box(SIZE), first_low),
+    "wishing": lambda: wishing(Box(SIZE)),
 }
+
+
+def wishing(solver: HullSolver) -> HullSolver:
+    """Give a solver an objective."""
+    solver.prefer(first_low)
+    return solver
 
 
 def reference(give_up: float) -> Reference:

@@ -2,23 +2,24 @@
 
 A solver works over one set of possible s(y): the box, the simplex or conv s(Y). It returns a
 mixture of predictions in that set with a certificate: the mixture's worst case over the whole set,
-so that it holds whatever the outcome is. A solver remembers where the last round ended.
+so that it holds whatever the outcome is. A solver remembers where the last round ended, and may
+have an objective (``objective``).
 
     Box, Simplex    ``cube``       predictions are points
+    Line            ``line``       predictions of one number, in dyadic cells
     Image           ``image``      predictions are weighted outcomes in conv s(Y)
-    WithObjective   ``objective``  any of them, with a preference among good mixtures
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from regretless.forecaster.events.protected import LossTable
 from regretless.forecaster.minimax.walk import INSET, field_at
 from regretless.market.core.arrays import Array
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
 from regretless.market.losses.basis import Hull
 from regretless.market.records import Ensemble
@@ -42,23 +43,94 @@ class Solution:
         kept = None if self.ensembles is None else tuple(self.ensembles[j] for j in heavy)
         return Solution(self.points[heavy], mass[heavy] / mass[heavy].sum(), None, kept)
 
+    def beside(self, other: "Solution") -> "Solution":
+        """Collect the distinct points of both, in ascending order; their masses mean nothing."""
+        whole = np.vstack([self.points, other.points])
+        points, first = np.unique(whole, axis=0, return_index=True)
+        known = (*(self.ensembles or ()), *(other.ensembles or ()))
+        ensembles = tuple(known[j] for j in first) if known else None
+        return Solution(points, np.empty(len(points)), None, ensembles)
+
 
 Objective = Callable[[Solution], Array]  # of its points: values (m,), the less the better
 
 
-class HullSolver(ABC):
-    """Solves every round's game over one set of possible s(y), starting from the last round's."""
+@dataclass(frozen=True, eq=False)
+class Game:
+    """A round's game: how predictions are answered, and what each answer weighs."""
+
+    rows: LossTable
+    table: Array  # (lines, n) H, the normalised signed weights; cells follow the rows (``line``)
+    tolerance: float  # above 0: the certificate that is good enough
+    start: Solution  # the single point from which to start
+
+    def field(self, point: Array) -> Array:
+        """Compute h (n,) at a point (n,)."""
+        lines = self.rows.shape[0]
+        found = field_at(self.rows, self.table[:lines], point)
+        if len(self.table) == lines:
+            return found
+        return np.asarray(found + pulls(self.table[lines:, 0], point))
+
+    def fields(self, points: Array) -> Array:
+        """Compute h (m, n) at points (m, n)."""
+        return np.array([self.field(point) for point in points]).reshape(points.shape)
+
+
+class HullSolver(Checkpointable, ABC):
+    """Solves every round's game over one set of possible s(y), starting from the last round's.
+
+    One that is ``preferring`` plays a game where a model could be broadcast as it is, too; of the
+    mixtures that are good enough it takes the one with the least ``objective``, once it has any.
+    """
 
     size: int  # numbers of a prediction, n
     hull: Hull  # the set, as bounds and tables call it
     spelled: bool = False  # whether every point comes with its weighted outcomes
-    preferring: bool = False  # whether it plays a game where a model could be broadcast as it is
+    off_ties: bool = False  # whether points keep off the sides of the hull
+    preferring: bool = False
+    objective: Objective | None = None
+
+    def prefer(self, values: Objective) -> None:
+        """Prefer mixtures with a low objective among those that are good enough."""
+        self.preferring, self.objective = True, values
 
     @abstractmethod
     def single(self, point: Array) -> Solution:
         """Return the nearest point of the hull to ``point`` (n,), without a certificate."""
 
+    @property
     @abstractmethod
+    def origin(self) -> Solution:
+        """The single point from which the next round starts: the mean of the last mixture."""
+
+    @abstractmethod
+    def remember(self, solution: Solution) -> None:
+        """Start the next round from this one."""
+
+    @abstractmethod
+    def worst(self, mass: Array, points: Array, fields: Array) -> float:
+        """Worst case over the hull of a mixture (m,) of points with fields (m, n)."""
+
+    @abstractmethod
+    def choices(self, game: Game) -> Solution:
+        """Return points of the hull for an objective to choose from; their masses mean nothing."""
+
+    @abstractmethod
+    def best_within(
+        self, values: Array, points: Array, fields: Array, *, limit: float
+    ) -> Array | None:
+        """Return the masses (m,) of least mean value with a worst case within a limit, or None."""
+
+    @abstractmethod
+    def _play(self, game: Game) -> Solution:
+        """Return a mixture with its certificate."""
+
+    def check(self, truth: Array) -> None:
+        """Raise ValueError unless ``truth`` (n,) is a possible s(y)."""
+        if truth.shape != (self.size,) or not ((truth >= 0) & (truth <= 1)).all():
+            raise ValueError(f"update needs {self.size} numbers in [0, 1]")
+
     def solve(
         self, rows: LossTable, table: Array, *, tolerance: float, candidate: Array | None = None
     ) -> Solution:
@@ -74,81 +146,29 @@ class HullSolver(ABC):
             A model's forecast. It is the solution, moved into the hull, where its certificate alone
             is within the tolerance, and the point to start from where it is not.
         """
+        start = self.origin if candidate is None else self.single(candidate)
+        game, worst = Game(rows, table, tolerance, start), np.inf
+        if candidate is not None:
+            worst = self.worst(start.mass, start.points, game.fields(start.points))
+        kept = worst <= tolerance
+        solved = replace(start, certificate=worst) if kept else self._play(game)
+        return solved if self.objective is None else self._preferred(game, solved, self.objective)
 
-    @property
-    @abstractmethod
-    def origin(self) -> Solution:
-        """The single point from which the next round starts: the mean of the last mixture."""
-
-    @abstractmethod
-    def remember(self, solution: Solution) -> None:
-        """Start the next round from this one."""
-
-    @abstractmethod
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs."""
-
-    @abstractmethod
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-
-    def prefer(self, values: Objective) -> None:  # noqa: B027 - most have no preference
-        """Prefer mixtures with a low objective among those that are good enough."""
-
-    def check(self, truth: Array) -> None:
-        """Raise ValueError unless ``truth`` (n,) is a possible s(y)."""
-        if truth.shape != (self.size,) or not ((truth >= 0) & (truth <= 1)).all():
-            raise ValueError(f"update needs {self.size} numbers in [0, 1]")
-
-
-class PlainSolver(HullSolver):
-    """A solver without an objective: what one over a hull of its own writes."""
-
-    off_ties: bool = False  # whether points keep off the sides of the hull
+    def _preferred(self, game: Game, solved: Solution, objective: Objective) -> Solution:
+        """Return the best mixture for an objective of those that are good enough."""
+        choices = solved.beside(self.choices(game))
+        fields = game.fields(choices.points)
+        # within rounding of the limit no program could be sure of it
+        limit = max(game.tolerance, (solved.certificate or 0.0) + LIGHTEST)
+        mass = self.best_within(objective(choices), choices.points, fields, limit=limit)
+        if mass is None:
+            return solved
+        best = choices.mixed(mass)
+        reached = self.worst(best.mass, best.points, fields[mass > LIGHTEST])
+        return replace(best, certificate=reached) if reached <= limit + LIGHTEST else solved
 
     def _inset(self, tolerance: float) -> float:
         return INSET * tolerance if self.off_ties else 0.0
-
-    @abstractmethod
-    def worst(self, mass: Array, points: Array, fields: Array) -> float:
-        """Worst case over the hull of a mixture (m,) of points with fields (m, n)."""
-
-    @abstractmethod
-    def choices(
-        self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
-    ) -> Solution:
-        """Return points of the hull for an objective to choose from; their masses mean nothing."""
-
-    @abstractmethod
-    def best_within(
-        self, values: Array, points: Array, fields: Array, *, limit: float
-    ) -> Array | None:
-        """Return the masses (m,) of least mean value with a worst case within a limit, or None."""
-
-    @abstractmethod
-    def _play(
-        self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
-    ) -> Solution:
-        """Solve a game, starting from a single point."""
-
-    def solve(
-        self, rows: LossTable, table: Array, *, tolerance: float, candidate: Array | None = None
-    ) -> Solution:
-        """Return the candidate, or a mixture, with its certificate."""
-        if candidate is None:
-            return self._play(rows, table, tolerance=tolerance, start=self.origin)
-        start = self.single(candidate)
-        worst = self.worst(start.mass, start.points, fields_at(rows, table, start.points))
-        if worst <= tolerance:
-            return replace(start, certificate=worst)
-        return self._play(rows, table, tolerance=tolerance, start=start)
-
-
-def fields_at(rows: LossTable, table: Array, points: Array) -> Array:
-    """Compute h (m, n) at points (m, n); cells that hold a point add to it (``line``)."""
-    own, cells = np.split(table, [rows.shape[0]])
-    fields = np.array([field_at(rows, own, point) for point in points]).reshape(points.shape)
-    return fields + pulls(cells[:, 0], points[:, 0])[:, None] if len(cells) else fields
 
 
 @compiled

@@ -6,13 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from regretless.forecaster.events.protected import LossTable
 from regretless.forecaster.minimax import walk
-from regretless.forecaster.minimax.base import LIGHTEST, PlainSolver, Solution, fields_at
+from regretless.forecaster.minimax.base import LIGHTEST, Game, HullSolver, Solution
 from regretless.forecaster.minimax.objective import cheapest
 from regretless.forecaster.minimax.program import best_against, best_mixture
 from regretless.market.core.arrays import Array, grid_points
-from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.losses.basis import Hull
 from regretless.market.records import Ensemble
 
@@ -21,7 +19,7 @@ OFF_CENTRE = 1e-6  # twice how far at most the first point is from the centre of
 MOST_POINTS = 64  # of a lattice in the box
 
 
-class CubeSolver(Checkpointable, PlainSolver):
+class CubeSolver(HullSolver):
     """What the box and the simplex share.
 
     Parameters
@@ -66,50 +64,43 @@ class CubeSolver(Checkpointable, PlainSolver):
         """Spell out every point as an ensemble, where outcomes are known."""
         return solution
 
-    def _play(
-        self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
-    ) -> Solution:
+    def _play(self, game: Game) -> Solution:
         """Add the last mixture's points and those of walks from nature's answers, to certify it."""
-        inset, origin = self._inset(tolerance), start.points[0]
-        points, fields = self._explore(rows, table, origin, walk.steps_for(tolerance), inset)
+        tolerance = game.tolerance
+        points, fields = self._explore(game, game.start.points[0], walk.steps_for(tolerance))
         mass, answer = self.best(points, fields)
         known = self._last[~np.isnan(self._last[:, 0])]
         for _ in range(WALKS):
             if self.worst(mass, points, fields) <= tolerance:
                 break
-            nearer = self._explore(rows, table, answer, walk.closer_steps(tolerance), inset)
+            nearer = self._explore(game, answer, walk.closer_steps(tolerance))
             points = np.vstack([points, known, nearer[0]])
-            fields = np.vstack([fields, fields_at(rows, table, known), nearer[1]])
+            fields = np.vstack([fields, game.fields(known), nearer[1]])
             mass, answer = self.best(points, fields)
             known = known[:0]  # once
         heavy = mass > LIGHTEST
         mass, points, fields = mass[heavy] / mass[heavy].sum(), points[heavy], fields[heavy]
         found = self._spelled(Solution(points, mass, None))
         if found.points is not points:  # off by rounding
-            fields = fields_at(rows, table, found.points)
+            fields = game.fields(found.points)
         return replace(found, certificate=self.worst(mass, found.points, fields))
 
-    def _explore(
-        self, rows: LossTable, table: Array, origin: Array, steps: Array, inset: float
-    ) -> tuple[Array, Array]:
+    def _explore(self, game: Game, origin: Array, steps: Array) -> tuple[Array, Array]:
         """Walk; the undominated points visited and their fields (m, n)."""
+        inset = self._inset(game.tolerance)
         points, fields = walk.walked(
-            rows, table, origin, steps=steps, inset=inset, simplex=self.simplex
+            game.rows, game.table, origin, steps=steps, inset=inset, simplex=self.simplex
         )
         kept = walk.undominated(points, fields)
         return points[kept], fields[kept]
 
-    def choices(
-        self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
-    ) -> Solution:
+    def choices(self, game: Game) -> Solution:
         """Return the points of a walk and of a lattice."""
-        inset = self._inset(tolerance)
-        steps = walk.steps_for(tolerance)
-        walked, _ = self._explore(rows, table, start.points[0], steps, inset)
-        lattice = self._lattice()
+        steps, lattice = walk.steps_for(game.tolerance), self._lattice()
+        walked, _ = self._explore(game, game.start.points[0], steps)
         if self.off_ties:
             for point in lattice:
-                walk.keep_off(point, inset, self.simplex)
+                walk.keep_off(point, self._inset(game.tolerance), self.simplex)
         points = np.vstack([walked, lattice])
         return self._spelled(Solution(points, np.empty(len(points)), None))
 

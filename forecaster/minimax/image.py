@@ -20,8 +20,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from regretless.forecaster.events.protected import LossTable
-from regretless.forecaster.minimax.base import LIGHTEST, PlainSolver, Solution, fields_at
+from regretless.forecaster.minimax.base import LIGHTEST, Game, HullSolver, Solution
 from regretless.forecaster.minimax.ensembles import (
     WeightedOutcomes,
     candidates,
@@ -31,7 +30,7 @@ from regretless.forecaster.minimax.ensembles import (
 from regretless.forecaster.minimax.objective import cheapest
 from regretless.forecaster.minimax.program import best_against
 from regretless.forecaster.minimax.support import values
-from regretless.forecaster.minimax.walk import GOLDEN, WALK, field_at, undominated
+from regretless.forecaster.minimax.walk import GOLDEN, WALK, undominated
 from regretless.market.core.arrays import Array, Integers
 from regretless.market.losses.basis import Hull, Support
 
@@ -65,7 +64,7 @@ class _Walked:
         return WeightedOutcomes.of(self.outcomes, self.images, self.shares[source])
 
 
-class _Game:
+class _Restricted:
     def __init__(
         self, points: Array, fields: Array, sources: list[Source], *, outcomes: Array, images: Array
     ) -> None:
@@ -86,7 +85,7 @@ class _Game:
         self.payments = np.append(self.payments, field @ spelled.point)
 
 
-class Image(PlainSolver):
+class Image(HullSolver):
     """The game over conv s(Y), the convex hull of all s(y).
 
     Off ties, predictions move a little towards the mean of many outcomes with unlike weights, so
@@ -127,55 +126,53 @@ class Image(PlainSolver):
         payment = float(mass @ (points * fields).sum(1))
         return payment + self.support.bound(-(mass @ fields), enough=enough - payment)
 
-    def _play(
-        self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
-    ) -> Solution:
-        walked = self._walk(rows, table, start, self._inset(tolerance))
-        game = self._open(walked, rows, table)
-        mass = self._improve(game, rows, table, tolerance=tolerance)
+    def _play(self, game: Game) -> Solution:
+        walked = self._walk(game)
+        known = self._open(walked, game)
+        mass = self._improve(known, game)
         chosen = np.flatnonzero(mass > LIGHTEST)
         mass = mass[chosen] / mass[chosen].sum()
         # The very points of the game: on ties the mean of an ensemble, off by rounding, would be
         # another prediction.
-        points, fields = game.points[chosen], game.fields[chosen]
-        certificate = self._worst(mass, points, fields, ENOUGH * tolerance)
-        ensembles = tuple(walked.spelled(game.sources[j]) for j in chosen)
+        points, fields = known.points[chosen], known.fields[chosen]
+        certificate = self._worst(mass, points, fields, ENOUGH * game.tolerance)
+        ensembles = tuple(walked.spelled(known.sources[j]) for j in chosen)
         return Solution(points, mass, certificate, ensembles)
 
-    def _open(self, walked: _Walked, rows: LossTable, table: Array) -> _Game:
+    def _open(self, walked: _Walked, game: Game) -> _Restricted:
         """Open the game with the last mixture's predictions and the walk's."""
         kept = undominated(walked.points, walked.fields)
         own = np.array([atom.point for atom in self._atoms]).reshape(-1, self.size)
         listed = np.unique(np.append(walked.picked, np.arange(walked.first)))
-        return _Game(
+        return _Restricted(
             np.vstack([own, walked.points[kept]]),
-            np.vstack([fields_at(rows, table, own), walked.fields[kept]]),
+            np.vstack([game.fields(own), walked.fields[kept]]),
             [*self._atoms, *kept.tolist()],
             outcomes=walked.outcomes[listed],
             images=walked.images[listed],
         )
 
-    def _improve(self, game: _Game, rows: LossTable, table: Array, *, tolerance: float) -> Array:
-        """Add predictions and outcomes to the game; the masses of the best mixture found."""
-        most, aim = len(game.sources) + ANSWERS, AIM * tolerance
+    def _improve(self, known: _Restricted, game: Game) -> Array:
+        """Add predictions and outcomes that are known; the masses of the best mixture found."""
+        most, aim = len(known.sources) + ANSWERS, AIM * game.tolerance
         best, mass = np.inf, np.empty(0)
         for _ in range(TURNS):
-            trial, distribution = best_against(game.payments, game.fields @ game.images.T)
-            payment, field = float(trial @ game.payments), trial @ game.fields
+            trial, distribution = best_against(known.payments, known.fields @ known.images.T)
+            payment, field = float(trial @ known.payments), trial @ known.fields
             vertex = self.support.best(-field)
-            worst, known = -float(field @ vertex.image), -float((game.images @ field).min())
+            worst, listed = -float(field @ vertex.image), -float((known.images @ field).min())
             if payment + worst < best:
                 best, mass = payment + worst, trial
-            new_point = payment + known > aim / 2 and len(game.sources) < most
-            new_outcome = worst > known + aim / 10
+            new_point = payment + listed > aim / 2 and len(known.sources) < most
+            new_outcome = worst > listed + aim / 10
             if best <= aim or not (new_point or new_outcome):
                 break
             if new_point:
-                answer = WeightedOutcomes.of(game.outcomes, game.images, distribution)
-                answer = self._kept_off(answer, self._inset(tolerance))
-                game.add_point(answer, field_at(rows, table, answer.point))
+                answer = WeightedOutcomes.of(known.outcomes, known.images, distribution)
+                answer = self._kept_off(answer, self._inset(game.tolerance))
+                known.add_point(answer, game.field(answer.point))
             if new_outcome:
-                game.add_outcome(*vertex)
+                known.add_outcome(*vertex)
         return mass
 
     def _kept_off(self, spelled: WeightedOutcomes, inset: float) -> WeightedOutcomes:
@@ -184,9 +181,9 @@ class Image(PlainSolver):
             return spelled
         return mean_of((spelled, self._inner), np.array([1 - inset, inset]))
 
-    def _walk(self, rows: LossTable, table: Array, start: Solution, inset: float) -> _Walked:
+    def _walk(self, game: Game) -> _Walked:
         """Walk from a mean over its outcomes, those of the last mixture, and the candidates."""
-        first = _spelled(start)[0]
+        first, inset = _spelled(game.start)[0], self._inset(game.tolerance)
         known = [first, *self._atoms]
         outcomes = np.vstack([*(some.outcomes for some in known), self._outcomes])
         images = np.vstack([*(some.images for some in known), self._images])
@@ -199,19 +196,16 @@ class Image(PlainSolver):
             if inset > 0.0:
                 point = point + inset * (pull @ images - point)
                 share = share + inset * (pull - share)
-            points[t], shares[t], fields[t] = point, share, field_at(rows, table, point)
+            points[t], shares[t], fields[t] = point, share, game.field(point)
             picked[t] = best = int(values(images, fields[t]).argmin())
             point = point + step * (images[best] - point)
             share = (1 - step) * share
             share[best] += step
         return _Walked(len(first.weights), outcomes, images, points, shares, fields, picked)
 
-    def choices(
-        self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
-    ) -> Solution:
+    def choices(self, game: Game) -> Solution:
         """Return the predictions of a walk, and those that are one outcome each."""
-        inset = self._inset(tolerance)
-        walked = self._walk(rows, table, start, inset)
+        walked, inset = self._walk(game), self._inset(game.tolerance)
         kept = undominated(walked.points, walked.fields)
         corners = [
             self._kept_off(WeightedOutcomes(y[None], np.ones(1), s[None]), inset)

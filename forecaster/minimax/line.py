@@ -14,10 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from regretless.forecaster.events.cells import INSIDE
-from regretless.forecaster.events.protected import LossTable
-from regretless.forecaster.minimax.base import Solution, fields_at, pulls
+from regretless.forecaster.minimax.base import Game, Solution
 from regretless.forecaster.minimax.cube import MOST_POINTS, Box
-from regretless.forecaster.minimax.walk import field_at
 from regretless.market.core.arrays import Array
 from regretless.market.losses.basis import Hull
 from regretless.market.records import Ensemble
@@ -49,21 +47,13 @@ class Line(Box):
         if self._ends is None:
             return solution
         distributions = np.hstack([1 - solution.points, solution.points])
-        return replace(
-            solution,
-            ensembles=tuple(Ensemble(self._ends, distribution) for distribution in distributions),
-        )
+        return replace(solution, ensembles=tuple(Ensemble(self._ends, d) for d in distributions))
 
-    def _play(
-        self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
-    ) -> Solution:
-        own, cells = np.split(table, [rows.shape[0]])
-
+    def _play(self, game: Game) -> Solution:
         def pull(cell: int) -> float:
-            point = np.array([(cell + INSIDE) / self.finest])
-            return float(field_at(rows, own, point)[0] + pulls(cells[:, 0], point)[0])
+            return float(game.field(np.array([(cell + INSIDE) / self.finest]))[0])
 
-        first = int(self._near(start.points)[0, 0] * self.finest)
+        first = int(self._near(game.start.points)[0, 0] * self.finest)
         low, high = _neighbours(pull, first, last=self.finest - 1)
         mass = np.array([1.0]) if low == high else np.array([pull(high), -pull(low)])
         distribution = np.unique([low, high])
@@ -71,14 +61,11 @@ class Line(Box):
             mass = np.array([1.0, 0.0])
         kept = mass > 0
         points, mass = (distribution[kept, None] + INSIDE) / self.finest, mass[kept] / mass.sum()
-        worst = self.worst(mass, points, fields_at(rows, table, points))
-        return self._spelled(Solution(points, mass, worst))
+        return self._spelled(Solution(points, mass, self.worst(mass, points, game.fields(points))))
 
-    def choices(
-        self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
-    ) -> Solution:
+    def choices(self, game: Game) -> Solution:
         """Return predictions all over the line, and the one to start from."""
-        points = np.vstack([start.points, np.linspace(0, 1, MOST_POINTS)[:, None]])
+        points = np.vstack([game.start.points, np.linspace(0, 1, MOST_POINTS)[:, None]])
         points = np.unique(self._near(points), axis=0)
         return self._spelled(Solution(points, np.empty(len(points)), None))
 

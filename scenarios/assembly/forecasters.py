@@ -1,7 +1,7 @@
 """From the [forecaster] table of a scenario to one forecaster per block.
 
 Events are made with their rule of weights, and wrapped by intervals; a solver knows the hull, and
-is wrapped by an objective; a reference is a model, or what several have in common. A delay makes
+may have an objective; a reference is a model, or what several have in common. A delay makes
 one forecaster per turn of all this, and the calibrated baseline announces another's predictions.
 Any of them goes with any other; where no theorem covers what comes out, nothing is promised. Models
 are named, and suggest actions to the cohorts that are compared with them.
@@ -27,10 +27,9 @@ from regretless.forecaster.events.intervals import Intervals
 from regretless.forecaster.events.protected import LossTable, ProtectedLosses, best_responses
 from regretless.forecaster.events.rules import rule_of
 from regretless.forecaster.events.scalar import GainEvents
-from regretless.forecaster.minimax.base import HullSolver, PlainSolver
+from regretless.forecaster.minimax.base import HullSolver
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.minimax.line import Line
-from regretless.forecaster.minimax.objective import WithObjective
 from regretless.forecaster.models.aggregate import Aggregate
 from regretless.forecaster.models.external import adapted
 from regretless.forecaster.models.outcomes import ColumnForecast
@@ -265,9 +264,10 @@ class _Parts:
     def solver(self) -> HullSolver:
         """Make what solves the rounds' games."""
         own = self.hull()
-        return own if self.spec.objective == "none" else WithObjective(own)
+        own.preferring = self.spec.objective != "none"
+        return own
 
-    def hull(self) -> PlainSolver:
+    def hull(self) -> HullSolver:
         """Make the solver over the basis's own hull, or over conv s(Y) with ensembles."""
         off_ties = self.spec.off_ties
         if self._everyone:

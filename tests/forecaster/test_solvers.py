@@ -22,7 +22,6 @@ from regretless.forecaster.events.protected import LossTable, ProtectedLosses
 from regretless.forecaster.minimax import walk
 from regretless.forecaster.minimax.base import HullSolver, Solution
 from regretless.forecaster.minimax.cube import Box, CubeSolver, Simplex
-from regretless.forecaster.minimax.objective import WithObjective
 from regretless.forecaster.minimax.program import best_mixture
 from regretless.forecaster.tolerance import certificate_limit, tolerance_at
 from regretless.market.losses.basis import Basis
@@ -83,7 +82,9 @@ def high(solution: Solution) -> Array:
 def made(hull: str, *, off_ties: bool = False, wish: bool = False) -> tuple[HullSolver, Array]:
     make, possible = HULLS[hull]
     solver = make(off_ties=off_ties)
-    return WithObjective(solver, high) if wish else solver, possible
+    if wish:
+        solver.prefer(high)
+    return solver, possible
 
 
 class Game(NamedTuple):
