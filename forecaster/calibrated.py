@@ -1,9 +1,9 @@
-r"""The older recipe for omniprediction: a calibrated and multiaccurate forecast, as a baseline.
+"""The older recipe for omniprediction: a calibrated and multiaccurate forecast, as a baseline.
 
 Calibration asks for predictions without bias given the prediction itself, multiaccuracy given what
-a policy suggests (the paper's section on calibration; Gopalan et al., 2023, "Loss minimization
-through the lens of outcome indistinguishability"). With M grid points v, ``cells`` per coordinate
-of [0, 1]^n, and h = 1 / (2 (cells - 1)) half their distance, the events are
+a policy suggests (Gopalan et al., 2023, "Loss minimization through the lens of outcome
+indistinguishability"). With M grid points v, ``cells`` per coordinate of [0, 1]^n, and
+h = 1 / (2 (cells - 1)) half their distance, the events are
 
     cell            [v is the grid point nearest to p]
     multiaccuracy   [c(x) = b]                           for each policy c, suggestion b
@@ -14,8 +14,7 @@ are [c(x) = b] alone. Unbiased-Prediction on these losses is the whole algorithm
 
 **The grid point is announced, not p.** Inside a cell p may move against the outcome and still be
 unbiased: p = 1/2 - e before every 1 and p = 1/2 + e before every 0 is calibrated on a cell around
-1/2, and whoever acts on [p > 1/2] is wrong every round. (The breaker finds this at once: swap
-regret 1/2 on 11 cells.) An agent who hears v does the same in the whole cell.
+1/2, and whoever acts on [p > 1/2] is wrong every round.
 
 **What it guarantees.** Let B be the events' biases, K = sum_v |B_v| / T the calibration error and
 M_c = sum_b |B_{c = b}| / T. An agent with coefficients r(a) plays a(v), the best response to v.
@@ -24,13 +23,12 @@ The sum of s_t over a cell is the sum of p_t minus B_v, and |p_t - v| <= h in su
     swap regret               <=  D (K + h)                      D = max_{a, b} ||r(a) - r(b)||_1
     omniprediction regret(c)  <=  lambda (K + M_c) + D h         lambda as in ``bounds``
 
-per round, in expectation over the draws. In the second, s_t is p_t minus a bias on both sides: of
-what is played by calibration, of what c suggests by multiaccuracy. Neither bounds **decision** swap
-regret, which needs unbiasedness on both events at once; so a run carries the label ``none``.
+per round, in expectation over the draws: s_t is p_t minus a bias, of what is played by calibration,
+of what c suggests by multiaccuracy. Neither bounds **decision** swap regret, which needs
+unbiasedness on both events at once; so a run carries the label ``none``.
 
 **What it costs.** K <= sqrt(3 M Lambda / T) with M about (1 / (2 h))^n: events, memory, time per
-round and the rounds until the bound says anything are exponential in n. Decision-Swap needs an
-event per action instead.
+round and the rounds until the bound says anything are exponential in n.
 """
 
 from collections.abc import Callable, Sequence
@@ -58,9 +56,9 @@ def _plain(groups: Sequence[ProtectedLosses]) -> Forecaster:
 class CalibratedMultiaccurate(Wrapping):
     """Announces grid points, unbiased given the grid point and given each policy's suggestion.
 
-    It wraps a forecaster whose events, and with them ``biases.parquet``, hold the biases of the
-    predictions before they are rounded: loss 0 is the grid and its actions are the cells, later
-    losses carry the policies. The ``certificate`` is that of the mixture before it is rounded too.
+    It wraps a forecaster whose events, ``biases.parquet`` and ``certificate`` are those of
+    predictions before they are rounded: loss 0 is the grid, its actions the cells; later losses
+    carry policies.
 
     Parameters
     ----------

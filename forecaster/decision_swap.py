@@ -71,13 +71,10 @@ class SmoothDecisionSwap(UnbiasedPrediction):
         Smoothness of agents who play quantal, at an excess of at most ln(A) / eta;
         ``bounds.recommended_eta`` balances it against the basis's error.
     response : SmoothResponse or None
-        Another rule in place of eta.
+        Another rule; ValueError if not exactly one of eta and response is given.
+    basis : Basis, optional
+        ValueError if its image is not convex.
     weights : "adaptive", "second-order" or "exponential"
-
-    Raises
-    ------
-    ValueError
-        If the basis's image is not convex, or not exactly one of eta and response is given.
     """
 
     def __init__(  # noqa: PLR0913 - the names are promised to users

@@ -1,9 +1,8 @@
-r"""Outcomes that arrive D rounds late: forecasters that take turns.
+"""Outcomes that arrive D rounds late: forecasters that take turns.
 
-The outcome of round t is told before round t + D + 1, which is when the forecaster of round t has
-its next turn: D + 1 forecasters of the plain kind, each of every (D + 1)-th round, never miss an
-outcome (Weinberger and Ordentlich 2002; Joulani, Gyorgy and Szepesvari 2013). Each plays a game
-without delay of T_j rounds, so that with R_j its own bound
+The outcome of round t is told before round t + D + 1: D + 1 forecasters of the plain kind, each of
+every (D + 1)-th round, never miss one (Weinberger and Ordentlich 2002; Joulani, Gyorgy and
+Szepesvari 2013). Each plays a game without delay of T_j rounds, so that with R_j its own bound
 
     T x regret  <=  sum_j T_j R_j(T_j)  <=  T R(T / (D + 1)),
 
@@ -109,18 +108,12 @@ class Delayed(Checkpointable, Forecaster):
     Parameters
     ----------
     make : callable
-        Makes one of them, without a reference's update of its own: ``make()`` is called D + 1
-        times, and all that it makes share ``reference``.
+        Makes one of them: called D + 1 times, and all that it makes share ``reference``.
     rounds : int
         D, at least 0: how many rounds late an outcome is told.
     reference : Reference, optional
     seed : int
         For ``predict``, which draws from the mixture by itself.
-
-    Attributes
-    ----------
-    time : int
-        Rounds played by all together.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("instances", "time", "rng", "reference", "_backlog")
@@ -172,9 +165,9 @@ class Delayed(Checkpointable, Forecaster):
         evidence = self.current.charge(truth)
         self.time += 1
         if self.reference is not None and self._backlog is not None:
-            late = self._backlog.add(truth, evidence)
+            late = self._backlog.add(truth, [*evidence[:3], evidence.doubtful()])
             if late is not None:
-                self.reference.judge(Evidence(*late))
+                self.reference.judge(Evidence(*late[:3], doubtful=lambda: late[3]))
 
     def described(self) -> dict[str, Any]:
         """Return what a run's manifest says of it."""

@@ -1,25 +1,21 @@
-r"""A reference model: its forecast is left alone until it costs more than chance explains.
+"""A reference model: its forecast is left alone until it costs more than chance explains.
 
-Any model may serve as reference. Its forecast b_t is broadcast as it is while it is **trusted**:
-until some listed loss regrets it, or the bias of some event of coordinates grows, by more than
-would happen to a calibrated model in 2 % of all runs (``trust``), or until losses exceed
-what was expected by as much and some loss has a regret. From then on every round's
-b_t is weighed with the events' gains so far, each with a **tolerance band** z: H holds only what
-exceeds z sqrt(C). If the certificate of the single prediction b_t is within the tolerance, b_t is
-broadcast still: no loss whose owner would act on it has a bias that matters. Otherwise the game is
-solved as ever, with the walk starting at b_t, and the correction lasts until the biases are back in
-their bands. A model that is disproved within 64 rounds has shown nothing that a band could keep:
-from then on z = 0, and b_t is no candidate. Models that it was made of have failed with it: theirs
-is y, since nobody would have followed them.
+A model's forecast b_t is broadcast as it is while the model is **trusted**: until some listed loss
+regrets it, or the bias of some event of coordinates grows, by more than would happen to a
+calibrated model in 2 % of all runs, or until losses exceed what was expected by as much and some
+loss has a regret (``trust``). Trust does not return. From then on every round's b_t is weighed with
+the events' gains so far, each with a **tolerance band** z: H holds only what exceeds z sqrt(C). If
+the certificate of b_t alone is within the tolerance, b_t is broadcast still: no loss whose owner
+would act on it has a bias that matters. Otherwise the game is solved, with the walk starting at
+b_t, until the biases are back in their bands. Every bias stays below z sqrt(n_T(E)) more than the
+weights' own bound (``events.bounds``), whatever the model does.
 
-A reference that is made of models (``models.aggregate``) makes each of them a comparator, trusted
-or not: nobody who acts on the broadcast regrets much that they did not act on one of the models.
-
-Every bias stays below z sqrt(n_T(E)) more than the weights' own bound (``events.bounds``), whatever
-the model does: a bad one costs the band and what it did while it was trusted, a good one is kept.
-Trust does not return.
+A model that is disproved within 64 rounds has shown nothing that a band could keep: from then on z
+= 0, and b_t is no candidate. Models that it was made of (``models.aggregate``) are comparators,
+trusted or not; they have failed with it, and theirs is y, since nobody would have followed them.
 """
 
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -42,20 +38,14 @@ MODELS_ZONE = 1.0  # y: its models failed with it, and their gains are left alon
 class Evidence(NamedTuple):
     """What a round says for or against a reference.
 
-    Parameters
-    ----------
-    unchanged : bool
-        Whether its forecast was broadcast as it was.
-    beyond, doubtful : bool
-        Whether it has cost more than it may, or more than nothing.
-    surprise : float
-        s_t, by how much losses exceeded what was expected at its forecast.
+    ``surprise`` is s_t, by how much losses exceeded what was expected at its forecast; ``doubtful``
+    says whether it has cost more than nothing, which matters only where S is surprising.
     """
 
-    unchanged: bool
-    beyond: bool = False
-    doubtful: bool = False
+    unchanged: bool  # whether its forecast was broadcast as it was
+    beyond: bool = False  # whether it has cost more than it may
     surprise: float = 0.0
+    doubtful: Callable[[], bool] = bool
 
 
 class Reference(Checkpointable):
@@ -64,13 +54,12 @@ class Reference(Checkpointable):
     Parameters
     ----------
     model : Forecaster, or any object with ``predict`` and ``update``
-        Predicts the same vectors; see ``models.adapted`` for models of other libraries. The models
-        that it is ``made_of`` become comparators.
+        Predicts the same vectors (``models.adapted``). The models that it is ``made_of`` become
+        comparators.
     band : float
         z, at least 0: how many times sqrt(C) a bias may reach before it counts.
     give_up : float
-        u, at least 0: how many times what chance explains it may cost before it is corrected at
-        all.
+        u, at least 0: how many times what chance explains it may cost before it is corrected.
     turns : int
         How many forecasters take turns with it.
 
@@ -80,11 +69,6 @@ class Reference(Checkpointable):
         Rounds in which the model's forecast was broadcast as it was.
     disproved_at : int or None
         After how many rounds the model was disproved; None if it is not, 0 if u = 0.
-
-    Raises
-    ------
-    ValueError
-        If z or u is below 0.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = (
@@ -122,13 +106,7 @@ class Reference(Checkpointable):
         return Trust(experts, self.give_up, turns=self.turns) if self.give_up else None
 
     def advise(self, x: Any, size: int) -> Array:
-        """Return the model's forecast (n,).
-
-        Raises
-        ------
-        UserError
-            If it is not ``size`` finite numbers.
-        """
+        """Return the model's forecast (n,); UserError if it is not ``size`` finite numbers."""
         point = np.array(self.model.point(x), dtype=np.float64)
         if point.shape != (size,) or not np.isfinite(point).all():
             wanted = f"{size} finite numbers"
@@ -143,7 +121,7 @@ class Reference(Checkpointable):
             self._surprise = self._surprise + np.array([evidence.surprise, evidence.surprise**2])
             total, squares = self._surprise
             surprising = total > Trust(1, self.give_up, SURPRISE).limit(squares)
-            if evidence.beyond or (evidence.doubtful and surprising):
+            if evidence.beyond or (surprising and evidence.doubtful()):
                 self.disproved_at = self.time
 
     def learn(self, truth: Array) -> None:

@@ -1,40 +1,38 @@
-r"""How much a trusted reference may cost before it is given up.
+"""How much a trusted reference may cost before it is given up.
 
-Of every expert let R be what it would have gained so far: for a listed loss k, an action a and a
-comparator c the regret
+For a listed loss k, an action a and a comparator c let R be the regret so far,
 
     R = sum_t q_t(a) (l_k(a, y_t) - l_k(c_t, y_t)),
 
 and for events of coordinates, which protect losses that nobody listed, the bias of either sign. If
-the reference is calibrated, best responses to it regret nothing, so that every R is a
-supermartingale and every bias a martingale. With V the sum of R's squared increments, in [-1, 1],
-and m experts, the reference is **given up** when some R exceeds w(V), with
+the reference is calibrated, every R is a supermartingale and every bias a martingale. With V the
+sum of squared increments, in [-1, 1], and m experts, the reference is **given up** when some R
+exceeds
 
     w(V) = u sqrt( 2 (V + v) ( ln(1 + V / v) / 2 + ln(m / alpha) ) ),    alpha = .01, u = v = 1.
 
 For sub-Gaussian increments that happens to a calibrated model at any time with a probability of at
 most alpha (normal mixture: Robbins 1970; Howard et al. 2021, arXiv:1810.08240). A bias holds the
-margin by which a model had expected an action to be the best, beside the regret: an overconfident
-model has large biases, and costs nothing.
+margin by which an action was expected to be the best, beside the regret: an overconfident model has
+large biases, and costs nothing.
 
 **Sums over actions.** The decision swap regret of loss k is the greatest of the C^A sums
 R_phi = sum_a R(a, phi(a)), its regret to a model one of M, all supermartingales. So the model is
 given up, too, when for some loss the greatest R_phi exceeds w of its own V, with m = K C^A, or a
-regret to a model does, with m = K M. A single R of each of A actions, T / A rounds each, allows a
-loss sqrt(A ln m) where this allows sqrt(ln K + A ln C).
+regret to a model does, with m = K M. Single R of A actions, T / A rounds each, allow a loss
+sqrt(A ln m) where this allows sqrt(ln K + A ln C).
 
 **Hints.** With thousands of experts that takes some fifty rounds, however hostile nature is. One
-number is faster: by how much the losses that best responses expect fall short of what they cost,
+number is faster: by how much losses exceed what best responses expect,
 
     S = sum_t s_t,   s_t = mean over l of l(a_t, y_t) - l(a_t, b_t),
 
 a martingale, too, that exceeds w of its own V, with m = 1 and v = .1, with a probability of at most
-alpha. An overconfident model gets there as well. So the model is given up on that account only
-if it has cost something: if some R, or its sum over a loss's actions, exceeds 2 u sqrt(V + 1) in
-that round.
+alpha. As an overconfident model gets there as well, the model is then given up only if some R, or
+its sum over a loss's actions, exceeds 2 u sqrt(V + 1) in that round.
 
-A bias of a coordinate, and a gain while the games are played, counts expectations at the forecast;
-a regret counts what came, and is never more. So gains begin with the regret of the trusted rounds.
+A bias, and a gain while games are played, counts expectations at the forecast; a regret counts what
+came, and is never more. So gains begin with the regret of the trusted rounds.
 
 **When the games begin** R <= w(V) + 1 and R <= C, C >= V the sum of increments' sizes. With
 L = ln(m / alpha) these allow no R above sqrt(C) times
@@ -57,24 +55,12 @@ HINT = 2.0  # roots of V + 1
 
 @dataclass(frozen=True)
 class Trust:
-    """The test of a reference.
+    """The test of a reference."""
 
-    Parameters
-    ----------
-    tests : int
-        m / D, how many R are watched.
-    width : float
-        u, above 0.
-    least : float
-        v.
-    turns : int
-        D, how many forecasters watch as many.
-    """
-
-    tests: int
-    width: float = 1.0
-    least: float = 1.0
-    turns: int = 1
+    tests: int  # m / D, how many R are watched
+    width: float = 1.0  # u, above 0
+    least: float = 1.0  # v
+    turns: int = 1  # D, how many forecasters watch as many
 
     @property
     def evidence(self) -> float:

@@ -1,22 +1,18 @@
-r"""Unbiased-Prediction (Noarov, Ramalingam, Roth and Xie; the paper's appendix).
+"""Unbiased-Prediction (Noarov, Ramalingam, Roth and Xie; the paper's appendix).
 
-Every round: weigh the events by their gains so far (``events``, with the rule that they are made
-with), solve the min-max game that those weights define (``minimax``), play the mixture; then add
-the round's expected gains. With the adaptive weights every event's bias stays below
-
-    sqrt(3 n_T(E) Lambda),   Lambda = ln(2 n |E| (1 + .488 ln(1 + T))) + k S,
-
-S the sum of certificates; see ``events.weights``. A reference's forecast is broadcast as it is
-where that is good enough (``reference``). Four parts, any of which goes with any other:
+Every round: weigh the events by their gains so far, solve the min-max game that those weights
+define, play the mixture; then add the round's expected gains. Four parts, any of which goes with
+any other:
 
     events      EventSet     what has no bias: ``VectorEvents``, ``GainEvents``, sums, intervals
-    rule        WeightRule   how gains become weights: the events are made with it
+    rule        WeightRule   how gains become weights, and the bound: events are made with it
     solver      HullSolver   where predictions lie: box, simplex, conv s(Y); with an objective
-    reference   Reference    a model and the test of it
+    reference   Reference    a model that is broadcast while it is good, and the test of it
 """
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -72,11 +68,6 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         Rounds learned.
     draws : Draws
         What is known of the draws of all protected losses.
-
-    Raises
-    ------
-    ValueError
-        If a call is out of order.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = (
@@ -223,11 +214,9 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         unchanged, trust = now.solution.unchanged, self.trust
         if trust is None or played.losses is None:
             return Evidence(unchanged)
-        beyond, doubtful = (
-            self.events.exceeds(now.active, trust, hint=hint) for hint in (False, True)
-        )
-        worth = -float((played.bias * self.events.rows.weights).sum())
-        return Evidence(unchanged, beyond, doubtful, worth / (len(self.events.rows.start) - 1))
+        rows, exceeds = self.events.rows, partial(self.events.exceeds, now.active, trust)
+        surprise = -float((played.bias * rows.weights).sum()) / (len(rows.start) - 1)
+        return Evidence(unchanged, exceeds(), surprise, partial(exceeds, hint=True))
 
     def _played(self, solution: Solution, truth: Array) -> Played:
         rows, drawn, self._drawn = self.events.rows, self._drawn, None
