@@ -167,7 +167,9 @@ class Delayed(Checkpointable, Forecaster):
         if self.reference is not None and self._backlog is not None:
             late = self._backlog.add(truth, [*evidence[:3], evidence.doubtful()])
             if late is not None:
-                self.reference.judge(Evidence(*late[:3], doubtful=lambda: late[3]))
+                unchanged, beyond, surprise, doubtful = late
+                told = Evidence(unchanged, beyond, surprise, lambda: bool(doubtful))
+                self.reference.judge(told)
 
     def described(self) -> dict[str, Any]:
         """Return what a run's manifest says of it."""
