@@ -1,6 +1,6 @@
 """What ``study`` prints at its end: how many runs are complete, failures, and the answers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from regretless.scenarios.studies.analysis.contrasts import unit_notes
 from regretless.scenarios.studies.analysis.families import GAINS, equivalent
 from regretless.scenarios.studies.analysis.measures import MEASURES
 from regretless.scenarios.studies.results import Study
-from regretless.scenarios.terminal import console, decimals, print_plainly, table
+from regretless.scenarios.terminal import console, decimals
 
 TOLD = ("mean_loss", "gain", "welfare_mean")  # beside a study's own measures
 KNOWN = {*MEASURES, *GAINS}
@@ -64,25 +64,54 @@ class PrintedTable:
             beside.remove("cohort")
         if found.empty:
             return
-        before, shown, rows = "", found.head(MOST), []
-        for row, figures in zip(shown.to_dict("records"), _figures(shown), strict=True):
-            what = self.what(row)
-            words = ["" if what == before else what, *(str(row[name]) for name in beside)]
-            before = what
-            rows.append([*words, *figures, _adjusted(row)])
-        headers = [self.title, *beside, self.figure, "95 % interval", "p,\nadjusted"]
-        print_plainly(
-            screen, table(headers, rows, width=screen.width, words=range(1 + len(beside)))
-        )
+        shown = found.loc[sorted(_first(found).index[:MOST])]
+        figures = pd.DataFrame(_figures(shown), columns=[self.figure, "95 % interval"])
+        cells = pd.concat([shown[beside].reset_index(drop=True).astype(str), figures], axis=1)
+        cells["adjusted p"] = [_adjusted(row) for row in shown.to_dict("records")]
+        print(self.title, file=screen.file)
+        headings = [self.what(row) for row in shown.to_dict("records")]
+        for line in _lines(cells, headings, words=len(beside)):
+            print(line, file=screen.file)
         if len(found) > MOST:
             screen.print(f"{len(found) - MOST} more, and all other measures: {path.name}")
         for row in shown.to_dict("records") if "p_equivalence" in shown else ():
             if told := equivalent(row):
-                what = self.what(row).replace("\n", " ")
-                screen.print(f"{what}: {row['measure']} of {row['cohort']} is {told}.")
+                screen.print(f"{self.what(row)}: {row['measure']} of {row['cohort']} is {told}.")
         if "same_scale" in found:
             for note in unit_notes(found):
                 screen.print(note)
+
+
+def _first(found: pd.DataFrame) -> pd.DataFrame:
+    """Put what is known of every study first, so that each change has its line."""
+    return (
+        found.sort_values("measure", key=lambda own: ~own.isin(TOLD), kind="stable")
+        if "measure" in found
+        else found
+    )
+
+
+def _lines(cells: pd.DataFrame, headings: list[str], *, words: int) -> Iterator[str]:
+    """Lay rows out under headings, each of which is written once; text is on the left.
+
+    Where there is no text beside them, headings are the first column.
+    """
+    cells = cells.loc[:, (cells != "").any()]
+    if not words:
+        cells.insert(0, "", headings)
+    for place in range(max(words, 1)):
+        column = [cells.columns[place], *cells.iloc[:, place]]
+        name, *own = (text.ljust(max(map(len, column))) for text in column)
+        cells = cells.drop(columns=column[0])
+        cells.insert(place, name, own)
+    head, *rows = cells.to_string(index=False).splitlines()
+    yield f"  {head}"
+    before = None
+    for heading, row in zip(headings, rows, strict=True):
+        if words and heading != before:
+            yield heading
+        before = heading
+        yield f"  {row}"
 
 
 def _adjusted(row: dict[Any, Any]) -> str:
@@ -111,23 +140,23 @@ def _figures(rows: pd.DataFrame) -> list[tuple[str, str]]:
 ANSWERS = (
     PrintedTable(
         "contrasts",
-        "Change, by pairs of runs\nwith the same seed",
+        "Change, by pairs of runs with the same seed",
         "change",
         lambda row: (
             str(row["value"])
             if row["key"] == "branch"
-            else f"{row['key']} = {row['value']},\nnot {row['against']}"
+            else f"{row['key']} = {row['value']}, not {row['against']}"
         ),
     ),
     PrintedTable(
         "sensitivity",
-        "Sensitivity to the keys\nthat were sampled",
+        "Sensitivity to the keys that were sampled",
         "index",
-        lambda row: f"{row['key']},\n{row['value']}",
+        lambda row: f"{row['key']}, {row['value']}",
     ),
     PrintedTable(
         "calibration",
-        "Values that give the\nobserved measures",
+        "Values that give the observed measures",
         "estimate",
         lambda row: str(row["key"]),
     ),
