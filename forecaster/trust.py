@@ -44,6 +44,7 @@ as C >= 2 u^2 L where w(C) <= C, and R <= C below.
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -69,7 +70,7 @@ class Trust:
 
     def among(self, tests: int) -> "Trust":
         """Return the test of so many R in their place."""
-        return replace(self, tests=tests)
+        return _among(self, tests)
 
     def most(self, squares: Array | float) -> Array:
         """Return what no R exceeds as long as the model is trusted."""
@@ -97,6 +98,17 @@ class Trust:
 
     def rejects(self, regret: Array, squares: Array, *, hint: bool = False) -> bool:
         """Whether some R is above its limit at V, or gives cause for doubt."""
-        limit = self.hint if hint else self.limit
-        large = regret > limit(0.0)  # limits grow with V
-        return bool(large.any() and (regret[large] > limit(squares[large])).any())
+        limit, least = (self.hint, self.width * HINT) if hint else (self.limit, self._least)
+        if regret.max(initial=-np.inf) <= least:  # limits grow with V
+            return False
+        large = regret > least
+        return bool((regret[large] > limit(squares[large])).any())
+
+    @cached_property
+    def _least(self) -> float:
+        return float(self.limit(0.0))
+
+
+@lru_cache(maxsize=64)
+def _among(trust: Trust, tests: int) -> Trust:
+    return replace(trust, tests=tests)

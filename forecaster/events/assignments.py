@@ -1,4 +1,4 @@
-r"""One potential over all assignments of comparators to actions, beside the gains' own.
+"""One potential over all assignments of comparators to actions, beside the gains' own.
 
 The weights of ``scalar`` treat every pair of a played action a and a comparator c by itself, and
 add up the bounds of all A actions. But a decision swap regret is a maximum over **assignments** of
@@ -12,7 +12,7 @@ in [-1, 1], d_t(a, c) the mean gain given that a is played and q_t(a) the chance
 where c runs over actions, policies and models.
 
 **One round.** With s(a, c) the current shares of c at a, x = eta d - psi d^2 and
-exp(eta d - psi d^2) <= 1 + eta d for |d| <= 1 (Fan, Grama and Liu 2015),
+exp(eta d - psi d^2) <= 1 + eta d for |d| <= 1 (``second_order``),
 
     prod_a sum_c s e^(q x) <= prod_a (sum_c s e^x)^q <= sum_a q sum_c s e^x
                            <= 1 + eta sum_a q(a) sum_c s(a, c) d(a, c):
@@ -31,18 +31,17 @@ gains' own terms, whence W <= N P, P = e^(k S) (1 + r + l ln(1 + T)).
     eta_j G_phi - psi_j U_phi <= L,   L = A ln C + ln(J K / r) + ln P,
     T x regret of k <= scale_k min_j (L + psi_j U) / eta_j,   about scale_k sqrt(2 U L),
 
-with U = sum_a max_c U(a, c) <= T: A no longer multiplies ln K. Gains keep their own bound, with P
-in place of theirs, and the lesser of both is printed. Where a reference was trusted the F_k begin
-at 1 when the games begin; what was regretted before is added: known, or at most A w(T / A) + A.
+with U = sum_a max_c U(a, c) <= T: A no longer multiplies ln K. Gains keep their own bound, with
+this P, and the lesser of both is printed. Where a reference was trusted the F_k begin at 1 when the
+games begin; what was regretted before is added: known, or at most A w(T / A) + A. Alone the
+assignments are slow where nothing is hostile, since comparators without any gain keep their shares:
+1 % is enough for the bound.
 
 **As drawn.** Charged with the prediction p_t that was broadcast, in place of the mixture, the
 proof's steps hold in expectation over the draw given the past: W / (N P) is a supermartingale, and
 by Ville's inequality it exceeds 1 / risk at some time with a probability of at most ``risk``. With
 P / risk for P the regret that follows is that of the draws, and nothing is to be added for them
 (``draws``). The gains stay charged in expectation, with P / risk as well.
-
-Alone the assignments are slow where nothing is hostile, since comparators without any gain keep
-their shares: 1 % is enough for the bound.
 """
 
 import math
@@ -124,12 +123,13 @@ class Assignments(EventSet):
 
     def charge(self, active: list[Indices], played: Played) -> None:
         """Add a round to the gains in expectation, and to the assignments as they are charged."""
-        self.gains.charge(active, played)
+        worths, one = list(self.gains.worths(played)), played.drawn
+        self.gains.add(active, played, worths)
         if self.drawn:
-            self.unseen += played.drawn is None
-            played = played.drawn or played
+            self.unseen += one is None
+            if one is not None and one.bias is not played.bias:  # one of several predictions
+                played, worths = one, list(self.gains.worths(one))
         seen = [played.seen[self.rows.slice(group)] for group in self.groups]
-        worths = self.gains.worths(played)
         for part, worth, own, suggestions in zip(self._parts, worths, seen, active, strict=True):
             part.add(worth, own, suggestions)
 

@@ -1,4 +1,4 @@
-r"""The theorems' right-hand sides with explicit constants.
+"""The theorems' right-hand sides with explicit constants.
 
 Notation. N = 2 n |E| experts, T rounds, S the sum of the positive certificates (weights
 normalised to 1), n_T(E) the occupancy of an event, r(a) in R^n the coefficients of a loss.
@@ -31,27 +31,25 @@ variation of coordinate i, sum_i |d_i| sqrt(C_i) <= ||d||_2 sqrt(2 n_T(E)). With
 every l1 norm above may therefore be replaced by sqrt(2) times the l2 norm: sqrt(2 n) at most in
 place of n / 2.
 
-**Trust.** A reference is broadcast unchanged, and no game is played, until some bias, or some
-listed loss's regret, exceeds w(V) (``trust``), or sooner. Before that round all are within w(V), so
-that in it they are within w(V) + 1, from which gains go on: the rules say what that costs. The
-bound holds before that round and after it. How good the reference is, and what it does, does not
-matter. As long as it is trusted, w(V) <= w(C) says more, whatever the rule is, and of listed losses
-the limit of the greatest sum over actions: V <= T / g^2 there, as no regret of a round exceeds 1.
-
-**Models.** A model's suggestion c(k) to loss k is a comparator with the scalar gain below, so that
-following the broadcast costs loss k at most sum_a max(G_{k,a}, 0) <= D sqrt(3 A T Lambda) more than
-following the model, where N counts those gains, too. Where their band is wider by y it is
-D y sqrt(A T) more; no game was played before, and the initial potentials are unchanged.
+**Trust.** A reference is broadcast unchanged until some bias, or some listed loss's regret, exceeds
+w(V) (``trust``), or sooner: when the games begin all are within w(V) + 1, and the rules say what
+that costs. The bound holds before that round and after it, whatever the reference does. As long as
+it is trusted, w(V) <= w(C) says more, and of listed losses the limit of the greatest sum over
+actions: V <= T / g^2 there, as no regret of a round exceeds 1.
 
 **Scalar events.** One expert per loss, action and comparator, gains divided by the range g of
 <r(c) - r(a), p - s>: the gain against every comparator is at most g sqrt(3 n_T(a) Lambda), summed
 over actions g sqrt(3 A T Lambda). In the box g = D; where predictions stay in conv s(Y), expected
 and true losses lie in [-delta, 1 + delta] and g = 2 + 4 delta at most: no lambda, and n nowhere.
 
+**Models.** A model's suggestion c(k) to loss k is such a comparator: following the broadcast costs
+loss k at most sum_a max(G_{k,a}, 0) <= D sqrt(3 A T Lambda) more than following the model, where N
+counts those gains, too. Where their band is wider by y it is D y sqrt(A T) more.
+
 **Joining late.** An agent that enters before round t_0 meets the biases B_T - B_{t_0} of its own
-rounds, at most |B_T| + |B_{t_0}| in every event and coordinate, whoever it is that the events were
-made for. Every step above is linear in the biases' absolute values, so that with R(t) the bound on
-regret per round after t rounds, and S_T for S_{t_0} <= S_T,
+rounds, at most |B_T| + |B_{t_0}| in every event and coordinate. Every step above is linear in the
+biases' absolute values, so that with R(t) the bound on regret per round after t rounds, and S_T for
+S_{t_0} <= S_T,
 
     (T - t_0) x regret over t_0..T-1 <= T R(T) + t_0 R(t_0).
 
@@ -63,13 +61,12 @@ a-priori bound, may stand in its place wherever it is known. Term by term
     T x regret <= sum_a max_c sum_i |r(c) - r(a)|_i beta(C_{a,i}),   beta the rule's greatest bias,
 
 the sum over a policy's suggestions b taking the place of the maximum over c, and sum_a max_c
-beta(C_{a,c}) for scalar gains. It holds on every log, whatever the signs of the increments, and
-says nothing before the run. Likewise what all variations add up to, and the potentials of the
+beta(C_{a,c}) for scalar gains. Likewise what all variations add up to, and the potentials of the
 moment when trust was lost, are known and stand in the budget for their most.
 
-**Stays.** Those potentials bound biases from that moment on alone: before it |B_t| <= w(C_t),
-and a bias that was large may have come back by then. An agent that entered before round t_0 and
-left before round t_1 meets at most |B_{t_1}| + |B_{t_0}|, whichever side of it they are on:
+**Stays.** Those potentials bound biases from that moment on alone: before it |B_t| <= w(C_t). An
+agent that entered before round t_0 and left before round t_1 meets at most |B_{t_1}| + |B_{t_0}|,
+whichever side of it they are on:
 
     |B_t| <= max(w(C_T), z sqrt(C_T) + greatest(C_T))   for every t <= T.
 

@@ -1,4 +1,4 @@
-r"""Decision and cross events: what predictions are unbiased on, and the biases so far.
+"""Decision and cross events: what predictions are unbiased on, and the biases so far.
 
 For each protected loss (row of coefficients r(a) in the predicted basis) and action a,
 
@@ -9,12 +9,11 @@ For each protected loss (row of coefficients r(a) in the predicted basis) and ac
 bias of an event is B = sum_t E_{p ~ mixture_t}[ E(x_t, p) (p - s_t) ], a vector in R^n; its
 occupancy is n_T(E) = sum_t E[E(x_t, p)].
 
-Layout. Losses with the same policies form a group. All (loss, action) pairs of all groups are
-rows of one table; decision biases have one vector per row. Given x a policy suggests exactly one
-b, so of a group's cross biases ``(policies, suggestions, rows, n)`` one slice per policy is active
-in a round, and the per-round game sees a single table (rows, n). Models are comparators by the
-scalar gains of ``scalar``: a policy of each loss's own would take a vector event per model, loss,
-action and suggestion.
+All (loss, action) pairs are rows of one table, with one vector of decision biases each. Given x a
+policy suggests exactly one b, so of a group's cross biases ``(policies, suggestions, rows, n)`` one
+slice per policy is active in a round, and the game sees a single table (rows, n). Models are
+comparators by the gains of ``scalar``: a policy of each loss's own would take a vector event per
+model, loss, action and suggestion.
 """
 
 import math
@@ -190,8 +189,8 @@ class VectorEvents(EventSet):
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,).
 
-        sum_a max_c sum_i |r(c) - r(a)|_i |B_{a,i}|, where a policy's suggestions b add up for r(c)
-        = r(b).
+        It is sum_a max_c sum_i |r(c) - r(a)|_i |B_{a,i}|, where a policy's suggestions b add up for
+        r(c) = r(b).
         """
         weights, place = group.weights, self.rows.place(group)
         actions, cross = weights.shape[1], self._cross[place][1]

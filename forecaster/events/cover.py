@@ -1,4 +1,4 @@
-r"""Many losses served through few: gamma-covers of linear forms, with the error that they cost.
+"""Many losses served through few: gamma-covers of linear forms, with the error that they cost.
 
 A loss l with coefficients (r_0, r) is served through a representative with (q_0, q). Over all
 predictions and all values of s in the box the two differ by at most the radius
@@ -6,17 +6,17 @@ predictions and all values of s in the box the two differ by at most the radius
     max_a max( | d_0 + sum_i max(d_i, 0) | , | d_0 + sum_i min(d_i, 0) | ),     d = r(a) - q(a),
 
 exactly. An agent that plays the representative's best response has at most the representative's
-regret plus twice the radius. An agent that plays its own best response has no guarantee: the
-forecaster is unbiased where the representative acts, not where the agent does.
+regret plus twice the radius. One that plays its own best response has no guarantee: the forecaster
+is unbiased where the representative acts.
 
     snapped     the paper's cover: every coefficient, r_0 among them, to a multiple of gamma
     clustered   members of the population: the farthest from all representatives joins them, until
                 none is further than the wish (Gonzalez 1985: at most twice the best radius)
     nearest     representatives that are given, such as the losses that are protected already
 
-Snapping leaves up to (2 floor(lambda / gamma + 1/2) + 1)^((n + 1) A) losses (the paper counts n A
-coefficients of 2 lambda / gamma values), and may raise sum |r_i| by n gamma / 2. It merges few
-agents of a diffuse population; clustering and populations made of types merge many.
+Snapping leaves up to (2 floor(lambda / gamma + 1/2) + 1)^((n + 1) A) losses, and may raise
+sum |r_i| by n gamma / 2. It merges few agents of a diffuse population; clustering and populations
+made of types merge many.
 """
 
 import math

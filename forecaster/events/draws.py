@@ -1,4 +1,4 @@
-r"""What the draws add to an expected regret, at all times at once.
+"""What the draws add to an expected regret, at all times at once.
 
 An agent acts on one prediction, drawn from the round's mixture. With q the distribution of its
 action under the draw and pi the same under the mixture, an assignment c of comparators to actions
@@ -7,10 +7,9 @@ action under the draw and pi the same under the mixture, an assignment c of comp
     M_c = sum_t sum_a (q_a - pi_a) (l_t(a) - l_t(c(a))),
 
 as outcome and mixture are settled before the draw. Realised regret exceeds expected regret by at
-most max_c M_c. The forecaster knows the mixture, and with it a bound on the conditional variances.
-With w the range of the round's losses, the variance of an increment of M_c is at most the second
-moment sum_a pi_a (l(a) - l(c(a)))^2, and at most 2 w^2 sum_a pi_a (1 - pi_a), as two terms differ
-by 2 w at most. So the variances add up to at most
+most max_c M_c. With w the range of the round's losses, the conditional variance of an increment is
+at most the second moment sum_a pi_a (l(a) - l(c(a)))^2, which the forecaster knows, and at most
+2 w^2 sum_a pi_a (1 - pi_a), as two terms differ by 2 w at most. So the variances add up to at most
 
     V = near + sum_a max_c U_{a,c},   U_{a,c} = sum_t pi_a (l_t(a) - l_t(c))^2,
 
@@ -28,19 +27,17 @@ variance v has E exp(h X / b) <= exp((e^h - 1 - h) v / b^2) (Bennett). So
 is a supermartingale that starts at 1 at most, for any grid of h, and by Ville's inequality exceeds
 1 / alpha at some time with probability alpha at most. Otherwise M_t <= u(V_t) in every round t,
 u(V) being the greatest M that this allows: about sqrt(2 V ln(J / alpha)). With alpha = risk /
-(K (A + C)^A) for K promises it holds for all of them, all assignments and all rounds together: a
-bound that is watched and stops a run early still holds. There are (A + C)^A assignments, as each of
-A played actions has A + C comparators: every action, itself among them, which keeps the action, and
-every policy. An assignment may keep some actions and replace others, so that keeping counts.
+(K (A + C)^A) for K promises it holds for all of them, all rounds and all assignments (each of A
+played actions has A + C comparators, itself among them): a bound that is watched and stops a run
+early still holds.
 
-Losses in [0, 1] give b = 2. Where the basis has an error, its losses have range 1 + 2 delta at
-most: then b is twice that. Over a part of the rounds M starts anew, and V is at most that of all.
+Losses in [0, 1] give b = 2; where the basis has an error, their range is 1 + 2 delta at most, and b
+is twice that. Over a part of the rounds M starts anew, and V is at most that of all. A priori,
+V <= T, as no moment of losses in [0, 1] is above 1.
 
 **Against a model** the comparator is known before the draw: its martingale is that of a constant
 assignment, and one for all models. **Contextual** regret to a policy assigns one of A actions to
 each of A^2 pairs of a played action and a suggestion: A^(A^2) assignments for every policy.
-
-A priori, V <= T, as no moment of losses in [0, 1] is above 1.
 """
 
 from typing import ClassVar
@@ -143,16 +140,8 @@ def swap_draws(
 ) -> Array:
     """Bound what draws add to the sum of decision swap regret (K,), with probability 1 - ``RISK``.
 
-    Parameters
-    ----------
-    known : array (2, K)
-        V and what is sure.
-    promises : int
-        Losses (and stays) of the run for which it shall hold at once.
-    actions, comparators : int
-        A and A + C.
-    width : array (K,) or float
-        The range of losses.
+    For ``promises`` losses (and stays) of the run at once, A ``actions``, A + C ``comparators``, V
+    and what is sure ``known`` (2, K), and losses of this range ``width`` (K,).
     """
     chances = np.log(promises) + log_assignments(actions, comparators)
     return drawn(known, chances, 2 * np.asarray(width))

@@ -1,12 +1,11 @@
-r"""Events of intervals: no bias over any stretch of rounds, and not only from the start.
+"""Events of intervals: no bias over any stretch of rounds, and not only from the start.
 
 Beside the events of the whole run there are copies of them that know the rounds of one interval
 alone: for every power of two m from ``SHORTEST`` on the intervals [i m, (i + 1) m), i >= 1
-(geometric covering intervals: Daniely, Gonen and Shalev-Shwartz 2015). Outside its interval a copy
-sleeps. It is an expert like any other, but for a prior share q = m / T: the shares of a length add
-up to 1 at most, those of all to 1 + levels per event of the run. The proofs of ``weights`` go
-through with q Phi in place of Phi, so that with N (1 + levels) in place of N and for the adaptive
-weights
+(geometric covering intervals: Daniely, Gonen and Shalev-Shwartz 2015). A copy is an expert like any
+other within its interval, but for a prior share q = m / T: the shares of a length add up to 1 at
+most. The proofs of ``weights`` go through with q Phi in place of Phi, so that with N (1 + levels)
+in place of N and for the adaptive weights
 
     |B| <= sqrt(3 n(E) (Lambda + ln(T / m)))
 

@@ -1,14 +1,10 @@
 """Weights that stand until their events are touched: for tables too large to weigh every round.
 
 A round moves the biases of the rows that somebody plays, a fifth of them where eight actions are to
-choose from; all others keep bias and variation, and with them their weights. These are kept as
-they are, not relative to the greatest exponent, which moves every round: by the theorem no exponent
-is above Lambda (``weights``), some tens. Where one is too great all the same, nothing that is kept
-is used, and all weights are found anew.
-
-The sum of all weights is one of the rows' sums: as exact as the sum in order, but not the same to
-the last bit. What is kept is a function of biases and variations alone, so that a run that is
-resumed goes on with the same bytes.
+choose from; all others keep their weights. These are kept as they are, not relative to the greatest
+exponent, which moves every round: by the theorem no exponent is above Lambda (``weights``), some
+tens. Where one is too great all the same, all weights are found anew. What is kept is a function of
+biases and variations alone, so that a run that is resumed goes on with the same bytes.
 """
 
 import math

@@ -1,13 +1,14 @@
 """The protected losses, and how their owners respond to a prediction.
 
 Losses with equal numbers of actions and equal policies form a group; all (loss, action) pairs of
-all groups are the rows of one table, which the compiled kernels read. A row's response to a
-prediction is the probability that its action is played: one-hot for a best response (ties to the
-lowest index), the logit distribution for a quantal one.
+all groups are the rows of one table, which the compiled kernels read. A row's response is the
+probability that its action is played: one-hot for a best response (ties to the lowest index), the
+logit distribution for a quantal one.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,10 +85,15 @@ class LossTable:
         first = sum(own.offset.size for own in self.groups[: self.place(group)])
         return slice(first, first + group.offset.size)
 
-    @property
+    @cached_property
     def custom(self) -> tuple[ProtectedLosses, ...]:
-        """Groups with a response rule of another kind."""
+        """Groups with a response rule of another kind, which compiled kernels leave out."""
         return tuple(group for group in self.groups if group.play is not None)
+
+    @cached_property
+    def arrays(self) -> RowArrays:
+        """The rows as compiled kernels take them."""
+        return *self.blocks, self.start, self.eta, self.tie
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -171,17 +177,13 @@ def arrays_of(rows: LossTable) -> RowArrays:
     """Spell out the rows as compiled kernels take them; ValueError with rules they do not know."""
     if rows.custom:
         raise ValueError("compiled code knows no response rules of one's own; use responses_at")
-    return _spelled(rows)
-
-
-def _spelled(rows: LossTable) -> RowArrays:
-    return *rows.blocks, rows.start, rows.eta, rows.tie
+    return rows.arrays
 
 
 def responses_at(rows: LossTable, point: Array) -> Array:
     """Compute every row's response (R,) to one prediction, rules of other kinds included."""
     out = np.empty(len(rows.offset))
-    respond(_spelled(rows), point, out)
+    respond(rows.arrays, point, out)
     for group in rows.custom:
         assert group.play is not None  # noqa: S101 - that is what custom groups are
         play = group.play(expected_losses(group.offset, group.weights, point))
@@ -201,7 +203,7 @@ def _best_responses(rows: RowArrays, points: Array, out: Integers) -> None:
 def best_responses(rows: LossTable, points: Array) -> Indices:
     """Return every loss's best response to each of M points: actions (K, M), ties to the lowest."""
     out = np.empty((len(rows.start) - 1, len(points)), dtype=np.intp)
-    _best_responses(_spelled(rows), np.ascontiguousarray(points, dtype=np.float64), out)
+    _best_responses(rows.arrays, np.ascontiguousarray(points, dtype=np.float64), out)
     return out
 
 

@@ -1,32 +1,29 @@
-r"""Scalar events: conditioning on what hurts, for a finite list of losses.
+"""Scalar events: conditioning on what hurts, for a finite list of losses.
 
 For a protected loss k, played action a and comparator c (every fixed action, every policy) the
 expert's gain is, with r the coefficients,
 
     g_t = E_{p ~ mixture_t}[ [BR_k(p) = a] <r(c) - r(a), p - s_t> ] / scale_k.
 
-An agent that best-responds has r(a).p <= r(c).p, so what it loses against c while playing a is at
-most scale_k times the cumulative gain G: swap and decision swap regret are bounded by
+An agent that best-responds has r(a).p <= r(c).p: what it loses against c while playing a is at most
+scale_k times the cumulative gain G, and swap and decision swap regret at most
+sum_a max_c scale_k max(G_{k,a,c}, 0), directly, without lambda and without n. One sign suffices: a
+bias in the agent's favour needs no correction. While a reference is trusted the gain is the regret
+itself (``trust``).
 
-    sum_a max_c scale_k max(G_{k,a,c}, 0)
-
-directly, without lambda and without n. One sign suffices: a bias in the agent's favour needs no
-correction. While a reference is trusted the gain is the regret itself (``trust``).
-
-A **model** that predicts s(y) is a comparator too, and another one for each loss: c is then the
-best response of loss k to the model's prediction, so that the sum of its positive gains bounds what
-the agent loses against doing what the model would have it do. Coordinates have the models' gains
-beside their own events. Where all models have
-failed, their gains are noise, whose correction costs those who would not follow them: their band
-is wider.
+A **model** that predicts s(y) is a comparator too, another one for each loss: c is then the best
+response of loss k to the model's prediction, so that the sum of its positive gains bounds what the
+agent loses against doing what the model would have it do. Coordinates have the models' gains beside
+their own events. Where all models have failed, their gains are noise, whose correction costs those
+who would not follow them: their band is wider.
 
 ``scale_k`` keeps gains in [-1, 1]: max ||r(c) - r(a)||_1 over the box, and at most 2 where
 predictions stay in conv s(Y), since then expected and true losses lie in [0, 1] and the played
 action is the best expected.
 
-K A (A + C) numbers take the place of K A (1 + C A) n. The price: the forecast learns nothing but
-what these losses need, so a loss that was not listed is not protected, and a stream that
-coordinates would learn exactly (a cycle) is learned only as far as it hurts.
+K A (A + C) numbers take the place of K A (1 + C A) n. The price: a loss that was not listed is not
+protected, and a stream that coordinates would learn exactly (a cycle) is learned only as far as it
+hurts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -167,8 +164,7 @@ class GainEvents(EventSet):
         if fixed:
             yield copies * fixed ** part.shape[1], _greatest(*(own[:, :, :fixed] for own in each))
         if self.models:
-            regret, squares = (own[:, :, fixed:].sum(1) for own in each)
-            yield copies * self.models, (regret, squares)
+            yield copies * self.models, _over_actions(*(own[:, :, fixed:] for own in each))
 
     def spent(self) -> float:
         """Return the sum of ln(1 + C) over all scalar events."""
@@ -191,7 +187,11 @@ class GainEvents(EventSet):
 
     def charge(self, active: list[Indices], played: Played) -> None:
         """Add a round to the gains, in expectation over the mixture."""
-        for part, suggested, worth in zip(self.members, active, self.worths(played), strict=True):
+        self.add(active, played, list(self.worths(played)))
+
+    def add(self, active: list[Indices], played: Played, worths: list[Array]) -> None:
+        """Add what a round was worth to the gains."""
+        for part, suggested, worth in zip(self.members, active, worths, strict=True):
             sums = part.view(self._gain), part.view(self._variation), part.view(self._squares)
             _add_gains(worth, part.scale, suggested, sums, 2 if self.rule.squared else 1)
         self._occupancy += played.seen
@@ -199,21 +199,18 @@ class GainEvents(EventSet):
     def worths(self, played: Played) -> Iterator[Array]:
         """Yield for every group what the bias of each action is worth to every action (K, A, A).
 
-        While a reference is trusted that is the regret: the bias without the margin by which an
-        action was expected to be the best. It counts at most the lesser of 1, which no regret of a
-        normalised loss exceeds, and a scale, than which actions alone are worse that always are.
+        While a reference is trusted that is the regret, without the margin by which an action was
+        expected to be the best. It counts at most the lesser of 1, which no regret of a normalised
+        loss exceeds, and a scale, than which actions alone are worse that always are.
         """
         for part in self.members:
             rows, own = part.group.weights, self.rows.slice(part.group)
             worth = played.bias[own].reshape(rows.shape) @ rows.swapaxes(1, 2)
             if played.losses is not None:
                 seen, came = (
-                    each[own].reshape(rows.shape[:2]) for each in (played.seen, played.losses)
+                    one[own].reshape(rows.shape[:2]) for one in (played.seen, played.losses)
                 )
-                worth -= np.diagonal(worth, axis1=1, axis2=2)[:, :, None].copy()
-                most = seen[:, :, None] * np.minimum(part.scale, 1.0)[:, None, None]
-                regret = seen[:, :, None] * (came[:, :, None] - came[:, None])
-                worth = np.minimum(worth, regret).clip(-most, most)
+                _regrets(worth, seen, came, part.scale)
             yield worth
 
     def bound(self, **stand: Any) -> GainBound:
@@ -228,10 +225,9 @@ class GainEvents(EventSet):
         }
 
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
-        """Bound the sum of expected decision swap regret of a group's losses (K,).
+        """Bound the sum of expected decision swap regret (K,): sum_a max_c of the gains' bounds.
 
-        sum_a max_c G_{a,c}, with the bound at its variation for every gain; while a reference is
-        trusted the gain is the regret, and stands for itself.
+        While a reference is trusted the gain is the regret, and stands for itself.
         """
         part = self.members[self.rows.place(group)]
         gains = bound.bias_at(part.view(self._variation))
@@ -285,6 +281,17 @@ class GroupPart:
         for j, action in enumerate(suggested.T):
             table[every, :, action] += weights[:, :, self.constants + j]
         return table
+
+
+@compiled
+def _regrets(worth: Array, seen: Array, came: Array, scale: Array) -> None:
+    """Put what was regretted in place of what a bias is worth (K, A, A)."""
+    for k in range(worth.shape[0]):
+        for a in range(worth.shape[1]):
+            own, most = worth[k, a, a], seen[k, a] * min(scale[k], 1.0)
+            for b in range(worth.shape[2]):
+                regret = min(worth[k, a, b] - own, seen[k, a] * (came[k, a] - came[k, b]))
+                worth[k, a, b] = min(max(regret, -most), most)
 
 
 @compiled

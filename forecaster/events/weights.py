@@ -1,10 +1,10 @@
-r"""How cumulative gains turn into the weights of the round's game, and what that proves of them.
+"""How cumulative gains turn into the weights of the round's game, and what that proves of them.
 
 Each event E, coordinate i and sign sigma is an expert with gain g_t = sigma * E_mixture[E (p_i -
 s_i)]; its cumulative gain G is sigma * B. Scalar events have one expert each. A rule gives every
 active expert a weight w(G, C), where C = sum_t |g_t| or sum_t g_t^2. The game needs the signed
 difference w(+) - w(-) per event and coordinate, and the total over all active experts, by which it
-is normalised (which never changes its solution).
+is normalised.
 
 The gain itself plays the part of the regret of an expert: the value of the min-max game, at most
 zero in theory, takes the place of the learner's loss. Since |g_t| <= E[E], C is at most the event's
@@ -15,8 +15,7 @@ weight. As sqrt(C) never falls, R grows by no more than g in a round, so that ev
 rule's proof stands and the bias grows to at most z sqrt(C) more.
 
 **Where a reference was trusted** (``forecaster.reference``) the games begin late, with gains of at
-most w(V) + 1 (``trust``): before the last of those rounds all were within w(V). Each rule says what
-that adds to its budget.
+most w(V) + 1 (``trust``). Each rule says what that adds to its budget.
 
 All weights are evaluated in the log domain, relative to the greatest exponent.
 """

@@ -79,6 +79,13 @@ def field_into(rows: RowArrays, table: Array, point: Array, room: Room, out: Arr
 
 
 @compiled
+def _field(rows: RowArrays, table: Array, point: Array) -> Array:
+    out = np.empty(table.shape[1])
+    field_into(rows, table, point, room_for(rows), out)
+    return out
+
+
+@compiled
 def project(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled kernel
     """Move a point to the nearest one of the box or simplex."""
     if not simplex:
@@ -162,9 +169,7 @@ def field_at(rows: LossTable, table: Array, point: Array) -> Array:
     """Compute h(point) (n,)."""
     if rows.custom:
         return np.asarray(responses_at(rows, point) @ table)
-    out, arrays = np.empty(table.shape[1]), arrays_of(rows)
-    field_into(arrays, table, point, room_for(arrays), out)
-    return out
+    return np.asarray(_field(arrays_of(rows), table, point))
 
 
 def walked(  # noqa: PLR0913 - a walk has these settings
