@@ -24,9 +24,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import cgutils, types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from regretless.market.core.arrays import Array
+from regretless.market.core.compiled import compiled
 from regretless.market.numerics.threads import FEWEST
 
 LARGE = 1 << 19  # numbers of a table that may be a file
@@ -61,6 +65,31 @@ def staggered(*shapes: tuple[int, ...]) -> Iterator[Array]:
         table = np.zeros(LINE + shift + size)
         start = -(table.ctypes.data // table.itemsize) % LINE + shift
         yield table[start : start + size].reshape(shape)
+
+
+def _prefetch(_context: Any, _address: Any) -> tuple[Any, Any]:
+    """Ask memory for what is at an address, to be written soon."""
+
+    def emit(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        form = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        tools: Any = cgutils
+        ask = tools.get_or_insert_function(builder.module, form, "llvm.prefetch.p0")
+        for_writing, into_all_caches, data = number(1), number(3), number(1)
+        place = builder.inttoptr(values[0], byte)
+        builder.call(ask, [place, for_writing, into_all_caches, data])
+        return context.get_dummy_value()
+
+    return types.void(types.intp), emit
+
+
+_ask: Any = intrinsic(_prefetch)
+
+
+@compiled(nogil=True, inline="always")
+def fetch(table: Array, row: int, column: int) -> None:
+    """Ask memory for ``table[row, column]`` ahead of its use: rows out of order wait (compiled)."""
+    _ask(table.ctypes.data + row * table.strides[0] + column * table.strides[1])
 
 
 def is_mapped(table: Any) -> bool:

@@ -25,11 +25,11 @@ import numpy as np
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
-from regretless.market.numerics.storage import staggered
+from regretless.market.numerics.storage import fetch, staggered
 from regretless.market.numerics.threads import over_rows
 from regretless.market.records import Decision
 
-AHEAD = 16  # rows that are asked of memory together, before the first of them is written
+AHEAD = 32  # rows between asking memory for one and its use
 MEASURES = ("external", "swap", "omniprediction", "decision_swap", "contextual_swap")
 
 
@@ -74,30 +74,23 @@ def _record_choices(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     surprise_followed: Array,
     first: int,
     last: int,
-) -> float:
-    """Add what ``_record`` adds for pure play, touching the rows of the actions played alone.
-
-    Rows are visited out of order: a first pass over a few of them lets memory fetch them together.
-    """
-    touched = 0.0
-    for start in range(first, last, AHEAD):
-        end = min(start + AHEAD, last)
-        for k in range(start, end):
-            a = max(choices[k], 0)
-            touched += fixed[k, a, 0] + surprise_fixed[k, a, 0]
-        for k in range(start, end):
-            a = choices[k]
-            if a < 0:
-                continue
-            count[k, a] += 1.0
-            for b in range(losses.shape[1]):
-                fixed[k, a, b] += losses[k, b]
-                surprise_fixed[k, a, b] += predicted[k, b] - losses[k, b]
-            for j in range(suggested.shape[0]):
-                b = suggested[j]
-                followed[k, a, j] += losses[k, b]
-                surprise_followed[k, a, j] += predicted[k, b] - losses[k, b]
-    return touched
+) -> None:
+    """Add what ``_record`` adds for pure play, touching the rows of the actions played alone."""
+    for k in range(first, last):
+        ahead = min(k + AHEAD, last - 1)
+        fetch(fixed, ahead, max(choices[ahead], 0))
+        fetch(surprise_fixed, ahead, max(choices[ahead], 0))
+        a = choices[k]
+        if a < 0:
+            continue
+        count[k, a] += 1.0
+        for b in range(losses.shape[1]):
+            fixed[k, a, b] += losses[k, b]
+            surprise_fixed[k, a, b] += predicted[k, b] - losses[k, b]
+        for j in range(suggested.shape[0]):
+            b = suggested[j]
+            followed[k, a, j] += losses[k, b]
+            surprise_followed[k, a, j] += predicted[k, b] - losses[k, b]
 
 
 @compiled(nogil=True)
