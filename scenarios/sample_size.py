@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.forecaster.events.bounds import BiasBound, centred_norm
 from regretless.forecaster.events.cover import uniform_regret
 from regretless.forecaster.events.draws import drawn, log_assignments
@@ -172,7 +171,7 @@ def promised(model: MarketModel) -> Iterator[tuple[str, Asked]]:
     for cohort, promise in members:
         block = model.game.blocks[cohort.block]
         players = block.forecaster.instances
-        if promise.bound and len(players) == 1 and isinstance(cohort, RespondingCohort):
+        if promise.bound and len(players) == 1:
             bias, weights = players[0].bias_bound(), cohort.coefficients[1]
             policies = len(cohort.policies)
             yield cohort.name, Asked(bias, weights, policies, block.basis.error, promises)

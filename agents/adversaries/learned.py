@@ -52,7 +52,7 @@ from regretless.agents.adversaries.leader import (
 from regretless.agents.learners.external import EXP3
 from regretless.agents.parameters import numbers, require
 from regretless.market import register
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, draw_rows
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.records import (
@@ -283,7 +283,8 @@ class Bandit(Search):
 
     def propose(self) -> Array:
         """Draw plans of the list."""
-        self._arms = self.rng.choice(len(self.plans), self.generation, p=self.learner.strategy[0])
+        drawn = self.rng.random(self.generation)
+        self._arms = draw_rows(self.learner.strategy, drawn, np.zeros(len(drawn), dtype=np.intp))
         return self.plans[self._arms]
 
     def feedback(self, payoffs: Array) -> None:

@@ -83,6 +83,11 @@ class LearnerCohort(Cohort, Checkpointable):
         """Whether an agent is told the loss of what it played alone."""
         return self.learner.bandit
 
+    @property
+    def rows_apart(self) -> bool:
+        """Whether it is sure that rows learn alone: a user's own learner may mix them."""
+        return is_ours(type(self.learner))
+
     def proved_swap(self, rounds: int) -> float | None:
         """Bound swap regret per round by the learner's theorem, if it has one of this kind."""
         proves = self.learner.measure == "swap" and not self.bandit

@@ -184,6 +184,8 @@ class RespondingCohort(Cohort, Checkpointable):
     multiplicity : int array (K,) or None
         How many agents each row stands for, at least 1; ``row_of`` then lists the rows. None where
         ``row_of`` lists the agents.
+    expects_own : bool
+        Whether ``coefficients`` are of ``loss`` itself, not of a report or of others in its place.
     """
 
     REMEMBERED = ("ledger", "rng")
@@ -206,6 +208,7 @@ class RespondingCohort(Cohort, Checkpointable):
     relay: DelayedForecasts | None = None
     acts_on: Loss | None = None
     multiplicity: Indices | None = None
+    expects_own: bool = True
     groups: tuple[DelayGroup, ...] = field(default=(), init=False)
     kind: str = field(default="follower", init=False)
 

@@ -29,6 +29,7 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.losses import Loss
 from regretless.market.losses.basis import Basis
 from regretless.market.losses.outcome_spaces import Box
+from regretless.market.response import best_response
 
 RIDGE = 1e-4  # rho
 STEPS = 30  # of Newton's method, at most
@@ -63,7 +64,7 @@ class Task:
 
     def best(self, statistics: Array) -> int:
         """Return the action with the least expected loss, the first of equals."""
-        return int(self.expected(statistics).argmin())
+        return int(best_response(self.expected(statistics)))
 
     def in_units(self, loss: float) -> float:
         """Turn a loss in [0, 1] into the utility's own units."""

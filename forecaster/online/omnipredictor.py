@@ -51,6 +51,7 @@ from regretless.market.losses import Convex1D, Loss
 from regretless.market.losses.outcome_spaces import Box
 from regretless.market.records import Decision
 from regretless.market.regret.ledger import Ledger
+from regretless.market.response import best_response
 
 WINDOW = 512  # past forecast errors that a distribution is made of
 GRID, EVEN = 64, 2.0  # points of all outcomes, and how many errors they count for together
@@ -294,11 +295,11 @@ class OnlineOmnipredictor(Checkpointable):
         """Add a round to the regrets of a loss."""
         task = self.tasks[name]
         expected, losses = task.expected(open_.statistics), task.loss.losses(unit)
-        choice = np.array([expected.argmin()])
+        choice = best_response(expected[None])
         decision = Decision(None, choice, predicted=expected[None], choices=choice)
         rules = [policy(open_.context) for policy in task.policies]
         self._ledgers[name].add(decision, losses[None], np.array(rules, dtype=np.intp))
-        followed = (task.offset + open_.points @ task.weights.T).argmin(1)
+        followed = best_response(task.offset + open_.points @ task.weights.T)
         self._followed[place] += losses[followed]
 
     def _vector(self, y: Any) -> Array | None:

@@ -262,6 +262,10 @@ class Cohort(ABC):
         Whether each agent draws a prediction of its own.
     bandit : bool
         Whether an agent is told the loss of what it played alone.
+    coefficients : arrays (K, A), (K, A, n)
+        What those who respond to the forecast expect, linear in its statistics; others have none.
+    expects_own : bool
+        Whether they are those of its own losses.
     foreseeable : bool
         Whether ``strategy`` says what is played before the draw, without side effects.
     columns : tuple of str
@@ -282,9 +286,16 @@ class Cohort(ABC):
     distance: Indices | None = None
     private: ClassVar[bool] = False
     bandit: bool = False
+    coefficients: tuple[Array, Array]
+    expects_own: bool = False
     foreseeable: ClassVar[bool] = False
     columns: tuple[str, ...] = ()
     unguided: ClassVar[str] = "its agents decide for themselves"
+
+    @property
+    def rows_apart(self) -> bool:
+        """Whether nothing but outcomes reaches its agents, and no row learns from another."""
+        return False
 
     @property
     def hears_ensemble(self) -> bool:

@@ -32,6 +32,7 @@ from regretless.market.game.protocols import Adversary
 from regretless.market.game.roster import uncovered
 from regretless.market.game.round import Block
 from regretless.market.logs.comparisons import Fork, suffered
+from regretless.market.losses.basis import Basis
 from regretless.market.model import MarketModel
 from regretless.market.records import Deviations, Policy
 from regretless.scenarios.assembly.guarantees import Member
@@ -144,8 +145,8 @@ def _replaced(trunk: Parts, other: Parts, member: Member) -> Member:
     seat = next(one for one, _ in other.members if one.cohort.name == name)
     cohort: Any = seat.cohort
     if cohort.kind != "learner":
-        basis = other.blocks[cohort.block].basis
-        homes = [at for at, block in enumerate(trunk.blocks) if _alike(block.basis, basis)]
+        wanted = _facts(other.blocks[cohort.block].basis)
+        homes = [at for at, block in enumerate(trunk.blocks) if _facts(block.basis) == wanted]
         if not homes:
             why = "its new response needs a block that the broadcast does not have"
             raise UserError(
@@ -159,9 +160,9 @@ def _replaced(trunk: Parts, other: Parts, member: Member) -> Member:
     return replace(seat, group=None), Guarantee(note=note)
 
 
-def _alike(one: Any, other: Any) -> bool:
-    facts = ("size", "lipschitz", "error", "hull")
-    return type(one) is type(other) and all(getattr(one, f) == getattr(other, f) for f in facts)
+def _facts(basis: Basis) -> tuple[Any, ...]:
+    """Return by what two bases are known to be one."""
+    return type(basis), basis.size, basis.lipschitz, basis.error, basis.hull
 
 
 def carry_on(trunk: MarketModel, branch: MarketModel, whom: Mapping[str, bool]) -> None:

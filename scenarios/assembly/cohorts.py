@@ -43,7 +43,6 @@ from regretless.scenarios.assembly.populations import Draft, first_of
 from regretless.scenarios.config.cohort import AnyCoverSpec, ClusterSpec, CohortSpec, SnapSpec
 
 RULE = ("name", "hears_label", "lipschitz", "gap", "predicted", "play")  # must offer
-Anybody = RespondingCohort | ScriptedCohort | LearnerCohort
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +72,7 @@ class Placement:
 
     Parameters
     ----------
+    cohort : Cohort
     group : ProtectedLosses or None
         What the forecaster protects on its behalf; None for those for whom it is not made.
     cover : Cover or None
@@ -85,7 +85,7 @@ class Placement:
         Whether some of its agents report other losses than their own.
     """
 
-    cohort: Anybody
+    cohort: Any
     group: ProtectedLosses | None
     cover: Cover | None = None
     kind: NDArray[np.intp] | None = None
@@ -170,6 +170,7 @@ def _responding(draft: Draft, place: Place) -> Placement:
         relay=place.relay,
         acts_on=said,
         multiplicity=multiplicity,
+        expects_own=said is loss and not by_proxy,
     )
     group, stay = (
         ProtectedLosses(*protected, draft.policies, **rule.protected()),

@@ -15,10 +15,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.draws import contextual_draws, model_draws, swap_draws
 from regretless.forecaster.events.intervals import covering
@@ -26,10 +26,11 @@ from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
 from regretless.market.game.guarantees import Guarantee
+from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import Block
 from regretless.market.game.seats import AttendanceSpan
 from regretless.market.numerics.storage import is_mapped
-from regretless.scenarios.assembly.cohorts import Anybody, Placement
+from regretless.scenarios.assembly.cohorts import Placement
 
 Member = tuple[Placement, Guarantee]
 
@@ -42,7 +43,7 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
     forecaster, cohort, group = block.forecaster, seat.cohort, seat.group
     notes = [served_note(seat), mapped_note(seat)]
     why, whoever = unproved(seat, block), of_anybody(seat, block, losses)
-    if why or group is None or not isinstance(cohort, RespondingCohort):
+    if why or group is None:
         if whoever is None:
             notes.append(f"{cohort.name}: no guarantee, since {why}")
         return replace(whoever or Guarantee(), note="; ".join(filter(None, notes)))
@@ -87,7 +88,7 @@ class Terms:
 
     seat: Placement
     block: Block
-    cohort: RespondingCohort
+    cohort: Any
     group: ProtectedLosses
     promises: int
     horizon: int | None = None
@@ -274,14 +275,12 @@ def of_anybody(seat: Placement, block: Block, losses: int) -> Guarantee | None:
     comparators.
     """
     cohort, players = seat.cohort, block.forecaster.instances
-    if not isinstance(cohort, RespondingCohort) or not players or len(cohort.policies):
+    if cohort.unguided or not players or len(cohort.policies):
         return None
     if players[0].bound_of_anybody() is None:
         return None
-    truly = cohort.acts_on is None or cohort.acts_on is cohort.loss
-    own = truly and cohort.representative_of is None
     plain = cohort.response.protected() == {"eta": None, "tie": 0.0}
-    if not own or not plain or not exact_for(cohort, block):
+    if not cohort.expects_own or not plain or not exact_for(cohort, block):
         return None
     group = ProtectedLosses(*cohort.coefficients)
     alone = replace(seat, group=group, cover=None, kind=None)
@@ -338,8 +337,8 @@ def _over_turn(bias: BiasBound, weights: Array, stay: AttendanceSpan, *, policie
 def unproved(seat: Placement, block: Block) -> str:
     """Say why no theorem covers a cohort that hears this block; empty where one does."""
     cohort = seat.cohort
-    if not isinstance(cohort, RespondingCohort):
-        return cohort.unguided
+    if cohort.unguided:
+        return str(cohort.unguided)
     if not block.forecaster.instances:
         return "no theorem bounds what its forecaster costs"
     if seat.lies:
@@ -349,7 +348,7 @@ def unproved(seat: Placement, block: Block) -> str:
     return _misheard(cohort, block)
 
 
-def _misheard(cohort: RespondingCohort, block: Block) -> str:
+def _misheard(cohort: Any, block: Block) -> str:
     """Say why a cohort may expect other losses than the forecaster thinks that it expects."""
     label = cohort.response.hears_label
     if label and not block.basis.convex_image:
@@ -364,7 +363,7 @@ def _misheard(cohort: RespondingCohort, block: Block) -> str:
 
 
 def unbounded(
-    cohort: Anybody, player: UnbiasedPrediction, stay: AttendanceSpan | None
+    cohort: Cohort, player: UnbiasedPrediction, stay: AttendanceSpan | None
 ) -> Iterator[str]:
     """Yield why regrets that a run measures have no bound although a theorem covers the cohort."""
     events = player.events
@@ -378,7 +377,7 @@ def unbounded(
             yield f"{here} {' and '.join(of)} of agents who enter or leave"
 
 
-def exact_for(cohort: RespondingCohort, block: Block) -> bool:
+def exact_for(cohort: Any, block: Block) -> bool:
     """Whether a cohort expects the very losses that the forecaster thinks it expects.
 
     Sophisticated agents do. Naive ones, at a label or over an ensemble, do where the basis has no

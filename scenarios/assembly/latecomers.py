@@ -14,10 +14,10 @@ nothing either.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.cover import Cover, nearest, paper_gamma
 from regretless.forecaster.events.protected import ProtectedLosses
@@ -29,13 +29,7 @@ from regretless.market.game.round import Block
 from regretless.market.losses import Loss, unique_losses
 from regretless.market.losses.basis import Basis
 from regretless.scenarios.assembly.blocks import Layout
-from regretless.scenarios.assembly.cohorts import (
-    Anybody,
-    Place,
-    Placement,
-    learner_cohort,
-    seat_of,
-)
+from regretless.scenarios.assembly.cohorts import Place, Placement, learner_cohort, seat_of
 from regretless.scenarios.assembly.guarantees import (
     Member,
     Terms,
@@ -150,10 +144,10 @@ def served(
     whoever = of_anybody(seat, block, losses)
     if whoever:
         return seat, replace(whoever, note=", and every task is protected")
-    cohort, cover = seat.cohort, protection(seat.cohort, block)
-    if promised.label == "none" or not isinstance(cohort, RespondingCohort):
+    if promised.label == "none":
         return seat, Guarantee(note=f"; {promised.note}")
-    if cover is None:
+    cohort = seat.cohort
+    if (cover := protection(cohort, block)) is None:
         return seat, Guarantee(note=f"; no guarantee, since {UNMATCHED}")
     at_once = seat.at_once()
     covered = (cover.radius <= reach) & (True if at_once is None else at_once)
@@ -170,13 +164,11 @@ def served(
     return seat, Guarantee(promised.label, terms.bound, note, covered, from_variation=known)
 
 
-def protection(cohort: Anybody, block: Block) -> Cover | None:
-    """Find the nearest protected loss of every row; None where none could stand in for any.
+def protection(cohort: Any, block: Block) -> Cover | None:
+    """Find the nearest protected loss of every row of responders; None where none could stand in.
 
     Only coordinates are unbiased for whoever comes, and only at the prediction itself.
     """
-    if not block.forecaster.instances or not isinstance(cohort, RespondingCohort):
-        return None
     events = block.forecaster.instances[0].events
     if not events.joinable or not cohort.response.built_in:
         return None
@@ -194,7 +186,7 @@ def _tables(groups: Sequence[ProtectedLosses]) -> tuple[list[Array], list[Array]
     return [group.offset for group in groups], [group.weights for group in groups]
 
 
-def kin(cohort: RespondingCohort, events: EventSet) -> list[ProtectedLosses]:
+def kin(cohort: Any, events: EventSet) -> list[ProtectedLosses]:
     """Return the protected losses whose owners have a cohort's actions, rule and policies."""
     wanted = ProtectedLosses(*cohort.coefficients, **cohort.response.protected()).response
     return [
@@ -206,13 +198,14 @@ def kin(cohort: RespondingCohort, events: EventSet) -> list[ProtectedLosses]:
     ]
 
 
-def represented(cohort: RespondingCohort, cover: Cover, covered: Mask) -> RespondingCohort:
+def represented(cohort: Any, cover: Cover, covered: Mask) -> Any:
     """Give covered rows the coefficients of their protected losses."""
     offset, weights = (table.copy() for table in cohort.coefficients)
     offset[covered] = cover.offset[cover.representative_of[covered]]
     weights[covered] = cover.weights[cover.representative_of[covered]]
     by_proxy = None if cohort.response.at_prediction else covered & (cover.radius > 0)
-    return replace(cohort, coefficients=(offset, weights), by_proxy=by_proxy)
+    through = {"coefficients": (offset, weights), "by_proxy": by_proxy}
+    return replace(cohort, **through, expects_own=False)
 
 
 @dataclass(frozen=True, eq=False)

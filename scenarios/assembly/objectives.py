@@ -83,7 +83,7 @@ def _expected(game: Game, at: int) -> Objective:
     """Return what those who hear a block expect to lose by what they would do."""
     basis = game.blocks[at].basis
     tables = {
-        place: basis.coefficients(cohort.loss)
+        place: cohort.coefficients if cohort.expects_own else basis.coefficients(cohort.loss)
         for place, cohort in enumerate(game.cohorts)
         if cohort.block == at and cohort.predictable
     }

@@ -168,20 +168,13 @@ class CohortSpec(Strict, Variant):
     )
     """Which regrets are kept."""
 
+    learns: ClassVar[bool] = False  # whether the response is a learner's name
+    draws_alone: ClassVar[bool] = False  # whether each agent draws a prediction of its own
+
     @property
     def entries(self) -> int:
         """How many losses its tables list: of agents, or of types where it is counted."""
         return self.types or 1 if self.multiplicity else self.count
-
-    @property
-    def learns(self) -> bool:
-        """Whether the response is a learner's name."""
-        return isinstance(self, LearnerSpec)
-
-    @property
-    def draws_alone(self) -> bool:
-        """Whether each agent draws a prediction of its own."""
-        return isinstance(self, PrivateSpec)
 
     @model_validator(mode="before")
     @classmethod
@@ -251,6 +244,7 @@ class PrivateSpec(CohortSpec):
     """Agents who best-respond to a prediction that each draws for itself."""
 
     BARRED: ClassVar = reasons.COHORTS["private"]
+    draws_alone: ClassVar = True
     response: Literal["private"]
     """Each draws a prediction of its own, and best-responds to it."""
 
@@ -267,6 +261,7 @@ class LearnerSpec(CohortSpec):
     """Agents who learn from what their actions would have cost, and hear no forecast."""
 
     BARRED: ClassVar = reasons.COHORTS["learner"]
+    learns: ClassVar = True
     response: Name
     """The learner."""
 

@@ -8,21 +8,20 @@ one by one, by the game's own round, in a process per processor.
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from regretless.agents.cohorts.learning import LearnerCohort
 from regretless.market.core.arrays import Array, draw_rows
-from regretless.market.core.own_code import is_ours
 from regretless.market.exploitability.tracker import Tracker, led
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import play_round
 from regretless.market.game.seats import Seat
 from regretless.market.model import MarketModel
 from regretless.market.records import one_hot
+from regretless.market.regret.model_comparison import NOT_COMPARED
 from regretless.scenarios.executor import Executor
 from regretless.scenarios.training.attack import Attack
 
@@ -89,13 +88,9 @@ class Rehearsals:
 def _side_by_side(attack: Attack) -> bool:
     """Whether only outcomes reach the cohort, and its learner's rows have nothing in common."""
     game = attack.model(0).game
-    cohort: Any = game.cohorts[0]
-    if len(game.cohorts) > 1 or not isinstance(cohort, LearnerCohort):
-        return False
-    ours = is_ours(type(cohort.learner))
-    seat = Seat(cohort, comparison=game.seats[0].comparison)  # which nobody hears of
-    alone = seat == game.seats[0] and game.market is None and game.network is None
-    return ours and cohort.multiplicity is None and alone
+    seat = replace(game.seats[0], comparison=NOT_COMPARED)  # which nobody hears of
+    alone = seat == Seat(seat.cohort) and game.market is None and game.network is None
+    return len(game.cohorts) == 1 and seat.cohort.rows_apart and alone
 
 
 def _joints(model: MarketModel, plans: Array) -> Array:
