@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from regretless.forecaster.events.weights import Band
-from regretless.forecaster.trust import Trust
+from regretless.forecaster.trust import Bets, Trust
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
@@ -30,7 +30,6 @@ from regretless.market.game.foreign import as_forecaster
 
 # Of the bands of `python -m paper anchoring` the widest that meets its aims on every stream.
 BAND = 0.25
-SURPRISE = 0.1  # v of S
 EARLY = 64  # rounds within which a model that is disproved has earned no band
 MODELS_ZONE = 1.0  # y: its models failed with it, and their gains are left alone so far
 
@@ -38,8 +37,9 @@ MODELS_ZONE = 1.0  # y: its models failed with it, and their gains are left alon
 class Evidence(NamedTuple):
     """What a round says for or against a reference.
 
-    ``surprise`` is s_t, by how much losses exceeded what was expected at its forecast; ``doubtful``
-    says whether it has cost more than nothing, which matters only where S is surprising.
+    ``surprise`` is s_t / m_t, by how much losses exceeded what was expected at its forecast, over
+    the most that they could fall short; ``doubtful`` says whether it has cost more than nothing,
+    which matters only where bets on surprises are won.
     """
 
     unchanged: bool  # whether its forecast was broadcast as it was
@@ -72,7 +72,7 @@ class Reference(Checkpointable):
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = (
-        "model", "unchanged_rounds", "disproved_at", "time", "_surprise"
+        "model", "unchanged_rounds", "disproved_at", "time", "_bets"
     )  # fmt: skip
 
     def __init__(
@@ -84,7 +84,7 @@ class Reference(Checkpointable):
         self.model, self.zone, self.give_up = as_forecaster(model), band, give_up
         self.turns, self.unchanged_rounds, self.time = turns, 0, 0
         self.disproved_at: int | None = None if give_up else 0
-        self._surprise = np.zeros(2)  # S, and the sum of squares
+        self._bets = Bets(give_up)
 
     @property
     def trusted(self) -> bool:
@@ -118,10 +118,8 @@ class Reference(Checkpointable):
         self.time += 1
         self.unchanged_rounds += evidence.unchanged
         if self.trusted:
-            self._surprise = self._surprise + np.array([evidence.surprise, evidence.surprise**2])
-            total, squares = self._surprise
-            surprising = total > Trust(1, self.give_up, SURPRISE).limit(squares)
-            if evidence.beyond or (surprising and evidence.doubtful()):
+            self._bets.add(evidence.surprise)
+            if evidence.beyond or (self._bets.won and evidence.doubtful()):
                 self.disproved_at = self.time
 
     def learn(self, truth: Array) -> None:

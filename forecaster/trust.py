@@ -25,11 +25,13 @@ sqrt(A ln m) where this allows sqrt(ln K + A ln C).
 **Hints.** With thousands of experts that takes some fifty rounds, however hostile nature is. One
 number is faster: by how much losses exceed what best responses expect,
 
-    S = sum_t s_t,   s_t = mean over l of l(a_t, y_t) - l(a_t, b_t),
+    s_t = mean over l of l(a_t, y_t) - l(a_t, b_t)  >=  -m_t,
 
-a martingale, too, that exceeds w of its own V, with m = 1 and v = .1, with a probability of at most
-alpha. As an overconfident model gets there as well, the model is then given up only if some R, or
-its sum over a loss's actions, exceeds 2 u sqrt(V + 1) in that round.
+m_t the most that they could fall short by, known before y_t. If the model is calibrated, who bets a
+share h of their wealth on s_t > 0 has prod_t (1 + h s_t / m_t), a martingale; so is the mean over
+h = .9, .45, ..., and with probability alpha at most it ever exceeds 1 / alpha (Ville), whatever
+the increments' distribution. As an overconfident model loses such bets as well, the model is then
+given up only if some R, or its sum over a loss's actions, exceeds 1.5 u sqrt(V + 1) in that round.
 
 A bias, and a gain while games are played, counts expectations at the forecast; a regret counts what
 came, and is never more. So gains begin with the regret of the trusted rounds.
@@ -45,13 +47,16 @@ as C >= 2 u^2 L where w(C) <= C, and R <= C below.
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import ClassVar
 
 import numpy as np
 
 from regretless.market.core.arrays import Array
+from regretless.market.core.checkpoint import Checkpointable
 
 ALARM = 0.01  # alpha
-HINT = 2.0  # roots of V + 1
+HINT = 1.5  # roots of V + 1
+SHARES = 0.9 * 0.5 ** np.arange(7)  # h
 
 
 @dataclass(frozen=True)
@@ -112,3 +117,22 @@ class Trust:
 @lru_cache(maxsize=64)
 def _among(trust: Trust, tests: int) -> Trust:
     return replace(trust, tests=tests)
+
+
+class Bets(Checkpointable):
+    """What bets on a surprise have grown to, won from alpha^(-u^2) on."""
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("wealth",)
+
+    def __init__(self, width: float = 1.0) -> None:
+        self.wealth: Array = np.zeros(len(SHARES))  # logarithms
+        self._enough = math.log(len(SHARES)) - width**2 * math.log(ALARM)
+
+    def add(self, surprise: float) -> None:
+        """Add a round of s_t / m_t."""
+        self.wealth = self.wealth + np.log1p(SHARES * surprise)
+
+    @property
+    def won(self) -> bool:
+        """Whether the mean exceeds what a calibrated model loses."""
+        return bool(np.logaddexp.reduce(self.wealth) > self._enough)

@@ -42,6 +42,7 @@ from regretless.market.losses.basis import Basis
 from regretless.market.records import Forecast, Mixture
 
 PLAIN = Band()
+ROUNDING = 1e-12  # of sums
 
 
 class UnbiasedPrediction(Checkpointable, Forecaster):
@@ -214,9 +215,15 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         unchanged, trust = now.solution.unchanged, self.trust
         if trust is None or played.losses is None:
             return Evidence(unchanged)
-        rows, exceeds = self.events.rows, partial(self.events.exceeds, now.active, trust)
-        surprise = -float((played.bias * rows.weights).sum()) / (len(rows.start) - 1)
-        return Evidence(unchanged, exceeds(), surprise, partial(exceeds, hint=True))
+        exceeds = partial(self.events.exceeds, now.active, trust)
+        return Evidence(unchanged, exceeds(), self._surprise(played), partial(exceeds, hint=True))
+
+    def _surprise(self, played: Played) -> float:
+        """Return what losses cost beyond what was expected, over the most that they could gain."""
+        weights, truth = self.events.rows.weights, played.distribution[2]
+        cost, slopes = -float((played.bias * weights).sum()), played.seen @ weights
+        most = float(slopes @ truth - np.minimum(slopes, 0.0).sum()) - cost
+        return cost / most if most > ROUNDING else 0.0
 
     def _played(self, solution: Solution, truth: Array) -> Played:
         rows, drawn, self._drawn = self.events.rows, self._drawn, None
