@@ -31,6 +31,23 @@ TABLES: dict[str, dict[str, int | None]] = {  # how much each plays by default
     "unseen": A_STUDY,
     "speculator": A_STUDY,
 }
+MODULES = {  # tables that say themselves how much they play
+    "certificates": "statements",
+    "concentration": "concentration",
+    "distance": "statements",
+    "entry": "statements",
+    "everyone": "everyone",
+    "everyone-rates": "everyone",
+    "everyone-series": "everyone",
+    "games": "games",
+    "listed": "listed",
+    "listeners": "listeners",
+    "newsvendors": "everyone",
+    "series": "series",
+    "trust-benign": "trust",
+    "trust-hostile": "trust",
+    "trust-series": "trust",
+}
 
 
 def measure(name: str, out: Path, *, jobs: int | None, asked: dict[str, int | None]) -> None:
@@ -39,10 +56,14 @@ def measure(name: str, out: Path, *, jobs: int | None, asked: dict[str, int | No
     UserError for an unknown name, an option that the table has not, a folder that cannot be
     written.
     """
-    if name not in TABLES:
-        raise UserError(f"unknown table '{name}'; {closest(name, TABLES)}")
+    if name not in (known := [*TABLES, *MODULES]):
+        raise UserError(f"unknown table '{name}'; {closest(name, known)}")
     given = {option: value for option, value in asked.items() if value is not None}
-    for option in given.keys() - TABLES[name].keys():
+    defaults: dict[str, Any] = TABLES.get(name, {})
+    if name in MODULES:
+        table: Any = importlib.import_module(f"paper.{MODULES[name]}").TABLES[name]
+        defaults = table.options
+    for option in given.keys() - defaults.keys():
         raise UserError(f"--{option}: the table '{name}' plays no rounds; leave the option out")
     if importlib.util.find_spec("matplotlib") is None:
         raise UserError("figures need matplotlib; pip install '.[paper]' in a checkout brings it")
@@ -50,11 +71,11 @@ def measure(name: str, out: Path, *, jobs: int | None, asked: dict[str, int | No
         (out / name).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"--out {out}: {error.strerror}; give a folder to write in") from error
-    options: dict[str, Any] = TABLES[name] | given
-    if TABLES[name] is A_STUDY:
-        table: Any = importlib.import_module("paper.tables").STUDIES[name]
+    options: dict[str, Any] = defaults | given
+    if defaults is A_STUDY:
+        table = importlib.import_module("paper.tables").STUDIES[name]
         options["out"] = out / name
-    else:
+    elif name in TABLES:
         table = importlib.import_module(f"paper.{name}")
     total = table.cells(options["seeds"]) if "seeds" in options else table.cells()
     with progress_bar(name, total, quiet=False) as advance:
@@ -90,7 +111,7 @@ def main(words: Sequence[str] | None = None) -> None:
         parser.add_argument(f"--{option}", type=_count, metavar="N", help=about)
     given = parser.parse_args(words)
     if given.name is None:
-        _say(*TABLES)
+        _say(*TABLES, *MODULES)
         return
     try:
         asked = {"rounds": given.rounds, "seeds": given.seeds}

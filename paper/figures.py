@@ -66,11 +66,13 @@ def panelled(  # noqa: PLR0913 - keyword-only settings of a figure
     return figure
 
 
-def lines(axis: Axes, runs: pd.DataFrame, x: str, y: str, *, by: str) -> None:
+def lines(  # noqa: PLR0913 - keyword-only settings
+    axis: Axes, runs: pd.DataFrame, x: str, y: str, *, by: str, style: str = "o-"
+) -> None:
     """Draw the means over seeds as a line, for each value of ``by``."""
     for (name, own), colour in zip(runs.groupby(by, sort=False), cycle(COLOURS), strict=False):
         means = own.groupby(x)[y].mean()
-        axis.plot(means.index, means, "o-", ms=4, color=colour, label=str(name))
+        axis.plot(means.index, means, style, ms=4, color=colour, label=str(name))
 
 
 def columns(axis: Axes, runs: pd.DataFrame, by: str, y: str, blue: Sequence[str] = ()) -> None:

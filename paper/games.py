@@ -1,18 +1,18 @@
-"""``python -m paper.games [--games N] [--seed S]``: how often a bound is exceeded in short games.
+"""How often a bound is exceeded in short games.
 
 Every game has losses, a horizon of 5 to 40 rounds and an opponent of its own, all drawn at random.
 Two forecasters play it: one with the potential over assignments (``listed``), whose expected regret
 and whose regret as drawn are compared with both bounds, and one that protects every task
 (``anybody``), with tasks that it does not know. Printed are the games, those in which a regret
-exceeds a bound (of those as drawn 1 in 400 may), and the greatest ratio of a regret to a bound.
+exceeds a bound (of those as drawn 1 in 400 may), and the greatest ratio of a regret to a bound. A
+seed draws as many games as there are rounds.
 """
 
-from argparse import ArgumentParser
 from collections.abc import Iterator
 
 import numpy as np
-import pandas as pd
 
+from paper.harness import Row, Table
 from regretless.forecaster import (
     GainEvents,
     ProtectedLosses,
@@ -23,7 +23,7 @@ from regretless.forecaster.events.assignments import Assignments
 from regretless.forecaster.events.draws import ASSIGNED
 from regretless.market.core.arrays import Array
 
-Rows = Iterator[tuple[str, float]]
+Ratios = Iterator[tuple[str, float]]
 
 
 def opponent(rng: np.random.Generator, rounds: int, mean: Array) -> Array:
@@ -36,18 +36,29 @@ def opponent(rng: np.random.Generator, rounds: int, mean: Array) -> Array:
     return np.full(len(mean), float(rounds % 2)) if kind == 2 else np.round(mean)
 
 
-def regrets(group: ProtectedLosses, points: Array, masses: Array, truths: Array) -> Array:
-    """Sum of swap regret of losses (K,) on predictions (m, n) with masses (m,), truths (m, n)."""
-    found = np.empty(len(group.offset))
-    for k, (offset, weights) in enumerate(zip(group.offset, group.weights, strict=True)):
+def sums_of(group: ProtectedLosses, points: Array, masses: Array, truths: Array) -> Iterator[Array]:
+    """Yield for every loss the sums (A, A) of what each action cost where one was played.
+
+    Predictions are (m, n), with masses (m,) and truths (m, n).
+    """
+    for offset, weights in zip(group.offset, group.weights, strict=True):
         chosen = np.argmin(offset + points @ weights.T, axis=1)
         sums = np.zeros((len(offset), len(offset)))
         np.add.at(sums, chosen, masses[:, None] * (offset + truths @ weights.T))
-        found[k] = (np.diag(sums) - sums.min(1)).sum()
-    return found
+        yield sums
 
 
-def game(rng: np.random.Generator) -> Rows:
+def regrets(sums: Array) -> float:
+    """Return the sum of swap regret."""
+    return float((np.diag(sums) - sums.min(1)).sum())
+
+
+def regret_of(group: ProtectedLosses, *log: Array) -> Array:
+    """Return the sums of swap regret of losses (K,)."""
+    return np.array([regrets(sums) for sums in sums_of(group, *log)])
+
+
+def game(rng: np.random.Generator) -> Ratios:
     """Play one game; yield what is compared, and regret over bound."""
     rounds, size, actions = (int(rng.integers(*ends)) for ends in ((5, 41), (1, 4), (2, 6)))
     weights = rng.uniform(-0.5, 0.5, (3, actions, size)) / size
@@ -55,7 +66,7 @@ def game(rng: np.random.Generator) -> Rows:
     events = Assignments(GainEvents([listed]), risk=ASSIGNED)
     forecaster = UnbiasedPrediction(events, seed=int(rng.integers(2**31)))
     expected, drawn = played(forecaster, rng, rounds)
-    mean, real = regrets(listed, *expected), regrets(listed, *drawn)
+    mean, real = (regret_of(listed, *log) for log in (expected, drawn))
     a_priori = forecaster.beforehand(rounds)
     yield "listed, from variation", ratio(mean, forecaster.from_variation(listed))
     yield "listed, a priori", ratio(mean, rounds * a_priori.regret(listed.weights))
@@ -63,7 +74,7 @@ def game(rng: np.random.Generator) -> Rows:
     yield "listed, drawn, a priori", ratio(real, a_priori.realised(listed.weights), rounds)
     anybody = ProtectedLosses(rng.random((3, actions)), rng.uniform(-1, 1, (3, actions, 1)))
     everyone = UniversalDecisionSwap(rounds, seed=int(rng.integers(2**31)))
-    mean = regrets(anybody, *played(everyone, rng, rounds)[0])
+    mean = regret_of(anybody, *played(everyone, rng, rounds)[0])
     yield "anybody, from variation", ratio(mean, everyone.from_variation(anybody))
     yield (
         "anybody, a priori",
@@ -100,18 +111,12 @@ def columns(rows: list[tuple[Array, float, Array]]) -> tuple[Array, Array, Array
     return np.array(points), np.array(masses), np.array(truths)
 
 
-def measure(games: int, seed: int) -> pd.DataFrame:
-    """Return violations and greatest ratios, by what is compared."""
-    rows = [row for i in range(games) for row in game(np.random.default_rng([seed, i]))]
-    table = pd.DataFrame(rows, columns=["bound", "ratio"])
-    own = table.assign(exceeded=table["ratio"] > 1).groupby("bound", sort=False)
-    return pd.DataFrame(
-        {"games": own.size(), "exceeded": own["exceeded"].sum(), "greatest": own["ratio"].max()}
-    )
+def drawn(_: str, rounds: int, seed: int) -> Iterator[Row]:
+    """Play as many games."""
+    for i in range(rounds):
+        for bound, found in game(np.random.default_rng([seed, i])):
+            yield {"bound": bound, "games": 1, "exceeded": int(found > 1), "greatest": found}
 
 
-if __name__ == "__main__":
-    parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--games", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0)
-    print(measure(**vars(parser.parse_args())).round(3).to_string())  # noqa: T201
+SUMS = {"games": "sum", "exceeded": "sum", "greatest": "max"}
+TABLES = {"games": Table(drawn, ["bound"], rounds=5000, seeds=2, instead=SUMS, digits=3)}

@@ -1,13 +1,12 @@
-"""``python -m paper.listed [--rounds T] [--seeds S]``: which events to choose without a model.
+"""Which events to choose without a model.
 
 Twenty agents are listed; two hundred of the same kind and a hundred with random losses in the same
 basis only listen. Events are all coordinates, gains of listed losses, and these with a potential
-over assignments beside them. Printed is the worst swap regret per round of the listed, of the
+over assignments beside them. Measured are the worst swap regret per round of the listed, of the
 others of their kind and of those with random losses, the mean loss of each kind, and milliseconds
-of processor time a round; means over seeds. A series ends with its data.
+of processor time a round. A series ends with its data.
 """
 
-from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from time import process_time
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from paper.harness import Row, Table
 from regretless import load
 from regretless.forecaster import GainEvents, ProtectedLosses, UnbiasedPrediction, VectorEvents
 from regretless.forecaster.events.assignments import Assignments
@@ -93,24 +93,22 @@ def against_listed(crowd: Crowd, mixture: Any, support: Array) -> Array:
     return np.asarray(support[int(np.argmax(worst))])
 
 
-def natures(rounds: int, seed: int) -> Iterator[tuple[str, Any, int, Any]]:
-    """Yield a name, a model, how many rounds there are, and what gives s(y)."""
-    for name, keys in STREAMS.items():
-        data = keys.get("data.file")
-        length = min(rounds, len(load_rows(data))) if data else rounds
-        model, outcomes = played_of(keys | ({"forecaster.models": []}), length, seed)
-        vectors = model.game.blocks[0].basis.transform(outcomes)
-        yield name, model, length, lambda t, *_, vectors=vectors: vectors[t]
-    grid = np.array(list(product([0.0, 0.5, 1.0], repeat=3)))
-    support = model_basis(seed).transform(grid)
-    model, _ = played_of(STREAMS["iid"], 2, seed)
-    for name, chooses in (("against the mean", against_mean), ("against listed", against_listed)):
-        yield name, model, rounds, lambda _, crowd, m, f=chooses: f(crowd, m, support)
+ANSWERS = {"against the mean": against_mean, "against listed": against_listed}
 
 
-def model_basis(seed: int) -> Any:
-    """Return the basis of the streams' agents."""
-    return played_of(STREAMS["iid"], 2, seed)[0].game.blocks[0].basis
+def nature(name: str, rounds: int, seed: int) -> tuple[Any, int, Nature]:
+    """Return a model, how many rounds there are, and what gives s(y)."""
+    if name in ANSWERS:
+        model, _ = played_of(STREAMS["iid"], 2, seed)
+        corners = np.array(list(product([0.0, 0.5, 1.0], repeat=3)))
+        support = model.game.blocks[0].basis.transform(corners)
+        return model, rounds, lambda _, crowd, mixture: ANSWERS[name](crowd, mixture, support)
+    keys = STREAMS[name]
+    data = keys.get("data.file")
+    length = min(rounds, len(load_rows(data))) if data else rounds
+    model, outcomes = played_of(keys | {"forecaster.models": []}, length, seed)
+    vectors = model.game.blocks[0].basis.transform(outcomes)
+    return model, length, lambda t, *_: np.asarray(vectors[t])
 
 
 def load_rows(file: str) -> pd.DataFrame:
@@ -118,44 +116,35 @@ def load_rows(file: str) -> pd.DataFrame:
     return pd.read_csv(CATALOGUE.parent.parent / "data" / file)
 
 
-def measure(rounds: int, seeds: int) -> pd.DataFrame:
-    """Return the means over seeds, by stream and events."""
-    rows = []
-    for seed in range(seeds):
-        for stream, model, length, nature in natures(rounds, seed):
-            offset, weights = model.game.cohorts[0].coefficients
-            other = random_losses(weights, np.random.default_rng(seed))
-            for name, make in EVENTS.items():
-                crowds = [
-                    Crowd(offset[:LISTED], weights[:LISTED]),
-                    Crowd(offset[LISTED:], weights[LISTED:]),
-                    Crowd(*other),
-                ]
-                listed, basis = crowds[0], model.game.blocks[0].basis
-                player = UnbiasedPrediction(
-                    make([ProtectedLosses(listed.offset, listed.weights)]),
-                    cube(basis.size, basis.hull),
-                )
-                spent = 0.0
-                for t in range(length):
-                    start = process_time()
-                    mixture = player.mixture()
-                    spent -= start - process_time()
-                    truth = nature(t, listed, mixture)
-                    for crowd in crowds:
-                        crowd.add(crowd.strategies(mixture), truth)
-                    start = process_time()
-                    player.update(truth)
-                    spent -= start - process_time()
-                worst = [crowd.regret().max() / length for crowd in crowds]
-                losses = [crowd.cost.mean() / length for crowd in crowds]
-                rows.append((length, stream, name, *worst, *losses, 1e3 * spent / length))
-    columns = ["rounds", "outcomes", "events", *KINDS, *(f"loss of {kind}" for kind in KINDS), "ms"]
-    return pd.DataFrame(rows, columns=columns).groupby(columns[:3], sort=False).mean()
+def on_stream(stream: str, rounds: int, seed: int) -> Iterator[Row]:
+    """Play all events against a nature."""
+    model, length, truths = nature(stream, rounds, seed)
+    offset, weights = model.game.cohorts[0].coefficients
+    other = random_losses(weights, np.random.default_rng(seed))
+    parts = slice(LISTED), slice(LISTED, None)
+    for name, make in EVENTS.items():
+        crowds = [*(Crowd(offset[part], weights[part]) for part in parts), Crowd(*other)]
+        listed, basis = crowds[0], model.game.blocks[0].basis
+        events = make([ProtectedLosses(listed.offset, listed.weights)])
+        player, spent = UnbiasedPrediction(events, cube(basis.size, basis.hull)), 0.0
+        for t in range(length):
+            start = process_time()
+            mixture = player.mixture()
+            spent -= start - process_time()
+            truth = truths(t, listed, mixture)
+            for crowd in crowds:
+                crowd.add(crowd.strategies(mixture), truth)
+            start = process_time()
+            player.update(truth)
+            spent -= start - process_time()
+        row = {"rounds": length, "outcomes": stream, "events": name}
+        row |= {k: c.regret().max() / length for k, c in zip(KINDS, crowds, strict=True)}
+        row |= {f"loss of {k}": c.cost.mean() / length for k, c in zip(KINDS, crowds, strict=True)}
+        yield row | {"ms": 1e3 * spent / length}
 
 
-if __name__ == "__main__":
-    parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=2000)
-    parser.add_argument("--seeds", type=int, default=3)
-    print(measure(**vars(parser.parse_args())).round(4).to_string())  # noqa: T201
+TABLES = {
+    "listed": Table(
+        on_stream, ["rounds", "outcomes", "events"], lambda: [*STREAMS, *ANSWERS], 2000, 3
+    )
+}

@@ -1,31 +1,26 @@
 """Whether models that are weighed by the losses of who listens serve them better.
 
-    python -m pip install bokeh_sampledata river pmdarima plotnine
-    python -m paper.listeners [--rounds 1000]
-
 The aggregate of the panel weighs models by the squared error of each number, and chooses between
 weights of each number and common ones by the same error (``forecaster.models.aggregate``). Here
 the choice is by the mean loss of those who act on either, with a mean that weighs models by these
 losses for a third candidate, and weights start from the running mean in place of all models alike.
-Played are the bundled series and those of ``paper.series``. The size of the head start was first
-tried on series among which were nine of the latter, so these favour it, if anything. Printed is the
-loss of acting on each, relative to that of the best model of the cohort, and the differences to the
-aggregate as it is, series by series.
+Played are the bundled series and those of ``series``. The size of the head start was first tried on
+series among which were nine of the latter, so these favour it, if anything. Told are the losses of
+acting on each, relative to that of the best model of the cohort: means, the worst, how many are
+above 1.005, and the differences to the aggregate as it is with their standard errors, by series.
 """
 
 from __future__ import annotations
 
-import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import tomli_w
-import typer
 
-from paper.series import COHORT, LISTENERS, SERIES, cell, outcomes
-from regretless import load
+from paper.harness import Row, Table
+from paper.series import market, outcomes, tables
 from regretless.forecaster.models import Aggregate
 from regretless.forecaster.models.aggregate import PolynomialWeights
 from regretless.forecaster.models.panel import PANEL, made
@@ -81,24 +76,6 @@ def suffered(offset: Array, weights: Array, points: Array, truth: Array) -> Arra
     return np.asarray(losses[np.arange(len(losses)), chosen].mean(1))
 
 
-def listeners(name: str, table: pd.DataFrame, utility: str, folder: Path) -> tuple[Any, Any]:
-    """Return the listeners' loss and basis of a series."""
-    kind = "one" if len(outcomes(table)) == 1 else "many"
-    count, parameters = LISTENERS[kind][utility]
-    cohort = COHORT | {"name": utility, "utility": utility, "count": count}
-    table.to_csv(folder / f"{name}.csv", index=False)
-    data = {key.removeprefix("data."): told for key, told in cell(name, table).items()}
-    told = {
-        "name": name,
-        "rounds": 1,
-        "data": data,
-        "cohort": [cohort | {"parameters": parameters}],
-    }
-    (folder / f"{name}.toml").write_text(tomli_w.dumps(told), "utf-8")
-    (block,) = (model := load(str(folder / f"{name}.toml")).build(seed=1)).game.blocks
-    return model.game.cohorts[0].loss, block.basis
-
-
 def played(table: pd.DataFrame, loss: Any, basis: Any, rounds: int) -> dict[str, float]:
     """Return the mean loss with each way over that with the best model of the panel."""
     told = table[outcomes(table)].to_numpy(dtype=float)[:rounds]
@@ -127,29 +104,35 @@ BUNDLED = {
 }
 
 
-def main(rounds: Annotated[int, typer.Option()] = 1000) -> None:
-    """Play all series, and print the ratios and their differences."""
-    rows = []
-    read = {name: make() for name, make in SERIES.items()}
-    bundled = {name: pd.read_csv(DATA / f"{name}.csv")[told] for name, told in BUNDLED.items()}
-    with tempfile.TemporaryDirectory() as folder:
-        for which, tables in (("tuned", bundled), ("not tuned", read)):
-            for name, table in tables.items():
-                kind = "one" if len(outcomes(table)) == 1 else "many"
-                for utility in LISTENERS[kind]:
-                    parts = listeners(name, table, utility, Path(folder))
-                    found = played(table, *parts, rounds)
-                    rows.append({"where": which, "series": name, "cohort": utility} | found)
-                    typer.echo(" ".join(map(str, rows[-1].values())))
-    table = pd.DataFrame(rows)
+def known() -> dict[str, pd.DataFrame]:
+    """Return all series."""
+    own = {name: pd.read_csv(DATA / f"{name}.csv")[told] for name, told in BUNDLED.items()}
+    return own | tables()
+
+
+def on_series(name: str, rounds: int) -> Iterator[Row]:
+    """Compare all ways for each cohort of a series."""
+    table = known()[name]
+    model = market(name, table, rounds=1, seed=1)
+    for cohort, block in zip(model.game.cohorts, model.game.blocks, strict=True):
+        found = played(table, cohort.loss, block.basis, rounds)
+        where = "tuned" if name in BUNDLED else "not tuned"
+        yield {"where": where, "series": name, "cohort": cohort.name} | found
+
+
+def layout(table: pd.DataFrame) -> str:
+    """Lay the comparison out."""
+    parts = [table.to_string(index=False)]
     for where, own in table.groupby("where", sort=False):
         series = own.groupby("series")[list(WAYS)].mean()
         gap = series.sub(series["as it is"], axis=0)
         told = pd.DataFrame({"mean": own[list(WAYS)].mean(), "worst": own[list(WAYS)].max()})
         told["above 1.005"] = (own[list(WAYS)] > 1.005).sum()
         told["difference"], told["error"] = gap.mean(), gap.sem()
-        typer.echo(f"\n{where}, {len(own)} cohorts\n{told.round(5).to_string()}")
+        parts.append(f"\n{where}, {len(own)} cohorts\n{told.round(5).to_string()}")
+    return "\n".join(parts)
 
 
-if __name__ == "__main__":
-    typer.run(main)
+TABLES = {
+    "listeners": Table(on_series, ["series"], lambda: list(known()), 1000, layout=layout),
+}

@@ -1,38 +1,37 @@
 """Loss and regret on ten real series that are not in the repository.
 
     python -m pip install bokeh_sampledata river pmdarima plotnine
-    python -m paper.series FOLDER [--rounds 500] [--rounds 1000] ... [--seeds 10] [--jobs 2]
 
-The series are columns of tables that these packages hold, from their first row on, one with fewer
+The series are columns of tables that these packages hold, from their first row on; one with fewer
 rows than rounds is left out. Outcomes are scaled by the series' least and greatest value, returns
 by 0.06. Fifty agents with five actions each listen: where there is one outcome, 20 newsvendors and
 30 who want it near a target, with exponent 1, 2 or 3; else ten each of CES, Cobb-Douglas,
-Leontief, CARA and mean-variance. What is measured and wanted is that of `python -m paper skill`.
+Leontief, CARA and mean-variance. What is measured and wanted is that of ``skill``.
 """
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Callable
-from dataclasses import replace
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
 from importlib import import_module, resources
+from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import tomli_w
-import typer
 
-from paper.tables import STUDIES
-from regretless.scenarios.studies.design import CATALOGUE
+from paper.harness import Row, Table
+from paper.tables import SKILL
+from regretless import load
+from regretless.market.model import MarketModel
+from regretless.scenarios.studies.design import read_study
 
 RETURN = 0.06
 CONTEXT = ("hour", "half_hour", "weekend", "rose_yesterday")  # columns that are no outcomes
-STUDY = {"description": "Loss and regret on real series.", "log_every": 1000} | {
-    "leave_out": ["forecasts", "regret_log", "swaps", "biases"]
-}
-COHORT = {"actions": 5, "measures": ["external", "swap", "decision_swap"]}
 LISTENERS: dict[str, dict[str, tuple[int, dict[str, Any]]]] = {  # agents and parameters
     "one": {
         "newsvendor": (20, {"underage": [1.0, 4.0], "overage": [0.5, 2.0]}),
@@ -46,7 +45,6 @@ LISTENERS: dict[str, dict[str, tuple[int, dict[str, Any]]]] = {  # agents and pa
         "mean-variance": (10, {"risk_aversion": [0.5, 2.0], "reference": 0.5}),
     },
 }
-NAMES = {"newsvendor": "sellers", "lp-target": "planners"}  # of cohorts; the utility's elsewhere
 
 
 def held(package: str, path: str) -> pd.DataFrame:
@@ -105,67 +103,68 @@ SERIES: dict[str, Callable[[], pd.DataFrame]] = {
 }
 
 
+@cache
+def tables() -> dict[str, pd.DataFrame]:
+    """Read the series of the packages that are installed."""
+    found = {}
+    for name, read in SERIES.items():
+        with suppress(ImportError, FileNotFoundError):
+            found[name] = read()
+    return found
+
+
 def outcomes(table: pd.DataFrame) -> list[str]:
     """List the columns that are foretold."""
     return [str(column) for column in table if column not in CONTEXT]
 
 
-def cell(name: str, table: pd.DataFrame) -> dict[str, Any]:
-    """Return what a study sets to play a series."""
+def data_keys(name: str, table: pd.DataFrame) -> dict[str, Any]:
+    """Return what a scenario says of a series."""
     told, context = outcomes(table), [column for column in table if column in CONTEXT]
     ends = {column: [float(table[column].min()), float(table[column].max())] for column in told}
     if "rose_yesterday" in table:
         ends = {column: [-RETURN, RETURN] for column in told}
-    found = {"data.file": f"{name}.csv", "data.outcomes": told, "data.scale": ends}
-    return found | ({"data.context": context} if context else {})
+    return {"file": f"{name}.csv", "outcomes": told, "scale": ends, "context": context}
 
 
-def written(folder: Path, kind: str, cells: dict[str, dict[str, Any]]) -> Path:
-    """Write a study of these series and its scenario; return its path."""
+def market(
+    name: str, table: pd.DataFrame, *, rounds: int, seed: int, keys: dict[str, Any] | None = None
+) -> MarketModel:
+    """Build the market of a series and its listeners, a block for each cohort."""
+    listeners = LISTENERS["one" if len(outcomes(table)) == 1 else "many"]
     cohorts = [
-        COHORT
-        | {"name": NAMES.get(utility, utility), "utility": utility}
-        | {"count": count, "parameters": parameters}
-        for utility, (count, parameters) in LISTENERS[kind].items()
+        {"name": utility, "utility": utility, "count": count, "actions": 5}
+        | {"parameters": parameters, "measures": ["external", "swap", "decision_swap"]}
+        for utility, (count, parameters) in listeners.items()
     ]
-    base = {"name": "series", "rounds": 500, "cohort": cohorts}
-    (folder / f"{kind}-base.toml").write_text(tomli_w.dumps(base), "utf-8")
-    skill = tomllib.loads((CATALOGUE / "skill.toml").read_text("utf-8"))
-    grid = {"stream": cells, "forecast": skill["grid"]["forecast"]}
-    path = folder / f"{kind}.toml"
-    study = STUDY | {"scenario": f"{kind}-base.toml", "grid": grid}
-    path.write_text(tomli_w.dumps(study), "utf-8")
-    return path
+    told = {"name": name, "rounds": min(rounds, len(table)), "data": data_keys(name, table)}
+    with tempfile.TemporaryDirectory() as place:
+        table.to_csv(Path(place) / f"{name}.csv", index=False)
+        file = Path(place) / "scenario.toml"
+        file.write_text(tomli_w.dumps(told | {"cohort": cohorts}), "utf-8")
+        return load(str(file), **(keys or {})).build(seed=seed)
 
 
-def main(
-    folder: Path,
-    rounds: Annotated[list[int], typer.Option()] = [500, 1000, 2000, 4000],  # noqa: B006 - never changed
-    seeds: int = 10,
-    jobs: int = 2,
-) -> None:
-    """Play all series with all forecasts, and print what is wanted of ours beside what it has."""
-    folder.mkdir(parents=True, exist_ok=True)
-    tables = {name: read() for name, read in SERIES.items()}
-    for name, table in tables.items():
-        table.to_csv(folder / f"{name}.csv", index=False)
-    title = "mean loss and worst decision swap regret of 50 agents"
-    for horizon in rounds:
-        found = []
-        for kind in LISTENERS:
-            cells = {
-                name: cell(name, table)
-                for name, table in tables.items()
-                if len(table) >= horizon and (len(outcomes(table)) == 1) == (kind == "one")
-            }
-            layout = replace(STUDIES["skill"], title=title, study=str(written(folder, kind, cells)))
-            out = folder / f"{horizon}-{kind}"
-            if cells:
-                found.append(layout.measure(out=out, rounds=horizon, seeds=seeds, jobs=jobs))
-        whole = pd.concat(found)
-        whole.to_csv(folder / f"{horizon}.csv", index=False)
-        typer.echo(layout.text(whole) + "\n")
+def on_series(instance: tuple[str, str], rounds: int, seed: int) -> Iterator[Row]:
+    """Play a series with a forecast."""
+    name, forecast = instance
+    table, keys = tables()[name], read_study("skill").spec.grid["forecast"][forecast]
+    if len(table) >= rounds:
+        model = market(name, table, rounds=rounds, seed=seed, keys=keys)
+        model.run()
+        agents, told = model.agents_frame(), model.game.blocks[0].forecaster.described()
+        row = {"stream": name, "forecast": forecast, "seed": seed, "rounds": rounds}
+        row |= {"mean_loss": agents["mean_loss"].mean(), "kept": told.get("kept", np.nan)}
+        yield row | {"regret": agents["decision_swap_regret"].max()}
 
 
-if __name__ == "__main__":
-    typer.run(main)
+TABLES = {
+    "series": Table(
+        on_series,
+        ["stream", "forecast"],
+        lambda: list(product(tables(), read_study("skill").spec.grid["forecast"])),
+        1000,
+        10,
+        layout=lambda table: SKILL.text(table).replace("20 agents", "50 agents"),
+    )
+}

@@ -1,26 +1,27 @@
-"""``python -m paper.trust WHAT [--runs N] [--rounds T]``: the test of a reference.
+"""The test of a reference: when it is given up, and what that costs.
 
-    benign    runs in which a reference that is calibrated, or learns to be, is given up (300 runs)
-    hostile   rounds until it is given up, worst regret and mean loss under attack (20 seeds)
-    series    the same on the bundled series and on those that installed packages hold (3 seeds)
+``trust-benign``: runs of 5,000 rounds in which a reference that is calibrated, or learns to be, is
+given up, with the upper 95 % limit of their share; by the regrets of listed losses and by biases.
+
+``trust-hostile``: rounds until it is given up, worst regret and mean loss under attack.
+
+``trust-series``: the same on the bundled series and those that installed packages hold, beside a
+reference that is never trusted: the difference is the most that a return of trust could gain.
 
 Twelve or twenty agents with five actions each listen, fifty to a series.
 """
 
-import tempfile
-from argparse import ArgumentParser
 from collections.abc import Iterator
-from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import beta
 
-from paper.listed import Crowd, against_listed, against_mean, random_losses
-from paper.series import SERIES, cell, outcomes, written
+from paper.harness import Row, Table
+from paper.listed import STREAMS, Crowd, against_listed, against_mean, random_losses
+from paper.series import market, tables
 from regretless import load
 from regretless.forecaster import (
     GainEvents,
@@ -32,12 +33,10 @@ from regretless.forecaster import (
 from regretless.forecaster.events.assignments import Assignments
 from regretless.forecaster.models import Aggregate, ExponentialSmoothing
 from regretless.forecaster.models.panel import PANEL, made
-from regretless.forecaster.reference import SURPRISE
-from regretless.forecaster.trust import Trust
+from regretless.forecaster.trust import ALARM, SHARES, Trust
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
-from regretless.scenarios.executor import collect
-from regretless.scenarios.studies.design import CATALOGUE, read_study
+from regretless.scenarios.studies.design import CATALOGUE
 
 AGENTS, ACTIONS, SIZE = 20, 5, 3
 
@@ -80,10 +79,11 @@ def said(make: Any, seen: Array, means: Array) -> Array:
 
 
 def found(steps: Array, surprise: Array) -> bool:
-    """Whether increments (T, ...) of R, and of S (T,), ever make the test fail."""
-    trust, alone = Trust(int(np.prod(steps.shape[1:]))), Trust(1, least=SURPRISE)
+    """Whether increments (T, ...) of R, and surprises s / m (T,), ever make the test fail."""
+    trust = Trust(int(np.prod(steps.shape[1:])))
     regret, squares = steps.cumsum(0), (steps**2).cumsum(0)
-    surprising = surprise.cumsum() > alone.limit((surprise**2).cumsum())
+    wealth = np.logaddexp.reduce(np.log1p(np.outer(surprise, SHARES)).cumsum(0), axis=1)
+    surprising = wealth > np.log(len(SHARES) / ALARM)
     axes = tuple(range(1, steps.ndim))
     doubtful = (regret > trust.hint(squares)).any(axes)
     return bool((regret > trust.limit(squares)).any() or (surprising & doubtful).any())
@@ -97,13 +97,12 @@ def summed(steps: Array) -> bool:
     return Trust(AGENTS * ACTIONS**ACTIONS).rejects(total, spread)
 
 
-def benign(rounds: int, run: tuple[str, int]) -> tuple[bool, bool]:
-    """Return whether a run's reference is given up, by regrets and by biases.
+def benign(kind: str, rounds: int, seed: int) -> Iterator[Row]:
+    """Tell whether a run's reference is given up, by regrets and by biases.
 
     All rounds at once: regret against every action, and the bias of every coordinate, of the
     actions that are best responses to the reference.
     """
-    kind, seed = run
     rng = stream(seed, "benchmarks", kind)
     seen, means = outcomes_of(kind.partition(",")[0], rounds, rng)
     weights = -rng.dirichlet(np.ones(SIZE), (AGENTS, ACTIONS))
@@ -113,22 +112,27 @@ def benign(rounds: int, run: tuple[str, int]) -> tuple[bool, bool]:
     gaps = (chosen * came).sum(2)[:, :, None, None] - came[:, :, None]
     scale = np.abs(weights[:, :, None] - weights[:, None]).sum(3).max((1, 2))
     regrets = chosen[..., None] * gaps / scale[:, None, None]
-    surprise = (chosen * np.einsum("kan,tn->tka", weights, seen - points)).sum(2).mean(1)
+    slopes = np.einsum("tka,kan->tn", chosen, weights)
+    cost = (slopes * (seen - points)).sum(1)
+    surprise = cost / ((slopes * points).sum(1) - np.minimum(slopes, 0.0).sum(1))
     biases = chosen[..., None] * (points - seen)[:, None, None]
     known = found(regrets, surprise) or summed(regrets)
-    return known, found(np.stack([biases, -biases], 1), surprise)
+    signed = np.stack([biases, -biases], 1)
+    for events, lost in (("losses", known), ("coordinates", found(signed, surprise))):
+        yield {"events": events, "runs": 1, "given up": int(lost), "kinds": kind if lost else ""}
 
 
-def false_alarms(runs: int, rounds: int, jobs: int) -> Iterator[dict[str, Any]]:
-    """Yield how many runs lost a good reference, with the upper 95 % limit of their share."""
-    plan = [(kind, seed) for kind in KINDS for seed in range(runs // len(KINDS))]
-    lost = np.array(collect(partial(benign, rounds), plan, jobs=jobs))
-    for events, own in zip(("losses", "coordinates"), lost.T, strict=True):
-        upper = beta.ppf(0.95, own.sum() + 1, len(plan) - own.sum())
-        kinds = sorted({kind for (kind, _), at in zip(plan, own, strict=True) if at})
-        yield {"events": events, "runs": len(plan), "given up": own.sum(), "upper limit": upper} | {
-            "kinds": "; ".join(kinds)
-        }
+class Alarms(Table):
+    """Adds up alarms."""
+
+    def summed(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Count, with the upper limit of the share."""
+        told = table.groupby("events", sort=False)
+        lines = told.agg({"runs": "sum", "given up": "sum"})
+        lost, runs = lines["given up"], lines["runs"]
+        lines["upper limit"] = beta.ppf(0.95, lost + 1, runs - lost)
+        lines["kinds"] = told["kinds"].agg(lambda kinds: "; ".join(sorted({*kinds} - {""})))
+        return lines
 
 
 def judged(model: Any) -> dict[str, Any]:
@@ -136,7 +140,7 @@ def judged(model: Any) -> dict[str, Any]:
     agents = model.agents_frame()
     told = [block.forecaster.reference.disproved_at for block in model.game.blocks]
     return {
-        "given up": told[0] if len(told) == 1 else str(told),
+        "given up": str(told),
         "regret": agents["decision_swap_regret"].max(),
         "loss": agents["mean_loss"].mean(),
         "bound": agents["bound"].max(),
@@ -159,9 +163,8 @@ ATTACKS = {
 TRUSTED = 12  # agents who are attacked
 
 
-def attacked(rounds: int, run: tuple[str, int]) -> dict[str, Any]:
+def attacked(name: str, rounds: int, seed: int) -> Iterator[Row]:
     """Play an attack on agents who hear the aggregate of the panel."""
-    name, seed = run
     shape = np.empty((TRUSTED, ACTIONS, SIZE))
     crowd = Crowd(*random_losses(shape, np.random.default_rng(seed), count=TRUSTED))
     model = Aggregate(made(PANEL, SIZE), SIZE)
@@ -175,71 +178,41 @@ def attacked(rounds: int, run: tuple[str, int]) -> dict[str, Any]:
         truth = ATTACKS[name](crowd, mixture, support)
         crowd.add(crowd.strategies(mixture), truth)
         player.update(truth)
-    bound = player.from_variation(listed).max()
-    found = reference.disproved_at
-    return {"attack": name, "found": found, "regret": crowd.regret().max() / rounds} | {
+    yield {
+        "attack": name,
+        "found": reference.disproved_at,
+        "regret": crowd.regret().max() / rounds,
         "loss": crowd.cost.mean() / rounds,
-        "variation": bound / rounds,
+        "variation": player.from_variation(listed).max() / rounds,
     }
 
 
-def hostile(seeds: int, rounds: int, jobs: int) -> pd.DataFrame:
-    """Return what attacks do, by attack."""
-    plan = [(name, seed) for name in ATTACKS for seed in range(seeds)]
-    rows = pd.DataFrame(collect(partial(attacked, rounds), plan, jobs=jobs))
-    return rows.groupby("attack", sort=False).agg(["mean", "max"])
+BUNDLED = {name: keys for name, keys in STREAMS.items() if "data.file" in keys}
+TRUSTED_OR_NOT: dict[str, dict[str, Any]] = {"trusted": {}, "never": {"forecaster.give_up": 0.0}}
 
 
-def on_series(run: tuple[str, dict[str, Any], str, int]) -> dict[str, Any]:
-    """Play a series."""
-    name, keys, path, seed = run
-    model = load(path, **keys).build(seed=seed)
-    model.run()
-    return {"series": name, "seed": seed} | judged(model)
-
-
-def series(seeds: int, rounds: int, jobs: int) -> pd.DataFrame:
-    """Return loss and regret of the default with data."""
-    plan: list[Any] = []
-    study = read_study("skill").spec.grid["stream"]
-    bundled = str(CATALOGUE / "scenarios/listeners.toml")
-    for name, keys in study.items():
-        if "data.file" in keys:
-            plan += [(name, keys | {"rounds": rounds}, bundled, seed) for seed in range(seeds)]
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        for name, read in SERIES.items():
-            try:
-                table = read()
-            except (ImportError, FileNotFoundError):
-                continue
-            table.to_csv(folder / f"{name}.csv", index=False)
-            kind = "one" if len(outcomes(table)) == 1 else "many"
-            written(folder, kind, {name: cell(name, table)})
-            keys = cell(name, table) | {"rounds": min(rounds, len(table))}
-            path = str(folder / f"{kind}-base.toml")
-            plan += [(name, keys, path, seed) for seed in range(seeds)]
-        return pd.DataFrame(collect(on_series, plan, jobs=jobs))
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["benign", "hostile", "series"])
-    for option in ("runs", "rounds", "jobs"):
-        parser.add_argument(f"--{option}", type=int)
-    given = parser.parse_args()
-    jobs = given.jobs or 2
-    if given.what == "benign":
-        table = pd.DataFrame(false_alarms(given.runs or 300, given.rounds or 5000, jobs))
-    elif given.what == "hostile":
-        table = hostile(given.runs or 20, given.rounds or 2000, jobs)
+def on_series(instance: tuple[str, str], rounds: int, seed: int) -> Iterator[Row]:
+    """Play a series with the default for data, or with a reference that is never trusted."""
+    name, trusted = instance
+    if name in BUNDLED:
+        keys = BUNDLED[name] | TRUSTED_OR_NOT[trusted] | {"rounds": rounds}
+        model = load(str(CATALOGUE / "scenarios/listeners.toml"), **keys).build(seed=seed)
     else:
-        rows = series(given.runs or 3, given.rounds or 2000, jobs)
-        own: dict[Any, Any] = {"given up": list} | dict.fromkeys(rows.columns[3:], "mean")
-        table = rows.groupby("series", sort=False).agg(own)
-    print(table.round(4).to_string())  # noqa: T201
+        keys = TRUSTED_OR_NOT[trusted]
+        model = market(name, tables()[name], rounds=rounds, seed=seed, keys=keys)
+    model.run()
+    yield {"series": name, "reference": trusted} | judged(model)
 
 
-if __name__ == "__main__":
-    main()
+TABLES = {
+    "trust-benign": Alarms(benign, ["events"], lambda: list(KINDS), 5000, 50),
+    "trust-hostile": Table(attacked, ["attack"], lambda: list(ATTACKS), 2000, 20),
+    "trust-series": Table(
+        on_series,
+        ["series", "reference"],
+        lambda: list(product([*BUNDLED, *tables()], TRUSTED_OR_NOT)),
+        2000,
+        1,
+        {"given up": ", ".join},
+    ),
+}

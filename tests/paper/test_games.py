@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from paper.games import measure
+from paper.games import TABLES
 
 
 def test_no_regret_is_above_a_bound_in_random_short_games() -> None:
-    found = measure(150, seed=3)
+    table = TABLES["games"]
+    found = table.summed(table.measure(rounds=75, seeds=2, jobs=1))
     assert (found["games"] == 150).all()
     assert np.isfinite(found["greatest"]).all()
     assert (found["greatest"] > 0).all()
