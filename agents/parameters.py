@@ -12,16 +12,13 @@ from regretless.market.core.errors import brief
 def numbers(name: str, value: Any) -> Array:
     """Return a number, a list or a table of numbers as an array.
 
+    ValueError if it holds anything but finite numbers, or its rows differ in length.
+
     Parameters
     ----------
     name : str
         What the user calls it.
     value : array_like
-
-    Raises
-    ------
-    ValueError
-        If it holds anything but finite numbers, or its rows differ in length.
     """
     try:
         given = np.asarray(value)
@@ -56,6 +53,9 @@ def table(
 ) -> Array:
     """Return a table of numbers, repeated over the agents that other parameters stack.
 
+    Returns array (..., A, d). ValueError if axes are missing, or the leading ones and the others do
+    not fit together.
+
     Parameters
     ----------
     value : array_like (..., A, d)
@@ -63,15 +63,6 @@ def table(
         One number per agent, or one for all.
     axes : str
         The trailing axes; the others stack agents.
-
-    Returns
-    -------
-    array (..., A, d)
-
-    Raises
-    ------
-    ValueError
-        If axes are missing, or the leading ones and the others do not fit together.
     """
     found, trailing = numbers(name, value), axes.count("x") + 1
     if found.ndim < trailing or 0 in found.shape:

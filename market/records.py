@@ -312,17 +312,14 @@ class AdversaryView:
 class OutcomeDistribution:
     """The distribution over outcomes that an adversary commits to.
 
+    ValueError if an outcome leaves [0, 1], is not a number, or the weights are no probabilities.
+
     Parameters
     ----------
     points : array (m, d)
         Outcomes in [0, 1].
     weights : array (m,)
         Probabilities.
-
-    Raises
-    ------
-    ValueError
-        If an outcome leaves [0, 1], is not a number, or the weights are no probabilities.
     """
 
     points: Array

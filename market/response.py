@@ -87,6 +87,8 @@ def _respond(losses: Array, tie: float, out: Indices, first: int, last: int) -> 
 def expected_losses(offset: Array, weights: Array, point: Array) -> Array:
     """Losses that K agents expect at one prediction.
 
+    Returns array (K, A).
+
     Parameters
     ----------
     offset : array (K, A)
@@ -95,10 +97,6 @@ def expected_losses(offset: Array, weights: Array, point: Array) -> Array:
         actions lie side by side (``market.numerics.storage``).
     point : array (n,)
         The prediction.
-
-    Returns
-    -------
-    array (K, A)
     """
     out = np.empty(offset.shape)
     line = np.ascontiguousarray(point, dtype=np.float64)
@@ -194,15 +192,13 @@ def best_response(losses: ArrayLike, *, tie: float = 0.0) -> Indices:
 def quantal_response(losses: ArrayLike, eta: float | Array) -> Array:
     """Probabilities proportional to ``exp(-eta * losses)`` along the last axis.
 
+    Returns array (..., A).
+
     Parameters
     ----------
     losses : array (..., A)
     eta : float or array (...)
         Smoothness, positive; large values come close to a best response.
-
-    Returns
-    -------
-    array (..., A)
 
     Examples
     --------

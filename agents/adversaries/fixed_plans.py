@@ -256,17 +256,14 @@ class Seller(Leader):
 class StaggeredSeller(Seller):
     """Opens arm after arm, each free at first.
 
+    ValueError if the schedule needs more arms.
+
     Parameters
     ----------
     outcomes : int
         Twice the number of arms; arms beyond those of the schedule stay closed.
     rounds : int
         Length of the run, T.
-
-    Raises
-    ------
-    ValueError
-        If the schedule needs more arms.
     """
 
     sees = frozenset({"history"})

@@ -55,16 +55,13 @@ class ZeroSum(Payoff):
 class LinearPayoff(Payoff):
     """Paid ``offset_a + w_a . y``, whoever the follower is.
 
+    ValueError if the shapes do not fit or a number is not finite.
+
     Parameters
     ----------
     weights : array (A, d)
     offset : array (A,), optional
         0 by default.
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit or a number is not finite.
     """
 
     def __init__(self, weights: ArrayLike, offset: ArrayLike | None = None) -> None:
@@ -123,6 +120,8 @@ TIE = 1e-12  # relative difference of worth that is rounding
 class Leader(Checkpointable, Adversary):
     """Base of the adversaries with a payoff.
 
+    ValueError if a parameter does not fit.
+
     Parameters
     ----------
     weights : table (A, d), optional
@@ -133,11 +132,6 @@ class Leader(Checkpointable, Adversary):
         The outcomes to choose among; the unit vectors by default (for one coordinate its ends).
     grid : int, optional
         Instead of a support: so many evenly spaced values of each coordinate.
-
-    Raises
-    ------
-    ValueError
-        If a parameter does not fit.
     """
 
     sees = frozenset({"history", "mixture", "play", "losses"})
@@ -174,17 +168,14 @@ class Leader(Checkpointable, Adversary):
     def worth(self, play: Sequence[Array | None], outcomes: Array | None = None) -> Array:
         """Return the payoff per agent (m,) of each outcome of the support against mixed strategies.
 
+        UserError if no cohort has a strategy.
+
         Parameters
         ----------
         play : sequence of arrays (K, A) or None
             One per cohort; cohorts without a strategy are left out.
         outcomes : array (m, d), optional
             What a market makes of the support's, which are to be weighed in their place.
-
-        Raises
-        ------
-        UserError
-            If no cohort has a strategy.
         """
         if len(play) != len(self.followers):
             raise ValueError(f"{len(play)} mixed strategies and {len(self.followers)} cohorts")

@@ -71,6 +71,8 @@ WIDEST = 8  # outcomes of a support whose plans are listed
 class Planned(Leader):
     """Draws by a plan: a distribution over outcomes per phase and answer of the followers.
 
+    ValueError if the distributions are no such table.
+
     Parameters
     ----------
     rng : numpy Generator
@@ -83,11 +85,6 @@ class Planned(Leader):
         Whose play it looks at; the first one's by default.
     **motive : weights, offset, support, grid
         As in ``Leader``.
-
-    Raises
-    ------
-    ValueError
-        If the distributions are no such table.
     """
 
     sees = frozenset({"history"})

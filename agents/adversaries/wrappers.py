@@ -128,6 +128,9 @@ class PartialHistory(History):
 class Coalition(Checkpointable, Adversary):
     """Several adversaries, each with coordinates of its own.
 
+    ValueError if the coordinates of the members are not all coordinates once, or a member is no
+    table.
+
     Parameters
     ----------
     rng : numpy Generator
@@ -143,11 +146,6 @@ class Coalition(Checkpointable, Adversary):
         What the members with a payoff are paid together; None where nobody has one.
     support : array (m, d) or None
         All combinations; None where a member chooses among infinitely many outcomes.
-
-    Raises
-    ------
-    ValueError
-        If the coordinates of the members are not all coordinates once, or a member is no table.
     """
 
     REMEMBERED = ("_players",)

@@ -56,17 +56,14 @@ class RowLearner(Checkpointable):
     def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
         """Forget everything and prepare for K rows of A actions.
 
+        UserError if a number is below 1, or the horizon is needed and missing.
+
         Parameters
         ----------
         rows, actions : int
             K and A, at least 1.
         horizon : int, optional
             T, the rounds that will be played, for what is tuned to it.
-
-        Raises
-        ------
-        UserError
-            If a number is below 1, or the horizon is needed and missing.
         """
         given = {"rows": rows, "actions": actions, "horizon": 1 if horizon is None else horizon}
         for key, value in given.items():
@@ -92,17 +89,14 @@ class RowLearner(Checkpointable):
     def learn(self, losses: Array, actions: Actions) -> None:
         """Be told a round.
 
+        ValueError if a shape does not fit.
+
         Parameters
         ----------
         losses : array (K, A)
             In [0, 1]; bandit learners read the loss of their own action alone.
         actions : int array (K,)
             What was played; only bandit learners read it.
-
-        Raises
-        ------
-        ValueError
-            If a shape does not fit.
         """
         self._check_started()
         told = np.ascontiguousarray(losses, dtype=np.float64)

@@ -230,15 +230,12 @@ def _checked(coordinate: int, population: Population) -> int:
 def buyer_population(population: Population, *, value: ArrayLike) -> Linear:
     """Buyers of one good; the actions are the seller's arms.
 
+    ValueError if a value is outside [0, 1], or the outcomes are not two per action.
+
     Parameters
     ----------
     value : float or array (N,)
         What the good is worth to each, in [0, 1].
-
-    Raises
-    ------
-    ValueError
-        If a value is outside [0, 1], or the outcomes are not two per action.
     """
     if population.goods != 2 * population.actions:
         raise ValueError(

@@ -21,6 +21,8 @@ def grid_points(levels: NDArray[Any], dimension: int) -> NDArray[Any]:
 def draw_rows(weights: Array, uniforms: Array, row_of: Indices | None = None) -> Indices:
     """Draw an index for each of N uniform numbers by the inverse distribution function.
 
+    Returns int array (N,).
+
     Parameters
     ----------
     weights : array (K, A)
@@ -30,10 +32,6 @@ def draw_rows(weights: Array, uniforms: Array, row_of: Indices | None = None) ->
         In [0, 1).
     row_of : int array (N,) or None
         The row that each draw is from; None where there are as many rows as draws.
-
-    Returns
-    -------
-    int array (N,)
 
     Examples
     --------

@@ -100,15 +100,12 @@ DAMAGED = (  # what reading a file may raise that somebody else wrote
 def save(path: Path, tree: dict[str, Any]) -> None:
     """Write a tree atomically.
 
+    UserError if it holds something else.
+
     Parameters
     ----------
     tree : dict
         Nested dictionaries of arrays, numbers, text, lists and None.
-
-    Raises
-    ------
-    UserError
-        If it holds something else.
     """
     check_tree(tree)
     arrays: dict[str, np.ndarray[Any, Any]] = {}

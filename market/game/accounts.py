@@ -46,6 +46,9 @@ class Account:
 class Accounts(Checkpointable):
     """Cash and goods of all agents and of the world outside.
 
+    UserError if an endowment is negative, too large for the unit, or of a cohort that does not
+    exist.
+
     Parameters
     ----------
     cohorts : sequence of Cohort
@@ -63,11 +66,6 @@ class Accounts(Checkpointable):
         In both the last row is the world outside. Read them; ``move`` writes.
     places : dict of str to slice
         The rows of each cohort's agents.
-
-    Raises
-    ------
-    UserError
-        If an endowment is negative, too large for the unit, or of a cohort that does not exist.
     """
 
     REMEMBERED = ("cash", "goods")
@@ -111,15 +109,12 @@ class Accounts(Checkpointable):
     def move(self, cash: ArrayLike, goods: ArrayLike = 0.0) -> None:
         """Give to agents (or take, below 0) what the world outside gives up.
 
+        UserError if somebody would own less than nothing.
+
         Parameters
         ----------
         cash : array (N,) or number
         goods : array (N, g) or number
-
-        Raises
-        ------
-        UserError
-            If somebody would own less than nothing.
         """
         self._handed(cash, goods, np.zeros(self.goods.shape[1]))
 

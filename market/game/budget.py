@@ -61,6 +61,9 @@ UNLIMITED = Unlimited()
 class BudgetConstraint(Unlimited):
     """What the agents of a cohort do within what their accounts can pay for.
 
+    UserError if agents share rows, or are told what they played alone: their estimates of what they
+    did not play take every action to be possible.
+
     Parameters
     ----------
     cohort : Cohort
@@ -72,12 +75,6 @@ class BudgetConstraint(Unlimited):
     ----------
     scarce : array (N,)
         Rounds in which some action of an agent slept.
-
-    Raises
-    ------
-    UserError
-        If agents share rows, or are told what they played alone: their estimates of what they did
-        not play take every action to be possible.
     """
 
     REMEMBERED = ("scarce", "rng")
@@ -95,6 +92,8 @@ class BudgetConstraint(Unlimited):
     def limited(self, decision: Decision, awake: Mask | None, here: Mask | None) -> Decision:
         """Return what the agents do with the actions that are awake.
 
+        UserError if somebody can afford nothing, or insists on what it cannot afford.
+
         Parameters
         ----------
         decision : Decision
@@ -103,11 +102,6 @@ class BudgetConstraint(Unlimited):
             None for all.
         here : bool array (N,) or None
             Who takes part; None for all. Nothing sleeps for the others.
-
-        Raises
-        ------
-        UserError
-            If somebody can afford nothing, or insists on what it cannot afford.
         """
         if awake is None:
             return decision

@@ -46,6 +46,9 @@ Decisions = Sequence[Decision | None]
 class Market(Checkpointable, ABC):
     """What every market offers; a subclass writes ``clear``, everything else has a plain default.
 
+    UserError if the cohorts' losses are over different goods, or agents who have losses of their
+    own share a row of the ledger.
+
     Parameters
     ----------
     cohorts : sequence of Cohort
@@ -72,12 +75,6 @@ class Market(Checkpointable, ABC):
         Whether the numbers of ``last`` are the cohorts', in order, in place of the goods'.
     personal : bool
         Whether agents have losses of their own: so it is for a class that writes ``losses``.
-
-    Raises
-    ------
-    UserError
-        If the cohorts' losses are over different goods, or agents who have losses of their own
-        share a row of the ledger.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("rng", "accounts")
@@ -279,13 +276,11 @@ class Market(Checkpointable, ABC):
 def slopes(loss: Loss) -> Array:
     """Return how much the loss of each action rises, in its own units, as y_g goes from 0 to 1.
 
+    Returns array (K, A, d).
+
     Parameters
     ----------
     loss : stack of K losses
-
-    Returns
-    -------
-    array (K, A, d)
     """
     low, high = at_ends(loss)
     return np.asarray((high - low) * loss.unit_scale[..., None, None])

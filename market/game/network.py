@@ -158,6 +158,8 @@ class Network:
 def small_world(agents: int, rng: np.random.Generator, *, neighbours: int, rewiring: float) -> Any:
     """Draw a connected small world.
 
+    UserError if the agents are too few, or a hundred draws fall apart.
+
     Parameters
     ----------
     agents : int
@@ -166,11 +168,6 @@ def small_world(agents: int, rng: np.random.Generator, *, neighbours: int, rewir
         Of each agent in the ring: even, at least 2 and below ``agents``.
     rewiring : float
         Probability with which an edge is rewired, in [0, 1].
-
-    Raises
-    ------
-    UserError
-        If the agents are too few, or a hundred draws fall apart.
     """
     if agents <= neighbours:
         raise UserError(f"network.neighbours = {neighbours}: there are {agents} agents; lower it")

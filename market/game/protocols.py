@@ -157,15 +157,13 @@ class Payoff(ABC):
     def values(self, loss: Loss, outcomes: Array) -> Array:
         """Return what it is paid.
 
+        Returns array (m, K, A).
+
         Parameters
         ----------
         loss : stack of K losses
             The followers'.
         outcomes : array (m, d)
-
-        Returns
-        -------
-        array (m, K, A)
         """
 
     def keys(self) -> dict[str, Any] | None:

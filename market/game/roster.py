@@ -30,6 +30,8 @@ from regretless.market.regret.model_comparison import NOT_COMPARED
 def dismiss(game: Game, place: int, agent: int, *, before: int) -> int:
     """End the stay of one agent of a cohort.
 
+    UserError if it shares its row with others, learns with them, or is the last of all.
+
     Parameters
     ----------
     agent : int
@@ -41,11 +43,6 @@ def dismiss(game: Game, place: int, agent: int, *, before: int) -> int:
     -------
     int
         Its row.
-
-    Raises
-    ------
-    UserError
-        If it shares its row with others, learns with them, or is the last of all.
     """
     cohort = game.cohorts[place]
     row = int(cohort.row_of[agent])
@@ -87,15 +84,12 @@ def replace_players(
 ) -> tuple[Guarantee, ...]:
     """Replace players, and return what is promised from then on.
 
+    UserError if there is no such block, or the new player does not fit.
+
     Parameters
     ----------
     **players
         ``adversary``, ``market``, or a block's forecaster under the name of the block.
-
-    Raises
-    ------
-    UserError
-        If there is no such block, or the new player does not fit.
     """
     adversary = players.pop("adversary", game.adversary)
     market = players.pop("market", game.market)

@@ -105,6 +105,8 @@ ALWAYS = Attendance()
 class AttendanceSpan(Attendance):
     """When a cohort's rows are there.
 
+    ValueError if a row leaves before it enters, or enters before round 0.
+
     Parameters
     ----------
     entered : int array (K,)
@@ -112,11 +114,6 @@ class AttendanceSpan(Attendance):
         that never does.
     left : int array (K,)
         The round before which it leaves.
-
-    Raises
-    ------
-    ValueError
-        If a row leaves before it enters, or enters before round 0.
     """
 
     throughout: ClassVar[bool] = False
@@ -401,6 +398,8 @@ def suggestions(policies: Any, context: Context, actions: int) -> Indices:
 class Seat:
     """One cohort at the table.
 
+    ValueError if the attendance is of another number of rows.
+
     Parameters
     ----------
     cohort : Cohort
@@ -415,11 +414,6 @@ class Seat:
         The alternatives with which they are compared.
     deviations : Deviations
         The rows that play something else than their rule.
-
-    Raises
-    ------
-    ValueError
-        If the attendance is of another number of rows.
     """
 
     cohort: Cohort

@@ -279,6 +279,8 @@ def suffered(cohorts: Sequence[Cohort]) -> list[Array]:
 def gains(trunk: Any, branch: Any) -> pd.DataFrame:
     """Compare agents in a branch with themselves in its trunk.
 
+    UserError if the second is no branch, or the two are not at the same round.
+
     Parameters
     ----------
     trunk, branch : MarketModel
@@ -290,11 +292,6 @@ def gains(trunk: Any, branch: Any) -> pd.DataFrame:
         A row per agent: ``agent``, ``cohort``, ``loss`` and ``branch_loss`` per round since the
         branch began, in [0, 1]; ``gain`` in the utility's own units and ``loss_gain`` in [0, 1],
         above 0 for who is better off in the branch.
-
-    Raises
-    ------
-    UserError
-        If the second is no branch, or the two are not at the same round.
     """
     fork = branch.fork
     if fork is None:

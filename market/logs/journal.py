@@ -60,6 +60,8 @@ LOGGED_REGRETS = ("external_regret", "swap_regret", "decision_swap_regret")
 class Journal(Checkpointable):
     """Collects rounds into tables.
 
+    UserError if the payoff does not fit a cohort.
+
     Parameters
     ----------
     blocks : sequence of str
@@ -80,11 +82,6 @@ class Journal(Checkpointable):
         Receives each full chunk, a frame per table.
     watchers : dict
         Who adds rows to tables of their own, by the table's name.
-
-    Raises
-    ------
-    UserError
-        If the payoff does not fit a cohort.
     """
 
     REMEMBERED = ("windows",)

@@ -68,17 +68,14 @@ def logged_agents(
 ) -> tuple[Logged, ...]:
     """Choose the logged agents of every cohort.
 
+    UserError if there are more cohorts than places in the sample.
+
     Parameters
     ----------
     most : int or None
         S, how many agents are logged in all; None, or at least N, for all of them.
     seed : int
         Root seed.
-
-    Raises
-    ------
-    UserError
-        If there are more cohorts than places in the sample.
     """
     sizes = [len(cohort.row_of) for cohort in cohorts]
     firsts = np.cumsum([1, *sizes])[:-1]

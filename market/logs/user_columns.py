@@ -77,6 +77,8 @@ Rows = tuple[list[str], list[float], list[float]]  # cohorts, agents, values
 class OwnMeasures:
     """Takes measures by their registered names.
 
+    UserError if a name is unknown.
+
     Parameters
     ----------
     names : sequence of str
@@ -84,11 +86,6 @@ class OwnMeasures:
         What each is given.
     logged : sequence of Logged
         Which agents of each cohort get rows, where a measure is of every agent.
-
-    Raises
-    ------
-    UserError
-        If a name is unknown.
     """
 
     def __init__(self, names: Sequence[str], model: Any, logged: Sequence[Logged]) -> None:

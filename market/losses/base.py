@@ -125,14 +125,12 @@ class Loss(ABC):
     def enclosure(self, low: ArrayLike, high: ArrayLike) -> Range:
         """Least and greatest loss of every action over boxes of outcomes.
 
+        Returns arrays (T, ..., A), (T, ..., A).
+
         Parameters
         ----------
         low, high : array (T, d)
             Opposite corners of each box.
-
-        Returns
-        -------
-        arrays (T, ..., A), (T, ..., A)
         """
         ends = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
         return self._between(self._spread(ends[0]), self._spread(ends[1]))

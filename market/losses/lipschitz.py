@@ -36,6 +36,9 @@ NODES = ((-np.sqrt(3.0), 1 / 6), (0.0, 2 / 3), (np.sqrt(3.0), 1 / 6))
 class LipschitzLoss(Loss):
     """Loss ``offset + amplitude * function(y)``.
 
+    ValueError if the constant is negative or the range descends; on use, if the function returns
+    another shape or leaves its range.
+
     Parameters
     ----------
     function : callable
@@ -53,12 +56,6 @@ class LipschitzLoss(Loss):
     row : array (...)
         Which of the function's losses these are; set when a stack is cut.
     offset, unit_scale, unit_offset : as in ``Loss``
-
-    Raises
-    ------
-    ValueError
-        If the constant is negative or the range descends; on use, if the function returns another
-        shape or leaves its range.
     """
 
     form: ClassVar[str] = "lipschitz"

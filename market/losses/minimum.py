@@ -20,6 +20,8 @@ from regretless.market.losses.lipschitz import wrapped
 class MinimumOfRatios(Loss):
     """Loss ``offset + amplitude * min_j y_j / requirements_j``.
 
+    ValueError if a requirement is negative or an action needs no input.
+
     Parameters
     ----------
     requirements : array (..., A, d)
@@ -27,11 +29,6 @@ class MinimumOfRatios(Loss):
     amplitude : array (..., A) or float
         The factor in front, negative for a utility.
     offset, unit_scale, unit_offset : as in ``Loss``
-
-    Raises
-    ------
-    ValueError
-        If a requirement is negative or an action needs no input.
 
     Examples
     --------

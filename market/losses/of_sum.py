@@ -112,6 +112,9 @@ class OfSum(Loss):
 class PowerOfSum(OfSum):
     """Loss ``offset + amplitude * (intercept + sum_j weights_j g(y_j)) ** exponent``.
 
+    ValueError if the sum can be negative and the exponent is no integer, or 0 and the exponent
+    negative.
+
     Parameters
     ----------
     weights : array (..., A, d)
@@ -124,11 +127,6 @@ class PowerOfSum(OfSum):
     amplitude : array (..., A) or float
         The factor in front, negative for a utility.
     offset, unit_scale, unit_offset : as in ``Loss``
-
-    Raises
-    ------
-    ValueError
-        If the sum can be negative and the exponent is no integer, or 0 and the exponent negative.
     """
 
     form: ClassVar[str] = "power-of-sum"

@@ -21,15 +21,12 @@ from regretless.market.losses.base import Loss
 class Box:
     """A box of outcomes in units of its own.
 
+    ValueError if a side has no length or an end is not finite.
+
     Parameters
     ----------
     low, high : array (d,)
         Opposite corners.
-
-    Raises
-    ------
-    ValueError
-        If a side has no length or an end is not finite.
     """
 
     def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
@@ -71,15 +68,12 @@ class Box:
 class Polytope(Box):
     """The convex hull of given vertices, mapped by its bounding box.
 
+    ValueError if the vertices span fewer than d dimensions.
+
     Parameters
     ----------
     vertices : array (V, d)
         In own units.
-
-    Raises
-    ------
-    ValueError
-        If the vertices span fewer than d dimensions.
     """
 
     def __init__(self, vertices: ArrayLike) -> None:

@@ -24,6 +24,8 @@ from regretless.market.losses.base import UNITS, Loss, Range, default
 class Convex1D(Loss):
     """Loss ``offset + slope * y_j + sum_k kinks_k * max(y_j - knots_k, 0)``.
 
+    ValueError if a kink is negative or the coordinate does not exist.
+
     Parameters
     ----------
     kinks : array (..., A, m)
@@ -37,11 +39,6 @@ class Convex1D(Loss):
     dimension : int
         Coordinates of an outcome, d.
     offset, unit_scale, unit_offset : as in ``Loss``
-
-    Raises
-    ------
-    ValueError
-        If a kink is negative or the coordinate does not exist.
 
     Examples
     --------

@@ -24,6 +24,8 @@ from regretless.market.losses.sums import offset_sum, to_power
 class SeparablePower(Loss):
     """Loss ``offset + sum_j weights_j * |y_j - centre_j| ** exponent``.
 
+    ValueError if a number is not finite or an exponent is not positive.
+
     Parameters
     ----------
     weights : array (..., A, d)
@@ -33,11 +35,6 @@ class SeparablePower(Loss):
     centre : array (..., A, d) or float
         Where each coordinate's power is 0.
     offset, unit_scale, unit_offset : as in ``Loss``
-
-    Raises
-    ------
-    ValueError
-        If a number is not finite or an exponent is not positive.
     """
 
     form: ClassVar[str] = "separable-power"

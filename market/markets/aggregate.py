@@ -61,6 +61,8 @@ class Moments(Checkpointable):
 class Settling(Market):
     """A market with a level that follows the load: it has ``aggregate`` and ``answer``.
 
+    UserError if a parameter leaves its range or the cohorts' losses are over different goods.
+
     Parameters
     ----------
     cohorts, rng : as in ``Market``
@@ -72,11 +74,6 @@ class Settling(Market):
         In (0, 1]: weight of the newest load in the level; 1 for no memory.
     tables : sequence of array (K, A, ...)
         What each cohort's actions add to the load, where that is not a head.
-
-    Raises
-    ------
-    UserError
-        If a parameter leaves its range or the cohorts' losses are over different goods.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("level", "rounds", "clipped", "outcomes")

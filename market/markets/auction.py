@@ -75,6 +75,8 @@ def filled(  # noqa: PLR0913 - orders, book, and what was agreed
 class CallAuction(Market):
     """A uniform-price call auction of limit orders.
 
+    UserError if a loss is of another form or a parameter leaves its range.
+
     Parameters
     ----------
     cohorts, rng : as in ``Market``
@@ -87,11 +89,6 @@ class CallAuction(Market):
         Every so many rounds the world outside restores what agents began with; 0 for never.
     outside : float
         Units that the world outside trades where a fundamental is at its end.
-
-    Raises
-    ------
-    UserError
-        If a loss is of another form or a parameter leaves its range.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("price", "rounds", "volume", "gains")

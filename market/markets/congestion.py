@@ -51,6 +51,8 @@ from regretless.market.markets.aggregate import Moments, Settling
 class AttendanceMarket(Settling):
     """The share of agents who play each action but the first.
 
+    UserError if agents have another number of actions than outcomes and 1, or shares are none.
+
     Parameters
     ----------
     cohorts, rng, feedback, adjustment : as in ``Settling``
@@ -61,11 +63,6 @@ class AttendanceMarket(Settling):
         How far the fundamental moves the outcome, from its least to its greatest value.
     start : float, or list of d
         Shares before the first round.
-
-    Raises
-    ------
-    UserError
-        If agents have another number of actions than outcomes and 1, or shares are none.
     """
 
     supports_multiplicity = True
@@ -127,6 +124,8 @@ class AttendanceMarket(Settling):
 class Routes(Settling):
     """Travel times that grow with traffic.
 
+    UserError if a list has another length or a number is negative.
+
     Parameters
     ----------
     cohorts, rng, feedback, adjustment : as in ``Settling``
@@ -139,11 +138,6 @@ class Routes(Settling):
         How far the fundamental moves times, from its least to its greatest value.
     start : list of d, optional
         Flows before the first round; 0 by default.
-
-    Raises
-    ------
-    UserError
-        If a list has another length or a number is negative.
     """
 
     REMEMBERED = ("flows", "times")

@@ -31,6 +31,8 @@ from regretless.market.markets.aggregate import Moments, Settling
 class Cournot(Settling):
     """Quantities against linear inverse demand.
 
+    UserError if a parameter leaves its range.
+
     Parameters
     ----------
     cohorts, rng, feedback, adjustment : as in ``Settling``
@@ -43,11 +45,6 @@ class Cournot(Settling):
         How far the fundamental moves the intercept, from its least to its greatest value.
     start : float
         The quantity of each good before the first round.
-
-    Raises
-    ------
-    UserError
-        If a parameter leaves its range.
     """
 
     REMEMBERED = ("supplied",)

@@ -57,6 +57,8 @@ def informed_share(
 class Information(Settling):
     """An asset market in which action 1 is to buy the signal.
 
+    UserError if a number is not positive, or there are other actions or outcomes.
+
     Parameters
     ----------
     cohorts, rng, feedback, adjustment : as in ``Settling``
@@ -70,11 +72,6 @@ class Information(Settling):
         The share informed before the first round.
     assets : int
         How many are traded in a round.
-
-    Raises
-    ------
-    UserError
-        If a number is not positive, or there are other actions or outcomes.
     """
 
     REMEMBERED = ("informed",)

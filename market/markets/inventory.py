@@ -43,6 +43,8 @@ SEEN = ("demand", "sales")
 class Shops(Market):
     """Inventories under demand that may be censored.
 
+    UserError if a parameter leaves its range or there are several outcomes.
+
     Parameters
     ----------
     cohorts, rng : as in ``Market``
@@ -53,11 +55,6 @@ class Shops(Market):
         What is published.
     cash : float, or table by cohort's name
         What each begins with, to pay orders and storage from.
-
-    Raises
-    ------
-    UserError
-        If a parameter leaves its range or there are several outcomes.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("levels", "unmet")

@@ -101,6 +101,8 @@ class View:
 class OrderBook(Market):
     """A limit order book with price-time priority, or a frequent batch auction.
 
+    UserError if a loss is of another form, an order off the grid, or a parameter leaves its range.
+
     Parameters
     ----------
     cohorts, rng : as in ``Market``
@@ -133,11 +135,6 @@ class OrderBook(Market):
         Open orders, and what each agent owns and set aside (``matching.Rules``).
     price : int array (d,)
         Of the last trades, in half ticks.
-
-    Raises
-    ------
-    UserError
-        If a loss is of another form, an order off the grid, or a parameter leaves its range.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("open", "price", "rounds", "sums")

@@ -133,6 +133,8 @@ class Tally(Checkpointable):
 def crowding(rounds: pd.DataFrame, forecasts: pd.DataFrame) -> pd.DataFrame:
     """Measure every round.
 
+    ValueError if the run had no market.
+
     Parameters
     ----------
     rounds, forecasts : DataFrame
@@ -142,11 +144,6 @@ def crowding(rounds: pd.DataFrame, forecasts: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         A row per round: ``round`` and ``MEASURES``.
-
-    Raises
-    ------
-    ValueError
-        If the run had no market.
     """
     demand, outcome = columns(rounds, "demand"), columns(rounds, "y")
     if not demand.shape[1]:
@@ -201,17 +198,14 @@ def exposure(loss: Loss) -> Array:
 class Prices(Settling):
     """Prices, and how they move outcomes.
 
+    UserError if a parameter leaves its range or the cohorts' losses are over different goods.
+
     Parameters
     ----------
     cohorts, rng, feedback, adjustment : as in ``Settling``
         Their actions are demand, their prices the level.
     impact : float
         In [-1, 1]: by how much a good's yield falls as its price rises by 1.
-
-    Raises
-    ------
-    UserError
-        If a parameter leaves its range or the cohorts' losses are over different goods.
     """
 
     REMEMBERED = ("tally",)

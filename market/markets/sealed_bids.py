@@ -29,6 +29,9 @@ from regretless.market.losses.orders import Orders
 class SealedBids(Market):
     """What both auctions share; a subclass says what winners pay.
 
+    UserError if a loss is of another form, a parameter leaves its range or actions differ in
+    number.
+
     Parameters
     ----------
     cohorts, rng : as in ``Market``
@@ -48,11 +51,6 @@ class SealedBids(Market):
         What each action bids.
     lot : int array (N,)
         Who comes first among equal bids: the least.
-
-    Raises
-    ------
-    UserError
-        If a loss is of another form, a parameter leaves its range or actions differ in number.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("sums",)

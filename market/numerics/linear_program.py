@@ -122,18 +122,14 @@ def optimise(highs: highspy.Highs, proved: Callable[[], bool] = lambda: False) -
 
     The dual simplex method, HiGHS's choice, may stop without a verdict: seen where coefficients of
     1e-8 to 1e-3 meet a row of ones. The primal one then starts from scratch, then a presolved
-    program, then the interior point method.
+    program, then the interior point method. UnsolvedError if there is no optimum, or no method
+    finds it within its limits.
 
     Parameters
     ----------
     highs : Highs
     proved : callable
         Asked where a method stops without a verdict: whether what ``highs`` holds is good enough.
-
-    Raises
-    ------
-    UnsolvedError
-        If there is no optimum, or no method finds it within its limits.
     """
     for i, method in enumerate(METHODS):
         if i:

@@ -60,6 +60,8 @@ def layout(drafts: Sequence[Draft]) -> Layout:
 def make(where: str, kind: str, losses: Sequence[Loss], **parameters: Any) -> Basis:
     """Make the basis for cohorts with these losses.
 
+    UserError if the kind is unknown, or the losses or parameters do not fit it.
+
     Parameters
     ----------
     where : str
@@ -67,11 +69,6 @@ def make(where: str, kind: str, losses: Sequence[Loss], **parameters: Any) -> Ba
     losses : sequence of stacks
     **parameters
         From the scenario file.
-
-    Raises
-    ------
-    UserError
-        If the kind is unknown, or the losses or parameters do not fit it.
     """
     if kind not in register.basis:
         known = closest(kind, ["auto", *register.basis.names()])

@@ -201,14 +201,7 @@ def _scripted(draft: Draft, place: Place) -> Placement:
 
 
 def _written(draft: Draft, root: int) -> tuple[type[ScriptedCohort], list[Any]]:
-    """Make a cohort's agents of the user's class, each with its own settings and stream.
-
-    Returns
-    -------
-    type
-        Of the cohort that asks them.
-    list of ScriptedAgent, or of one ScriptedCrowd
-    """
+    """Make a cohort's agents of the user's class, each with its own settings and stream."""
     spec, at = draft.spec, f"cohort.{draft.spec.name}.settings"
     maker, where = register.agent[spec.response], f"agent '{spec.response}'"
     rng = stream(root, "cohort", spec.name, "settings")

@@ -243,6 +243,8 @@ def drawn_population(
 ) -> tuple[Loss, dict[str, Any], Units]:
     """Draw a cohort's losses from its stream, one per agent, and their parameters.
 
+    UserError if a parameter does not fit the utility.
+
     Parameters
     ----------
     game : Bimatrix, optional
@@ -256,11 +258,6 @@ def drawn_population(
         As they were drawn or given.
     units : Units
         Of the losses and actions.
-
-    Raises
-    ------
-    UserError
-        If a parameter does not fit the utility.
     """
     with on_disk(wanted=_mapped(spec, goods)):
         plain, rng, drawn = _distinct(spec, root, goods, game)

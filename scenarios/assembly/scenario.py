@@ -53,15 +53,12 @@ from regretless.scenarios.notes import annotate
 class Scenario:
     """A validated scenario, ready to be built with any seed.
 
+    UserError if cohorts do not go together, or a data or game file cannot be used.
+
     Parameters
     ----------
     drawer : callable, optional
         Draws figures of its models (``market.model``), given the specification first.
-
-    Raises
-    ------
-    UserError
-        If cohorts do not go together, or a data or game file cannot be used.
     """
 
     def __init__(self, spec: ScenarioSpec, *, drawer: Callable[..., Any] | None = None) -> None:
@@ -80,6 +77,8 @@ class Scenario:
     ) -> MarketModel:
         """Return a model that has played no round yet.
 
+        UserError if a name is unknown or a parameter does not fit.
+
         Parameters
         ----------
         seed : int, optional
@@ -93,11 +92,6 @@ class Scenario:
         spare : dict, optional
             Agents of each cohort that ``model.add`` may let in later. They are
             drawn with the others, and each has a row of its own.
-
-        Raises
-        ------
-        UserError
-            If a name is unknown or a parameter does not fit.
         """
         root = self.spec.seed if seed is None else seed
         if not isinstance(root, int | np.integer) or root < 0:
