@@ -31,14 +31,7 @@ from regretless.market.game.accounts import Account
 from regretless.market.game.caveats import effective_guarantees
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.protocols import Cohort, seat
-from regretless.market.game.round import (
-    Decided,
-    Game,
-    commit_and_draw,
-    decide,
-    finish,
-    offer,
-)
+from regretless.market.game.round import Decided, Game, commit_and_draw, decide, finish, offer
 from regretless.market.game.seats import present
 from regretless.market.logs import comparisons, final_tables
 from regretless.market.logs.comparisons import Fork

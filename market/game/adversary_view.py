@@ -34,14 +34,7 @@ from regretless.market.game.lookahead import GameView, Rollout, strategies_of_pl
 from regretless.market.game.protocols import Adversary, Cohort, Follower, Payoff
 from regretless.market.game.seats import attending, present
 from regretless.market.numerics.exact_sum import total
-from regretless.market.records import (
-    AdversaryView,
-    Context,
-    Forecast,
-    Mixture,
-    Observation,
-    Round,
-)
+from regretless.market.records import AdversaryView, Context, Forecast, Mixture, Observation, Round
 
 SIGHTS = ("history", "mixture", "play", "losses", "draw")
 

@@ -26,13 +26,7 @@ from regretless.market.core.checkpoint import remembers
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import handed, is_ours, name_of
 from regretless.market.core.randomness import stream
-from regretless.market.game.adversary_view import (
-    announcement,
-    introduce,
-    sight_of,
-    summed,
-    teach,
-)
+from regretless.market.game.adversary_view import announcement, introduce, sight_of, summed, teach
 from regretless.market.game.lookahead import GameView
 from regretless.market.game.market import (
     PERSONAL,

@@ -234,12 +234,7 @@ def measured(scenario: ScenarioSpec, goods: int) -> OutcomeUnits:
 
 
 def drawn_population(
-    spec: CohortSpec,
-    scenario: ScenarioSpec,
-    root: int,
-    *,
-    goods: int,
-    game: Bimatrix | None = None,
+    spec: CohortSpec, scenario: ScenarioSpec, root: int, *, goods: int, game: Bimatrix | None = None
 ) -> tuple[Loss, dict[str, Any], Units]:
     """Draw a cohort's losses from its stream, one per agent, and their parameters.
 

@@ -35,11 +35,7 @@ from regretless.scenarios.assembly.branches import Parts, carry_on, changes_of, 
 from regretless.scenarios.assembly.cohorts import Place, Placement, audience, seat_of
 from regretless.scenarios.assembly.data import Table, read_table
 from regretless.scenarios.assembly.forecasters import followed, make_forecaster
-from regretless.scenarios.assembly.guarantees import (
-    Member,
-    guarantee,
-    listener,
-)
+from regretless.scenarios.assembly.guarantees import Member, guarantee, listener
 from regretless.scenarios.assembly.latecomers import home, idle, latecomers
 from regretless.scenarios.assembly.network import drawn_network
 from regretless.scenarios.assembly.objectives import wish
