@@ -61,13 +61,8 @@ def cross_calibration(  # noqa: PLR0913 - the names are promised to users
 ) -> Array:
     """Bias of the predictions by response and by what a policy suggested.
 
-    Parameters
-    ----------
-    points, truths : array (M, n)
-    coefficients : arrays (K, A), (K, A, n)
-    suggestions : int array (C, M)
-        What each policy suggested.
-    mass : array (M,), optional
+    Arguments are as in ``decision_calibration``, with ``suggestions`` (C, M): what each policy
+    suggested.
 
     Returns
     -------

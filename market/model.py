@@ -43,54 +43,31 @@ from regretless.market.logs.windows import BoundsLog, Span, Windows
 from regretless.market.records import Round
 
 
-class Shown:
-    """What ``market.model.MarketModel`` says of itself.
-
-    Attributes
-    ----------
-    name : str
-        Of its scenario; empty where it was put together by hand.
-    notes : tuple of str
-        What its scenario says beside the results, such as what was left out.
-    warnings : tuple of str
-        What can hardly be meant.
-    drawer : callable or None
-        Draws the model's figures: takes the model and the name of one, or None for all.
-    """
-
-    name: str = ""
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    drawer: Callable[..., Any] | None = None
-
-    def show(self, figure: str | None = None) -> Any:
-        """Return a Plotly figure of the rounds so far by name, such as "regret", or all in a dict.
-
-        A notebook displays them. UserError if no round is played yet, there is no such figure or
-        nothing to draw in it, or the model was not made by ``load``.
-        """
-        if self.drawer is None:
-            raise UserError("show: only a market that load() made knows its figures; use that")
-        return self.drawer(self, figure)
-
-    def __repr__(self: Any) -> str:
-        cohorts = self.game.cohorts
-        agents = sum(own.population for own in cohorts)
-        title = f" {self.name}" if self.name else ""
-        said = f"<MarketModel{title}: {agents:,} agents, round {self.played} of {self.rounds}"
-        kept = [(place, m) for place in range(len(cohorts)) for m in ("decision_swap", "swap")]
-        known = np.concatenate([self.measured(*which) for which in kept])
-        known = known[~np.isnan(known)]
-        if self.played and len(known):
-            said += f", worst regret so far {max(known.max(), 0.0):.4f}"
-        return f"{said}>"
-
-
 class _Numbers(WeakKeyDictionary[Any, Iterator[int]]):
     """From a model to its agents' next number; Mesa's own table keeps every model for ever."""
 
     def __getitem__(self, model: Any) -> Iterator[int]:
         return self.setdefault(model, itertools.count(1))
+
+
+def _measure(name: str, says: str) -> Any:
+    """Make a property of an agent that reads one of its measures."""
+
+    def read(self: Any) -> float:
+        values = self.model.measured(self._cohort, name)
+        return float(values[self._mine.row_of[self.number]])
+
+    return property(read, doc=says)
+
+
+def _frame(table: str, says: str) -> Any:
+    """Make a method of a model that returns a table of its journal."""
+
+    def frame(self: "MarketModel") -> pd.DataFrame:
+        return self.journal.frame(table)
+
+    frame.__doc__ = says
+    return frame
 
 
 class Trader(mesa.Agent):  # type: ignore[misc]
@@ -126,40 +103,17 @@ class Trader(mesa.Agent):  # type: ignore[misc]
         """The action played in the last round; -1 where the agent was absent."""
         return int(self.model.last_actions(self._cohort)[self.number])
 
-    @property
-    def mean_loss(self) -> float:
-        """Loss per round so far, in [0, 1]."""
-        return self._read("mean_loss")
-
-    @property
-    def external_regret(self) -> float:
-        """External regret per round so far."""
-        return self._read("external")
-
-    @property
-    def swap_regret(self) -> float:
-        """Swap regret per round so far."""
-        return self._read("swap")
-
-    @property
-    def omniprediction_regret(self) -> float:
-        """Omniprediction regret per round so far."""
-        return self._read("omniprediction")
-
-    @property
-    def decision_swap_regret(self) -> float:
-        """Decision swap regret per round so far."""
-        return self._read("decision_swap")
-
-    @property
-    def contextual_swap_regret(self) -> float:
-        """Contextual swap regret per round so far; NaN where it is not kept."""
-        return self._read("contextual_swap")
-
-    @property
-    def exploitability(self) -> float:
-        """Exploitability so far; NaN where it is not kept or not sampled."""
-        return self._read("exploitability")
+    mean_loss = _measure("mean_loss", "Loss per round so far, in [0, 1].")
+    external_regret = _measure("external", "External regret per round so far.")
+    swap_regret = _measure("swap", "Swap regret per round so far.")
+    omniprediction_regret = _measure("omniprediction", "Omniprediction regret per round so far.")
+    decision_swap_regret = _measure("decision_swap", "Decision swap regret per round so far.")
+    contextual_swap_regret = _measure(
+        "contextual_swap", "Contextual swap regret per round so far; NaN where it is not kept."
+    )
+    exploitability = _measure(
+        "exploitability", "Exploitability so far; NaN where it is not kept or not sampled."
+    )
 
     @property
     def _mine(self) -> Cohort:
@@ -184,9 +138,6 @@ class Trader(mesa.Agent):  # type: ignore[misc]
         self.model.dismiss(self._cohort, self.number)
         super().remove()
 
-    def _read(self, measure: str) -> float:
-        return float(self.model.measured(self._cohort, measure)[self._mine.row_of[self.number]])
-
 
 Recipe = Callable[["MarketModel", Mapping[str, Any], Mapping[str, Any]], "MarketModel"]
 
@@ -197,7 +148,7 @@ OF_ITERATIONS = {"rng"}.intersection(signature(mesa.batch_run).parameters)
 MOST_VIEWS = 100_000  # beyond this a view is made when it is asked for
 
 
-class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
+class MarketModel(mesa.Model):  # type: ignore[misc]
     """A market in which one forecast serves every agent.
 
     Parameters
@@ -226,7 +177,44 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         By cohort, what the actions of all its agents together are called.
     traits : dict, optional
         By cohort, what the table of agents says of each entry beside its measures.
+
+    Attributes
+    ----------
+    name : str
+        Of its scenario; empty where it was put together by hand.
+    notes, warnings : tuple of str
+        What its scenario says beside the results, such as what was left out, and what can hardly be
+        meant.
+    drawer : callable or None
+        Draws the model's figures: takes the model and the name of one, or None for all.
     """
+
+    name: str = ""
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    drawer: Callable[..., Any] | None = None
+
+    def show(self, figure: str | None = None) -> Any:
+        """Return a Plotly figure of the rounds so far by name, such as "regret", or all in a dict.
+
+        A notebook displays them. UserError if no round is played yet, there is no such figure or
+        nothing to draw in it, or the model was not made by ``load``.
+        """
+        if self.drawer is None:
+            raise UserError("show: only a market that load() made knows its figures; use that")
+        return self.drawer(self, figure)
+
+    def __repr__(self: Any) -> str:
+        cohorts = self.game.cohorts
+        agents = sum(own.population for own in cohorts)
+        title = f" {self.name}" if self.name else ""
+        said = f"<MarketModel{title}: {agents:,} agents, round {self.played} of {self.rounds}"
+        kept = [(place, m) for place in range(len(cohorts)) for m in ("decision_swap", "swap")]
+        known = np.concatenate([self.measured(*which) for which in kept])
+        known = known[~np.isnan(known)]
+        if self.played and len(known):
+            said += f", worst regret so far {max(known.max(), 0.0):.4f}"
+        return f"{said}>"
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
         self,
@@ -469,41 +457,15 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         """Hand full chunks of the logs to ``sink`` from now on instead of keeping them."""
         self.journal.sink = sink
 
-    def rounds_frame(self) -> pd.DataFrame:
-        """One row per round."""
-        return self.journal.frame("rounds")
-
-    def forecasts_frame(self) -> pd.DataFrame:
-        """One row per atom of a round's mixture."""
-        return self.journal.frame("forecasts")
-
-    def regret_frame(self) -> pd.DataFrame:
-        """One row per agent and logged round."""
-        return self.journal.frame("regret_log")
-
-    def accounts_frame(self) -> pd.DataFrame:
-        """One row per agent and logged round: what it owned; empty without accounts."""
-        return self.journal.frame("accounts")
-
-    def trades_frame(self) -> pd.DataFrame:
-        """One row per trade; empty without an order book."""
-        return self.journal.frame("trades")
-
-    def quotes_frame(self) -> pd.DataFrame:
-        """One row per round and good: the best quotes; empty without an order book."""
-        return self.journal.frame("quotes")
-
-    def windows_frame(self) -> pd.DataFrame:
-        """One row per agent and window that has ended."""
-        return self.journal.frame("windows")
-
-    def states_frame(self) -> pd.DataFrame:
-        """One row per agent that shows columns and logged round."""
-        return self.journal.frame("states")
-
-    def measures_frame(self) -> pd.DataFrame:
-        """One row per logged round and what a measure of the user's own says of whom."""
-        return self.journal.frame("measures")
+    rounds_frame = _frame("rounds", "One row per round.")
+    forecasts_frame = _frame("forecasts", "One row per atom of a round's mixture.")
+    regret_frame = _frame("regret_log", "One row per agent and logged round.")
+    accounts_frame = _frame("accounts", "One row per agent and logged round: what it owned.")
+    trades_frame = _frame("trades", "One row per trade; empty without an order book.")
+    quotes_frame = _frame("quotes", "One row per round and good: the best quotes of a book.")
+    windows_frame = _frame("windows", "One row per agent and window that has ended.")
+    states_frame = _frame("states", "One row per agent that shows columns and logged round.")
+    measures_frame = _frame("measures", "One row per logged round and what a user's measure says.")
 
     def bounds_frame(self) -> pd.DataFrame:
         """One row per cohort and round of a few: the greatest regret beside its bounds."""

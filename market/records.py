@@ -450,22 +450,13 @@ class Deviations:
         """Put the deviations in the place of what the rows would have done."""
         if not self.rows:
             return decided
-        actions, predicted = decided.actions.copy(), decided.predicted
-        strategy, choices = decided.strategy, decided.choices
-        strategy = None if strategy is None else strategy.copy()
-        choices = None if choices is None else choices.copy()
-        predicted = None if predicted is None else predicted.copy()
-        for row, action in self._told(context).items():
-            agent = self.rows[row][0]
-            actions[agent] = action
-            if choices is not None:
-                choices[row] = action
-            if strategy is not None:
-                strategy[row] = np.eye(self.actions)[action]
-            if predicted is not None:
-                predicted[row] = np.nan
+        told = self._told(context)
+        rows, played = list(told), list(told.values())
         return decided.changed(
-            actions=actions, predicted=predicted, strategy=strategy, choices=choices
+            actions=_put(decided.actions, [self.rows[row][0] for row in rows], played),
+            predicted=_put(decided.predicted, rows, np.nan),
+            strategy=_put(decided.strategy, rows, np.eye(self.actions)[played]),
+            choices=_put(decided.choices, rows, played),
         )
 
     def strategy(self, strategy: Array, context: Context) -> Array:
@@ -473,9 +464,16 @@ class Deviations:
         if not self.rows:
             return strategy
         told = self._told(context)
-        strategy = strategy.copy()
-        strategy[list(told)] = np.eye(self.actions)[list(told.values())]
-        return strategy
+        return np.asarray(_put(strategy, list(told), np.eye(self.actions)[list(told.values())]))
+
+
+def _put(table: Any, rows: list[int], values: Any) -> Any:
+    """Return a copy of a table with other rows; None of none."""
+    if table is None:
+        return None
+    table = table.copy()
+    table[rows] = values
+    return table
 
 
 NO_DEVIATIONS = Deviations({}, 0)

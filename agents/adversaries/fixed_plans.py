@@ -126,8 +126,6 @@ class UpThenDown(Leader):
 
     Parameters
     ----------
-    rng : numpy Generator
-        Unused.
     rounds : int
         Length of the run.
     first, then : int
@@ -172,8 +170,6 @@ class PumpAndDump(Leader):
 
     Parameters
     ----------
-    rng : numpy Generator
-        Unused.
     exposure : list (A,)
         Units of the good that each action holds.
     good : int
@@ -240,8 +236,6 @@ class Seller(Leader):
     ----------
     outcomes : int
         Twice the number of arms, the null arm included.
-    rng : numpy Generator
-        Unused.
     support : array (m, d)
         The lists of offers that it chooses among.
     """

@@ -75,8 +75,6 @@ class Planned(Leader):
 
     Parameters
     ----------
-    rng : numpy Generator
-        Unused: the referee draws.
     distributions : table (P, S, m), or (P, m) for S = 1
         Weights of the support's outcomes, at least 0; each row is divided by its sum.
     rounds : int

@@ -270,8 +270,6 @@ class AntiForecast(Checkpointable, Adversary):
 
     Parameters
     ----------
-    rng : numpy Generator
-        Unused: it is deterministic.
     strength : float
         Distance of the vertices from the centre, in (0, 1].
     """

@@ -42,13 +42,7 @@ from regretless.market.records import AdversaryView, Context, History, OutcomeDi
 class Myopic(Leader):
     """Best outcome of its support against the announced play.
 
-    Parameters
-    ----------
-    outcomes : int
-    rng : numpy Generator
-        Unused.
-    **motive : weights, offset, support, grid
-        As in ``Leader``.
+    Its keywords (weights, offset, support, grid) are those of ``Leader``.
     """
 
     minds_market: ClassVar[bool] = True
@@ -103,13 +97,7 @@ class LookAhead(Leader):
 class DrawSeer(Leader):
     """Best outcome of its support against the actions that the drawn forecast induces.
 
-    Parameters
-    ----------
-    outcomes : int
-    rng : numpy Generator
-        Unused.
-    **motive : weights, offset, support, grid
-        As in ``Leader``.
+    Its keywords (weights, offset, support, grid) are those of ``Leader``.
     """
 
     sees = Leader.sees | {"draw"}
@@ -127,8 +115,6 @@ class RegretMaximiser(Leader):
 
     Parameters
     ----------
-    rng : numpy Generator
-        Unused.
     agent : int, optional
         The row of the first cohort whose regret it raises, from 0; without it whoever's is worst.
     **choices : support, grid

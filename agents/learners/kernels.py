@@ -22,7 +22,7 @@ from regretless.market.response import lowest
 TINY = 1e-290  # a rate that no division by it takes beyond the largest number
 
 
-@compiled
+@compiled()
 def logit(total: Array, rate: float, strategy: Array) -> None:
     """Write the strategy proportional to exp(-rate total) of one row (A,)."""
     least, weight = total.min(), 0.0
@@ -32,7 +32,7 @@ def logit(total: Array, rate: float, strategy: Array) -> None:
     strategy /= weight
 
 
-@compiled
+@compiled()
 def stationary(rates: Array, strategy: Array) -> None:
     """Write a stationary distribution (A,) of rates (A, A); their upper entries are overwritten."""
     last = len(strategy) - 1
@@ -55,7 +55,7 @@ def stationary(rates: Array, strategy: Array) -> None:
     strategy /= strategy.sum()
 
 
-@compiled
+@compiled()
 def hedge_pass(total: Array, losses: Array, rate: float) -> Array:
     """Add losses (K, A) and return the logit strategies (K, A)."""
     strategy = np.empty_like(total)
@@ -65,7 +65,7 @@ def hedge_pass(total: Array, losses: Array, rate: float) -> Array:
     return strategy
 
 
-@compiled
+@compiled()
 def bandit_pass(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     total: Array, strategy: Array, losses: Array, actions: Indices, rate: float, exploration: float
 ) -> Array:
@@ -83,7 +83,7 @@ def bandit_pass(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     return new
 
 
-@compiled
+@compiled()
 def leader_pass(total: Array, losses: Array) -> Array:
     """Add losses (K, A) and put all mass on the least total, the lowest index where several tie."""
     strategy = np.zeros_like(total)
@@ -93,7 +93,7 @@ def leader_pass(total: Array, losses: Array) -> Array:
     return strategy
 
 
-@compiled
+@compiled()
 def matching_pass(regret: Array, strategy: Array, losses: Array, floored: bool) -> Array:  # noqa: FBT001 - a compiled kernel takes plain values
     """Add the round's regrets, floored at 0 if asked, and play their positive parts (K, A)."""
     new = np.empty_like(strategy)
@@ -112,7 +112,7 @@ def matching_pass(regret: Array, strategy: Array, losses: Array, floored: bool) 
     return new
 
 
-@compiled
+@compiled()
 def copies_pass(total: Array, strategy: Array, losses: Array, rate: float) -> Array:
     """Charge copy a the losses times q_a, and return the stationary distributions.
 
@@ -128,7 +128,7 @@ def copies_pass(total: Array, strategy: Array, losses: Array, rate: float) -> Ar
     return new
 
 
-@compiled
+@compiled()
 def swaps_pass(regret: Array, strategy: Array, losses: Array) -> Array:
     """Add q_a (l_a - l_b) to regret (K, A, A), and return what its positive parts leave."""
     new, chain = np.empty_like(strategy), np.empty(regret.shape[1:])
@@ -146,7 +146,7 @@ def swaps_pass(regret: Array, strategy: Array, losses: Array) -> Array:
     return new
 
 
-@compiled
+@compiled()
 def tree_pass(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     pending: Array,
     total: Array,

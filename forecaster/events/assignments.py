@@ -313,7 +313,7 @@ def _share(played: Array, gain: Array, squares: Array, shares: Array, logs: Arra
                 logs[k, a, j] = top + np.log(total / count)
 
 
-@compiled
+@compiled()
 def _weights(shares: Array, chosen: Array) -> Array:
     """Return sum_j chosen (K, J) shares (K, A, J, C)."""
     losses, actions, rates, count = shares.shape

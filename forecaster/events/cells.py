@@ -224,7 +224,7 @@ def stretches(group: ProtectedLosses, scales: int) -> list[tuple[int, Integers, 
     return found
 
 
-@compiled
+@compiled()
 def _covered(biases: Array, first: Integers, last: Integers) -> Array:
     """Add up the biases of the fewest cells whose union is each stretch (m,) of finest ones."""
     finest, out = biases.shape[0] // 2 + 1, np.zeros(first.shape[0])

@@ -41,7 +41,7 @@ from regretless.market.core.compiled import compiled
 from regretless.market.records import checked_suggestion
 
 
-@compiled
+@compiled()
 def _add(sums: tuple[Array, Array, Array], gain: Array, seen: Array, squared: bool) -> None:  # noqa: FBT001
     bias, variation, squares = sums
     for r in range(gain.shape[0]):

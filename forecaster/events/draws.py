@@ -59,7 +59,7 @@ BENNETT = ExponentialMixture(
 )
 
 
-@compiled
+@compiled()
 def _add(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     start: Integers, seen: Array, losses: Array, pairs: Array, far: Array, ends: Array
 ) -> None:

@@ -18,7 +18,7 @@ from regretless.market.core.compiled import compiled
 MANY = 1 << 16  # numbers of a table from which on weights are kept; all weights take 1 ms there
 
 
-@compiled
+@compiled()
 def _add_scaled(table: Array, scale: float, signed: Array) -> None:
     for r in range(table.shape[0]):
         for i in range(table.shape[1]):

@@ -116,7 +116,7 @@ class LossTable:
         return np.asarray((vector @ self.blocks[1]).reshape(-1)[: self.start[-1]])
 
 
-@compiled
+@compiled()
 def _expected(rows: RowArrays, point: Array) -> Array:
     """Compute the losses that all rows expect, and zeros to the end of the last block."""
     offset, weights = rows[0], rows[1]
@@ -125,13 +125,13 @@ def _expected(rows: RowArrays, point: Array) -> Array:
     return out.ravel()
 
 
-@compiled
+@compiled()
 def room_for(rows: RowArrays) -> Room:
     """Make room for what ``choose`` writes: a number per row, the rows played (K, 2)."""
     return np.empty(rows[0].shape), np.empty((rows[2].shape[0] - 1, 2), np.int64)
 
 
-@compiled
+@compiled()
 def choose(rows: RowArrays, point: Array, room: Room) -> None:
     """Write which rows are played at a prediction, [k, 0] to before [k, 1], with probabilities."""
     offset, weights, start, eta, tie = rows
@@ -154,7 +154,7 @@ def choose(rows: RowArrays, point: Array, room: Room) -> None:
         played[k, 0], played[k, 1] = first, end
 
 
-@compiled
+@compiled()
 def respond(rows: RowArrays, point: Array, out: Array) -> None:
     """Write each loss's response to one prediction into ``out`` (R,): probabilities of its rows."""
     room = room_for(rows)
@@ -191,7 +191,7 @@ def responses_at(rows: LossTable, point: Array) -> Array:
     return out
 
 
-@compiled
+@compiled()
 def _best_responses(rows: RowArrays, points: Array, out: Integers) -> None:
     start = rows[2]
     for j in range(out.shape[1]):
@@ -233,7 +233,7 @@ def played_of(rows: LossTable, points: Array, mass: Array, truth: Array) -> Play
     return Played(seen, moved, (points, mass, truth))
 
 
-@compiled
+@compiled()
 def _shift(moved: Array, seen: Array, truth: Array) -> None:
     """Turn E[q p] into the gains E[q (p - s)], in place; rows that nobody plays gain nothing."""
     for r in range(moved.shape[0]):
@@ -242,7 +242,7 @@ def _shift(moved: Array, seen: Array, truth: Array) -> None:
                 moved[r, i] -= seen[r] * truth[i]
 
 
-@compiled
+@compiled()
 def _moved_mass(rows: RowArrays, points: Array, mass: Array, count: int) -> tuple[Array, Array]:
     seen, moved = np.zeros(count), np.zeros((count, points.shape[1]))
     room = room_for(rows)

@@ -283,7 +283,7 @@ class GroupPart:
         return table
 
 
-@compiled
+@compiled()
 def _regrets(worth: Array, seen: Array, came: Array, scale: Array) -> None:
     """Put what was regretted in place of what a bias is worth (K, A, A)."""
     for k in range(worth.shape[0]):
@@ -294,7 +294,7 @@ def _regrets(worth: Array, seen: Array, came: Array, scale: Array) -> None:
                 worth[k, a, b] = min(max(regret, -most), most)
 
 
-@compiled
+@compiled()
 def _over_actions(gain: Array, squares: Array) -> tuple[Array, Array]:
     """Add up the R of all actions to the same comparator (K, C), and their V."""
     total, spread = np.zeros((2, gain.shape[0], gain.shape[2]))
@@ -307,7 +307,7 @@ def _over_actions(gain: Array, squares: Array) -> tuple[Array, Array]:
     return total, spread
 
 
-@compiled
+@compiled()
 def _greatest(gain: Array, squares: Array) -> tuple[Array, Array]:
     """Add up every action's greatest R above 0 (K,), and their V."""
     total, spread = np.zeros(gain.shape[0]), np.zeros(gain.shape[0])

@@ -18,7 +18,7 @@ GAINS = ExponentialMixture(
 )  # GAINS.greatest is beta
 
 
-@compiled
+@compiled()
 def _top(gain: Array, noise: Array, variation: Array, sign: float) -> float:
     """Return the greatest exponent of experts (m,)."""
     top = -np.inf
@@ -28,7 +28,7 @@ def _top(gain: Array, noise: Array, variation: Array, sign: float) -> float:
     return top
 
 
-@compiled
+@compiled()
 def _weigh(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     gain: Array, noise: Array, variation: Array, sign: float, share: float, top: float, out: Array
 ) -> float:

@@ -207,7 +207,7 @@ def _halves(  # noqa: PLR0913 - a compiled kernel takes plain arrays
         potentials[1, e] = half * (np.exp(power) - floor) if power > -np.inf else 0.0
 
 
-@compiled
+@compiled()
 def _signed(bias: Array, halves: Array, table: Array) -> float:
     """Add the signed weights of events (m,) to ``table``; return the sum of all."""
     total = 0.0
@@ -219,7 +219,7 @@ def _signed(bias: Array, halves: Array, table: Array) -> float:
     return total
 
 
-@compiled
+@compiled()
 def _spread(bias: Array, halves: Array, signed: Array, sums: Array) -> None:
     """Write the signed weights (rows, n) and their sums (rows,); halves are (2, rows x n)."""
     size = bias.shape[1]
@@ -337,7 +337,7 @@ class AdaptiveWeights(WeightRule):
         return np.asarray(math.sqrt(3 * budget) * np.sqrt(variation))
 
 
-@compiled
+@compiled()
 def _exponential(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     bias: Array, noise: Array, rate: float, top: float, share: float, table: Array
 ) -> float:

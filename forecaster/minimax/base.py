@@ -171,7 +171,7 @@ class HullSolver(Checkpointable, ABC):
         return INSET * tolerance if self.off_ties else 0.0
 
 
-@compiled
+@compiled()
 def pulls(cells: Array, points: Array) -> Array:
     """Add up the weights of the dyadic cells that hold points (m,) of [0, 1).
 

@@ -29,7 +29,7 @@ PIVOTS = 20  # per point and coordinate, at most
 EPSILON = 1e-12  # of reduced costs and pivots; fields are scaled to 1
 
 
-@compiled
+@compiled()
 def _bend(dictionary: Array, costs: Array, side: Integers, row: int) -> None:
     """Move a basic variable to the other side of 0, where its slope is another."""
     side[row] = -side[row]
@@ -37,7 +37,7 @@ def _bend(dictionary: Array, costs: Array, side: Integers, row: int) -> None:
         costs[k] += side[row] * dictionary[row, k]
 
 
-@compiled
+@compiled()
 def _exchange(dictionary: Array, levels: Array, costs: Array, row: int, column: int) -> None:
     """Solve a row for the nonbasic variable of a column, and put it into all others."""
     inverse = 1.0 / dictionary[row, column]
@@ -57,7 +57,7 @@ def _exchange(dictionary: Array, levels: Array, costs: Array, row: int, column: 
         costs[k] += factor * dictionary[row, k]
 
 
-@compiled
+@compiled()
 def _entering(costs: Array, nonbasic: Integers, kinds: Integers) -> tuple[int, float, float]:
     """Find the column that lowers the objective fastest: column, direction, slope; -1 if none."""
     column, direction, slope = -1, 1.0, -EPSILON
@@ -69,7 +69,7 @@ def _entering(costs: Array, nonbasic: Integers, kinds: Integers) -> tuple[int, f
     return column, direction, slope
 
 
-@compiled
+@compiled()
 def _leaving(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     moves: Array, levels: Array, kinds: Integers, side: Integers, slope: float, passed: Array
 ) -> int:
@@ -92,7 +92,7 @@ def _leaving(  # noqa: PLR0913 - a compiled kernel takes plain arrays
         passed[row] = 1.0
 
 
-@compiled
+@compiled()
 def _optimise(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     dictionary: Array,
     levels: Array,
@@ -126,7 +126,7 @@ def _optimise(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     return side
 
 
-@compiled
+@compiled()
 def _best_single(payments: Array, fields: Array, simplex: bool) -> int:  # noqa: FBT001
     """Find the point with the least worst case."""
     first, least = 0, np.inf
@@ -139,7 +139,7 @@ def _best_single(payments: Array, fields: Array, simplex: bool) -> int:  # noqa:
     return first
 
 
-@compiled
+@compiled()
 def _opened(
     payments: Array,
     fields: Array,
@@ -162,7 +162,7 @@ def _opened(
     return dictionary, levels, costs, np.append(np.arange(count, count + size), first), nonbasic
 
 
-@compiled
+@compiled()
 def _lifted(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     dictionary: Array, levels: Array, costs: Array, basic: Integers, nonbasic: Integers, count: int
 ) -> None:
@@ -180,7 +180,7 @@ def _lifted(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     basic[lowest], nonbasic[-1] = count + size, count + lowest
 
 
-@compiled
+@compiled()
 def _solve(payments: Array, fields: Array, simplex: bool) -> tuple[Array, Array]:  # noqa: FBT001
     """Return the masses of the points, and nature's mean, neither normalised."""
     count, size = fields.shape

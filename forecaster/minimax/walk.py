@@ -65,7 +65,7 @@ def closer_steps(tolerance: float) -> Array:
     return np.append(grow, grow[::-1])
 
 
-@compiled
+@compiled()
 def field_into(rows: RowArrays, table: Array, point: Array, room: Room, out: Array) -> None:
     """Write h(point) into ``out`` (n,)."""
     choose(rows, point, room)
@@ -78,14 +78,14 @@ def field_into(rows: RowArrays, table: Array, point: Array, room: Room, out: Arr
                     out[i] += chances[r] * table[r, i]
 
 
-@compiled
+@compiled()
 def _field(rows: RowArrays, table: Array, point: Array) -> Array:
     out = np.empty(table.shape[1])
     field_into(rows, table, point, room_for(rows), out)
     return out
 
 
-@compiled
+@compiled()
 def project(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled kernel
     """Move a point to the nearest one of the box or simplex."""
     if not simplex:
@@ -102,7 +102,7 @@ def project(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled k
         point[i] = max(0.0, point[i] - excess)
 
 
-@compiled
+@compiled()
 def keep_off(point: Array, inset: float, simplex: bool) -> None:  # noqa: FBT001
     """Keep a point off the sides of the hull, of no two by the same distance."""
     size = point.shape[0]
@@ -116,7 +116,7 @@ def keep_off(point: Array, inset: float, simplex: bool) -> None:  # noqa: FBT001
         point /= point.sum()
 
 
-@compiled
+@compiled()
 def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     rows: RowArrays,
     table: Array,
@@ -142,7 +142,7 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
             project(points[t + 1], simplex)
 
 
-@compiled
+@compiled()
 def _undominated(points: Array, fields: Array, kept: Integers) -> int:
     """Keep, of the points with equal fields, the one that pays least; write their indices."""
     count = 0

@@ -148,7 +148,7 @@ def _mixed(own: Array, common: Array, choice: Array) -> Array:
     return np.asarray(choice[0] * own + choice[1] * common)
 
 
-@compiled
+@compiled()
 def _shares(regret: Array, variation: Array) -> Array:
     """Return the weights (M, m) that go with R and V (M, m)."""
     models, size = regret.shape
@@ -163,7 +163,7 @@ def _shares(regret: Array, variation: Array) -> Array:
     return shares
 
 
-@compiled
+@compiled()
 def _gains(
     own: Array, common: Array, choice: Array, points: Array, truth: Array
 ) -> tuple[Array, Array, Array]:

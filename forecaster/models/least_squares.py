@@ -130,7 +130,7 @@ class LeastSquares(Model):
             self._gram, self._cross = self._gram[np.ix_(rows, rows)], self._cross[rows]
 
 
-@compiled
+@compiled()
 def _add(gram: Array, cross: Array, row: Array, truth: Array, forgetting: float) -> None:
     """Discount both sums, and add a round to them."""
     for i in range(len(row)):
@@ -140,7 +140,7 @@ def _add(gram: Array, cross: Array, row: Array, truth: Array, forgetting: float)
             cross[i, j] = cross[i, j] * forgetting + row[i] * truth[j]
 
 
-@compiled
+@compiled()
 def solved(gram: Array, ridge: float, target: Array) -> Array:
     """Solve (gram + ridge I) z = target for a symmetric, non-negative gram (F, F)."""
     size = len(gram)

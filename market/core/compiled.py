@@ -10,40 +10,26 @@ import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 import numba
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-@overload
-def compiled(function: Function) -> Function: ...
-
-
-@overload
-def compiled(**options: Any) -> Callable[[Function], Function]: ...
-
-
-def compiled(function: Any = None, **options: Any) -> Any:
+def compiled(**options: Any) -> Callable[[Function], Function]:
     """Compile a function on its first call, and keep the code where that is possible.
 
-    Parameters
-    ----------
-    **options
-        Of ``numba.njit``, beside ``cache``; with some of them this is a decorator.
+    ``options`` are those of ``numba.njit``, beside ``cache``.
     """
-    if function is None:
-        return lambda decorated: _compiled(decorated, options)
-    return _compiled(function, options)
 
+    def decorated(function: Any) -> Any:
+        try:
+            return numba.njit(cache=True, **options)(function)
+        except RuntimeError:
+            return _elsewhere(function, options)
 
-def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """Compile a function whose code is kept where Numba likes it to be, if it finds a place."""
-    try:
-        return numba.njit(cache=True, **options)(function)
-    except RuntimeError:
-        return _elsewhere(function, options)
+    return decorated
 
 
 def _elsewhere(function: Callable[..., Any], options: dict[str, Any]) -> Any:

@@ -17,7 +17,7 @@ in ``quotes``.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -31,22 +31,13 @@ from regretless.market.game.market import Market
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.seats import present
 from regretless.market.logs.sampling import Logged, logged_agents
-from regretless.market.logs.user_columns import States
+from regretless.market.logs.user_columns import OwnMeasures, States
 from regretless.market.logs.windows import Windows
 from regretless.market.records import Round
 from regretless.market.regret.ledger import Ledger
 
 Columns = dict[str, NDArray[Any]]
 Sink = Callable[[dict[str, pd.DataFrame]], None]
-
-
-class Watcher(Protocol):
-    """Has something to say of a logged round, in a table of its own."""
-
-    def rows(self, played: Round) -> Columns:
-        """Return the columns of a round that the ledgers have added; none if there are none."""
-
-
 CHUNK_ROWS = 200_000
 CHUNK_ROUNDS = 512
 MARKET_TABLES = ("trades", "quotes")  # of every round
@@ -107,7 +98,9 @@ class Journal(Checkpointable):
         self._open: dict[str, list[Columns]] = {table: [] for table in TABLES}
         self._kept: dict[str, list[pd.DataFrame]] = {table: [] for table in TABLES}
         self._pending = 0
-        self.watchers: dict[str, Watcher] = {"states": States(self._cohorts, self.logged)}
+        self.watchers: dict[str, States | OwnMeasures] = {
+            "states": States(self._cohorts, self.logged)
+        }
         self.face(payoff, market)
 
     def face(self, payoff: Any, market: Market | None) -> None:

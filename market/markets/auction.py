@@ -71,22 +71,66 @@ def filled(  # noqa: PLR0913 - orders, book, and what was agreed
     )
 
 
+class Exchange(Market):
+    """A market of agents with cash and stocks, which the world outside may restore.
+
+    UserError unless there is one stock per good.
+
+    Parameters
+    ----------
+    cohorts, rng : as in ``Market``
+    cash : number, or table by cohort's name
+        What each agent begins with.
+    stock : such a number or table, or a list of them, one per good
+        The same for the goods.
+    refresh : int
+        Every so many rounds agents have again what they began with; 0 for never.
+    """
+
+    def __init__(
+        self,
+        cohorts: Sequence[Cohort],
+        rng: np.random.Generator,
+        *,
+        cash: Endowment,
+        stock: Endowment | list[Endowment],
+        refresh: int,
+    ) -> None:
+        super().__init__(cohorts, rng)
+        stocks = stock if isinstance(stock, list) else [stock] * self.goods
+        if len(stocks) != self.goods:
+            raise UserError(f"market.stock has {len(stocks)} entries; give one per good")
+        self.accounts: Accounts = Accounts(cohorts, cash, stocks)
+        self.refresh, self.rounds = refresh, 0
+        self._begun = self.accounts.cash[:-1].copy(), self.accounts.goods[:-1].copy()
+
+    @property
+    def restores(self) -> bool:
+        """Whether agents have what they began with before the next clearing."""
+        return bool(self.refresh and self.rounds and self.rounds % self.refresh == 0)
+
+    def restock(self) -> None:
+        """Give agents what they began with."""
+        cash, goods = self._begun
+        self.accounts.move(cash - self.accounts.cash[:-1], goods - self.accounts.goods[:-1])
+
+    def covered(self, place: int, cost: Array, sold: Array) -> Mask:
+        """Return where a cohort's agents own what it costs (N, A) and what is sold (N, A, g)."""
+        own = self.accounts.places[self.cohorts[place].name]
+        cash, goods = self._begun if self.restores else (self.accounts.cash, self.accounts.goods)
+        return np.asarray((cost <= cash[own, None]) & (sold <= goods[own, None]).all(2))
+
+
 @register.market("call-auction")
-class CallAuction(Market):
+class CallAuction(Exchange):
     """A uniform-price call auction of limit orders.
 
     UserError if a loss is of another form or a parameter leaves its range.
 
     Parameters
     ----------
-    cohorts, rng : as in ``Market``
+    cohorts, rng, cash, stock, refresh : as in ``Exchange``
         With losses of the form ``Trade``.
-    cash : number, or table by cohort's name
-        What each agent begins with.
-    stock : such a number or table, or a list of them, one per good
-        The same for the goods.
-    refresh : int
-        Every so many rounds the world outside restores what agents began with; 0 for never.
     outside : float
         Units that the world outside trades where a fundamental is at its end.
     """
@@ -104,17 +148,11 @@ class CallAuction(Market):
         refresh: int = 0,
         outside: float = 0.0,
     ) -> None:
-        super().__init__(cohorts, rng)
+        super().__init__(cohorts, rng, cash=cash, stock=stock, refresh=refresh)
         if refresh < 0 or outside < 0:
             raise UserError("market.refresh, market.outside: give numbers of at least 0")
-        stocks = stock if isinstance(stock, list) else [stock] * self.goods
-        if len(stocks) != self.goods:
-            raise UserError(f"market.stock has {len(stocks)} entries; give one per good")
-        self.accounts: Accounts = Accounts(cohorts, cash, stocks)
-        self.refresh, self.outside = refresh, outside
+        self.outside, self.gains = outside, 0.0
         self.price, self.volume = np.full(self.goods, 0.5), np.zeros(self.goods)
-        self.rounds, self.gains = 0, 0.0
-        self._begun = self.accounts.cash[:-1].copy(), self.accounts.goods[:-1].copy()
         self._orders = [_orders(cohort) for cohort in cohorts]
         largest = max(float(np.abs(units).max()) for units, _ in self._orders)
         if largest * LOTS * (largest * self.accounts.agents + outside) * LOTS > MOST:
@@ -122,9 +160,8 @@ class CallAuction(Market):
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         """Collect the orders, clear good by good, and settle the accounts."""
-        if self._restores:
-            cash, goods = self.accounts.cash[:-1], self.accounts.goods[:-1]
-            self.accounts.move(self._begun[0] - cash, self._begun[1] - goods)
+        if self.restores:
+            self.restock()
         wanted, ticks, book = self._collected(fundamental, decisions)
         traded, volume, price = np.empty_like(wanted), np.empty(self.goods), np.empty(self.goods)
         for g in range(self.goods):
@@ -140,16 +177,8 @@ class CallAuction(Market):
     def affordable(self, place: int) -> Mask:
         """Return which orders an agent's cash, at its limits, and stock cover whole (N, A)."""
         cohort, (units, limit) = self.cohorts[place], self._orders[place]
-        own = self.accounts.places[cohort.name]
-        cash, goods = self._begun if self._restores else (self.accounts.cash, self.accounts.goods)
         cost = (np.maximum(units, 0) * limit).sum(2)[cohort.row_of]
-        sold = np.maximum(-units, 0)[cohort.row_of]
-        return np.asarray((cost <= cash[own, None]) & (sold <= goods[own, None]).all(2))
-
-    @property
-    def _restores(self) -> bool:
-        """Whether the world outside restores what agents began with before the next clearing."""
-        return bool(self.refresh and self.rounds and self.rounds % self.refresh == 0)
+        return self.covered(place, cost, np.maximum(-units, 0)[cohort.row_of])
 
     def described(self) -> dict[str, Any]:
         """Describe what was traded so far."""

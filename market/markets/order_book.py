@@ -33,10 +33,11 @@ from regretless.market import register
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.own_code import read_only
-from regretless.market.game.accounts import UNIT, Accounts
-from regretless.market.game.market import Decisions, Market
+from regretless.market.game.accounts import UNIT
+from regretless.market.game.market import Decisions
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses.orders import MOST_FEE, Orders
+from regretless.market.markets.auction import Endowment, Exchange
 from regretless.market.markets.clearing_again import again, play
 from regretless.market.markets.matching import (
     ASK,
@@ -59,7 +60,6 @@ from regretless.market.markets.matching import (
     layout,
 )
 
-Endowment = float | dict[str, float]
 FINEST = 2**21  # ticks times lots
 UNLIMITED = 2**40  # lots
 MOST_SLOTS = 64  # open orders of an agent that adds to those it has
@@ -98,18 +98,17 @@ class View:
 
 
 @register.market("order-book")
-class OrderBook(Market):
+class OrderBook(Exchange):
     """A limit order book with price-time priority, or a frequent batch auction.
 
     UserError if a loss is of another form, an order off the grid, or a parameter leaves its range.
 
     Parameters
     ----------
-    cohorts, rng : as in ``Market``
-        With losses of the form ``Orders``.
+    cohorts, rng, cash, stock, refresh : as in ``Exchange``
+        With losses of the form ``Orders``. Where agents have again what they began with, a new day
+        begins, and the book is empty.
     matching : "continuous" or "batch"
-    cash, stock : number, or table by cohort's name
-        What each agent begins with; of stock a list has one per good.
     hold : number or such a table
         The most of a good that an agent may own; no limit where none is given.
     ticks, lots : int
@@ -118,8 +117,6 @@ class OrderBook(Market):
         Of a unit, paid by whose order rested and by whose order met it; below 0 is received.
     latency : table by cohort's name
         Who has the least arrives first; 0 for who is not named.
-    refresh : int
-        Every so many rounds a new day begins: the book is empty, agents have what they began with.
     expires : int
         After how many rounds an order is cancelled; 0 for never.
     centre : "fixed" or "news"
@@ -159,17 +156,13 @@ class OrderBook(Market):
         centre: str = "fixed",
         outcome: str = "",
     ) -> None:
-        super().__init__(cohorts, rng)
+        super().__init__(cohorts, rng, cash=cash, stock=stock, refresh=refresh)
         _check_words(matching=matching, centre=centre)
         _check_numbers(ticks, lots, refresh=refresh, expires=expires)
         fees = _fee("maker_fee", maker_fee, lots), _fee("taker_fee", taker_fee, lots)
         if outcome not in OUTCOMES:
             raise UserError(f"market.outcome = {outcome!r}: give 'price' or 'value'")
-        stocks = stock if isinstance(stock, list) else [stock] * self.goods
-        if len(stocks) != self.goods:
-            raise UserError(f"market.stock has {len(stocks)} entries; give one per good")
-        self.accounts: Accounts = Accounts(cohorts, cash, stocks)
-        self.ticks, self.lots, self.refresh, self.expires = ticks, lots, refresh, expires
+        self.ticks, self.lots, self.expires = ticks, lots, expires
         self._fees, self._batch, self._news = fees, matching == "batch", centre == "news"
         self._latency = self._each("latency", latency or {}, 0.0)
         self._hold = self._held(hold)
@@ -181,20 +174,18 @@ class OrderBook(Market):
         self._common = np.concatenate([_orders(cohort).common for cohort in cohorts])
         self._most = _lots(np.concatenate([_orders(cohort).most for cohort in cohorts]), lots)
         self._says_value = outcome == "value" or (not outcome and bool(self._common.any()))
-        self._begun = self.accounts.cash[:-1].copy(), self.accounts.goods[:-1].copy()
         if not (self.accounts.goods * lots % 1 == 0).all():
             raise UserError(f"market.stock: lots are 1/{lots} of a unit; give multiples of that")
         self.price = np.full(self.goods, ticks, dtype=np.int64)  # in half ticks
         self._view: View | None = None
-        self.rounds, self.sums = 0, np.zeros(5)  # trades, refused, gains, spreads, and how many
+        self.sums = np.zeros(5)  # trades, refused, gains, spreads, and how many
         self._empty()
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         """Let all agents arrive, and return the middle of the best quotes, or the fundamental."""
-        if self._day_ends:  # what is on the book goes, and agents have what they began with
+        if self.restores:  # what is on the book goes, too
             self._empty()
-            cash, goods = self._begun
-            self.accounts.move(cash - self.accounts.cash[:-1], goods - self.accounts.goods[:-1])
+            self.restock()
         self._open_round(fundamental, decisions)
         self._start, before, rules = self.open.copy(), self._own.copy(), self._rules()
         self._last, count = self.price.copy(), np.zeros(2, dtype=np.int64)
@@ -243,14 +234,12 @@ class OrderBook(Market):
 
     def affordable(self, place: int) -> Mask:
         """Return which actions an agent can pay for whole, if nothing is open (N, A)."""
-        cohort = self.cohorts[place]
-        loss, own = _orders(cohort), self.accounts.places[cohort.name]
-        cash, goods = self._begun if self._day_ends else (self.accounts.cash, self.accounts.goods)
+        loss = _orders(self.cohorts[place])
         fee = max(*self._fees, 0) * UNIT * self.lots
         cost = np.where(loss.units > 0, loss.units * (loss.limit + fee), 0.0).sum(2)
         mine = np.eye(self.goods)[loss.asset.astype(np.intp)]
         sold = (np.maximum(-loss.units, 0)[..., None] * mine).sum(2)
-        return np.asarray((cost <= cash[own, None]) & (sold <= goods[own, None]).all(2))
+        return self.covered(place, cost, sold)
 
     def described(self) -> dict[str, Any]:
         """Describe what was traded so far, per round."""
@@ -273,10 +262,6 @@ class OrderBook(Market):
         gains = f"gains of {round(now['gains_from_trade'], 9) + 0.0:.4g}{share}"
         refused = f"; {now['refused']:.4g} orders a round were refused" if now["refused"] else ""
         return f"Market: {kind}; {now['trades']:.4g} trades a round, {spread}, {gains}{refused}"
-
-    @property
-    def _day_ends(self) -> bool:
-        return bool(self.refresh and self.rounds and self.rounds % self.refresh == 0)
 
     @property
     def _own(self) -> Whole:

@@ -46,15 +46,7 @@ def external_regret(losses: ArrayLike, actions: ArrayLike) -> float:
 def swap_regret(losses: ArrayLike, actions: ArrayLike) -> float:
     """Loss above that of the best replacement of each action by another.
 
-    Parameters
-    ----------
-    losses : array (T, A)
-    actions : int array (T,) or probabilities (T, A)
-
-    Returns
-    -------
-    float
-        Average per round, at least 0.
+    Arguments and result are as in ``external_regret``; it is at least 0.
 
     Examples
     --------
@@ -72,17 +64,8 @@ def swap_regret(losses: ArrayLike, actions: ArrayLike) -> float:
 def omniprediction_regret(losses: ArrayLike, actions: ArrayLike, policies: ArrayLike) -> float:
     """Loss above that of the best policy.
 
-    Parameters
-    ----------
-    losses : array (T, A)
-    actions : int array (T,) or probabilities (T, A)
-    policies : int array (C, T)
-        The action that each policy suggests at each round.
-
-    Returns
-    -------
-    float
-        Average per round.
+    Arguments and result are as in ``external_regret``, with ``policies`` (C, T): the action that
+    each policy suggests at each round.
 
     Examples
     --------
