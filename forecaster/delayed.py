@@ -89,7 +89,6 @@ class LateModel(Wrapping):
         return self.inner.mixture(x)
 
     def predict(self, x: Any = None) -> Forecast:
-        """Return the mixture and the model's own draw."""
         self._backlog.ask(x)
         return self.inner.predict(x)
 
@@ -146,7 +145,6 @@ class Delayed(Checkpointable, Forecaster):
     latest = Delegated("current")
 
     def mixture(self, x: Any = None) -> Mixture:
-        """Return the distribution over predictions of the one whose turn it is."""
         if self._backlog is not None:
             self._backlog.ask(x)
         return self.current.mixture(x)
@@ -155,7 +153,6 @@ class Delayed(Checkpointable, Forecaster):
         return f"<Delayed: round {self.time}, {len(self.instances)} of {self.instances[0]!r}>"
 
     def observe_outcome(self, outcome: Array) -> None:
-        """Remember the outcome (d,) for the reference."""
         if self._backlog is not None:
             self._backlog.observe_outcome(outcome)
 
@@ -172,11 +169,9 @@ class Delayed(Checkpointable, Forecaster):
                 self.reference.judge(told)
 
     def described(self) -> dict[str, Any]:
-        """Return what a run's manifest says of it."""
         return {} if self.reference is None else self.reference.described()
 
     def prefer(self, values: Any) -> None:
-        """Let every turn prefer mixtures with a low objective."""
         for own in self.instances:
             own.prefer(values)
 

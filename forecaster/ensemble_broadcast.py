@@ -51,14 +51,12 @@ class EnsembleBroadcast(Wrapping):
         return Mixture(points, mixture.weights, ensembles=ensembles)
 
     def predict(self, x: Any = None) -> Forecast:
-        """Return the mixture and the forecaster's own draw."""
         forecast = self.inner.predict(x)
         return Forecast(self._spelled(forecast.mixture), forecast.index)
 
     drew = Delegated("inner")
 
     def update(self, y: ArrayLike) -> None:
-        """Learn the vector that was predicted."""
         super().update(y)
         if self._latest is not None:
             self.solver.remember(self._latest)

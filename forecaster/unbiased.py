@@ -108,7 +108,6 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
     @property
     def points(self) -> Array:
-        """What each model that is a comparator predicts in the open round (M, n)."""
         return np.empty((0, 0)) if self.reference is None else self.reference.model.points
 
     @property
@@ -122,7 +121,6 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         return self.reference is not None and self.reference.trusted
 
     def mixture(self, x: Any = None) -> Mixture:
-        """Return the distribution over predictions given the context, with its certificate."""
         self._settle()
         reference, size = self.reference, self.events.size
         single = None if reference is None else self.solver.single(reference.advise(x, size))
@@ -166,16 +164,13 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         return forecast
 
     def drew(self, index: int) -> None:
-        """Learn which of its open mixture's predictions was broadcast."""
         self._drawn = index
 
     def observe_outcome(self, outcome: Array) -> None:
-        """Pass the outcome (d,) on to the reference."""
         if self.reference is not None:
             self.reference.model.observe_outcome(outcome)
 
     def suggested(self, group: ProtectedLosses) -> Indices:
-        """Return what the models suggest to the losses of a group (K, M) in the open round."""
         if self._pending is None:
             raise ValueError("no round is open; call mixture or predict first")
         if self._pending.suggestions is not None and group in self.events.groups:
@@ -183,7 +178,6 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         return best_responses(LossTable.of([group]), self.points)
 
     def update(self, y: ArrayLike) -> None:
-        """Learn the vector (n,) that was predicted, in [0, 1]."""
         truth = np.asarray(y, dtype=np.float64)
         evidence = self.charge(truth)
         if self.reference is not None:
@@ -241,19 +235,16 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         return f"<{kind}, round {self.time}>"
 
     def described(self) -> dict[str, Any]:
-        """Return what a run's manifest says of it."""
         return {} if self.reference is None else self.reference.described()
 
     @property
     def latest(self) -> Mixture | None:
-        """The mean of its last mixture, as a mixture of one."""
         origin = self.solver.origin
         return Mixture(origin.points, np.ones(1), ensembles=origin.ensembles)
 
     event_table = Delegated("events", "table")
 
     def event_bounds(self, occupancy: Array) -> tuple[Array, Array] | None:
-        """Bound the biases of events of this occupancy, in expectation and as drawn."""
         return self.bias_bound().of_events(occupancy)
 
     def bias_bound(self) -> BiasBound:

@@ -161,7 +161,6 @@ class ReLUBasis(ConvexBasis):
         return excess if excess > ROUNDING else 0.0
 
     def transform(self, y: ArrayLike) -> Array:
-        """Map outcomes (..., d) to (..., n)."""
         own = self._own(y)[..., None]
         return np.concatenate([own, np.abs(own - self.knots[1:-1]) / self._reach], axis=-1)
 
@@ -278,7 +277,6 @@ class OptimisedConvexBasis(ConvexBasis):
         self.convex_image = self.size == self.outcomes == 1
 
     def transform(self, y: ArrayLike) -> Array:
-        """Map outcomes (..., d) to (..., n)."""
         return interpolated(self.table.functions, self._own(y))
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:

@@ -104,7 +104,6 @@ class LipschitzGridBasis(Basis):
         return grid_points(ticks, self.outcomes)
 
     def transform(self, y: ArrayLike) -> Array:
-        """Map outcomes (..., d) to the indicators of their cells (..., n)."""
         scaled = np.asarray(y, dtype=np.float64) * self.cells
         index = np.floor(scaled if self.centred else scaled - 0.5).astype(np.intp)
         along = np.moveaxis(np.clip(index, 0, self.cells - 1), -1, 0)
@@ -203,7 +202,6 @@ class RampBasis(Basis):
         self.lipschitz = float(max(sums))
 
     def transform(self, y: ArrayLike) -> Array:
-        """Map outcomes (..., d) to the products of ramps (..., n)."""
         return self._products(self._ramps(np.asarray(y, dtype=np.float64)))
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:

@@ -198,10 +198,9 @@ def mrelu_coefficients(values: ArrayLike) -> Array:
 def merged(coefficients: Array) -> Array:
     """Add the last threshold of every axis to the one before: on the lattice they act alike."""
     for axis in range(coefficients.ndim):
-        rest, last = np.split(coefficients, [coefficients.shape[axis] - 1], axis=axis)
-        coefficients = rest + np.pad(
-            last, [(rest.shape[k] - 1 if k == axis else 0, 0) for k in range(rest.ndim)]
-        )
+        along = np.moveaxis(coefficients, axis, 0)
+        joined = np.concatenate([along[:-2], along[-2:].sum(0, keepdims=True)])
+        coefficients = np.moveaxis(joined, 0, axis)
     return coefficients
 
 
@@ -246,106 +245,77 @@ def suffix_piece(low: Indices, height: int | Indices, h: int | Indices) -> Indic
 
 
 class MReLUCover:
-    """MReLUs on {bottom..top}^d with thresholds {0..top}^d as sums of functions in [0, 1]."""
+    """MReLUs on {bottom..top}^d with thresholds {0..top}^d as sums of functions in [0, 1].
 
-    size: int  # functions: coarse MReLUs, scaled to [0, 1], then boxes, space by space
-    coarse: Indices  # (R, d) thresholds of the coarse MReLUs, those that are constant left out
-    low: Indices  # (R,) their least value on the lattice
-    high: Indices  # (R,) and their greatest
-    boxes: Indices  # codes of the dyadic boxes in use, ascending
-    table: sparse.csr_array  # (thresholds, size) coefficients of the MReLUs
-    constant: Array  # (thresholds,) their constants
-    _sides: Indices  # (shapes, d) logarithms of the sides of dyadic boxes
-    _weights: Indices  # (shapes, d) and how their boxes are numbered
-    _first: Indices  # (shapes,)
-    _count: int
+    Functions are coarse MReLUs, scaled to [0, 1], then boxes, space by space; ``table``
+    (thresholds, size) and ``constant`` (thresholds,) are the MReLUs' coefficients.
+    """
 
     def __init__(self, dimension: int, bottom: int, top: int, stride: int) -> None:
-        self.dimension, self.bottom, self.top, self.stride = dimension, bottom, top, stride
-        self.thresholds = lattice_points(0, top, dimension)
-        # The last threshold, (top..top), is zero on the lattice: it needs no base and no steps.
-        self._moving = self.thresholds[:-1]
-        self._bases = self._moving // stride * stride
-        coarse = np.unique(self._bases, axis=0)
-        low, high = self._extremes(coarse)
-        varies = high > low
-        self.coarse, self.low, self.high = coarse[varies], low[varies], high[varies]
-        self._list_shapes(top - bottom)
-        base, fixed = self._start()
-        path, steps, everywhere = self._path(), *self._steps()
-        taken = path @ steps
-        used = np.flatnonzero(np.diff(sparse.csc_array(taken).indptr))
+        self.dimension, self.bottom, self.top = dimension, bottom, top
+        thresholds = lattice_points(0, top, dimension)
+        bases = thresholds // stride * stride
+        bases[-1] = thresholds[-1]  # zero on the lattice: it needs no base and no steps
+        coarse, which = np.unique(bases, axis=0, return_inverse=True)
+        ends = np.full(dimension, bottom), np.full(dimension, top)
+        low, high = (mrelu(end, coarse) for end in ends)
+        varies, which = high > low, which.ravel()
+        self.coarse, self.low, self.reach = coarse[varies], low[varies], (high - low)[varies]
+        start = _marks(np.arange(len(bases)), which, (len(bases), len(coarse)))[:, varies]
+        self._number_boxes(top - bottom)
+        path = self._path(thresholds, bases, stride)
+        steps, everywhere = self._steps(thresholds)
+        taken = sparse.csc_array(path @ steps)
+        used = np.flatnonzero(np.diff(taken.indptr))
         self.boxes = self.boxes[used]
-        place = np.searchsorted(self._first, self.boxes % self._count, side="right")
-        shapes = np.unique(place - 1)
-        self._sides, self._weights = self._sides[shapes], self._weights[shapes]
-        self._first = self._first[shapes]
-        self.table = sparse.csr_array(sparse.hstack([base, -taken[:, used]]))
+        self._shapes = np.unique(np.unravel_index(self.boxes, self._dims)[1])
+        self.table = sparse.csr_array(sparse.hstack([start * self.reach, -taken[:, used]]))
         self.size = self.table.shape[1]
-        self.constant = fixed - path @ everywhere
+        self.constant = low[which] - path @ everywhere
 
-    def _list_shapes(self, span: int) -> None:
-        """List the sides 2^h of dyadic boxes, and number the boxes of all shapes."""
-        self._heights = np.array([span.bit_length()] + [(2 * span).bit_length()] * self.dimension)[
-            : self.dimension
-        ]
-        sides = itertools.product(*[range(height + 1) for height in self._heights])
-        self._sides = np.array(list(sides))[:-1]  # the box that holds all points is left out
-        dims = 1 << (self._heights - self._sides)
-        sizes = np.cumprod(dims[:, ::-1], axis=1)[:, ::-1]
-        self._weights = np.append(sizes[:, 1:], np.ones_like(dims[:, :1]), axis=1)
-        self._first, self._count = np.cumsum(sizes[:, 0]) - sizes[:, 0], int(sizes[:, 0].sum())
+    def _number_boxes(self, span: int) -> None:
+        """List the sides 2^h of dyadic boxes; a box's number says its axis, shape and place."""
+        heights = [span.bit_length(), *[(2 * span).bit_length()] * (self.dimension - 1)]
+        sides = list(itertools.product(*[range(height + 1) for height in heights]))
+        self._sides = np.array(sides[:-1]).reshape(-1, self.dimension)  # less that of all points
+        self._shapes, self._heights = np.arange(len(self._sides)), np.array(heights)
+        self._dims = (self.dimension, len(sides), *(1 << self._heights))
 
-    def _codes(self, cells: Indices, axis: int) -> Indices:
+    def _numbers(self, cells: Indices, axis: int) -> Indices:
         """Return numbers for boxes (T, shapes, d) of a turned space; -1 where there is none."""
-        code = self._first + (cells * self._weights).sum(-1) + axis * self._count
-        return np.where((cells >= 0).all(-1), code, -1)
+        place = np.moveaxis(np.maximum(cells, 0), -1, 0)
+        number = np.ravel_multi_index((np.array(axis), self._shapes, *place), self._dims)
+        return np.where((cells >= 0).all(-1), number, -1)
 
-    def _codes_of(self, z: Indices, axis: int) -> Indices:
-        """Return those of the boxes in which lattice points (T, d) lie, one of each shape."""
+    def _around(self, z: Indices, axis: int) -> Indices:
+        """Return the numbers of the boxes in which lattice points (T, d) lie, one of each shape."""
         w = turned(z, axis, self.bottom, self.top)
-        return self._codes(w[:, None] >> self._sides, axis)
+        return self._numbers(w[:, None] >> self._sides[self._shapes], axis)
 
-    def _extremes(self, thresholds: Indices) -> tuple[Indices, Indices]:
-        """Least and greatest value on the lattice of MReLUs (..., d)."""
-        ones = np.ones(self.dimension, dtype=np.intp)
-        return mrelu(self.bottom * ones, thresholds), mrelu(self.top * ones, thresholds)
-
-    def _start(self) -> tuple[sparse.csr_array, Array]:
-        """Weights of coarse functions, scaled to [0, 1], and constants, for each threshold."""
-        low, high = self._extremes(self._bases)
-        moves = np.flatnonzero(high > low)
-        positions = threshold_index(self.coarse, self.top)
-        columns = np.searchsorted(positions, threshold_index(self._bases[moves], self.top))
-        shape = len(self.thresholds), len(self.coarse)
-        base = sparse.csr_array(((high - low)[moves].astype(float), (moves, columns)), shape=shape)
-        return base, np.append(low.astype(float), 0.0)
-
-    def _steps(self) -> tuple[sparse.csr_array, Array]:
+    def _steps(self, thresholds: Indices) -> tuple[sparse.csr_array, Array]:
         """Dyadic boxes of each unit step (d * thresholds, boxes); 1 where it is everywhere."""
         points = lattice_points(self.bottom, self.top, self.dimension)
-        codes, everywhere = [], []
+        parts, everywhere = [], []
         for axis in range(self.dimension):
-            lows = step_lows(self.thresholds, axis, self.bottom, self.top)
+            lows = step_lows(thresholds, axis, self.bottom, self.top)
             everywhere.append((lows == 0).all(-1))
-            pieces = suffix_piece(lows[:, None], self._heights, self._sides)
-            code = self._codes(pieces, axis)
-            codes.append(np.where(np.isin(code, self._codes_of(points, axis)), code, -1))
-        every = np.concatenate(codes)
+            number = self._numbers(suffix_piece(lows[:, None], self._heights, self._sides), axis)
+            parts.append(np.where(np.isin(number, self._around(points, axis)), number, -1))
+        every = np.concatenate(parts)
         self.boxes = np.unique(every[every >= 0])
         step, shape = np.nonzero(every >= 0)
         column = np.searchsorted(self.boxes, every[step, shape])
         return _marks(step, column, (len(every), len(self.boxes))), np.concatenate(everywhere)
 
-    def _path(self) -> sparse.csr_array:
+    def _path(self, thresholds: Indices, bases: Indices, stride: int) -> sparse.csr_array:
         """Which unit steps lead to each threshold, (thresholds, d * thresholds)."""
-        count = len(self.thresholds)
+        count = len(thresholds)
         rows, columns = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
         for axis in range(self.dimension):
             # coordinates before this one have arrived, those behind it still stand at the base
-            here = np.concatenate([self._moving[:, :axis], self._bases[:, axis:]], -1)
-            for offset in range(self.stride - 1):
-                walks = np.flatnonzero(here[:, axis] + offset < self._moving[:, axis])
+            here = np.concatenate([thresholds[:, :axis], bases[:, axis:]], -1)
+            for offset in range(stride - 1):
+                walks = np.flatnonzero(here[:, axis] + offset < thresholds[:, axis])
                 step = here[walks]
                 step[:, axis] += offset
                 rows.append(walks)
@@ -355,14 +325,12 @@ class MReLUCover:
 
     def transform(self, z: Indices) -> Array:
         """Values (T, size) of all functions at lattice points (T, d)."""
-        values = np.zeros((len(z), self.size))
-        start = len(self.coarse)
-        reach = self.high - self.low
-        values[:, :start] = (mrelu(z[:, None, :], self.coarse) - self.low) / reach
+        values, start = np.zeros((len(z), self.size)), len(self.coarse)
+        values[:, :start] = (mrelu(z[:, None, :], self.coarse) - self.low) / self.reach
         for axis in range(self.dimension if len(self.boxes) else 0):
-            codes = self._codes_of(z, axis)
-            column = np.minimum(np.searchsorted(self.boxes, codes), len(self.boxes) - 1)
-            rows, shape = np.nonzero(self.boxes[column] == codes)
+            numbers = self._around(z, axis)
+            column = np.minimum(np.searchsorted(self.boxes, numbers), len(self.boxes) - 1)
+            rows, shape = np.nonzero(self.boxes[column] == numbers)
             values[rows, start + column[rows, shape]] = 1.0
         return values
 

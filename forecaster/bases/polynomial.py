@@ -76,7 +76,6 @@ class LinearBasis(Basis):
         self.outcomes = self.size = outcomes
 
     def transform(self, y: ArrayLike) -> Array:
-        """Return the outcomes as they are."""
         return np.asarray(y, dtype=np.float64)
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
@@ -87,7 +86,6 @@ class LinearBasis(Basis):
         return np.ascontiguousarray(power.offset), side_by_side(power.weights)
 
     def inverse(self, points: Array) -> Array:
-        """Return the predictions: they are label forecasts."""
         return points
 
     def support(self) -> Support:

@@ -26,7 +26,8 @@ upper bounds, and a step refits only functions whose old error exceeds the great
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import qr
@@ -113,13 +114,12 @@ class ReducedBasis(Basis):
             listed = listed.chosen(picked)
         self.outcomes, self.promise = listed.outcomes, error
         search = _Search(listed, error=error, cap=cap, seed=seed)
-        order = np.argsort(search.selection.chosen)
+        order = np.argsort(search.chosen)
         self._listed, self._offset, self._weights = listed, search.offset, search.weights[:, order]
-        self.functions = listed.chosen(search.selection.chosen)
+        self.functions, self._sample = listed.chosen(search.chosen), search.sample
         self.size = self.functions.size
-        search.selection.chosen.sort()
-        self._fit = search.selection.fitter()
-        self._sample = search.sample
+        search.chosen.sort()
+        self._fit = search.fitter()
         self._others: dict[Key, Fit] = {}
         self.lipschitz = float(np.abs(self._weights).sum(1).max())
         self.report = Reduction(
@@ -173,86 +173,6 @@ class ReducedBasis(Basis):
             budget=BUDGET,
             target=self.promise,
         ).upper
-
-
-class _Search:  # chooses functions and fits everybody, until the promise is kept
-    def __init__(self, listed: LossFunctions, *, error: float, cap: float, seed: int) -> None:
-        self.listed, self.error = listed, error
-        self.sample = scattered(SAMPLE, listed.outcomes, seed=seed)
-        self._others = scattered(UNSEEN, listed.outcomes, seed=seed + 1)
-        values = np.ascontiguousarray(listed.values(self.sample).T)
-        losses = self._losses(values)
-        sparse = losses[:, ::3] - losses[:, ::3].mean(axis=1, keepdims=True)
-        order = qr(sparse.T, mode="r", pivoting=True)[1][: min(START, listed.size)]
-        self.selection = Selection(losses, values, cap, order.tolist(), PRECISION * error)
-        self.selection.grow(MARGIN * error, MOST)
-        size = len(self.selection.chosen)
-        self.offset, self.weights = np.zeros(listed.size), np.zeros((listed.size, size))
-        self.sampled, self.unseen = np.zeros(listed.size), np.zeros(listed.size)
-        self._worst = np.zeros((listed.size, listed.outcomes))
-        self._refit(np.arange(listed.size))
-        self._mend()
-        for near in range(NEAR):  # new unseen outcomes around those where errors are greatest
-            worst = np.unique(self._worst, axis=0)
-            rng = stream(seed + 2 + near, "near the worst")
-            picked = worst[rng.integers(len(worst), size=UNSEEN // 2)]
-            spread = rng.choice([0.01, 0.05], (len(picked), 1))
-            self._others = np.clip(picked + spread * rng.normal(size=picked.shape), 0.0, 1.0)
-            self._check(np.arange(listed.size))
-            self._mend()
-
-    def _mend(self) -> None:
-        """Repair until the promise holds on the unseen outcomes; ValueError if it never does."""
-        for _ in range(REPAIRS):
-            broken = np.flatnonzero(self.unseen > self.error)
-            if not len(broken):
-                return
-            self._repair(broken)
-        raise ValueError(f"the promise {self.error} is still broken on unseen outcomes; raise it")
-
-    def _losses(self, values: Array) -> Array:
-        """Turn stretched functions (N, M) back into losses."""
-        return np.asarray(self.listed.low[:, None] + self.listed.scale[:, None] * values)
-
-    def _refit(self, rows: Indices) -> None:
-        fit, wanted = self.selection.fitter(), np.isin(self.selection.order, rows)
-        for row in self.selection.order[wanted]:
-            fitted = fit(self.selection.targets[row])
-            self.offset[row], self.weights[row] = fitted.offset, fitted.weights
-            self.sampled[row] = fitted.error
-        self._check(rows)
-
-    def _check(self, rows: Indices) -> None:
-        """Measure errors on the unseen outcomes, and where they are greatest."""
-        misfits = self._misfits(rows)
-        self._worst[rows] = self._others[misfits.argmax(axis=0)]
-        self.unseen[rows] = misfits.max(axis=0)
-
-    def _misfits(self, rows: Indices) -> Array:
-        """Errors (T, rows) on the unseen outcomes."""
-        own, order = self.listed.chosen(rows), np.argsort(self.selection.chosen)
-        kept = self.listed.chosen(self.selection.chosen)
-        parts = []
-        for start in range(0, len(self._others), CHUNK):
-            outcomes = self._others[start : start + CHUNK]
-            linear = self.offset[rows] + kept.values(outcomes) @ self.weights[rows][:, order].T
-            losses = own.low + own.scale * own.values(outcomes)
-            parts.append(np.abs(linear - losses))
-        return np.concatenate(parts)
-
-    def _repair(self, broken: Indices) -> None:
-        """Add the outcomes where the promise is broken most, and refit those who broke it."""
-        misfits = self._misfits(broken)
-        worst = np.unique(misfits.argmax(axis=0))
-        values = np.ascontiguousarray(self.listed.values(self._others[worst]).T)
-        self.sample = np.vstack([self.sample, self._others[worst]])
-        self.selection.extend(self._losses(values), values)
-        self.selection.errors[:] = np.maximum(self.sampled, np.minimum(self.unseen, self.error))
-        self.selection.errors[broken] = np.inf
-        self.selection.grow(self.error, MOST)
-        more = len(self.selection.chosen) - self.weights.shape[1]
-        self.weights = np.pad(self.weights, ((0, 0), (0, more)))
-        self._refit(broken)
 
 
 def scattered(count: int, outcomes: int, *, seed: int) -> Array:
@@ -349,62 +269,114 @@ def tour(table: Array) -> Indices:
     return order
 
 
-@dataclass(eq=False)
-class Selection:
-    """A growing choice among candidate functions."""
+class _Search:
+    """Chooses functions and fits everybody, until the promise is kept.
 
-    targets: Array  # (N, M) values on the sample of the functions to approximate
-    candidates: Array  # (N, M) the same stretched onto [0, 1]; the choice is among these
-    cap: float  # bound on sum |r_i|
-    chosen: list[int]  # to begin with
-    precision: float  # to which errors are minimised
-    working: list[int] = field(default_factory=list)
-    errors: Array = field(init=False)  # (N,) bounds on each target's error with the present choice
-    order: Indices = field(init=False)  # (N,) a tour of the targets, in which neighbours are alike
+    ``values`` (N, M) are all functions on the sample, stretched onto [0, 1], and ``errors`` (N,)
+    bounds on what each one's approximation by those ``chosen`` so far misses.
+    """
 
-    def __post_init__(self) -> None:
-        if not self.working:
-            count = self.targets.shape[1]
-            self.working = list(range(0, count, max(count // 60, 1)))
-        self.errors = np.full(len(self.targets), np.inf)
-        self.order = tour(self.targets)
+    def __init__(self, listed: LossFunctions, *, error: float, cap: float, seed: int) -> None:
+        self.listed, self.error, self.cap = listed, error, cap
+        self.sample = scattered(SAMPLE, listed.outcomes, seed=seed)
+        self._others = scattered(UNSEEN, listed.outcomes, seed=seed + 1)
+        self.values = np.ascontiguousarray(listed.values(self.sample).T)
+        losses = self._losses()
+        sparse = losses[:, ::3] - losses[:, ::3].mean(axis=1, keepdims=True)
+        order = qr(sparse.T, mode="r", pivoting=True)[1][: min(START, listed.size)]
+        self.chosen: list[int] = order.tolist()
+        self._working = list(range(0, SAMPLE, SAMPLE // 60))
+        self._tour, self.errors = tour(losses), np.full(listed.size, np.inf)
+        self._grow(MARGIN * error)
+        self.offset, self.weights = np.zeros(listed.size), np.zeros((listed.size, len(self.chosen)))
+        self.sampled, self.unseen = np.zeros(listed.size), np.zeros(listed.size)
+        self._worst = np.zeros((listed.size, listed.outcomes))
+        self._refit(np.arange(listed.size))
+        self._mend()
+        for near in range(NEAR):  # new unseen outcomes around those where errors are greatest
+            worst = np.unique(self._worst, axis=0)
+            rng = stream(seed + 2 + near, "near the worst")
+            picked = worst[rng.integers(len(worst), size=UNSEEN // 2)]
+            spread = rng.choice([0.01, 0.05], (len(picked), 1))
+            self._others = np.clip(picked + spread * rng.normal(size=picked.shape), 0.0, 1.0)
+            self._check(np.arange(listed.size))
+            self._mend()
 
-    def extend(self, targets: Array, candidates: Array) -> None:
-        """Add sample points (N, more); the errors so far are then no longer bounds."""
-        first = self.targets.shape[1]
-        self.targets = np.hstack([self.targets, targets])
-        self.candidates = np.hstack([self.candidates, candidates])
-        self.working += range(first, self.targets.shape[1])
+    def _losses(self, rows: Any = slice(None)) -> Array:
+        """Turn stretched functions back into losses on the sample (rows, M)."""
+        low, scale = self.listed.low[rows, None], self.listed.scale[rows, None]
+        return np.asarray(low + scale * self.values[rows])
 
     def fitter(self) -> SupNormFit:
         """Return the program for the present choice."""
-        table = self.candidates[self.chosen]
-        return SupNormFit(table, self.cap, working=self.working, precision=self.precision)
+        told = {"working": self._working, "precision": PRECISION * self.error}
+        return SupNormFit(self.values[self.chosen], self.cap, **told)
 
-    def worst(self) -> int:
-        """Find the target with the greatest error, refitting only where old errors leave doubt."""
-        fit, fresh = self.fitter(), np.isinf(self.errors)
-        for row in self.order[fresh[self.order]]:
-            self.errors[row] = fit(self.targets[row]).error
-        while True:
-            row = int(self.errors.argmax())
-            if fresh[row]:
-                return row
-            self.errors[row] = min(self.errors[row], fit(self.targets[row]).error)
-            fresh[row] = True
-
-    def grow(self, error: float, most: int) -> float:
-        """Add functions until every target is within ``error``; ValueError if that takes more."""
-        row = self.worst()
-        while self.errors[row] > error:
-            if len(self.chosen) >= most or row in self.chosen:
-                best = self.errors[row]
+    def _grow(self, error: float) -> None:
+        """Add functions until all are within ``error``; ValueError if it takes more than MOST."""
+        while self.errors[row := self._worst_target()] > error:
+            if len(self.chosen) >= MOST or row in self.chosen:
                 raise ValueError(
-                    f"{len(self.chosen)} functions leave an error of {best:.3g}; wanted {error:.3g}"
+                    f"{len(self.chosen)} functions leave an error of {self.errors[row]:.3g}; "
+                    f"wanted {error:.3g}"
                 )
             self.chosen.append(row)
-            row = self.worst()
-        return float(self.errors[row])
+
+    def _worst_target(self) -> int:
+        """Find the function that misses most, refitting only where old errors leave doubt."""
+        fit, fresh = self.fitter(), np.isinf(self.errors)
+        for row in self._tour[fresh[self._tour]]:
+            self.errors[row] = fit(self._losses([row])[0]).error
+        while not fresh[row := int(self.errors.argmax())]:
+            self.errors[row] = min(self.errors[row], fit(self._losses([row])[0]).error)
+            fresh[row] = True
+        return row
+
+    def _mend(self) -> None:
+        """Repair until the promise holds on the unseen outcomes; ValueError if it never does."""
+        for _ in range(REPAIRS):
+            broken = np.flatnonzero(self.unseen > self.error)
+            if not len(broken):
+                return
+            self._repair(broken)
+        raise ValueError(f"the promise {self.error} is still broken on unseen outcomes; raise it")
+
+    def _repair(self, broken: Indices) -> None:
+        """Add the outcomes where the promise is broken most, and refit those who broke it."""
+        worst = self._others[np.unique(self._misfits(broken).argmax(axis=0))]
+        self._working += range(len(self.sample), len(self.sample) + len(worst))
+        self.sample = np.vstack([self.sample, worst])
+        self.values = np.hstack([self.values, self.listed.values(worst).T])
+        self.errors = np.maximum(self.sampled, np.minimum(self.unseen, self.error))
+        self.errors[broken] = np.inf
+        self._grow(self.error)
+        more = len(self.chosen) - self.weights.shape[1]
+        self.weights = np.pad(self.weights, ((0, 0), (0, more)))
+        self._refit(broken)
+
+    def _refit(self, rows: Indices) -> None:
+        fit = self.fitter()
+        for row in self._tour[np.isin(self._tour, rows)]:
+            fitted = fit(self._losses([row])[0])
+            self.offset[row], self.weights[row] = fitted.offset, fitted.weights
+            self.sampled[row] = fitted.error
+        self._check(rows)
+
+    def _check(self, rows: Indices) -> None:
+        """Measure errors on the unseen outcomes, and where they are greatest."""
+        misfits = self._misfits(rows)
+        self._worst[rows] = self._others[misfits.argmax(axis=0)]
+        self.unseen[rows] = misfits.max(axis=0)
+
+    def _misfits(self, rows: Indices) -> Array:
+        """Errors (T, rows) on the unseen outcomes."""
+        own, order = self.listed.chosen(rows), np.argsort(self.chosen)
+        kept, parts = self.listed.chosen(self.chosen), []
+        for start in range(0, len(self._others), CHUNK):
+            outcomes = self._others[start : start + CHUNK]
+            linear = self.offset[rows] + kept.values(outcomes) @ self.weights[rows][:, order].T
+            parts.append(np.abs(linear - (own.low + own.scale * own.values(outcomes))))
+        return np.concatenate(parts)
 
 
 @register.basis("reduced")

@@ -103,7 +103,6 @@ class Assignments(EventSet):
     table = Delegated("gains")
 
     def top(self, active: list[Indices], moment: Moment) -> float:
-        """Return the greatest exponent of gains and assignments."""
         self._refresh()
         own = max(float((part.logs.sum(1) + self._price).max()) for part in self._parts)
         return max(self.gains.top(active, moment), own)
@@ -146,18 +145,15 @@ class Assignments(EventSet):
         return float(np.logaddexp.reduce([self.gains.log_potential(band), *np.concatenate(own)]))
 
     def bound(self, **stand: Any) -> "AssignmentBound":
-        """Return the bound on the gains, alone and by assignments."""
         own = {"beside": self.share, "risk": self.risk or 1.0} | self.gains.shape
         return AssignmentBound(self.rule, **own, **stand)
 
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
-        """Bound the sum of expected decision swap regret of a group's losses (K,) so far."""
         alone = self.gains.from_variation(bound, group)
         own = None if self.drawn else self._assigned(bound, group)
         return alone if own is None else np.minimum(alone, own)
 
     def realised(self, bound: BiasBound, group: ProtectedLosses) -> Array | None:
-        """Bound the same of who acts on what was broadcast, if that is what was charged."""
         return self._assigned(bound, group) if self.drawn and not self.unseen else None
 
     def _assigned(self, bound: BiasBound, group: ProtectedLosses) -> Array | None:
@@ -169,7 +165,6 @@ class Assignments(EventSet):
         return None if after is None else np.asarray(part.scale * (before + after))
 
     def reset(self) -> None:
-        """Begin anew."""
         self.gains.reset()
         for array in self.arrays.values():
             array[...] = 0.0

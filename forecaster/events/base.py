@@ -152,16 +152,13 @@ class Together(EventSet):
         return [(part, 1.0, part.active(x, suggestions)) for part in self.parts]
 
     def top(self, active: Shared, moment: Moment) -> float:
-        """Return the greatest exponent of all parts."""
         return max(part.top(own, moment) for part, _, own in active)
 
     def weigh(self, active: Shared, moment: Moment, weights: Weights, share: float = 1.0) -> None:
-        """Add the weights of all parts."""
         for part, part_share, own in active:
             part.weigh(own, moment, weights, share * part_share)
 
     def charge(self, active: Shared, played: Played) -> None:
-        """Add a round to every part."""
         for part, _, own in active:
             part.charge(own, played)
 
@@ -171,15 +168,12 @@ class Together(EventSet):
             part.begin()
 
     def exceeds(self, active: Shared, trust: Trust, *, hint: bool = False) -> bool:
-        """Whether it has cost some event of any part too much."""
         return any(part.exceeds(own, trust, hint=hint) for part, _, own in active)
 
     def spent(self) -> float:
-        """Return the sum over all parts."""
         return sum(part.spent() for part in self.parts)
 
     def log_potential(self, band: Band) -> float:
-        """Return the logarithm of the sum over all parts."""
         return float(np.logaddexp.reduce([part.log_potential(band) for part in self.parts]))
 
     bound = Delegated("first")
@@ -190,6 +184,5 @@ class Together(EventSet):
     anybody_from_variation = Delegated("others")
 
     def reset(self) -> None:
-        """Begin anew."""
         for part in self.parts:
             part.reset()

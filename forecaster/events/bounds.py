@@ -238,7 +238,6 @@ class GainBound(BiasBound):
         return np.minimum(alone, self._held(together, weights, rounds or self.rounds))
 
     def regret_to_models(self, weights: Array) -> Array:
-        """Bound the expected regret per round to each model that is a comparator (K,)."""
         alone = super().regret_to_models(weights)
         if not self.trusted or self.trust is None:
             return alone

@@ -125,7 +125,6 @@ class VectorEvents(EventSet):
         self._kept.clear()
 
     def reset(self) -> None:
-        """Begin anew."""
         for array in self.arrays.values():
             array[...] = 0.0
         self._kept.clear()
@@ -144,7 +143,6 @@ class VectorEvents(EventSet):
     def weigh(
         self, active: list[View], moment: Moment, weights: Weights, share: float = 1.0
     ) -> None:
-        """Add the weights of active events."""
         kept = [view.kept for view in active if self._refreshed(view, moment)]
         if len(kept) == len(active):
             for view, own in zip(active, kept, strict=True):
@@ -155,7 +153,6 @@ class VectorEvents(EventSet):
             self.rule.two_sided(view, moment, weights, share * view.share)
 
     def charge(self, active: list[View], played: Played) -> None:
-        """Add a round to the biases, in expectation over the mixture."""
         for view in active:
             own = played.seen[view.rows]
             sums = view.bias, view.variation, view.squares
@@ -165,16 +162,13 @@ class VectorEvents(EventSet):
                 view.kept.stale |= own > 0.0
 
     def exceeds(self, active: list[View], trust: Trust, *, hint: bool = False) -> bool:
-        """Whether the bias of some event that was active is more than chance explains."""
         return any(trust.rejects(np.abs(view.bias), view.squares, hint=hint) for view in active)
 
     def spent(self) -> float:
-        """Return the sum of ln(1 + C) over all experts."""
         kept = [sums[1] for sums in (self._decision, *self._cross)]
         return 2 * sum(float(np.log1p(part).sum()) for part in kept)
 
     def log_potential(self, band: Band) -> float:
-        """Return the logarithm of the sum of all experts' potentials."""
         each = [
             self.rule.potentials(sign * bias, variation, band.zone).ravel()
             for bias, variation, *_ in (self._decision, *self._cross)
@@ -183,7 +177,6 @@ class VectorEvents(EventSet):
         return float(np.logaddexp.reduce(np.concatenate(each)))
 
     def bound(self, **stand: Any) -> BiasBound:
-        """Return the bound on all biases."""
         return BiasBound(self.rule, **stand)
 
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
@@ -205,7 +198,6 @@ class VectorEvents(EventSet):
         return np.asarray(np.max([worst, *each], axis=0).sum(1))
 
     def table(self) -> Iterator[Event]:
-        """Yield every event: loss, action, policy, suggestion, occupancy, bias (n,)."""
         loss_of = np.repeat(np.arange(len(self.rows.start) - 1), np.diff(self.rows.start))
         action_of = np.arange(len(loss_of)) - self.rows.start[loss_of]
         bias, _, occupancy, _ = self._decision

@@ -71,7 +71,6 @@ class Intervals(Together):
         return [(part, q, part.active(x, suggestions)) for part, q in [(self.first, 1.0), *levels]]
 
     def charge(self, active: Shared, played: Played) -> None:
-        """Add a round to the gains."""
         super().charge(active, played)
         self._time += 1
 
@@ -87,7 +86,6 @@ class Intervals(Together):
         return float(np.logaddexp.reduce([self.first.log_potential(band), *alive, *later]))
 
     def reset(self) -> None:
-        """Begin anew."""
         self._time, self._begun, self._ended = 0, 0, 0.0
         super().reset()
 

@@ -126,7 +126,6 @@ class GainEvents(EventSet):
         ]
 
     def top(self, active: list[Indices], moment: Moment) -> float:
-        """Return the greatest exponent."""
         return self.rule.top(self._counted(moment.band), self._variation, moment)
 
     def weigh(
@@ -167,11 +166,9 @@ class GainEvents(EventSet):
             yield copies * self.models, _over_actions(*(own[:, :, fixed:] for own in each))
 
     def spent(self) -> float:
-        """Return the sum of ln(1 + C) over all scalar events."""
         return float(np.log1p(self._variation).sum())
 
     def log_potential(self, band: Band) -> float:
-        """Return the logarithm of the sum of the scalar events' potentials."""
         weighed = np.isfinite(self._gain)
         gain, variation = self._counted(band)[weighed], self._variation[weighed]
         return float(np.logaddexp.reduce(self.rule.potentials(gain, variation, band.zone)))
@@ -186,7 +183,6 @@ class GainEvents(EventSet):
         return np.concatenate(tables)
 
     def charge(self, active: list[Indices], played: Played) -> None:
-        """Add a round to the gains, in expectation over the mixture."""
         self.add(active, played, list(self.worths(played)))
 
     def add(self, active: list[Indices], played: Played, worths: list[Array]) -> None:
@@ -214,7 +210,6 @@ class GainEvents(EventSet):
             yield worth
 
     def bound(self, **stand: Any) -> GainBound:
-        """Return the bound on the gains."""
         return GainBound(self.rule, **self.shape, **stand)
 
     @property

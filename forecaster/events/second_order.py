@@ -81,31 +81,26 @@ class SecondOrderWeights(WeightRule):
     name, squared = "second-order", True
 
     def top(self, gain: Array, variation: Array, moment: Moment, *, both: bool = False) -> float:
-        """Return the greatest exponent."""
         held = _held(gain, variation, moment)
         return float(max(_top(*held, sign) for sign in ((1.0, -1.0) if both else (1.0,))))
 
     def two_sided(self, sums: Sums, moment: Moment, weights: Weights, share: float) -> None:
-        """Add the weights of experts of both signs."""
         held = _held(sums.bias, sums.variation, moment)
         part = weights.table[sums.rows].reshape(-1)  # a view
         for sign in (1.0, -1.0):
             weights.total += _weigh(*held, sign, share, weights.top, part)
 
     def one_sided(self, gain: Array, variation: Array, moment: Moment, *, top: float) -> Array:
-        """Return the weights of experts of one sign (m,)."""
         weights = np.zeros(len(gain))
         _weigh(*_held(gain, variation, moment), 1.0, 1.0, top, weights)
         return weights
 
     def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
-        """Return ln Phi(R, V)."""
         regret = gain - zone * np.sqrt(variation)
         powers = RATES * regret[..., None] - COSTS * variation[..., None]
         return np.asarray(np.logaddexp.reduce(powers, axis=-1) - math.log(len(RATES)))
 
     def budget(self, stand: Stand) -> float:
-        """Return Lambda."""
         most = 0.0
         if stand.trust is not None:
             known = RATES**2 * stand.trust.strength(stand.rounds) / (2 * COSTS)

@@ -290,7 +290,6 @@ class AdaptiveWeights(WeightRule):
         return halves
 
     def absolute(self, bias: Array, variation: Array, moment: Moment) -> tuple[Array, Array] | None:
-        """Return signed weights (rows, n), and the sums of the weights by rows, not relative."""
         flat = bias.reshape(-1), variation.reshape(-1)
         if _greatest(*flat, moment.band.zone) > HIGHEST:
             return None
@@ -317,7 +316,6 @@ class AdaptiveWeights(WeightRule):
         return np.asarray(regret**2 / (3 * np.maximum(variation, least)))
 
     def budget(self, stand: Stand) -> float:
-        """Return Lambda."""
         power = self.growth(stand)
         # all are at least 1
         others = math.log1p((stand.share * (1 / stand.experts) - 1) * math.exp(-power))
@@ -382,18 +380,15 @@ class ExponentialWeights(WeightRule):
         return math.sqrt(2 * entropy / self.horizon if self.horizon else entropy / moment.time)
 
     def top(self, gain: Array, variation: Array, moment: Moment, *, both: bool = False) -> float:
-        """Return the greatest exponent."""
         regret = (np.abs(gain) if both else gain) - moment.band.zone * np.sqrt(variation)
         return float(self.rate(moment) * regret.max(initial=-np.inf))
 
     def two_sided(self, sums: Sums, moment: Moment, weights: Weights, share: float) -> None:
-        """Add the weights of experts of both signs."""
         rate, noise = self.rate(moment), moment.band.zone * np.sqrt(sums.variation)
         where = weights.top, share, weights.table[sums.rows]
         weights.total += _exponential(sums.bias, noise, rate, *where)
 
     def one_sided(self, gain: Array, variation: Array, moment: Moment, *, top: float) -> Array:
-        """Return the weights of experts of one sign (m,)."""
         regret = gain - moment.band.zone * np.sqrt(variation)
         weighed = np.isfinite(regret)
         powers = self.rate(moment) * np.where(weighed, regret, 0.0) - top
@@ -417,5 +412,4 @@ class ExponentialWeights(WeightRule):
         return own / rate + rate * stand.rounds / 2 + stand.certificate_sum + head
 
     def greatest(self, variation: Array | float, budget: float) -> Array:
-        """Return the greatest R, whatever the variation is."""
         return np.full_like(np.asarray(variation, dtype=np.float64), budget)

@@ -49,11 +49,9 @@ class CubeSolver(HullSolver):
 
     @property
     def origin(self) -> Solution:
-        """The mean of the last mixture."""
         return Solution(self._mean[None], np.ones(1), None)
 
     def single(self, point: Array) -> Solution:
-        """Return the nearest point of the hull."""
         inside = np.array(point, dtype=np.float64)
         walk.project(inside, self.simplex)
         if self.off_ties:
@@ -107,7 +105,6 @@ class CubeSolver(HullSolver):
     def best_within(
         self, values: Array, points: Array, fields: Array, *, limit: float
     ) -> Array | None:
-        """Return the masses (m,) that minimise the mean value with a worst case within a limit."""
         payments = (points * fields).sum(1)
         return cheapest(values, payments, fields, limit=limit, box=not self.simplex)
 
@@ -134,7 +131,6 @@ class Box(CubeSolver):
         return float(mass @ (points * fields).sum(1) - np.minimum(mass @ fields, 0.0).sum())
 
     def best(self, points: Array, fields: Array) -> tuple[Array, Array]:
-        """Return the best weights (m,), and nature's mean (n,)."""
         return best_mixture((points * fields).sum(1), fields)
 
     def _lattice(self) -> Array:
@@ -174,13 +170,11 @@ class Simplex(CubeSolver):
         return replace(solution, points=points, ensembles=ensembles)
 
     def check(self, truth: Array) -> None:
-        """Raise ValueError unless ``truth`` (n,) is a possible s(y)."""
         super().check(truth)
         if abs(truth.sum() - 1) > 1e-9:
             raise ValueError("update needs numbers that sum to 1")
 
     def best(self, points: Array, fields: Array) -> tuple[Array, Array]:
-        """Return the best weights (m,), and nature's mean (n,)."""
         return best_against((points * fields).sum(1), fields)
 
     def _lattice(self) -> Array:

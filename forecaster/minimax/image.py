@@ -107,11 +107,9 @@ class Image(HullSolver):
 
     @property
     def origin(self) -> Solution:
-        """The mean of the last mixture."""
         return _alone(self._mean)
 
     def single(self, point: Array) -> Solution:
-        """Return the nearest point of the hull."""
         target = np.asarray(point, dtype=np.float64)
         nearest = nearest_outcomes(target, self.support, self._mean)
         inset = OFF_TIES if self.off_ties else 0.0
@@ -218,7 +216,6 @@ class Image(HullSolver):
     def best_within(
         self, values: Array, points: Array, fields: Array, *, limit: float
     ) -> Array | None:
-        """Return the masses (m,) that minimise the mean value with a worst case within a limit."""
         payments, images, aim = (points * fields).sum(1), self._images, limit
         for _ in range(TURNS):
             mass = cheapest(values, payments, fields @ images.T, limit=aim, box=False)
@@ -236,12 +233,10 @@ class Image(HullSolver):
         return None
 
     def remember(self, solution: Solution) -> None:
-        """Start the next round from this mixture and its mean."""
         self._atoms = _spelled(solution)
         self._mean = mean_of(self._atoms, solution.mass)
 
     def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs."""
         known = [self._mean, *self._atoms]
         return {
             "sizes": np.array([len(some.weights) for some in known]),
@@ -251,7 +246,6 @@ class Image(HullSolver):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
         cuts = np.cumsum(state["sizes"])[:-1]
         parts = (np.split(np.array(state[n]), cuts) for n in ("outcomes", "weights", "images"))
         self._mean, *atoms = (WeightedOutcomes(*part) for part in zip(*parts, strict=True))

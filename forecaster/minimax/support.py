@@ -149,7 +149,6 @@ class CellSupport(Support):
         self._corners = np.array(list(product([0.0, 1.0], repeat=outcomes)))
 
     def best(self, direction: Array) -> Vertex:
-        """Return the best point of the grid."""
         top = int(values(self._images, direction).argmax())
         return Vertex(self._places[top], self._images[top])
 

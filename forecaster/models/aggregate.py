@@ -122,7 +122,6 @@ class Aggregate(Model):
         }
 
     def reopen(self, x: Any, opened: Any) -> None:
-        """Go back to a round that was open, as it was."""
         for name, model in self.members.items():
             model.ahead = self.ahead
             model.reopen(x, opened["members"][name])

@@ -38,19 +38,15 @@ class Model(Checkpointable, Forecaster):
         return Mixture(self.point(x)[None], np.ones(1))
 
     def point(self, x: Any = None) -> Array:
-        """Return the prediction (n,), kept to [0, 1]."""
         return kept(self._predicted(x))
 
     def predict(self, x: Any = None) -> Forecast:
-        """Return the prediction."""
         return Forecast(self.mixture(x), 0)
 
     def observe_outcome(self, outcome: Array) -> None:
-        """Remember the outcome (d,) until ``update``."""
         self._outcome = np.array(outcome, dtype=np.float64)
 
     def update(self, y: ArrayLike) -> None:
-        """Learn the vector (n,) that was predicted."""
         self._learn(np.array(y, dtype=np.float64))
         self.time += 1
 

@@ -106,12 +106,10 @@ class OutcomeModel(Model):
         return mean
 
     def opened(self) -> Any:
-        """Return the forecast of the open round."""
         told = self._open
         return None if told is None else {"values": told.values, "levels": told.levels}
 
     def reopen(self, x: Any, opened: Any) -> None:
-        """Go back to a round that was open, with what was forecast then."""
         self._open = None if opened is None else Spread(opened["values"], opened["levels"])
 
     def _learn(self, truth: Array) -> None:

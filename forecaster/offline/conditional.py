@@ -171,7 +171,6 @@ class Marginal(Member):
         return cls(mass / mass.sum())
 
     def weights(self, features: Array) -> Array:
-        """See ``Member``."""
         return np.tile(self.of_all, (len(features), 1))
 
 
@@ -202,7 +201,6 @@ class Leaves(Member):
         return cls(forest, sparse.csr_matrix(sparse.diags(1 / mass) @ inside @ onto))
 
     def weights(self, features: Array) -> Array:
-        """See ``Member``."""
         return np.asarray((_leaves(self.forest, features) @ self.shares).toarray())
 
 
@@ -257,7 +255,6 @@ class Around(Member):
         return replace(self, **{name: vars(self)[name][rows] for name in names})
 
     def weights(self, features: Array) -> Array:
-        """See ``Member``."""
         return self.at(np.reshape(self.model.predict(features), (len(features), -1)))
 
     def at(self, here: Array) -> Array:
@@ -347,7 +344,6 @@ class ConditionalDistribution(Fit):
         return np.asarray(sum(v * member.expected(features, table) for v, member in parts))
 
     def mean(self, seen: Seen) -> Array:
-        """See ``Fit``."""
         return self.expected(seen, self.listed.basis.transform(self.points))
 
     def mixtures(self, seen: Seen) -> tuple[Indices, list[Mixture]]:
@@ -360,7 +356,6 @@ class ConditionalDistribution(Fit):
         return one_hot(best_response(table), table.shape[1]), table.min(1)
 
     def outcomes(self, seen: Seen) -> Array:
-        """See ``Fit``."""
         return self.expected(seen, self.points)
 
     def quantiles(self, seen: Seen, levels: Sequence[float]) -> Array:

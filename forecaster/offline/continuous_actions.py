@@ -112,7 +112,6 @@ class SquaredError(ContinuousLoss):
         object.__setattr__(self, "dimension", self.outcomes)
 
     def on(self, net: Array) -> SeparablePower:
-        """Return the loss on a net."""
         weights = np.full(net.shape, 1 / self.outcomes)
         return SeparablePower(weights, np.array(2.0), centre=net)
 
@@ -136,7 +135,6 @@ class Pinball(ContinuousLoss):
             raise UserError(f"level = {self.level!r}: give a number between 0 and 1")
 
     def on(self, net: Array) -> Convex1D:
-        """Return the loss on a net."""
         under, over = self.level, 1 - self.level
         scale = max(under, over)
         return Convex1D(
@@ -186,7 +184,6 @@ class ActionLoss(ContinuousLoss):
     outcomes: int = 1
 
     def on(self, net: Array) -> LipschitzLoss:
-        """Return the loss on a net."""
         return LipschitzLoss(
             Restricted(self.function, net.tobytes(), net.shape),
             np.array(self.outcome_constant),

@@ -187,14 +187,12 @@ class OnlineToBatch(Fit):
         return self._player.mixture(suggestions)
 
     def mixtures(self, seen: Seen) -> tuple[Indices, list[Mixture]]:
-        """See ``Fit``."""
         if not seen.suggestions.shape[1]:
             return np.zeros(len(seen), dtype=np.intp), [self.at(())]
         distinct, place = np.unique(seen.suggestions, axis=0, return_inverse=True)
         return place.ravel(), [self.at(row) for row in distinct]
 
     def play(self, loss: Loss, seen: Seen, *, gamma: float = 0.0) -> tuple[Array, Array]:
-        """See ``Fit``."""
         chosen, (place, mixtures) = self.listed.choose(loss, gamma), self.mixtures(seen)
         form = chosen.offset[None], chosen.weights[None]
         strategies = np.array([strategy(*form, mixture)[0] for mixture in mixtures])
@@ -202,12 +200,10 @@ class OnlineToBatch(Fit):
         return strategies[place] / strategies.sum(1)[place, None], np.array(means)[place]
 
     def outcomes(self, seen: Seen) -> Array:
-        """See ``Fit``."""
         design = np.insert(self.mean(seen), 0, 1.0, axis=1)
         return np.asarray(np.clip(design @ self.readout, 0.0, 1.0))
 
     def theorem(self, choice: Choice, measure: Measure, *, kappa: float, net: float) -> BatchBound:
-        """See ``Fit``."""
         stack, row = choice.place or (0, 0)
         sampling, kept = errors(
             measure,
@@ -222,7 +218,6 @@ class OnlineToBatch(Fit):
         return BatchBound(online, sampling, kept, 2 * choice.apart, net)
 
     def online_bound(self, choice: Choice) -> float:
-        """See ``Fit``."""
         stack, row = choice.place or (0, 0)
         bound = self.bias.regret(self.listed.weights[stack], policies=self.run.policies)[row]
         return float(bound + 2 * self.listed.basis.certified_error(self.listed.stacks[stack]))

@@ -438,7 +438,6 @@ class OnlineOmnipredictor(Checkpointable):
         return own
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
         super().restore(state | {"waiting": {}, "errors": self._errors})
         self._errors, self._waiting = np.array(state["errors"]), dict(state["waiting"])
         self._last = None

@@ -1,0 +1,39 @@
+"""Every public class, function and method says what it is for, or what it overrides does."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from pkgutil import walk_packages
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from regretless import forecaster
+
+NAMES = [found.name for found in walk_packages(forecaster.__path__, "regretless.forecaster.")]
+
+
+def public(whole: Any) -> list[Any]:
+    """Return classes and functions of a module, or methods and properties of a class."""
+    kinds = type, property, type(public)
+    own = [getattr(whole, name) for name in vars(whole) if not name.startswith("_")]
+    found = [one for one in own if isinstance(one, kinds)]
+    return [one for one in found if not isinstance(whole, ModuleType) or written_in(one, whole)]
+
+
+def written_in(one: Any, module: ModuleType) -> bool:
+    return getattr(one, "__module__", None) == module.__name__
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_whoever_overrides_inherits_what_it_is_for(name: str) -> None:
+    try:
+        module = import_module(name)
+    except ImportError as error:
+        pytest.skip(str(error))
+    for one in public(module):
+        assert inspect.getdoc(one), one
+        for part in public(one) if isinstance(one, type) else ():
+            assert inspect.getdoc(part), (one, part)
