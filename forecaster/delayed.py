@@ -104,15 +104,8 @@ class LateModel(Wrapping):
 class Delayed(Checkpointable, Forecaster):
     """Forecasters of whom each is told what it predicted before it predicts again.
 
-    Parameters
-    ----------
-    make : callable
-        Makes one of them: called D + 1 times, and all that it makes share ``reference``.
-    rounds : int
-        D, at least 0: how many rounds late an outcome is told.
-    reference : Reference, optional
-    seed : int
-        For ``predict``, which draws from the mixture by itself.
+    ``make`` makes one of the D + 1, who share the ``reference``; an outcome is told D = ``rounds``
+    rounds late, at least 0. ``seed`` is for ``predict``, which draws from the mixture by itself.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("instances", "time", "rng", "reference", "_backlog")

@@ -85,31 +85,25 @@ def certify(  # noqa: PLR0913 - what is certified, then how hard to try
     Parameters
     ----------
     loss : Loss
-        One loss or a stack of K.
+        One loss or a stack of K, along one axis.
     offset, weights : array (..., A), (..., A, n)
         r_0 and r_1..r_n of every action.
     enclose : callable
         From boxes ``low, high`` (T, d) to the least and greatest values (T, n) of the functions
         there; at points, the values themselves.
     slopes : callable, optional
-        From boxes to the least and greatest partial derivatives (T, d, n) of the functions there,
-        at kinks those of both sides. Worth it where the losses are smooth.
+        Likewise of their partial derivatives (T, d, n), at kinks those of both sides. Worth it
+        where the losses are smooth.
     cells : array, optional
         Edges of the first boxes along each side, ascending from 0 to 1, best where losses or
         functions have kinks. About 512 boxes in all by default.
     target, tolerance : float
         A bound at or below the target is good enough, and so is one within this share of the
-        greatest error met. For several stacks, begin with that of the largest error and pass its
-        bounds on.
+        greatest error met.
     limit : float
         Give up when a greater error is met: no bound at or below this can be proved.
     budget : int
         Most evaluations of (loss, action, box).
-
-    Raises
-    ------
-    ValueError
-        If losses are stacked along several axes, shapes do not match or edges do not ascend.
     """
     search = _Search(loss, offset, weights, enclose, slopes)
     if cells is None:

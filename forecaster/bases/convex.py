@@ -132,13 +132,9 @@ class ConvexBasis(Basis):
 class ReLUBasis(ConvexBasis):
     """The outcome and its distances from knots, equally spaced or given; lambda is ``constant``.
 
-    The declared error is ``constant / (4 size)``, and 0 with given knots.
-
-    Parameters
-    ----------
-    error, outcomes, coordinate, constant : as in ``ConvexBasis``
-    knots : array (m,), optional
-        Inner knots, ascending in (0, 1), for losses with no other kinks.
+    The declared error is ``constant / (4 size)``. ``knots`` (m,), if given, are inner ones,
+    ascending in (0, 1), for losses with no other kinks, and the error is 0; the rest is as in
+    ``ConvexBasis``.
     """
 
     def __init__(self, *, error: float, knots: ArrayLike | None = None, **family: Any) -> None:
@@ -192,14 +188,7 @@ class ReLUBasis(ConvexBasis):
 
 
 class ConvexRankBasis(ConvexBasis):
-    """Coarse ReLUs and dyadic intervals of one rounded coordinate.
-
-    Parameters
-    ----------
-    error, outcomes, coordinate, constant : as in ``ConvexBasis``
-    stride : int, optional
-        s; 1 is the ReLU lattice.
-    """
+    """Coarse ReLUs and dyadic intervals of one rounded coordinate; with stride 1 the lattice."""
 
     inverse = Basis.inverse  # no function is y_j itself
 
@@ -246,14 +235,9 @@ class ConvexRankBasis(ConvexBasis):
 class OptimisedConvexBasis(ConvexBasis):
     """The outcome and n - 1 optimised functions of it, from a shipped table.
 
-    Error and lambda, at most ``constant * cap``, are maxima over the family. With the cap 1 n is 3,
-    7, 11 at errors 0.05 L, 0.02 L, 0.01 L, where ``ReLUBasis`` has 5, 13, 25.
-
-    Parameters
-    ----------
-    error, outcomes, coordinate, constant : as in ``ConvexBasis``
-    cap : float
-        Bound on lambda in units of the constant, at least 1; ValueError if no table keeps it.
+    Error and lambda, at most ``constant * cap``, are maxima over the family. With the cap 1, the
+    least, n is 3, 7, 11 at errors 0.05 L, 0.02 L, 0.01 L, where ``ReLUBasis`` has 5, 13, 25.
+    ValueError if no table keeps cap and error; the rest is as in ``ConvexBasis``.
     """
 
     def __init__(self, *, error: float, cap: float = 1.0, **family: Any) -> None:

@@ -43,14 +43,9 @@ def variant(kind: str, loss: Loss) -> tuple[float, ...]:
 def default_basis(losses: Sequence[Loss], *, error: float | None = None, listed: int = 0) -> Basis:
     """Make a basis that spans all losses, the direct sum of their default ones.
 
-    Parameters
-    ----------
-    losses : sequence of Loss
-        Single or stacked, in [0, 1], over outcomes of one length.
-    error : float, optional
-        Wanted where a basis is not exact; each kind has its own default.
-    listed : int
-        Losses without a small basis of their own are functions themselves, up to this many.
+    Losses are single or stacked, in [0, 1], over outcomes of one length. ``error`` is wanted where
+    a basis is not exact, by default its kind's own. Losses without a small basis of their own are
+    functions themselves, up to so many as may be ``listed``.
     """
     groups: dict[tuple[str, tuple[float, ...]], list[Loss]] = {}
     for loss in losses:

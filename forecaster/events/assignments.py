@@ -66,17 +66,11 @@ PRIOR = -math.log(len(RATES))
 
 
 class Assignments(EventSet):
-    """Gains with a potential over the assignments of comparators to actions beside their own.
+    """Gains, by adaptive weights, with a potential over the assignments of comparators beside.
 
-    Parameters
-    ----------
-    gains : GainEvents
-        With adaptive weights.
-    share : float
-        r, of each loss's potential over assignments beside those of its gains.
-    risk : float, optional
-        The chance that its bounds fail, where the assignments are charged with the predictions that
-        are broadcast. None for expectations, whose bounds never fail and leave out the draws.
+    ``share`` is r. ``risk`` is the chance that its bounds fail, where the assignments are charged
+    with the predictions that are broadcast; None for expectations, whose bounds never fail and
+    leave out the draws.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("gains", "arrays", "unseen")

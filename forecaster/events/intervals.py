@@ -36,14 +36,9 @@ SHORTEST = 32  # rounds of an interval; what is promised of fewer says nothing
 
 
 class Intervals(Together):
-    """The events of an instance, of the whole run and of intervals.
+    """The events of a run of so many ``rounds`` and of its intervals.
 
-    Parameters
-    ----------
-    make : callable
-        Makes the events of a run; called once for each length of intervals beside.
-    rounds : int
-        T, the number of rounds of the run.
+    ``make`` makes the events; it is called once for the run, and once for each length of intervals.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_time", "_begun", "_ended")

@@ -46,21 +46,10 @@ ROUNDING = 1e-9  # of a sum of gains
 
 
 class GainEvents(EventSet):
-    """The gains of listed losses against actions, policies and models.
+    """The gains of listed losses against actions and policies, where ``fixed``, and M ``models``.
 
-    Parameters
-    ----------
-    groups : sequence of ProtectedLosses
-        All over the same basis.
-    rule : WeightRule
-        Adaptive by default.
-    within : float or None
-        Range of the gains where predictions stay in conv s(Y): 2 + 4 delta for a basis of error
-        delta.
-    models : int
-        M, how many models are comparators.
-    fixed : bool
-        Whether actions and policies are comparators, too.
+    ``within`` is the range of the gains where predictions stay in conv s(Y): 2 + 4 delta for a
+    basis of error delta. Groups are all over the same basis; the rule is adaptive by default.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("arrays",)

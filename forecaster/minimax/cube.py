@@ -20,15 +20,10 @@ MOST_POINTS = 64  # of a lattice in the box
 
 
 class CubeSolver(HullSolver):
-    """What the box and the simplex share.
+    """What the box and the simplex share; the first round starts at the ``centre`` (n,).
 
-    Parameters
-    ----------
-    centre : array (n,)
-        Where the first round starts.
-    off_ties : bool
-        Whether points keep off the sides of the hull, each coordinate by another distance, so that
-        losses seldom tie: whoever breaks ties otherwise is served as well, at a cost to others.
+    Off ties points keep off the sides of the hull, each coordinate by another distance, so that
+    losses seldom tie: whoever breaks ties otherwise is served as well, at a cost to others.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_mean", "_last")

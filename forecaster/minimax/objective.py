@@ -26,13 +26,8 @@ def cheapest(
 ) -> Array | None:
     """Return the masses (m,) of least mean value with a worst case within a limit; or None.
 
-    Parameters
-    ----------
-    values, payments : array (m,)
-    gains : array (m, r)
-        The fields over the box; against r listed choices of nature what each takes off a payment.
-    box : bool
-        Whether nature chooses every one of the r numbers by itself.
+    ``gains`` (m, r) are the fields over the box, where nature chooses every one of the r numbers by
+    itself; against r listed choices of nature what each takes off a payment.
     """
     count, size = gains.shape
     slacks = np.eye(size) if box else np.ones((size, 1))

@@ -83,14 +83,9 @@ def grid_levels(size: int, outcomes: int, low: float, high: float) -> Array:
 class SeparableSupport(Support):
     """Functions of one coordinate each, the same number for every coordinate, side by side.
 
-    Parameters
-    ----------
-    knots : array (G,)
-        Levels of a coordinate, ascending from 0 to 1.
-    images : array (G, n)
-        s at the outcomes whose coordinates all have one level.
-    above, below : array (n,)
-        How far a function rises over, and falls under, its interpolant at the knots.
+    ``images`` (G, n) are s at the outcomes whose coordinates all have one level, of the ``knots``
+    (G,) from 0 to 1; a function rises over and falls under its interpolant by ``above`` and
+    ``below`` (n,).
     """
 
     def __init__(

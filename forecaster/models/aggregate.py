@@ -63,12 +63,8 @@ class PolynomialWeights(Checkpointable):
 class Aggregate(Model):
     """A convex combination of models in every coordinate, so that it stays in their hull.
 
-    Parameters
-    ----------
-    models : mapping of names to models
-        Each of n = ``size`` numbers; at least one.
-    chosen : str or None
-        The model whose prediction is taken in place of the combination.
+    It predicts n = ``size`` numbers, as each of the models, by name; in place of the combination
+    that of the one ``chosen``, if any.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("members", "_own", "_common", "_choice")

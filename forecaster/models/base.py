@@ -19,13 +19,7 @@ from regretless.market.records import Context, Forecast, Mixture
 
 
 class Model(Checkpointable, Forecaster):
-    """A deterministic prediction of n = ``size`` numbers; subclasses say which and what they learn.
-
-    Parameters
-    ----------
-    size : int
-        Length n of the predicted vector.
-    """
+    """A deterministic prediction of n = ``size`` numbers; subclasses say which."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("time",)
 

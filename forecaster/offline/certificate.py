@@ -70,16 +70,11 @@ class BatchBound:
 def certify(
     table: Array, play: Array, comparators: Indices, *, measure: Measure, kappa: float
 ) -> Certificate:
-    """Certify one loss.
+    """Certify one loss, but with a probability of ``kappa``.
 
-    Parameters
-    ----------
-    table, play : array (m, A)
-        Losses in [0, 1] of every action on held-out rows, and probabilities of play.
-    comparators : int array (A + C, m)
-        Actions; the first A are the constants.
-    kappa : float
-        Probability that the bound fails, divided by the number of losses certified at once.
+    ``table`` and ``play`` (m, A) are losses in [0, 1] of every action on held-out rows, and
+    probabilities of play; ``comparators`` (A + C, m) actions, of which the first A are the
+    constants.
     """
     swap = measure == "decision_swap"
     rule = decision_swap_regret if swap else omniprediction_regret

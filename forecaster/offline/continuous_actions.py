@@ -163,25 +163,13 @@ class Restricted:
 
 @dataclass(frozen=True, eq=False)
 class ActionLoss(ContinuousLoss):
-    """Any loss of a continuous action, as a function. A model with one cannot be saved.
+    """Any loss of a continuous action, as a function. A model with one cannot be saved."""
 
-    Parameters
-    ----------
-    function : callable
-        From actions (N, m) and outcomes (T, d) to losses (T, N) in [0, 1].
-    constant : float
-        L in the action, in sup norm; it is checked on a sample.
-    outcome_constant : float
-        The same in the outcome; it is believed.
-    dimension, outcomes : int
-        m and d.
-    """
-
-    function: Callable[[Array, Array], Any]
-    constant: float
-    outcome_constant: float
-    dimension: int = 1
-    outcomes: int = 1
+    function: Callable[[Array, Array], Any]  # actions (N, m), outcomes (T, d) to losses (T, N)
+    constant: float  # L in the action, in sup norm; it is checked on a sample
+    outcome_constant: float  # the same in the outcome; it is believed
+    dimension: int = 1  # m
+    outcomes: int = 1  # d
 
     def on(self, net: Array) -> LipschitzLoss:
         return LipschitzLoss(

@@ -161,22 +161,11 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     # fitting
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
-        """Learn from a table.
+        """Learn from features X (m, f), or None, and outcomes y (m, d) or (m,).
 
-        Parameters
-        ----------
-        X : array (m, f), DataFrame or None
-            Features.
-        y : array (m, d) or (m,)
-            Outcomes.
-        sample_weight, groups : array (m,), optional
-            What rows count, and whose: rows of one group are in one fold. With either nothing is
-            certified.
-
-        Raises
-        ------
-        UserError
-            If a parameter, a row, a loss or a policy's suggestion is out of its range.
+        ``sample_weight`` and ``groups`` (m,) say what rows count, and whose: rows of one group are
+        in one fold. With either nothing is certified. UserError if a parameter, a row, a loss or a
+        policy's suggestion is out of its range.
         """
         _check(self)
         given = checked_outcomes(y)
@@ -296,21 +285,10 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     ) -> pd.DataFrame:
         """Predict everything that people use, a row per row of X, with its index.
 
-        Parameters
-        ----------
-        levels : sequence of float
-            Of the outcomes' quantiles, in (0, 1).
-        distributions : bool
-            Also the probability of every action.
-        names : dict, optional
-            ``outcomes``, and ``losses``: a name for each listed loss or stack of losses.
-
-        Returns
-        -------
-        DataFrame
-            Each outcome's mean and quantiles (``sales``, ``sales_q10``) in its own units; of each
-            listed loss ``_action``, drawn, ``_expected_loss`` and with ``distributions`` ``_p0``
-            and so on.
+        Of each outcome the mean and its quantiles at ``levels`` (``sales``, ``sales_q10``) in its
+        own units; of each listed loss ``_action``, drawn, ``_expected_loss``, and with
+        ``distributions`` the probabilities of actions, ``_p0`` and so on. ``names`` are of
+        ``outcomes``, and of ``losses``: a name for each listed loss or stack of losses.
         """
         given = dict(names or {})
         outcomes = given.get("outcomes") or [f"y_{j}" for j in range(len(self.ends_))]
@@ -400,9 +378,8 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
 
         It is the regret of ``certified_fit_``: with ``refit`` the distribution in use has learned
         from these rows too, and no theorem speaks of it. Comparators are the constants, the
-        policies and what the distribution's members would do. Listed losses are certified with
-        probability 1 - ``kappa`` all at once; any other with 1 - ``kappa`` by itself, if nobody
-        chose it after a look at the rows.
+        policies and what the distribution's members would do. Listed losses are certified all at
+        once; any other by itself, if nobody chose it after a look at the rows.
         """
         check_is_fitted(self)
         listed = self.fitted_.listed

@@ -11,18 +11,10 @@ from regretless.market.losses import Loss
 
 
 class OmnipredictorRegressor(base.Regressor):
-    """Forecasts a number, its mean, while serving losses.
+    """Forecasts a number between ``low`` and ``high``, its mean, while serving losses.
 
-    Parameters
-    ----------
-    low, high : float
-        Ends of the outcome's scale.
-    losses : dict of str to Loss, optional
-        What is protected; by default the squared distance to eleven points of the scale.
-    models : "panel" or dict
-        As in ``OnlineOmnipredictor``.
-    seed : int
-        Of the draws.
+    ``losses`` (by name) are what is protected, by default the squared distance to eleven points of
+    the scale; ``models`` are as in ``OnlineOmnipredictor``, ``seed`` is that of the draws.
     """
 
     def __init__(

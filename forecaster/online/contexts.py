@@ -30,12 +30,8 @@ class Contexts(Checkpointable):
     def numbers(self, x: Any, *, learn: bool = False) -> dict[str, float]:
         """Return the numbers of a context by name, in the order of their names.
 
-        Parameters
-        ----------
-        x : mapping, sequence or None
-            Values by name, or of the columns ``x_0``, ``x_1`` and so on.
-        learn : bool
-            Whether new words are remembered; until then they are left out.
+        ``x`` has values by name, or of the columns ``x_0``, ``x_1`` and so on; new words are left
+        out, and remembered with ``learn``.
         """
         if x is None:
             return {}

@@ -22,21 +22,10 @@ def written(name: str, loss: Loss) -> dict[str, Any]:
 def arguments(
     made: Mapping[str, Any], models: Mapping[str, Any], policies: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return what an ``OnlineOmnipredictor`` is to be made with.
+    """Return what an ``OnlineOmnipredictor`` is to be made with, ``made`` being as it was written.
 
-    Parameters
-    ----------
-    made : mapping
-        As it was written.
-    models, policies : mapping
-        Those that are no plain values, by name, and by loss and name.
-
-    Raises
-    ------
-    UserError
-        If one of them is wanted.
-    ValueError
-        If a loss is unknown.
+    Models and policies that are no plain values are given, by name, and by loss and name: UserError
+    if one of them is wanted, ValueError if a loss is unknown.
     """
     named = made["models"]
     for name in sorted(set(made["objects"]) - set(models)):

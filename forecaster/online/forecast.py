@@ -38,25 +38,13 @@ CLOSE = 1e-8  # of the gradient, beyond which steps change nothing
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A loss that a forecast serves.
+    """A loss that a forecast serves."""
 
-    Parameters
-    ----------
-    loss : Loss
-        Single, over the unit cube, in [0, 1], with the map to its own units.
-    actions : sequence
-        What its actions are called, or the quantities that they are.
-    offset, weights : array (A,), (A, n)
-        Its coefficients in the basis.
-    policies : sequence of Rule
-        What its owner could have followed.
-    """
-
-    loss: Loss
-    actions: Sequence[Any]
-    offset: Array
+    loss: Loss  # single, over the unit cube, in [0, 1], with the map to its own units
+    actions: Sequence[Any]  # what they are called, or the quantities that they are
+    offset: Array  # (A,), (A, n): its coefficients in the basis
     weights: Array
-    policies: Sequence[Rule] = ()
+    policies: Sequence[Rule] = ()  # what its owner could have followed
 
     def expected(self, statistics: Array) -> Array:
         """Losses (A,) in [0, 1] that statistics (n,) make expect."""
@@ -73,31 +61,16 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class OnlineForecast:
-    """What is broadcast before a round.
+    """What is broadcast before a round."""
 
-    Parameters
-    ----------
-    statistics : array (n,)
-        The prediction of s(y).
-    likely, prior : array (m, d), (m,)
-        Outcomes of the unit cube, and their weights before the statistics count.
-    names : sequence of str
-        Of the outcomes.
-    space : Box
-        Outcomes in the user's units.
-    tasks : mapping of str to Task
-    key : hashable or None
-        Under which its outcome may come late.
-    """
-
-    statistics: Array
-    likely: Array
-    prior: Array
-    names: Sequence[str]
-    space: Box
+    statistics: Array  # (n,), the prediction of s(y)
+    likely: Array  # (m, d), outcomes of the unit cube
+    prior: Array  # (m,), their weights before the statistics count
+    names: Sequence[str]  # of the outcomes
+    space: Box  # outcomes in the user's units
     basis: Basis
     tasks: Mapping[str, Task]
-    key: Hashable = None
+    key: Hashable = None  # under which its outcome may come late
 
     @cached_property
     def outcomes(self) -> Array:

@@ -19,7 +19,7 @@ of rounds that were learned.
 import inspect
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -62,20 +62,11 @@ MEASURES = ("external", "swap", "decision_swap")
 
 @dataclass(frozen=True, eq=False)
 class Open:
-    """A forecast whose outcome is not learned yet.
-
-    Parameters
-    ----------
-    context : dict of str to float
-    statistics : array (n,)
-        As they were broadcast.
-    points : array (M, n)
-        What the models predicted.
-    """
+    """A forecast whose outcome is not learned yet."""
 
     context: dict[str, float]
-    statistics: Array
-    points: Array
+    statistics: Array  # (n,), as they were broadcast
+    points: Array  # (M, n), what the models predicted
 
 
 class OnlineOmnipredictor(Checkpointable):
@@ -214,18 +205,13 @@ class OnlineOmnipredictor(Checkpointable):
     # the verbs
 
     def predict_one(self, x: Any = None, *, key: Hashable = None) -> OnlineForecast:
-        """Forecast the outcome that goes with a context.
+        """Forecast the outcome of a context: numbers, words and dates, by name or in a row.
 
-        Parameters
-        ----------
-        x : mapping or sequence, optional
-            Numbers, words and dates.
-        key : str or int, optional
-            Under which ``learn_late`` will give the outcome.
+        ``key`` (str or int) is what ``learn_late`` will give the outcome under.
         """
         open_ = self._opened(self._context(x))
         if key is not None:
-            self._waiting[str(key)] = {name: getattr(open_, name) for name in _parts(Open)}
+            self._waiting[str(key)] = dict(vars(open_))
             while len(self._waiting) > WAITING:
                 del self._waiting[next(iter(self._waiting))]
                 self.counts["forgotten"] += 1
@@ -243,10 +229,7 @@ class OnlineOmnipredictor(Checkpointable):
     def learn_late(self, key: Hashable, y: Any) -> None:
         """Learn the outcome of an earlier ``predict_one(x, key=...)``; None closes it as missing.
 
-        Raises
-        ------
-        UserError
-            If no forecast waits under the key.
+        UserError if no forecast waits under the key.
         """
         if (kept := self._waiting.pop(str(key), None)) is None:
             raise UserError(f"no forecast waits under {key!r}; predict_one(x, key=...) opens one")
@@ -337,12 +320,9 @@ class OnlineOmnipredictor(Checkpointable):
     def regrets(self) -> pd.DataFrame:
         """Return how each loss has fared so far, per round that was learned, in its own units.
 
-        Returns
-        -------
-        DataFrame
-            A row per loss: ``loss``, ``rounds``, ``mean_loss``, ``external_regret``,
-            ``swap_regret``, ``decision_swap_regret`` (swaps for policies, too), ``bound`` on them,
-            ``best_model`` in hindsight and ``regret_to_model``.
+        A row per loss: ``loss``, ``rounds``, ``mean_loss``, ``external_regret``, ``swap_regret``,
+        ``decision_swap_regret`` (swaps for policies, too), ``bound`` on them, ``best_model`` in
+        hindsight and ``regret_to_model``.
         """
         return pd.DataFrame([self._fared(i, name) for i, name in enumerate(self.tasks)])
 
@@ -375,10 +355,7 @@ class OnlineOmnipredictor(Checkpointable):
     def save(self, path: str | Path) -> None:
         """Write it to one file, whole or not at all, without pickle.
 
-        Raises
-        ------
-        UserError
-            If a loss is code, or a model has no ``state`` and ``restore``.
+        UserError if a loss is code, or a model has no ``state`` and ``restore``.
         """
         for name, model in self._members.items():
             if not remembers(model):
@@ -386,12 +363,11 @@ class OnlineOmnipredictor(Checkpointable):
                 raise UserError(f"models['{name}'] cannot be saved; {cure}")
         told = {} if self.models == "panel" else self.models
         objects = sorted(n for n, m in told.items() if not isinstance(m, str | Mapping))
+        plain = {name: model for name, model in told.items() if name not in objects}
         made = {
             "losses": {name: written(name, loss) for name, loss in self.losses.items()},
             "scale": {name: list(ends) for name, ends in self.scale.items()},
-            "models": "panel"
-            if self.models == "panel"
-            else {n: told[n] for n in set(told) - set(objects)},
+            "models": "panel" if self.models == "panel" else plain,
             "order": list(told),
             "objects": objects,
             "forecasts": self.forecasts,
@@ -414,17 +390,9 @@ class OnlineOmnipredictor(Checkpointable):
     ) -> Self:
         """Read what ``save`` wrote.
 
-        Parameters
-        ----------
-        models : mapping of str to model, optional
-            New ones, untrained, in place of those that were objects of the user's own.
-        policies : mapping of str to mapping, optional
-            Those that were functions, by loss and name.
-
-        Raises
-        ------
-        UserError
-            If it is no such file, or a model or a policy is wanted.
+        ``models`` are new ones, untrained, in place of objects of the user's own, ``policies``
+        those that were functions, by loss and name. UserError if it is no such file, or one of them
+        is wanted.
         """
         try:
             tree = checkpoint.load(Path(path))
@@ -441,10 +409,6 @@ class OnlineOmnipredictor(Checkpointable):
         super().restore(state | {"waiting": {}, "errors": self._errors})
         self._errors, self._waiting = np.array(state["errors"]), dict(state["waiting"])
         self._last = None
-
-
-def _parts(record: type) -> list[str]:
-    return [field.name for field in fields(record)]
 
 
 def _checked(name: str, make: Any) -> Any:

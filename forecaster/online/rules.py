@@ -10,20 +10,11 @@ from regretless.market.core.errors import UserError, brief, closest
 
 @dataclass(frozen=True)
 class Rule:
-    """A policy that answers with the name or quantity of an action, as its place.
-
-    Parameters
-    ----------
-    name : str
-    answers : callable
-        From the numbers of a context, by name, to an action.
-    actions : sequence
-        What the actions are called.
-    """
+    """A policy that answers with the name or quantity of an action, as its place."""
 
     name: str
-    answers: Callable[[Mapping[str, float]], Any]
-    actions: Sequence[Any]
+    answers: Callable[[Mapping[str, float]], Any]  # from the numbers of a context, by name
+    actions: Sequence[Any]  # what they are called
 
     def __call__(self, context: Mapping[str, float]) -> int:
         """Return the place of the action; UserError if it is none, or a number is missing."""
@@ -41,10 +32,7 @@ class Rule:
 def rules(told: Mapping[str, Any], actions: Sequence[Any]) -> list[Rule]:
     """Make the policies of a loss: functions by name, or tables of registered ones.
 
-    Raises
-    ------
-    UserError
-        If a table is of no registered policy, or lacks something.
+    UserError if a table is of no registered policy, or lacks something.
     """
     return [Rule(name, _answers(name, one, actions), actions) for name, one in told.items()]
 
