@@ -251,6 +251,10 @@ class MReLUCover:
     (thresholds, size) and ``constant`` (thresholds,) are the MReLUs' coefficients.
     """
 
+    size: int
+    boxes: Indices  # numbers of the dyadic boxes in use, ascending
+    _dims: tuple[int, ...]
+
     def __init__(self, dimension: int, bottom: int, top: int, stride: int) -> None:
         self.dimension, self.bottom, self.top = dimension, bottom, top
         thresholds = lattice_points(0, top, dimension)

@@ -309,8 +309,8 @@ class _Search:
 
     def fitter(self) -> SupNormFit:
         """Return the program for the present choice."""
-        told = {"working": self._working, "precision": PRECISION * self.error}
-        return SupNormFit(self.values[self.chosen], self.cap, **told)
+        table, precision = self.values[self.chosen], PRECISION * self.error
+        return SupNormFit(table, self.cap, working=self._working, precision=precision)
 
     def _grow(self, error: float) -> None:
         """Add functions until all are within ``error``; ValueError if it takes more than MOST."""
