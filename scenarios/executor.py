@@ -22,10 +22,9 @@ import queue
 import re
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from typing import Any, NoReturn, TypeVar
 
@@ -42,11 +41,10 @@ INSTALL = "which is not installed; run pip install 'regretless[dask]'"
 DIED = "its worker process ended before that (killed, out of memory, or still for too long)"
 T = TypeVar("T")
 A = TypeVar("A")
-Died = Callable[[T, str], A]  # from a task whose worker died, and why, to the answer in its place
 
 
-class Executor(ABC):
-    """Does tasks.
+class Executor:
+    """Does tasks: here, one after another, in this process.
 
     ``sends_files``: whether tasks are done where the folders of this process are not seen.
     """
@@ -54,106 +52,54 @@ class Executor(ABC):
     sends_files: bool = False
 
     @property
-    @abstractmethod
     def capacity(self) -> int:
         """How many tasks are done at once."""
+        return 1
 
-    @abstractmethod
     def answers(
         self,
         work: Callable[[T], A],
         tasks: Iterable[T],
-        died: Died[T, A],
-        *,
         patience: float | None = None,
-    ) -> Iterator[A]:
-        """Yield the answers as they come.
+    ) -> Iterator[tuple[int, A | None]]:
+        """Yield places of tasks and answers, as they come; None of one whose worker died.
 
-        Parameters
-        ----------
-        work : callable
-            A module's function.
-        tasks : iterable
-            Taken when there is room for one more.
-        died : callable
-            From a task whose worker died, and why, to the answer in its place.
-        patience : float, optional
-            Seconds for which a task may show no life; by default for ever.
+        ``work`` is a module's function; ``tasks`` are taken when there is room for one more, and
+        one may show no life for ``patience`` seconds, by default for ever.
         """
+        yield from enumerate(map(work, tasks))
 
     def map(
         self,
         work: Callable[[T], A],
         tasks: Sequence[T],
         *,
-        progress: Callable[[int], Any] | None = None,
+        progress: Callable[[int], Any] = lambda _: None,
     ) -> list[A]:
         """Do all the work, and return the answers in the tasks' order.
 
-        Parameters
-        ----------
-        progress : callable, optional
-            Called with the number of tasks that are done.
-
-        Raises
-        ------
-        UserError
-            If a worker died. What the work itself raises is raised here.
+        ``progress`` is called with the number of tasks that are done. UserError if a worker died;
+        what the work itself raises is raised here.
         """
-
-        def unfinished(numbered: tuple[int, Any], why: str) -> NoReturn:
-            told = f"task {numbered[0] + 1}: {why}"
-            raise UserError(f"{told}; start again, with fewer --jobs if memory is")
-
-        found, numbered = dict[int, A](), partial(_numbered, work)
-        for place, answer in self.answers(numbered, list(enumerate(tasks)), unfinished):
+        found = dict[int, A]()
+        for place, answer in self.answers(work, tasks):
+            if answer is None:
+                why = f"task {place + 1}: {DIED}"
+                raise UserError(f"{why}; start again, with fewer --jobs if memory is")
             found[place] = answer
-            if progress is not None:
-                progress(len(found))
+            progress(len(found))
         return [found[place] for place in range(len(tasks))]
 
-    def close(self) -> None:  # noqa: B027 - a process needs nothing
+    def close(self) -> None:
         """Let go of everybody, whatever they are doing."""
 
 
-def _numbered(work: Callable[[Any], Any], task: tuple[int, Any]) -> tuple[int, Any]:
-    """Do work whose answer tells which task it is of."""
-    return task[0], work(task[1])
-
-
-class Here(Executor):
-    """Nobody but this process, which does one task after another."""
-
-    capacity = 1
-
-    def answers(
-        self,
-        work: Callable[[T], A],
-        tasks: Iterable[T],
-        died: Died[T, A],
-        *,
-        patience: float | None = None,
-    ) -> Iterator[A]:
-        """Yield the answers in the tasks' order; nobody watches whether one shows life."""
-        yield from map(work, tasks)
-
-
 class Cluster(Executor):
-    """Workers of a Dask cluster.
+    """Workers of a Dask cluster; UserError without Dask, or if no scheduler or worker is found.
 
-    Parameters
-    ----------
-    workers : int, optional
-        Processes of this machine to start; one per processor by default.
-    address : str, optional
-        Of a scheduler elsewhere, e.g. ``tcp://127.0.0.1:8786``, in their place.
-    imports : tuple of str
-        A user's modules.
-
-    Raises
-    ------
-    UserError
-        If Dask is not installed, or no scheduler or no worker is found.
+    ``workers``: processes of this machine to start, one per processor by default; ``address``: of a
+    scheduler elsewhere in their place, e.g. ``tcp://127.0.0.1:8786``; ``imports``: a user's
+    modules.
     """
 
     def __init__(
@@ -206,25 +152,19 @@ class Cluster(Executor):
         return here
 
     def answers(
-        self,
-        work: Callable[[T], A],
-        tasks: Iterable[T],
-        died: Died[T, A],
-        *,
-        patience: float | None = None,
-    ) -> Iterator[A]:
-        """Yield the answers as they come; UserError if the scheduler or the last worker goes."""
-        waiting, pending = iter(tasks), dict[Any, T]()
+        self, work: Callable[[T], A], tasks: Iterable[T], patience: float | None = None
+    ) -> Iterator[tuple[int, A | None]]:
+        """Yield places and answers; UserError if the scheduler or the last worker goes."""
+        waiting, pending = enumerate(tasks), dict[Any, int]()
         while True:
             free = max(self.capacity - len(pending), int(not pending))
-            for task in islice(waiting, free):
-                pending[self.submit(work, task, patience=patience)] = task
+            for place, task in islice(waiting, free):
+                pending[self.submit(work, task, patience=patience)] = place
             if not pending:
                 return
             while (future := self.next(LOOKING)) is None:
                 pass
-            task = pending.pop(future)
-            yield died(task, DIED) if self.died(future) else future.result()
+            yield pending.pop(future), None if self.died(future) else future.result()
             future.release()
 
     def submit(
@@ -356,12 +296,12 @@ def executor(
     """
     lacking = scheduler is None and importlib.util.find_spec("distributed") is None
     alone = lacking and jobs in {None, 1}
-    return closing(Here() if alone else Cluster(jobs, scheduler, imports))
+    return closing(Executor() if alone else Cluster(jobs, scheduler, imports))
 
 
 def mapper(jobs: int | None) -> closing[Executor]:
     """Return who does tasks that need no process of their own: with one job this process."""
-    return closing(Here()) if jobs == 1 else executor(jobs)
+    return closing(Executor()) if jobs == 1 else executor(jobs)
 
 
 def collect(
@@ -373,7 +313,7 @@ def collect(
 ) -> list[A]:
     """Do all the work with a ``mapper`` of its own (``Executor.map``)."""
     with mapper(jobs) as workers:
-        return workers.map(work, tasks, progress=progress)
+        return workers.map(work, tasks, progress=progress or (lambda _: None))
 
 
 class _Life:
@@ -381,7 +321,7 @@ class _Life:
 
     patience: float | None = None
     shown: float = 0.0
-    told: int = 0
+    sink: int = 0
 
 
 _LIFE = _Life()
@@ -393,8 +333,8 @@ def beat(_: object = None) -> None:
     now = time.monotonic()
     if _LIFE.patience is not None and now - _LIFE.shown > SELDOM:
         _LIFE.shown = now
-        _LIFE.told = _LIFE.told or os.open(os.devnull, os.O_WRONLY)
-        faulthandler.dump_traceback_later(_LIFE.patience, exit=True, file=_LIFE.told)
+        _LIFE.sink = _LIFE.sink or os.open(os.devnull, os.O_WRONLY)
+        faulthandler.dump_traceback_later(_LIFE.patience, exit=True, file=_LIFE.sink)
 
 
 def _watched(work: Callable[[T], A], task: T, patience: float | None) -> A:

@@ -14,7 +14,7 @@ from hypothesis import settings
 from regretless.market import register
 from regretless.scenarios.assembly import scenario  # noqa: F401 - registers what is built in
 from regretless.scenarios.cli import commands
-from regretless.scenarios.executor import Here, executor
+from regretless.scenarios.executor import Executor, executor
 from regretless.scenarios.studies import conduct
 
 settings.register_profile("house", deadline=None, derandomize=True)
@@ -24,7 +24,7 @@ SLOW = set((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").spli
 
 def workers(jobs: int | None, *more: Any) -> Any:
     """Play a study of one worker in this process, as without Dask: a cluster takes seconds."""
-    return closing(Here()) if jobs == 1 else executor(jobs, *more)
+    return closing(Executor()) if jobs == 1 else executor(jobs, *more)
 
 
 conduct.executor = workers  # type: ignore[assignment]

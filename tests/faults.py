@@ -39,7 +39,7 @@ from regretless import load
 from regretless.market.logs import journal
 from regretless.scenarios import run as run_of_a_scenario
 from regretless.scenarios.cli import commands
-from regretless.scenarios.executor import Here
+from regretless.scenarios.executor import Executor
 from regretless.scenarios.studies import conduct
 
 ENDED = 77  # status of a process that was ended here
@@ -277,7 +277,7 @@ class Bench:
 def main(home: str, kind: str, most: str, *only: str) -> int:
     """Strike, count, and print what went wrong."""
     journal.CHUNK_ROUNDS = 8
-    conduct.executor = lambda *_: closing(Here())  # whose file operations are watched as well
+    conduct.executor = lambda *_: closing(Executor())  # whose file operations are watched as well
     os.chdir(home)
     Path("tiny.toml").write_text(TINY, encoding="utf-8")
     Path("sweep.toml").write_text(SWEEP, encoding="utf-8")

@@ -15,10 +15,12 @@ from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import is_ours
 from regretless.market.game.adversary_view import sight_of
 from regretless.market.game.budget import UNLIMITED
+from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import Game
 from regretless.market.game.seats import PUBLIC, Seat
 from regretless.market.logs.journal import Journal
+from regretless.market.logs.sampling import Logged
 from regretless.market.logs.windows import Windows
 from regretless.market.markets.aggregate import Settling
 from regretless.market.model import MarketModel
@@ -85,19 +87,32 @@ def without(game: Game, places: Sequence[int]) -> Game:
 
 def journal_without(model: MarketModel, places: Sequence[int]) -> Journal:
     """Log what there is without some cohorts' agents, in chunks as the whole market's."""
-    whole, game, logged = model.journal, model.game, list(model.journal.logged)
+    game, logged = model.game, list(model.journal.logged)
     for place in places:
         logged[place] = logged[place].nobody()
-    spans = whole.windows.spans if whole.windows is not None else ()
-    journal = Journal(
+    return journal_like(
+        model,
         game.cohorts,
-        [block.name for block in game.blocks],
-        log_every=whole.log_every,
+        logged,
+        model.guarantees,
         payoff=game.adversary.payoff,
         market=game.market,
-        logged=logged,
-        windows=Windows(game.cohorts, logged, spans, model.guarantees) if spans else None,
     )
+
+
+def journal_like(
+    model: MarketModel,
+    cohorts: Sequence[Cohort],
+    logged: Sequence[Logged],
+    *promises: Sequence[Guarantee],
+    **more: Any,
+) -> Journal:
+    """Log some cohorts, or parts of them, in chunks and windows as a market does."""
+    whole, names = model.journal, [block.name for block in model.game.blocks]
+    spans = whole.windows.spans if whole.windows is not None else ()
+    windows = Windows(cohorts, logged, spans, *promises) if spans else None
+    more |= {"log_every": whole.log_every, "logged": logged, "windows": windows}
+    journal = Journal(cohorts, names, **more)
     journal.chunk_rounds = whole.chunk_rounds
     return journal
 
@@ -111,17 +126,17 @@ def divisible(spec: ScenarioSpec, game: Game | None = None) -> tuple[list[int], 
     ``spec``: without empty cohorts; ``game``: as it is built, where that is known; without it more
     may be in the list.
     """
-    kept = dict(_whole(spec, game))
-    if kept:
-        return [], kept
+    alone = dict(_whole(spec, game))
+    if alone:
+        return [], alone
     places = []
     for place, cohort in enumerate(spec.cohort):
         why = _alone(cohort, spec, None if game is None else game.seats[place])
         if why:
-            kept[f"cohort.{cohort.name}"] = why
+            alone[f"cohort.{cohort.name}"] = why
         elif not cohort.multiplicity:
             places.append(place)
-    return places, kept
+    return places, alone
 
 
 def _whole(spec: ScenarioSpec, game: Game | None) -> Iterator[tuple[str, str]]:

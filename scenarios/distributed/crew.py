@@ -43,10 +43,7 @@ def _attempt_there(task: Task) -> tuple[str, Answer | Failure]:
 
 
 class DaskCrew:
-    """Workers of a cluster, who forget a run that is over.
-
-    ``cluster``: closed by who made it.
-    """
+    """Workers of a cluster, who forget a run that is over; the cluster is closed by who made it."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -56,29 +53,25 @@ class DaskCrew:
 
     def give(self, task: Task) -> None:
         """Hand a task to the worker that has the share, or to one with few."""
-        held = Counter(self._homes.values())
-        free = min(self._cluster.workers(), key=lambda worker: held[worker], default=None)
-        home = self._homes.get(task.recipe.place) or free
-        if home is not None:
-            self._homes[task.recipe.place] = home
+        place, held = task.recipe.place, Counter(self._homes.values())
+        if place not in self._homes and (free := self._cluster.workers()):
+            self._homes[place] = min(free, key=lambda worker: held[worker])
         self._runs.add(task.recipe.run)
-        self._given[self._cluster.submit(_attempt_there, task, at=home)] = task
+        future = self._cluster.submit(_attempt_there, task, at=self._homes.get(place))
+        self._given[future] = task
 
     def hear(self, patience: float) -> Iterator[Heard]:
         """Yield what is there; UserError if the scheduler, or the last worker, is gone."""
         while (future := self._cluster.next(patience)) is not None:
             place, patience = self._given.pop(future).recipe.place, 0.0
-            yield place, self._heard(place, future)
+            if self._cluster.died(future):
+                self._homes.pop(place, None)
+                self._cluster.refill()
+                yield place, DIED
+            else:
+                self._homes[place], answer = future.result()
+                yield place, answer
             future.release()
-
-    def _heard(self, place: int, future: Any) -> Answer | Failure | str:
-        if self._cluster.died(future):
-            self._homes.pop(place, None)
-            self._cluster.refill()
-            return DIED
-        self._homes[place], answer = future.result()
-        found: Answer | Failure = answer
-        return found
 
     def close(self) -> None:
         """Let the workers forget the run."""

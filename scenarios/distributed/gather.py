@@ -46,16 +46,8 @@ def finish_windows(
 ) -> None:
     """Add what bounds each row of a windows table, and note the worst of every cohort.
 
-    Parameters
-    ----------
-    market : MarketModel
-        The whole one.
-    rows : DataFrame
-        Of all agents, in order.
-    bounds : dict of int to array
-        By a window's first round, of all logged agents of some cohorts.
-    places : sequence of int
-        Of these.
+    ``rows`` are of all agents, in order; ``bounds``, by a window's first round, of all logged
+    agents of the cohorts in these ``places``.
     """
     windows, logged = market.journal.windows, market.journal.logged
     assert windows is not None  # noqa: S101 - it has rows
@@ -78,49 +70,42 @@ def filled(
 ) -> Frames:
     """Return the tables that close a run.
 
-    Parameters
-    ----------
-    market : MarketModel
-        The whole one, in which the agents of some cohorts have decided nothing.
-    ends : sequence of Closing
-        One per share, in order.
-    places : sequence of int
-        Of these cohorts.
-    tables : dict of str to DataFrame
-        As the market has them once it knows what was followed (``follow``).
+    The agents of the cohorts in these ``places`` have decided nothing in the whole market;
+    ``tables`` are as it has them once it knows what was followed (``follow``); ``ends`` are one per
+    share.
     """
     away = [market.game.cohorts[place].name for place in places]
     here = tables["agents"].loc[~tables["agents"]["cohort"].isin(away), "agent"]
-    told = {"agents": _agents(tables["agents"], ends)}
+    whole = {"agents": _agents(tables["agents"], ends)}
     for name in {"swaps", "models"} & set(tables):
         own = tables[name]
         parts = [own[own["agent"].isin(here)] if len(own) else own]
-        told[name] = stacked([*parts, *(getattr(end, name) for end in ends)], ("agent",))
-    if "swaps" in told:
+        whole[name] = stacked([*parts, *(end.tables[name] for end in ends)], ("agent",))
+    if "swaps" in whole:
         names = [f"{key}_name" for key in ("action", "best_replacement")]
-        plain = told["swaps"].drop(columns=names, errors="ignore")
-        told["swaps"] = market.with_action_names(plain)
+        plain = whole["swaps"].drop(columns=names, errors="ignore")
+        whole["swaps"] = market.with_action_names(plain)
     if "bounds" in tables:
         keys, own = ["round", "cohort"], tables["bounds"]  # bounds are known here, regrets there
-        found = pd.concat([end.bounds for end in ends]).groupby(keys)
+        found = pd.concat([end.tables["bounds"] for end in ends]).groupby(keys)
         order, theirs = pd.MultiIndex.from_frame(own[keys]), own["cohort"].isin(away)
         for name in ("decision_swap_regret", "bound_from_bias"):
             worst = found[name].max().reindex(order).to_numpy()
             own[name] = np.where(theirs, worst, own[name])
     compared = list(_compared(market, ends, places))
-    told["verdict"] = comparisons.verdict_table(compared)
+    whole["verdict"] = comparisons.verdict_table(compared)
     records = {block.name: block.record for block in market.game.blocks}
-    told["forecast_scores"] = scores_table(records, compared)
-    return tables | told
+    whole["forecast_scores"] = scores_table(records, compared)
+    return tables | whole
 
 
 def _agents(whole: pd.DataFrame, ends: Sequence[Closing]) -> pd.DataFrame:
     """Fill in what shares told of their agents, but for what only the whole market knows."""
-    told = stacked([end.agents for end in ends], ("agent",))
-    at = told["agent"].to_numpy() - 1
-    for name in [name for name in told if name not in KNOWN]:
+    agents = stacked([end.tables["agents"] for end in ends], ("agent",))
+    at = agents["agent"].to_numpy() - 1
+    for name in [name for name in agents if name not in KNOWN]:
         column = whole[name].array.copy()
-        column[at] = told[name].array
+        column[at] = agents[name].array
         whole[name] = column
     return whole
 

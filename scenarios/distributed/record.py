@@ -80,17 +80,13 @@ class Recorder:
         }
         for i in self._led:
             blocks[str(i)]["models"] = np.stack([own[i] for own in points])
-        return outcomes_of(rounds) | {
+        return {
+            "first": rounds[0].number,
+            "outcomes": np.stack([played.outcome for played in rounds]),
             "names": list(contexts[0].names),
             "contexts": np.stack([context.values for context in contexts]),
             "blocks": blocks,
         }
-
-
-def outcomes_of(rounds: Sequence[Round]) -> Tree:
-    """Make a block of rounds that have been heard, of which it says the outcomes alone."""
-    outcomes = np.stack([played.outcome for played in rounds])
-    return {"first": rounds[0].number, "outcomes": outcomes}
 
 
 def rounds_of(block: Tree) -> int:
@@ -99,11 +95,14 @@ def rounds_of(block: Tree) -> int:
 
 
 def _packed(forecasts: Sequence[Forecast], *, whole: bool) -> Tree:
-    kept = [f if whole else Forecast(_alone(f), 0) for f in forecasts]
-    parts = _parts(kept[0].mixture)
-    columns = {key: np.concatenate([vars(f.mixture)[key] for f in kept]) for key in parts}
-    drawn = np.array([f.index for f in kept])
-    return columns | {"drawn": drawn, "sizes": np.array([len(f.mixture.weights) for f in kept])}
+    forecasts = [f if whole else Forecast(_alone(f), 0) for f in forecasts]
+    parts = _parts(forecasts[0].mixture)
+    columns = {key: np.concatenate([vars(f.mixture)[key] for f in forecasts]) for key in parts}
+    drawn = np.array([f.index for f in forecasts])
+    return columns | {
+        "drawn": drawn,
+        "sizes": np.array([len(f.mixture.weights) for f in forecasts]),
+    }
 
 
 def _alone(forecast: Forecast) -> Mixture:
@@ -137,8 +136,8 @@ def _drawn(part: Tree) -> Iterator[Drawn]:
     said = part.get("models", repeat(None))
     ends = np.cumsum(part["sizes"])
     for size, end, index, models in zip(part["sizes"], ends, part["drawn"], said, strict=False):
-        kept = {key: part[key][end - size : end] for key in PARTS if key in part}
-        yield Drawn(**kept, index=int(index), models=models)
+        arrays = {key: part[key][end - size : end] for key in PARTS if key in part}
+        yield Drawn(**arrays, index=int(index), models=models)
 
 
 class Tape(Checkpointable, Adversary):

@@ -15,28 +15,18 @@ from regretless.market.game.network import Network
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import Block, Game
 from regretless.market.game.seats import Seat
-from regretless.market.logs.journal import Journal
-from regretless.market.logs.windows import Windows
 from regretless.market.model import MarketModel
 from regretless.market.records import Round
 from regretless.market.regret.model_comparison import NOT_COMPARED
+from regretless.scenarios.distributed.away import journal_like
 from regretless.scenarios.distributed.record import Echo, Recorded, Tape
 
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """What a share has of a cohort.
+    """What a share has of a cohort: ``agents`` of it, and their ``rows`` (k,), ascending.
 
-    Parameters
-    ----------
-    place : int
-        Of the cohort, in the whole market.
-    agents : slice
-        Their places in it.
-    rows : int array (k,)
-        The cohort's rows that are kept, ascending.
-    first : int
-        Number of the cohort's first agent in the tables.
+    ``place`` is the cohort's in the whole market, ``first`` the number of its first agent there.
     """
 
     place: int
@@ -55,15 +45,9 @@ class Member:
 class Share:
     """A share of a market, which plays from a tape.
 
-    Parameters
-    ----------
-    followed : dict of int to (int array, int array)
-        What it has of the whole's sample for exploitability, by its own cohorts' places: places in
-        the sample, and rows of its own.
-    adversary : Adversary
-        The whole's, which is elsewhere.
-    market : Settling or None
-        Reads what the share's agents come to.
+    ``followed`` is what it has of the whole's sample for exploitability, by its own cohorts'
+    places: places in the sample, and rows of its own. ``adversary`` is the whole's, which is
+    elsewhere, and ``market`` reads what the share's agents come to.
     """
 
     model: MarketModel
@@ -115,26 +99,11 @@ def share_of(market: MarketModel, places: Sequence[int], place: int, of: int) ->
         rounds=market.rounds,
         tracker=_tracker(market, cohorts, followed),
     )
-    model.journal = _journal(market, members, blocks)
+    logged = [market.journal.logged[m.place].part(m.agents, m.cohort.row_of) for m in members]
+    model.journal = journal_like(market, cohorts, logged)
     if part is not None:
         part = part.part(cohorts, {member.place: member.rows for member in members})
     return Share(model, tape, members, followed, game.adversary, part)
-
-
-def _journal(market: MarketModel, members: Sequence[Member], blocks: Sequence[Echo]) -> Journal:
-    """Log the members' agents, in chunks as the whole market's."""
-    whole, cohorts = market.journal, [member.cohort for member in members]
-    logged = [whole.logged[m.place].part(m.agents, m.cohort.row_of) for m in members]
-    spans = whole.windows.spans if whole.windows is not None else ()
-    journal = Journal(
-        cohorts,
-        [block.name for block in blocks],
-        log_every=whole.log_every,
-        logged=logged,
-        windows=Windows(cohorts, logged, spans) if spans else None,
-    )
-    journal.chunk_rounds = whole.chunk_rounds
-    return journal
 
 
 def _seat(seat: Seat, member: Member, blocks: Sequence[Block]) -> Seat:
@@ -142,8 +111,8 @@ def _seat(seat: Seat, member: Member, blocks: Sequence[Block]) -> Seat:
     comparison: Any = seat.comparison
     if comparison is not NOT_COMPARED:
         forecaster = blocks[member.cohort.block].forecaster
-        told, counts = comparison.suggest.at(member.rows), member.cohort.counts
-        comparison = comparison.part(member.rows, counts, lambda: told(forecaster.points))
+        suggest, counts = comparison.suggest.at(member.rows), member.cohort.counts
+        comparison = comparison.part(member.rows, counts, lambda: suggest(forecaster.points))
     return Seat(member.cohort, seat.attendance.of(member.rows), comparison=comparison)
 
 

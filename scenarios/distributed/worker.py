@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,18 +42,9 @@ Frames = dict[str, pd.DataFrame]
 class Recipe:
     """What a share is built from, as plain values.
 
-    Parameters
-    ----------
-    run : str
-        Tells runs apart in a worker that serves several.
-    raw : dict
-        The resolved scenario; empty for a worker that should have the share.
-    imports : tuple of str
-        A user's modules.
-    folder : str
-        Where checkpoints go, if the worker sees it.
-    place, of : int
-        Which share, of how many.
+    ``run`` tells runs apart in a worker that serves several, ``raw`` is the resolved scenario,
+    ``imports`` are a user's modules. Checkpoints go to the ``folder``, if the worker sees it.
+    ``place`` says which share it is, ``of`` how many.
     """
 
     run: str
@@ -67,78 +58,52 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Rounds to be played.
+    """Rounds to be played, and what is asked after them.
 
-    Parameters
-    ----------
-    reached : int
-        Rounds that the share has played, as far as is known.
-    after : int
-        The round from which on rows are wanted.
-    settled : int
-        Rounds behind which nobody will go back.
-    blocks : sequence of Tree
-        In order.
-    close : bool
-        Whether the run is over after them.
-    begun : Tree, optional
-        A block of the round that comes next, in which agents are to decide and wait.
+    The share has played ``reached`` rounds, as far as is known; rows are wanted from round
+    ``after`` on; nobody will go back behind ``settled``. Once ``rounds`` are played, perhaps after
+    further tasks, what is asked is said: "load", what the agents come to in the market in the round
+    that begins; "sums", what the adversary is to be told of the last one
+    (``market.game.adversary_view.summed``); "closing", a ``Closing``; or nothing. ``begun`` is a
+    block of the round that begins, in which agents are to decide and wait.
     """
 
     recipe: Recipe
     reached: int
     after: int
     settled: int
-    blocks: Sequence[Tree] = ()
-    close: bool = False
-    begun: Tree | None = None
+    rounds: int
+    ask: str
+    begun: Tree | None
+    blocks: Sequence[Tree]
 
 
 @dataclass(frozen=True, eq=False)
 class Closing:
     """What a share says of its agents when the run is over.
 
-    Parameters
-    ----------
-    followed : dict of int to (int array, array, array)
-        By cohort: places in the sample for exploitability, how often each of these rows played each
-        action at each point (k, A, m), and its ledger's sums (k, A, A).
-    models : DataFrame
-        The agents' rows of the table, where they are compared with models.
-    gaps : dict of int to Tree
-        By cohort, how they fared beside the alternatives together: ``ModelComparison.part_state``.
+    ``tables`` are ``agents``, ``swaps``, ``models`` and ``bounds``; ``followed`` has by cohort
+    places in the sample for exploitability, how often each of these rows played each action at each
+    point (k, A, m), and its ledger's sums (k, A, A); ``gaps`` how a cohort fared beside the
+    alternatives together (``ModelComparison.part_state``).
     """
 
-    agents: pd.DataFrame
-    swaps: pd.DataFrame
-    bounds: pd.DataFrame
+    tables: Frames
     compared: Sequence[comparisons.Compared]
-    followed: dict[int, tuple[Indices, Array, Array]] = field(default_factory=dict)
-    models: pd.DataFrame = field(default_factory=pd.DataFrame)
-    gaps: dict[int, Tree] = field(default_factory=dict)
+    followed: dict[int, tuple[Indices, Array, Array]]
+    gaps: dict[int, Tree]
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """How far a share has come.
+    """How many rounds a share has played, and what was asked, once it has come so far.
 
-    Parameters
-    ----------
-    played : int
-        Rounds; -1 from a worker that has no such share.
-    rows : list of (int, Frames)
-        The number of each chunk of the logs that was filled, and its tables.
-    load : array, optional
-        What the agents come to in the market in the round that was begun.
-    sums : dict of str to array, optional
-        What the adversary is to be told of the last round (``market.game.adversary_view.summed``).
+    ``rows`` are the number of each chunk of the logs that was filled, and its tables.
     """
 
     played: int
-    rows: Sequence[tuple[int, Frames]] = ()
-    closing: Closing | None = None
-    load: Array | None = None
-    sums: dict[str, Array] | None = None
+    rows: Sequence[tuple[int, Frames]]
+    said: Any = None
 
 
 class Shard:
@@ -153,30 +118,32 @@ class Shard:
         self._recipe, self._folder = recipe, Path(recipe.folder)
         self._identity = json.dumps([recipe.raw, recipe.log_every, recipe.place, recipe.of])
         self._next_save = 0.0
-        self._anew()
+        self._build()
         for number in sorted((n for n in self._files() if n <= after), reverse=True):
-            if (tree := self._fitting(number)) is None:
-                continue
             try:
-                self._restore(number, tree)
-            except checkpoint.DAMAGED:
-                self._anew()  # some of it was restored
-            else:
+                self._restore(number)
                 break
+            except checkpoint.DAMAGED:
+                self._build()  # some of it may have been restored
 
-    def _anew(self) -> None:
+    def _build(self) -> None:
         """Build the share, which has played no round."""
         recipe = self._recipe
         scenario = Scenario(validated(deepcopy(recipe.raw), origin=Path()))
         market = scenario.build(log_every=recipe.log_every)
         places, _ = divisible(scenario.peopled, market.game)
         self.share: Share = share_of(market, places, recipe.place, recipe.of)
-        self._keeps = not self.share.model.game.forgetful()
+        self._resumable = not self.share.model.game.forgetful()
         self._rows: list[tuple[int, Frames]] = []
         self._chunk = 0
-        self._begun: tuple[Decided, Array] | None = None
+        self._begun: Decided | None = None
         self._last: Round | None = None
         self.share.model.stream_logs_to(self._take)
+
+    def _take(self, chunk: Frames) -> None:
+        frames = {name: chunk[name] for name in TABLES if len(chunk[name])}
+        self._rows.append((self._chunk, frames))
+        self._chunk += 1
 
     @property
     def played(self) -> int:
@@ -184,35 +151,26 @@ class Shard:
         return self.share.model.played
 
     def play(self, task: Task) -> Answer:
-        """Play the blocks of a task that come next, and close if that is asked."""
+        """Play the blocks of a task that come next, and say what is asked then."""
         before, model = self.played, self.share.model
-        for block in (own for own in task.blocks if own["first"] <= self.played < rounds_of(own)):
-            self._through(block)
-        lacking = bool(task.blocks) and self.played < rounds_of(task.blocks[-1])
-        closing = self._closing() if task.close and not lacking else None
+        for block in task.blocks:
+            if block["first"] <= self.played < rounds_of(block):
+                self._through(block)
         if model.journal.at_chunk_end and before < self.played < model.rounds:
             self._save(task.settled)
-        load = None
-        if task.begun is not None and not lacking:
-            if self._begun is None:  # it begins once
-                self.share.tape.load(task.begun, self.played)
-                decided = self._decided()
-                self._begun = decided, self.share.load(decided.begun)
-            load = self._begun[1]
+        said = self._said(task) if self.played == task.rounds else None
         rows, self._rows = self._rows, []
-        # who is asked how a round begins has said what the one before came to
-        sums = None if self._last is None or task.begun else self.share.sums(self._last)
-        return Answer(self.played, rows, closing, load, sums)
+        return Answer(self.played, rows, said)
 
     def _through(self, block: Tree) -> None:
         """Play the rounds of a block that come next, the first to its end if it was begun."""
         model = self.share.model
         if self._begun is not None:
-            (decided, _), self._begun = self._begun, None
-            came = replace(decided.begun, outcome=block["outcomes"][self.played - block["first"]])
+            decided, self._begun = self._begun, None
+            outcome = block["outcomes"][self.played - block["first"]]
+            came = replace(decided.begun, outcome=outcome)
             self._last = model.conclude(replace(decided, begun=came))
-        if self.played < rounds_of(block):
-            self.share.tape.load(block, self.played)
+        self.share.tape.load(block, self.played)
         while self.played < rounds_of(block):
             self._last = model.conclude(self._decided())
 
@@ -220,16 +178,22 @@ class Shard:
         game = self.share.model.game
         return decide(game, commit_and_draw(game, offer(game)))
 
-    def _take(self, chunk: Frames) -> None:
-        frames = {name: chunk[name] for name in TABLES if len(chunk[name])}
-        self._rows.append((self._chunk, frames))
-        self._chunk += 1
+    def _said(self, task: Task) -> Any:
+        """Return what a task asks for."""
+        if task.begun is not None:
+            if self._begun is None:  # it begins once
+                self.share.tape.load(task.begun, self.played)
+                self._begun = self._decided()
+            return self.share.load(self._begun.begun)
+        if task.ask == "sums" and self._last is not None:
+            return self.share.sums(self._last)
+        return self._closing() if task.ask == "closing" else None
 
     def _save(self, settled: int) -> None:
         """Keep a checkpoint if there has been none for long; remove those that nobody needs."""
-        if not self._keeps or time.monotonic() < self._next_save or not self._folder.is_dir():
-            return  # or it is another machine, that does not see the folder
         began, files = time.monotonic(), self._files()
+        if not self._resumable or began < self._next_save or not self._folder.is_dir():
+            return  # or it is another machine, that does not see the folder
         with suppress(OSError):  # no room: the rounds will be played again
             checkpoint.save(self._file(self.played), self._state())
         needed = max((number for number in files if number <= settled), default=0)
@@ -242,16 +206,12 @@ class Shard:
     def _state(self) -> Tree:
         return {"of": self._identity, "chunk": self._chunk, "state": self.share.model.state()}
 
-    def _fitting(self, number: int) -> Tree | None:
-        """Return a checkpoint of a round; None if it is damaged or of something else."""
-        with suppress(*checkpoint.DAMAGED):
-            tree = checkpoint.load(self._file(number))
-            checkpoint.check_like(tree, self._state())
-            return tree if tree["of"] == self._identity else None
-        return None
-
-    def _restore(self, number: int, tree: Tree) -> None:
-        """Go on from a checkpoint; one of ``DAMAGED`` if it cannot be."""
+    def _restore(self, number: int) -> None:
+        """Go on from a checkpoint; one of ``DAMAGED`` if it is damaged or of something else."""
+        tree = checkpoint.load(self._file(number))
+        checkpoint.check_like(tree, self._state())
+        if tree["of"] != self._identity:
+            raise ValueError("it is of another share")
         self.share.model.restore(tree["state"])
         self._chunk = int(tree["chunk"])
         if self.played != number:
@@ -262,7 +222,7 @@ class Shard:
 
     def _files(self) -> dict[int, Path]:
         """Return the checkpoints that there are, by their rounds."""
-        found = self._folder.glob(f"shard-{self._recipe.place}-*.npz") if self._keeps else ()
+        found = self._folder.glob(f"shard-{self._recipe.place}-*.npz") if self._resumable else ()
         return {int(file.stem.rpartition("-")[2]): file for file in found}
 
     def _closing(self) -> Closing:
@@ -272,20 +232,14 @@ class Shard:
         unknown = [dict.fromkeys(COLUMNS, np.full(len(m.rows), np.nan)) for m in members]
         agents = agents_table(model.game, model.guarantees, unknown, rounds=model.rounds)
         ids = np.concatenate([[0], *(member.ids for member in members)])
-        tables = agents, model.swaps_frame(), model.models_frame()
-        agents, swaps, models = (
-            table.assign(agent=ids[table["agent"]]) if len(table) else table for table in tables
-        )
+        tables = {"agents": agents, "swaps": model.swaps_frame(), "models": model.models_frame()}
+        for name, table in tables.items():
+            tables[name] = table.assign(agent=ids[table["agent"]]) if len(table) else table
+        tables["bounds"] = model.bounds_frame()
         pairs = zip(members, model.game.seats, strict=True)
-        return Closing(
-            agents,
-            swaps,
-            model.bounds_frame(),
-            list(comparisons.comparisons(model.game)),
-            self._followed(),
-            models,
-            {member.place: seat.comparison.part_state(member.rows) for member, seat in pairs},
-        )
+        gaps = {member.place: seat.comparison.part_state(member.rows) for member, seat in pairs}
+        compared = list(comparisons.comparisons(model.game))
+        return Closing(tables, compared, self._followed(), gaps)
 
     def _followed(self) -> dict[int, tuple[Indices, Array, Array]]:
         tracker, found = self.share.model.tracker, {}
@@ -306,11 +260,9 @@ def work(task: Task) -> Answer:
     key = recipe.run, recipe.place
     shard = _HERE.get(key)
     if shard is None or shard.played != task.reached:
-        if not recipe.raw:
-            return Answer(-1)
         shard = _HERE[key] = Shard(recipe, task.after)
     answer = shard.play(task)
-    if answer.closing is not None:
+    if isinstance(answer.said, Closing):
         forget(*key)
     return answer
 

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from regretless.scenarios.executor import Executor, executor
+from regretless.scenarios.executor import DIED, Executor, executor
 from regretless.scenarios.logs.ownership import held
 from regretless.scenarios.studies.design import Design, Task
 from regretless.scenarios.studies.directory import StudyDirectory
@@ -18,20 +18,9 @@ PATIENCE = 1800.0  # seconds without a round that a run may take
 
 @dataclass(frozen=True)
 class Options:
-    """How to conduct a study.
+    """How to conduct a study: the options of ``regretless study``.
 
-    Parameters
-    ----------
-    jobs : int, optional
-        Worker processes; one per processor by default.
-    scheduler : str, optional
-        Address of a Dask scheduler, in place of local processes.
-    resume, overwrite : bool
-        Continue the study in ``out``, or replace it.
-    imports : tuple of str
-        A user's modules, which the workers import.
-    patience : float
-        Seconds without a round after which a local worker is ended and its run has failed.
+    ``patience``: seconds without a round after which a worker is ended and its run has failed.
     """
 
     out: Path
@@ -52,20 +41,9 @@ def conduct(
 ) -> Study:
     """Play a study to its end.
 
-    Parameters
-    ----------
-    progress : callable
-        Called with the number of runs that are over.
-    warn : callable
-        Called once with each line of which runs warn.
-
-    Raises
-    ------
-    UserError
-        If the directory, a setting or the scheduler is at fault; of the first two nothing is
-        written.
-    KeyboardInterrupt
-        After what is complete has been summed up.
+    ``progress`` is called with the number of runs that are over, ``warn`` once with each line of
+    which runs warn. UserError if the directory, a setting or the scheduler is at fault; of the
+    first two nothing is written. KeyboardInterrupt after what is complete has been summed up.
     """
     directory, warn = StudyDirectory(options.out, design), cache(warn)
     asked = {"resume": options.resume, "overwrite": options.overwrite}
@@ -80,8 +58,9 @@ def conduct(
             status = "interrupted"
             try:
                 tasks = (_task(directory, run, workers, options) for run in missing)
-                answers = workers.answers(play, tasks, _died, patience=options.patience)
-                for over, answer in enumerate(answers, start=1):
+                answers = workers.answers(play, tasks, options.patience)
+                for over, (place, found) in enumerate(answers, start=1):
+                    answer = found or _died(missing[place])
                     directory.keep(answer)
                     _warned([answer], warn)
                     progress(len(design) - len(missing) + over)
@@ -94,8 +73,8 @@ def conduct(
     return Study(options.out)
 
 
-def _died(task: Task, words: str) -> Answer:
-    return Answer(task.run, Failure("WorkerDied", words))
+def _died(run: int) -> Answer:
+    return Answer(run, Failure("WorkerDied", DIED))
 
 
 def _warned(answers: Iterable[Answer], warn: Callable[[str], Any]) -> None:
@@ -107,7 +86,8 @@ def _check(
     design: Design, workers: Executor, settings: list[Task], warn: Callable[[str], Any]
 ) -> None:
     """Build the first market of every setting; UserError for the first that cannot be."""
-    answers = sorted(workers.answers(check, settings, _died), key=lambda answer: answer.run)
+    found = dict(workers.answers(check, settings))
+    answers = [found[place] or _died(one.run) for place, one in enumerate(settings)]
     for answer in answers:
         if (fault := answer.failure) is not None:
             other = f"{fault.kind}: {fault.error}; change the setting"

@@ -517,7 +517,7 @@ def stopped(text: str, out: Path, at: int, shares: int = 2, crew: Any = None) ->
 
 
 @pytest.mark.parametrize(
-    ("text", "at", "shares"), [(PLAIN, 700, 2), (PLAIN, 700, 3), (MOVING, 40, 2), (MOVING, 150, 3)]
+    ("text", "at", "shares"), [(PLAIN, 700, 2), (PLAIN, 700, 3), (MOVING, 40, 2), (MOVING, 100, 3)]
 )
 def test_ctrl_c_leaves_a_run_that_goes_on(
     text: str, at: int, shares: int, tmp_path: Path, reference: Reference

@@ -11,6 +11,7 @@ from typing import Any
 
 import distributed
 import pytest
+from served import two_workers
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.assembly.scenario import Scenario
@@ -39,21 +40,10 @@ ASKED: dict[str, Any] = {
 }
 
 
-def started() -> distributed.LocalCluster:
-    """Start a scheduler and two worker processes."""
-    return distributed.LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        host="127.0.0.1",
-        dashboard_address="127.0.0.1:0",
-        scheduler_kwargs={"dashboard": False},
-    )
-
-
 @pytest.fixture
 def cluster() -> Iterator[distributed.LocalCluster]:
     """Start a cluster, and end it if nobody has."""
-    with started() as made:
+    with two_workers() as made:
         yield made
 
 
@@ -94,7 +84,7 @@ def test_a_cluster_that_loses_a_worker_and_then_its_scheduler(
     with pytest.raises(UserError, match=r"--scheduler \S+ was lost; start it again and use --res"):
         play(out, cluster.scheduler_address, watch)
     assert json.loads((out / "manifest.json").read_text("utf-8"))["status"] == "interrupted"
-    with started() as again:
+    with two_workers() as again:
         play(out, again.scheduler_address, lambda _: None, resume=True)
     run(Scenario(validated(ASKED, origin=Path())), Options(tmp_path / "alone"))
     assert tables(out) == tables(tmp_path / "alone")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import distributed
 import pytest
+from served import two_workers
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.studies.conduct import Options, conduct
@@ -68,13 +69,7 @@ class Fickle(Adversary):
 @pytest.fixture
 def cluster() -> Iterator[distributed.LocalCluster]:
     """Start a scheduler and two worker processes."""
-    with distributed.LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        host="127.0.0.1",
-        dashboard_address="127.0.0.1:0",
-        scheduler_kwargs={"dashboard": False},
-    ) as started:
+    with two_workers() as started:
         yield started
 
 

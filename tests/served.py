@@ -1,0 +1,37 @@
+"""What is started for a test and stopped after it: the page's server, a Dask cluster."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import distributed
+
+from regretless.scenarios.live.server import Live, Viewers
+from regretless.scenarios.live.source import Source
+
+
+@contextmanager
+def serving(source: Source, folder: Path) -> Iterator[Live]:
+    """Serve the live page of a scenario at a free port; it saves to a folder."""
+    viewers = Viewers(source, folder)
+    with Live(viewers, 0) as made:
+        thread = threading.Thread(target=made.serve_forever, args=(0.05,))
+        thread.start()
+        yield made
+        made.shutdown()
+        thread.join()
+    viewers.end()
+
+
+def two_workers() -> distributed.LocalCluster:
+    """Start a scheduler and two worker processes."""
+    return distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        scheduler_kwargs={"dashboard": False},
+    )
