@@ -63,8 +63,8 @@ def figure(page: str, name: str = "", **numbers: Any) -> Callable[[Draw], Draw]:
 
     def register(draw: Draw) -> Draw:
         texts = TEXTS[page][name or draw.__name__]
-        told = texts | {"caption": texts["caption"].format(**numbers)}
-        FIGURES[page][name or draw.__name__] = Figure(name or draw.__name__, draw, **told)
+        texts = texts | {"caption": texts["caption"].format(**numbers)}
+        FIGURES[page][name or draw.__name__] = Figure(name or draw.__name__, draw, **texts)
         return draw
 
     return register

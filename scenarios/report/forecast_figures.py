@@ -73,7 +73,7 @@ def certificates(run: Run) -> go.Figure | None:
     allowed = np.array([certificate_limit(int(t) + 1) for t in number])
     solver = theme.line(number, total[points], "duality gaps", color=theme.BLUE, width=2)
     limit = theme.line(number, allowed, "tolerance", color=theme.FAINT, width=1.5, dash="dash")
-    return theme.stacked({"": [solver, limit]}, each=220, y="sum of the gaps", ends="own")
+    return theme.stacked({"": [solver, limit]}, each=220, y="sum of the gaps")
 
 
 @figure("run")
@@ -101,8 +101,8 @@ def reliability(run: Run) -> go.Figure | None:
         return drawn.update(mode="lines+markers", marker={"size": size})
 
     scores = run.table("forecast_scores")
-    told = scores[scores["kind"] == "probability"] if len(scores) else scores
-    return by_source(run, told, curve, ("reliable", "predicted probability"))
+    known = scores[scores["kind"] == "probability"] if len(scores) else scores
+    return by_source(run, known, curve, ("reliable", "predicted probability"))
 
 
 def by_source(
@@ -110,12 +110,7 @@ def by_source(
 ) -> go.Figure | None:
     """Draw a curve per source, which ought to be the diagonal; a panel per outcome and block.
 
-    Parameters
-    ----------
-    curve : callable
-        From the rows of a source to its curve.
-    said : (str, str)
-        What the diagonal is called, and the axis.
+    ``curve`` draws the rows of a source; ``said`` is what the diagonal is called, and the axis.
     """
     if known.empty:
         return None

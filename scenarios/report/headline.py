@@ -25,14 +25,8 @@ def headline(
 ) -> Iterator[str]:
     """Give the sentences that a study's numbers allow.
 
-    Parameters
-    ----------
-    cohorts : frame
-        The measures of each run and cohort.
-    settings : series
-        The name of each run's setting.
-    contrasts : frame
-        What each value and branch changes, with its interval.
+    ``cohorts`` has the measures of each run and cohort, ``settings`` the name of each run's
+    setting, ``contrasts`` what each value and branch changes, with its interval.
     """
     yield from _change(contrasts, cohorts.groupby("cohort")["loss_scale"].mean())
     yield from unit_notes(contrasts)
@@ -69,10 +63,10 @@ def _regrets(cohorts: pd.DataFrame, settings: "pd.Series[str]") -> Iterator[str]
     """Say under which settings the worst agents regret least and most, means over seeds."""
     column = DECISION if cohorts[DECISION].notna().any() else SWAP
     parts = [cohorts["cohort"], cohorts["run"].map(settings)]
-    told = [part for part in parts if len(part.unique()) > 1]
-    if not told:
+    varied = [part for part in parts if len(part.unique()) > 1]
+    if not varied:
         return
-    names = told[0] if len(told) == 1 else told[0] + " under " + told[1]
+    names = varied[0] if len(varied) == 1 else varied[0] + " under " + varied[1]
     groups = cohorts[[column, "mean_loss"]].groupby(names.to_numpy(), sort=False)
     means = groups.mean().dropna(subset=column)
     if len(means) < 2:

@@ -69,7 +69,7 @@ def surplus(run: Run) -> go.Figure | None:
         curves.append(theme.line(last, [cap] * 2, f"cap of {theme.short(name)}", **style))
     if not curves:
         return None
-    made = theme.stacked({"": curves}, each=340, y="surplus per round", ends="own")
+    made = theme.stacked({"": curves}, each=340, y="surplus per round")
     theme.zero(made)
     return made
 
@@ -158,12 +158,12 @@ def owned(run: Run) -> go.Figure | None:
     """Draw mean cash and goods of each cohort; None where the market keeps no accounts."""
     if not run.long("owned"):
         return None
-    kept, goods = run.table("owned"), run.goods
-    things = sorted(kept["which"].unique())
+    table, goods = run.table("owned"), run.goods
+    things = sorted(table["which"].unique())
     listed = len(things) == len(goods) + 1
     words = ["cash", *(goods if listed else (f"good {i}" for i in things[:-1]))]
     panels: dict[str, list[go.Scatter]] = {word: [] for word in words}
-    for (thing, cohort), rows in kept.groupby(["which", "cohort"], sort=False):
+    for (thing, cohort), rows in table.groupby(["which", "cohort"], sort=False):
         shade, word = run.shades[cohort], words[things.index(thing)]
         panels[word].append(
             theme.line(rows["round"], rows["value"], theme.short(cohort), color=shade)
@@ -241,8 +241,8 @@ def distances(run: Run) -> go.Figure | None:
         for column, width in curves.items():
             style = {"color": run.shades[name], "width": width}
             curve = theme.line(rows["place"], rows[column], theme.short(name), **style)
-            told = f"{column.replace('_', ', ')}: %{{y:.4g}}"
-            curve.update(mode="lines+markers", hovertemplate=told)
+            hover = f"{column.replace('_', ', ')}: %{{y:.4g}}"
+            curve.update(mode="lines+markers", hovertemplate=hover)
             panels["regret per round" if "regret" in column else "exploitability"].append(curve)
     axes = ["regret", "exploitability"]
     made = theme.stacked(panels, x="distance from the forecaster", y=axes)

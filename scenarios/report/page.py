@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
 from regretless.scenarios.logs.ownership import GENERATOR, our_page, there
 from regretless.scenarios.report import theme
+from regretless.scenarios.report.figures import Drawn
 
 HERE = Path(__file__).parent
 CSS = (HERE / "page.css").read_text(encoding="utf-8")
@@ -36,23 +37,54 @@ def _templates() -> Environment:
     )  # fmt: skip
 
 
-def page(template: str, programs: Sequence[str] = (), *, style: str = "", **told: Any) -> str:
-    """Fill a template.
+def page(template: str, programs: Sequence[str] = (), *, style: str = "", **values: Any) -> str:
+    """Fill a template with what it names.
 
-    Parameters
-    ----------
-    programs : sequence of str
-        Scripts to run after those of all pages.
-    style : str
-        What is added to the style of all pages.
-    **told
-        What the template names.
+    ``programs`` are run after the scripts of all pages, ``style`` is added to theirs.
     """
     scripts = (*theme.scripts(), *programs)
     own = {"css": CSS + style, "policy": _policy(scripts), "generator": GENERATOR}
     whole: dict[str, Any] = {name: Markup(text) for name, text in own.items()}  # noqa: S704
     whole["scripts"] = [Markup(script) for script in scripts]  # noqa: S704 - of our own
-    return _templates().get_template(template).render(**whole, **told)
+    return _templates().get_template(template).render(**whole, **values)
+
+
+Part = tuple[Any, ...]  # a macro of ``templates/parts.html``, and what it is given
+
+
+def report(  # noqa: PLR0913 - keyword-only from the third
+    name: str,
+    sections: Mapping[str, Sequence[Part]],
+    *,
+    facts: str,
+    sentences: Iterable[str] = (),
+    beside: Sequence[Part] = (),
+    title: str = "",
+    footer: str = "",
+) -> str:
+    """Write a page: what is to be known first, and sections by their headings.
+
+    ``beside`` stands below the sentences; ``title`` is the name by default.
+    """
+    values: dict[str, Any] = {"facts": facts, "beside": beside, "footer": footer}
+    values |= {"name": name, "title": title or name, "sections": sections}
+    return page("report.html", sentences=list(sentences), **values)
+
+
+def charts(figures: Mapping[str, Drawn], section: str) -> list[Part]:
+    """Return the figures of a section."""
+    return [("chart", one) for one in figures.values() if one.kind.section == section]
+
+
+def notes(lines: Iterable[str], kind: str = "note") -> list[Part]:
+    """Return lines that are not empty, a paragraph each."""
+    return [(kind, line) for line in lines if line]
+
+
+def written_by(record: Mapping[str, Any]) -> str:
+    """Say which version wrote what a manifest or record is of."""
+    version = record.get("versions", {}).get("regretless", "")
+    return f"Written by regretless {version}".strip() + "."
 
 
 def _policy(scripts: Sequence[str]) -> str:

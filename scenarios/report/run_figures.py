@@ -76,7 +76,7 @@ def loss(run: Run) -> go.Figure | None:
     """Draw the mean loss so far of each cohort, and of the alternatives, or what they came to."""
     courses = _courses(run) if run.long("course") else _levels(run)
     panels = {name: curves for name, curves in courses if curves}
-    return theme.stacked(panels, each=200, y="average loss", ends="own") if panels else None
+    return theme.stacked(panels, each=200, y="average loss") if panels else None
 
 
 def _levels(run: Run) -> Iterator[tuple[Any, list[go.Scatter]]]:
@@ -125,15 +125,16 @@ def regret(run: Run) -> go.Figure | None:
         return None
     panels = {name: [*_regrets(run, curves.loc[name], name)] for name in names}
     wide = theme.spans_decades(curves["mean"]) or any(len(own) > 2 for own in panels.values())
-    return theme.stacked(panels, each=260, y="regret per round", ends="alike", log=wide)
+    made = theme.stacked(panels, each=260, y="regret per round", log=wide)
+    return made.update_yaxes(matches="y")
 
 
 def _regrets(run: Run, curve: pd.DataFrame, name: Any) -> Iterator[go.Scatter]:
     """Yield the regrets of a cohort, and its bounds: over time where kept, else at the end."""
     for word, column, width in (("mean", "mean", 1.5), ("worst agent", "max", 3)):
         yield theme.line(curve.index, curve[column], word, color=run.shades[name], width=width)
-    kept, agents = run.table("bounds"), run.agents
-    own = kept[kept["cohort"] == name] if len(kept) else kept
+    bounds, agents = run.table("bounds"), run.agents
+    own = bounds[bounds["cohort"] == name] if len(bounds) else bounds
     if len(own) < 2:
         last = agents.loc[agents["cohort"] == name, list(BOUNDS)].max()
         ends = run.table("regret_curves").index.unique("round")[[0, -1]]
@@ -147,11 +148,11 @@ def _regrets(run: Run, curve: pd.DataFrame, name: Any) -> Iterator[go.Scatter]:
 @figure("run")
 def windows(run: Run) -> go.Figure | None:
     """Draw each cohort's regret window by window; None where no window has ended."""
-    kept, agents, keys = run.table("windows"), run.agents, ["cohort", "first", "last"]
-    if kept.empty:
+    table, agents, keys = run.table("windows"), run.agents, ["cohort", "first", "last"]
+    if table.empty:
         return None
-    cohort = kept["agent"].map(agents.set_index("agent")["cohort"])
-    rows = with_counts(kept.assign(cohort=cohort, mean=leading_regret(kept)), agents)
+    cohort = table["agent"].map(agents.set_index("agent")["cohort"])
+    rows = with_counts(table.assign(cohort=cohort, mean=leading_regret(table)), agents)
     worst = rows.groupby(keys, sort=False)["mean"].max()
     steps = means_of(rows, keys, ["mean"]).assign(max=worst).dropna()
     if steps.empty:
@@ -293,8 +294,8 @@ def actions(run: Run) -> go.Figure | None:
             area = theme.line(
                 shares.index, shares[which], theme.short(called.get(which, word)), **style
             )
-            told = "round %{x}: %{y:.0%}"
-            panels[name].append(area.update(stackgroup=str(row), hovertemplate=told))
+            hover = "round %{x}: %{y:.0%}"
+            panels[name].append(area.update(stackgroup=str(row), hovertemplate=hover))
     made = theme.stacked(panels, each=200, y="share of decisions")
     return made.update_yaxes(range=[0, 1], tickformat=".0%")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from regretless.scenarios.logs.curves import log_parts, regret_curves
 from regretless.scenarios.logs.directory import MANIFEST, read_run
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import Drawn, drawn, known
-from regretless.scenarios.report.page import page
+from regretless.scenarios.report.page import Part, charts, notes, report, written_by
 from regretless.scenarios.report.run_data import Run
 from regretless.scenarios.verdict import (
     BOUNDS,
@@ -41,6 +41,13 @@ ALONE = (
     'No models were compared. Under kind = "decision-swap", models = ["panel"] in [forecaster] '
     "compares seven, and bounds the regret to each."
 )
+REPLACED = "Actions whose replacement would have avoided most loss"
+UNMEASURED = "Swap regret was not measured."
+HOW = (
+    "The agents with the greatest regret, action by action: how often it was played, its best "
+    "replacement in hindsight, and the regret per round that comes from it. Actions without a name "
+    "are numbered from 0."
+)
 ALTERNATIVES = ["cohort", "alternative", "loss", "difference", "95 % interval", "better off"]
 IN_UNITS = ["mean, in units", "worst agent, in units"]
 REGRETS = ["cohort", "measure", "agents", "mean", "worst agent", *IN_UNITS]
@@ -53,30 +60,37 @@ def text(directory: Path) -> str:
     """Return the page of a run's directory; UserError if its logs cannot be read."""
     manifest, tables = _logs(directory)
     run, config = Run(manifest["config"], tables, manifest.get("actions", {})), manifest["config"]
-    figures, sections = figures_of(run), dict[str, list[Drawn]]()
-    for name in ("Alternatives in hindsight", "Regret", "Forecast", "Agents", "Market", "Network"):
-        own = [one for one in figures.values() if one.kind.section == name]
-        if own or name in {"Alternatives in hindsight", "Regret", "Forecast"}:
-            sections[name] = own
+    figures, verdict = figures_of(run), run.table("verdict")
     ending = "csv" if (directory / "agents.csv").is_file() else "parquet"
-    verdict, version = run.table("verdict"), manifest.get("versions", {}).get("regretless", "")
-    source = f"Source: {config['source']}. " if config.get("source") else ""
-    return page(
-        "run.html",
-        name=manifest["scenario"],
+    others = ", ".join(f"{n}.{ending}" for n in tables if n not in {"agents", "regret_curves"})
+    worst = list(_worst(run))
+    parts: dict[str, list[Part]] = {
+        "Alternatives in hindsight": [
+            *notes(_notes(verdict)),
+            _table(ALTERNATIVES, _alternatives(verdict)),
+        ],
+        "Regret": [_table(REGRETS, _regrets(run.agents))],
+        "Forecast": notes(_forecast(manifest), "line"),
+        "Agents": [],
+        "Market": [],
+        "Network": [],
+        "Definitions": [("terms", DEFINITIONS)],
+        "Files": [
+            ("code", CODE.format(ending=ending)),
+            ("note", f"In the folder of this page. Other tables: {others}."),
+        ],
+    }
+    parts = {name: own + charts(figures, name) for name, own in parts.items()}
+    origins = [_table(ORIGINS, worst), ("note", HOW)] if worst else notes([UNMEASURED])
+    parts["Regret"] += [("head", REPLACED), *origins]
+    description, source = config.get("description"), config.get("source")
+    return report(
+        manifest["scenario"],
+        {name: own for name, own in parts.items() if own},
         facts=_facts(manifest, tables),
-        sentences=list(sentences(verdict, run.agents)) if len(verdict) else [],
-        description=config.get("description") or "",
-        sections=sections | {"Definitions": [], "Files": []},
-        notes=list(_notes(verdict)),
-        alternatives=_table(ALTERNATIVES, _alternatives(verdict)),
-        regrets=_table(REGRETS, _regrets(run.agents)),
-        worst=_table(ORIGINS, _worst(run)),
-        forecast=list(_forecast(manifest)),
-        definitions=DEFINITIONS,
-        code=CODE.format(ending=ending),
-        others=", ".join(f"{n}.{ending}" for n in tables if n not in {"agents", "regret_curves"}),
-        footer=f"{source}Written by regretless {version}".strip() + ".",
+        sentences=sentences(verdict, run.agents) if len(verdict) else (),
+        beside=notes([f"Description of the scenario: {description}" if description else ""]),
+        footer=(f"Source: {source}. " if source else "") + written_by(manifest),
     )
 
 
@@ -88,15 +102,15 @@ def _notes(verdict: pd.DataFrame) -> Iterator[str]:
         yield from (f"{line[0].upper()}{line[1:]}." for line in assumed(verdict))
 
 
-def _table(headers: list[str], cells: Iterator[list[str]]) -> dict[str, Any]:
-    """Return headers and rows, without the cohort where there is one alone."""
+def _table(headers: list[str], cells: Iterable[list[str]]) -> Part:
+    """Return a table, without the cohort where there is one alone."""
     rows = list(cells)
     first = int(len({row[0] for row in rows}) == 1)
     empty = {headers.index(name) for name in IN_UNITS if name in headers}
     empty -= {place for place in empty if any(row[place] for row in rows)}
-    kept = [place for place in range(first, len(headers)) if place not in empty]
-    shown = [[row[place] for place in kept] for row in rows]
-    return {"headers": [headers[place] for place in kept], "rows": shown, "left": 2 - first}
+    places = [place for place in range(first, len(headers)) if place not in empty]
+    shown = [[row[place] for place in places] for row in rows]
+    return "table", [headers[place] for place in places], shown, 2 - first
 
 
 def _logs(directory: Path) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
@@ -160,10 +174,10 @@ def _regrets(agents: pd.DataFrame) -> Iterator[list[str]]:
         for measure, mean, worst, *units in regret_rows(own):
             cells = [""] * len(BOUNDS)
             if measure == "decision swap":
-                kept = bounds(own)
-                cells = [promise(kept.get(word, np.nan), 4) for word in BOUNDS]
-            told = [f"{value} {unit}".strip() if value else "" for value in units]
-            yield [str(name), measure, f"{agents_in(own):,}", mean, worst, *told, *cells]
+                known = bounds(own)
+                cells = [promise(known.get(word, np.nan), 4) for word in BOUNDS]
+            in_units = [f"{value} {unit}".strip() if value else "" for value in units]
+            yield [str(name), measure, f"{agents_in(own):,}", mean, worst, *in_units, *cells]
 
 
 def _forecast(manifest: Mapping[str, Any]) -> Iterator[str]:

@@ -95,8 +95,8 @@ def setting_curves(study: Study, settings: pd.Series[str]) -> pd.DataFrame | Non
         curve = regret_curves(log_parts(home), agents)
         if len(curve):
             rounds = thinned(curve.index.unique("round").to_numpy(), points)
-            kept = curve["mean"][curve.index.isin(rounds, level="round")].dropna().reset_index()
-            parts.append(kept.assign(setting=settings[run]))
+            mean = curve["mean"][curve.index.isin(rounds, level="round")].dropna().reset_index()
+            parts.append(mean.assign(setting=settings[run]))
     if not parts or max(part["round"].nunique() for part in parts) < 2:
         return pd.DataFrame(columns=COLUMNS)
     groups = pd.concat(parts).groupby(["setting", "cohort", "round"], sort=False)["mean"]
@@ -212,7 +212,7 @@ def marked(
         return None
     slots = {key: list(rows[slot].unique()) for key, rows in own.groupby(panel, sort=False)}
     shades, seen = theme.colours(own[label].unique()), set[Any]()
-    words = {key: [theme.short(name, 40) for name in told] for key, told in slots.items()}
+    words = {key: [theme.short(name, 40) for name in values] for key, values in slots.items()}
     made = theme.slotted(words, marks=len(shades))
     for row, (key, values) in enumerate(slots.items(), 1):
         groups = own[own[panel] == key].groupby(["measure", label], sort=False)
@@ -274,8 +274,8 @@ def curves(data: StudyData) -> go.Figure | None:
     def line(own: pd.DataFrame, place: int, colour: str) -> go.Scatter:
         style = {"color": colour, "width": min(theme.nested(place, settings), 3.0)}
         curve = theme.line(own["round"], own["mean"].clip(lower=theme.LEAST), "", **style)
-        told = {"text": own["mean"].map("{:.5g}".format)}
-        return curve.update(told, hovertemplate="round %{x}: %{text}" + INTERVAL)
+        text = {"text": own["mean"].map("{:.5g}".format)}
+        return curve.update(text, hovertemplate="round %{x}: %{text}" + INTERVAL)
 
     settings = table["setting"].nunique()
     made = _by_setting(table, line, each=240)
@@ -320,7 +320,7 @@ def _by_setting(
     panels: dict[Any, list[go.Scatter]] = {cohort: [] for cohort in table["cohort"].unique()}
     for (cohort, setting), own in table.groupby(["cohort", "setting"], sort=False):
         mark = draw(own, list(shades).index(str(setting)), shades[str(setting)])
-        told = {"name": theme.short(setting, WIDE), "customdata": own[["low", "high"]].to_numpy()}
-        panels[cohort].append(mark.update(told))
+        label = {"name": theme.short(setting, WIDE), "customdata": own[["low", "high"]].to_numpy()}
+        panels[cohort].append(mark.update(label))
     legend = len(shades) <= NAMED
     return theme.stacked(panels, y="regret per round", legend=legend, **layout)

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.report.figures import Drawn, drawn
+from regretless.scenarios.report.figures import drawn
 from regretless.scenarios.report.headline import DECISION, SWAP, headline
-from regretless.scenarios.report.page import page
+from regretless.scenarios.report.page import Part, charts, notes, report, written_by
 from regretless.scenarios.report.study_figures import SHOWN, VALUE, StudyData, setting_names
 from regretless.scenarios.studies.analysis.families import equivalent
 from regretless.scenarios.studies.analysis.measures import (
@@ -49,7 +50,21 @@ SECTIONS = (
 )
 LARGE = "Regret over time is not drawn: the regret logs are too large to be read for a page."
 
-Shown = dict[str, Any]  # headers and rows, how many columns are words, and what was left out
+DESIGN = ["key", "chosen", "values"]
+CALIBRATION = ["key", "estimate", "95 % interval", "range", "runs that counted"]
+COLOURS = (
+    "Where settings are many, colours run from dark, the first in the table of all settings, to "
+    "light."
+)
+HOW = (
+    "Means over seeds, with half the width of the 95 % interval. Click on a head to sort by it; a "
+    "run's number leads to its folder."
+)
+TESTED = (
+    "Simultaneous intervals (max-t) and adjusted p-values (Holm) hold for all rows of the table at "
+    "once."
+)
+FITTED = "Least squares over agents, errors clustered by seed."
 
 
 def text(path: Path) -> str:
@@ -70,47 +85,47 @@ def _text_of(data: StudyData) -> str:
     study, parameters = data.study, data.of("parameters")
     if not study.runs():
         raise UserError(f"{study.path} holds no complete run; play the study again with --resume")
-    file, names, keys = (
-        study.record["study"]["file"],
-        setting_names(parameters),
-        keys_of(parameters),
-    )
-    figures, tested = drawn("study", data), tables(data)
-    sections: dict[str, list[Drawn]] = {"Design": []}
-    for name in SECTIONS:
-        own = [one for one in figures.values() if one.kind.section == name]
-        if own or name in tested:
-            sections[name] = own
-    targets = {} if study.sample is None else study.sample.targets or {}
-    sections |= {"Calibration": []} if targets else {}
-    sections |= {"All settings": []} if data.listed else {}
-    version = study.record.get("versions", {}).get("regretless", "")
-    done, failures, seeds = len(study.runs()), study.failures(), len(file["seeds"])
-    return page(
-        "study.html",
-        name=str(study.record["name"]),
+    file, done = study.record["study"]["file"], len(study.runs())
+    failures, seeds, description = study.failures(), len(file["seeds"]), file.get("description")
+    failed = [
+        f"run {row['run']}: {row['kind']}: {' '.join(str(row['error']).split())}"
+        for row in failures.to_dict("records")
+    ]
+    beside = notes([f"Description of the study: {description}" if description else ""])
+    lines = headline(data.of("cohorts"), setting_names(parameters), data.of("contrasts"))
+    return report(
+        str(study.record["name"]),
+        dict(_sections(data)),
         facts=f"{len(parameters):,} runs: {_many(len(parameters) // seeds, 'setting')}, "
         f"{_many(seeds, 'seed')} each. {done:,} done, {len(failures):,} failed, "
         f"{len(parameters) - done - len(failures):,} missing. Base scenario: {file['scenario']}.",
-        sentences=list(headline(data.of("cohorts"), names, data.of("contrasts")))
-        if data.listed
-        else [],
-        description=file.get("description") or "",
-        sections=sections,
-        varied=list(_varied(file, parameters)),
-        failures=[
-            f"run {row['run']}: {row['kind']}: {' '.join(str(row['error']).split())}"
-            for row in failures.to_dict("records")
-        ],
-        value=_value(data.of("value")),
-        tables=tested,
-        named=f"Settings are named by {', '.join(keys)}." if keys else "",
-        large=LARGE if data.curves is None else "",
-        targets=", ".join(f"{name} = {value:.5g}" for name, value in targets.items()),
-        calibration=list(_calibration(study)) if targets else [],
-        settings=_settings(data),
-        footer=f"Written by regretless {version}".strip() + ".",
+        sentences=lines if data.listed else (),
+        beside=beside + ([("head", "Failures"), ("bullets", failed)] if failed else []),
+        footer=written_by(study.record),
     )
+
+
+def _sections(data: StudyData) -> Iterator[tuple[str, list[Part]]]:
+    """Yield the headings of the page, and what stands below each."""
+    study, parameters = data.study, data.of("parameters")
+    figures, keys, tested = drawn("study", data), keys_of(parameters), tables(data)
+    design = "table", DESIGN, list(_varied(study.record["study"]["file"], parameters)), 3
+    yield "Design", [design, *notes([LARGE] if data.curves is None else [])]
+    for name in SECTIONS:
+        own = charts(figures, name)
+        if name == "Regret" and own:
+            named = f"Settings are named by {', '.join(keys)}. " if keys else ""
+            own = [("note", named + COLOURS), *own]
+        if name == "Value of the forecast" and own:
+            own.append(_value(data.of("value")))
+        if own := own + tested.get(name, []):
+            yield name, own
+    if targets := {} if study.sample is None else study.sample.targets or {}:
+        observed = ", ".join(f"{name} = {value:.5g}" for name, value in targets.items())
+        table = "table", CALIBRATION, list(_calibration(study))
+        yield "Calibration", [("note", f"Observed: {observed}."), table]
+    if data.listed:
+        yield "All settings", [("note", HOW), _settings(data)]
 
 
 def _many(count: int, what: str) -> str:
@@ -143,12 +158,12 @@ def _calibration(study: Study) -> Iterator[list[str]]:
     for row in study.calibration().to_dict("records"):
         near = not np.isnan(row["estimate"])
         ends = f"{row['low']:.3g} to {row['high']:.3g}" if near else "-"
-        told = f"{row['estimate']:.3g}" if near else "no run near"
+        estimate = f"{row['estimate']:.3g}" if near else "no run near"
         prior = f"{row['prior_low']:.3g} to {row['prior_high']:.3g}"
-        yield [str(row["key"]), told, ends, prior, str(row["runs"])]
+        yield [str(row["key"]), estimate, ends, prior, str(row["runs"])]
 
 
-def _value(table: pd.DataFrame) -> Shown:
+def _value(table: pd.DataFrame) -> Part:
     """Write what Decision-Swap is worth, by cohort, setting and baseline."""
     keys, rows = keys_of(table, beside=VALUE), []
     at = decimals(table[["mean", "low", "high"]].to_numpy().ravel() if len(table) else [], 3)
@@ -157,11 +172,11 @@ def _value(table: pd.DataFrame) -> Shown:
         words = [row["cohort"], *(row[key] for key in keys), row["baseline"]]
         rows.append([*map(str, words), str(row["pairs"]), f"{row['mean']:.{at}f}", ends])
     headers = ["cohort", *keys, "against", "pairs", "difference", "95 % interval"]
-    return {"headers": headers, "rows": rows, "left": len(headers) - 3}
+    return "table", headers, rows, len(headers) - 3, True
 
 
-def _settings(data: StudyData) -> dict[str, Any]:
-    """Return headers and rows of all settings, each with its runs and which are complete."""
+def _settings(data: StudyData) -> Part:
+    """Return the table of all settings, each with its runs and which are complete."""
     study, parameters, cohorts = data.study, data.of("parameters"), data.of("cohorts")
     keys, done = keys_of(parameters), set(study.runs())
     known = [column for column in COLUMNS if cohorts[column].notna().any()]
@@ -169,20 +184,25 @@ def _settings(data: StudyData) -> dict[str, Any]:
         known = [column for column in known if column != SWAP]  # which it tells nearly as well
     own = own_measures(cohorts)
     groups = parameters.groupby(keys, sort=False) if keys else [((), parameters)]
-    words, found = [], []
-    for values, runs in groups if data.listed else ():
+    words, links, found = [], list[Markup](), []
+    for values, runs in groups:
         these = cohorts[cohorts["run"].isin(runs["run"])]
         for name in these["cohort"].unique() if len(these) else ["-"]:
             mine = these[these["cohort"] == name]
-            words.append(([str(v) for v in (*values, name)], [(r, r in done) for r in runs["run"]]))
+            words.append([str(v) for v in (*values, name)])
+            links.append(Markup(" ").join(_link(run, there=run in done) for run in runs["run"]))
             found.append([_reach(mine[column].dropna(), study.ends) for column in (*known, *own)])
     columns = [_alike(list(column)) for column in zip(*found, strict=True)]
-    rows = [
-        {"cells": [*told, *cells], "runs": runs}
-        for (told, runs), cells in zip(words, zip(*columns, strict=True), strict=True)
-    ]
+    parts = zip(words, zip(*columns, strict=True), links, strict=True)
+    rows = [[*setting, *cells, link] for setting, cells, link in parts]
     headers = [*keys, "cohort", *(COLUMNS[column] for column in known), *own, "runs"]
-    return {"headers": headers, "rows": rows, "left": len(keys) + 1}
+    return "table", headers, rows, len(keys) + 1, True
+
+
+def _link(run: int, *, there: bool) -> Markup:
+    """Write a run's number, which leads to its folder if it is complete."""
+    text = '<a href="runs/run={:04d}/">{}</a>' if there else "<del>{1}</del>"
+    return Markup(text).format(run, run)  # noqa: S704 - of our own
 
 
 def _reach(values: pd.Series[float], ends: Ends) -> tuple[float, float]:
@@ -202,23 +222,22 @@ def _alike(column: list[tuple[float, float]]) -> list[str]:
     ]
 
 
-def tables(data: StudyData) -> dict[str, Shown]:
-    """Return the tables that have rows, by the section of the page under which they stand."""
+def tables(data: StudyData) -> dict[str, list[Part]]:
+    """Return tables of tests, empty without rows, by the section under which they stand."""
     what, other = ["key", "value", "against"], ["other_key", "other_value", "other_against"]
     parts = ["cohort", "parameter", "range"]
-    made = {
+    return {
         "Effects": compared(data.of("contrasts"), [*what, "cohort"]),
         "Interactions": compared(data.of("interactions"), [*what, *other, "cohort"]),
         "By parameter": compared(data.of("contrasts_by_parameter"), [*what, *parts]),
         "Regression": regressed(data.of("regression")),
     }
-    return {name: table for name, table in made.items() if table["rows"]}
 
 
-def compared(table: pd.DataFrame, words: Sequence[str]) -> Shown:
+def compared(table: pd.DataFrame, words: Sequence[str]) -> list[Part]:
     """Write differences with their intervals, the adjusted p-value, and equivalence, if any is."""
-    told = table["measure"].isin(SHOWN) | ~table["measure"].isin(MEASURES)
-    shown, words, rows = table[told & table["mean"].notna()], [*words, "measure"], []
+    listed = table["measure"].isin(SHOWN) | ~table["measure"].isin(MEASURES)
+    shown, words, rows = table[listed & table["mean"].notna()], [*words, "measure"], []
     numbers = ["mean", "low", "high", "simultaneous_low", "simultaneous_high"]
     for row in shown.head(MOST_ROWS).to_dict("records"):
         alike = shown[shown["measure"] == row["measure"]][["mean", "low", "high"]]
@@ -231,12 +250,17 @@ def compared(table: pd.DataFrame, words: Sequence[str]) -> Shown:
     headers = [*(word.replace("_", " ") for word in words), "seeds", "change", "95 % interval"]
     headers += ["simultaneous interval", "adjusted p", "equivalence"]
     wide = len(headers) - (not any(row[-1] for row in rows))
-    more = max(len(shown) - MOST_ROWS, 0)
-    told_of = [row[:wide] for row in rows]
-    return {"headers": headers[:wide], "rows": told_of, "left": len(words), "more": more}
+    cut = "table", headers[:wide], [row[:wide] for row in rows], len(words), True
+    return _under(TESTED, cut, len(shown)) if rows else []
 
 
-def regressed(table: pd.DataFrame) -> Shown:
+def _under(note: str, table: Part, count: int) -> list[Part]:
+    """Put a note above a table, with how many of its rows are left out."""
+    more = f" {count - MOST_ROWS} more rows are in the files." if count > MOST_ROWS else ""
+    return [("note", note + more), table]
+
+
+def regressed(table: pd.DataFrame) -> list[Part]:
     """Write coefficients with their intervals."""
     rows = []
     for row in table[table["term"] != CONSTANT].head(MOST_ROWS).to_dict("records"):
@@ -245,7 +269,7 @@ def regressed(table: pd.DataFrame) -> Shown:
         words = [str(row[name]) for name in ("cohort", "measure", "term")]
         rows.append([*words, f"{row['coefficient']:.3g}", ends, p, str(row["clusters"])])
     headers = ["cohort", "measure", "term", "coefficient", "95 % interval", "p", "clusters"]
-    return {"headers": headers, "rows": rows, "left": 3, "more": max(len(table) - MOST_ROWS, 0)}
+    return _under(FITTED, ("table", headers, rows, 3, True), len(table)) if rows else []
 
 
 def _ends(known: float, low: str, high: str) -> str:

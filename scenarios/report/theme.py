@@ -1,4 +1,4 @@
-"""One theme for every figure: colours for light and dark, axes, panels, direct labels.
+"""One theme for every figure: colours for light and dark, axes, panels, legends.
 
 Figures are drawn in the light colours. Where a page is dark, its script replaces each colour by its
 partner in ``DARK`` (``page.js``), in reports and on the live page alike. Text in the data of a
@@ -20,7 +20,6 @@ import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 
-from regretless.market.core.arrays import Array
 from regretless.scenarios.frames import calendar
 
 # Okabe and Ito's palette, told apart with any common colour vision, and two of Tol's.
@@ -47,7 +46,6 @@ GAP = 46  # pixels between panels
 NARROW = 1.7  # decades of a logarithmic axis, below which 2 and 5 times a decade are named too
 TITLE = 46  # letters in a line above a panel, which a phone has room for
 EARLY = 0.1  # of the rounds, in which means so far jump: they are not drawn
-WORD, NEAREST = 15, 13  # pixels: the height of a curve's name, and between two of them
 SLOT = 26  # pixels of a row with a name beside the axis
 LINE = 20  # pixels of a line of a legend
 WHISKER: dict[str, Any] = {"thickness": 1.5, "width": 4, "color": INK}  # of an interval
@@ -105,21 +103,6 @@ def _cut(text: str, width: int) -> str:
     return found if len(found) > width // 2 else f"{words[: width - 3]}..."
 
 
-def hold(figure: go.Figure, row: int, *curves: go.Scatter) -> None:
-    """Let a panel's vertical axis hold all of these curves, with some room; its type is set."""
-    axis = next(figure.select_yaxes(row=row, col=1))
-    values = np.concatenate([_on(axis, curve.y) for curve in curves])
-    low, high = np.nanmin(values), np.nanmax(values)
-    room = 0.08 * (high - low) + 1e-4
-    axis.range = [low - room, high + room]
-
-
-def _on(axis: go.layout.YAxis, values: Any) -> Array:
-    """Return where values lie on an axis: at their logarithms, where it is logarithmic."""
-    found = np.asarray(values, dtype=np.float64)
-    return np.asarray(np.log10(found) if axis.type == "log" else found)
-
-
 def colours(names: Iterable[Any]) -> dict[Any, str]:
     """Give each name a colour of the palette."""
     return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
@@ -133,18 +116,9 @@ def panels(
     heights: Sequence[float] | None = None,
     **grid: Any,
 ) -> go.Figure:
-    """Make a chart of empty panels, one above the other.
+    """Make a chart of empty panels, one above the other, each so many pixels high.
 
-    Parameters
-    ----------
-    titles : sequence of str
-        Plain text, one per panel, or none.
-    each : int
-        Height of a panel in pixels.
-    heights : sequence of float, optional
-        Shares of the panels where they are not alike.
-    **grid
-        Of ``plotly.subplots.make_subplots``.
+    ``heights``: shares of the panels where they are not alike; ``grid``: as of ``make_subplots``.
     """
     inner = rows * each + (rows - 1) * GAP
     grid = {"shared_xaxes": True} | grid
@@ -168,26 +142,14 @@ def stacked(  # noqa: PLR0913 - keyword-only from the second
     each: int = 150,
     x: str = "round",
     y: str | Sequence[str] = "",
-    ends: str = "",
     log: bool = False,
     legend: bool | None = None,
     **grid: Any,
 ) -> go.Figure:
-    """Draw marks in a panel per name; the legend has each of their names once.
+    """Draw the marks of each panel, by what stands above it; the legend has each name once.
 
-    Parameters
-    ----------
-    parts : mapping
-        The marks of each panel, by what stands above it.
-    y : str or sequence of str
-        Name of the vertical axes, or of each.
-    ends : "own", "alike" or ""
-        Whether axes just hold their curves, each its own or all alike, so that curves can be named
-        at their ends, if there is room.
-    log : bool
-        Whether the vertical axes are logarithmic.
-    legend : bool, optional
-        Whether there is one; by default of several names.
+    ``y``: name of the vertical axes, or of each; ``log``: whether they are logarithmic; ``legend``:
+    whether there is one, by default of several names.
     """
     held, seen = {name: list(marks) for name, marks in parts.items()}, set[str]()
     made = panels(list(map(heading, held)), rows=len(held), each=each, **grid)
@@ -200,11 +162,8 @@ def stacked(  # noqa: PLR0913 - keyword-only from the second
             made.add_trace(mark.update(legendgroup=mark.name, showlegend=shown), row=row, col=1)
             seen.add(mark.name)
         made.update_yaxes(title_text=y if isinstance(y, str) else y[row - 1], row=row, col=1)
-    for row, marks in enumerate(held.values() if ends else (), 1):
-        hold(made, row, *(marks if ends == "own" else made.data))
-    if not ends or not name_at_ends(made, each):
-        grow(made, 0 if legend is False else len(seen))
-        made.update_layout(showlegend=legend)
+    grow(made, 0 if legend is False else len(seen))
+    made.update_layout(showlegend=legend)
     return made.update_xaxes(title_text=x, row=len(held))
 
 
@@ -225,15 +184,15 @@ def slotted(slots: Mapping[Any, Sequence[str]], *, marks: int = 1, **grid: Any) 
 def line(x: Any, y: Any, name: str, **style: Any) -> go.Scatter:
     """Return a curve over rounds that tells its values; ``style`` is its line's."""
     values = {"x": np.asarray(x), "y": np.asarray(y, dtype=np.float64)}
-    told = "round %{x}: %{y:.5g}"
-    return go.Scatter(**values, name=name, mode="lines", line=style, hovertemplate=told)
+    hover = "round %{x}: %{y:.5g}"
+    return go.Scatter(**values, name=name, mode="lines", line=style, hovertemplate=hover)
 
 
 def lifted(curve: go.Scatter) -> go.Scatter:
     """Raise a curve of what is never negative to the edge of a logarithmic axis; it tells truly."""
-    told = np.asarray(curve.y, dtype=np.float64)
+    values = np.asarray(curve.y, dtype=np.float64)
     words = curve.hovertemplate.replace("%{y", "%{customdata")
-    return curve.update(y=np.maximum(told, LEAST), customdata=told, hovertemplate=words)
+    return curve.update(y=np.maximum(values, LEAST), customdata=values, hovertemplate=words)
 
 
 def dated(figure: go.Figure, names: pd.Series[Any], word: str) -> None:
@@ -260,70 +219,6 @@ def dated(figure: go.Figure, names: pd.Series[Any], word: str) -> None:
 def nested(place: int, count: int) -> float:
     """Return the width of one of several lines: where they coincide, each shows in the last."""
     return 2 + 3 * (1 - (place + 1) / count)
-
-
-def name_at_ends(figure: go.Figure, height: int) -> bool:
-    """Write every curve's name at one of its ends, in place of a legend, if all have room; say so.
-
-    ``height``: pixels of a panel, whose axis is one that ``hold`` has set.
-    """
-    taken: dict[tuple[str, int], list[float]] = {}
-    notes = []
-    for curve in reversed(figure.data):  # level lines before the thick one, which has two ends
-        axis = figure.layout[f"yaxis{curve.yaxis[1:]}"]
-        low, high = axis.range
-        free: list[tuple[int, int, float, go.layout.Annotation]] = []
-        for side, end in _ends(np.asarray(curve.y, dtype=np.float64)):
-            at = float(_on(axis, curve.y[end]))
-            start = (at - low) / (high - low) * height - WORD * (side == "top")
-            others = taken.setdefault((curve.yaxis, end), [])
-            if start >= 0 and all(abs(start - other) >= NEAREST for other in others):
-                crossing = _crossing(figure, curve.yaxis, end, (start, height))
-                place = {"x": abs(end), "xanchor": "right" if end else "left", "y": at}
-                axes = {"xref": f"{curve.xaxis} domain", "yref": curve.yaxis, "yanchor": side}
-                style = {"showarrow": False, "font": {"size": 11, "color": curve.line.color}}
-                note = go.layout.Annotation(text=curve.name, **axes, **place, **style)
-                free.append((crossing, len(free), start, note))
-        if free:
-            _, _, start, note = min(free, key=lambda one: one[:2])
-            taken[curve.yaxis, -1 if note.xanchor == "right" else 0].append(start)
-            notes.append(note)
-    if fits := len(notes) == len(figure.data):
-        figure.layout.annotations += tuple(notes)
-        figure.update_layout(showlegend=False)
-    return fits
-
-
-def _crossing(figure: go.Figure, panel: str, end: int, place: tuple[float, int]) -> int:
-    """Count the curves of a panel that run through a name at one of their ends.
-
-    ``place`` (tuple of float and int): pixels of the name's bottom above the panel's, and of the
-    panel.
-    """
-    axis, (start, height) = figure.layout[f"yaxis{panel[1:]}"], place
-    low, high = axis.range
-    count = 0
-    for curve in figure.data:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            values = _on(axis, curve.y)
-        near = max(len(values) // 5, 1)
-        part = values[-near:] if end else values[:near]
-        part = (part[np.isfinite(part)] - low) / (high - low) * height
-        inside = len(part) and part.min() < start + WORD - 3 and part.max() > start + 3
-        count += bool(curve.yaxis == panel and inside)
-    return count
-
-
-def _ends(values: Array) -> list[tuple[str, int]]:
-    """Return where a curve's name may stand, the best place first: where the curve is not.
-
-    A name whose bottom is at an end lies above it; of a curve that falls to its end it lies below.
-    """
-    near = len(values) // 5
-    falls, rises = values[-1 - near] > values[-1], values[near] > values[0]
-    last = ["top", "bottom"] if falls else ["bottom", "top"]
-    first = ["top", "bottom"] if rises else ["bottom", "top"]
-    return [(sides[end + 1], end) for sides in zip(last, first, strict=True) for end in (-1, 0)]
 
 
 def zero(figure: go.Figure, **where: Any) -> None:

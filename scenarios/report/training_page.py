@@ -18,13 +18,18 @@ import plotly.graph_objects as go
 from regretless.market.core.errors import UserError
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import drawn, figure
-from regretless.scenarios.report.page import page
+from regretless.scenarios.report.page import charts, report
 from regretless.scenarios.training import CURVE, TABLE, file_of
 from regretless.scenarios.training.results import SAYS_NOTHING, says_nothing
 
 WINDOW = 32  # runs of the mean in the curve
 HEAD = ["cohort", "commitment value", "surplus", "95 % interval", "cap of the attackers tried"]
 HEAD += ["cap of any attacker"]
+HOW = (
+    "The surplus that was found is a lower bound on what an attacker extracts from the cohort. The "
+    "cap of the attackers tried is what the swap regret of the judged runs allowed at most. The "
+    "cap of any attacker is known before a run, where a theorem applies."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +49,17 @@ def text(folder: Path) -> str:
         best = [tomllib.loads(path.read_text(encoding="utf-8")) for path in files]
         runs = f"{len(curve) // len(attackers):,} runs of {best[0]['rounds']:,} rounds"
         rows = attackers.to_dict("records")
-        return page(
-            "training.html",
-            name=str(best[0]["name"]),
+        figures, name = drawn("training", Training(attackers, curve, best)), str(best[0]["name"])
+        return report(
+            f"Trained against {name}",
+            {
+                "Surplus": [("table", HEAD, list(map(_cells, rows))), ("note", HOW)],
+                "Learning": charts(figures, "Learning"),
+                "Plans": charts(figures, "Plans"),
+            },
+            title=f"{name}, trained attackers",
             facts=f"{runs} for each cohort.",
-            sentences=list(map(sentence, rows)),
-            headers=HEAD,
-            rows=list(map(_cells, rows)),
-            figures=list(drawn("training", Training(attackers, curve, best)).values()),
+            sentences=map(sentence, rows),
         )
     except (OSError, ValueError, KeyError, IndexError) as error:
         reason = f"{folder}: what was trained cannot be read: {error}"
@@ -127,8 +135,8 @@ def plans(data: Training) -> go.Figure:
     for place, found in enumerate(tables.values(), 1):
         values = {"z": found.to_numpy(), "x": found.columns, "y": list(range(len(found)))}
         style = {"zmin": 0, "zmax": 1, "colorscale": "Blues", "showscale": False}
-        told = "%{x} of the run: %{z:.3f}<extra></extra>"
-        heat = go.Heatmap(**values, **style, xgap=1, ygap=1, hovertemplate=told)
+        hover = "%{x} of the run: %{z:.3f}<extra></extra>"
+        heat = go.Heatmap(**values, **style, xgap=1, ygap=1, hovertemplate=hover)
         made.add_trace(heat, row=place, col=1)
     return made.update_xaxes(title_text="part of the run", row=len(tables))
 
@@ -146,7 +154,7 @@ def _map(plan: dict[str, Any]) -> pd.DataFrame:
     cohort = next(c for c in plan["cohort"] if c["name"] == adversary["cohort"])
     known = cohort.get("action_names") or [f"action {s}" for s in range(cohort["actions"])]
     answers = [f", after {word}" for word in known] if distributions.shape[1] > 1 else [""]
-    index = [theme.short(word + told, 40) for told in answers for word in words]
+    index = [theme.short(word + answer, 40) for answer in answers for word in words]
     phases = [f"{k + 1} / {len(distributions)}" for k in range(len(distributions))]
     return pd.DataFrame(
         distributions.reshape(len(distributions), -1).T, index=index, columns=phases
