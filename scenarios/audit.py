@@ -68,17 +68,7 @@ class Audit:
 
 @dataclass(frozen=True)
 class Losses:
-    """The losses of all actions in all rounds.
-
-    Parameters
-    ----------
-    rounds : sequence of str
-        Names of the rounds.
-    actions : tuple of str
-        Names of the actions.
-    table : array (T, A)
-        In own units.
-    """
+    """The losses of all actions in all rounds, ``table`` (T, A), in own units."""
 
     rounds: Sequence[str]
     actions: tuple[str, ...]
@@ -146,14 +136,16 @@ def audit(  # noqa: PLR0913 - what a table may call its columns
         losses = _valued(what, rounds, names, utility, dict(parameters or {}), dict(scale or {}))
     at = _places(texts(done, round, "decisions"), losses.rounds, "rounds of the outcomes")
     chosen = _places(taken, losses.actions, "actions")
-    told = [_places(texts(done, name, "policies"), losses.actions, "actions") for name in policies]
+    advice = [
+        _places(texts(done, name, "policies"), losses.actions, "actions") for name in policies
+    ]
     who = texts(done, agent, "decisions") if agent in done else (ALL,) * len(done)
     order = np.argsort(at, kind="stable")
     parts = [
         (name, rows := order[np.asarray(who)[order] == name], losses.table[at[rows]])
         for name in dict.fromkeys(who)
     ]
-    suggested = np.array(told, dtype=np.intp).reshape(len(told), len(done))
+    suggested = np.array(advice, dtype=np.intp).reshape(len(advice), len(done))
     agents = [_agent(name, table, chosen[r], suggested[:, r]) for name, r, table in parts]
     swaps = [_swaps(name, table, chosen[r], losses.actions) for name, r, table in parts]
     return Audit(pd.DataFrame(agents), pd.concat(swaps, ignore_index=True))

@@ -10,20 +10,10 @@ from regretless.market.core.errors import UserError
 
 
 def export(tables: Mapping[str, pd.DataFrame], folder: Path) -> list[Path]:
-    """Write ``NAME.csv`` and ``NAME.tex`` of each table.
+    """Write ``NAME.csv`` and ``NAME.tex`` of each table; return the files.
 
     The LaTeX is a ``longtable`` with the rules of ``booktabs`` and the label ``tab:NAME``, numbers
-    with four digits.
-
-    Returns
-    -------
-    list of path
-        The files.
-
-    Raises
-    ------
-    UserError
-        If the folder holds anything, or cannot be written.
+    with four digits. UserError if the folder holds anything, or cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

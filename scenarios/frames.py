@@ -76,16 +76,9 @@ def dates_in(words: "pd.Series[Any]", order: str) -> "pd.Series[pd.Timestamp]":
 class Form:
     """How a table is written, and what may be in it.
 
-    Parameters
-    ----------
-    separator, decimal : str
-        Between the values of a CSV, and within its numbers.
-    codes : mapping of str to mapping of str to float
-        For a column, numbers that stand for its texts.
-    gaps : bool
-        Whether missing values are NaN; else they are refused.
-    keyed : bool
-        Whether what is refused can be cured by a key of [data].
+    ``separator`` stands between the values of a CSV, ``decimal`` within its numbers; ``codes`` are
+    numbers that stand for a column's texts. With ``gaps`` missing values are NaN, else they are
+    refused; ``keyed`` says whether what is refused can be cured by a key of [data].
     """
 
     separator: str = ","

@@ -30,8 +30,8 @@ def annotate(
     ``rows`` (array (T, d) or None): outcomes of the data; ``shares`` (dict of str to float): of the
     data's rows that were clipped, as in ``Table``.
     """
-    told = spec.game is not None or model.game.personal  # losses say it all, or not enough
-    strange = () if told else tuple(idle(model.game, rows))
+    silent = spec.game is not None or model.game.personal  # losses say it all, or not enough
+    strange = () if silent else tuple(idle(model.game, rows))
     game = model.game
     of_game = tuple(unforeseen(game, spec))
     model.notes = (*of_game, *noiseless(spec), *strange)

@@ -34,14 +34,8 @@ PACKAGES = ("regretless", "mesa", "numpy", "numba", "highspy", "pandas", "pyarro
 class Options:
     """How to run.
 
-    Parameters
-    ----------
-    format : "parquet" or "csv"
-    log_every : int
-        Rounds between two entries of the regret log.
-    resume, overwrite : bool
-        Continue an interrupted run in ``out``, or replace a run that is there; without either
-        ``out`` must be a new directory.
+    ``log_every``: rounds between two entries of the regret log. ``resume`` continues an interrupted
+    run in ``out``, ``overwrite`` replaces one; without either ``out`` must be a new directory.
     """
 
     out: Path
@@ -184,8 +178,8 @@ def _finish(
 ) -> None:
     manifest["wall_seconds"] = round(time.perf_counter() - started, 3)
     manifest["exploitability"] = recorded(model)
-    for told, block in zip(manifest["blocks"], model.game.blocks, strict=True):
-        told.update(block.forecaster.described())
+    for entry, block in zip(manifest["blocks"], model.game.blocks, strict=True):
+        entry.update(block.forecaster.described())
     if model.game.market is not None:
         manifest["market"] = model.game.market.described()
     manifest["welfare"] = welfare_record(tables["agents"])
@@ -310,7 +304,7 @@ def _manifest(scenario: Scenario, model: MarketModel, config: dict[str, Any]) ->
             *(line for guarantee in model.guarantees for line in guarantee.unbounded),
         ],
         "notes": list(model.notes),
-        "actions": {name: list(told) for name, told in model.called.items()},
+        "actions": {name: list(names) for name, names in model.called.items()},
         "versions": {name: version(name) for name in PACKAGES}
         | {"python": platform.python_version()},
         "started": datetime.now(UTC).isoformat(timespec="seconds"),

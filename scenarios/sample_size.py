@@ -37,19 +37,10 @@ FAR = 1e9
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """The losses of a cohort, of which a regret is wanted.
+    """The losses of a cohort, of which a regret is wanted, with coefficients ``weights`` (K, A, n).
 
-    Parameters
-    ----------
-    bias : BiasBound
-        Of the forecaster that the cohort hears.
-    weights : array (K, A, n)
-        Coefficients of its losses.
-    policies : int
-    error : float
-        delta of the basis.
-    promises : int
-        Distinct losses of the run.
+    ``bias`` is of the forecaster that the cohort hears, ``error`` the basis's delta, ``promises``
+    how many distinct losses the run has.
     """
 
     bias: BiasBound

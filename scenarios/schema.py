@@ -57,7 +57,7 @@ def _also() -> dict[str, list[Json]]:
         "utility": [{"enum": register.utility.names()}],
     }
     cohorts = [kind.__name__ for kind in COHORTS.values()]
-    return {f"{kind}.{key}": told for kind in cohorts for key, told in cohort.items()} | {
+    return {f"{kind}.{key}": forms for kind in cohorts for key, forms in cohort.items()} | {
         "AdversarySpec.outcomes": [named],
         "AdversarySpec.kind": [{"enum": register.adversary.names()}],
         "ReferenceSpec.kind": [{"enum": ["none", *baselines]}],
@@ -90,13 +90,13 @@ def _plain(node: Any) -> Any:
         return [_plain(entry) for entry in node if entry != {"type": "null"}]
     if not isinstance(node, dict):
         return node
-    kept = {key: _plain(entry) for key, entry in node.items() if entry is not None}
-    if isinstance(kept.get("title"), str):
-        del kept["title"]
-    if isinstance(kept.get("description"), str):
-        kept["description"] = " ".join(kept["description"].split())
-    if "oneOf" in kept:  # a response that is not known may be of several kinds
-        kept["anyOf"] = kept.pop("oneOf")
-    if len(kept.get("anyOf", ())) == 1:
-        kept |= kept.pop("anyOf")[0]
-    return kept
+    found = {key: _plain(entry) for key, entry in node.items() if entry is not None}
+    if isinstance(found.get("title"), str):
+        del found["title"]
+    if isinstance(found.get("description"), str):
+        found["description"] = " ".join(found["description"].split())
+    if "oneOf" in found:  # a response that is not known may be of several kinds
+        found["anyOf"] = found.pop("oneOf")
+    if len(found.get("anyOf", ())) == 1:
+        found |= found.pop("anyOf")[0]
+    return found

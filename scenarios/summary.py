@@ -31,6 +31,7 @@ from regretless.scenarios.verdict import (
     assumed,
     best_alternative,
     best_of_each,
+    bounds_in_words,
     bounds_to_print,
     four,
     in_units,
@@ -38,7 +39,6 @@ from regretless.scenarios.verdict import (
     promise,
     records,
     regret_rows,
-    told_bounds,
     unchanged,
     unit_of,
 )
@@ -98,8 +98,8 @@ def headline(scenario: Scenario, model: MarketModel, out: Path) -> str:
     """Write the scenario, how many rounds were played, the seed, and the time that it took."""
     spec = scenario.spec
     manifest = out / MANIFEST
-    kept = json.loads(manifest.read_text(encoding="utf-8")) if manifest.is_file() else {}
-    seconds = f", {kept['wall_seconds']:,.0f} s" if "wall_seconds" in kept else ""
+    record = json.loads(manifest.read_text(encoding="utf-8")) if manifest.is_file() else {}
+    seconds = f", {record['wall_seconds']:,.0f} s" if "wall_seconds" in record else ""
     return f"{spec.name}: {model.played:,} rounds, seed {spec.seed}{seconds}"
 
 
@@ -143,11 +143,11 @@ def _regrets(agents: pd.DataFrame, names: list[str]) -> tuple[list[str], list[li
     units = [unit_of(own) for own in parts]
     common = units[0] if len(set(units)) == 1 else ""
     rows = []
-    for name, own, told in zip(names, parts, in_units(worst, units), strict=True):
+    for name, own, value in zip(names, parts, in_units(worst, units), strict=True):
         cells = [_number(own[column].max()) for column in columns.values()]
         bound = promise(min(bounds_to_print(own).values(), default=np.nan), 4)
         mean = _number(mean_of(own, "decision_swap_regret"))
-        rows.append([name, *cells, bound, mean, told.removesuffix(f" {common}")])
+        rows.append([name, *cells, bound, mean, value.removesuffix(f" {common}")])
     headers = [word.replace(" ", "\n", 1).replace("exploit", "exploit-\n") for word in columns]
     unit = "worst,\n" + (common or "in units").replace(" ", "\n")
     return ["Worst regret per round", *headers, "bound", "mean\ndecision\nswap", unit], rows
@@ -196,9 +196,9 @@ def _cohort(
 def _bounded(agents: pd.DataFrame) -> Iterator[list[str]]:
     """Yield the rows of the table of regrets, with the bounds beside decision swap regret."""
     for row in regret_rows(agents):
-        told = told_bounds(agents) if row[0] == "decision swap" else []
-        yield [*row, *(told[:1] or [""])]
-        yield from ([""] * 5 + [line] for line in told[1:])
+        bounds = bounds_in_words(agents) if row[0] == "decision swap" else []
+        yield [*row, *(bounds[:1] or [""])]
+        yield from ([""] * 5 + [line] for line in bounds[1:])
 
 
 def data_facts(scenario: Scenario, rounds: int) -> Iterator[str]:
@@ -216,15 +216,15 @@ def forecast(scenario: Scenario, model: MarketModel) -> Iterator[str]:
     made = f"bas{'e' if len(blocks) > 1 else 'i'}s {', '.join(block.name for block in blocks)}"
     made += f"; error at most {error:.2g}" if error else ""
     yield f"Forecast: {size} number{'s' * (size > 1)} per round ({made})."
-    told = {block.name: block.forecaster.described() for block in blocks}
+    described = {block.name: block.forecaster.described() for block in blocks}
     base = scenario.spec.forecaster.reference.kind
-    yield from unchanged(base, {name: kept for name, kept in told.items() if kept})
+    yield from unchanged(base, {name: own for name, own in described.items() if own})
 
 
 def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
     """Yield what is to be said beside the tables, a line each."""
-    if model.game.market is not None and (told := model.game.market.summary()):
-        yield told
+    if model.game.market is not None and (line := model.game.market.summary()):
+        yield line
     for cohort in model.game.cohorts:
         if cohort.multiplicity is not None:
             rows = f"a row of the tables for each of {len(cohort.row_of):,} losses"

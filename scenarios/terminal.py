@@ -19,10 +19,10 @@ def console() -> Console:
 
 def plain_lines(screen: Console, parts: Iterable[RenderableType]) -> list[str]:
     """Return the lines that parts take on a screen, without the blanks that fill them."""
-    with screen.capture() as kept:
+    with screen.capture() as capture:
         for part in parts:
             screen.print(part)
-    return [line.rstrip() for line in kept.get().splitlines()]
+    return [line.rstrip() for line in capture.get().splitlines()]
 
 
 def print_plainly(screen: Console, part: RenderableType) -> None:
@@ -40,22 +40,16 @@ def table(
 ) -> Table:
     """Lay rows out in columns: text, which folds, at the places ``words``, and else numbers.
 
-    Columns in which no row has anything are left out.
-
-    Parameters
-    ----------
-    headers : sequence of str
-        A head may have several lines.
-    width : int
-        Characters of a line.
+    Columns in which no row has anything are left out; a head may have several lines; ``width`` is
+    that of the screen, in characters.
     """
-    kept = [place for place in range(len(headers)) if any(row[place] for row in rows)]
-    cells = [[row[place] for place in kept] for row in (headers, *rows)]
+    filled = [place for place in range(len(headers)) if any(row[place] for row in rows)]
+    cells = [[row[place] for place in filled] for row in (headers, *rows)]
     columns = zip(*cells, strict=True)
     natural = sum(max(len(part) for cell in own for part in cell.split("\n")) for own in columns)
-    gap = GAP if natural + GAP * (len(kept) - 1) <= width else 1
+    gap = GAP if natural + GAP * (len(filled) - 1) <= width else 1
     made = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
-    for place in kept:
+    for place in filled:
         number = place not in words
         made.add_column(
             escape(headers[place]),

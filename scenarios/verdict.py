@@ -104,8 +104,8 @@ def played(rows: pd.DataFrame, agents: pd.DataFrame) -> str:
 
 def in_unit(agents: pd.DataFrame, value: float) -> str:
     """Write a loss or regret in the unit of the data as well, where agents share one."""
-    (told,) = in_units([value], [unit_of(agents)])
-    return f" ({told})" if told else ""
+    (text,) = in_units([value], [unit_of(agents)])
+    return f" ({text})" if text else ""
 
 
 def in_units(values: Sequence[float], units: Sequence[str]) -> list[str]:
@@ -164,12 +164,12 @@ def difference(row: Row) -> str:
     if row["low"] <= 0 <= row["high"]:
         return f"no difference found (between {four(row['low'])} and {four(row['high'])})"
     size = f"{abs(row['difference']):.4f}"
-    told = f"{size} {'more' if row['difference'] > 0 else 'less'}"
+    text = f"{size} {'more' if row['difference'] > 0 else 'less'}"
     if float(size) == 0:
-        told = "a difference below 0.0001"
+        text = "a difference below 0.0001"
     if np.isnan(row["low"]):
-        return told
-    return f"{told} (95 % interval {four(row['low'])} to {four(row['high'])})"
+        return text
+    return f"{text} (95 % interval {four(row['low'])} to {four(row['high'])})"
 
 
 def _worst(agents: pd.DataFrame) -> Iterator[str]:
@@ -240,15 +240,15 @@ def regret_rows(agents: pd.DataFrame) -> Iterator[list[str]]:
     The last two cells are both in the unit of the data, empty where agents share none.
     """
     scaled = agents["loss_scale"]
-    told = {
+    ends = {
         name: (mean_of(agents.assign(own=agents[column] * scaled), "own"), most)
         for name, column in REGRETS.items()
         if not np.isnan(most := (agents[column] * scaled).max())
     }
-    at = decimals([value for pair in told.values() for value in pair], 4)
+    at = decimals([value for pair in ends.values() for value in pair], 4)
     for name, column in (REGRETS | {"exploitability": "exploitability"}).items():
         if agents[column].notna().any():
-            known = told[name] if unit_of(agents) and name in told else ()
+            known = ends[name] if unit_of(agents) and name in ends else ()
             units = [f"{value:,.{at}f}" for value in known] or ["", ""]
             yield [name, four(mean_of(agents, column)), four(agents[column].max()), *units]
 
@@ -281,11 +281,11 @@ def promise(value: float, digits: int = 2) -> str:
     return NOTHING if value >= 1 else f"{value:.{digits}f}"
 
 
-def told_bounds(agents: pd.DataFrame) -> list[str]:
+def bounds_in_words(agents: pd.DataFrame) -> list[str]:
     """Write each bound of a cohort, what it takes as known, and of how many where not of all."""
-    told = []
+    lines = []
     for word, value in bounds_to_print(agents).items():
         own = agents[agents[BOUNDS.get(word, "bound")].notna()]
         of = f", {agents_in(own):,} agents" if len(own) < len(agents) else ""
-        told.append(f"{promise(value, 2 if value >= COARSE else 4)} {word}{of}")
-    return told
+        lines.append(f"{promise(value, 2 if value >= COARSE else 4)} {word}{of}")
+    return lines

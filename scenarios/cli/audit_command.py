@@ -12,13 +12,18 @@ from regretless.scenarios.cli.options import Imports
 from regretless.scenarios.imports import import_modules
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from regretless.scenarios.audit import Audit
 
 Pairs = list[str] | None
 TRUSTED = 30  # effective rounds, below which an interval is too short
 MEASURES = {"external": "one fixed action", "swap": "another for each action"}
+NOTE = (
+    "\nLosses are per round, in the unit of the data. Regret: what the alternative that was the "
+    "best in hindsight would have saved. Gain: what the one that was best on one half of the "
+    "rounds saves on the other, with its 95 % interval; where that holds 0, nothing better "
+    "could be known from the record. Exploitability: the least share of the rounds that would "
+    "have to differ for no swap to save anything."
+)
 
 
 def audit(  # noqa: PLR0913 - one parameter per option
@@ -88,50 +93,27 @@ def _ends(pair: str) -> tuple[str, tuple[float, float]]:
 
 def _show(found: Audit) -> None:
     """Print what each decision maker lost, and what something else would have saved."""
-    from regretless.scenarios.terminal import console, print_plainly
+    from regretless.scenarios.terminal import console, print_plainly, table
 
-    screen = console()
-    print_plainly(screen, _losses(found))
-    print_plainly(screen, _savings(found))
-    screen.print(
-        "Losses are per round, in the unit of the data. Regret: what the alternative that was the "
-        "best in hindsight would have saved. Gain: what the one that was best on one half of the "
-        "rounds saves on the other, with its 95 % interval; where that holds 0, nothing better "
-        "could be known from the record. Exploitability: the least share of the rounds that would "
-        "have to differ for no swap to save anything."
-    )
-
-
-def _losses(found: Audit) -> Table:
-    table = _table("What was decided", "decided by", "rounds", "mean loss", "exploitability")
-    for row in found.agents.itertuples():
-        numbers = f"{row.rounds:,}", f"{row.mean_loss:.4g}", f"{row.exploitability:.4f}"
-        table.add_row(str(row.agent), *numbers)
-    return table
+    screen, rows = console(), found.agents.to_dict("records")
+    lost = [
+        [str(r["agent"]), f"{r['rounds']:,}", f"{r['mean_loss']:.4g}", f"{r['exploitability']:.4f}"]
+        for r in rows
+    ]
+    saved = [_saving(row, *kind) for row in rows for kind in MEASURES.items()]
+    headers = ["What was decided by", "rounds", "mean loss", "exploitability"]
+    print_plainly(screen, table(headers, lost, width=screen.width))
+    screen.print()
+    headers = ["What would have saved", "with", "regret", "gain", "95 % interval"]
+    print_plainly(screen, table(headers, saved, width=screen.width, words=(0, 1)))
+    screen.print(NOTE)
 
 
-def _savings(found: Audit) -> Table:
-    table = _table("What else would have saved", "decided by", "with", "regret", "gain", "95 %")
-    for row in found.agents.to_dict("records"):
-        for measure, what in MEASURES.items():
-            regret, gain, low, high = (
-                row[f"{measure}_{name}"] for name in ("regret", "gain", "low", "high")
-            )
-            spread = f"{low:+.4g} to {high:+.4g}"
-            if row[f"{measure}_effective"] < TRUSTED:
-                spread += " (too short)"
-            table.add_row(str(row["agent"]), what, f"{regret:.4g}", f"{gain:+.4g}", spread)
-    return table
-
-
-def _table(title: str, *headers: str) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for place, head in enumerate(headers):
-        table.add_column(head, justify="right" if place > 0 and head != "with" else "left")
-    return table
+def _saving(row: dict[Any, Any], measure: str, what: str) -> list[str]:
+    regret, gain, low, high = (row[f"{measure}_{n}"] for n in ("regret", "gain", "low", "high"))
+    short = " (too short)" * (row[f"{measure}_effective"] < TRUSTED)
+    ends = f"{low:+.4g} to {high:+.4g}{short}"
+    return [str(row["agent"]), what, f"{regret:.4g}", f"{gain:+.4g}", ends]
 
 
 def _write(found: Audit, out: Path) -> None:

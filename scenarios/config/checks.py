@@ -28,8 +28,8 @@ def check(spec: ScenarioSpec) -> None:
         raise UserError(f"all cohorts join late; leave enters out of one, {why}")
     for cohort in spec.cohort:
         last = cohort.exits or spec.rounds
-        stays = (c.enters <= last < (c.exits or spec.rounds) for c in spec.cohort)
-        if last < spec.rounds and not any(stays):
+        left = (c.enters <= last < (c.exits or spec.rounds) for c in spec.cohort)
+        if last < spec.rounds and not any(left):
             why = "no cohort is left in that round; keep one"
             raise UserError(f"cohort.{cohort.name}.exits = {last}: {why}")
     listeners = [c for c in spec.cohort if not c.enters and not c.learns]

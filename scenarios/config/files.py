@@ -89,24 +89,10 @@ def override(raw: dict[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
 
 
 def assign(raw: dict[str, Any], key: str, value: Any) -> None:
-    """Put a value under a dotted key of a parsed scenario.
+    """Put a value under a dotted key of a parsed scenario, which is changed in place.
 
     Its description, which is made of the file as it stands, is taken out, and so are the keys of a
-    forecaster that mean nothing for a new kind.
-
-    Parameters
-    ----------
-    raw : dict
-        Changed in place.
-    key : str
-        As in ``override``.
-    value
-        What TOML can hold.
-
-    Raises
-    ------
-    UserError
-        If the key has no place in the file.
+    forecaster that mean nothing for a new kind. UserError if the key has no place in the file.
     """
     *path, last = key.split(".")
     raw.pop("description", None)

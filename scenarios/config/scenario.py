@@ -246,13 +246,8 @@ def _one_line(error: ValidationError, raw: dict[str, Any]) -> str:
 def fault_line(fault: Any, key: str, known: list[str], file: str) -> str:
     """Write one of pydantic's faults as a line: the key, the reason and the cure.
 
-    Parameters
-    ----------
-    key : str
-        Where the fault is, spelt as in the file.
-    known : list of str
-        The keys of the table that it is in.
-    file : "scenario" or "study"
+    ``key`` is spelt as in the file, ``known`` are the keys of the table that it is in, ``file`` is
+    "scenario" or "study".
     """
     if fault["type"].startswith("union_tag"):  # of a table whose kind is unknown or not given
         kind = fault["ctx"]["discriminator"].strip("'")

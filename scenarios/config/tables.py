@@ -81,8 +81,8 @@ class Variant(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _means_something(cls, value: Any, told: ValidationInfo) -> Any:
-        key = told.field_name or ""
+    def _means_something(cls, value: Any, info: ValidationInfo) -> Any:
+        key = info.field_name or ""
         usual = cls.model_fields[key].get_default(call_default_factory=True)
         if key in cls.BARRED and value != usual:  # which a resolved file may repeat
             raise ValueError(cls.BARRED[key])

@@ -49,6 +49,6 @@ def shown(value: Any) -> str:
     return text if len(text) <= SHOWN else f"{text[:half]}...{text[-half:]}"
 
 
-def _check_text(told: str, text: str) -> None:
+def _check_text(what: str, text: str) -> None:
     if CONTROL.search(text):
-        raise UserError(f"{told}: a control character; drop it")
+        raise UserError(f"{what}: a control character; drop it")

@@ -47,23 +47,10 @@ LOOKED_AT = 1000  # rows from which separator and decimal mark are told
 class Column:
     """A column and what is in it.
 
-    Parameters
-    ----------
-    kind : str
-        "numbers", "whole numbers", "yes or no", "dates", "marked numbers", "words",
-        "nothing" or "unknown".
-    role : str
-        "index", "outcome", "context" or "".
-    missing, distinct : int
-    low, high : float
-        Of numbers; NaN for others.
-    season : int or None
-        Rows after which numbers come again.
-    values : tuple of str
-        The different words of a context of words: weekdays and months in their order, others by
-        the alphabet.
-    note : str
-        What else is worth knowing.
+    ``kind``: "numbers", "whole numbers", "yes or no", "dates", "marked numbers", "words", "nothing"
+    or "unknown"; ``role``: "index", "outcome", "context" or "". ``low`` and ``high`` are of
+    numbers, ``season`` the rows after which they come again; ``values`` the different words of a
+    context, in the order of the calendar or the alphabet.
     """
 
     name: str

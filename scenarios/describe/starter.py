@@ -49,7 +49,7 @@ def starter(table: Description, home: Path) -> str:
     context = table.named("context")[:MOST_CONTEXT]
     there = table.complete([*outcomes, *context])
     drop = not there[0]  # there is no row before it
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         "table": table,
         "name": (re.sub(r"[^\w-]+", "-", table.file.stem).strip("-_") or "mine").lower(),
         "rounds": int(there.sum()) if drop else len(there),
@@ -69,22 +69,22 @@ def starter(table: Description, home: Path) -> str:
         first, code = context[0], _code(context[0])
         words = [code[word] for word in table.words(first)] if code else []
         edges = _cuts(np.array(words, dtype=np.float64) if code else table.numbers(first))
-        told |= {"edges": edges, "actions": {1: [0, 4], 2: [0, 2, 4]}[len(edges)]}
+        values |= {"edges": edges, "actions": {1: [0, 4], 2: [0, 2, 4]}[len(edges)]}
     pages = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)  # noqa: S701 - no HTML
     pages.filters["text"] = lambda value: json.dumps(value, ensure_ascii=False)
-    return pages.from_string(TEMPLATE.read_text(encoding="utf-8")).render(told)
+    return pages.from_string(TEMPLATE.read_text(encoding="utf-8")).render(values)
 
 
 def _reasons(table: Description) -> str:
     """Say why the first columns, those of numbers before others, are no outcomes; and the cure."""
     columns = sorted(table.columns, key=lambda column: "numbers" not in column.kind)
-    told = [
+    reasons = [
         f"'{column.name}': {column.note or f'{column.kind}, {column.distinct} different'}"
         for column in columns[:MOST_REASONS]
     ]
-    told += [f"and {len(columns) - len(told)} more"] * (len(columns) > len(told))
+    reasons += [f"and {len(columns) - len(reasons)} more"] * (len(columns) > len(reasons))
     wanted = f"numbers that are not whole, or of more than {FEW_NUMBERS} different values"
-    return f"{'; '.join(told)}; add a column of {wanted}, or write the scenario by hand"
+    return f"{'; '.join(reasons)}; add a column of {wanted}, or write the scenario by hand"
 
 
 def _beside(file: Path, home: Path) -> str:

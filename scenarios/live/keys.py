@@ -1,16 +1,20 @@
 """The numeric keys of a scenario, as controls of a page: value, limits, and what each means.
 
-Keys and values are those of the resolved specification, limits and meanings those of the schema of
-scenario files. Where the schema sets no limit a slider needs one all the same: it then ends at
-``REACH`` times the value, and the number beside it goes further.
+Keys and values are those of the specification, limits and meanings those of its models. Where a
+model sets no limit a slider needs one all the same: it then ends at ``REACH`` times the value, and
+the number beside it goes further.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
-from regretless.scenarios.config.scenario import ScenarioSpec, resolved
-from regretless.scenarios.schema import Json, schema
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from regretless.scenarios.config.scenario import ScenarioSpec
+from regretless.scenarios.config.tables import Variant
 
 REACH = 4  # times a value where nothing limits it
 STEPS = 100  # of a slider over numbers that are not whole
@@ -19,7 +23,7 @@ ELSEWHERE = {"seed"}  # keys with a control of their own
 
 @dataclass(frozen=True)
 class Key:
-    """A numeric key, dotted as on the command line, with its slider and what the schema says of it.
+    """A numeric key, dotted as on the command line, with its slider and what its model says of it.
 
     ``given`` is whether the file gives it, and not the default.
     """
@@ -35,63 +39,56 @@ class Key:
 
 def numeric_keys(spec: ScenarioSpec, raw: dict[str, Any]) -> list[Key]:
     """Return a scenario's numeric keys, those first that its file gives."""
-    whole = schema("scenario")
-    found = list(_walked(resolved(spec), raw, whole, whole.get("$defs", {})))
+    found = list(_walked(spec, raw, "", None))
     return sorted(found, key=lambda key: (not key.given, key.name.startswith("policy.")))
 
 
-def _walked(value: Any, raw: Any, node: Json, known: Json, name: str = "") -> Iterator[Key]:
-    """Yield the numbers in a value that the schema's node describes, of tables that are given."""
-    node = _settled(value, node, known)
-    if isinstance(value, dict) and isinstance(raw, dict):
-        told = node.get("properties", {})
-        for key, entry in value.items():
-            if "." not in key:
+def _walked(value: Any, raw: Any, name: str, field: FieldInfo | None) -> Iterator[Key]:
+    """Yield the numbers in a value, of tables that are given."""
+    if isinstance(value, BaseModel | dict) and isinstance(raw, dict):
+        model = isinstance(value, BaseModel)
+        entries = vars(value) | (value.model_extra or {}) if model else value
+        fields = type(value).model_fields if model else {}
+        for key, entry in entries.items():
+            if "." not in key and not (isinstance(value, Variant) and key in value.BARRED):
                 path = f"{name}.{key}" if name else key
-                yield from _walked(entry, raw.get(key), told.get(key, {}), known, path)
+                yield from _walked(entry, raw.get(key), path, fields.get(key))
     elif isinstance(value, list) and isinstance(raw, list):
         for own, given in zip(value, raw, strict=False):
-            if isinstance(own, dict) and "name" in own:
-                yield from _walked(
-                    own, given, node.get("items", {}), known, f"{name}.{own['name']}"
-                )
+            if isinstance(given, dict) and "name" in given:
+                yield from _walked(own, given, f"{name}.{given['name']}", None)
     elif _number(value) and (raw is None or _number(raw)):
         of_policy = name.startswith("policy.") and isinstance(value, int)  # it is an action
         if not (name in ELSEWHERE or name.startswith("data.codes.") or of_policy):
-            yield _key(name, value, node, given=raw is not None)
+            yield _key(name, value, field, given=raw is not None)
 
 
 def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _settled(value: Any, node: Json, known: Json) -> Json:
-    """Follow references, and of several branches take the one that fits the value."""
-    kind = {dict: "object", list: "array", int: "integer", float: "number"}.get(type(value))
-    keys = set(value) if isinstance(value, dict) else set()
-    while branches := _branches(node, known):
-        fits = [part for part in branches if part.get("type") in {kind, "number", None}]
-        fits = [part for part in fits if keys <= set(part.get("properties", keys))] or fits
-        node = (fits or branches)[0]
-    return node
-
-
-def _branches(node: Json, known: Json) -> list[Json]:
-    """Return what a node may stand for, with what it says itself; none where it is settled."""
-    own = {key: part for key, part in node.items() if key not in {"$ref", "anyOf", "oneOf"}}
-    if "$ref" in node:
-        return [known[node["$ref"].rpartition("/")[2]] | own]
-    parts = node.get("anyOf") or node.get("oneOf") or []
-    return [part | own for part in parts]
-
-
-def _key(name: str, value: float, node: Json, *, given: bool) -> Key:
+def _key(name: str, value: float, field: FieldInfo | None, *, given: bool) -> Key:
     """Make a control of a number; the ends of a slider hold its value."""
-    whole, least = isinstance(value, int), node.get("minimum", node.get("exclusiveMinimum"))
-    most = node.get("maximum", node.get("exclusiveMaximum"))
-    low = min(0, REACH * value) if least is None else least
-    high = max(REACH * value, 10 if whole else 1.0) if most is None else most
+    whole = isinstance(value, int)
+    low, high = min(0, REACH * value), max(REACH * value, 10 if whole else 1.0)
+    limits = list(_limits(field))
+    for limit in limits:
+        low = limit.ge if isinstance(limit, Ge) else limit.gt if isinstance(limit, Gt) else low
+        high = limit.le if isinstance(limit, Le) else limit.lt if isinstance(limit, Lt) else high
     step = 1 if whole else (high - low) / STEPS
-    if "exclusiveMinimum" in node and not whole:
+    if not whole and any(isinstance(limit, Gt) for limit in limits):
         low += step
-    return Key(name, value, low, high, step, node.get("description", ""), given)
+    meaning = " ".join((field.description or "").split()) if field else ""
+    return Key(name, value, low, high, step, meaning, given)
+
+
+def _limits(part: Any) -> Iterator[Any]:
+    """Yield the limits of a field, or of a part of its type."""
+    if isinstance(part, FieldInfo):
+        for own in (part.annotation, *part.metadata):
+            yield from _limits(own)
+    elif isinstance(part, Ge | Gt | Le | Lt):
+        yield part
+    else:
+        for own in get_args(part):  # of an annotated type its annotations as well
+            yield from _limits(own)

@@ -169,8 +169,8 @@ def live_page() -> str:
     """Return the page, for all viewers alike: a place for every figure that can be drawn live."""
     program, style = ((HERE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("js", "css"))
     figures = [known("run")[name] for name in FIGURES]
-    told = {"figures": figures, "scenarios": list(catalogue()), "speeds": SPEEDS}
-    return page("live.html", (program,), style=style, **told)
+    values = {"figures": figures, "scenarios": list(catalogue()), "speeds": SPEEDS}
+    return page("live.html", (program,), style=style, **values)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -194,16 +194,16 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Answer in JSON; what the viewer can mend is in its ``error``."""
         try:
-            told = self._told()
+            text = self._answered()
         except Refused as refusal:
             self.send_error(refusal.status, str(refusal))
         except Exception as error:  # of ours, or of a user's own class: the page is told, too
             self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}")
             raise
         else:
-            self._send(told.encode(), "application/json")
+            self._send(text.encode(), "application/json")
 
-    def _told(self) -> str:
+    def _answered(self) -> str:
         path = self._path()
         if self.headers.get_content_type() != "application/json":
             reason = "Content-Type is not application/json; send JSON"

@@ -76,15 +76,17 @@ class Watched:
             self.points.append(self._point(model.played - 1))
             self._chosen = self._nobody()
         if len(self.points) == POINTS:
-            for gone, kept in zip(self.points[::2], self.points[1::2], strict=True):
-                kept.chosen = [a + b for a, b in zip(gone.chosen, kept.chosen, strict=True)]
+            for gone, after in zip(self.points[::2], self.points[1::2], strict=True):
+                after.chosen = [a + b for a, b in zip(gone.chosen, after.chosen, strict=True)]
             self.points, self.stride = self.points[1::2], 2 * self.stride
 
     def _point(self, number: int) -> Point:
         model, rows, paths = self.model, dict[str, list[Any]](), []
         verdict = model.verdict_frame()
-        told = [verdict[name] for name in ("cohort", "kind", "name", "mean_loss") if len(verdict)]
-        rows["course"] = [(who, number, *rest) for who, *rest in zip(*told, strict=True)]
+        columns = [
+            verdict[name] for name in ("cohort", "kind", "name", "mean_loss") if len(verdict)
+        ]
+        rows["course"] = [(who, number, *rest) for who, *rest in zip(*columns, strict=True)]
         rows["regret_curves"], rows["owned"] = [], list(self._owned(number))
         taken_now: Any = model.journal.watchers["measures"]  # the user's own, of this round
         table = pd.DataFrame(taken_now.rows(SimpleNamespace(number=number)))
@@ -93,11 +95,11 @@ class Watched:
             kinds = ("mean_loss", "decision_swap", "swap")
             loss, decision, swap = (model.measured(place, m) for m in kinds)
             regret, row_of = np.where(np.isnan(decision), swap, decision), cohort.row_of
-            known, kept = ~np.isnan(regret)[row_of], int((~np.isnan(decision))[row_of].sum())
+            known, count = ~np.isnan(regret)[row_of], int((~np.isnan(decision))[row_of].sum())
             ends = np.nan, np.nan
             if known.any():
                 ends = mean_over(cohort, regret, known), np.nanmax(regret)
-            rows["regret_curves"].append((cohort.name, number, *ends, int(known.sum()), kept))
+            rows["regret_curves"].append((cohort.name, number, *ends, int(known.sum()), count))
             paths.append([loss[row_of], regret[row_of]])
         path = np.concatenate(paths, axis=1).astype(np.float32)
         return Point(number, rows, self._chosen, path[:, : len(path[0]) * (len(path[0]) <= PATHS)])
@@ -129,6 +131,6 @@ class Watched:
 
     def path(self, agent: int) -> pd.DataFrame:
         """Return loss and regret so far of an agent, a row per point; empty among too many."""
-        kept = [point for point in self.points if point.path.shape[1]]
-        values = [point.path[:, agent - 1] for point in kept]
-        return pd.DataFrame(values, [point.round for point in kept], columns=["loss", "regret"])
+        points = [point for point in self.points if point.path.shape[1]]
+        values = [point.path[:, agent - 1] for point in points]
+        return pd.DataFrame(values, [point.round for point in points], columns=["loss", "regret"])

@@ -34,8 +34,8 @@ def log_parts(run: Path) -> Iterator[pd.DataFrame]:
 def thinned(rounds: np.ndarray[Any, Any], points: int = MOST_POINTS) -> np.ndarray[Any, Any]:
     """Pick at most so many of a curve's rounds, evenly, both ends among them."""
     picks = np.linspace(0, len(rounds) - 1, min(len(rounds), points))
-    kept: np.ndarray[Any, Any] = rounds[picks.astype(int)]
-    return kept
+    picked: np.ndarray[Any, Any] = rounds[picks.astype(int)]
+    return picked
 
 
 def leading_regret(frame: pd.DataFrame) -> "pd.Series[float]":
@@ -44,20 +44,11 @@ def leading_regret(frame: pd.DataFrame) -> "pd.Series[float]":
 
 
 def regret_curves(parts: Iterable[pd.DataFrame], agents: pd.DataFrame) -> pd.DataFrame:
-    """Sum a regret log up per cohort and round.
+    """Sum a regret log, whose ``parts`` come in any order, up per cohort and round.
 
-    Parameters
-    ----------
-    parts : iterable of DataFrame
-        The log, in any order; a round may go over from one part to the next.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by cohort and round: ``mean`` and ``max`` over the agents of the leading regret, NaN
-        where none was kept; ``count`` and ``kept``, how
-        many agents have the one or the other, and how many have decision swap regret; ``loss``,
-        the mean loss of the round.
+    Returns frame, indexed by cohort and round: ``mean`` and ``max`` over the agents of the leading
+    regret, NaN where none was kept; ``count`` and ``kept``, how many agents have the one or the
+    other, and how many have decision swap regret; ``loss``, the mean loss of the round.
     """
     cohort = agents.set_index("agent")["cohort"]
     sums = (_summed(with_counts(part, agents), cohort) for part in parts)

@@ -286,9 +286,9 @@ class RunDirectory:
 
     def write_manifest(self, manifest: dict[str, Any], files: Collection[str] = ()) -> None:
         """Write ``manifest.json`` atomically, with the tables that are there."""
-        told = manifest | {"files": sorted(files)}
+        record = manifest | {"files": sorted(files)}
         with replacing(self.path / MANIFEST) as draft:
-            draft.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+            draft.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
     def list_files(self) -> None:
         """Let the manifest list what is there, after tables were added or removed."""
@@ -327,23 +327,9 @@ def _chained(checksum: int, part: Path) -> int:
 def read_run(
     path: Path, *, without: Collection[str] = ()
 ) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
-    """Read a run directory back.
+    """Return the manifest of a run directory, and its tables by their names without the ending.
 
-    Parameters
-    ----------
-    without : collection of str
-        Tables that are left on disk.
-
-    Returns
-    -------
-    manifest : dict
-    tables : dict
-        A frame per table, by its name without the ending.
-
-    Raises
-    ------
-    UserError
-        If it is not a run directory.
+    Tables ``without`` are left on disk. UserError if it is not a run directory.
     """
     file = path / MANIFEST
     if not file.is_file():
@@ -369,6 +355,6 @@ def _read(path: Path, text: set[str]) -> pd.DataFrame:
     if path.suffix == ".parquet":
         return pd.read_parquet(path)
     head = pd.read_csv(path, nrows=0)
-    kept = dict.fromkeys(text.intersection(head.columns), str)
+    types = dict.fromkeys(text.intersection(head.columns), str)
     numbers = {name: [""] for name in head.columns if name not in text}
-    return pd.read_csv(path, dtype=kept, keep_default_na=False, na_values=numbers)
+    return pd.read_csv(path, dtype=types, keep_default_na=False, na_values=numbers)

@@ -35,16 +35,10 @@ def print_summary(study: Study) -> None:
 
 @dataclass(frozen=True)
 class PrintedTable:
-    """A table of a study that is printed at its end.
+    """A table of a study that is printed at its end, if it is there.
 
-    Parameters
-    ----------
-    table : str
-        Its name; it need not be there.
-    figure : str
-        Heading of its figures, which stand with their intervals.
-    what : callable
-        Says of a row what changed.
+    ``figure`` is the heading of its figures, which stand with their intervals; ``what`` says of a
+    row what changed.
     """
 
     table: str
@@ -75,8 +69,8 @@ class PrintedTable:
         if len(found) > MOST:
             screen.print(f"{len(found) - MOST} more, and all other measures: {path.name}")
         for row in shown.to_dict("records") if "p_equivalence" in shown else ():
-            if told := equivalent(row):
-                screen.print(f"{self.what(row)}: {row['measure']} of {row['cohort']} is {told}.")
+            if equal := equivalent(row):
+                screen.print(f"{self.what(row)}: {row['measure']} of {row['cohort']} is {equal}.")
         if "same_scale" in found:
             for note in unit_notes(found):
                 screen.print(note)

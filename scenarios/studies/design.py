@@ -171,14 +171,8 @@ class StudySpec(Strict):
 class Task:
     """One run, as plain values that travel to a worker.
 
-    Parameters
-    ----------
-    raw : dict
-        The scenario file with the run's keys in it.
-    origin : str
-        The folder from which a data file's path counts.
-    folder : str or None
-        Where the logs go; None to send them back.
+    ``raw`` is the scenario file with the run's keys in it, ``origin`` the folder from which a data
+    file's path counts, ``folder`` where the logs go; None to send them back.
     """
 
     run: int
@@ -269,8 +263,8 @@ class Design:
     def complaint(self, run: int, reason: str) -> UserError:
         """Return the error that says which setting of the study has a fault."""
         setting = self.settings[run // len(self.spec.seeds)]
-        told = ", ".join(f"{key} = {shown(value)}" for key, value in setting.items())
-        return UserError(f"study '{self.name}'{', ' if told else ''}{told}: {reason}")
+        keys = ", ".join(f"{key} = {shown(value)}" for key, value in setting.items())
+        return UserError(f"study '{self.name}'{', ' if keys else ''}{keys}: {reason}")
 
     def identity(self) -> dict[str, Any]:
         """Return what makes two studies the same, as JSON gives it back."""

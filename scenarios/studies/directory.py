@@ -243,11 +243,9 @@ def parameters_table(parameters: Sequence[dict[str, Any]]) -> pa.Table:
 
 def typed_column(values: Sequence[Any]) -> pa.Array:
     """Turn values of one key into a column of booleans, integers, floats or text."""
-    kinds = {type(value) for value in values}
-    types = ({bool}, pa.bool_()), ({int}, pa.int64()), ({int, float}, pa.float64())
-    for allowed, arrow in types:
-        if kinds <= allowed:
-            return pa.array([*map(float, values)] if arrow == pa.float64() else values, arrow)
-    if kinds == {str}:
-        return pa.array(values, pa.string())
-    return pa.array([json.dumps(value, default=str) for value in values], pa.string())
+    kind = pd.api.types.infer_dtype(values, skipna=False)
+    if kind == "mixed-integer-float":
+        return pa.array([*map(float, values)])
+    if kind in {"boolean", "integer", "floating", "string"}:
+        return pa.array(values)
+    return pa.array([json.dumps(value, default=str) for value in values])

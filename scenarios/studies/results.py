@@ -1,6 +1,6 @@
 """A study directory, read back as data frames."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from regretless.scenarios.studies.analysis.contrasts import (
 from regretless.scenarios.studies.analysis.families import Rules, controls_of
 from regretless.scenarios.studies.analysis.measures import market_of, with_market
 from regretless.scenarios.studies.analysis.regression import MEASURED, regression_table
-from regretless.scenarios.studies.directory import read_record
+from regretless.scenarios.studies.directory import TABLES, read_record
 from regretless.scenarios.studies.sampled import calibration_table, sensitivity_table
 from regretless.scenarios.studies.sampling import SampleSpec
 
@@ -77,17 +77,9 @@ class Study:
         return pd.read_parquet(self.path / "failures.parquet")
 
     def table(self, name: str) -> pd.DataFrame:
-        """One table of all complete runs, with the column ``run`` in front.
+        """Return a table of all complete runs, such as ``"regret_log"``, with ``run`` in front.
 
-        Parameters
-        ----------
-        name : str
-            Of a run directory's table, such as ``"regret_log"``; merge ``parameters()`` on ``run``.
-
-        Raises
-        ------
-        UserError
-            If no run has that table.
+        ``parameters()`` can be merged on ``run``. UserError if no run has that table.
         """
         parts = []
         for run, home in self.homes().items():
@@ -105,23 +97,14 @@ class Study:
 
     def results(self) -> dict[str, pd.DataFrame]:
         """Return by name every table that is computed from the runs."""
-        sampled = self.sample is not None
-        wanted: dict[str, Callable[[], pd.DataFrame] | None] = {
-            "cohorts": self.cohorts,
-            "value": self.value,
-            "effects": self.effects,
-            "contrasts": self.contrasts,
-            "interactions": self.interactions,
-            "pair_effects": self.pair_effects,
-            "effects_by_parameter": self.effects_by_parameter,
-            "contrasts_by_parameter": self.contrasts_by_parameter,
-            "regression": self.regression,
-            "gains": self.gains if self.has_branches else None,
-            "sensitivity": self.sensitivity if sampled else None,
-            "calibration": self.calibration if self.sample and self.sample.targets else None,
-            "windows": self.windows if self.has_windows else None,
+        lacking = {
+            "gains": not self.has_branches,
+            "sensitivity": self.sample is None,
+            "calibration": self.sample is None or not self.sample.targets,
+            "windows": not self.has_windows,
         }
-        return {name: table() for name, table in wanted.items() if table is not None}
+        names = (name for name in TABLES[2:] if not lacking.get(name))
+        return {name: getattr(self, name)() for name in names}
 
     def export(self, folder: str | Path) -> list[Path]:
         """Write every table of the study into a folder, as CSV and as LaTeX; return the files."""
@@ -184,12 +167,8 @@ class Study:
     def regression(self, *measures: str, on: Sequence[str] | None = None) -> pd.DataFrame:
         """Regress measures of agents on parameters and keys; see ``regression``.
 
-        Parameters
-        ----------
-        *measures : str
-            Columns of ``agents``; by default the mean loss and the regrets that were kept.
-        on : sequence of str, optional
-            Names of parameters and keys; by default all that differ.
+        ``measures`` are columns of ``agents``, by default the mean loss and the regrets that were
+        kept; ``on`` names parameters and keys, by default all that differ.
         """
         agents = self.agents() if self.runs() else pd.DataFrame(columns=["cohort", "run"])
         for name in measures:
@@ -218,8 +197,8 @@ class Study:
     @property
     def sample(self) -> SampleSpec | None:
         """What was sampled from ranges; None where values were listed."""
-        told = self.record["study"]["file"].get("sample")
-        return None if told is None else SampleSpec.model_validate(told)
+        sample = self.record["study"]["file"].get("sample")
+        return None if sample is None else SampleSpec.model_validate(sample)
 
     def _levels(self) -> pd.DataFrame:
         """Return the parameters without keys that were sampled: none has a value twice."""

@@ -67,19 +67,10 @@ def sensitivity_table(
 ) -> pd.DataFrame:
     """Return the indices of every key and measure.
 
-    Parameters
-    ----------
-    cohorts : frame
-        With the columns ``COHORTS`` and measures of one's own.
-    parameters : frame
-        ``run``, ``seed`` and the keys.
-
-    Returns
-    -------
-    frame
-        ``key``, ``value`` (which index), ``cohort``, ``measure``, ``runs``, ``mean`` (the index),
-        ``low``, ``high``. Measures that do not vary are left out, and where a run of a ``sobol``
-        design is missing, everything is.
+    ``cohorts`` has the columns ``COHORTS`` and measures of one's own, ``parameters`` ``run``,
+    ``seed`` and the keys. Returns frame: ``key``, ``value`` (which index), ``cohort``, ``measure``,
+    ``runs``, ``mean`` (the index), ``low``, ``high``. Measures that do not vary are left out, and
+    where a run of a ``sobol`` design is missing, everything is.
     """
     table = measured(cohorts)
     moving = table.loc[:, table.max() - table.min() > 1e-12]

@@ -28,18 +28,10 @@ DIGITS = 6  # of a weight in a file
 class Attack:
     """A cohort to attack.
 
-    Parameters
-    ----------
-    config : str
-        The scenario as JSON, with an adversary of the kind ``plan``.
-    rehearsed : str
-        The same without those who do not matter to the cohort.
-    shape : (int, int, int)
-        Of a plan: phases, rows, outcomes of the support.
-    imports : tuple of str
-        The user's modules that the scenario needs.
-    warnings : tuple of str
-        What can hardly be meant in the scenario (``scenarios.notes``).
+    ``config`` is the scenario as JSON, with an adversary of the kind ``plan``, ``rehearsed`` the
+    same without those who do not matter to the cohort, ``shape`` that of a plan: phases, rows,
+    outcomes of the support. ``warnings`` say what can hardly be meant in the scenario
+    (``scenarios.notes``).
     """
 
     cohort: str
@@ -76,8 +68,8 @@ class Attack:
 
 def written(plan: Array) -> Array:
     """Return a plan as a file has it, with rounded weights."""
-    kept = np.round(plan, DIGITS)
-    return np.asarray(kept / kept.sum(-1, keepdims=True))
+    rounded = np.round(plan, DIGITS)
+    return np.asarray(rounded / rounded.sum(-1, keepdims=True))
 
 
 def attacks(scenario: Scenario, *, phases: int, looking: bool, cohort: str | None) -> list[Attack]:

@@ -178,8 +178,8 @@ class FollowersEnv(ParallelEnv[str, Seen, Any]):  # type: ignore[misc]
     def step(self, actions: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         """Let everybody act and play the round; with the last one the run is over."""
         self._chosen |= {name: int(action) for name, action in actions.items()}
-        played, told = self._run.finish(), self.agents
-        rewards = dict.fromkeys(told, 0.0)
+        played, present = self._run.finish(), self.agents
+        rewards = dict.fromkeys(present, 0.0)
         for name, (_, place, agent) in self._seats.items():
             decision, losses = played.decisions[place], played.losses[place]
             if name in rewards and decision is not None and losses is not None:
@@ -188,15 +188,21 @@ class FollowersEnv(ParallelEnv[str, Seen, Any]):  # type: ignore[misc]
                 rewards[name] = 0.0 if action < 0 else -float(losses[row, action])
         self._run.draw()
         seen, over = self._seen(), self._run.over
-        self.agents = [] if over else told
-        ends, no = dict.fromkeys(told, over), dict.fromkeys(told, False)
-        return {name: seen[name] for name in told}, rewards, ends, no, {name: {} for name in told}
+        self.agents = [] if over else present
+        ends, no = dict.fromkeys(present, over), dict.fromkeys(present, False)
+        return (
+            {name: seen[name] for name in present},
+            rewards,
+            ends,
+            no,
+            {name: {} for name in present},
+        )
 
     def _begin(self, seed: int) -> None:
         self._run = _Run(self._scenario.build(seed=seed, apart=True))
         self._chosen |= dict.fromkeys(self._seats, 0)
         policies = {
-            number: partial(_told, self._chosen, name)
+            number: partial(_action, self._chosen, name)
             for name, (number, _, _) in self._seats.items()
         }
         deviate(self._run.model, policies)
@@ -259,7 +265,7 @@ def _loaded(scenario: str | Scenario, settings: dict[str, Any]) -> Scenario:
     return load(scenario, **settings) if isinstance(scenario, str) else scenario
 
 
-def _told(chosen: dict[str, int], name: str, _: object) -> int:
+def _action(chosen: dict[str, int], name: str, _: object) -> int:
     return chosen[name]
 
 

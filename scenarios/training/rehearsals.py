@@ -30,17 +30,9 @@ from regretless.scenarios.training.attack import Attack
 class Score:
     """What a plan came to in one run, in the mean over the cohort's agents.
 
-    Parameters
-    ----------
-    surplus, value : float
-        What the leader was paid above its commitment value, and that value.
-    cap : float
-        What the surplus is at most, by the swap regret of the run.
-    certified : float
-        What any attacker's is at most, by what is known before a run; NaN without a theorem. No
-        more than ``most``.
-    most : float
-        What payoffs allow: the greatest one minus the value.
+    The leader was paid ``surplus`` above its commitment ``value``, and at most ``cap`` by the swap
+    regret of the run; any attacker gets at most ``certified`` by what is known before a run (NaN
+    without a theorem), and ``most`` is what payoffs allow: the greatest one minus the value.
     """
 
     surplus: float
@@ -146,8 +138,10 @@ def _played(attack: Attack, seed: int, plan: Array) -> tuple[MarketModel, Tracke
     """Play one run, in which what is taken from the cohort is followed."""
     model = attack.model(seed, plan)
     game = model.game
-    kept = [cohort.name == attack.cohort for cohort in game.cohorts]
-    tracker = Tracker(game.cohorts, game.adversary, kept, seed=seed, unmoved=game.market is None)
+    followed = [cohort.name == attack.cohort for cohort in game.cohorts]
+    tracker = Tracker(
+        game.cohorts, game.adversary, followed, seed=seed, unmoved=game.market is None
+    )
     for _ in range(model.rounds):
         played = play_round(game)
         model.passed(played)

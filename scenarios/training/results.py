@@ -42,15 +42,10 @@ SAYS_NOTHING = "cap, any is above the largest surplus that payoffs allow, {:.3f}
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """The best plan against a cohort, what it came to, and what was tried before.
+    """The best ``plan`` (P, S, m) against a cohort, and what was tried before.
 
-    Parameters
-    ----------
-    plan : array (P, S, m)
-    scores : sequence of Score
-        Of runs at seeds that were not trained on.
-    seeds, paid : arrays (n,) and (n, G)
-        Of n generations of G plans.
+    ``scores`` are of runs at seeds that were not trained on; ``seeds`` (n,) and ``paid`` (n, G) of
+    n generations of G plans.
     """
 
     attack: Attack

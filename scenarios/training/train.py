@@ -83,26 +83,11 @@ def train(  # noqa: PLR0913 - keyword-only from the fourth
 ) -> pd.DataFrame:
     """Train attackers of a scenario's cohorts, and write what they learned.
 
-    Parameters
-    ----------
-    out : Path
-        A new directory; with ``resume`` or ``overwrite`` one that holds a training.
-    progress : callable
-        Called with the number of runs played.
-    warn : callable
-        Called with each of the scenario's warnings, before the first run.
-
-    Returns
-    -------
-    frame
-        A row per cohort (``results.COLUMNS``).
-
-    Raises
-    ------
-    UserError
-        If nobody can be trained, or the folder cannot be used.
-    KeyboardInterrupt
-        After the search's state has been written.
+    ``out`` is a new directory; with ``resume`` or ``overwrite`` one that holds a training.
+    ``progress`` is called with the number of runs played, ``warn`` with each of the scenario's
+    warnings, before the first run. Returns frame: a row per cohort (``results.COLUMNS``). UserError
+    if nobody can be trained, or the folder cannot be used; KeyboardInterrupt after the search's
+    state has been written.
     """
     found = prepared(scenario, order)
     config = json.loads(found[0].attack.config)
@@ -151,8 +136,8 @@ def _learn(  # noqa: PLR0913 - the parts of a training
 def prepared(scenario: Scenario, order: Order) -> list[Training]:
     """Return what is to be trained; UserError if the order or the scenario does not fit."""
     if order.algorithm not in SEARCHES:
-        told = closest(order.algorithm, SEARCHES)
-        raise UserError(f"--algorithm '{order.algorithm}' is unknown; {told}")
+        cure = closest(order.algorithm, SEARCHES)
+        raise UserError(f"--algorithm '{order.algorithm}' is unknown; {cure}")
     maker: Any = SEARCHES[order.algorithm]
     if order.budget < maker.generation:
         least = f"{order.algorithm} tries {maker.generation} plans at a time"

@@ -6,7 +6,6 @@ import gc
 import json
 import subprocess
 import sys
-import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ import numpy as np
 import pytest
 import tomli_w
 from registered import built_in
+from served import serving
 
 from regretless import load
 from regretless.market import register
@@ -26,7 +26,7 @@ from regretless.scenarios.config.scenario import resolved, validated
 from regretless.scenarios.live import server, watched
 from regretless.scenarios.live.keys import numeric_keys
 from regretless.scenarios.live.players import forecasters
-from regretless.scenarios.live.server import Live, Viewers
+from regretless.scenarios.live.server import Live
 from regretless.scenarios.live.session import Session
 from regretless.scenarios.live.source import Saving, Source
 from regretless.scenarios.live.view import answer
@@ -309,14 +309,8 @@ def test_a_saved_scenario_finds_its_data(tmp_path: Path) -> None:
 @pytest.fixture
 def live(source: Source, tmp_path: Path) -> Iterator[Live]:
     """Start a server."""
-    viewers = Viewers(source, tmp_path)
-    with Live(viewers, 0) as made:
-        thread = threading.Thread(target=made.serve_forever, args=(0.05,))
-        thread.start()
+    with serving(source, tmp_path) as made:
         yield made
-        made.shutdown()
-        thread.join()
-    viewers.end()
 
 
 def test_the_longest_idle_viewer_goes_first(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:

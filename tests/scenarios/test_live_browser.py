@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,10 @@ import pytest
 import tomli_w
 from browser import FLAGS, find
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from served import serving
 
 from regretless.scenarios.live import server
-from regretless.scenarios.live.server import Live, Viewers
+from regretless.scenarios.live.server import Live
 from regretless.scenarios.live.source import Source
 
 pytestmark = pytest.mark.browser
@@ -48,14 +48,8 @@ def chromium() -> Iterator[Browser]:
 def live(tmp_path: Path) -> Iterator[Live]:
     """Start a server."""
     (tmp_path / "small.toml").write_text(tomli_w.dumps(SMALL), encoding="utf-8")
-    viewers = Viewers(Source.of(str(tmp_path / "small.toml")), tmp_path)
-    with Live(viewers, 0) as made:
-        thread = threading.Thread(target=made.serve_forever, args=(0.05,))
-        thread.start()
+    with serving(Source.of(str(tmp_path / "small.toml")), tmp_path) as made:
         yield made
-        made.shutdown()
-        thread.join()
-    viewers.end()
 
 
 class Viewer:

@@ -7,7 +7,6 @@ import re
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from http.client import HTTPResponse
 from pathlib import Path
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
+from served import serving
 
 from regretless.scenarios.live.server import Handler, Live, Viewers
 from regretless.scenarios.live.source import Source
@@ -35,14 +35,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def live(folder: Path) -> Iterator[Live]:
     """Start a server."""
-    viewers = Viewers(Source.of("crop-choice", SIZES), folder)
-    with Live(viewers, 0) as made:
-        thread = threading.Thread(target=made.serve_forever, args=(0.05,))
-        thread.start()
+    with serving(Source.of("crop-choice", SIZES), folder) as made:
         yield made
-        made.shutdown()
-        thread.join()
-    viewers.end()
 
 
 class Asker:

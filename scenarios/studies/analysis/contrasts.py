@@ -58,18 +58,10 @@ def contrasts_table(
 ) -> pd.DataFrame:
     """Compare each value of each key with its control, and each branch with its trunk.
 
-    Parameters
-    ----------
-    cohorts, parameters : frame
-        ``COHORTS`` and measures of one's own; and ``run``, ``seed`` and the keys.
-    branches : frame, optional
-        The runs' tables of branches, with their ``run``.
-
-    Returns
-    -------
-    frame
-        ``key``, ``value`` and ``against`` (text), ``cohort``, ``measure``, and the columns of
-        ``families.family``.
+    ``cohorts`` has ``COHORTS`` and measures of one's own, ``parameters`` has ``run``, ``seed`` and
+    the keys, ``branches`` are the runs' tables of branches, with their ``run``. Returns frame:
+    ``key``, ``value`` and ``against`` (text), ``cohort``, ``measure``, and the columns of
+    ``families.family``.
     """
     keys, runs = keys_of(parameters), parameters.merge(cohorts, on="run")
     found = [
@@ -136,8 +128,8 @@ def _differences(
     moved = [key for key, _, _ in steps]
     measures = [*MEASURES, *own_measures(runs.drop(columns=["seed", *keys]))]
     place = ["seed", *(key for key in keys if key not in moved)]
-    told = [word for key, *sides in steps for word in (key, *map(text_of, sides))]
-    words = dict(zip([*[*CONTRAST][:3], *OTHER], told, strict=False))
+    texts = [word for key, *sides in steps for word in (key, *map(text_of, sides))]
+    words = dict(zip([*[*CONTRAST][:3], *OTHER], texts, strict=False))
     for cohort, group in runs.groupby("cohort", sort=False):
         cells = [group]
         for key, *sides in steps:

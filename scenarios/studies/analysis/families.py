@@ -50,16 +50,10 @@ EQUIVALENT = 1 - LEVEL  # the greatest p_equivalence that shows it
 class Rules:
     """How a study's differences are tested.
 
-    Parameters
-    ----------
-    ends : callable
-        Interval of a mean over seeds.
-    within : dict
-        Ranges of the measures that have one.
-    controls : dict
-        By key, the value that its others are compared with; the first where none is given.
-    margin : float or dict, optional
-        Up to which a difference counts as none: of all measures in [0, 1], or by measure.
+    ``ends`` gives the interval of a mean over seeds; ``within`` the ranges of the measures that
+    have one; ``controls``, by key, the value that its others are compared with, the first where
+    none is given; ``margin`` up to what a difference counts as none: of all measures in [0, 1], or
+    by measure.
     """
 
     ends: Callable[..., tuple[float, float, float]] = interval
@@ -79,14 +73,8 @@ class Rules:
 class Difference:
     """A row of a table to come.
 
-    Parameters
-    ----------
-    words : dict
-        What differs: the columns of the row that say so, ``measure`` among them.
-    by_seed : series
-        Indexed by seed; NaN where a seed lacks one of its pairs.
-    same_scale : bool
-        Whether losses are normalised alike.
+    ``words`` are the columns of the row that say what differs, ``measure`` among them; ``by_seed``
+    is NaN where a seed lacks one of its pairs; ``same_scale`` whether losses are normalised alike.
     """
 
     words: dict[str, str]
@@ -105,8 +93,8 @@ def family(found: Sequence[Difference], columns: Mapping[str, Any], rules: Rules
         measure, values = one.words["measure"], one.by_seed.dropna().to_numpy()
         within = rules.within.get(measure)
         ends = rules.ends(values, within and (within[0] - within[1], within[1] - within[0]))
-        told = dict(zip(INTERVAL, ends, strict=True)) | {"margin": rules.margin_of(measure)}
-        rows.append(one.words | told | {"seeds": len(values), "same_scale": one.same_scale})
+        numbers = dict(zip(INTERVAL, ends, strict=True)) | {"margin": rules.margin_of(measure)}
+        rows.append(one.words | numbers | {"seeds": len(values), "same_scale": one.same_scale})
     types = dict(columns) | {"seeds": "int64"} | dict.fromkeys(INTERVAL, "float64")
     types |= {"same_scale": "bool"} | TESTED
     table = laid_out(rows, types)
@@ -168,9 +156,9 @@ def controls_of(control: Any, levels: Mapping[str, Iterable[Any]]) -> dict[str, 
     keys = [key for key, values in levels.items() if _among(control, values)]
     if len(keys) == 1:
         return {keys[0]: control}
-    told = f"of {', '.join(keys)}" if keys else f"of no key ({', '.join(levels) or 'none varies'})"
+    where = f"of {', '.join(keys)}" if keys else f"of no key ({', '.join(levels) or 'none varies'})"
     cure = "write control = { KEY = VALUE }" if keys else "give a value or label that varies"
-    raise ValueError(f"control = {control!r} is a value {told}; {cure}")
+    raise ValueError(f"control = {control!r} is a value {where}; {cure}")
 
 
 def _among(value: Any, values: Iterable[Any]) -> bool:

@@ -267,27 +267,17 @@ def effects_table(
 ) -> pd.DataFrame:
     """Mean of every measure for each value of each key, with intervals over seeds.
 
-    Parameters
-    ----------
-    cohorts, parameters : frame
-        As of ``value_table``, with rows for everybody where they are wanted.
-    within : dict
-        The ranges of measures that have one.
-    pairs : bool
-        Whether for each values of two keys, in place of one.
-
-    Returns
-    -------
-    frame
-        ``key``, ``value`` (text), of pairs ``other_key`` and ``other_value``, ``cohort``,
-        ``measure`` (one of ``MEASURES`` or a study's own), ``seeds``, ``mean``, ``low``, ``high``.
-        Measures that no run has are left out.
+    Parameters as of ``value_table``, with rows for everybody where they are wanted; ``within`` are
+    the ranges of measures that have one; ``pairs`` asks for each values of two keys, in place of
+    one. Returns frame: ``key``, ``value`` (text), of pairs ``other_key`` and ``other_value``,
+    ``cohort``, ``measure`` (one of ``MEASURES`` or a study's own), ``seeds``, ``mean``, ``low``,
+    ``high``. Measures that no run has are left out.
     """
     columns = ["key", "value", "other_key", "other_value"][: 2 + 2 * pairs]
     rows = [
-        [*told, *found]
+        [*words, *found]
         for names in itertools.combinations(keys_of(parameters), 1 + pairs)
-        for told, found in _at_levels(cohorts, parameters, names, (ends, within))
+        for words, found in _at_levels(cohorts, parameters, names, (ends, within))
     ]
     return laid_out(rows, dict.fromkeys(columns, "str") | EFFECTS)
 
@@ -306,7 +296,7 @@ def _at_levels(
     measures, (ends, within) = [*MEASURES, *own_measures(cohorts)], rules
     for values, chosen in parameters.assign(setting=places).groupby(list(names), sort=False):
         runs = chosen[["run", "seed", "setting"]].merge(cohorts, on="run")
-        told = [word for pair in zip(names, map(text_of, values), strict=True) for word in pair]
+        words = [word for pair in zip(names, map(text_of, values), strict=True) for word in pair]
         empty = chosen["setting"].nunique() - runs["setting"].nunique()
         for cohort, group in runs.groupby("cohort", sort=False):
             by_seed, wanted = group.groupby("seed"), empty + group["setting"].nunique()
@@ -315,7 +305,7 @@ def _at_levels(
                 means = by_seed[measure].mean()[counted == wanted].to_numpy()
                 if counted.any():
                     found = ends(means, within.get(measure))
-                    yield told, [cohort, measure, len(means), *found]
+                    yield words, [cohort, measure, len(means), *found]
 
 
 def text_of(value: Any) -> str:
@@ -341,18 +331,10 @@ def windows_table(
 ) -> pd.DataFrame:
     """Mean and interval over seeds of every window's measures, per setting and cohort.
 
-    Parameters
-    ----------
-    windows : frame
-        ``run`` and the columns of ``windows_of``, of all runs.
-    parameters : frame
-        ``run``, ``seed`` and the keys.
-
-    Returns
-    -------
-    frame
-        The keys, ``cohort``, ``first``, ``last``, ``measure`` (one of ``LOSSES``), ``seeds``,
-        ``mean``, ``low``, ``high``. Measures that no run of a setting has are left out.
+    ``windows`` has ``run`` and the columns of ``windows_of``, of all runs; ``parameters`` ``run``,
+    ``seed`` and the keys. Returns frame: the keys, ``cohort``, ``first``, ``last``, ``measure``
+    (one of ``LOSSES``), ``seeds``, ``mean``, ``low``, ``high``. Measures that no run of a setting
+    has are left out.
     """
     keys = keys_of(parameters)
     rows = []

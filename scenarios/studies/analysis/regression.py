@@ -46,29 +46,11 @@ def regression_table(
 ) -> pd.DataFrame:
     """Regress measures of agents on parameters and keys, cohort by cohort.
 
-    Parameters
-    ----------
-    agents : frame
-        Of all runs, with their ``run``.
-    parameters : frame
-        ``run``, ``seed`` and the keys.
-    measures : sequence of str
-        Columns of ``agents``; those that were not kept are left out.
-    on : sequence of str, optional
-        Names of parameters and keys; by default all that differ.
-    controls : dict, optional
-        By key, the value that has no column.
-
-    Returns
-    -------
-    frame
-        ``cohort``, ``measure``, ``term``, ``coefficient``, ``low``, ``high`` (95 %), ``p``,
-        ``agents`` and ``clusters``.
-
-    Raises
-    ------
-    UserError
-        If a name is unknown.
+    ``agents`` are of all runs, with their ``run``; ``parameters`` has ``run``, ``seed`` and the
+    keys; ``measures`` are columns of ``agents``, and those that were not kept are left out; ``on``
+    names parameters and keys, by default all that differ; ``controls`` has, by key, the value
+    without a column. Returns frame: ``cohort``, ``measure``, ``term``, ``coefficient``, ``low``,
+    ``high`` (95 %), ``p``, ``agents`` and ``clusters``. UserError if a name is unknown.
     """
     keys = keys_of(parameters)
     drawn = [str(column) for column in agents if str(column).startswith(PREFIX)]
@@ -81,10 +63,10 @@ def regression_table(
     rows = []
     for cohort, own in runs.groupby("cohort", sort=False):
         for measure in measures:
-            kept = own.dropna(subset=measure)
-            if len(kept):
-                terms = _terms(kept, {n: known[n] for n in on or known}, controls or {})
-                rows += [[cohort, measure, *found] for found in _fitted(kept, measure, terms)]
+            complete = own.dropna(subset=measure)
+            if len(complete):
+                terms = _terms(complete, {n: known[n] for n in on or known}, controls or {})
+                rows += [[cohort, measure, *found] for found in _fitted(complete, measure, terms)]
     return laid_out(rows, REGRESSION)
 
 
