@@ -45,11 +45,11 @@ from regretless.scenarios.config.scenario import resolved
 from regretless.scenarios.distributed.away import divisible, journal_without, without
 from regretless.scenarios.distributed.crew import Crew, DaskCrew
 from regretless.scenarios.distributed.gather import filled, finish_windows, follow, stacked
-from regretless.scenarios.distributed.record import Recorder, Tree, rounds_of
+from regretless.scenarios.distributed.record import Points, Recorder, Tree, rounds_of
 from regretless.scenarios.distributed.worker import Answer, Frames, Recipe, Task
 from regretless.scenarios.executor import Cluster
 from regretless.scenarios.logs.directory import RunDirectory
-from regretless.scenarios.run import Alone, Options, closing_tables, interrupts_between_rounds
+from regretless.scenarios.run import Options, Player, closing_tables, interrupts_between_rounds
 from regretless.scenarios.studies.play import Failure
 
 BLOCK = 100  # rounds of a block, at most; none goes over from one chunk of the logs to the next
@@ -83,7 +83,7 @@ class _Chunk:
     state: Tree | None = None
 
 
-class Conductor(Alone):
+class Conductor(Player):
     """Plays a run with a crew, or alone where nobody can be shared out.
 
     The agents are divided into so many ``shares``; workers import a user's modules, ``imports``;
@@ -109,6 +109,7 @@ class Conductor(Alone):
         self._recipes = [replace(recipe, place=place, of=of) for place in range(of)]
         self._shares = [_Progress() for _ in self._recipes]
         self._firsts, self._recorded = list[int](), 0  # first rounds of the blocks, and all rounds
+        self._open: list[tuple[Round, Points]] = []  # of the block that is made
         self._asked: tuple[int, str, Tree | None] = (0, "", None)
         self._said: dict[int, Any] = dict.fromkeys(range(of))  # answers; all of them if none is due
         self._closings: list[Any] = []
@@ -124,7 +125,7 @@ class Conductor(Alone):
             self._ask(0)  # they build while the conductor does
 
     @property
-    def shared(self) -> bool:  # type: ignore[override]
+    def shared(self) -> bool:
         """Whether anybody is elsewhere."""
         return bool(self._places)
 
@@ -140,7 +141,7 @@ class Conductor(Alone):
             return
         self._away = without(model.game, self._places)
         self._seats = [model.game.seats[place] for place in self._places]
-        self._open = Recorder(model.game.blocks, self._seats)
+        self._recorder = Recorder(model.game.blocks, self._seats)
         self._journal = journal_without(model, self._places)
         self._journal.sink = lambda frames: self._waiting.append(_Chunk(frames, model.played))
         self._chunk = self._journal.chunk_rounds
@@ -198,7 +199,7 @@ class Conductor(Alone):
                     self._round()
                 if self._journal.at_chunk_end:
                     self._waiting[-1].state = self._state() if resumable else None
-                if self._journal.at_chunk_end or len(self._open.rounds) == BLOCK:
+                if self._journal.at_chunk_end or len(self._open) == BLOCK:
                     self._close_block()
                     self._ask(self._recorded)
             self._journal.flush()
@@ -212,13 +213,13 @@ class Conductor(Alone):
         """Play a round with those who are here, and note what the others need of it."""
         game, load, sums = self._away, None, None
         decided = decide(game, commit_and_draw(game, offer(game)))
-        self._open.begin()
+        points = self._recorder.points()
         if game.market is not None:
-            self._ask(self.model.played, "load", self._open.begun(decided.begun))
+            self._ask(self.model.played, "load", self._recorder.packed([(decided.begun, points)]))
             load = game.market.aggregate(decided.begun.decisions) + sum(self._answers())
         played = reveal(game, decided, load)
         record(game, decided, played)
-        self._open.rounds.append(played)
+        self._open.append((played, points))
         if game.adversary.observes_play:
             sums = summed(game.adversary.payoff, game.cohorts, played)
             self._ask(self.model.played, "sums")
@@ -245,8 +246,8 @@ class Conductor(Alone):
                 self._window_bounds[first] = np.concatenate(found)
 
     def _close_block(self) -> None:
-        if self._open.rounds:
-            block = self._open.close()
+        if self._open:
+            block, self._open = self._recorder.packed(self._open), []
             checkpoint.save(self._file(block["first"]), block)
             self._firsts.append(block["first"])
             self._recorded = rounds_of(block)
@@ -278,7 +279,7 @@ class Conductor(Alone):
             if first < self._recorded:
                 blocks.append(self._read(self._firsts[bisect(self._firsts, first) - 1]))
             else:
-                blocks.append(self._open.played(first - self._recorded))
+                blocks.append(self._recorder.packed(self._open[first - self._recorded :]))
             first = rounds_of(blocks[-1])
         known = share.reached, share.chunks * self._chunk, self._settled
         self._crew.give(Task(self._recipes[place], *known, *self._asked, blocks))

@@ -36,12 +36,14 @@ Tree = dict[str, Any]
 PARTS = ("points", "weights", "labels")
 
 
+Points = dict[int, Array]  # what the models of blocks said of a round, where they are followed
+
+
 class Recorder:
-    """Notes of the rounds of a game what agents need who are elsewhere.
+    """Packs of rounds of a game what agents need who are elsewhere.
 
     ``seats`` (sequence of Seat): of those agents, who say what is needed: mixtures where somebody
     draws for himself, and else the drawn atoms alone; models' predictions where they are followed.
-    ``rounds`` (list of Round): since the last block was closed.
     """
 
     def __init__(self, blocks: Sequence[Block], seats: Sequence[Seat]) -> None:
@@ -49,28 +51,14 @@ class Recorder:
         self._whole = [i in alone for i in range(len(blocks))]
         led = {seat.cohort.block for seat in seats if seat.comparison.names}
         self._led = {i: blocks[i].forecaster for i in led}
-        self.rounds, self._points = list[Round](), list[dict[int, Array]]()
 
-    def begin(self) -> None:
-        """Note what the models say of the round that has begun."""
-        self._points.append({i: np.array(own.points) for i, own in self._led.items()})
+    def points(self) -> Points:
+        """Return what the models say of the round that has begun."""
+        return {i: np.array(own.points) for i, own in self._led.items()}
 
-    def begun(self, begun: Round) -> Tree:
-        """Return a block of the round that has begun."""
-        return self._packed([begun], self._points[-1:])
-
-    def played(self, first: int) -> Tree:
-        """Return a block of the rounds that were played, without so many of the first."""
-        return self._packed(self.rounds[first:], self._points[first:])
-
-    def close(self) -> Tree:
-        """Return a block of all rounds, and forget them."""
-        block = self.played(0)
-        self.rounds, self._points = [], []
-        return block
-
-    def _packed(self, rounds: Sequence[Round], points: Sequence[dict[int, Array]]) -> Tree:
-        """Make a block; UserError if the context's features change."""
+    def packed(self, noted: Sequence[tuple[Round, Points]]) -> Tree:
+        """Make a block of rounds; UserError if the context's features change."""
+        rounds, points = zip(*noted, strict=True)
         contexts = [played.context for played in rounds]
         if len({context.names for context in contexts}) > 1:
             raise UserError("the context's features change; give every round the same")

@@ -9,15 +9,16 @@ import signal
 import subprocess
 import sys
 import time
-import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import tomli_w
 
 from regretless.market import register
 from regretless.market.core import checkpoint
@@ -37,278 +38,146 @@ from regretless.scenarios.run import Options, run
 COMMAND = Path(sys.executable).parent / "regretless"
 PATIENCE = 300  # seconds; a first run compiles
 
-PLAIN = """\
-name = "plain"
-rounds = 1100
-seed = 11
+Raw = dict[str, Any]
 
-[adversary]
-kind = "drifting"
-outcomes = 2
 
-[forecaster]
-kind = "running-mean"
+def cohort(name: str, count: int, actions: Any = 2, utility: str = "linear", **more: Any) -> Raw:
+    return {"name": name, "count": count, "actions": actions, "utility": utility} | more
 
-[[cohort]]
-name = "farmers"
-utility = "linear"
-count = 12
-actions = 3
-measures = ["external", "swap", "decision_swap"]
-"""
 
-MIXED = """\
-name = "mixed"
-rounds = 230
-seed = 5
-windows = { every = 50 }
+def world(name: str, rounds: int, cohorts: list[Raw], *, outcomes: int = 2, **more: Any) -> Raw:
+    """Return a scenario; ``adversary`` is "switching" by default."""
+    chooses = {"kind": more.pop("adversary", "switching"), "outcomes": outcomes}
+    return {
+        "name": name,
+        "rounds": rounds,
+        "seed": 5,
+        "cohort": cohorts,
+        "adversary": chooses,
+    } | more
 
-[adversary]
-kind = "switching"
-outcomes = 2
 
-[[cohort]]
-name = "farmers"
-utility = "ces"
-parameters = { rho = { choices = [0.5, 0.8] } }
-count = 7
-actions = ["wheat", "maize", "oats"]
-measures = ["external", "swap", "omniprediction", "decision_swap", "contextual_swap"]
+def rhos(*choices: float) -> Raw:
+    return {"rho": {"choices": list(choices)}}
 
-[[cohort]]
-name = "naive"
-utility = "linear"
-count = 11
-actions = 2
-response = "quantal"
-eta = 8.0
 
-[[cohort]]
-name = "alone"
-utility = "linear"
-count = 1
-actions = 2
+QUANTAL: Raw = {"response": "quantal", "eta": 8.0}
+FULL = ["external", "swap", "decision_swap"]
+BRIEF: Raw = {"seed": 8, "log_agents": 20, "windows": {"every": 50}}
+PANEL: Raw = {"forecaster": {"models": ["panel"]}}
+EVERY: Raw = {"windows": {"every": 50}}
 
-[[cohort]]
-name = "drawing"
-utility = "linear"
-count = 9
-actions = 3
-response = "private"
-"""
-
-SAMPLED = """\
-name = "sampled"
-rounds = 150
-seed = 5
-log_agents = 30
-windows = { starts = [0, 50, 90] }
-
-[adversary]
-kind = "anti-forecast"
-outcomes = 3
-
-[forecaster]
-intervals = true
-
-[[cohort]]
-name = "few"
-utility = "linear"
-count = 90
-types = 6
-actions = 3
-
-[[cohort]]
-name = "near"
-utility = "lp-target"
-parameters = { p = { choices = [2.0, 3.0] } }
-count = 60
-types = 5
-actions = 2
-response = "certainty-equivalent"
-"""
-
-COVERED = """\
-name = "covered"
-rounds = 60
-seed = 5
-
-[adversary]
-kind = "drifting"
-outcomes = 3
-
-[[cohort]]
-name = "many"
-utility = "linear"
-count = 1300
-actions = 3
-cover = { kind = "cluster", count = 12 }
-"""
-
-ASKED = (  # in every round, by the market and by an adversary that is told
-    PLAIN.replace('"drifting"', '"cem"\nrows = 3\nlength = 5').replace(
-        "[forecaster]", '[market]\nfeedback = "same-round"\n\n[forecaster]'
-    )
-    + 'response = "quantal"\neta = 8.0\n'
+PLAIN = world(
+    "plain",
+    1100,
+    [cohort("farmers", 12, 3, measures=FULL)],
+    adversary="drifting",
+    forecaster={"kind": "running-mean"},
 )
-
-
-def with_table(text: str, name: str, table: str) -> str:
-    """Return a scenario of another name, with one table more."""
-    named = text.replace(text.split('"')[1], name, 1)
-    return named.replace("[[cohort]]", f"{table}\n[[cohort]]", 1)
-
-
-COMPARED = with_table(MIXED, "compared", '[forecaster]\nmodels = ["panel"]\n')
-COMPARED = COMPARED.replace("seed = 5", "seed = 6")
-BRIEF = """\
-rounds = 230
-seed = 8
-log_agents = 20
-windows = { every = 50 }
-adversary = { kind = "switching", outcomes = 2 }
-"""
-COUNTED = f"""\
-name = "counted"
-{BRIEF}
-[[cohort]]
-name = "crowd"
-utility = "linear"
-count = 3_000_000
-types = 6
-actions = 3
-response = "quantal"
-eta = 8.0
-
-[[cohort]]
-name = "listed"
-utility = "ces"
-parameters = {{ rho = [0.3, 0.9] }}
-count = 13
-actions = 3
-
-[[cohort]]
-name = "sure"
-utility = "linear"
-count = 700
-multiplicity = true
-types = 4
-actions = 3
-"""
-
-LED = with_table(COUNTED, "led", '[forecaster]\nmodels = ["panel"]\n')
-LEARNING = (
-    f'name = "learning"\n{BRIEF}'
-    """
-[[cohort]]
-name = "listeners"
-utility = "linear"
-count = 5
-actions = 2
-"""
-    + "".join(
-        f"""
-[[cohort]]
-name = "{rule}"
-utility = "ces"
-parameters = {{ rho = {{ choices = [0.5, 0.8, 1.0] }} }}
-count = 10
-types = 3
-actions = 3
-response = "{rule}"
-measures = ["external", "swap"]
-{"settings = { eta = 40.0 }" if "quantal" in rule else ""}
-"""
+MANY_RULES = [
+    cohort(
+        "farmers",
+        7,
+        ["wheat", "maize", "oats"],
+        "ces",
+        parameters=rhos(0.5, 0.8),
+        measures=[*FULL, "omniprediction", "contextual_swap"],
+    ),
+    cohort("naive", 11, **QUANTAL),
+    cohort("alone", 1),
+    cohort("drawing", 9, 3, response="private"),
+]
+MIXED = world("mixed", 230, MANY_RULES, **EVERY)
+SAMPLED = world(
+    "sampled",
+    150,
+    [
+        cohort("few", 90, 3, types=6),
+        cohort(
+            "near",
+            60,
+            2,
+            "lp-target",
+            types=5,
+            parameters={"p": {"choices": [2.0, 3.0]}},
+            response="certainty-equivalent",
+        ),
+    ],
+    outcomes=3,
+    adversary="anti-forecast",
+    log_agents=30,
+    windows={"starts": [0, 50, 90]},
+    forecaster={"intervals": True},
+)
+COVERED = world(
+    "covered",
+    60,
+    [cohort("many", 1300, 3, cover={"kind": "cluster", "count": 12})],
+    outcomes=3,
+    adversary="drifting",
+)
+ASKED = PLAIN | {  # in every round, by the market and by an adversary that is told
+    "adversary": {"kind": "cem", "rows": 3, "length": 5, "outcomes": 2},
+    "market": {"feedback": "same-round"},
+    "cohort": [cohort("farmers", 12, 3, measures=FULL, **QUANTAL)],
+}
+COMPARED = MIXED | PANEL | {"name": "compared", "seed": 6}
+COUNTED = world(
+    "counted",
+    230,
+    [
+        cohort("crowd", 3_000_000, 3, types=6, **QUANTAL),
+        cohort("listed", 13, 3, "ces", parameters={"rho": [0.3, 0.9]}),
+        cohort("sure", 700, 3, types=4, multiplicity=True),
+    ],
+    **BRIEF,
+)
+LED = COUNTED | PANEL | {"name": "led"}
+LEARNING = world(
+    "learning",
+    230,
+    [cohort("listeners", 5)]
+    + [
+        cohort(
+            rule,
+            10,
+            3,
+            "ces",
+            types=3,
+            response=rule,
+            parameters=rhos(0.5, 0.8, 1.0),
+            measures=["external", "swap"],
+            settings={"eta": 40.0} if "quantal" in rule else {},
+        )
         for rule in register.learner.names()
         if is_ours(register.learner[rule])
-    )
+    ],
+    **BRIEF,
 )
-MOVING = (
-    f'name = "moving"\n{BRIEF}'
-    """
-[[cohort]]
-name = "always"
-utility = "linear"
-count = 7
-actions = 2
-measures = ["external", "swap", "decision_swap", "exploitability"]
-
-[[cohort]]
-name = "late"
-utility = "linear"
-count = 9
-actions = 2
-enters = 60
-exits = 180
-gamma = 0.2
-
-[[cohort]]
-name = "passing"
-utility = "linear"
-count = 14
-actions = 3
-entry_rate = 0.02
-exit_rate = 0.05
-
-[[cohort]]
-name = "unsure"
-utility = "linear"
-count = 6
-actions = 3
-enters = 100
-response = "quantal"
-eta = 8.0
-
-[[cohort]]
-name = "doubtful"
-utility = "linear"
-count = 9
-actions = 3
-enters = 40
-entry_rate = 0.03
-exit_rate = 0.2
-response = "quantal"
-eta = 8.0
-
-[[cohort]]
-name = "drawing"
-utility = "linear"
-count = 8
-actions = 2
-entry_rate = 0.02
-exit_rate = 0.1
-response = "private"
-
-[[cohort]]
-name = "learners"
-utility = "linear"
-count = 6
-actions = 3
-enters = 30
-exits = 200
-response = "exp3"
-measures = ["external", "swap"]
-"""
+MOVING = world(
+    "moving",
+    230,
+    [
+        cohort("always", 7, measures=[*FULL, "exploitability"]),
+        cohort("late", 9, enters=60, exits=180, gamma=0.2),
+        cohort("passing", 14, 3, entry_rate=0.02, exit_rate=0.05),
+        cohort("unsure", 6, 3, enters=100, **QUANTAL),
+        cohort("doubtful", 9, 3, enters=40, entry_rate=0.03, exit_rate=0.2, **QUANTAL),
+        cohort("drawing", 8, entry_rate=0.02, exit_rate=0.1, response="private"),
+        cohort("learners", 6, 3, enters=30, exits=200, response="exp3", measures=FULL[:2]),
+    ],
+    **BRIEF,
 )
-NETWORK = """\
-[network]
-graph = "small-world"
-neighbours = 2
-rewiring = 0.3
-subscribers = [1, 9, 10]
-"""
-HEARSAY = (
-    with_table(MIXED, "hearsay", NETWORK)
-    + """
-[[cohort]]
-name = "sure"
-utility = "lp-target"
-parameters = { p = { choices = [2.0, 3.0] } }
-count = 12
-actions = 2
-response = "certainty-equivalent"
-"""
+NETWORK = {"graph": "small-world", "neighbours": 2, "rewiring": 0.3, "subscribers": [1, 9, 10]}
+SURE = cohort(
+    "sure",
+    12,
+    2,
+    "lp-target",
+    parameters={"p": {"choices": [2.0, 3.0]}},
+    response="certainty-equivalent",
 )
+HEARSAY = MIXED | {"name": "hearsay", "network": NETWORK, "cohort": [*MANY_RULES, SURE]}
 PAID = "[[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]"
 
 
@@ -338,11 +207,14 @@ class Here:
         """Hold nothing."""
 
 
-def scenario(text: str, *assignments: str) -> Scenario:
-    """Read a scenario, by name or as a text."""
-    raw = tomllib.loads(text) if "\n" in text else read(find(text))
-    origin = Path() if "\n" in text else find(text).parent
+def scenario(given: Raw | str, *assignments: str) -> Scenario:
+    """Read a scenario, of the catalogue or as a table."""
+    raw, origin = (deepcopy(given), Path()) if isinstance(given, dict) else _bundled(given)
     return Scenario(validated(override(raw, assignments), origin=origin))
+
+
+def _bundled(name: str) -> tuple[Raw, Path]:
+    return read(find(name)), find(name).parent
 
 
 def tables(out: Path) -> dict[str, bytes]:
@@ -360,10 +232,10 @@ Reference = Callable[..., Path]
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
     """Play a scenario on one machine; a second call gives the same directory."""
-    made: dict[tuple[Any, ...], Path] = {}
+    made: dict[str, Path] = {}
 
-    def call(text: str, *assignments: str, log_every: int = 1) -> Path:
-        key = text, assignments, log_every
+    def call(text: Raw | str, *assignments: str, log_every: int = 1) -> Path:
+        key = json.dumps([text, assignments, log_every])
         if key not in made:
             made[key] = tmp_path_factory.mktemp("reference") / "logs"
             run(scenario(text, *assignments), Options(made[key], log_every=log_every))
@@ -380,7 +252,7 @@ def assert_same(out: Path, alone: Path) -> None:
     assert sorted(p.name for p in out.iterdir()) == sorted(p.name for p in alone.iterdir())
 
 
-def shared(text: str, out: Path, shares: int, crew: Any = None, **options: Any) -> Conductor:
+def shared(text: Raw, out: Path, shares: int, crew: Any = None, **options: Any) -> Conductor:
     """Play a scenario in shares."""
     loaded, given = scenario(text), Options(out, **options)
     conductor = Conductor(loaded, crew or Here(), given, shares)
@@ -395,10 +267,10 @@ def shared(text: str, out: Path, shares: int, crew: Any = None, **options: Any) 
         *zip((PLAIN, SAMPLED, COVERED, COMPARED), (5, 2, 5, 2), strict=True),
         *zip((COUNTED, LEARNING, MOVING, HEARSAY), (5, 3, 5, 2), strict=True),
     ],
-    ids=lambda given: given if isinstance(given, int) else given.split('"')[1],
+    ids=lambda given: given["name"] if isinstance(given, dict) else given,
 )
 def test_shares_give_the_bytes_of_the_whole(
-    text: str, shares: int, tmp_path: Path, reference: Reference
+    text: Raw, shares: int, tmp_path: Path, reference: Reference
 ) -> None:
     shared(text, tmp_path / "logs", shares, log_every=7)
     assert_same(tmp_path / "logs", reference(text, log_every=7))
@@ -425,7 +297,7 @@ def test_shares_give_the_bytes_of_the_whole(
     ],
 )
 def test_shares_that_are_asked_in_every_round_give_the_bytes_of_the_whole(
-    text: str, keys: list[str], shares: int, tmp_path: Path, reference: Reference
+    text: Raw | str, keys: list[str], shares: int, tmp_path: Path, reference: Reference
 ) -> None:
     loaded, options = scenario(text, *keys), Options(tmp_path / "logs", log_every=7)
     run(loaded, options, player=Conductor(loaded, Here(), options, shares))
@@ -449,7 +321,7 @@ def test_shares_that_are_asked_in_every_round_give_the_bytes_of_the_whole(
     ],
 )
 def test_dead_workers_are_replaced(
-    text: str, seed: int, tmp_path: Path, reference: Reference
+    text: Raw, seed: int, tmp_path: Path, reference: Reference
 ) -> None:
     crew = Here(seed, deaths=6)
     shared(text, tmp_path / "logs", 3, crew)
@@ -476,7 +348,7 @@ class Mortal(DaskCrew):
             self._at = time.monotonic() + self._rng.uniform(0.0, 3.0)
 
 
-def with_deaths(text: str, out: Path, deaths: int, rounds: int = 4000, **more: Any) -> None:
+def with_deaths(text: Raw, out: Path, deaths: int, rounds: int = 4000, **more: Any) -> None:
     """Play with processes of which so many are killed."""
     loaded, options = scenario(text, f"rounds={rounds}"), Options(out, **more)
     with closing(Cluster(2)) as cluster, closing(Mortal(cluster, deaths)) as crew:
@@ -489,7 +361,7 @@ def with_deaths(text: str, out: Path, deaths: int, rounds: int = 4000, **more: A
     ("text", "rounds"), [(PLAIN, 40_000), (ASKED, 8_000), (LEARNING, 16_000), (MOVING, 16_000)]
 )
 def test_twenty_processes_that_are_killed(
-    text: str, rounds: int, tmp_path: Path, reference: Reference, monkeypatch: pytest.MonkeyPatch
+    text: Raw, rounds: int, tmp_path: Path, reference: Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conduct, "DEATHS", 21)
     with_deaths(text, tmp_path / "logs", 20, rounds)
@@ -499,7 +371,7 @@ def test_twenty_processes_that_are_killed(
 # The conductor stops.
 
 
-def stopped(text: str, out: Path, at: int, shares: int = 2, crew: Any = None) -> None:
+def stopped(text: Raw, out: Path, at: int, shares: int = 2, crew: Any = None) -> None:
     """Play in shares until somebody presses Ctrl-C."""
     loaded, options = scenario(text), Options(out)
 
@@ -520,7 +392,7 @@ def stopped(text: str, out: Path, at: int, shares: int = 2, crew: Any = None) ->
     ("text", "at", "shares"), [(PLAIN, 700, 2), (PLAIN, 700, 3), (MOVING, 40, 2), (MOVING, 100, 3)]
 )
 def test_ctrl_c_leaves_a_run_that_goes_on(
-    text: str, at: int, shares: int, tmp_path: Path, reference: Reference
+    text: Raw, at: int, shares: int, tmp_path: Path, reference: Reference
 ) -> None:
     out = tmp_path / "logs"
     stopped(text, out, at=at)
@@ -609,9 +481,9 @@ def test_strange_checkpoints_of_a_share_are_passed_over(
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [PLAIN, ASKED], ids=["ahead", "asked"])
 def test_a_killed_conductor_is_resumed_though_a_worker_dies(
-    text: str, tmp_path: Path, reference: Reference
+    text: Raw, tmp_path: Path, reference: Reference
 ) -> None:
-    (tmp_path / "plain.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "plain.toml").write_text(tomli_w.dumps(text), encoding="utf-8")
     words = [COMMAND, "run", "plain.toml", "--set", "rounds=4000", "--out", "logs", "--quiet"]
     process = subprocess.Popen([*words, "--workers", "2"], cwd=tmp_path, stderr=subprocess.PIPE)
     deadline = time.monotonic() + PATIENCE
@@ -646,17 +518,7 @@ class Curious(ScriptedAgent):
     def act(self, forecast, context):
         return int(self.model.view(1).swap_regret > 0.01)
 """
-BESIDE = (
-    PLAIN
-    + """
-[[cohort]]
-name = "own"
-utility = "linear"
-count = 4
-actions = 2
-response = "wary-of-itself"
-"""
-)
+BESIDE = PLAIN | {"cohort": [*PLAIN["cohort"], cohort("own", 4, response="wary-of-itself")]}
 
 
 @pytest.fixture
@@ -688,7 +550,7 @@ def test_agents_of_ones_own_play_beside_those_who_are_shared_out(
 
 @pytest.mark.usefixtures("own")
 def test_nobody_sees_what_agents_do_who_are_elsewhere(tmp_path: Path) -> None:
-    loaded, options = scenario(BESIDE.replace("wary-of-itself", "curious")), Options(tmp_path / "l")
+    loaded, options = scenario(BESIDE, "cohort.own.response=curious"), Options(tmp_path / "l")
     told = r"round 0: Curious.act: cohort\.farmers is played by workers, .*; run without --workers"
     with pytest.raises(UserError, match=told):
         run(loaded, options, player=Conductor(loaded, Here(), options, 2))
