@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 
@@ -45,25 +45,52 @@ class Options:
     overwrite: bool = False
 
 
-class Player(Protocol):
-    """Plays a model, alone or with others who have the agents."""
+class Player:
+    """Plays a model in this process; ``closed`` are the tables that closed the run."""
 
-    shared: bool
+    model: MarketModel
     closed: dict[str, pd.DataFrame]
+
+    @property
+    def shared(self) -> bool:
+        """Whether anybody is elsewhere."""
+        return False
 
     def take(self, model: MarketModel) -> None:
         """Be given the model, which has played no round."""
+        self.model = model
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint; one of ``DAMAGED`` if it is of something else."""
+        check_like(state, self.model.state())
+        self.model.restore(state)
 
     def play(
         self, directory: RunDirectory, config: dict[str, Any], progress: Callable[[int], Any] | None
     ) -> None:
         """Play what is left; KeyboardInterrupt between two rounds."""
+        model = self.model
+        resumable = not model.game.forgetful()
+        if resumable and model.rounds > model.journal.chunk_rounds:  # there will be a checkpoint
+            check_tree(model.state())  # now, and not after hours of play
+        model.stream_logs_to(directory.add_chunk)
+        self._directory = directory
+        with interrupts_between_rounds() as stopped:
+            while model.played < model.rounds:
+                model.step()
+                if progress is not None:
+                    progress(model.played)
+                if resumable and model.journal.at_chunk_end:
+                    directory.save_checkpoint(model.state(), config)
+                if stopped.is_set():
+                    raise KeyboardInterrupt
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """Hand on what is left of the logs; return, and keep, the tables that close the run."""
+        self.model.stream_logs_to(self._directory.hold)
+        self.model.journal.flush()
+        self.closed = closing_tables(self.model)
+        return self.closed
 
 
 def run(
@@ -74,30 +101,14 @@ def run(
     player: Player | None = None,
     warn: Callable[[str], Any] = lambda _: None,
 ) -> MarketModel:
-    """Play a scenario to its end and write its run directory.
+    """Play a scenario to its end, write its run directory, and return the model.
 
-    Parameters
-    ----------
-    progress : callable, optional
-        Called with the number of rounds played, after every round.
-    player : Player, optional
-        Who plays it; by default this process alone.
-    warn : callable, optional
-        Called with each of the model's warnings, before the first round.
-
-    Returns
-    -------
-    MarketModel
-        After its last round.
-
-    Raises
-    ------
-    UserError
-        If the directory cannot be used or the run cannot be resumed.
-    KeyboardInterrupt
-        After the tables so far and a manifest that says ``interrupted`` have been written.
+    ``progress`` is called with the number of rounds played, ``warn`` with each of the model's
+    warnings, before the first round; ``player`` is this process alone by default. UserError if the
+    directory cannot be used or the run cannot be resumed. KeyboardInterrupt after the tables so far
+    and a manifest that says ``interrupted`` have been written.
     """
-    model, player = scenario.build(log_every=options.log_every), player or Alone()
+    model, player = scenario.build(log_every=options.log_every), player or Player()
     for line in model.warnings:
         warn(line)
     player.take(model)
@@ -124,10 +135,18 @@ def _write(  # noqa: PLR0913 - the parts of a run
     if state is None:
         directory.start(manifest)
     else:
-        _restore(player, state, directory)
-    started, begun = time.perf_counter(), model.played
+        try:
+            player.restore(state)
+        except DAMAGED as error:
+            raise _misfit(directory, error) from error
+    started, begun, stopped = time.perf_counter(), model.played, None
     try:
-        _play_out(model, player, directory, manifest, started, progress)
+        try:
+            player.play(directory, config, progress)
+            manifest["status"] = "complete"
+        except KeyboardInterrupt as error:
+            stopped = error
+        _finish(model, player.tables(), directory, manifest, started)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a mistake, or no room; once mended, --resume goes on
@@ -135,38 +154,14 @@ def _write(  # noqa: PLR0913 - the parts of a run
         if state is not None and model.played == begun and isinstance(error, MISFIT):
             raise _misfit(directory, error) from error  # what was restored cannot be played
         raise
-
-
-def _restore(player: Player, state: dict[str, Any], directory: RunDirectory) -> None:
-    """Let a player continue from a checkpoint; UserError if it is of something else."""
-    try:
-        player.restore(state)
-    except DAMAGED as error:
-        raise _misfit(directory, error) from error
+    if stopped is not None:
+        raise stopped
 
 
 def _misfit(directory: RunDirectory, error: BaseException) -> UserError:
     what = f"{type(error).__name__}: {error}"
     reason = f"--resume: the checkpoint in {directory.path} does not fit this run ({what})"
     return UserError(f"{reason}; start again with --overwrite")
-
-
-def _play_out(  # noqa: PLR0913 - the parts of a run
-    model: MarketModel,
-    player: Player,
-    directory: RunDirectory,
-    manifest: dict[str, Any],
-    started: float,
-    progress: Callable[[int], Any] | None,
-) -> None:
-    """Play what is left and write the tables, those of an interrupted run too."""
-    try:
-        player.play(directory, manifest["config"], progress)
-    except KeyboardInterrupt:
-        _finish(model, player.tables(), directory, manifest, started)
-        raise
-    manifest["status"] = "complete"
-    _finish(model, player.tables(), directory, manifest, started)
 
 
 def _finish(
@@ -184,50 +179,6 @@ def _finish(
         manifest["market"] = model.game.market.described()
     manifest["welfare"] = welfare_record(tables["agents"])
     directory.finish(tables, manifest)
-
-
-class Alone:
-    """Plays a model in this process."""
-
-    shared = False
-    model: MarketModel
-    closed: dict[str, pd.DataFrame]
-
-    def take(self, model: MarketModel) -> None:
-        """Be given the model."""
-        self.model = model
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        check_like(state, self.model.state())
-        self.model.restore(state)
-
-    def play(
-        self, directory: RunDirectory, config: dict[str, Any], progress: Callable[[int], Any] | None
-    ) -> None:
-        """Play what is left."""
-        model = self.model
-        resumable = not model.game.forgetful()
-        if resumable and model.rounds > model.journal.chunk_rounds:  # there will be a checkpoint
-            check_tree(model.state())  # now, and not after hours of play
-        model.stream_logs_to(directory.add_chunk)
-        self._directory = directory
-        with interrupts_between_rounds() as stopped:
-            while model.played < model.rounds:
-                model.step()
-                if progress is not None:
-                    progress(model.played)
-                if resumable and model.journal.at_chunk_end:
-                    directory.save_checkpoint(model.state(), config)
-                if stopped.is_set():
-                    raise KeyboardInterrupt
-
-    def tables(self) -> dict[str, pd.DataFrame]:
-        """Return the tables that close the run."""
-        self.model.stream_logs_to(self._directory.hold)
-        self.model.journal.flush()
-        self.closed = closing_tables(self.model)
-        return self.closed
 
 
 @contextmanager

@@ -8,6 +8,23 @@ from typing import Any
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.scenario import validated
 
+# a scenario file that studies play
+TINY = """\
+name = "tiny"
+rounds = 50
+
+[adversary]
+kind = "drifting"
+outcomes = 2
+
+[[cohort]]
+name = "farmers"
+utility = "ces"
+parameters = { rho = [0.3, 0.9] }
+count = 3
+actions = 3
+"""
+
 
 def scenario(*cohorts: dict[str, Any], origin: Path = Path(), **keys: Any) -> Scenario:
     """Return a scenario of these cohorts against chance; a key that is None is left out."""

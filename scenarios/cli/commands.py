@@ -143,9 +143,9 @@ def _players(
 ) -> AbstractContextManager[Any]:
     """Return who plays: this process, or all among whom the agents are shared out."""
     if workers is None and scheduler is None:
-        from regretless.scenarios.run import Alone
+        from regretless.scenarios.run import Player
 
-        return nullcontext(Alone())
+        return nullcontext(Player())
     from regretless.scenarios.distributed.conduct import conductor_of
 
     return conductor_of(loaded, options, workers, scheduler, imports=imports, warn=exits.warn)

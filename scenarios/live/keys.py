@@ -6,7 +6,7 @@ the number beside it goes further.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
 from annotated_types import Ge, Gt, Le, Lt
@@ -46,9 +46,9 @@ def numeric_keys(spec: ScenarioSpec, raw: dict[str, Any]) -> list[Key]:
 def _walked(value: Any, raw: Any, name: str, field: FieldInfo | None) -> Iterator[Key]:
     """Yield the numbers in a value, of tables that are given."""
     if isinstance(value, BaseModel | dict) and isinstance(raw, dict):
-        model = isinstance(value, BaseModel)
-        entries = vars(value) | (value.model_extra or {}) if model else value
-        fields = type(value).model_fields if model else {}
+        fields = type(value).model_fields if isinstance(value, BaseModel) else {}
+        extra = value.model_extra if isinstance(value, BaseModel) else None
+        entries = vars(value) | (extra or {}) if isinstance(value, BaseModel) else value
         for key, entry in entries.items():
             if "." not in key and not (isinstance(value, Variant) and key in value.BARRED):
                 path = f"{name}.{key}" if name else key
@@ -71,24 +71,22 @@ def _key(name: str, value: float, field: FieldInfo | None, *, given: bool) -> Ke
     """Make a control of a number; the ends of a slider hold its value."""
     whole = isinstance(value, int)
     low, high = min(0, REACH * value), max(REACH * value, 10 if whole else 1.0)
-    limits = list(_limits(field))
-    for limit in limits:
-        low = limit.ge if isinstance(limit, Ge) else limit.gt if isinstance(limit, Gt) else low
-        high = limit.le if isinstance(limit, Le) else limit.lt if isinstance(limit, Lt) else high
+    limits = dict(_limits(field))
+    low = limits.get("ge", limits.get("gt", low))
+    high = limits.get("le", limits.get("lt", high))
     step = 1 if whole else (high - low) / STEPS
-    if not whole and any(isinstance(limit, Gt) for limit in limits):
-        low += step
+    low += step * ("gt" in limits and not whole)
     meaning = " ".join((field.description or "").split()) if field else ""
     return Key(name, value, low, high, step, meaning, given)
 
 
-def _limits(part: Any) -> Iterator[Any]:
-    """Yield the limits of a field, or of a part of its type."""
+def _limits(part: Any) -> Iterator[tuple[str, float]]:
+    """Yield the limits of a field, or of a part of its type, as pydantic calls them."""
     if isinstance(part, FieldInfo):
         for own in (part.annotation, *part.metadata):
             yield from _limits(own)
     elif isinstance(part, Ge | Gt | Le | Lt):
-        yield part
+        yield from asdict(part).items()
     else:
         for own in get_args(part):  # of an annotated type its annotations as well
             yield from _limits(own)

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 from typer.testing import CliRunner
+from worlds import TINY
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.cli.commands import app
@@ -19,23 +20,6 @@ from regretless.scenarios.studies import load_study
 from regretless.scenarios.studies.analysis import measures as analysis
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import CATALOGUE, Design, read_study
-
-TINY = """\
-name = "tiny"
-rounds = 50
-seed = 3
-
-[adversary]
-kind = "drifting"
-outcomes = 2
-
-[[cohort]]
-name = "farmers"
-utility = "ces"
-parameters = { rho = [0.3, 0.9] }
-count = 3
-actions = 3
-"""
 
 SWEEP = """\
 scenario = "tiny.toml"

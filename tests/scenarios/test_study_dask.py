@@ -11,25 +11,11 @@ from pathlib import Path
 import distributed
 import pytest
 from served import two_workers
+from worlds import TINY
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import read_study
-
-TINY = """\
-name = "tiny"
-rounds = 50
-
-[adversary]
-kind = "drifting"
-outcomes = 2
-
-[[cohort]]
-name = "farmers"
-utility = "linear"
-count = 3
-actions = 3
-"""
 
 SWEEP = """\
 scenario = "tiny.toml"

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from worlds import TINY
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.assembly.scenario import Scenario
@@ -38,22 +39,6 @@ from regretless.scenarios.studies.play import Answer
 
 COMMAND = Path(sys.executable).parent / "regretless"
 PATIENCE = 120  # seconds; a first run compiles
-
-TINY = """\
-name = "tiny"
-rounds = 50
-
-[adversary]
-kind = "drifting"
-outcomes = 2
-
-[[cohort]]
-name = "farmers"
-utility = "ces"
-parameters = { rho = [0.3, 0.9] }
-count = 3
-actions = 3
-"""
 
 SWEEP = """\
 scenario = "tiny.toml"
