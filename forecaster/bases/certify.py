@@ -5,8 +5,8 @@ the ranges c_i +- w_i, so that everywhere in the box
 
     |l - r_0 - sum_i r_i s_i|  <=  |c - r_0 - sum_i r_i c_i| + w + sum_i |r_i| w_i.
 
-Where ranges of the partial derivatives are at hand, c_j +- w_j for the loss and c_ij +- w_ij for
-the functions, the mean value theorem bounds it by the distance at the box's midpoint plus
+With ranges of the partial derivatives c_j +- w_j for the loss and c_ij +- w_ij for the functions,
+the mean value theorem bounds it by the distance at the box's midpoint plus
 
     sum_j h_j / 2 (|c_j - sum_i r_i c_ij| + w_j + sum_i |r_i| w_ij)        for sides h_j,
 
@@ -72,8 +72,8 @@ def certify(  # noqa: PLR0913 - what is certified, then how hard to try
     offset: Array,
     weights: Array,
     enclose: Enclose,
+    slopes: Enclose,
     *,
-    slopes: Enclose | None = None,
     cells: Array | None = None,
     target: float = 0.0,
     tolerance: float = TOLERANCE,
@@ -91,9 +91,8 @@ def certify(  # noqa: PLR0913 - what is certified, then how hard to try
     enclose : callable
         From boxes ``low, high`` (T, d) to the least and greatest values (T, n) of the functions
         there; at points, the values themselves.
-    slopes : callable, optional
-        Likewise of their partial derivatives (T, d, n), at kinks those of both sides. Worth it
-        where the losses are smooth.
+    slopes : callable
+        Likewise of their partial derivatives (T, d, n), at kinks those of both sides.
     cells : array, optional
         Edges of the first boxes along each side, ascending from 0 to 1, best where losses or
         functions have kinks. About 512 boxes in all by default.
@@ -132,7 +131,7 @@ def certify(  # noqa: PLR0913 - what is certified, then how hard to try
 
 class _Search:
     def __init__(
-        self, loss: Loss, offset: Array, weights: Array, enclose: Enclose, slopes: Enclose | None
+        self, loss: Loss, offset: Array, weights: Array, enclose: Enclose, slopes: Enclose
     ) -> None:
         if len(loss.stack) > 1:
             raise ValueError(f"losses are stacked along {len(loss.stack)} axes; give one stack")
@@ -145,9 +144,9 @@ class _Search:
         self.weights = weights.reshape(len(self.parts), self.actions, -1)
         self.enclose, self.slopes = enclose, slopes
         children = 2**self.outcomes
-        self.cost = 1 + children * (1 if slopes is None else 2)
+        self.cost = 1 + 2 * children
         self.rows = max(1, NUMBERS // max(self.weights.shape[-1], self.actions))
-        self.batch = max(1, self.rows // (children if slopes is None else children * self.outcomes))
+        self.batch = max(1, self.rows // (children * self.outcomes))
         self.evaluations = 0
         self.steps = np.array(list(itertools.product((0, 1), repeat=self.outcomes)))
 
@@ -184,10 +183,9 @@ class _Search:
         ends = self._ends(levels, finer)
         bound = self._first_order(owner, index, *ends)
         left = np.flatnonzero(bound > enough)
-        if self.slopes is not None and left.size:
-            used, index_left = np.unique(index[left], return_inverse=True)
-            slopes, ends = self.slopes(ends[0][used], ends[1][used]), (ends[0][used], ends[1][used])
-            second = self._second_order(owner[left], index_left, *ends, slopes)
+        if left.size:
+            used, where = np.unique(index[left], return_inverse=True)
+            second = self._second_order(owner[left], where, ends[0][used], ends[1][used])
             bound[left] = np.minimum(bound[left], second)
         return float(met.max()), _Pairs(owner, levels[index], finer[index], bound)
 
@@ -210,12 +208,10 @@ class _Search:
             bound[part] = (np.abs(centre) + width).max(-1)
         return bound
 
-    def _second_order(
-        self, owner: Indices, index: Indices, low: Array, high: Array, slopes: tuple[Array, Array]
-    ) -> Array:
+    def _second_order(self, owner: Indices, index: Indices, low: Array, high: Array) -> Array:
         """Bound the same by the error at the midpoint and the slope of the error."""
         point, half = (low + high) / 2, (high - low) / 2
-        least, greatest = slopes
+        least, greatest = self.slopes(low, high)
         middle, radius = (least + greatest) / 2, (greatest - least) / 2
         values = self.enclose(point, point)[0]
         bound = np.empty(len(owner))

@@ -299,7 +299,7 @@ class RampBasis(Basis):
                 fit.offset,
                 fit.weights,
                 lambda low, high: (self.transform(low), self.transform(high)),  # all ascend
-                slopes=self.slopes,
+                self.slopes,
                 cells=np.unique([0.0, *self.knots]),
                 target=max(wish or 0.0, (1 + tolerance) * lower),
                 tolerance=tolerance,

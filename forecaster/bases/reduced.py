@@ -164,15 +164,8 @@ class ReducedBasis(Basis):
     def certified_error(self, losses: Loss) -> float:
         """Prove a bound on the error of these losses over the whole cube, by branch and bound."""
         offset, weights = self.coefficients(losses)
-        return certify(
-            losses,
-            offset,
-            weights,
-            self.functions.enclosure,
-            slopes=self.functions.slopes,
-            budget=BUDGET,
-            target=self.promise,
-        ).upper
+        ranges = self.functions.enclosure, self.functions.slopes
+        return certify(losses, offset, weights, *ranges, budget=BUDGET, target=self.promise).upper
 
 
 def scattered(count: int, outcomes: int, *, seed: int) -> Array:
