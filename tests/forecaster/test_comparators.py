@@ -20,11 +20,7 @@ from regretless.forecaster.events.protected import (
 )
 from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.events.second_order import SecondOrderWeights
-from regretless.forecaster.events.weights import (
-    AdaptiveWeights,
-    Band,
-    Moment,
-)
+from regretless.forecaster.events.weights import AdaptiveWeights, Band, Moment
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.models import Aggregate, Constant, LastValue, RunningMean
 from regretless.forecaster.reference import Reference

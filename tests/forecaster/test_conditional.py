@@ -16,12 +16,7 @@ from sklearn.model_selection import KFold, TimeSeriesSplit
 from regretless.forecaster.offline import OfflineOmnipredictor, Pinball, SquaredError, Threshold
 from regretless.forecaster.offline import certificate as certificates
 from regretless.forecaster.offline.certificate import RATES, certify
-from regretless.forecaster.offline.conditional import (
-    MEMBERS,
-    Sample,
-    folds_of,
-    support,
-)
+from regretless.forecaster.offline.conditional import MEMBERS, Sample, folds_of, support
 from regretless.forecaster.offline.tables import Examples, Seen
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear

@@ -47,12 +47,7 @@ def worst_excess(seed: int, promises: int) -> Array:
         played = (rng.random(RUNS)[:, None] > distribution.cumsum(1)[:, :-1]).sum(1)
         step = np.eye(ACTIONS)[played] - distribution
         sums += step[:, :, None] * (losses[:, :, None] - losses[:, None, :])
-        draws._add(
-            start,
-            distribution.ravel(),
-            losses.ravel(),
-            *list(kept.arrays.values())[:3],
-        )
+        draws._add(start, distribution.ravel(), losses.ravel(), *list(kept.arrays.values())[:3])
         known = kept.of(group, fixed=True)
         allowed = swap_draws(known, promises=promises, actions=ACTIONS, comparators=ACTIONS)
         worst = np.maximum(worst, sums.max(2).sum(1) - allowed)

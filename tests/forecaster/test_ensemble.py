@@ -53,10 +53,7 @@ SERVED: dict[str, tuple[Any, float]] = {
         lambda: bases.ChebyshevExponentialBasis(2, reach=2.0, error=0.02, power=1.0, floor=0.0),
         5e-4,
     ),
-    "taylor": (
-        lambda: bases.TaylorExponentialBasis(2, reach=1.0, error=0.1, floor=0.3),
-        5e-4,
-    ),
+    "taylor": (lambda: bases.TaylorExponentialBasis(2, reach=1.0, error=0.1, floor=0.3), 5e-4),
     "relu": (lambda: bases.ReLUBasis(error=0.02, outcomes=2, coordinate=1), 1e-9),
     "optimised": (lambda: bases.OptimisedConvexBasis(error=0.03), 1e-9),
     "convex-rank": (lambda: bases.ConvexRankBasis(error=0.05), 1e-9),

@@ -11,12 +11,7 @@ from numpy.typing import NDArray
 
 from regretless.forecaster import RunningMean
 from regretless.forecaster.bases import PowerBasis
-from regretless.forecaster.models.external import (
-    SHORT,
-    OnlineModel,
-    SeriesModel,
-    adapted,
-)
+from regretless.forecaster.models.external import SHORT, OnlineModel, SeriesModel, adapted
 from regretless.market.core.errors import UserError
 from regretless.market.records import Context
 

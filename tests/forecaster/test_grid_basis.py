@@ -7,10 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from regretless.forecaster.bases.grid import LipschitzGridBasis
-from regretless.market.losses import (
-    LipschitzLoss,
-    SeparablePower,
-)
+from regretless.market.losses import LipschitzLoss, SeparablePower
 from regretless.market.regret.definitions import swap_regret
 
 Array = NDArray[np.float64]

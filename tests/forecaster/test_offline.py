@@ -25,12 +25,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from regretless.agents.utilities.forms import CES, Newsvendor
 from regretless.forecaster.bases import LinearBasis
-from regretless.forecaster.offline import (
-    OfflineOmnipredictor,
-    Pinball,
-    SquaredError,
-    Threshold,
-)
+from regretless.forecaster.offline import OfflineOmnipredictor, Pinball, SquaredError, Threshold
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear, LipschitzLoss
 
@@ -182,10 +177,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(base: str) -> N
 def test_a_saved_model_is_the_same(tmp_path: Path, given: tuple[str, str]) -> None:
     pytest.importorskip("skops")
     features, outcomes = examples(150)
-    rules = [
-        RULES[0],
-        tree(features, outcomes),
-    ]
+    rules = [RULES[0], tree(features, outcomes)]
     own = [losses(), Newsvendor([0.2, 0.5, 0.8], 3.0, 1.0, outcomes=2)]
     base, events = given
     first = OfflineOmnipredictor(

@@ -11,12 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from regretless.forecaster.bases.grid import RampBasis
-from regretless.market.losses import (
-    ExponentialOfSum,
-    Loss,
-    MinimumOfRatios,
-    PowerOfSum,
-)
+from regretless.market.losses import ExponentialOfSum, Loss, MinimumOfRatios, PowerOfSum
 
 if TYPE_CHECKING:
     from collections.abc import Callable

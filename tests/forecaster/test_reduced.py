@@ -14,12 +14,7 @@ from scipy.optimize import linprog
 from regretless.agents.utilities.forms import CES, CobbDouglas, Leontief
 from regretless.forecaster.bases import ExactLossesBasis, ReducedBasis
 from regretless.forecaster.bases.reduced import SLACK, SupNormFit
-from regretless.market.losses import (
-    Convex1D,
-    Linear,
-    Loss,
-    MinimumOfRatios,
-)
+from regretless.market.losses import Convex1D, Linear, Loss, MinimumOfRatios
 
 Array = NDArray[np.float64]
 

@@ -166,9 +166,7 @@ def test_a_certificate_is_the_worst_case_of_its_mixture(
 
 
 @pytest.mark.parametrize("hull", HULLS)
-def test_a_candidate_is_kept_where_it_is_good_enough_and_an_objective_still_acts(
-    hull: str,
-) -> None:
+def test_a_candidate_is_kept_where_it_is_good_enough_and_an_objective_still_acts(hull: str) -> None:
     solver, possible = made(hull)
     wishful, _ = made(hull, wish=True)
     played = game(solver.size)
