@@ -60,6 +60,8 @@ class CalibratedMultiaccurate(Wrapping):
     predictions before they are rounded: loss 0 is the grid, its actions the cells; later losses
     carry policies.
 
+    UserError if ``cells`` is no integer of at least 2, or there are more than 20,000 grid points.
+
     Parameters
     ----------
     groups : sequence of ProtectedLosses
@@ -69,11 +71,6 @@ class CalibratedMultiaccurate(Wrapping):
         Grid points per coordinate, at least 2. By default the most that leave 1,000 points in all.
     make : callable, optional
         Makes the forecaster of the pseudo-losses; by default unbiased prediction in the box.
-
-    Raises
-    ------
-    UserError
-        If ``cells`` is no integer of at least 2, or there are more than 20,000 grid points.
     """
 
     def __init__(

@@ -68,6 +68,8 @@ class ConvexBasis(Basis):
 
     Family: ``Convex1D`` losses of this coordinate with slopes in [-constant, constant].
 
+    ValueError if the coordinate does not exist, or the error or the constant is not positive.
+
     Parameters
     ----------
     error : float
@@ -76,11 +78,6 @@ class ConvexBasis(Basis):
         d, and the coordinate j that the losses depend on.
     constant : float
         L, the steepest slope; a normalised newsvendor's or pinball loss has one above 1.
-
-    Raises
-    ------
-    ValueError
-        If the coordinate does not exist, or the error or the constant is not positive.
     """
 
     knots: Array  # along the coordinate, between which all functions are linear or constant

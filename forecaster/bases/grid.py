@@ -61,6 +61,9 @@ NUMBERS = 1 << 22  # in one table of losses at outcomes
 class LipschitzGridBasis(Basis):
     """Indicators of the cells of a grid, for losses with values in [0, 1] and a Lipschitz constant.
 
+    ValueError if the constant or the error is not positive, or there are more than ``MOST_CELLS``
+    cells.
+
     Parameters
     ----------
     outcomes : int
@@ -71,11 +74,6 @@ class LipschitzGridBasis(Basis):
         The error that is wanted; the declared one is at most that.
     centred : bool
         Value of a cell at its centre. Otherwise at the nearest multiple of 1/cells, as printed.
-
-    Raises
-    ------
-    ValueError
-        If the constant or the error is not positive, or there are more than ``MOST_CELLS`` cells.
     """
 
     hull = "simplex"
@@ -151,6 +149,8 @@ class RampBasis(Basis):
     the greatest sum of absolute weights. Any other loss over the same outcomes has coefficients,
     for which neither is claimed.
 
+    ValueError if a parameter is out of range, or no number of knots reaches the wanted error.
+
     Parameters
     ----------
     losses : sequence of Loss
@@ -167,11 +167,6 @@ class RampBasis(Basis):
     Attributes
     ----------
     certificate : ErrorCertificate
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range, or no number of knots reaches the wanted error.
     """
 
     def __init__(

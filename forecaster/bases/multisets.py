@@ -153,6 +153,8 @@ class MonomialBasis(OfMultisets):
     or the degree alone and intercept 0 if homogeneous. ``lipschitz`` is 1, for the paper's family
     with A = 1, intercept 0 and weights whose absolute values add up to at most 1.
 
+    ValueError if a parameter is out of range, or there are too many monomials.
+
     Parameters
     ----------
     outcomes, degree : int
@@ -161,11 +163,6 @@ class MonomialBasis(OfMultisets):
         The function g; the power is positive, the floor in [0, 1).
     homogeneous : bool
         Monomials of the degree alone.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range, or there are too many monomials.
     """
 
     lipschitz = 1.0
@@ -227,6 +224,9 @@ class ExponentialBasis(OfMultisets):
     Subclasses choose the origin, the unit and the series. They serve ``ExponentialOfSum`` losses
     with this power and floor and ``sum_j |w_j| <= reach``.
 
+    ValueError if the parameters are out of range, or there are too many monomials or too large
+    ones.
+
     Parameters
     ----------
     outcomes : int
@@ -237,11 +237,6 @@ class ExponentialBasis(OfMultisets):
         The error that is wanted; the declared one is at most that.
     power, floor : float
         The function g: ``max(y, floor) ** power``, or its logarithm for power 0.
-
-    Raises
-    ------
-    ValueError
-        If the parameters are out of range, or there are too many monomials or too large ones.
     """
 
     def __init__(

@@ -72,6 +72,8 @@ class Reduction:
 class ReducedBasis(Basis):
     """Real losses as basis functions, fitted to a population.
 
+    ValueError if ``MOST`` functions do not keep the promise.
+
     Parameters
     ----------
     losses : sequence of Loss
@@ -88,11 +90,6 @@ class ReducedBasis(Basis):
     Attributes
     ----------
     report : Reduction
-
-    Raises
-    ------
-    ValueError
-        If ``MOST`` functions do not keep the promise.
     """
 
     proved = False

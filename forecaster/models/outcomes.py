@@ -129,6 +129,8 @@ class OutcomeModel(Model):
 class ColumnForecast(OutcomeModel):
     """Forecasts of y that are columns of the context, scaled to [0, 1] as y is.
 
+    ValueError if columns or levels do not fit each other or the basis.
+
     Parameters
     ----------
     columns : sequence, one entry per coordinate of y
@@ -136,11 +138,6 @@ class ColumnForecast(OutcomeModel):
         ``levels``, or samples, the first of every coordinate being one outcome, and so on.
     levels : sequence of float or None
         Of quantiles, ascending, in (0, 1); None for samples.
-
-    Raises
-    ------
-    ValueError
-        If columns or levels do not fit each other or the basis.
     """
 
     def __init__(
