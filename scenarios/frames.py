@@ -39,6 +39,7 @@ COMMA = re.compile(r"[+-]?\d[\d.]*,\d+([eE][+-]?\d+)?")
 POINT = re.compile(r"[+-]?\d[\d,]*\.\d+([eE][+-]?\d+)?")
 INFINITE = re.compile(r"[+-]?(inf|infinity|[\d.]+e\+?\d+)", re.IGNORECASE)
 SHOWN = 40  # characters of a value
+WORDS = 12  # of a column that has words for numbers, that a message lists
 
 
 def calendar(words: "pd.Series[Any]") -> "pd.Series[pd.Timestamp]":
@@ -233,7 +234,9 @@ def _numbers(frame: pd.DataFrame, column: str, key: str, form: Form) -> Array:
         read = (_number(cell, codes, form.decimal) for cell in cells.astype(object))
         numbers = np.fromiter(read, np.float64, len(cells)) if quick is None else quick
     for row in np.flatnonzero(np.isinf(numbers) | (np.isnan(numbers) & (not form.gaps)))[:1]:
-        finding, cure = _fault(str(cells.iloc[row]).strip(), column, form)
+        words = [w for w in pd.unique(cells) if np.isinf(_number(w, codes, form.decimal))]
+        coded = ", ".join(f"{spelled(str(w).strip())} = {i}" for i, w in enumerate(words[:WORDS]))
+        finding, cure = _fault(str(cells.iloc[row]).strip(), column, form, coded)
         raise UserError(f"{key}: column '{column}' {finding} in {place(frame, row)}; {cure}")
     return numbers
 
@@ -275,8 +278,8 @@ def is_infinite(text: str) -> bool:
         return False
 
 
-def _fault(text: str, column: str, form: Form) -> tuple[str, str]:
-    """Say what a value is that cannot be read, and what would cure it."""
+def _fault(text: str, column: str, form: Form, coded: str) -> tuple[str, str]:
+    """Say what a value is that cannot be read, and what would cure it; ``coded``: such words."""
     found, name = f"holds '{_shown(text)}'", spelled(column)
     quoted = json.dumps(column, ensure_ascii=False)
     cures = {
@@ -291,7 +294,7 @@ def _fault(text: str, column: str, form: Form) -> tuple[str, str]:
         return "has no value" if kind == "gap" else found, cures[kind][form.keyed]
     if kind == "infinite" or not form.keyed or len(text) > SHOWN:
         return found, "every value must be a finite number"
-    code = f"codes = {{ {name} = {{ {spelled(text)} = 0 }} }}"
+    code = f"codes = {{ {name} = {{ {coded} }} }}"
     return found, f"every value must be a finite number, or add {code}"
 
 

@@ -108,7 +108,8 @@ def short(verdict: pd.DataFrame, agents: pd.DataFrame, *, width: int) -> Iterato
     cohorts = {str(name): rows for name, rows in apart(verdict).groupby("cohort", sort=False)}
     if len(cohorts) == 1:
         (rows,) = cohorts.values()
-        yield f"{played(rows, agents)[:-1]} {SCALE}."
+        said = f"{played(rows, agents)[:-1]} {SCALE}."
+        yield said.replace(") (", "; ")
         yield ""
         yield from _cohort([(r, rows) for r in best_of_each(rows)], rows, agents, width=width)
         return
@@ -254,13 +255,13 @@ def coarse_bases(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
         if cohort.unguided:
             continue
         own = agents[agents["cohort"] == cohort.name]
-        error, scale = model.game.blocks[cohort.block].basis.error, own["loss_scale"].max()
-        worst = own["decision_swap_regret"].max()
-        if error > worst:
-            beside = f"more than the worst decision swap regret of {worst * scale:.2g}"
+        error, regret = model.game.blocks[cohort.block].basis.error, own["decision_swap_regret"]
+        if error > regret.max():
+            units = unit_of(own) or "the utility's own units"
+            most, worst = error * own["loss_scale"].max(), (regret * own["loss_scale"]).max()
             yield (
-                f"{cohort.name}: the basis approximates losses within {error * scale:.2g}, "
-                f"{beside} (in the utility's own units); "
+                f"{cohort.name}: the basis approximates losses within {most:.2g} {units}, more "
+                f"than the worst decision swap regret of {worst:.2g}; "
                 "a basis with a smaller error may lower the losses"
             )
 

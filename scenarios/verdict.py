@@ -50,11 +50,17 @@ DEFINITIONS = {
     "Bounds": (
         "on the worst decision swap regret of a cohort. Given the biases: from the measured "
         "errors of the forecast. Given the variation, and before the run: by the theorem, with "
-        "probability 0.99 in all rounds at once."
+        "probability 0.99 in all rounds at once. Given no correction: by the theorem, while the "
+        "models' forecast is broadcast as it is."
     ),
     "Exploitability": (
         "what a leader could have gained from the play of an agent, in [0, 1] of the leader's "
         f"payoff; swap regret up to {TOLERANCE} is tolerated."
+    ),
+    "Models": (
+        "the number in a name is the model's rate or forgetting: smoothing-0.2 is exponential "
+        "smoothing with rate 0.2, seasonal-0.2 the same within each season, least-squares-0.99 "
+        "forgets 1 % per round."
     ),
 }
 
@@ -181,7 +187,7 @@ def _worst(agents: pd.DataFrame) -> Iterator[str]:
         name, many = "Decision swap regret" if decision else "Swap regret", agents_in(agents)
         whose = f"the worst of {many:,} agents" if many > 1 else "the agent"
         of = f" (of {worst['cohort']})" if len(agents["cohort"].unique()) > 1 else ""
-        units = in_unit(agents, regret.max() * worst["loss_scale"])
+        units = in_unit(agents, (regret * agents["loss_scale"]).max()).replace("(", "(at most ")
         yield f"{name} of {whose}{of}: {regret.max():.4f} per round{units}."
 
 

@@ -81,6 +81,6 @@ def with_length(maker: Any, parameters: dict[str, Any], rounds: int) -> dict[str
 
 
 def shown(parameters: dict[str, Any]) -> dict[str, str]:
-    """Write parameters for an error line: short values as they are, long ones by their kind."""
+    """Write parameters for an error line: short values as they are, of long ones their ends."""
     texts = {name: " ".join(repr(value).split()) for name, value in parameters.items()}
-    return {n: text if len(text) < 60 else f"({len(text)} characters)" for n, text in texts.items()}
+    return {n: t if len(t) < 60 else f"{t[:28]} ... {t[-28:]}" for n, t in texts.items()}

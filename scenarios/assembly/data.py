@@ -99,7 +99,7 @@ def _notes(shares: dict[str, float], gaps: int, spec: DataSpec) -> Iterator[str]
     for name, share in shares.items():
         if share:
             of = f" of forecast {name}" * bool(name)
-            yield f"{100 * share:.1f} % of the rows{of} were outside their scale and were clipped."
+            yield f"{100 * share:.1f} % of all rows{of} were outside their scale and were clipped."
     if gaps:
         done = "filled from the row before" if spec.missing == "previous" else "dropped"
         were = "rows lacked a value and were" if gaps > 1 else "row lacked a value and was"

@@ -340,7 +340,7 @@ def unproved(seat: Placement, block: Block) -> str:
     if cohort.unguided:
         return str(cohort.unguided)
     if not block.forecaster.instances:
-        return "no theorem bounds what its forecaster costs"
+        return "no theorem covers its forecaster"
     if seat.lies:
         return "it reports other losses than its own"
     if seat.cover is not None and cohort.representative_of is None:
@@ -414,6 +414,6 @@ def served_note(seat: Placement) -> str:
         return ""
     agents, losses = seat.cohort.population, len(cover.representative_of)
     return (
-        f"{seat.cohort.name}: {agents} agents with {losses} losses served through "
-        f"{len(cover.offset)} representatives within {cover.radius.max():.3g}"
+        f"{seat.cohort.name}: {agents:,} agents with {losses:,} losses served through "
+        f"{len(cover.offset):,} representatives within {cover.radius.max():.3g}"
     )

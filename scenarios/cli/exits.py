@@ -74,4 +74,5 @@ def misused(error: Any) -> NoReturn:
     """Leave because the parser did not understand; point to the help of the command."""
     command = getattr(getattr(error, "ctx", None), "info_name", None)
     help_of = f"regretless {command}" if command in sys.argv[1:2] else "regretless"
-    fail(f"{error.format_message().rstrip('.')}; see {help_of} --help", 2)
+    said = error.format_message().rstrip(".").replace("Input should be", "must be")
+    fail(f"{said}; see {help_of} --help", 2)

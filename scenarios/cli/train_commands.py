@@ -28,7 +28,7 @@ NEEDED = "train needs --algorithm (cem, es or exp3) and --budget (how many runs 
 def train(  # noqa: PLR0913 - one parameter per option
     scenario: Name,
     *,
-    algorithm: Annotated[str | None, typer.Option(help="cem, es or exp3; needed.")] = None,
+    algorithm: Annotated[str | None, typer.Option(help="Required: cem, es or exp3.")] = None,
     budget: Annotated[
         int | None, typer.Option(min=1, help="Runs to learn from, for each cohort; needed.")
     ] = None,

@@ -13,6 +13,7 @@ from regretless.scenarios.config import reasons
 from regretless.scenarios.config.values import shown
 
 HERE = Path(__file__).resolve().parent.parent
+TABLES = {".csv", ".parquet"}
 CATALOGUE, DATA = HERE / "catalogue", HERE / "data"
 
 
@@ -38,10 +39,15 @@ def _own(name: str, known: Iterable[str]) -> Path:
         if not path.is_file():
             what = "is no file" if path.exists() else "does not exist"
             raise UserError(f"scenario file '{name}' {what}; check the path")
+        if path.suffix in TABLES:
+            cure = f"regretless describe {name} --out {path.with_suffix('.toml').name}"
+            raise UserError(f"{name} is a table; {cure} writes a scenario for it")
         return path
     if path.with_name(f"{path.name}.toml").is_file():
         raise UserError(f"unknown scenario '{name}'; for the file write {name}.toml")
-    raise UserError(f"unknown scenario '{name}'; {closest(name, known)} or a path to a .toml file")
+    raise UserError(
+        f"unknown scenario '{name}'; give a path to a .toml file, or {closest(name, known)}"
+    )
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -50,7 +50,7 @@ SHAPES = {  # what a value is not, and the cure, by pydantic's name of the fault
     "model_type": ("not a table", "write { key = value }, or a table in brackets"),
     "model_attributes_type": ("not a table", "write { key = value }, or a table in brackets"),
     "list_type": ("not a list", "write its entries in brackets, as [1, 2]"),
-    "int_type": ("not a whole number", "write one without quotes and point, as 100"),
+    "int_type": ("not a whole number", "write it without quotes or decimal point, as 100"),
     "bool_type": ("neither true nor false", "write one of them, without quotes"),
     "string_type": ("not text", 'write it in quotes, as "name"'),
 }
@@ -206,6 +206,8 @@ def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
     """
     check_values(raw)
     check_renamed(raw)
+    if "scenario" in raw:
+        raise UserError("key 'scenario': this is a study; regretless study FILE --out DIR runs it")
     try:
         spec = ScenarioSpec.model_validate(raw)
     except ValidationError as error:
@@ -267,8 +269,11 @@ def fault_line(fault: Any, key: str, known: list[str], file: str) -> str:
     reason = reason[0].lower() + reason[1:]
     if fault["type"] == "value_error":
         return f"{key}: {reason}" if key else reason
+    given = f"{key} = {shown(fault.get('input'))}"
+    if fault["type"] not in SHAPES and reason.startswith("input should be "):
+        return f"{given}: must be {reason.removeprefix('input should be ')}"
     reason, cure = SHAPES.get(fault["type"], (reason, "change the value"))
-    return f"{key} = {shown(fault.get('input'))}: {reason}; {cure}"
+    return f"{given}: {reason}; {cure}"
 
 
 def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, list[str]]:

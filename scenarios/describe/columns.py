@@ -100,7 +100,7 @@ def described(file: Path) -> Description:
     UserError if it cannot be read as a table.
     """
     if not file.is_file() and not (file := DATA / (given := file)).is_file():
-        raise UserError(f"data file '{given}' does not exist; check the path")
+        raise UserError(f"data file '{given}' does not exist; give a CSV or Parquet file")
     separator = _separator(file) if file.suffix == ".csv" else ","
     frame = frames.read_frame(file, f"data file {file.name}", frames.Form(separator=separator))
     decimal = _decimal(frame) if file.suffix == ".csv" else "."

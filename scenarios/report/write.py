@@ -23,7 +23,9 @@ def write_report(directory: Path) -> Path:
     kinds = {RECORD: study_page, TABLE: training_page, MANIFEST: run_page}
     made = next((kind for name, kind in kinds.items() if (directory / name).is_file()), None)
     if made is None:
-        reason = f"{directory} is no run's directory, no study's and no training's"
+        if not directory.exists():
+            raise UserError(f"{directory} does not exist; give the folder of a run or a study")
+        reason = f"{directory} is not the folder of a run, a study or a training"
         raise UserError(f"{reason}: it has no {MANIFEST}, {RECORD} or {TABLE}; give one")
     return save(made.text(directory), directory / REPORT)
 

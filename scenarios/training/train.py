@@ -141,7 +141,7 @@ def prepared(scenario: Scenario, order: Order) -> list[Training]:
     maker: Any = SEARCHES[order.algorithm]
     if order.budget < maker.generation:
         least = f"{order.algorithm} tries {maker.generation} plans at a time"
-        raise UserError(f"--budget {order.budget}: {least}; give at least so many runs")
+        raise UserError(f"--budget {order.budget}: {least}; give at least {maker.generation} runs")
     if order.phases > scenario.spec.rounds:
         raise UserError(f"--phases {order.phases}: there are {scenario.spec.rounds} rounds")
     found = attacks(scenario, phases=order.phases, looking=order.looking, cohort=order.cohort)

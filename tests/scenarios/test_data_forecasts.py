@@ -65,8 +65,8 @@ def test_forecasts_follow_the_context_in_the_units_of_outcomes(tmp_path: Path) -
     by_hand[:, 1:] = by_hand[:, 1:].clip(0, 1)  # 25, 30 and -0.5 are beyond the scale
     np.testing.assert_allclose(found.contexts, by_hand, atol=1e-15)
     assert found.notes == (
-        "33.3 % of the rows of forecast office were outside their scale and were clipped.",
-        "33.3 % of the rows of forecast ensemble were outside their scale and were clipped.",
+        "33.3 % of all rows of forecast office were outside their scale and were clipped.",
+        "33.3 % of all rows of forecast ensemble were outside their scale and were clipped.",
     )
 
 

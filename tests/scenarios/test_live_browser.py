@@ -161,7 +161,7 @@ def test_a_value_that_does_not_fit_is_a_line(viewer: Viewer) -> None:
     number = viewer.page.get_by_label("market impact", exact=True)
     number.fill("7")
     number.press("Enter")
-    viewer.shows("#fault", r"^market.impact = 7: input should be less than or equal to 1")
+    viewer.shows("#fault", r"^market.impact = 7: must be less than or equal to 1")
     viewer.button("Step").click()
     viewer.shows("#count", "^1 of")
 

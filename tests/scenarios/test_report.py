@@ -191,7 +191,7 @@ def test_interrupted_run_says_how_far_it_came(tmp_path: Path) -> None:
 def test_what_is_no_run_directory_is_refused(directory: Path, text: str | None) -> None:
     manifest = directory / "manifest.json"
     manifest.unlink() if text is None else manifest.write_text(text, encoding="utf-8")
-    with pytest.raises(UserError, match=r"cannot be read|not a run's|is no run's directory"):
+    with pytest.raises(UserError, match=r"cannot be read|not a run's|is not the folder of a run"):
         write_report(directory)
 
 

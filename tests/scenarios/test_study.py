@@ -153,7 +153,7 @@ FAULTS = {
     'scenario = "tiny.toml"\n[[list]]\ncohort = []\n': "list row 0: cohort: a column of a study's",
     'scenario = "tiny.toml"\nseeds = 0\n': "seeds: 0: give how many, at least 1, or a list",
     'scenario = "tiny.toml"\nseeds = [1, 1]\n': "seeds: [1, 1]: give how many",
-    'scenario = "tiny.toml"\nrounds = 0\n': "rounds = 0: input should be greater",
+    'scenario = "tiny.toml"\nrounds = 0\n': "rounds = 0: must be greater",
     'scenario = "crop-chioce"\n': "'crop-chioce' does not exist; did you mean 'crop-choice'",
     GRID + "rounds = []\n": "grid.rounds = []",
     GRID + "rounds = [5, 5]\n": "grid.rounds repeats 5; drop it",
@@ -167,7 +167,7 @@ FAULTS = {
     GRID + "s = {a = {seed = 3}}\n": "key 'seed' is taken by the study",
     GRID + "s = {a = {market = {impact = 1}}}\n": "market is a table; write a dotted key in quotes",
     GRID + "s = {a = {rounds = 3}}\nrounds = [4]\n": "key 'rounds' is given twice; drop one",
-    'scenario = "tiny.toml"\nleave_out = ["agents"]\n': "leave_out.0 = 'agents': input should be",
+    'scenario = "tiny.toml"\nleave_out = ["agents"]\n': "leave_out.0 = 'agents': must be",
     'scenario = "tiny.toml"\n[[list]]\nrounds = 4\n[[list]]\nname = "b"\n': "list row 1: not every",
 }
 
