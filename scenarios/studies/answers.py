@@ -10,13 +10,14 @@ from rich.console import Console
 
 from regretless.scenarios.studies.analysis.contrasts import unit_notes
 from regretless.scenarios.studies.analysis.families import GAINS, equivalent
-from regretless.scenarios.studies.analysis.measures import MEASURES
+from regretless.scenarios.studies.analysis.measures import MARKET, MEASURES
 from regretless.scenarios.studies.results import Study
 from regretless.scenarios.terminal import console, decimals
 
-TOLD = ("mean_loss", "gain", "welfare_mean")  # beside a study's own measures
+TOLD = ("mean_loss", "decision_swap_regret_worst", "gain", "welfare_mean")  # beside own measures
 KNOWN = {*MEASURES, *GAINS}
 MOST = 12  # lines of an answer
+COMPARED = ("key", "value", "against", "measure")
 SMALL = 0.001  # p-value below which only that is said
 
 
@@ -52,7 +53,7 @@ class PrintedTable:
         found = pd.read_parquet(path) if path.exists() else pd.DataFrame()
         if "measure" in found:
             own = ~found["measure"].isin(KNOWN)
-            found = found[found["measure"].isin(TOLD) | own]
+            found = _once(found[found["measure"].isin(TOLD) | own], own)
         beside = [name for name in ("cohort", "measure") if name in found]
         if "cohort" in found and len(found["cohort"].unique()) == 1:
             beside.remove("cohort")
@@ -66,14 +67,24 @@ class PrintedTable:
         headings = [self.what(row) for row in shown.to_dict("records")]
         for line in _lines(cells, headings, words=len(beside)):
             print(line, file=screen.file)
-        if len(found) > MOST:
-            screen.print(f"{len(found) - MOST} more, and all other measures: {path.name}")
+        left = f"{len(found) - MOST} more, and " if len(found) > MOST else ""
+        screen.print(f"{left}{'all' if left else 'All'} other measures: {path}", soft_wrap=True)
         for row in shown.to_dict("records") if "p_equivalence" in shown else ():
             if equal := equivalent(row):
                 screen.print(f"{self.what(row)}: {row['measure']} of {row['cohort']} is {equal}.")
         if "same_scale" in found:
             for note in unit_notes(found):
                 screen.print(note)
+
+
+def _once(found: pd.DataFrame, own: "pd.Series[bool]") -> pd.DataFrame:
+    """Keep one row of what is a number of the whole market, not of each cohort."""
+    if "cohort" not in found:
+        return found
+    alike = [name for name in (*COMPARED, "mean", "low", "high") if name in found]
+    shared = own & found.duplicated(alike, keep=False)
+    found = found.assign(cohort=found["cohort"].mask(shared, MARKET))
+    return found.drop_duplicates(["cohort", *alike])
 
 
 def _first(found: pd.DataFrame) -> pd.DataFrame:
