@@ -16,38 +16,22 @@ from typing import Any, NoReturn
 from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.cli.options import progress_bar
 
-A_STUDY: dict[str, int | None] = {"rounds": None, "seeds": None}  # its file says how much
-TABLES: dict[str, dict[str, int | None]] = {  # how much each plays by default
-    "streams": A_STUDY,
-    "bases": {},
-    "covers": A_STUDY,
-    "events": A_STUDY,
-    "anchoring": A_STUDY,
-    "skill": A_STUDY,
-    "rates": {"rounds": 64_000, "seeds": 3},
-    "exploitation": {"rounds": 100_000, "seeds": 5},
-    "crowding": A_STUDY,
-    "omniprediction": {"seeds": 5},
-    "unseen": A_STUDY,
-    "speculator": A_STUDY,
-}
-MODULES = {  # tables that say themselves how much they play
-    "certificates": "statements",
+MODULES = {  # which has which tables
+    "tables": "anchoring covers crowding events skill speculator streams unseen",
+    "bases": "bases",
     "concentration": "concentration",
-    "distance": "statements",
-    "entry": "statements",
-    "everyone": "everyone",
-    "everyone-rates": "everyone",
-    "everyone-series": "everyone",
+    "everyone": "everyone everyone-rates everyone-series newsvendors",
+    "exploitation.table": "exploitation",
     "games": "games",
     "listed": "listed",
     "listeners": "listeners",
-    "newsvendors": "everyone",
+    "omniprediction": "omniprediction",
+    "rates": "rates",
     "series": "series",
-    "trust-benign": "trust",
-    "trust-hostile": "trust",
-    "trust-series": "trust",
+    "statements": "assignments certificates delay distance entry intervals",
+    "trust": "trust-benign trust-hostile trust-series",
 }
+TABLES = {name: module for module, names in MODULES.items() for name in names.split()}
 
 
 def measure(name: str, out: Path, *, jobs: int | None, asked: dict[str, int | None]) -> None:
@@ -56,29 +40,22 @@ def measure(name: str, out: Path, *, jobs: int | None, asked: dict[str, int | No
     UserError for an unknown name, an option that the table has not, a folder that cannot be
     written.
     """
-    if name not in (known := [*TABLES, *MODULES]):
-        raise UserError(f"unknown table '{name}'; {closest(name, known)}")
-    given = {option: value for option, value in asked.items() if value is not None}
-    defaults: dict[str, Any] = TABLES.get(name, {})
-    if name in MODULES:
-        table: Any = importlib.import_module(f"paper.{MODULES[name]}").TABLES[name]
-        defaults = table.options
-    for option in given.keys() - defaults.keys():
-        raise UserError(f"--{option}: the table '{name}' plays no rounds; leave the option out")
+    if name not in TABLES:
+        raise UserError(f"unknown table '{name}'; {closest(name, TABLES)}")
     if importlib.util.find_spec("matplotlib") is None:
         raise UserError("figures need matplotlib; pip install '.[paper]' in a checkout brings it")
+    table: Any = importlib.import_module(f"paper.{TABLES[name]}").TABLES[name]
+    given = {option: value for option, value in asked.items() if value is not None}
+    for option in given.keys() - table.options.keys():
+        raise UserError(f"--{option}: the table '{name}' plays no {option}; leave the option out")
     try:
         (out / name).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"--out {out}: {error.strerror}; give a folder to write in") from error
-    options: dict[str, Any] = defaults | given
-    if defaults is A_STUDY:
-        table = importlib.import_module("paper.tables").STUDIES[name]
+    options = table.options | given
+    if TABLES[name] == "tables":  # a study goes on where it was
         options["out"] = out / name
-    elif name in TABLES:
-        table = importlib.import_module(f"paper.{name}")
-    total = table.cells(options["seeds"]) if "seeds" in options else table.cells()
-    with progress_bar(name, total, quiet=False) as advance:
+    with progress_bar(name, table.cells(options.get("seeds")), quiet=False) as advance:
         measured = table.measure(**options, jobs=jobs, progress=advance)
     _say(table.text(measured), *(f"written: {path}" for path in table.write(measured, out / name)))
 
@@ -111,7 +88,7 @@ def main(words: Sequence[str] | None = None) -> None:
         parser.add_argument(f"--{option}", type=_count, metavar="N", help=about)
     given = parser.parse_args(words)
     if given.name is None:
-        _say(*TABLES, *MODULES)
+        _say(*sorted(TABLES))
         return
     try:
         asked = {"rounds": given.rounds, "seeds": given.seeds}

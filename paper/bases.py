@@ -15,23 +15,21 @@ for regret is the cost, lambda sqrt(n), at a given error.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
-from pathlib import Path
 from textwrap import fill
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from paper.families import FAMILIES
-from paper.figures import written
+from paper.harness import Row, Table
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Loss
 from regretless.market.losses.basis import Basis
-from regretless.scenarios.executor import collect
 
 TICKS = {1: 4999, 2: 53, 3: 14}  # of the grid of outcomes, along a coordinate
 FEWEST_TICKS = 5
@@ -62,12 +60,7 @@ def cases() -> list[Case]:
     ]
 
 
-def cells() -> int:
-    """Count the rows of the whole table."""
-    return len(cases())
-
-
-def one_case(case: Case) -> dict[str, Any]:
+def one_case(case: Case) -> Iterator[Row]:
     """Build a basis and measure it."""
     family = FAMILIES[case.family]
     choice, losses = family.choices[case.basis], family.losses(case.outcomes)
@@ -79,7 +72,7 @@ def one_case(case: Case) -> dict[str, Any]:
     if choice.fitted:
         declared = max(basis.certified_error(loss) for loss in losses)
     paper = dict.fromkeys(PRINTED, math.nan) | family.paper(losses, case.error)
-    return {
+    yield {
         "family": case.family,
         "basis": case.basis,
         "role": choice.role,
@@ -119,19 +112,6 @@ def outcomes(goods: int) -> Array:
     random = stream(0, "reproduce bases", "outcomes").random((RANDOM, goods))
     random[::2] **= 3
     return np.concatenate([list(product(even, repeat=goods)), random])
-
-
-def measure(
-    *,
-    rows: Sequence[Case] | None = None,
-    jobs: int | None = None,
-    progress: Callable[[int], Any] | None = None,
-) -> pd.DataFrame:
-    """Measure these rows, by default all; ``jobs`` and ``progress`` as in ``collect``."""
-    wanted = cases() if rows is None else rows
-    # the last families are the slowest: measured first, they keep all workers busy to the end
-    found = collect(one_case, wanted[::-1], jobs=jobs, progress=progress)
-    return pd.DataFrame(found[::-1])
 
 
 def text(table: pd.DataFrame) -> str:
@@ -177,6 +157,4 @@ def _printed(rows: pd.DataFrame, column: str) -> "pd.Series[str]":
     return exact.map(BRIEF).where(exact.notna(), rough)
 
 
-def write(table: pd.DataFrame, out: Path) -> list[Path]:
-    """Write the rows as CSV; return the path."""
-    return written(out, {"bases.csv": table})
+TABLES = {"bases": Table(one_case, ["family", "basis", "d", "delta"], cases, layout=text)}

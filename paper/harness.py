@@ -56,9 +56,9 @@ class Table:
         known = {"rounds": self.rounds, "seeds": self.seeds}
         return {name: value for name, value in known.items() if value is not None}
 
-    def cells(self, seeds: int = 1) -> int:
+    def cells(self, seeds: int | None = None) -> int:
         """Count the jobs."""
-        return len(self.instances()) * seeds
+        return len(self.instances()) * (seeds or 1)
 
     def measure(
         self,

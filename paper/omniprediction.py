@@ -9,9 +9,8 @@ of the best single action there, and the greatest difference over groups and lis
 It is above 0 by noise alone, as the best action is chosen after the fact: so for all.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,11 +18,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from paper import omniprediction_tasks as tasks
-from paper.figures import written
+from paper.harness import Row, Table
 from regretless.forecaster import OfflineOmnipredictor
 from regretless.forecaster.offline import ContinuousLoss
 from regretless.market.core.arrays import Array
-from regretless.scenarios.executor import collect
 
 Actions = NDArray[np.intp]
 
@@ -32,22 +30,11 @@ PER_LOSS = "a model per loss"
 SMALLEST, SHARE = 20, 0.05  # test rows in a group
 ROUNDING = 1e-9  # thousandths: where nobody regrets anything, sums leave as much
 SETTINGS = ("listed", "later", "shifted")
-Run = tuple[str, int, int]
 
 
-def plan(seeds: int) -> list[Run]:
-    """List all runs: table, examples, seed."""
-    return [(t, m, seed) for seed in range(seeds) for t in tasks.SIZES for m in tasks.SIZES[t]]
-
-
-def cells(seeds: int) -> int:
-    """Count the runs of the whole table."""
-    return len(plan(seeds))
-
-
-def one_run(run: Run) -> list[dict[str, Any]]:
+def one_run(instance: tuple[str, int], seed: int) -> Iterator[Row]:
     """Fit everything to one sample; a row per method and setting."""
-    (name, examples, seed), given = run, tasks.task(*run)
+    (name, examples), given = instance, tasks.task(*instance, seed)
     model = OfflineOmnipredictor(list(tasks.LISTED.values()), theta=tasks.THETA, random_state=seed)
     model.fit(given.x, given.y)
 
@@ -63,14 +50,12 @@ def one_run(run: Run) -> list[dict[str, Any]]:
         n: tasks.losses(loss, given.fresh_y) for n, loss in (tasks.LISTED | tasks.LATER).items()
     }
     cell = {"table": name, "examples": examples, "seed": seed}
-    rows = []
     for method, acts in played.items():
         worst = subgroup(acts, played, tables)
         bound = model.certified_on_holdout_ if method == OURS else None
         for setting, mean in means(acts, tables, given).items():
             values = {"loss": mean, "subgroup": worst if setting == "listed" else np.nan}
-            rows.append(cell | {"method": method, "setting": setting, "bound": bound} | values)
-    return rows
+            yield cell | {"method": method, "setting": setting, "bound": bound} | values
 
 
 def means(
@@ -111,14 +96,6 @@ def _groups(own: Actions, suggested: list[Actions]) -> Iterator[NDArray[np.bool_
     for others in suggested:
         for a, b in product(range(len(tasks.net())), repeat=2):
             yield (own == a) & (others == b)
-
-
-def measure(
-    *, seeds: int, jobs: int | None = None, progress: Callable[[int], Any] | None = None
-) -> pd.DataFrame:
-    """Measure every cell: one row per table, number of examples, seed, method and setting."""
-    runs = collect(one_run, plan(seeds), jobs=jobs, progress=progress)
-    return pd.DataFrame([row for rows in runs for row in rows])
 
 
 def against(table: pd.DataFrame, setting: str, value: str) -> pd.DataFrame:
@@ -173,6 +150,12 @@ def verdict(table: pd.DataFrame) -> list[str]:
     ]
 
 
-def write(table: pd.DataFrame, out: Path) -> list[Path]:
-    """Write the runs as CSV; return the path."""
-    return written(out, {"omniprediction.csv": table})
+TABLES = {
+    "omniprediction": Table(
+        one_run,
+        ["table", "examples", "method", "setting"],
+        lambda: [(name, count) for name, counts in tasks.SIZES.items() for count in counts],
+        seeds=5,
+        layout=text,
+    )
+}

@@ -32,7 +32,7 @@ theorem bounds the level at every T, and the bound itself falls more slowly (``b
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count, product, takewhile
 from pathlib import Path
@@ -47,13 +47,13 @@ from matplotlib.ticker import NullLocator
 from numpy.typing import ArrayLike
 
 from paper import figures
+from paper.harness import Row, Table
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.market.model import MarketModel
 from regretless.market.records import Decision, one_hot
 from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.scenario import validated
-from regretless.scenarios.executor import collect
 from regretless.scenarios.studies.analysis.measures import interval
 
 FIRST, LONGEST, COSTLY = 1000, 64_000, 16_000  # rounds
@@ -66,8 +66,6 @@ STREAMS: dict[str, dict[str, Any]] = {
     "iid": {"kind": "iid"},
     "adaptive": {"kind": "anti-forecast", "strength": 0.5},
 }
-
-Run = tuple[str, str, int, int, int]
 
 
 @dataclass(frozen=True)
@@ -142,17 +140,15 @@ def horizons(rounds: int, first: int) -> list[int]:
     return [*takewhile(lambda horizon: horizon < rounds, doublings), rounds]
 
 
-def cells(seeds: int) -> int:
-    """Count the runs of the whole table."""
-    return len(FAMILIES) * len(STREAMS) * seeds
-
-
-def one_run(run: Run) -> list[dict[str, Any]]:
-    """Play one run: family, stream, rounds, first T and seed; a row per T."""
-    family, stream, rounds, first, seed = run
+def one_run(
+    instance: tuple[str, str], rounds: int, seed: int, *, first: int = FIRST
+) -> Iterator[Row]:
+    """Play a family and stream; a row per T from ``first`` on. A costly family plays less."""
+    family, stream = instance
+    rounds = min(rounds, FAMILIES[family].longest)
     model = scenario(family, stream, rounds=rounds, seed=seed).build(log_every=rounds)
     model.stream_logs_to(lambda _: None)
-    linear, rows = LinearPart(model), []
+    linear = LinearPart(model)
     cell = {"family": family, "stream": stream, "seed": seed}
     loss, block = model.game.cohorts[0].loss, model.game.blocks[0]
     cell["floor"] = 2 * float(block.basis.certified_error(loss))
@@ -161,8 +157,7 @@ def one_run(run: Run) -> list[dict[str, Any]]:
         model.run(horizon, progress=linear.add)
         elapsed = perf_counter() - started
         measured = {"linear_regret": linear.worst(), "milliseconds": 1e3 * elapsed / horizon}
-        rows.append(cell | {"rounds": horizon} | worst_agent(model) | measured)
-    return rows
+        yield cell | {"rounds": horizon} | worst_agent(model) | measured
 
 
 def worst_agent(model: MarketModel) -> dict[str, Any]:
@@ -177,24 +172,6 @@ def worst_agent(model: MarketModel) -> dict[str, Any]:
             model.game.blocks[0].forecaster, "certificate_sum", float("nan")
         ),
     }
-
-
-def measure(  # noqa: PLR0913 - what to measure, and how
-    *,
-    rounds: int,
-    seeds: int,
-    first: int = FIRST,
-    families: Sequence[str] = tuple(FAMILIES),
-    jobs: int | None = None,
-    progress: Callable[[int], Any] | None = None,
-) -> pd.DataFrame:
-    """Measure every cell: a row per run and T from ``first`` on; a costly family plays less."""
-    runs: list[Run] = [
-        (family, stream, min(rounds, FAMILIES[family].longest), first, seed)
-        for family, stream, seed in product(families, STREAMS, range(seeds))
-    ]
-    found = collect(one_run, runs, jobs=jobs, progress=progress)
-    return pd.DataFrame([row for rows in found for row in rows])
 
 
 def slope(horizons: ArrayLike, regrets: ArrayLike) -> float:
@@ -294,14 +271,6 @@ def _warnings(table: pd.DataFrame) -> list[str]:
     return lines
 
 
-def write(table: pd.DataFrame, out: Path) -> list[Path]:
-    """Write rows and slopes as CSV and the rows as a figure; return the paths."""
-    figure = rates_figure(table)
-    return figures.written(
-        out, {"rates.csv": table, "slopes.csv": slopes(table), "rates.png": figure}
-    )
-
-
 def rates_figure(table: pd.DataFrame) -> Figure:
     """Draw a panel per stream: a line per family, means over seeds, beside the slope T^(-1/2)."""
     shown = table.assign(regret=table["linear_regret"].clip(lower=figures.LEAST))
@@ -320,3 +289,16 @@ def _panel(axis: Axes, rows: pd.DataFrame) -> None:
     axis.set(xscale="log", yscale="log", xlabel="rounds, T")
     axis.set_xticks(rounds[::-2], [f"{T:g}" for T in rounds[::-2]])
     axis.xaxis.set_minor_locator(NullLocator())
+
+
+TABLES = {
+    "rates": Table(
+        one_run,
+        ["family", "stream", "rounds"],
+        lambda: list(product(FAMILIES, STREAMS)),
+        64_000,
+        3,
+        layout=text,
+        beside=lambda table: {"slopes.csv": slopes(table), "rates.png": rates_figure(table)},
+    )
+}

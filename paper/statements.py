@@ -1,19 +1,27 @@
-"""Figures of the note on theory that no other table has.
+"""Figures of the note on theory that no other table has: twelve agents with random losses listed.
 
-``certificates``: twelve agents with listed losses, attacked for 20,000 rounds, with games that are
-solved as by default and more exactly: the sum S of certificates, regret and its bound from
-variation, what that would be if S were 0, how far the greatest gain goes and may go, in roots of
-its variation, how much of the sum over actions is the greatest, mean loss, time.
+``certificates``: attacks, with games that are solved as by default and more exactly: the sum S of
+certificates, regret and its bound from variation, what that would be if S were 0, the share of the
+regret that one action has, mean loss, time.
 
-``entry``: twelve agents against outcomes far from the mean prediction: regret from the first round
-on, from the middle on, and in the middle half, with the bound from variation of such a stay.
+``assignments``: gains' weights alone, and with a potential over assignments beside them: bounds
+from variation and a priori, regret, mean loss.
+
+``delay``: regret where outcomes arrive d rounds late.
+
+``intervals``: the worst regret over windows of 500 rounds, with and without events of intervals.
+
+``entry``: regret from the first round on, from the middle on, and in the middle half, with the
+bound from variation of such a stay.
 
 ``distance``: random losses and joint distributions of 2 to 4 actions and outcomes: exploitability
 over swap regret, and how far it is from the surplus of the payoff that the dual names.
 """
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from time import process_time
 from typing import Any
@@ -21,10 +29,12 @@ from typing import Any
 import numpy as np
 
 from paper.harness import Row, Table
-from paper.listed import Crowd, against_mean, random_losses
+from paper.listed import Crowd, random_losses
 from paper.trust import ACTIONS, ATTACKS, SIZE, TRUSTED
 from regretless.forecaster import GainEvents, ProtectedLosses, UnbiasedPrediction, VectorEvents
+from regretless.forecaster.delayed import Delayed
 from regretless.forecaster.events.assignments import Assignments
+from regretless.forecaster.events.intervals import Intervals
 from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.tolerance import LATE
 from regretless.market.core.arrays import Array
@@ -33,6 +43,7 @@ from regretless.market.exploitability.commitment import leader_surplus, swap_reg
 from regretless.market.exploitability.distance import worst_leader
 
 ROUNDING = 1e-9
+PERIOD = WINDOW = 500  # rounds
 CORNERS = np.array(list(product([0.0, 1.0], repeat=SIZE)))
 
 
@@ -49,57 +60,112 @@ class Exact(Box):
         return super().solve(rows, table, tolerance=min(tolerance, self.late / self.time), **told)
 
 
-def solved(instance: tuple[str, float], rounds: int, seed: int) -> Iterator[Row]:
-    """Play an attack, with games solved to ``late`` / t."""
-    attack, late = instance
+def crowd_of(seed: int) -> tuple[Crowd, ProtectedLosses]:
+    """Draw the agents."""
     shape = np.empty((TRUSTED, ACTIONS, SIZE))
     crowd = Crowd(*random_losses(shape, np.random.default_rng(seed), count=TRUSTED))
-    listed = ProtectedLosses(crowd.offset, crowd.weights)
-    events = Assignments(GainEvents([listed]))
-    player, spent = UnbiasedPrediction(events, Exact(late)), 0.0
-    for _ in range(rounds):
+    return crowd, ProtectedLosses(crowd.offset, crowd.weights)
+
+
+def answer(name: str, seed: int) -> Callable[[int, Crowd, Any], Array]:
+    """Return what chooses s(y)."""
+    if name in ATTACKS:
+        return lambda _, crowd, mixture: ATTACKS[name](crowd, mixture, CORNERS)
+    rng = stream(seed, "statements", name)
+    means = rng.random((2, SIZE))
+    length = PERIOD if name == "switching" else np.inf
+    return lambda t, *_: (rng.random(SIZE) < means[int(t // length) % 2]).astype(float)
+
+
+def play(player: Any, crowd: Crowd, chooses: Any, rounds: int) -> Iterator[tuple[int, float]]:
+    """Play; yield after every round how many there were, and processor time so far."""
+    spent = 0.0
+    for t in range(rounds):
         start = process_time()
         mixture = player.mixture()
         spent += process_time() - start
-        truth = ATTACKS[attack](crowd, mixture, CORNERS)
+        truth = chooses(t, crowd, mixture)
         crowd.add(crowd.strategies(mixture), truth)
         start = process_time()
         player.update(truth)
         spent += process_time() - start
-    bound = player.known_bound()
+        yield t + 1, spent
+
+
+def solved(instance: tuple[str, float], rounds: int, seed: int) -> Iterator[Row]:
+    """Play an attack, with games solved to ``late`` / t."""
+    (attack, late), (crowd, listed) = instance, crowd_of(seed)
+    events = Assignments(GainEvents([listed]))
+    player = UnbiasedPrediction(events, Exact(late))
+    *_, (_, spent) = play(player, crowd, answer(attack, seed), rounds)
+    exact = replace(player.known_bound(), certificate_sum=0.0)
     sums = crowd.regret()
-    worst = int(sums.argmax())
-    parts = (crowd.sums[worst].max(1)) / sums[worst]
     yield {
         "attack": attack,
         "tolerance": f"{late:g} / t",
         "S": player.certificate_sum,
         "regret": sums.max() / rounds,
         "variation": player.from_variation(listed).max() / rounds,
-        "if S = 0": events.from_variation(replace(bound, certificate_sum=0.0), listed).max()
-        / rounds,
-        "greatest action": parts.max(),
+        "if S = 0": events.from_variation(exact, listed).max() / rounds,
+        "of one action": crowd.sums[sums.argmax()].max() / sums.max(),
         "loss": crowd.cost.mean() / rounds,
         "ms": 1e3 * spent / rounds,
     }
 
 
+WAYS: dict[str, Callable[[ProtectedLosses], Any]] = {
+    "weights alone": lambda listed: GainEvents([listed]),
+    "with assignments": lambda listed: Assignments(GainEvents([listed])),
+}
+OPPONENTS = ("against the mean", "iid", "switching", "hunter of the worst")
+
+
+def assigned(instance: tuple[str, str], rounds: int, seed: int) -> Iterator[Row]:
+    """Play an opponent with a kind of weights."""
+    (opponent, way), (crowd, listed) = instance, crowd_of(seed)
+    player = UnbiasedPrediction(WAYS[way](listed))
+    deque(play(player, crowd, answer(opponent, seed), rounds), 0)
+    row: Row = {"opponent": opponent, "weights": way, "regret": crowd.regret().max() / rounds}
+    row["variation"] = player.from_variation(listed).max() / rounds
+    row["bound"] = player.beforehand(rounds).regret(listed.weights).max()
+    yield row | {"loss": crowd.cost.mean() / rounds}
+
+
+def delayed(late: int, rounds: int, seed: int) -> Iterator[Row]:
+    """Play outcomes that are far from the mean prediction and known late."""
+    crowd, listed = crowd_of(seed)
+    player = Delayed(lambda: UnbiasedPrediction(VectorEvents([listed])), late)
+    deque(play(player, crowd, answer("against the mean", seed), rounds), 0)
+    yield {"rounds late": late, "regret": crowd.regret().max() / rounds}
+
+
+def windows(instance: tuple[str, bool], rounds: int, seed: int) -> Iterator[Row]:
+    """Measure the worst window."""
+    (opponent, short), (crowd, listed) = instance, crowd_of(seed)
+    make = partial(VectorEvents, [listed])
+    player = UnbiasedPrediction(Intervals(make, rounds=rounds) if short else make())
+    sums = [crowd.sums.copy()]
+    for t, _ in play(player, crowd, answer(opponent, seed), rounds):
+        if t % (WINDOW // 10) == 0:
+            sums.append(crowd.sums.copy())
+    stretches = np.array(sums[10:]) - np.array(sums[:-10])
+    worst = stretches.max(3).sum(2).max() / WINDOW
+    told = {"worst window": worst, "regret": crowd.regret().max() / rounds}
+    yield {"opponent": opponent, "intervals": short} | told
+
+
 def stays(_: str, rounds: int, seed: int) -> Iterator[Row]:
     """Compare the regret of stays with its bound."""
+    half, quarter = rounds // 2, rounds // 4
     ends = {
         "all rounds": (0, rounds),
-        "second half": (rounds // 2, rounds),
-        "middle half": (rounds // 4, 3 * rounds // 4),
+        "second half": (half, rounds),
+        "middle half": (quarter, 3 * quarter),
     }
-    shape = np.empty((TRUSTED, ACTIONS, SIZE))
-    crowd = Crowd(*random_losses(shape, np.random.default_rng(seed), count=TRUSTED))
-    listed, sums = ProtectedLosses(crowd.offset, crowd.weights), {0: crowd.sums.copy()}
-    player, bounds = UnbiasedPrediction(VectorEvents([listed])), {0: 0.0}
-    for t in range(1, rounds + 1):
-        mixture = player.mixture()
-        truth = against_mean(crowd, mixture, CORNERS)
-        crowd.add(crowd.strategies(mixture), truth)
-        player.update(truth)
+    crowd, listed = crowd_of(seed)
+    player = UnbiasedPrediction(VectorEvents([listed]))
+    sums, bounds = {0: crowd.sums.copy()}, {0: 0.0}
+    for t, __ in play(player, crowd, answer("against the mean", seed), rounds):
         if any(t in pair for pair in ends.values()):
             sums[t] = crowd.sums.copy()
             bounds[t] = float(player.from_variation(listed).max())
@@ -129,6 +195,17 @@ TABLES = {
         lambda: list(product(("hunter of the worst", "against the mean"), (LATE, LATE / 3))),
         20_000,
         3,
+    ),
+    "assignments": Table(
+        assigned, ["opponent", "weights"], lambda: list(product(OPPONENTS, WAYS)), 2000, 2
+    ),
+    "delay": Table(delayed, ["rounds late"], lambda: (0, 10, 100), 4000, 1),
+    "intervals": Table(
+        windows,
+        ["opponent", "intervals"],
+        lambda: list(product(("switching", "against the mean"), (False, True))),
+        4000,
+        1,
     ),
     "entry": Table(stays, ["there"], rounds=2000, seeds=3),
     "distance": Table(

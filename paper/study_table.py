@@ -227,6 +227,11 @@ class StudyTable:
         """Return the study, with other rounds or seeds where they are given."""
         return read_study(self.study).sized(rounds=rounds, seeds=seeds)
 
+    @property
+    def options(self) -> dict[str, int | None]:
+        """What its file says how much it plays of."""
+        return {"rounds": None, "seeds": None}
+
     def cells(self, seeds: int | None = None) -> int:
         """Count the runs of the whole table."""
         return len(self.design(seeds=seeds))

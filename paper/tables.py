@@ -309,4 +309,4 @@ SPECULATOR = StudyTable(
 )
 
 ALL = (STREAMS, EVENTS, ANCHORING, SKILL, COVERS, CROWDING, UNSEEN, SPECULATOR)
-STUDIES = {table.study: table for table in ALL}
+TABLES = {table.study: table for table in ALL}

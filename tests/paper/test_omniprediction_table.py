@@ -51,7 +51,7 @@ def test_omniprediction_measures_every_method(
     fast = partial(OfflineOmnipredictor, trees=10)
     monkeypatch.setattr(omniprediction, "OfflineOmnipredictor", fast)
     table = pd.DataFrame(
-        [row for seed in (0, 1) for row in omniprediction.one_run(("wine", 120, seed))]
+        [row for seed in (0, 1) for row in omniprediction.one_run(("wine", 120), seed)]
     )
     rivals = {"mean, boosted", "quantiles, boosted", "forest weights", "constant"}
     assert set(table["method"]) == {omniprediction.OURS, omniprediction.PER_LOSS} | rivals
@@ -62,5 +62,5 @@ def test_omniprediction_measures_every_method(
     listed = omniprediction.against(table, "listed", "loss")
     assert listed.loc[("wine", 120), "constant"] > 10  # thousandths: a constant is far worse
     assert "standard error of the best one model for all: " in omniprediction.text(table)
-    written = omniprediction.write(table, tmp_path)
+    written = omniprediction.TABLES["omniprediction"].write(table, tmp_path / "omniprediction")
     assert [path.name for path in written] == ["omniprediction.csv"]

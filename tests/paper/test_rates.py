@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,14 +25,10 @@ ROUNDING = 1e-9
 @pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
     done: list[int] = []
-    measured = rates.measure(
-        rounds=ROUNDS,
-        seeds=1,
-        first=FIRST,
-        families=[EXACT, COARSE],
-        jobs=1,
-        progress=done.append,
-    )
+    instances = [(family, stream) for family in (EXACT, COARSE) for stream in rates.STREAMS]
+    short = partial(rates.one_run, first=FIRST)
+    small = replace(rates.TABLES["rates"], rows=short, instances=lambda: instances)
+    measured = small.measure(rounds=ROUNDS, seeds=1, jobs=1, progress=done.append)
     assert done == [1, 2, 3, 4]
     return measured
 
@@ -74,10 +72,10 @@ def test_the_linear_part_differs_by_at_most_the_floor(table: pd.DataFrame) -> No
 
 def test_one_run_gives_every_horizon(table: pd.DataFrame) -> None:
     """What a run has played at round T is the run of T rounds."""
-    short = rates.one_run((COARSE, "adaptive", 200, 200, 0))
+    short = rates.one_run((COARSE, "adaptive"), 200, 0, first=200)
     cell = table[(table["family"] == COARSE) & (table["stream"] == "adaptive")]
     same = cell[cell["rounds"] == 200].drop(columns="milliseconds").reset_index(drop=True)
-    pd.testing.assert_frame_equal(pd.DataFrame(short).drop(columns="milliseconds"), same)
+    pd.testing.assert_frame_equal(pd.DataFrame(list(short)).drop(columns="milliseconds"), same)
 
 
 @pytest.mark.parametrize("known", [-0.5, -0.25, -1.0])
@@ -116,7 +114,7 @@ def test_a_floor_bends_the_regret_and_not_its_linear_part() -> None:
 
 
 def test_table_slopes_and_figure_are_written(table: pd.DataFrame, tmp_path: Path) -> None:
-    rows, fits, figure = rates.write(table, tmp_path / "rates")
+    rows, fits, figure = rates.TABLES["rates"].write(table, tmp_path / "rates")
     assert sorted(path.name for path in rows.parent.iterdir()) == [
         "rates.csv",
         "rates.png",

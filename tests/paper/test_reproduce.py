@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +38,8 @@ def light() -> list[bases.Case]:
 @pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
     done: list[int] = []
-    measured = bases.measure(rows=light(), jobs=1, progress=done.append)
+    small = replace(bases.TABLES["bases"], instances=light)
+    measured = small.measure(jobs=1, progress=done.append)
     assert done == list(range(1, len(light()) + 1))
     return measured
 
@@ -170,7 +172,9 @@ def test_the_command_prints_and_writes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     few = light()[:3]
-    monkeypatch.setattr(bases, "cases", lambda: few)
+    monkeypatch.setitem(
+        bases.TABLES, "bases", replace(bases.TABLES["bases"], instances=lambda: few)
+    )
     words = ["bases", "--jobs", "1", "--out", str(tmp_path)]
     status, out_text, complaint = answer(capsys, *words)
     assert (status, complaint) == (0, "")

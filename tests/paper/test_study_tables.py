@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from streams import FORECASTS, STREAMS, scenario
 
-from paper.tables import STUDIES
+from paper.tables import TABLES
 
 pytestmark = pytest.mark.slow
 
@@ -34,8 +34,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
         rounds, seeds = SIZES[name]
         done: list[int] = []
         sizes = {"rounds": rounds, "seeds": seeds, "jobs": 1}
-        found = STUDIES[name].measure(out=folder / name, **sizes, progress=done.append)
-        assert done == list(range(1, STUDIES[name].cells(seeds) + 1))
+        found = TABLES[name].measure(out=folder / name, **sizes, progress=done.append)
+        assert done == list(range(1, TABLES[name].cells(seeds) + 1))
         assert found["run"].nunique() == len(done)
         assert (found["rounds"] == rounds).all()
         return found
@@ -47,7 +47,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
 def test_a_table_is_printed_drawn_and_written(
     name: str, measured: Measured, tmp_path: Path
 ) -> None:
-    table, whole = measured(name), STUDIES[name]
+    table, whole = measured(name), TABLES[name]
     text = whole.text(table)
     rounds, seeds = SIZES[name]
     assert f", T = {rounds}: mean over {seeds} seeds" in text.splitlines()[0]
