@@ -194,7 +194,7 @@ TABLES = {
         ["attack", "tolerance"],
         lambda: list(product(("hunter of the worst", "against the mean"), (LATE, LATE / 3))),
         20_000,
-        3,
+        2,
     ),
     "assignments": Table(
         assigned, ["opponent", "weights"], lambda: list(product(OPPONENTS, WAYS)), 2000, 2
@@ -205,7 +205,7 @@ TABLES = {
         ["opponent", "intervals"],
         lambda: list(product(("switching", "against the mean"), (False, True))),
         4000,
-        1,
+        3,
     ),
     "entry": Table(stays, ["there"], rounds=2000, seeds=3),
     "distance": Table(
