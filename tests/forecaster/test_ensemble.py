@@ -352,9 +352,6 @@ def test_an_error_of_the_basis_enters_a_quantal_bound() -> None:
     assert (bound() >= expected + (2 + 20.0) * error + np.log(4) / 20).all()
 
 
-# Memory.
-
-
 # Baselines, and what is refused.
 
 

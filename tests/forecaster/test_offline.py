@@ -167,9 +167,6 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(base: str) -> N
     assert made[0] == made[1] != made[2]
 
 
-# Policies.
-
-
 # Files.
 
 

@@ -129,9 +129,6 @@ def test_the_exact_basis_serves_constants_and_refuses_strangers() -> None:
         basis.coefficients(Linear([[0.2, 0.8, 0.0]]))
 
 
-# The choice.
-
-
 # The reduced basis.
 
 PROMISES = [(2, 0.1), (2, 0.03), (3, 0.1)]
