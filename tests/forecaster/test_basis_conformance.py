@@ -109,12 +109,19 @@ def raw_targets(degree: int, outcomes: int) -> Draw:
     return draw
 
 
-def sums(degree: int, outcomes: int, *, same: bool = False, **inner: float) -> Draw:
-    """Integer powers of a sum; of one degree and without intercepts if ``same``."""
+def sums(
+    degree: int, outcomes: int, *, same: bool = False, raw: bool = False, **inner: float
+) -> Draw:
+    """Integer powers of a sum; of one degree and without intercepts if ``same``.
+
+    With ``raw`` A = 1, there is no intercept and absolute weights add up to at most 1.
+    """
     arrays = {name: np.array(value) for name, value in inner.items()}
 
     def draw(rng: Rng, stack: int) -> Loss:
         exponent = np.full(stack, degree) if same else rng.integers(1, degree + 1, stack)
+        if raw:
+            return PowerOfSum(within(rng, stack, outcomes, 1.0), exponent, **arrays)
         intercept = rng.normal(size=(stack, ACTIONS)) * (not same)
         weights = signed(rng, stack, outcomes)
         return PowerOfSum(weights, exponent, intercept=intercept, **arrays).normalised()
@@ -122,38 +129,18 @@ def sums(degree: int, outcomes: int, *, same: bool = False, **inner: float) -> D
     return draw
 
 
-def raw_sums(degree: int, outcomes: int, *, same: bool = False, **inner: float) -> Draw:
-    """Integer powers with A = 1, no intercept and absolute weights of at most 1 in all."""
-    arrays = {name: np.array(value) for name, value in inner.items()}
+def exponentials(
+    reach: float, outcomes: int, *, power: float = 0.0, floor: float = 0.01, raw: bool = False
+) -> Draw:
+    """Exponentials of a sum with amplitudes of both signs; with A = 1 if ``raw``."""
+    inner = np.array(power), np.array(floor)
 
     def draw(rng: Rng, stack: int) -> Loss:
-        exponent = np.full(stack, degree) if same else rng.integers(1, degree + 1, stack)
-        return PowerOfSum(within(rng, stack, outcomes, 1.0), exponent, **arrays)
-
-    return draw
-
-
-def exponentials(reach: float, outcomes: int, *, power: float = 0.0, floor: float = 0.01) -> Draw:
-    """Exponentials of a sum with amplitudes of both signs."""
-
-    def draw(rng: Rng, stack: int) -> Loss:
+        if raw:
+            return ExponentialOfSum(within(rng, stack, outcomes, reach), *inner)
         amplitude = rng.choice([-1.0, 1.0], (stack, ACTIONS)) * (0.1 + rng.random((stack, ACTIONS)))
         weights = within(rng, stack, outcomes, reach)
-        return ExponentialOfSum(
-            weights, np.array(power), np.array(floor), amplitude=amplitude
-        ).normalised()
-
-    return draw
-
-
-def raw_exponentials(
-    reach: float, outcomes: int, *, power: float = 0.0, floor: float = 0.01
-) -> Draw:
-    """Exponentials of a sum with A = 1, as they stand."""
-
-    def draw(rng: Rng, stack: int) -> Loss:
-        weights = within(rng, stack, outcomes, reach)
-        return ExponentialOfSum(weights, np.array(power), np.array(floor))
+        return ExponentialOfSum(weights, *inner, amplitude=amplitude).normalised()
 
     return draw
 
@@ -326,29 +313,29 @@ CASES: dict[str, Case] = {
     "monomials": Case(
         lambda: bases.MonomialBasis(3, 3, power=0.5),
         sums(3, 3, power=0.5),
-        raw_sums(3, 3, power=0.5),
+        sums(3, 3, raw=True, power=0.5),
     ),
     "monomials of one degree": Case(
         lambda: bases.MonomialBasis(2, 3, homogeneous=True),
         sums(3, 2, same=True),
-        raw_sums(3, 2, same=True),
+        sums(3, 2, same=True, raw=True),
     ),
     "monomials above a floor": Case(
         lambda: bases.MonomialBasis(2, 2, floor=0.1),
         sums(2, 2, floor=0.1),
-        raw_sums(2, 2, floor=0.1),
+        sums(2, 2, raw=True, floor=0.1),
         floor=0.1,
     ),
     "taylor": Case(
         lambda: bases.TaylorExponentialBasis(2, reach=1.0, error=0.05),
         exponentials(1.0, 2),
-        raw_exponentials(1.0, 2),
+        exponentials(1.0, 2, raw=True),
         floor=0.01,
     ),
     "taylor of wealth": Case(
         lambda: bases.TaylorExponentialBasis(2, reach=2.0, error=0.01, power=1.0, floor=0.0),
         exponentials(2.0, 2, power=1.0, floor=0.0),
-        raw_exponentials(2.0, 2, power=1.0, floor=0.0),
+        exponentials(2.0, 2, power=1.0, floor=0.0, raw=True),
     ),
     "chebyshev": Case(
         lambda: bases.ChebyshevExponentialBasis(3, reach=1.0, error=0.02),
