@@ -283,9 +283,9 @@ class ExponentialBasis(OfMultisets):
     def _declare(self) -> tuple[float, float]:
         """Return lambda and the error at the degree."""
 
-    @abstractmethod
     def _leaves_the_unit_interval(self) -> Mask:
         """Say which monomials (n,) can be negative."""
+        return np.zeros(self.size, dtype=np.bool_)
 
     @abstractmethod
     def _series(self, weights: Array) -> tuple[Array, Array]:
@@ -330,9 +330,6 @@ class TaylorExponentialBasis(ExponentialBasis):
         orders = np.arange(1, self.degree + 1)
         lipschitz = float((self._most**orders / factorial(orders)).sum())
         return lipschitz, self._remainder(self.degree)
-
-    def _leaves_the_unit_interval(self) -> Mask:
-        return np.zeros(self.size, dtype=np.bool_)
 
     def _series(self, weights: Array) -> tuple[Array, Array]:
         series = 1 / factorial(np.arange(self.degree + 1))

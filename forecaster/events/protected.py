@@ -107,9 +107,9 @@ class LossTable:
 
     @property
     def weights(self) -> Array:
-        """Weights of every row (R, n): a copy, as the rows of a block lie side by side."""
-        rows, size = self.shape
-        return self.blocks[1].swapaxes(1, 2).reshape(-1, size)[:rows]
+        """Weights of every row (R, n): a copy where there are several groups."""
+        parts = [group.weights.reshape(-1, self.shape[1]) for group in self.groups]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def times(self, vector: Array) -> Array:
         """Return ``weights @ vector`` (R,) without the copy."""
