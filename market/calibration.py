@@ -62,12 +62,8 @@ def cross_calibration(  # noqa: PLR0913 - the names are promised to users
     """Bias of the predictions by response and by what a policy suggested.
 
     Arguments are as in ``decision_calibration``, with ``suggestions`` (C, M): what each policy
-    suggested.
-
-    Returns
-    -------
-    array (K, A, C, A)
-        Sup norm of the bias per loss, action, policy and suggestion, per round.
+    suggested. Returns array (K, A, C, A): sup norm of the bias per loss, action, policy and
+    suggestion, per round.
     """
     weights, gaps, total = _weighted(points, truths, coefficients, smooth=smooth, mass=mass)
     suggested = np.atleast_2d(np.asarray(suggestions, dtype=np.intp))

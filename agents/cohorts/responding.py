@@ -95,10 +95,7 @@ def by_delay(whole: DelayGroup, distance: Indices) -> tuple[DelayGroup, ...]:
 def expected(response: Response, group: DelayGroup, forecast: Forecast) -> Array:
     """Return the losses (P, A) that a group expects on hearing a forecast.
 
-    Parameters
-    ----------
-    forecast : Forecast
-        What it hears.
+    ``forecast``: what it hears.
     """
     predicted = response.predicted(forecast, group.loss, group.coefficients)
     if group.representative_of is not None:

@@ -100,12 +100,8 @@ DAMAGED = (  # what reading a file may raise that somebody else wrote
 def save(path: Path, tree: dict[str, Any]) -> None:
     """Write a tree atomically.
 
-    UserError if it holds something else.
-
-    Parameters
-    ----------
-    tree : dict
-        Nested dictionaries of arrays, numbers, text, lists and None.
+    UserError if it holds something else. ``tree``: nested dictionaries of arrays, numbers, text,
+    lists and None.
     """
     check_tree(tree)
     arrays: dict[str, np.ndarray[Any, Any]] = {}
@@ -120,10 +116,7 @@ def save(path: Path, tree: dict[str, Any]) -> None:
 def check_tree(tree: Any, place: tuple[str, ...] = ()) -> None:
     """Raise UserError at the first thing in a tree that ``save`` cannot write.
 
-    Parameters
-    ----------
-    place : tuple of str
-        The keys under which the tree lies.
+    ``place``: the keys under which the tree lies.
     """
     named = isinstance(tree, dict) and all(isinstance(key, str) for key in tree)
     if named and len(place) < DEEPEST:
@@ -183,11 +176,8 @@ def memory(holder: Any) -> dict[str, Any]:
 def check_like(found: Any, fresh: Any, place: str = "state") -> None:
     """Raise ValueError unless a tree has the keys, types and shapes of a new object's.
 
-    Parameters
-    ----------
-    fresh : tree
-        Where it is None, anything may have come; a table may have more keys; the first axis of an
-        array, and any of length 0 or 1, may be longer.
+    ``fresh``: where it is None, anything may have come; a table may have more keys; the first axis
+    of an array, and any of length 0 or 1, may be longer.
     """
     if fresh is None:
         return

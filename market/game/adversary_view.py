@@ -143,10 +143,7 @@ def summed(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> d
 def earned(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> tuple[Array, Array]:
     """Return what each cohort's agents paid on average (C,), NaN if none was there, and how many.
 
-    Parameters
-    ----------
-    payoff
-        As for ``summed``, which is asked unless the round knows.
+    ``payoff``: as for ``summed``, which is asked unless the round knows.
     """
     sums = summed(payoff, cohorts, played) if played.sums is None else played.sums
     agents, paid = np.array([own.sum(0)[:2] for own in sums.values()]).T

@@ -244,10 +244,7 @@ class Decided:
 def play_round(game: Game) -> Round:
     """Play one round.
 
-    Returns
-    -------
-    Round
-        Everything that happened.
+    Returns Round: everything that happened.
     """
     return finish(game, decide(game, commit_and_draw(game, offer(game))))
 
@@ -292,10 +289,7 @@ def finish(game: Game, decided: Decided) -> Round:
 def reveal(game: Game, decided: Decided, load: Array | None = None) -> Round:
     """Let the market move the outcome, and charge everybody.
 
-    Parameters
-    ----------
-    load : array, optional
-        What agents who are elsewhere come to in the market.
+    ``load``: what agents who are elsewhere come to in the market.
     """
     begun, market = decided.begun, game.market
     outcome = begun.outcome
@@ -321,10 +315,7 @@ def record(game: Game, decided: Decided, played: Round) -> None:
 def tell_adversary(game: Game, played: Round, sums: dict[str, Array] | None = None) -> Round:
     """Let the adversary learn what agents did, if it is told; return the round with their sums.
 
-    Parameters
-    ----------
-    sums : dict of str to array, optional
-        What agents who are elsewhere come to (``market.game.adversary_view.summed``).
+    ``sums``: what agents who are elsewhere come to (``market.game.adversary_view.summed``).
     """
     if not game.adversary.observes_play:
         return played

@@ -260,10 +260,7 @@ class Taken:
 def taken(cohort: Cohort, actions: Indices, counts: Callable[[], Array] | None) -> Taken:
     """Say who took which action, of the agents who were there.
 
-    Parameters
-    ----------
-    actions, counts
-        As in a ``Decision``.
+    ``actions``, ``counts``: as in a ``Decision``.
     """
     if counts is not None:  # every row and action, as often as it was drawn
         multiplicity = counts()
@@ -379,10 +376,8 @@ class Signal(NoSignal):
 def suggestions(policies: Any, context: Context, actions: int) -> Indices:
     """Ask benchmark policies; UserError if an answer is not one of the actions.
 
-    Returns
-    -------
-    int array (C,), or (C, N)
-        A suggestion for everybody, or one for each agent where they have signals.
+    Returns int array (C,), or (C, N): a suggestion for everybody, or one for each agent where they
+    have signals.
     """
     if not context.own:
         told = [checked_suggestion(policy, context, actions) for policy in policies]
@@ -465,10 +460,8 @@ class Seat:
     ) -> Array | None:
         """Return the losses (K, A) of all actions that the ledger charges.
 
-        Parameters
-        ----------
-        losses : array (K, A) or None
-            What the market says, where losses are personal; None for the loss at the outcome.
+        ``losses`` (K, A) or None: what the market says, where losses are personal; None for the
+        loss at the outcome.
         """
         if decision is None:
             return None

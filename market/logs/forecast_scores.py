@@ -92,10 +92,7 @@ def _scored(members: Array, outcome: Array) -> dict[str, Any]:
 def reliability(members: Array, outcome: Array) -> Iterator[dict[str, Any]]:
     """Yield predicted and observed shares of outcomes (T,) above their median, tenth by tenth.
 
-    Parameters
-    ----------
-    members : array (T, m)
-        Ensembles; NaN for those that are not there.
+    ``members`` (T, m): ensembles; NaN for those that are not there.
     """
     middle = np.median(outcome)
     told = (members > middle).sum(1) / (~np.isnan(members)).sum(1)

@@ -51,10 +51,7 @@ def mean_of(rows: pd.DataFrame, column: str) -> float:
 def means_of(rows: pd.DataFrame, by: Sequence[Any], columns: Sequence[str]) -> pd.DataFrame:
     """Return the same of several columns, by groups of rows in the order in which they come.
 
-    Parameters
-    ----------
-    by : sequence of str or Series
-        What the rows of a group agree in.
+    ``by``: what the rows of a group agree in.
     """
     values, keys = rows[list(columns)], [rows[k] if isinstance(k, str) else k for k in by]
     if COUNT not in rows:
@@ -178,10 +175,7 @@ def cohort_welfare(agents: pd.DataFrame) -> pd.DataFrame:
 def welfare_record(agents: pd.DataFrame) -> dict[str, dict[str, float | None]]:
     """Return ``cohort_welfare`` by cohort and figure, None where one is undefined, for a manifest.
 
-    Parameters
-    ----------
-    agents : frame
-        As in ``cohort_welfare``.
+    ``agents``: as in ``cohort_welfare``.
     """
     table = cohort_welfare(agents).set_index("cohort")
     return {

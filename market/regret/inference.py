@@ -60,10 +60,8 @@ class MeanDifferences:
 def mean_differences(differences: Array) -> MeanDifferences:
     """Say how sure the means of differences over rounds are.
 
-    Parameters
-    ----------
-    differences : array (T, J)
-        Per round, or means of batches of equally many rounds, in the order of time.
+    ``differences`` (T, J): per round, or means of batches of equally many rounds, in the order of
+    time.
     """
     rounds, many = differences.shape
     mean = differences.mean(0) if rounds else np.full(many, np.nan)

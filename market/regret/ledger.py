@@ -233,10 +233,7 @@ class Ledger(Checkpointable):
     def regret(self, measure: str) -> Array | None:
         """Regret per round of every row (K,); None where the measure is not kept or has no policy.
 
-        Parameters
-        ----------
-        measure : str
-            One of ``MEASURES``.
+        ``measure``: one of ``MEASURES``.
         """
         if measure not in self.measures:
             return None
