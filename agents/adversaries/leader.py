@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.agents.parameters import numbers, table
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, grid_points
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
 from regretless.market.game.protocols import Adversary, Follower, Payoff
@@ -230,8 +230,7 @@ def _grid(outcomes: int, grid: int) -> Array:
     check_int("grid", grid, least=2)
     if grid**outcomes > MOST:
         raise ValueError(f"grid = {grid} makes {grid}^{outcomes} outcomes; at most {MOST}")
-    axes = np.meshgrid(*[np.linspace(0, 1, grid)] * outcomes, indexing="ij")
-    return np.stack([axis.ravel() for axis in axes], axis=-1)
+    return grid_points(np.linspace(0, 1, grid), outcomes)
 
 
 def check_int(name: str, value: Any, *, least: int, below: int | None = None) -> int:

@@ -62,6 +62,7 @@ from regretless.market.records import (
     Observation,
     OutcomeDistribution,
 )
+from regretless.market.response import quantal_response
 
 TURNS = (0.25, 0.5, 0.75)  # of the run, at which a listed plan goes over to its second outcome
 WIDEST = 8  # outcomes of a support whose plans are listed
@@ -140,8 +141,7 @@ class Planned(Leader):
 
 def softmax(scores: Array) -> Array:
     """Return the distributions (..., m) in proportion to exp(scores)."""
-    grown = np.exp(scores - scores.max(-1, keepdims=True))
-    return np.asarray(grown / grown.sum(-1, keepdims=True))
+    return quantal_response(-scores, 1.0)
 
 
 def listed_plans(phases: int, outcomes: int) -> Array:

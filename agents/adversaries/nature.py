@@ -23,6 +23,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from regretless.agents.adversaries.leader import support_of
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
@@ -280,8 +281,7 @@ class AntiForecast(Checkpointable, Adversary):
         super().__init__(outcomes, rng)
         if not 0 < strength <= 1:
             raise ValueError(f"strength is {strength}; give a number in (0, 1]")
-        corners = np.eye(outcomes) if outcomes > 1 else np.array([[0.0], [1.0]])
-        self._vertices = 0.5 + strength * (corners - 0.5)
+        self._vertices = 0.5 + strength * (support_of(outcomes, None, None) - 0.5)
 
     def commit(
         self, context: Context, history: History, announced: AdversaryView
