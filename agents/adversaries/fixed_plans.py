@@ -90,7 +90,7 @@ class StackelbergCommitter(Leader):
         super().__init__(outcomes, rng, **motive)
         if follower not in TYPES:
             raise ValueError(f"follower is {follower!r}; write 'first' or 'average'")
-        self.cohort, self.follower = cohort, follower
+        self.cohort, self._average = cohort, follower == "average"
         self.commitment: Commitment | None = None
 
     def meet(self, followers: Sequence[Follower]) -> None:
@@ -101,7 +101,7 @@ class StackelbergCommitter(Leader):
             raise UserError(f"adversary.cohort '{self.cohort}': {closest(self.cohort, names)}")
         place = 0 if self.cohort is None else names.index(self.cohort)
         counts = followers[place].counts
-        shares = np.eye(len(counts))[0] if self.follower == "first" else counts / counts.sum()
+        shares = counts / counts.sum() if self._average else np.eye(len(counts))[0]
         losses = followers[place].loss.losses(self.support)
         tables = (np.einsum("mka,k->ma", table, shares) for table in (self._values[place], losses))
         try:

@@ -47,6 +47,7 @@ class LearnerCohort(Cohort, Checkpointable):
 
     REMEMBERED = ("ledger", "rng", "learner")
     unguided = "learners do not act on the forecast"
+    listens = False
     foreseeable = True
 
     name: str

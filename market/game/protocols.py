@@ -244,6 +244,8 @@ class Cohort(ABC):
     ----------
     name, kind, utility : str
         For the logs; the kind is "follower", "learner" or "adversary".
+    listens : bool
+        Whether its agents are told the forecast.
     block : int
         Of the broadcast that it hears.
     policies : tuple of callables
@@ -286,6 +288,7 @@ class Cohort(ABC):
     bandit: bool = False
     coefficients: tuple[Array, Array]
     expects_own: bool = False
+    listens: ClassVar[bool] = True
     foreseeable: ClassVar[bool] = False
     columns: tuple[str, ...] = ()
     unguided: ClassVar[str] = "its agents decide for themselves"

@@ -46,7 +46,7 @@ def dismiss(game: Game, place: int, agent: int, *, before: int) -> int:
     """
     cohort = game.cohorts[place]
     row = int(cohort.row_of[agent])
-    if cohort.kind != "follower":
+    if not cohort.listens:
         raise UserError(f"cohort.{cohort.name} learns together; let it leave by the key exits")
     if (cohort.row_of == row).sum() > 1 or cohort.multiplicity is not None:
         cure = "build(apart=True) gives each a row of its own, where multiplicity = false"

@@ -94,6 +94,7 @@ class Settling(Market):
             raise UserError(f"market.adjustment = {adjustment}; give a number in (0, 1]")
         super().__init__(cohorts, rng)
         self.feedback, self.adjustment = feedback, adjustment
+        self.answers_at_once = feedback == "same-round"
         self.level, self.rounds, self.clipped = start, 0, 0
         self.outcomes = Moments(self.goods)
         self.tables = list(tables)
@@ -128,11 +129,6 @@ class Settling(Market):
         own.cohorts = tuple(cohorts)
         own.tables = [self.tables[at][kept] for at, kept in rows.items()] if self.tables else []
         return own
-
-    @property
-    def answers_at_once(self) -> bool:  # type: ignore[override]  # it depends on the feedback
-        """Whether an outcome depends on the actions of its own round; then nothing is promised."""
-        return self.feedback == "same-round"
 
     @property
     def clipped_share(self) -> float:

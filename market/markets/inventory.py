@@ -103,7 +103,7 @@ class Shops(Market):
             self.price * sold - self.cost * ordered - self.holding * left, (ordered - sold)[:, None]
         )
         most = held[here].max(initial=0.0)
-        shown = fundamental if self.seen == "demand" else np.minimum(fundamental, most)
+        shown = np.minimum(fundamental, most) if self.answers_at_once else fundamental
         mean = np.array([held[here].mean() if here.any() else 0.0])
         self.levels.add(mean)
         self.unmet.add(np.array([max(fundamental[0] - mean[0], 0.0)]))

@@ -144,7 +144,7 @@ def _replaced(trunk: Parts, other: Parts, member: Member) -> Member:
     name = member[0].cohort.name
     seat = next(one for one, _ in other.members if one.cohort.name == name)
     cohort: Any = seat.cohort
-    if cohort.kind != "learner":
+    if cohort.listens:
         wanted = _facts(other.blocks[cohort.block].basis)
         homes = [at for at, block in enumerate(trunk.blocks) if _facts(block.basis) == wanted]
         if not homes:
@@ -201,7 +201,7 @@ def _books(trunk: MarketModel, branch: MarketModel, name: str) -> dict[str, Any]
         key: value[rows] if isinstance(value, np.ndarray) and len(value) == held else value
         for key, value in state["ledger"].items()
     }
-    ledger["expects"] = ledger["expects"] and after.kind != "learner"
+    ledger["expects"] = ledger["expects"] and after.listens
     drawn = {"rng": state["rng"]} if "rng" in state and "rng" in after.state() else {}
     return {"ledger": ledger} | drawn
 

@@ -97,8 +97,8 @@ def attacks(scenario: Scenario, *, phases: int, looking: bool, cohort: str | Non
         own = raw | {"adversary": raw["adversary"] | {"cohort": one.name}}
         near = own
         if model.game.market is None and model.game.network is None:
-            others = [c.name for c in model.game.cohorts if c.kind != "learner"]
-            matter = [one.name] if one.kind == "learner" else others
+            others = [c.name for c in model.game.cohorts if c.listens]
+            matter = [one.name] if not one.listens else others
             near = own | {"cohort": [c for c in own["cohort"] if c["name"] in matter]}
         given = one.name, json.dumps(own), json.dumps(near), shape
         found.append(Attack(*given, warnings=model.warnings))

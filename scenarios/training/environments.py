@@ -273,7 +273,7 @@ def _seats(scenario: Scenario, cohort: str | None) -> dict[str, tuple[int, int, 
     """Return each agent's number, its cohort's place and its own place in that, by its name."""
     found, first = {}, 1
     for place, own in enumerate(scenario.build(apart=True).game.cohorts):
-        if own.kind == "follower" and cohort in {None, own.name}:
+        if own.listens and cohort in {None, own.name}:
             for agent in range(len(own.row_of)):
                 found[f"agent_{first + agent}"] = first + agent, place, agent
         first += len(own.row_of)
