@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+import worlds
 from desk import Answer, Call, Refused
 from hypothesis import settings
+from written import Reference
 
 from regretless.market import register
 from regretless.scenarios.assembly import scenario  # noqa: F401 - registers what is built in
 from regretless.scenarios.cli import commands
 from regretless.scenarios.executor import Executor, executor
+from regretless.scenarios.run import Options, run
 from regretless.scenarios.studies import conduct
 
 settings.register_profile("house", deadline=None, derandomize=True)
@@ -45,6 +49,21 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> None:
     for registry in vars(register).values():
         if isinstance(registry, register.Registry):
             monkeypatch.setattr(registry, "_known", dict(registry._known))
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
+    """Play a scenario without a stop; a second call gives the same directory."""
+    made: dict[str, Path] = {}
+
+    def call(given: worlds.Raw | str, *assignments: str, log_every: int = 1) -> Path:
+        key = json.dumps([given, assignments, log_every])
+        if key not in made:
+            made[key] = tmp_path_factory.mktemp("reference") / "logs"
+            run(worlds.told(given, *assignments), Options(made[key], log_every=log_every))
+        return made[key]
+
+    return call
 
 
 @pytest.fixture

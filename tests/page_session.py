@@ -1,4 +1,4 @@
-"""Reads a page from top to bottom, as a new user would: ``python page_session.py PAGE``.
+"""Reads a page from top to bottom, as a new user would.
 
 Every block of code runs, in the order of the page, in the folder in which this is started:
 
@@ -22,13 +22,14 @@ import io
 import re
 import runpy
 import shlex
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+
+from alone import alone
 
 from regretless.scenarios.cli.commands import main
 
@@ -150,17 +151,4 @@ def read(page: str) -> None:
 
 def follow(page: Path, folder: Path) -> None:
     """Follow a page in a folder, in a process of its own; warnings are errors."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", __file__, page],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-
-
-if __name__ == "__main__":
-    sys.path[0] = str(Path.cwd())
-    read(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    assert alone(folder, read, page.read_text(encoding="utf-8"))[1] == ""

@@ -8,7 +8,7 @@ and other processors leave them, whose last bits a market that reacts carries fu
 from __future__ import annotations
 
 import re
-import subprocess
+import runpy
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +16,7 @@ from pathlib import Path
 import matplotlib.image as mpl_image
 import pandas as pd
 import pytest
+from alone import alone
 
 pytestmark = pytest.mark.pages
 
@@ -29,15 +30,14 @@ SCRIPTS = sorted(path.stem for path in (HOME / "examples").glob("*.py") if path.
 
 def told(name: str, folder: Path) -> tuple[str, pd.DataFrame]:
     """Run an example into a folder; return its answer and its table."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", HOME / "examples" / f"{name}.py", folder],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=folder,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip(), pd.read_csv(folder / f"{name}.csv")
+    said, _ = alone(folder, start, HOME / "examples" / f"{name}.py", folder)
+    return said.strip(), pd.read_csv(folder / f"{name}.csv")
+
+
+def start(script: Path, folder: Path) -> None:
+    """Start a script as ``python SCRIPT FOLDER`` does."""
+    sys.argv, sys.path[0] = [str(script), str(folder)], str(script.parent)
+    runpy.run_path(str(script), run_name="__main__")
 
 
 def row(table: pd.DataFrame, **keys: object) -> pd.Series:

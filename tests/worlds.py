@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import tomllib
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config.files import find, override, read
 from regretless.scenarios.config.scenario import validated
 
+Raw = dict[str, Any]
 # a scenario file that studies play
 TINY = """\
 name = "tiny"
@@ -33,3 +37,14 @@ def scenario(*cohorts: dict[str, Any], origin: Path = Path(), **keys: Any) -> Sc
         raw["adversary"] = {"kind": "iid", "outcomes": 2}
     kept = {key: value for key, value in (raw | keys).items() if value is not None}
     return Scenario(validated(kept, origin=origin))
+
+
+def told(given: Raw | str, *assignments: str) -> Scenario:
+    """Read a scenario, of the catalogue, as a text or as a table, and set keys."""
+    if isinstance(given, dict):
+        raw, origin = deepcopy(given), Path()
+    elif "\n" in given:
+        raw, origin = tomllib.loads(given), Path()
+    else:
+        raw, origin = read(find(given)), find(given).parent
+    return Scenario(validated(override(raw, assignments), origin=origin))

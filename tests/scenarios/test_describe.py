@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import tomllib
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from desk import Call, Refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios import load
-from regretless.scenarios.cli import commands
 from regretless.scenarios.config.files import DATA
 from regretless.scenarios.describe.columns import described
 from regretless.scenarios.describe.starter import starter
@@ -137,44 +136,31 @@ def test_dates_are_so_far_apart(tmp_path: Path, freq: str, told: str) -> None:
 
 
 def test_eighty_columns_break_names_and_no_number(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     name = "money_that_was_spent_on_education_and_on_health"
     sold = 1e6 + np.arange(40)
     pd.DataFrame({name: sold}).to_csv(tmp_path / "sold.csv", index=False)
-    assert command("describe", str(tmp_path / "sold.csv")) == 0
-    told = capsys.readouterr().out
+    told = call("describe", tmp_path / "sold.csv").out
     assert "…" not in told
     assert re.search(r"1,000,000 +1,000,039", told)
     assert "missing" not in told
 
 
-def command(*words: str) -> int:
-    sys.argv[:] = ["regretless", *words]
-    with pytest.raises(SystemExit) as left:
-        commands.main()
-    return int(left.value.code or 0)
-
-
 def test_the_command_writes_a_file_that_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call, refused: Refused
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", [])
     data = str(DATA / "seattle-weather.csv")
-    assert command("describe", data) == 0
-    assert "--out my-seattle-weather.toml writes a scenario" in capsys.readouterr().out
-    assert command("describe", data, "--out", "own.toml") == 0
-    assert "regretless run own.toml" in capsys.readouterr().out
-    assert command("run", "own.toml", "--rounds", "12", "--quiet", "--out", "o") == 0
+    assert "--out my-seattle-weather.toml writes a scenario" in call("describe", data).out
+    assert "regretless run own.toml" in call("describe", data, "--out", "own.toml").out
+    assert call("run", "own.toml", "--rounds", 12, "--quiet", "--out", "o").status == 0
     assert len(pd.read_parquet("o/rounds.parquet")) == 12
     before = Path("own.toml").read_bytes()
-    assert command("describe", data, "--out", "own.toml") == 2
-    assert "own.toml is there already" in capsys.readouterr().err
+    assert "own.toml is there already" in refused("describe", data, "--out", "own.toml")
     assert Path("own.toml").read_bytes() == before
-    assert command("describe", "nothing.csv") == 2
-    assert "data file 'nothing.csv' does not exist" in capsys.readouterr().err
+    assert "data file 'nothing.csv' does not exist" in refused("describe", "nothing.csv")
 
 
 def test_marks_between_thousands_are_named(tmp_path: Path) -> None:
@@ -228,13 +214,30 @@ cohort = [{ name = "c", utility = "linear", actions = 2 }]
     load(str(tmp_path / "a.toml")).build().run()
 
 
-def starter_by_command(folder: Path, head: str, rows: list[str]) -> dict[str, Any]:
-    """Describe a small table, run the starter for a few rounds, and return the starter."""
-    (folder / "a.csv").write_text("\n".join([head, *rows, ""]), encoding="utf-8")
-    own, out = folder / "own.toml", folder / "out"
-    assert command("describe", str(folder / "a.csv"), "--out", str(own)) == 0
-    assert command("run", str(own), "--rounds", "4", "--quiet", "--out", str(out)) == 0
-    return tomllib.loads(own.read_text(encoding="utf-8"))
+Starter = Callable[[str, list[str]], tuple[dict[str, Any], str]]
+WHOLE = [f"{i * 0.37 % 1:.3f}" for i in range(60)]
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a folder of one's own, at a wide screen."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    return tmp_path
+
+
+@pytest.fixture
+def started(desk: Path, call: Call) -> Starter:
+    """Describe a small table and run the starter for a few rounds; the starter, what is printed."""
+
+    def starter_of(head: str, rows: list[str]) -> tuple[dict[str, Any], str]:
+        (desk / "a.csv").write_text("\n".join([head, *rows, ""]), encoding="utf-8")
+        told = call("describe", "a.csv", "--out", "own.toml")
+        assert (told.status, told.err) == (0, "")
+        assert call("run", "own.toml", "--rounds", 4, "--quiet", "--out", "out").status == 0
+        return tomllib.loads(Path("own.toml").read_text(encoding="utf-8")), told.out
+
+    return starter_of
 
 
 @pytest.mark.parametrize(
@@ -245,10 +248,10 @@ def starter_by_command(folder: Path, head: str, rows: list[str]) -> dict[str, An
         "cold mild warm",
     ],
 )
-def test_weekdays_and_months_are_coded_in_their_order(tmp_path: Path, names: str) -> None:
+def test_weekdays_and_months_are_coded_in_their_order(started: Starter, names: str) -> None:
     words = names.split()
-    rows = [f"{words[(11 * i) % len(words)]},{i * 0.37 % 1:.3f}" for i in range(60)]
-    written = starter_by_command(tmp_path, "when,sold", rows)
+    rows = [f"{words[(11 * i) % len(words)]},{one}" for i, one in enumerate(WHOLE)]
+    written, _ = started("when,sold", rows)
     assert written["data"]["codes"] == {"when": {word: i for i, word in enumerate(words)}}
 
 
@@ -257,30 +260,74 @@ def test_weekdays_and_months_are_coded_in_their_order(tmp_path: Path, names: str
     [([0, 1, 2, 3, 4, 5], [1.5, 3.5]), ([7, 9, 9, 9, 9, 2], [8.0])],
 )
 def test_the_policy_is_cut_between_values_near_thirds_of_the_rows(
-    tmp_path: Path, values: list[int], edges: list[float]
+    started: Starter, values: list[int], edges: list[float]
 ) -> None:
-    rows = [f"{values[i % len(values)]},{i * 0.37 % 1:.3f}" for i in range(60)]
-    written = starter_by_command(tmp_path, "hour,sold", rows)
+    rows = [f"{values[i % len(values)]},{one}" for i, one in enumerate(WHOLE)]
+    written, _ = started("hour,sold", rows)
     assert written["policy"]["rule"]["edges"] == edges
 
 
 @pytest.mark.parametrize("head", ["sold,", 'sold,"no\n\nte"', ",sold,"])
-def test_columns_without_a_usable_name_are_left_out(
-    tmp_path: Path, head: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    width = head.count(",") + 1
-    rows = [",".join([f"{i * 0.37 % 1:.3f}"] * width) for i in range(60)]
-    written = starter_by_command(tmp_path, head, rows)
+def test_columns_without_a_usable_name_are_left_out(started: Starter, head: str) -> None:
+    written, printed = started(head, [",".join([one] * (head.count(",") + 1)) for one in WHOLE])
     assert written["data"]["outcomes"] == ["sold"]
-    assert "(column" in capsys.readouterr().out
+    assert "(column" in printed
 
 
 @pytest.mark.parametrize("cell", ["1e308", "1e-320"])
-def test_numbers_at_the_ends_of_floats_give_no_warning(tmp_path: Path, cell: str) -> None:
-    rows = [f"{i * 0.37 % 1:.3f},{cell if i == 30 else i * 0.71 % 1}" for i in range(60)]
-    (tmp_path / "a.csv").write_text("\n".join(["sold,odd", *rows, ""]), encoding="utf-8")
-    words = [sys.executable, "-m", "regretless", "describe", "a.csv", "--out", "own.toml"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    taken = tomllib.loads((tmp_path / "own.toml").read_text())["data"]["outcomes"]
+def test_numbers_at_the_ends_of_floats_give_no_warning(started: Starter, cell: str) -> None:
+    """Which would be an error here."""
+    rows = [f"{one},{cell if i == 30 else i * 0.71 % 1}" for i, one in enumerate(WHOLE)]
+    taken = started("sold,odd", rows)[0]["data"]["outcomes"]
     assert taken == (["sold"] if "308" in cell else ["sold", "odd"])
+
+
+@pytest.mark.parametrize("cell", ["inf", "1e400"])
+def test_numbers_with_one_that_is_not_finite_are_neither_words_nor_an_index(
+    started: Starter, cell: str
+) -> None:
+    rows = [f"{one},{cell if i == 7 else i + 0.5}" for i, one in enumerate(WHOLE)]
+    written, printed = started("sold,odd", rows)
+    data = written["data"]
+    assert (data["outcomes"], "index" in data, "context" in data) == (["sold"], False, False)
+    assert "odd: numbers that are not finite" in printed
+    assert "words" not in printed
+
+
+def test_two_columns_of_one_name_are_left_out(started: Starter) -> None:
+    written, printed = started("odd,sold,odd", [f"{one},{one},{one}" for one in WHOLE])
+    assert written["data"]["outcomes"] == ["sold"]
+    for place in (1, 3):
+        assert f"odd (column {place}): another column has its name" in printed
+
+
+@pytest.mark.parametrize("unit", [1e-90, 1e-13])
+def test_small_outcomes_fill_their_scale(started: Starter, unit: float) -> None:
+    written, _ = started("sold", [repr(unit * float(one)) for one in WHOLE])
+    low, high = written["data"]["scale"]["sold"]
+    assert 0 == low < 0.9 * unit < high < 1.1 * unit
+
+
+def test_outcomes_of_which_nearly_all_are_equal_have_a_scale(started: Starter) -> None:
+    rows = [f"{0.5 if i == 77 else 0.0}" for i in range(200)]
+    assert started("sold", rows)[0]["data"]["scale"]["sold"] == [0.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "reason"),
+    [
+        ("x,y", "{i},{j}", "'x': a counter: it only goes one way; 'y': whole numbers, 2 different"),
+        ("x", "{one}e-200", "'x': no number above 1e-100: give them in a smaller unit"),
+        ("x,x", "{one},{one}", "'x (column 1)': another column has its name: rename one"),
+        ("a,b,c,d,e,f", "u,u,u,u,u,u", "'d': always the same; and 2 more"),
+    ],
+)
+def test_where_nothing_can_be_an_outcome_each_column_has_its_reason(
+    desk: Path, refused: Refused, head: str, row: str, reason: str
+) -> None:
+    rows = [row.format(i=i, j=i % 2, one=f"1{one[1:]}") for i, one in enumerate(WHOLE)]
+    (desk / "a.csv").write_text("\n".join([head, *rows, ""]), encoding="utf-8")
+    line = refused("describe", "a.csv", "--out", "own.toml")
+    assert line.startswith("a.csv has no column that can be an outcome; ")
+    assert reason in line
+    assert not Path("own.toml").exists()

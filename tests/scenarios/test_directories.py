@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from desk import Call, Refused
+from written import status
 
 from regretless.market.core import checkpoint
 from regretless.market.logs import journal
@@ -72,10 +73,6 @@ def files() -> dict[str, bytes]:
         for path in sorted(Path().rglob("*"))
         if path.is_symlink() or path.is_file()
     }
-
-
-def status(out: str) -> str:
-    return str(json.loads(Path(out, "manifest.json").read_text(encoding="utf-8"))["status"])
 
 
 RUN = ("run", "tiny.toml", "--out", "logs", "--quiet")

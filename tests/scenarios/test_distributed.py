@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import signal
 import subprocess
@@ -11,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +17,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import tomli_w
+from worlds import Raw, told
+from written import Reference, assert_same, status
 
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import is_ours
 from regretless.market.core.randomness import stream
-from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.files import find, override, read
-from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.distributed import conduct
 from regretless.scenarios.distributed.conduct import Conductor
 from regretless.scenarios.distributed.crew import DaskCrew, Heard, attempt
@@ -37,8 +34,6 @@ from regretless.scenarios.run import Options, run
 
 COMMAND = Path(sys.executable).parent / "regretless"
 PATIENCE = 300  # seconds; a first run compiles
-
-Raw = dict[str, Any]
 
 
 def cohort(name: str, count: int, actions: Any = 2, utility: str = "linear", **more: Any) -> Raw:
@@ -207,54 +202,9 @@ class Here:
         """Hold nothing."""
 
 
-def scenario(given: Raw | str, *assignments: str) -> Scenario:
-    """Read a scenario, of the catalogue or as a table."""
-    raw, origin = (deepcopy(given), Path()) if isinstance(given, dict) else _bundled(given)
-    return Scenario(validated(override(raw, assignments), origin=origin))
-
-
-def _bundled(name: str) -> tuple[Raw, Path]:
-    return read(find(name)), find(name).parent
-
-
-def tables(out: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(out.glob("*.parquet"))}
-
-
-def manifest(out: Path) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
-    return {key: value for key, value in told.items() if key not in {"started", "wall_seconds"}}
-
-
-Reference = Callable[..., Path]
-
-
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
-    """Play a scenario on one machine; a second call gives the same directory."""
-    made: dict[str, Path] = {}
-
-    def call(text: Raw | str, *assignments: str, log_every: int = 1) -> Path:
-        key = json.dumps([text, assignments, log_every])
-        if key not in made:
-            made[key] = tmp_path_factory.mktemp("reference") / "logs"
-            run(scenario(text, *assignments), Options(made[key], log_every=log_every))
-        return made[key]
-
-    return call
-
-
-def assert_same(out: Path, alone: Path) -> None:
-    """Compare tables byte by byte and manifests; nothing else is left."""
-    ours, theirs = tables(out), tables(alone)
-    assert [name for name in theirs if ours.get(name) != theirs[name]] == []
-    assert manifest(out) == manifest(alone)
-    assert sorted(p.name for p in out.iterdir()) == sorted(p.name for p in alone.iterdir())
-
-
 def shared(text: Raw, out: Path, shares: int, crew: Any = None, **options: Any) -> Conductor:
     """Play a scenario in shares."""
-    loaded, given = scenario(text), Options(out, **options)
+    loaded, given = told(text), Options(out, **options)
     conductor = Conductor(loaded, crew or Here(), given, shares)
     run(loaded, given, player=conductor)
     return conductor
@@ -299,7 +249,7 @@ def test_shares_give_the_bytes_of_the_whole(
 def test_shares_that_are_asked_in_every_round_give_the_bytes_of_the_whole(
     text: Raw | str, keys: list[str], shares: int, tmp_path: Path, reference: Reference
 ) -> None:
-    loaded, options = scenario(text, *keys), Options(tmp_path / "logs", log_every=7)
+    loaded, options = told(text, *keys), Options(tmp_path / "logs", log_every=7)
     run(loaded, options, player=Conductor(loaded, Here(), options, shares))
     assert_same(options.out, reference(text, *keys, log_every=7))
 
@@ -348,9 +298,9 @@ class Mortal(DaskCrew):
             self._at = time.monotonic() + self._rng.uniform(0.0, 3.0)
 
 
-def with_deaths(text: Raw, out: Path, deaths: int, rounds: int = 4000, **more: Any) -> None:
+def with_deaths(text: Raw, out: Path, deaths: int, rounds: int, **more: Any) -> None:
     """Play with processes of which so many are killed."""
-    loaded, options = scenario(text, f"rounds={rounds}"), Options(out, **more)
+    loaded, options = told(text, f"rounds={rounds}"), Options(out, **more)
     with closing(Cluster(2)) as cluster, closing(Mortal(cluster, deaths)) as crew:
         run(loaded, options, player=Conductor(loaded, crew, options, 2))
         assert crew.deaths == 0
@@ -373,7 +323,7 @@ def test_twenty_processes_that_are_killed(
 
 def stopped(text: Raw, out: Path, at: int, shares: int = 2, crew: Any = None) -> None:
     """Play in shares until somebody presses Ctrl-C."""
-    loaded, options = scenario(text), Options(out)
+    loaded, options = told(text), Options(out)
 
     def press(played: int) -> None:
         if played >= at:
@@ -396,12 +346,11 @@ def test_ctrl_c_leaves_a_run_that_goes_on(
 ) -> None:
     out = tmp_path / "logs"
     stopped(text, out, at=at)
-    told = manifest(out)
     played = len(pd.read_parquet(out / "rounds.parquet"))
-    assert told["status"] == "interrupted"
-    assert at <= played < scenario(text).peopled.rounds
+    assert status(out) == "interrupted"
+    assert at <= played < told(text).peopled.rounds
     agents = pd.read_parquet(out / "agents.parquet")
-    alone = scenario(text).build()
+    alone = told(text).build()
     alone.run(played)
     pd.testing.assert_frame_equal(agents, alone.agents_frame(), check_exact=True)
     shared(text, out, shares, resume=True)  # with as many shares as before, or others
@@ -412,17 +361,17 @@ def test_what_is_lost_of_a_record_is_said(tmp_path: Path) -> None:
     out = tmp_path / "logs"
     stopped(PLAIN, out, at=700)
     with pytest.raises(UserError, match=r"was begun with --workers or --scheduler; give them"):
-        run(scenario(PLAIN), Options(out, resume=True))
+        run(told(PLAIN), Options(out, resume=True))
     (out / ".partial" / "record-000000100.npz").unlink()
     with pytest.raises(UserError, match=r"lacks a part of the record; start again"):
         shared(PLAIN, out, 2, resume=True)
     shared(PLAIN, tmp_path / "again", 2)
     out = tmp_path / "again"
-    assert manifest(out)["status"] == "complete"
+    assert status(out) == "complete"
 
 
 def test_a_run_on_one_machine_is_not_continued_in_shares(tmp_path: Path) -> None:
-    out, loaded = tmp_path / "logs", scenario(PLAIN)
+    out, loaded = tmp_path / "logs", told(PLAIN)
 
     def press(played: int) -> None:
         if played == 700:
@@ -479,12 +428,12 @@ def test_strange_checkpoints_of_a_share_are_passed_over(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [PLAIN, ASKED], ids=["ahead", "asked"])
+@pytest.mark.parametrize(("text", "rounds"), [(PLAIN, 4000), (ASKED, 1200)])
 def test_a_killed_conductor_is_resumed_though_a_worker_dies(
-    text: Raw, tmp_path: Path, reference: Reference
+    text: Raw, rounds: int, tmp_path: Path, reference: Reference
 ) -> None:
     (tmp_path / "plain.toml").write_text(tomli_w.dumps(text), encoding="utf-8")
-    words = [COMMAND, "run", "plain.toml", "--set", "rounds=4000", "--out", "logs", "--quiet"]
+    words = [COMMAND, "run", "plain.toml", "--set", f"rounds={rounds}", "--out", "logs", "--quiet"]
     process = subprocess.Popen([*words, "--workers", "2"], cwd=tmp_path, stderr=subprocess.PIPE)
     deadline = time.monotonic() + PATIENCE
     while not (tmp_path / "logs/.partial/checkpoint.npz").exists() and process.poll() is None:
@@ -493,8 +442,8 @@ def test_a_killed_conductor_is_resumed_though_a_worker_dies(
     process.kill()
     process.communicate(timeout=PATIENCE)
     assert process.returncode == -signal.SIGKILL
-    with_deaths(text, tmp_path / "logs", 1, resume=True)
-    assert_same(tmp_path / "logs", reference(text, "rounds=4000"))
+    with_deaths(text, tmp_path / "logs", 1, rounds, resume=True)
+    assert_same(tmp_path / "logs", reference(text, f"rounds={rounds}"))
 
 
 # What is played in one place.
@@ -538,7 +487,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_agents_of_ones_own_play_beside_those_who_are_shared_out(
     keys: list[str], tmp_path: Path
 ) -> None:
-    loaded, options, said = scenario(BESIDE, *keys), Options(tmp_path / "shared"), list[str]()
+    loaded, options, said = told(BESIDE, *keys), Options(tmp_path / "shared"), list[str]()
     run(loaded, Options(tmp_path / "alone"))
     run(loaded, options, player=Conductor(loaded, Here(), options, 3, warn=said.append))
     assert_same(tmp_path / "shared", tmp_path / "alone")
@@ -550,9 +499,9 @@ def test_agents_of_ones_own_play_beside_those_who_are_shared_out(
 
 @pytest.mark.usefixtures("own")
 def test_nobody_sees_what_agents_do_who_are_elsewhere(tmp_path: Path) -> None:
-    loaded, options = scenario(BESIDE, "cohort.own.response=curious"), Options(tmp_path / "l")
-    told = r"round 0: Curious.act: cohort\.farmers is played by workers, .*; run without --workers"
-    with pytest.raises(UserError, match=told):
+    loaded, options = told(BESIDE, "cohort.own.response=curious"), Options(tmp_path / "l")
+    says = r"round 0: Curious.act: cohort\.farmers is played by workers, .*; run without --workers"
+    with pytest.raises(UserError, match=says):
         run(loaded, options, player=Conductor(loaded, Here(), options, 2))
 
 
@@ -570,7 +519,7 @@ def test_nobody_sees_what_agents_do_who_are_elsewhere(tmp_path: Path) -> None:
 def test_what_cannot_be_shared_out_is_played_here_and_said(
     keys: list[str], says: str, tmp_path: Path, reference: Reference
 ) -> None:
-    loaded, options, said = scenario(PLAIN, *keys), Options(tmp_path / "logs"), list[str]()
+    loaded, options, said = told(PLAIN, *keys), Options(tmp_path / "logs"), list[str]()
     run(loaded, options, player=Conductor(loaded, Here(), options, 2, warn=said.append))
     assert_same(options.out, reference(PLAIN, *keys))
     assert [line.startswith(says) for line in said] == [True]
@@ -593,7 +542,7 @@ def test_what_goes_wrong_in_a_share_is_one_line(
 ) -> None:
     known = register.policy._known | {"odd": no_weather}
     monkeypatch.setattr(register.policy, "_known", known)
-    loaded = scenario(PLAIN, 'cohort.farmers.policies=["odd"]')
+    loaded = told(PLAIN, 'cohort.farmers.policies=["odd"]')
     options = Options(tmp_path / "logs")
     conductor = Conductor(loaded, Here(), options, 2)
     with pytest.raises(UserError, match=r"share 1 of 2: .*no_weather.*RuntimeError: no weather"):

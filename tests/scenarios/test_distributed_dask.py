@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from typing import Any
 import distributed
 import pytest
 from served import two_workers
+from written import status, tables
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.assembly.scenario import Scenario
@@ -47,10 +47,6 @@ def cluster() -> Iterator[distributed.LocalCluster]:
         yield made
 
 
-def tables(out: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(out.glob("*.parquet"))}
-
-
 def play(out: Path, address: str, progress: Callable[[int], Any], **options: Any) -> None:
     """Play the scenario on a cluster."""
     loaded, given = Scenario(validated(ASKED, origin=Path())), Options(out, **options)
@@ -83,7 +79,7 @@ def test_a_cluster_that_loses_a_worker_and_then_its_scheduler(
     out = tmp_path / "logs"
     with pytest.raises(UserError, match=r"--scheduler \S+ was lost; start it again and use --res"):
         play(out, cluster.scheduler_address, watch)
-    assert json.loads((out / "manifest.json").read_text("utf-8"))["status"] == "interrupted"
+    assert status(out) == "interrupted"
     with two_workers() as again:
         play(out, again.scheduler_address, lambda _: None, resume=True)
     run(Scenario(validated(ASKED, origin=Path())), Options(tmp_path / "alone"))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import subprocess
-import sys
 import time
 import tracemalloc
 from collections.abc import Iterator
@@ -15,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tomli_w
+from desk import Refused
 from registered import built_in
 from served import serving
 
@@ -325,17 +324,11 @@ def test_the_longest_idle_viewer_goes_first(live: Live, monkeypatch: pytest.Monk
         viewers.find(second)
 
 
-def test_a_port_that_is_taken_is_a_line(live: Live, tmp_path: Path) -> None:
-    port = str(live.server_address[1])
-    words = [sys.executable, "-m", "regretless", "dashboard", "--no-browser", "--port", port]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr == f"regretless: --port {port}: Address already in use; give another one\n"
+def test_a_port_that_is_taken_is_a_line(live: Live, refused: Refused) -> None:
+    port = live.server_address[1]
+    line = refused("dashboard", "--no-browser", "--port", port)
+    assert line == f"--port {port}: Address already in use; give another one"
 
 
-def test_a_scenario_that_cannot_be_built_is_a_line(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "regretless", "dashboard", "--set", "cohort.growers.count=0"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "count = 0" in done.stderr
+def test_a_scenario_that_cannot_be_built_is_a_line(refused: Refused) -> None:
+    assert "count = 0" in refused("dashboard", "--set", "cohort.growers.count=0")

@@ -10,12 +10,13 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from desk import Call, Refused
+from written import tables
 
 from regretless.agents import ScriptedAgent
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import blamed
-from regretless.scenarios.cli import commands
 from regretless.scenarios.config.files import read
 
 SCENARIO = """
@@ -52,33 +53,22 @@ class Brittle(ScriptedAgent):
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in a folder with a scenario and an agent that fails where a file tells it to."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(sys, "argv", list(sys.argv))
     monkeypatch.delitem(sys.modules, "brittle_agents", raising=False)
     (tmp_path / "tiny.toml").write_text(SCENARIO, encoding="utf-8")
     (tmp_path / "brittle_agents.py").write_text(MODULE, encoding="utf-8")
     return tmp_path
 
 
-def status(*options: str) -> int:
-    """Run the scenario; return the exit status."""
-    sys.argv[:] = ["regretless", "run", "tiny.toml", "--import", "brittle_agents", *options]
-    with pytest.raises(SystemExit) as left:
-        commands.main()
-    return int(left.value.code or 0)
+WORDS = ("run", "tiny.toml", "--import", "brittle_agents")
 
 
-def tables(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.parquet"))}
-
-
-def test_after_a_late_fault_the_mended_run_resumes(desk: Path) -> None:
-    assert status("--out", "whole") == 0
+def test_after_a_late_fault_the_mended_run_resumes(desk: Path, call: Call) -> None:
+    assert call(*WORDS, "--out", "whole").status == 0
     (desk / "broken-550").touch()
-    assert status("--out", "mended") == 2
+    assert call(*WORDS, "--out", "mended").status == 2
     (desk / "broken-550").unlink()
     (desk / "broken-100").touch()  # a run from the start would fail
-    assert status("--out", "mended", "--resume") == 0
+    assert call(*WORDS, "--out", "mended", "--resume").status == 0
     assert tables(desk / "mended") == tables(desk / "whole")
 
 
@@ -137,30 +127,21 @@ def parts(desk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("name", MISFITS)
-def test_a_part_that_does_not_fit_is_one_line(
-    parts: Path, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
-    assert status("--import", "misfits", "--set", f"cohort.own.response={name}") == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"regretless: {MISFITS[name]}")
+def test_a_part_that_does_not_fit_is_one_line(parts: Path, refused: Refused, name: str) -> None:
+    line = refused(*WORDS, "--import", "misfits", "--set", f"cohort.own.response={name}")
+    assert line.startswith(MISFITS[name])
     assert not (parts / "runs/tiny").exists()
 
 
-def test_a_policy_that_suggests_no_action_is_one_line(
-    parts: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert status("--import", "misfits", "--set", 'cohort.own.policies=["left"]') == 2
-    (line,) = capsys.readouterr().err.splitlines()
+def test_a_policy_that_suggests_no_action_is_one_line(parts: Path, refused: Refused) -> None:
+    line = refused(*WORDS, "--import", "misfits", "--set", 'cohort.own.policies=["left"]')
     assert line.endswith("policy 'left' suggests 'left'; return an action from 0 to 2")
 
 
-def test_a_module_that_lacks_another_says_which(
-    desk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_module_that_lacks_another_says_which(desk: Path, refused: Refused) -> None:
     (desk / "needy.py").write_text("import not_installed_anywhere", encoding="utf-8")
     for module, cure in (("needy", "needy needs it: install it"), ("gone", "run from the folder")):
-        assert status("--import", module) == 2
-        assert cure in capsys.readouterr().err
+        assert cure in refused(*WORDS, "--import", module)
 
 
 def test_what_a_response_may_name_is_named_once() -> None:

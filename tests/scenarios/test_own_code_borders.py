@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from desk import Call, Refused
 
 from regretless import load
 from regretless.scenarios.assembly import scenario  # noqa: F401 - which registers what is built in
-from regretless.scenarios.cli import commands
 from regretless.scenarios.imports import import_modules
 
 SCENARIO = """
@@ -242,7 +242,6 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in a folder of one's own; what is registered is forgotten afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(sys, "argv", list(sys.argv))
     monkeypatch.delitem(sys.modules, "borders", raising=False)
     return tmp_path
 
@@ -257,24 +256,16 @@ def write(desk: Path, hole: str, line: str, **also: str) -> str:
     return name
 
 
-def refusal(capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
-    """Run the scenario, which must end with status 2; return the lines on standard error."""
-    sys.argv[:] = ["regretless", "run", "borders.toml", "--import", "borders", *options]
-    with pytest.raises(SystemExit) as left:
-        commands.main()
-    assert left.value.code == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    return printed.err.splitlines()
+WORDS = ("run", "borders.toml", "--import", "borders")
 
 
 @pytest.mark.parametrize(("hole", "line", "also"), WRITERS)
 def test_who_writes_into_what_it_was_given_is_named(
-    desk: Path, capsys: pytest.CaptureFixture[str], hole: str, line: str, also: dict[str, str]
+    desk: Path, refused: Refused, hole: str, line: str, also: dict[str, str]
 ) -> None:
     name = write(desk, hole, line, **also)
-    (told,) = refusal(capsys)
-    assert told.startswith(f"regretless: round 0: {name} writes into what it was given (borders.py")
+    told = refused(*WORDS)
+    assert told.startswith(f"round 0: {name} writes into what it was given (borders.py")
     assert told.endswith(f": {line}); copy it first")
     assert not (desk / "runs/borders").exists()
 
@@ -287,32 +278,30 @@ def test_who_writes_into_what_it_was_given_is_named(
         ("clear", "1 / 0"),
     ],
 )
-def test_whose_code_fails_is_named(
-    desk: Path, capsys: pytest.CaptureFixture[str], hole: str, raised: str
-) -> None:
+def test_whose_code_fails_is_named(desk: Path, refused: Refused, hole: str, raised: str) -> None:
     name = write(desk, hole, raised if "/" in raised else f"raise {raised}")
-    (told,) = refusal(capsys)
-    assert told.startswith(f"regretless: round 0: {name} (borders.py, line ")
+    told = refused(*WORDS)
+    assert told.startswith(f"round 0: {name} (borders.py, line ")
     error = "ZeroDivisionError" if "/" in raised else raised.partition("(")[0]
     assert f"): {error}{':' if '(' in raised or '/' in raised else ';'} " in told
 
 
 @pytest.mark.parametrize(("hole", "line", "says"), MISFITS)
 def test_whose_answer_does_not_fit_is_named(
-    desk: Path, capsys: pytest.CaptureFixture[str], hole: str, line: str, says: str
+    desk: Path, refused: Refused, hole: str, line: str, says: str
 ) -> None:
     name = write(desk, hole, line)
-    (told,) = refusal(capsys)
-    assert told.startswith(f"regretless: round 0: {name}")
+    told = refused(*WORDS)
+    assert told.startswith(f"round 0: {name}")
     assert says in told
 
 
 @pytest.mark.parametrize(("hole", "line", "says"), LATE)
 def test_whoever_breaks_the_rules_late_leaves_no_table(
-    desk: Path, capsys: pytest.CaptureFixture[str], hole: str, line: str, says: str
+    desk: Path, refused: Refused, hole: str, line: str, says: str
 ) -> None:
     name = write(desk, hole, line)
-    (told,) = refusal(capsys, "--rounds", "1500", "--log-every", "500")
+    told = refused(*WORDS, "--rounds", "1500", "--log-every", "500")
     assert name in told
     assert says in told
     assert not list(desk.glob("runs/borders/*.parquet"))
@@ -331,20 +320,18 @@ def test_whoever_breaks_the_rules_late_leaves_no_table(
     ],
 )
 def test_losses_that_do_not_fit_a_cohort_are_one_line(
-    desk: Path, capsys: pytest.CaptureFixture[str], made: str
+    desk: Path, refused: Refused, made: str
 ) -> None:
     write(desk, "utility", f"return {made}")
-    (told,) = refusal(capsys)
+    told = refused(*WORDS)
     assert "own_utility" in told or "own-utility" in told
     assert "cohort.own" in told
     assert not (desk / "runs/borders").exists()
 
 
-def test_the_traceback_is_printed_where_it_is_wanted(
-    desk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_traceback_is_printed_where_it_is_wanted(desk: Path, call: Call) -> None:
     write(desk, "learn", 'raise KeyError("lost")')
-    *traced, told = refusal(capsys, "--verbose")
+    *traced, told = call(*WORDS, "--verbose").err.splitlines()
     assert told.startswith("regretless: round 0: OwnAgent.learn (borders.py")
     assert traced[0] == "Traceback (most recent call last):"
     assert '    raise KeyError("lost")' in traced
@@ -386,13 +373,11 @@ def test_in_python_the_fault_is_the_cause(desk: Path) -> None:
     ],
 )
 def test_a_utility_that_writes_into_its_parameters_is_named(
-    desk: Path, capsys: pytest.CaptureFixture[str], line: str, keys: str
+    desk: Path, refused: Refused, line: str, keys: str
 ) -> None:
     write(desk, "utility", line, keys=keys)
-    (told,) = refusal(capsys)
-    assert told.startswith(
-        "regretless: cohort.own.parameters of utility 'own-utility': own_utility"
-    )
+    told = refused(*WORDS)
+    assert told.startswith("cohort.own.parameters of utility 'own-utility': own_utility")
     assert "own_utility writes into what it was given (borders.py" in told
     assert told.endswith(f": {line}); copy it first")
 
@@ -404,9 +389,7 @@ def test_a_utility_that_writes_into_its_parameters_is_named(
         ("steps", "edges.append(9.0)", ""),
     ],
 )
-def test_lists_of_the_file_are_copies(
-    desk: Path, hole: str, line: str, keys: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lists_of_the_file_are_copies(desk: Path, hole: str, line: str, keys: str) -> None:
     """The manifest, and whoever is made next, have what the file says."""
     write(desk, hole, line, **{"keys": keys} if keys else {})
     import_modules(["borders"])

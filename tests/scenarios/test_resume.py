@@ -16,7 +16,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import written
 from desk import Call, Refused
+from worlds import told
+from written import Reference, assert_same, status, tables
 
 from regretless.agents import ScriptedAgent
 from regretless.agents.adversaries import Adversary
@@ -24,11 +27,8 @@ from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.logs.journal import CHUNK_ROUNDS
 from regretless.market.records import AdversaryView, Context, Forecast, History, OutcomeDistribution
-from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.files import find, override, read
-from regretless.scenarios.config.scenario import validated
+from regretless.scenarios.config.files import find
 from regretless.scenarios.logs.ownership import held
-from regretless.scenarios.run import Options, run
 
 COMMAND = Path(sys.executable).parent / "regretless"
 CHECKPOINT = ".partial/checkpoint.npz"
@@ -171,58 +171,14 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def play(file: Path, out: Path, *assignments: str, stop: int = 0, **options: Any) -> None:
-    """Run a scenario in this process; ``stop`` interrupts it after so many rounds."""
-
-    def interrupt(played: int) -> None:
-        if played == stop:
-            raise KeyboardInterrupt
-
-    raw = override(read(file), assignments)
-    scenario = Scenario(validated(raw, origin=file.parent))
-    run(scenario, Options(out, **options), progress=interrupt)
+def play(file: Path, out: Path, *assignments: str, **options: Any) -> None:
+    """Run the scenario of a file in this process."""
+    written.play(told(file.read_text(encoding="utf-8"), *assignments), out, **options)
 
 
 def interrupted(file: Path, out: Path, *assignments: str, stop: int) -> None:
     with pytest.raises(KeyboardInterrupt):
         play(file, out, *assignments, stop=stop)
-
-
-def tables(out: Path) -> dict[str, bytes]:
-    found = {path.name: path.read_bytes() for path in out.iterdir() if path.name[0] != "."}
-    return {name: data for name, data in sorted(found.items()) if name != "manifest.json"}
-
-
-def status(out: Path) -> str:
-    return str(json.loads((out / "manifest.json").read_text(encoding="utf-8"))["status"])
-
-
-def assert_same_run(out: Path, reference: Path) -> None:
-    """Compare tables byte by byte; nothing lies beside them, and the manifest says complete."""
-    assert sorted(p.name for p in out.iterdir()) == sorted(p.name for p in reference.iterdir())
-    ours, theirs = tables(out), tables(reference)
-    assert [name for name in ours if ours[name] != theirs[name]] == []
-    assert status(out) == "complete"
-
-
-Reference = Callable[..., Path]
-
-
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
-    """Play a scenario without interruption; a second call gives the same directory."""
-    made: dict[tuple[str, ...], Path] = {}
-
-    def call(text: str, *assignments: str) -> Path:
-        key = (text, *assignments)
-        if key not in made:
-            folder = tmp_path_factory.mktemp("reference")
-            (folder / "scenario.toml").write_text(text, encoding="utf-8")
-            play(folder / "scenario.toml", folder / "logs", *assignments)
-            made[key] = folder / "logs"
-        return made[key]
-
-    return call
 
 
 @pytest.fixture
@@ -292,7 +248,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(
         (partial / name).write_bytes(b"PAR1 torn")
     (logs / ".rounds.parquet.tmp").write_bytes(b"PAR1 torn")
     finished(started(desk, "run", "cheap.toml", "--out", "logs", "--quiet", "--resume", *words))
-    assert_same_run(logs, reference(CHEAP, f"rounds={ROUNDS}", setting))
+    assert_same(logs, reference(CHEAP, f"rounds={ROUNDS}", setting))
 
 
 @pytest.mark.slow
@@ -318,7 +274,7 @@ def test_an_interrupted_run_leaves_readable_tables_and_resumes(
     assert swaps.groupby("agent")["count"].sum().tolist() == [count] * 3
     assert len(pd.read_parquet(logs / "agents.parquet")) == 3
     finished(started(desk, "run", "cheap.toml", "--out", "logs", "--quiet", "--resume", *words))
-    assert_same_run(logs, complete)
+    assert_same(logs, complete)
     assert err.count("\n") == 1
     assert err.startswith("regretless: ")
     assert "--resume" in err
@@ -384,7 +340,7 @@ def test_every_player_continues_where_it_was(
     interrupted(file, desk / "logs", setting, stop=stop)
     assert status(desk / "logs") == "interrupted"
     play(file, desk / "logs", setting, resume=True)
-    assert_same_run(desk / "logs", reference(MIXED, setting))
+    assert_same(desk / "logs", reference(MIXED, setting))
 
 
 @pytest.mark.parametrize("matching", ["continuous", "batch"])
@@ -398,7 +354,7 @@ def test_an_order_book_continues_where_it_was(
     interrupted(desk / "book.toml", desk / "logs", *settings, stop=600)
     play(desk / "book.toml", desk / "logs", *settings, resume=True)
     assert {"trades.parquet", "quotes.parquet", "accounts.parquet"} <= set(tables(desk / "logs"))
-    assert_same_run(desk / "logs", reference(text, *settings))
+    assert_same(desk / "logs", reference(text, *settings))
 
 
 def test_a_run_may_be_interrupted_more_than_once(desk: Path, reference: Reference) -> None:
@@ -408,7 +364,7 @@ def test_a_run_may_be_interrupted_more_than_once(desk: Path, reference: Referenc
         play(file, desk / "logs", stop=1050, resume=True)
     assert len(pd.read_parquet(desk / "logs" / "rounds.parquet")) == 1050
     play(file, desk / "logs", resume=True)
-    assert_same_run(desk / "logs", reference(CHEAP))
+    assert_same(desk / "logs", reference(CHEAP))
 
 
 @pytest.mark.parametrize("name", ["north/south", "a.b c"])
@@ -416,7 +372,7 @@ def test_a_cohort_of_any_name_resumes(name: str, desk: Path, reference: Referenc
     settings = [f'cohort.farmers.name="{name}"', "rounds=600"]
     interrupted(desk / "cheap.toml", desk / "logs", *settings, stop=550)
     play(desk / "cheap.toml", desk / "logs", *settings, resume=True)
-    assert_same_run(desk / "logs", reference(CHEAP, *settings))
+    assert_same(desk / "logs", reference(CHEAP, *settings))
 
 
 def test_a_run_resumed_in_another_format_leaves_no_stale_tables(desk: Path) -> None:
@@ -430,7 +386,7 @@ def test_a_run_resumed_in_another_format_leaves_no_stale_tables(desk: Path) -> N
 def test_resume_starts_a_run_that_was_never_started(desk: Path) -> None:
     play(desk / "cheap.toml", desk / "logs", "rounds=20", resume=True)
     play(desk / "cheap.toml", desk / "reference", "rounds=20")
-    assert_same_run(desk / "logs", desk / "reference")
+    assert_same(desk / "logs", desk / "reference")
 
 
 # What --resume refuses, in one line and without touching what is there.

@@ -12,6 +12,7 @@ import distributed
 import pytest
 from served import two_workers
 from worlds import TINY
+from written import tables
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.studies.conduct import Options, conduct
@@ -59,10 +60,9 @@ def cluster() -> Iterator[distributed.LocalCluster]:
         yield started
 
 
-def tables(study: Path) -> dict[str, bytes]:
+def played(study: Path) -> dict[str, bytes]:
     """Every table of a study and of its runs, tracebacks of failures aside."""
-    files = {str(p.relative_to(study)): p for p in sorted(study.rglob("*.parquet"))}
-    return {name: path.read_bytes() for name, path in files.items() if name != "failures.parquet"}
+    return {name: read for name, read in tables(study).items() if name != "failures.parquet"}
 
 
 def test_a_cluster_gives_the_same_bytes(
@@ -82,7 +82,7 @@ def test_a_cluster_gives_the_same_bytes(
     for logger in ("distributed.client", "distributed.comm"):  # which tell a loss in 40 lines
         assert not logging.getLogger(logger).isEnabledFor(logging.ERROR)
     assert there.runs() == here.runs() == [0, 1, 2, 6, 7, 8]
-    assert tables(there.path) == tables(here.path)
+    assert played(there.path) == played(here.path)
     columns = ["run", "kind", "error"]
     failures = there.failures()[columns].to_numpy().tolist()
     assert failures == here.failures()[columns].to_numpy().tolist()
@@ -115,8 +115,8 @@ def test_without_dask_runs_are_played_one_after_another(
     (tmp_path / "tiny.toml").write_text(TINY, encoding="utf-8")
     (tmp_path / "sweep.toml").write_text('scenario = "tiny.toml"\nseeds = 2', encoding="utf-8")
     design = read_study(str(tmp_path / "sweep.toml"))
-    with_it = conduct(design, Options(tmp_path / "with", jobs=2))
+    with_it = conduct(design, Options(tmp_path / "with", jobs=1))
     monkeypatch.setitem(sys.modules, "distributed", None)
     without = conduct(design, Options(tmp_path / "without"))
     assert without.runs() == [0, 1]
-    assert tables(without.path) == tables(with_it.path)
+    assert played(without.path) == played(with_it.path)

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from desk import Call
 
-from regretless.market import register
-from regretless.scenarios.cli import commands
 from regretless.scenarios.studies.analysis.measures import COHORTS, effects_table, own_of
 from regretless.scenarios.studies.results import Study
 
@@ -56,18 +55,13 @@ seeds = 2
 """
 
 
-def test_a_study_compares_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_study_compares_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delitem(sys.modules, "own", raising=False)
-    monkeypatch.setattr(register.measure, "_known", dict(register.measure._known))
     for name, text in {"own.py": MODULE, "tiny.toml": SCENARIO, "s.toml": STUDY}.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    words = "regretless study s.toml --out o --import own --quiet --jobs 1"
-    monkeypatch.setattr(sys, "argv", words.split())
-    with pytest.raises(SystemExit) as left:
-        commands.main()
-    assert not left.value.code
+    words = "study s.toml --out o --import own --quiet --jobs 1"
+    assert call(*words.split()).status == 0
     table = Study("o").effects().set_index(["value", "cohort", "measure"])["mean"]
     assert table["0"].index.unique("cohort").tolist() == ["two", "everybody"]
     expected = {

@@ -21,6 +21,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from worlds import TINY
+from written import tables
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.assembly.scenario import Scenario
@@ -119,11 +120,6 @@ def finished(desk: Path, sweep: Design) -> Study:
         0,
     )
     return study
-
-
-def tables(study: Path) -> dict[str, bytes]:
-    """Every table of a study and of its runs."""
-    return {str(p.relative_to(study)): p.read_bytes() for p in sorted(study.rglob("*.parquet"))}
 
 
 def test_the_number_of_workers_changes_no_byte(desk: Path, sweep: Design, finished: Study) -> None:

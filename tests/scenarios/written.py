@@ -1,0 +1,52 @@
+"""What runs and studies have written: the same bytes as another, or its status."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.run import Options, run
+
+Reference = Callable[..., Path]
+
+
+def tables(out: Path) -> dict[str, bytes]:
+    """Read every table of a run, or of a study and its runs."""
+    return {
+        str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*.parquet"))
+    }
+
+
+def manifest(out: Path | str) -> dict[str, Any]:
+    """Read a run's manifest."""
+    found: dict[str, Any] = json.loads(Path(out, "manifest.json").read_text(encoding="utf-8"))
+    return found
+
+
+def status(out: Path | str) -> str:
+    """Read whether a run is complete."""
+    return str(manifest(out)["status"])
+
+
+def assert_same(out: Path, alone: Path) -> None:
+    """Compare tables byte by byte and manifests; nothing else is left."""
+    ours, theirs = tables(out), tables(alone)
+    assert [name for name in theirs if ours.get(name) != theirs[name]] == []
+    told, wanted = manifest(out), manifest(alone)
+    for own in (told, wanted):
+        del own["started"], own["wall_seconds"]
+    assert told == wanted
+    assert sorted(p.name for p in out.iterdir()) == sorted(p.name for p in alone.iterdir())
+
+
+def play(told: Scenario, out: Path, *, stop: int = 0, **options: Any) -> None:
+    """Run a scenario in this process; ``stop`` interrupts it after so many rounds."""
+
+    def interrupt(played: int) -> None:
+        if played == stop:
+            raise KeyboardInterrupt
+
+    run(told, Options(out, **options), progress=interrupt)
