@@ -76,7 +76,8 @@ def told(rule: str) -> str:
     own = of.loc[rule, 4]
     lost, regret, best, spread = (said(own.loc[name], 2) for name in MEASURES)
     return (
-        f"lose {lost} to them, with a swap regret of {regret}, {best} of it by one spread, {spread}"
+        f"lose {lost} to them, with a swap regret of {regret}, and a fixed spread of {spread} "
+        f"would have saved {best}"
     )
 
 

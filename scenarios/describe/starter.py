@@ -28,8 +28,8 @@ COHORTS = {  # of one outcome, and of several: name, utility, parameters
         ("planners", "lp-target", ""),
     ),
     True: (
-        ("linear", "linear", ""),
-        ("balanced", "ces", "{ rho = { choices = [0.5, 1.0, 2.0] } }"),
+        ("producers", "linear", ""),
+        ("households", "ces", "{ rho = { choices = [0.5, 1.0, 2.0] } }"),
     ),
 }
 MOST_OUTCOMES, MOST_CONTEXT, MOST_REASONS = 3, 6, 4
