@@ -27,11 +27,11 @@ REGRETS = {
     "swap": "swap_regret",
     "decision swap": "decision_swap_regret",
 }
-UNCORRECTED = "given no correction"  # of a reference
+BEFORE, UNCORRECTED = "before the run", "given no correction"  # of a reference
 BOUNDS = {
     "given the biases": "bound_from_bias",
     "given the variation": "bound_from_variation",
-    "before the run": "bound",
+    BEFORE: "bound",
 }
 DEFINITIONS = {
     "Loss": "per round, in [0, 1]: 0 is the best possible round, 1 the worst.",
@@ -276,7 +276,7 @@ def bounds_to_print(agents: pd.DataFrame) -> dict[str, float]:
         agents[BOUNDS["given the variation"]], regret, rtol=0, atol=1e-9
     ):
         del known["given the variation"]
-        known = {UNCORRECTED if word == "before the run" else word: v for word, v in known.items()}
+        known = {UNCORRECTED if word == BEFORE else word: v for word, v in known.items()}
     return known
 
 

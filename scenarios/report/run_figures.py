@@ -16,7 +16,14 @@ from regretless.scenarios.logs.curves import leading_regret, thinned
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import figure
 from regretless.scenarios.report.run_data import Run, described
-from regretless.scenarios.verdict import apart, best_of_each, named, records
+from regretless.scenarios.verdict import (
+    UNCORRECTED,
+    apart,
+    best_of_each,
+    bounds_to_print,
+    named,
+    records,
+)
 
 MOST = 4000  # agents that are drawn; beyond, a seeded sample with the worst in it
 BINS = 30
@@ -48,7 +55,7 @@ def alternatives(run: Run) -> go.Figure | None:
     if not cohorts:
         return None
     slots = {name: [theme.short(named(r)) for r in records(rows)] for name, rows in cohorts.items()}
-    made = theme.slotted(slots, shared_xaxes=False)
+    made = theme.slotted(slots)
     for row, (name, rows) in enumerate(cohorts.items(), 1):
         text = [
             f"{word}<br>mean loss {own['mean_loss']:.4f}<br>"
@@ -139,7 +146,10 @@ def _regrets(run: Run, curve: pd.DataFrame, name: Any) -> Iterator[go.Scatter]:
         last = agents.loc[agents["cohort"] == name, list(BOUNDS)].max()
         ends = run.table("regret_curves").index.unique("round")[[0, -1]]
         own = pd.DataFrame([last, last]).assign(round=ends)
+    uncorrected = UNCORRECTED in bounds_to_print(agents[agents["cohort"] == name])
     for column, (word, dash) in BOUNDS.items():
+        if uncorrected and column == "bound_from_variation":
+            continue
         known = own[own[column] < 1]
         if len(known) > 1:
             yield theme.line(known["round"], known[column], word, color=theme.FAINT, dash=dash)

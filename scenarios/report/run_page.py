@@ -18,11 +18,13 @@ from regretless.scenarios.report.figures import Drawn, drawn, known
 from regretless.scenarios.report.page import Part, charts, notes, report, written_by
 from regretless.scenarios.report.run_data import Run
 from regretless.scenarios.verdict import (
+    BEFORE,
     BOUNDS,
     DEFINITIONS,
+    UNCORRECTED,
     alternative_cells,
     assumed,
-    bounds,
+    bounds_to_print,
     promise,
     records,
     regret_rows,
@@ -174,7 +176,8 @@ def _regrets(agents: pd.DataFrame) -> Iterator[list[str]]:
         for measure, mean, worst, *units in regret_rows(own):
             cells = [""] * len(BOUNDS)
             if measure == "decision swap":
-                known = bounds(own)
+                known = bounds_to_print(own)
+                known = {BEFORE if word == UNCORRECTED else word: v for word, v in known.items()}
                 cells = [promise(known.get(word, np.nan), 4) for word in BOUNDS]
             in_units = [f"{value} {unit}".strip() if value else "" for value in units]
             yield [str(name), measure, f"{agents_in(own):,}", mean, worst, *in_units, *cells]
