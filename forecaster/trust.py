@@ -28,7 +28,8 @@ number is faster: by how much losses exceed what best responses expect,
     s_t = mean over l of l(a_t, y_t) - l(a_t, b_t)  >=  -m_t,
 
 m_t the most that they could fall short by, known before y_t. If the model is calibrated, who bets a
-share h of their wealth on s_t > 0 has prod_t (1 + h s_t / m_t), a martingale; so is the mean over
+share h of their wealth on s_t > 0 has prod_t (1 + h s_t / m_t), a martingale, and no more where a
+gain above 2 is cut (a model that has seen little may say what cannot be); so is the mean over
 h = .9, .45, ..., and with probability alpha at most it ever exceeds 1 / alpha (Ville), whatever
 the increments' distribution. As an overconfident model loses such bets as well, the model is then
 given up only if some R, or its sum over a loss's actions, exceeds 1.5 u sqrt(V + 1) in that round.
@@ -57,6 +58,7 @@ from regretless.market.core.checkpoint import Checkpointable
 ALARM = 0.01  # alpha
 HINT = 1.5  # roots of V + 1
 SHARES = 0.9 * 0.5 ** np.arange(7)  # h
+MOST = 2.0  # s / m that counts
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ class Bets(Checkpointable):
 
     def add(self, surprise: float) -> None:
         """Add a round of s_t / m_t."""
-        self.wealth = self.wealth + np.log1p(SHARES * surprise)
+        self.wealth = self.wealth + np.log1p(SHARES * min(surprise, MOST))
 
     @property
     def won(self) -> bool:

@@ -33,7 +33,8 @@ from regretless.forecaster import (
 from regretless.forecaster.events.assignments import Assignments
 from regretless.forecaster.models import Aggregate, ExponentialSmoothing
 from regretless.forecaster.models.panel import PANEL, made
-from regretless.forecaster.trust import ALARM, SHARES, Trust
+from regretless.forecaster.trust import ALARM, MOST, SHARES, Trust
+from regretless.forecaster.unbiased import ROUNDING
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.scenarios.studies.design import CATALOGUE
@@ -82,7 +83,9 @@ def found(steps: Array, surprise: Array) -> bool:
     """Whether increments (T, ...) of R, and surprises s / m (T,), ever make the test fail."""
     trust = Trust(int(np.prod(steps.shape[1:])))
     regret, squares = steps.cumsum(0), (steps**2).cumsum(0)
-    wealth = np.logaddexp.reduce(np.log1p(np.outer(surprise, SHARES)).cumsum(0), axis=1)
+    wealth = np.logaddexp.reduce(
+        np.log1p(np.outer(np.minimum(surprise, MOST), SHARES)).cumsum(0), axis=1
+    )
     surprising = wealth > np.log(len(SHARES) / ALARM)
     axes = tuple(range(1, steps.ndim))
     doubtful = (regret > trust.hint(squares)).any(axes)
@@ -114,7 +117,8 @@ def benign(kind: str, rounds: int, seed: int) -> Iterator[Row]:
     regrets = chosen[..., None] * gaps / scale[:, None, None]
     slopes = np.einsum("tka,kan->tn", chosen, weights)
     cost = (slopes * (seen - points)).sum(1)
-    surprise = cost / ((slopes * points).sum(1) - np.minimum(slopes, 0.0).sum(1))
+    most = (slopes * points).sum(1) - np.minimum(slopes, 0.0).sum(1)
+    surprise = np.divide(cost, most, out=np.zeros(rounds), where=most > ROUNDING)
     biases = chosen[..., None] * (points - seen)[:, None, None]
     known = found(regrets, surprise) or summed(regrets)
     signed = np.stack([biases, -biases], 1)
