@@ -11,7 +11,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -qq --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: demo test check slow lint coverage wheel docs catalogue crashes clean
+.PHONY: demo test check quick slow lint coverage wheel docs catalogue crashes clean
 
 demo: .venv/.demo
 	$(BIN)/regretless run crop-choice --out runs/crop-choice --overwrite
@@ -20,7 +20,10 @@ demo: .venv/.demo
 test: lint
 	$(PYTEST)
 
-check: lint
+check: .venv/.test  # linters, of one process, beside the tests
+	@$(MAKE) --no-print-directory --jobs 2 lint quick
+
+quick: .venv/.test
 	$(PYTEST) -m 'not catalogue and not crashes and not pages and not browser and not slow'
 
 lint: .venv/.test

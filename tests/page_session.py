@@ -24,14 +24,16 @@ import runpy
 import shlex
 import sys
 import tomllib
-from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import closing, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
 from alone import alone
 
 from regretless.scenarios.cli.commands import main
+from regretless.scenarios.executor import Executor
+from regretless.scenarios.studies import conduct
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # pages import ``paper`` in a checkout
 
@@ -149,6 +151,12 @@ def read(page: str) -> None:
         end = piece.end
 
 
-def follow(page: Path, folder: Path) -> None:
+def read_here(page: str) -> None:
+    """Follow a page, its studies in this process: a cluster for each takes seconds."""
+    conduct.executor = lambda *_: closing(Executor())  # type: ignore[assignment]
+    read(page)
+
+
+def follow(page: Path, folder: Path, how: Callable[[str], None] = read) -> None:
     """Follow a page in a folder, in a process of its own; warnings are errors."""
-    assert alone(folder, read, page.read_text(encoding="utf-8"))[1] == ""
+    assert alone(folder, how, page.read_text(encoding="utf-8"))[1] == ""

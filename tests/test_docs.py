@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from page_session import SILENT, follow, steps
+from page_session import SILENT, follow, read_here, steps
 
 import regretless
 
@@ -56,7 +56,7 @@ def anchors(page: Path) -> set[str]:
 def test_page_runs_from_top_to_bottom(tmp_path: Path, page: Path) -> None:
     if page.stem == "offline":
         days_on_file(tmp_path)
-    follow(page, tmp_path)
+    follow(page, tmp_path, read_here)
 
 
 @pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.parent.name + page.stem)

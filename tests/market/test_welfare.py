@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import worlds
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +16,6 @@ from regretless.market.logs.welfare import (
     welfare,
     welfare_record,
 )
-from regretless.scenarios import load
 
 AMOUNTS = st.lists(st.floats(0, 1e6).map(lambda amount: round(amount, 3)), min_size=1, max_size=12)
 
@@ -75,12 +75,12 @@ def test_cohorts_keep_their_order_and_leave_out_who_has_not_played() -> None:
 
 def test_welfare_is_the_mean_utility_of_the_actions_that_were_played() -> None:
     """CARA utility by its formula, -exp(-gamma w.y), on the log of a run."""
-    model = load("mixed-bazaar", rounds=12).build(seed=3)
+    cara = {"name": "cara", "utility": "cara", "parameters": {"risk_aversion": [0.5, 3.0]}}
+    model = worlds.scenario(cara | {"count": 6, "actions": 3}, rounds=12).build()
     model.run()
     agents, rounds, log = model.agents_frame(), model.rounds_frame(), model.regret_frame()
     outcomes = rounds.filter(regex=r"^y_\d+$").to_numpy()
-    (place,) = [i for i, c in enumerate(model.game.cohorts) if c.utility == "cara"]
-    cohort = model.game.cohorts[place]
+    (cohort,) = model.game.cohorts
     own = agents[agents["cohort"] == cohort.name]
     played = log[log["agent"].isin(own["agent"])].pivot(  # noqa: PD010 - no aggregation wanted
         index="round", columns="agent", values="action"

@@ -22,6 +22,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 def crowd(utility: str = "linear", *, count: int = 1200, **keys: Any) -> Scenario:
     """Make a crowd of agents who all differ, more of them than have their numbers side by side."""
     cohort = {"name": "crowd", "utility": utility, "parameters": PARAMETERS[utility]}
+    if utility != "linear":  # the program of exploitability is solved for one utility
+        cohort["measures"] = ["external", "swap", "decision_swap"]
     raw = {
         "name": "mapped",
         "rounds": 12,
