@@ -67,8 +67,7 @@ FEATURES = {
         {"objective": "welfare"}, lambda p: all(own.solver.preferring for own in p.instances)
     ),
     "coordinates": Feature(
-        {"events": "coordinates"},
-        lambda p: isinstance(next(parts(first(p).events)), VectorEvents),
+        {"events": "coordinates"}, lambda p: isinstance(next(parts(first(p).events)), VectorEvents)
     ),
     "losses": Feature(
         {"events": "losses"},

@@ -247,8 +247,7 @@ def test_declared_sight_is_enforced(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sees", "complaint"),
-    [({"future"}, "unknown 'future'"), ("draw", "give a set")],
+    ("sees", "complaint"), [({"future"}, "unknown 'future'"), ("draw", "give a set")]
 )
 def test_wrong_declarations_are_refused(sees: Any, complaint: str) -> None:
     class Wrong:

@@ -78,11 +78,7 @@ def quadratic(y: Array, a: int) -> float:
 TEXTBOOK: dict[str, tuple[Loss, type[Loss], Callable[[Array, int], float]]] = {
     "linear": (LinearUtility(RISKY), Linear, lambda y, a: RISKY[a] @ y),
     "additive CES": (CES(RISKY, 0.5), SeparablePower, lambda y, a: RISKY[a] @ y**0.5),
-    "CES, substitutes": (
-        CES(W, 0.5, 1.0),
-        PowerOfSum,
-        lambda y, a: (W[a] @ y**0.5) ** 2,
-    ),
+    "CES, substitutes": (CES(W, 0.5, 1.0), PowerOfSum, lambda y, a: (W[a] @ y**0.5) ** 2),
     "CES, complements": (
         CES(W, -2.0, 0.8, 0.05),
         PowerOfSum,
@@ -105,11 +101,7 @@ TEXTBOOK: dict[str, tuple[Loss, type[Loss], Callable[[Array, int], float]]] = {
     ),
     "CARA": (CARA(RISKY, 1.5), ExponentialOfSum, lambda y, a: -math.exp(-1.5 * RISKY[a] @ y)),
     "mean-variance": (MeanVariance(RISKY, 2.5, 0.4), PowerOfSum, quadratic),
-    "quadratic": (
-        MeanVariance(W, 0.7),
-        PowerOfSum,
-        lambda y, a: W[a] @ y - 0.35 * (W[a] @ y) ** 2,
-    ),
+    "quadratic": (MeanVariance(W, 0.7), PowerOfSum, lambda y, a: W[a] @ y - 0.35 * (W[a] @ y) ** 2),
     "newsvendor": (Newsvendor(ORDERS, 3.0, 1.0, coordinate=1, outcomes=3), Convex1D, stocked),
     "distance": (
         LpTarget(W, 1.5, [0.2, 0.3, 0.5]),

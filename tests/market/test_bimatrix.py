@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from regretless.market.core.errors import UserError
-from regretless.market.exploitability import (
-    leader_surplus,
-)
+from regretless.market.exploitability import leader_surplus
 from regretless.market.exploitability.bimatrix import read_game
 from regretless.market.exploitability.distance import (
     coarse_correlated_distance,

@@ -17,11 +17,7 @@ from regretless.agents.responses import Quantal
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.logs.comparisons import gains
-from regretless.market.logs.welfare import (
-    COUNT,
-    agents_in,
-    welfare_record,
-)
+from regretless.market.logs.welfare import COUNT, agents_in, welfare_record
 from regretless.market.losses import Linear
 from regretless.market.model import MarketModel
 from regretless.market.regret.ledger import Ledger

@@ -11,15 +11,7 @@ from streams import scenario
 from regretless.agents.adversaries import Adversary, AntiForecast
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import generator_state, stream
-from regretless.market.game.round import (
-    Drawn,
-    Game,
-    Round,
-    decide,
-    finish,
-    offer,
-    play_round,
-)
+from regretless.market.game.round import Drawn, Game, Round, decide, finish, offer, play_round
 from regretless.market.records import AdversaryView, Context, History, OutcomeDistribution
 
 

@@ -38,7 +38,7 @@ PULLED: list[Loss] = [
     ),
 ]
 WRAPPED: list[Loss] = [
-    LipschitzLoss(lambda y: np.abs(y[:, :2]), constant=1.0, shape=(2,), dimension=3, high=5.0),
+    LipschitzLoss(lambda y: np.abs(y[:, :2]), constant=1.0, shape=(2,), dimension=3, high=5.0)
 ]
 
 

@@ -180,9 +180,7 @@ CLAIMED: dict[str, list[Claimed]] = {
             ),
         ),
     ],
-    "betting": [
-        (ABOUT, r"own ([\d.]+) of all wealth", of_market("wealth_share", "followers")),
-    ],
+    "betting": [(ABOUT, r"own ([\d.]+) of all wealth", of_market("wealth_share", "followers"))],
     "cartel": [
         (BELOW, r"at most ([\d.]+), those", worst("swap_regret", "importers")),
         (BELOW, r"smoothly ([\d.]+)\.", worst("swap_regret", "smooth")),
@@ -246,11 +244,7 @@ CLAIMED: dict[str, list[Claimed]] = {
     ],
     "producers": [
         (BELOW, r"is below ([\d.]+), and", worst("swap_regret")),
-        (
-            ABOUT,
-            r"loss is ([\d.]+) lower",
-            less(under("producers", RUNNING_MEAN, mean()), mean()),
-        ),
+        (ABOUT, r"loss is ([\d.]+) lower", less(under("producers", RUNNING_MEAN, mean()), mean())),
     ],
     "pump-and-dump": [
         (ABOUT, r"earns ([\d.]+) per round", least(paid(0), paid(1), paid(2))),
@@ -266,7 +260,7 @@ CLAIMED: dict[str, list[Claimed]] = {
         (BELOW, r"less than ([\d.]+) for", worst()),
     ],
     "rule-breaker": [
-        (BELOW, r"wins less than ([\d.]+) per", under("rule-breaker", MYOPIC, paid())),
+        (BELOW, r"wins less than ([\d.]+) per", under("rule-breaker", MYOPIC, paid()))
     ],
     "rush-hours": [
         (ABOUT, r"loss is ([\d.]+) per hour", mean()),
@@ -296,7 +290,7 @@ CLAIMED: dict[str, list[Claimed]] = {
             BELOW,
             r"at most ([\d.]+), from",
             lambda tables: 2 - least(paid(0), paid(1), paid(2))(tables),
-        ),
+        )
     ],
     "shops": [
         (ABOUT, r"\(([\d.]+) on average", of_market("level")),
@@ -320,7 +314,7 @@ CLAIMED: dict[str, list[Claimed]] = {
         (ABOUT, r"cash ([\d.]+):", of_market("wealth_share", "cautious")),
     ],
     "trend-followers": [
-        (ABOUT, r"have ([\d.]+) against", under("trend-followers", DECISION_SWAP, worst())),
+        (ABOUT, r"have ([\d.]+) against", under("trend-followers", DECISION_SWAP, worst()))
     ],
     "umbrellas": [
         (ABOUT, r"gained ([\d.]+) per day", mean("decision_swap_regret")),

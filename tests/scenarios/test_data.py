@@ -129,11 +129,7 @@ def test_parquet_numbers_of_any_kind(
 
 @pytest.mark.parametrize(
     "values",
-    [
-        pd.array([0, None, 1], dtype="Int64"),
-        pd.to_timedelta([0, 1, 2]),
-        [[0.0], [1.0], [0.5]],
-    ],
+    [pd.array([0, None, 1], dtype="Int64"), pd.to_timedelta([0, 1, 2]), [[0.0], [1.0], [0.5]]],
 )
 @pytest.mark.parametrize("key", ["outcomes", "context"])
 def test_what_is_no_number_is_refused(key: str, values: list[str], tmp_path: Path) -> None:

@@ -121,13 +121,7 @@ def test_gaps_days_before_months_and_percent_signs(tmp_path: Path) -> None:
     assert '"2024-01-02T00:00:00"' in page  # as an axis of time has it
 
 
-@pytest.mark.parametrize(
-    ("freq", "told"),
-    [
-        ("MS", "a month apart"),
-        ("h", "an hour apart"),
-    ],
-)
+@pytest.mark.parametrize(("freq", "told"), [("MS", "a month apart"), ("h", "an hour apart")])
 def test_dates_are_so_far_apart(tmp_path: Path, freq: str, told: str) -> None:
     days = pd.date_range("2024-01-01", periods=30, freq=freq)
     frame = pd.DataFrame({"when": days, "sold": np.random.default_rng(0).random(30)})
@@ -256,8 +250,7 @@ def test_weekdays_and_months_are_coded_in_their_order(started: Starter, names: s
 
 
 @pytest.mark.parametrize(
-    ("values", "edges"),
-    [([0, 1, 2, 3, 4, 5], [1.5, 3.5]), ([7, 9, 9, 9, 9, 2], [8.0])],
+    ("values", "edges"), [([0, 1, 2, 3, 4, 5], [1.5, 3.5]), ([7, 9, 9, 9, 9, 2], [8.0])]
 )
 def test_the_policy_is_cut_between_values_near_thirds_of_the_rows(
     started: Starter, values: list[int], edges: list[float]

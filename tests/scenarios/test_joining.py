@@ -275,11 +275,7 @@ def test_other_rules_protect_only_their_own() -> None:
 
 @pytest.mark.parametrize(
     ("policies", "label"),
-    [
-        (["by-month"], "decision-swap"),
-        ([], "decision-swap"),
-        (["winter"], "none"),
-    ],
+    [(["by-month"], "decision-swap"), ([], "decision-swap"), (["winter"], "none")],
 )
 def test_only_protected_policies_are_promised(policies: list[str], label: str) -> None:
     model = weather(policies).build()
@@ -486,11 +482,7 @@ def test_a_stopped_run_resumes_to_the_same_bytes(
 ) -> None:
     """The checkpoint after round 48 lies behind, at, or before the round at which they join."""
     monkeypatch.setattr(journal, "CHUNK_ROUNDS", 16)
-    told = scenario(
-        cohort("early"),
-        *(late | {"enters": joins} for late in LATECOMERS),
-        rounds=60,
-    )
+    told = scenario(cohort("early"), *(late | {"enters": joins} for late in LATECOMERS), rounds=60)
     play(told, tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
         play(told, tmp_path / "part", stop=55)
@@ -521,6 +513,3 @@ def test_manifest_and_summary_say_who_joined(
     said = capsys.readouterr().out
     assert f"late: 8 agents entered before round 40, {covered} within" in said
     assert "scripted: 3 agents entered before round 42; " in said
-
-
-# What is refused.

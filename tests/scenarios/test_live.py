@@ -82,9 +82,7 @@ def test_every_slider_holds_its_value_and_sets_it_back(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_watched_market_is_remembered_in_bounded_memory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_watched_market_is_remembered_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four times as many rounds take no more memory, and no decision is lost when points go."""
     monkeypatch.setattr(watched, "POINTS", 20)
     monkeypatch.setattr(watched, "WINDOW", 50)

@@ -290,9 +290,7 @@ def test_a_scenario_is_saved_from_the_page(viewer: Viewer, tmp_path: Path) -> No
     viewer.page.get_by_label("Name").fill("mine")
     viewer.button("Scenario file").click()
     viewer.shows("#saving", "^Saved: .*mine.toml$")
-    assert Source.of(str(tmp_path / "mine.toml")).raw == SMALL | {
-        "name": "mine",
-    }
+    assert Source.of(str(tmp_path / "mine.toml")).raw == SMALL | {"name": "mine"}
     viewer.button("Scenario file").click()
     viewer.shows("#fault", "mine.toml is there already; give another name")
     viewer.page.get_by_label("Name").fill("more")

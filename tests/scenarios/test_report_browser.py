@@ -41,15 +41,7 @@ def test_a_run_page_draws_its_figures(tmp_path: Path) -> None:
     assert len(text) < 8_000_000
     seen = visit(written, tmp_path / "profile")
     assert seen.console == ()
-    drawn = {
-        "loss",
-        "regret",
-        "windows",
-        "spread",
-        "agents",
-        "exploitability",
-        "forecast",
-    }
+    drawn = {"loss", "regret", "windows", "spread", "agents", "exploitability", "forecast"}
     drawn |= {"certificates", "calibration", "reliability", "decision_calibration"}
     assert seen.document.count('class="js-plotly-plot"') == len(drawn)
     for name in drawn:

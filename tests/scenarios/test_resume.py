@@ -318,11 +318,7 @@ def test_two_processes_with_one_seed_write_the_same_bytes(desk: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stop", "adversary"),
-    [
-        (CHUNK_ROUNDS, "switching"),
-        (2 * CHUNK_ROUNDS + 3, "drifting"),
-    ],
+    ("stop", "adversary"), [(CHUNK_ROUNDS, "switching"), (2 * CHUNK_ROUNDS + 3, "drifting")]
 )
 def test_every_player_continues_where_it_was(
     stop: int, adversary: str, desk: Path, reference: Reference
@@ -385,12 +381,7 @@ def test_resume_starts_a_run_that_was_never_started(desk: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        ["--seed", "12"],
-        ["--rounds", "2000"],
-        ["--set", "cohort.farmers.count=4"],
-    ],
+    "words", [["--seed", "12"], ["--rounds", "2000"], ["--set", "cohort.farmers.count=4"]]
 )
 def test_another_configuration_is_refused(words: list[str], desk: Path, refused: Refused) -> None:
     interrupted(desk / "cheap.toml", desk / "logs", stop=600)
@@ -433,10 +424,7 @@ def test_a_complete_run_is_refused(desk: Path, refused: Refused) -> None:
 
 @pytest.mark.parametrize(
     ("assignment", "named"),
-    [
-        ("cohort.farmers.response=forgetful", "farmers"),
-        ("adversary.kind=forgetful", "adversary"),
-    ],
+    [("cohort.farmers.response=forgetful", "farmers"), ("adversary.kind=forgetful", "adversary")],
 )
 def test_a_player_without_a_memory_is_refused(
     assignment: str, named: str, desk: Path, refused: Refused
