@@ -136,8 +136,8 @@ class GainEvents(EventSet):
         if trust.rejects(self._gain, self._squares, hint=hint):
             return True
         if hint:
-            each = (_over_actions(p.view(self._gain), p.view(self._squares)) for p in self.members)
-            return any(trust.rejects(*sums, hint=True) for sums in each)
+            each = ((p.view(self._gain), p.view(self._squares)) for p in self.members)
+            return any(trust.rejects(*_over_actions(*own, 0), hint=True) for own in each)
         return any(
             trust.among(tests).rejects(*sums)
             for part in self.members
@@ -150,9 +150,9 @@ class GainEvents(EventSet):
         fixed = part.constants + part.policies
         copies = self.losses * trust.tests // self.experts
         if fixed:
-            yield copies * fixed ** part.shape[1], _greatest(*(own[:, :, :fixed] for own in each))
+            yield copies * fixed ** part.shape[1], _greatest(*each, fixed)
         if self.models:
-            yield copies * self.models, _over_actions(*(own[:, :, fixed:] for own in each))
+            yield copies * self.models, _over_actions(*each, fixed)
 
     def spent(self) -> float:
         return float(np.log1p(self._variation).sum())
@@ -178,7 +178,8 @@ class GainEvents(EventSet):
         """Add what a round was worth to the gains."""
         for part, suggested, worth in zip(self.members, active, worths, strict=True):
             sums = part.view(self._gain), part.view(self._variation), part.view(self._squares)
-            _add_gains(worth, part.scale, suggested, sums, 2 if self.rule.squared else 1)
+            seen = played.seen[self.rows.slice(part.group)].reshape(part.shape[:2])
+            _add_gains((worth, seen, part.scale), suggested, sums, 2 if self.rule.squared else 1)
         self._occupancy += played.seen
 
     def worths(self, played: Played) -> Iterator[Array]:
@@ -272,6 +273,8 @@ def _regrets(worth: Array, seen: Array, came: Array, scale: Array) -> None:
     """Put what was regretted in place of what a bias is worth (K, A, A)."""
     for k in range(worth.shape[0]):
         for a in range(worth.shape[1]):
+            if seen[k, a] <= 0.0:
+                continue
             own, most = worth[k, a, a], seen[k, a] * min(scale[k], 1.0)
             for b in range(worth.shape[2]):
                 regret = min(worth[k, a, b] - own, seen[k, a] * (came[k, a] - came[k, b]))
@@ -279,26 +282,26 @@ def _regrets(worth: Array, seen: Array, came: Array, scale: Array) -> None:
 
 
 @compiled()
-def _over_actions(gain: Array, squares: Array) -> tuple[Array, Array]:
-    """Add up the R of all actions to the same comparator (K, C), and their V."""
-    total, spread = np.zeros((2, gain.shape[0], gain.shape[2]))
+def _over_actions(gain: Array, squares: Array, first: int) -> tuple[Array, Array]:
+    """Add up the R of all actions to the same comparator, from the first on, and their V."""
+    total, spread = np.zeros((2, gain.shape[0], gain.shape[2] - first))
     for k in range(gain.shape[0]):
         for a in range(gain.shape[1]):
-            for c in range(gain.shape[2]):
+            for c in range(first, gain.shape[2]):
                 if gain[k, a, c] > -np.inf:
-                    total[k, c] += gain[k, a, c]
-                    spread[k, c] += squares[k, a, c]
+                    total[k, c - first] += gain[k, a, c]
+                    spread[k, c - first] += squares[k, a, c]
     return total, spread
 
 
 @compiled()
-def _greatest(gain: Array, squares: Array) -> tuple[Array, Array]:
-    """Add up every action's greatest R above 0 (K,), and their V."""
+def _greatest(gain: Array, squares: Array, end: int) -> tuple[Array, Array]:
+    """Add up every action's greatest R above 0 to comparators before an end (K,), and their V."""
     total, spread = np.zeros(gain.shape[0]), np.zeros(gain.shape[0])
     for k in range(gain.shape[0]):
         for a in range(gain.shape[1]):
             best, its = 0.0, 0.0
-            for c in range(gain.shape[2]):
+            for c in range(end):
                 if gain[k, a, c] > best:
                     best, its = gain[k, a, c], squares[k, a, c]
             total[k] += best
@@ -308,13 +311,19 @@ def _greatest(gain: Array, squares: Array) -> tuple[Array, Array]:
 
 @compiled(error_model="numpy")
 def _add_gains(
-    worth: Array, scale: Array, suggested: Indices, sums: tuple[Array, Array, Array], power: int
+    known: tuple[Array, Array, Array],
+    suggested: Indices,
+    sums: tuple[Array, Array, Array],
+    power: int,
 ) -> None:
-    """Add gains (K, A, C) and powers of their sizes; ``worth`` is (K, A, A)."""
+    """Add gains (K, A, C) of actions that were played, and powers of their sizes."""
+    worth, seen, scale = known
     gains, sizes, squares = sums
     constants = gains.shape[2] - suggested.shape[1]
     for k in range(gains.shape[0]):
         for a in range(gains.shape[1]):
+            if seen[k, a] <= 0.0:
+                continue
             for c in range(gains.shape[2]):
                 b = c if c < constants else suggested[k, c - constants]
                 gain = (worth[k, a, b] - worth[k, a, a]) / scale[k]
