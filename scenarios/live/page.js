@@ -22,6 +22,8 @@ function element(tag, properties = {}, ...inside) {
   return made;
 }
 
+const FIRST = 4;  // figures that every market has; the others wait until there is something to draw
+
 // what is on the screen and older than the market; each once, so that none stays that has nothing
 function wanted() {
   const unknown = (name) => live.played > 1 && live.drawn[name] === undefined;
@@ -85,6 +87,7 @@ function draw(state, figures) {
     const chart = state.figures[name];
     live.drawn[name] = state.version;
     if (!chart) { place.hidden = state.played > 1; continue; }
+    place.classList.remove("waiting");
     plot(at(`chart-${name}`), chart);
   }
 }
@@ -125,8 +128,9 @@ function build(state) {
   options(at("adversary"), told.adversaries);
   live.named = {};  // so that both menus show who plays
   controls(told.keys);
-  for (const place of places) {
+  for (const [order, place] of places.entries()) {
     place.hidden = false;
+    place.classList.toggle("waiting", order >= FIRST);
     const box = at(`chart-${place.dataset.name}`);
     if (box.data) { Plotly.purge(box); box.replaceChildren(); delete box.data; }
   }

@@ -65,7 +65,7 @@ def _state(session: Session, builds: int) -> dict[str, Any]:
         "replaced": [f"before round {at}, {what}" for at, what in session.replaced],
         "named": session.named,
         "promises": list(session.promises()),
-        "verdict": "Nothing is played yet.",
+        "verdict": "Nothing has been played yet.",
         "saving": session.saving.summary(),
     }
     if builds != session.builds:

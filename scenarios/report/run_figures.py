@@ -133,7 +133,8 @@ def regret(run: Run) -> go.Figure | None:
     panels = {name: [*_regrets(run, curves.loc[name], name)] for name in names}
     wide = theme.spans_decades(curves["mean"]) or any(len(own) > 2 for own in panels.values())
     made = theme.stacked(panels, each=260, y="regret per round", log=wide)
-    return made.update_yaxes(matches="y")
+    made.update_yaxes(matches="y")
+    return made.update_layout(yaxis_matches=None)  # the first, which an axis cannot match itself
 
 
 def _regrets(run: Run, curve: pd.DataFrame, name: Any) -> Iterator[go.Scatter]:

@@ -120,7 +120,7 @@ def test_menus_and_frames_say_what_is_so_before_play(viewer: Viewer) -> None:
 
 
 def test_step_play_and_pause(viewer: Viewer) -> None:
-    viewer.shows("#verdict", "^Nothing is played yet")
+    viewer.shows("#verdict", "^Nothing has been played yet")
     viewer.button("Step").click()
     viewer.shows("#count", "^1 of 100,000 rounds$")
     viewer.page.select_option("#speed", "0")
@@ -294,7 +294,7 @@ def test_a_scenario_is_saved_from_the_page(viewer: Viewer, tmp_path: Path) -> No
     viewer.button("Scenario file").click()
     viewer.shows("#fault", "mine.toml is there already; give another name")
     viewer.page.get_by_label("Name").fill("more")
-    viewer.button("File and study").click()
+    viewer.button("Save and study").click()
     viewer.shows("#saving", "^Saved: .*more.toml and .*more-study.toml. Play it: ")
 
 
