@@ -57,10 +57,7 @@ class Executor:
         return 1
 
     def answers(
-        self,
-        work: Callable[[T], A],
-        tasks: Iterable[T],
-        patience: float | None = None,
+        self, work: Callable[[T], A], tasks: Iterable[T], patience: float | None = None
     ) -> Iterator[tuple[int, A | None]]:
         """Yield places of tasks and answers, as they come; None of one whose worker died.
 

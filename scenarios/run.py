@@ -74,7 +74,6 @@ class Player:
         if resumable and model.rounds > model.journal.chunk_rounds:  # there will be a checkpoint
             check_tree(model.state())  # now, and not after hours of play
         model.stream_logs_to(directory.add_chunk)
-        self._directory = directory
         with interrupts_between_rounds() as stopped:
             while model.played < model.rounds:
                 model.step()
@@ -87,7 +86,6 @@ class Player:
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """Hand on what is left of the logs; return, and keep, the tables that close the run."""
-        self.model.stream_logs_to(self._directory.hold)
         self.model.journal.flush()
         self.closed = closing_tables(self.model)
         return self.closed

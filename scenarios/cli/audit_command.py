@@ -37,8 +37,7 @@ def audit(  # noqa: PLR0913 - one parameter per option
         Pairs, typer.Option(metavar="KEY=VALUE", help="Of the utility; repeatable.")
     ] = None,
     scale: Annotated[
-        Pairs,
-        typer.Option(metavar="COLUMN=WORST:BEST", help="What becomes 0 and 1; repeatable."),
+        Pairs, typer.Option(metavar="COLUMN=WORST:BEST", help="What becomes 0 and 1; repeatable.")
     ] = None,
     policy: Annotated[
         Pairs, typer.Option(metavar="COLUMN", help="What a rule would have done; repeatable.")

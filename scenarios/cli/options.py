@@ -53,8 +53,7 @@ Workers = Annotated[
     int | None, typer.Option(min=1, help="Divide the agents of one run among so many workers.")
 ]
 Scheduler = Annotated[
-    str | None,
-    typer.Option(metavar="ADDRESS", help="Dask scheduler, in place of processes."),
+    str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, in place of processes.")
 ]
 Verbose = Annotated[
     bool, typer.Option("--verbose", help="Print all tables, definitions and tracebacks.")

@@ -39,10 +39,7 @@ def stacked(parts: Sequence[pd.DataFrame], keys: Sequence[str]) -> pd.DataFrame:
 
 
 def finish_windows(
-    market: MarketModel,
-    rows: pd.DataFrame,
-    bounds: Mapping[int, Array],
-    places: Sequence[int],
+    market: MarketModel, rows: pd.DataFrame, bounds: Mapping[int, Array], places: Sequence[int]
 ) -> None:
     """Add what bounds each row of a windows table, and note the worst of every cohort.
 

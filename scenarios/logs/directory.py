@@ -34,17 +34,12 @@ from regretless.scenarios.logs.ownership import (
     our_page,
     plain,
     read_json,
+    record_of,
     refuse,
     there,
+    write_record,
 )
-from regretless.scenarios.logs.parts import (
-    Part,
-    as_part,
-    whole,
-    write_csv,
-    write_parquet,
-    write_part,
-)
+from regretless.scenarios.logs.parts import whole, write_csv, write_parquet, write_part
 
 MANIFEST = "manifest.json"
 CHECKPOINT = "checkpoint.npz"
@@ -82,7 +77,6 @@ class RunDirectory:
         self.path, self.format = path, format
         self.partial = path / ".partial"
         self._chunks, self._checksum = 0, 0
-        self._last: dict[str, pd.DataFrame] = {}
 
     def check(self, *, resume: bool, overwrite: bool) -> None:
         """Raise UserError unless a run may be written here: what is there stays as it is.
@@ -122,10 +116,10 @@ class RunDirectory:
 
     def recorded(self) -> dict[str, Any] | None:
         """Return the manifest of the run that is here; None if there is none of ours."""
-        manifest = read_json(self.path / MANIFEST) if plain(self.path / MANIFEST) else None
+        kinds = {"config": dict, "status": str, "scenario": str}
+        manifest = record_of(self.path / MANIFEST, *kinds)
         if manifest is None:
             return None
-        kinds = {"config": dict, "status": str, "scenario": str}
         ours = all(isinstance(manifest.get(key), kind) for key, kind in kinds.items())
         return manifest if ours and isinstance(manifest.get("versions", {}), dict) else None
 
@@ -209,14 +203,10 @@ class RunDirectory:
             if len(frame):
                 part = self._part(table, self._chunks)
                 with replacing(part, alone=False) as draft:
-                    write_part(draft, as_part(table, frame))
+                    write_part(draft, table, frame)
                 self._checksum = _chained(self._checksum, part)
         sync(self.partial)
         self._chunks += 1
-
-    def hold(self, chunk: dict[str, pd.DataFrame]) -> None:
-        """Take the last part of every streamed table, behind which there is no checkpoint."""
-        self._last = chunk
 
     def save_checkpoint(self, state: dict[str, Any], config: dict[str, Any]) -> None:
         """Record that all chunks so far count."""
@@ -268,7 +258,7 @@ class RunDirectory:
 
         At every instant the manifest lists whatever tables are there.
         """
-        streamed = {table: self._parts(table) for table in TABLES}
+        streamed = {table: sorted(self.partial.glob(f"{table}-*.arrow")) for table in TABLES}
         names = {f"{table}.{self.format}" for table in [*tables, *filter(streamed.get, TABLES)]}
         before = self._listed()
         check_writable(self.path, names, before)
@@ -286,9 +276,7 @@ class RunDirectory:
 
     def write_manifest(self, manifest: dict[str, Any], files: Collection[str] = ()) -> None:
         """Write ``manifest.json`` atomically, with the tables that are there."""
-        record = manifest | {"files": sorted(files)}
-        with replacing(self.path / MANIFEST) as draft:
-            draft.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        write_record(self.path / MANIFEST, manifest | {"files": sorted(files)})
 
     def list_files(self) -> None:
         """Let the manifest list what is there, after tables were added or removed."""
@@ -297,12 +285,6 @@ class RunDirectory:
 
     def _part(self, table: str, chunk: int) -> Path:
         return self.partial / f"{table}-{chunk:06d}.arrow"
-
-    def _parts(self, table: str) -> list[Part]:
-        """Find the parts of a table; the last one is held in memory."""
-        parts: list[Part] = sorted(self.partial.glob(f"{table}-*.arrow"))
-        last = self._last.get(table)
-        return parts if last is None or last.empty else [*parts, as_part(table, last)]
 
     def _write(self, table: str, rows: Iterator[pa.Table]) -> None:
         write = write_csv if self.format == "csv" else write_parquet

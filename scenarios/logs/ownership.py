@@ -15,6 +15,7 @@ from typing import Any, NoReturn, TypeVar
 
 from filelock import FileLock, Timeout
 
+from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
 
 T = TypeVar("T")
@@ -30,6 +31,23 @@ def read_json(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def record_of(file: Path, *keys: str) -> dict[str, Any] | None:
+    """Return the record in a file of ours, which has these keys; None of a link or another file."""
+    record = read_json(file) if plain(file) else None
+    return record if record is not None and {*keys} <= set(record) else None
+
+
+def write_record(file: Path, record: dict[str, Any]) -> None:
+    """Write a record in one step."""
+    with replacing(file) as draft:
+        draft.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+def unused(path: Path, record: str) -> bool:
+    """Say whether a directory holds nothing, but perhaps a first record that was cut short."""
+    return contents(path) in ([], [path / f".{record}.tmp"])
 
 
 def listed(record: dict[str, Any] | None, known: Callable[[str], Any]) -> set[str]:

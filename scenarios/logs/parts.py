@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,6 @@ PASSES = 20
 FEWEST, MOST = 100_000, 5_000_000  # rows of a pass, unless one agent has more; two are in memory
 OPEN = 200  # parts that are open at a time
 
-Part: TypeAlias = Path | pa.Table
 Some = TypeVar("Some")
 
 
@@ -37,19 +36,15 @@ def _order(table: pa.Table) -> Integers:
     return np.argsort(table["agent"].to_numpy(), kind="stable")
 
 
-def as_part(name: str, frame: pd.DataFrame) -> pa.Table:
-    """Return the rows of a table that came together as a part of it."""
+def write_part(path: Path, name: str, frame: pd.DataFrame) -> None:
+    """Write the rows of a table that came together as a part of it."""
     table = pa.Table.from_pandas(frame, preserve_index=False, nthreads=1)
-    return table.take(_order(table)) if name in BY_AGENT else table
-
-
-def write_part(path: Path, table: pa.Table) -> None:
-    """Write a part."""
+    table = table.take(_order(table)) if name in BY_AGENT else table
     with pa.ipc.new_file(str(path), table.schema) as writer:
         writer.write_table(table)
 
 
-def whole(name: str, parts: Sequence[Part]) -> Iterator[pa.Table]:
+def whole(name: str, parts: Sequence[Path]) -> Iterator[pa.Table]:
     """Yield the rows of all parts of a table, some at a time, in the order in which it is kept."""
     if name not in BY_AGENT:
         yield from map(_opened, parts)
@@ -58,7 +53,7 @@ def whole(name: str, parts: Sequence[Part]) -> Iterator[pa.Table]:
         yield from (table.take(order[i : i + GROUP]) for i in range(0, len(order), GROUP))
 
 
-def _pass(parts: Sequence[Part], low: int, high: int) -> tuple[pa.Table, Integers]:
+def _pass(parts: Sequence[Path], low: int, high: int) -> tuple[pa.Table, Integers]:
     """Return all rows of some agents, and in which order they belong."""
     within = partial(_between, low=low, high=high)
     some = (parts[first : first + OPEN] for first in range(0, len(parts), OPEN))
@@ -75,12 +70,12 @@ def _ahead(made: Iterator[Some]) -> Iterator[Some]:
             yield one
 
 
-def _opened(part: Part) -> pa.Table:
-    """Return a part's rows, mapped rather than read where they are on disk."""
-    return pa.ipc.open_file(pa.memory_map(str(part))).read_all() if isinstance(part, Path) else part
+def _opened(part: Path) -> pa.Table:
+    """Return a part's rows, mapped rather than read."""
+    return pa.ipc.open_file(pa.memory_map(str(part))).read_all()
 
 
-def _cuts(parts: Sequence[Part]) -> Integers:
+def _cuts(parts: Sequence[Path]) -> Integers:
     """Return the agents with whom the passes begin, and one that is above all."""
     rows = np.zeros(0, np.int64)
     for part in parts:
@@ -93,7 +88,7 @@ def _cuts(parts: Sequence[Part]) -> Integers:
     return np.append(firsts, len(rows))
 
 
-def _between(part: Part, low: int, high: int) -> pa.Table:
+def _between(part: Path, low: int, high: int) -> pa.Table:
     """Return the rows of a part whose agents are at least ``low`` and below ``high``."""
     table = _opened(part)
     first, last = np.searchsorted(table["agent"].to_numpy(), [low, high])

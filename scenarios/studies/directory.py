@@ -47,9 +47,10 @@ from regretless.scenarios.logs.ownership import (
     known_as_ours,
     listed,
     our_page,
-    plain,
-    read_json,
+    record_of,
     refuse,
+    unused,
+    write_record,
 )
 from regretless.scenarios.run import PACKAGES
 from regretless.scenarios.studies.design import Design
@@ -83,8 +84,7 @@ class StudyDirectory:
         UserError if something else is, or a study that is to be neither resumed nor replaced.
         """
         check_asked(self.path, "study", resume=resume, overwrite=overwrite)
-        draft = self.path / f".{RECORD}.tmp"  # all that there is if the first record was cut short
-        if contents(self.path) in ([], [draft]):
+        if unused(self.path, RECORD):
             return False
         recorded = read_record(self.path)
         recorded = known_as_ours(self.path, "study", recorded, resume=resume, overwrite=overwrite)
@@ -144,7 +144,7 @@ class StudyDirectory:
 
     def _remove(self, recorded: dict[str, Any]) -> None:
         """Remove an earlier study, which is interrupted from now on."""
-        self._replace_record(recorded | {"status": "interrupted"})
+        write_record(self.path / RECORD, recorded | {"status": "interrupted"})
         for home in contents(self.path / "runs"):
             RunDirectory(home).remove()
         for name in listed(recorded, KNOWN.__contains__):
@@ -200,11 +200,7 @@ class StudyDirectory:
             "wall_seconds": round(time.perf_counter() - self._started, 3),
             "files": sorted(self.files),
         }
-        self._replace_record(record)
-
-    def _replace_record(self, record: dict[str, Any]) -> None:
-        with replacing(self.path / RECORD) as draft:
-            draft.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        write_record(self.path / RECORD, record)
 
     def write(self, name: str, table: pa.Table | pd.DataFrame) -> None:
         """Write a table of the study, which the record lists before it is there."""
@@ -224,9 +220,7 @@ class StudyDirectory:
 
 def read_record(path: Path) -> dict[str, Any] | None:
     """Return ``study.json`` of a directory; None if there is none of ours."""
-    record = read_json(path / RECORD) if plain(path / RECORD) else None
-    ours = record is not None and {"study", "status", "runs"} <= set(record)
-    return record if ours else None
+    return record_of(path / RECORD, "study", "status", "runs")
 
 
 def parameters_table(parameters: Sequence[dict[str, Any]]) -> pa.Table:

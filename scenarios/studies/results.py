@@ -1,6 +1,6 @@
 """A study directory, read back as data frames."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -81,15 +81,18 @@ class Study:
 
         ``parameters()`` can be merged on ``run``. UserError if no run has that table.
         """
-        parts = []
-        for run, home in self.homes().items():
-            if (home / f"{name}.parquet").exists():
-                part = run_table(home, name)
-                part.insert(0, "run", run)
-                parts.append(part)
+        parts = dict(self._each(name))
         if not parts:
             raise UserError(f"no run in {self.path} has a table '{name}'; check the name")
-        return pd.concat(parts, ignore_index=True)
+        for run, part in parts.items():
+            part.insert(0, "run", run)
+        return pd.concat(parts.values(), ignore_index=True)
+
+    def _each(self, name: str) -> Iterator[tuple[int, pd.DataFrame]]:
+        """Yield a table of each complete run that has it."""
+        for run, home in self.homes().items():
+            if (home / f"{name}.parquet").exists():
+                yield run, run_table(home, name)
 
     def agents(self) -> pd.DataFrame:
         """Return the agents of all complete runs."""
@@ -125,11 +128,7 @@ class Study:
     @cached_property
     def measures(self) -> pd.DataFrame:
         """``cohorts`` with rows for everybody, and for the whole market (``market_measures``)."""
-        parts = [
-            market_of(run_table(home, "rounds"), run)
-            for run, home in self.homes().items()
-            if (home / "rounds.parquet").exists()
-        ]
+        parts = [market_of(rounds, run) for run, rounds in self._each("rounds")]
         cohorts = analysis.with_everybody(self.cohorts())
         return with_market(cohorts, pd.concat(parts, ignore_index=True)) if parts else cohorts
 
@@ -259,11 +258,10 @@ class Study:
     def windows(self) -> pd.DataFrame:
         """Regret over windows of rounds; see ``analysis.windows_table``. Empty without windows."""
         parts = [pd.DataFrame(columns=["run", *analysis.WINDOW, *analysis.LOSSES])]
-        for run, home in self.homes().items():
-            if (home / "windows.parquet").exists():
-                names = ("windows", "agents")
-                tables = [run_table(home, n) for n in names]
-                parts.append(analysis.windows_of(*tables).assign(run=run))
+        homes = self.homes()
+        for run, own in self._each("windows"):
+            agents = run_table(homes[run], "agents")
+            parts.append(analysis.windows_of(own, agents).assign(run=run))
         found = pd.concat(parts[1:] or parts, ignore_index=True).astype({"run": "int64"})
         return analysis.windows_table(found, self.parameters(), self.ends)
 

@@ -16,18 +16,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from regretless.market.core import checkpoint
-from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
 from regretless.scenarios.logs.ownership import (
     REPORT,
     check_asked,
     check_writable,
-    contents,
     known_as_ours,
     listed,
     our_page,
-    plain,
-    read_json,
+    record_of,
+    unused,
+    write_record,
 )
 from regretless.scenarios.training import CURVE, TABLE
 
@@ -52,8 +51,7 @@ class TrainingDirectory:
     def check(self, *, resume: bool, overwrite: bool) -> None:
         """Raise UserError unless a training may be written here: what is there stays as it is."""
         check_asked(self.path, "training", resume=resume, overwrite=overwrite)
-        draft = self.path / f".{RECORD}.tmp"  # all that there is if the first record was cut short
-        if contents(self.path) in ([], [draft]):
+        if unused(self.path, RECORD):
             return
         found = read_record(self.path)
         recorded = known_as_ours(self.path, "training", found, resume=resume, overwrite=overwrite)
@@ -116,15 +114,12 @@ class TrainingDirectory:
     def _record(self, status: str, files: set[str]) -> None:
         self._files = set(files)
         record = {"training": self._about, "status": status, "files": sorted(files)}
-        with replacing(self.path / RECORD) as draft:
-            draft.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        write_record(self.path / RECORD, record)
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
     """Return ``training.json`` of a directory; None if there is none of ours."""
-    record = read_json(path / RECORD) if plain(path / RECORD) else None
-    ours = record is not None and {"training", "status", "files"} <= set(record)
-    return record if ours else None
+    return record_of(path / RECORD, "training", "status", "files")
 
 
 def interrupted(path: Path) -> bool:
