@@ -130,7 +130,8 @@ def audit(  # noqa: PLR0913 - what a table may call its columns
     if utility is None:
         if parameters or scale:
             raise UserError("parameters and scale are a utility's; give utility, or drop them")
-        losses = _costs(what, rounds, actions or _known(what, taken, round))
+        names = tuple(actions or _known(what, taken, round))
+        losses = Losses(rounds, names, numeric(what, list(names), "outcomes"))
     else:
         names = tuple(actions) if actions is not None else _ordered(taken)
         losses = _valued(what, rounds, names, utility, dict(parameters or {}), dict(scale or {}))
@@ -180,11 +181,6 @@ def _ordered(taken: Sequence[str]) -> tuple[str, ...]:
         return tuple(sorted(names, key=float))
     except ValueError:
         return tuple(sorted(names))
-
-
-def _costs(what: pd.DataFrame, rounds: Sequence[str], actions: Sequence[str]) -> Losses:
-    """Read the losses of the actions from columns of their names."""
-    return Losses(rounds, tuple(actions), numeric(what, list(actions), "outcomes"))
 
 
 def _valued(  # noqa: PLR0913 - what a utility is made of

@@ -109,8 +109,11 @@ def described(file: Path) -> Description:
     dates = [c.name for c in columns if c.kind == "dates" and c.distinct == len(frame)]
     words = [c.name for c in columns if c.kind == "words" and c.distinct == len(frame)]
     first = next(iter(dates or words), None)  # dates name the rounds, or else words that all differ
-    settled = tuple(_settled(column, first) for column in columns)
-    return Description(file, frame, form, settled)
+    for place, column in enumerate(columns):
+        if column.name == first:
+            note = column.note if column.kind == "dates" else ""
+            columns[place] = replace(column, role="index", note=note)
+    return Description(file, frame, form, tuple(columns))
 
 
 def _separator(file: Path) -> str:
@@ -261,10 +264,3 @@ def _season(numbers: Array) -> int | None:
     peaks, _ = find_peaks(lags, prominence=LEAST_PEAK / 2)
     peaks = peaks[(peaks > 1) & (lags[peaks] > max(LEAST_PEAK, 2 / np.sqrt(len(values))))]
     return int(peaks[lags[peaks].argmax()]) if len(peaks) else None
-
-
-def _settled(column: Column, index: str | None) -> Column:
-    """Give the column that names rounds its role."""
-    if column.name != index:
-        return column
-    return replace(column, role="index", note=column.note if column.kind == "dates" else "")

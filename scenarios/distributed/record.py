@@ -83,25 +83,18 @@ def rounds_of(block: Tree) -> int:
 
 
 def _packed(forecasts: Sequence[Forecast], *, whole: bool) -> Tree:
-    forecasts = [f if whole else Forecast(_alone(f), 0) for f in forecasts]
-    parts = _parts(forecasts[0].mixture)
-    columns = {key: np.concatenate([vars(f.mixture)[key] for f in forecasts]) for key in parts}
-    drawn = np.array([f.index for f in forecasts])
-    return columns | {
-        "drawn": drawn,
-        "sizes": np.array([len(f.mixture.weights) for f in forecasts]),
+    """Make a block of forecasts: whole mixtures, or the drawn atoms as they stand in theirs."""
+    kinds = [key for key in PARTS if vars(forecasts[0].mixture)[key] is not None]
+    atoms = [slice(None) if whole else slice(f.index, f.index + 1) for f in forecasts]
+    columns = {
+        key: np.concatenate(
+            [vars(f.mixture)[key][own] for f, own in zip(forecasts, atoms, strict=True)]
+        )
+        for key in kinds
     }
-
-
-def _alone(forecast: Forecast) -> Mixture:
-    """Return the drawn atom as it stands in its mixture, its weight too."""
-    own = slice(forecast.index, forecast.index + 1)
-    return Mixture(**{key: array[own] for key, array in _parts(forecast.mixture).items()})
-
-
-def _parts(mixture: Mixture) -> dict[str, Any]:
-    """Return what is recorded of a mixture; labels where there are any."""
-    return {key: vars(mixture)[key] for key in PARTS if vars(mixture)[key] is not None}
+    sizes = [len(f.mixture.weights) if whole else 1 for f in forecasts]
+    drawn = [f.index if whole else 0 for f in forecasts]
+    return columns | {"drawn": np.array(drawn), "sizes": np.array(sizes)}
 
 
 @dataclass(frozen=True, eq=False)

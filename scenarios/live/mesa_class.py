@@ -85,7 +85,11 @@ def _keyed(values: Mapping[str, Any], named: Mapping[str, str], iteration: int) 
     for name in values:
         if name not in understood:
             raise UserError(f"{name}: no parameter of this class; {closest(name, named)}")
-    given = {name: _plain(value) for name, value in values.items() if value is not None}
+    given = {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in values.items()
+        if value is not None
+    }
     if {"rng", "seed"} <= given.keys() and "rng" not in named:
         raise UserError(f"rng = {given['rng']}: the seed by another name; give one of them")
     keyed = {understood[name]: value for name, value in given.items()}
@@ -95,11 +99,6 @@ def _keyed(values: Mapping[str, Any], named: Mapping[str, str], iteration: int) 
         drawn = stream(keyed["seed"], "iteration", str(iteration))
         keyed["seed"] = int(drawn.integers(2**SEED_BITS))
     return keyed
-
-
-def _plain(value: Any) -> Any:
-    """Return a number of NumPy's as one of Python's."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _iteration(frame: FrameType | None) -> int:

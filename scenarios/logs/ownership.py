@@ -184,13 +184,9 @@ def default_directory(
     there is none; with ``overwrite`` BASE.
     """
     numbered = (base if n == 1 else base.with_name(f"{base.name}-{n}") for n in count(1))
-    taken = list(takewhile(_taken, numbered))
+    taken = list(takewhile(lambda at: there(at) and (not at.is_dir() or contents(at)), numbered))
     if overwrite or not taken:
         return base
     if resume:
         return (list(filter(interrupted, taken)) or taken)[-1]
     return base.with_name(f"{base.name}-{len(taken) + 1}")
-
-
-def _taken(path: Path) -> bool:
-    return there(path) and (not path.is_dir() or bool(contents(path)))

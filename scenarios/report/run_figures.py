@@ -132,9 +132,8 @@ def regret(run: Run) -> go.Figure | None:
         return None
     panels = {name: [*_regrets(run, curves.loc[name], name)] for name in names}
     wide = theme.spans_decades(curves["mean"]) or any(len(own) > 2 for own in panels.values())
-    made = theme.stacked(panels, each=260, y="regret per round", log=wide)
-    made.update_yaxes(matches="y")
-    return made.update_layout(yaxis_matches=None)  # the first, which an axis cannot match itself
+    word = "regret per round"
+    return theme.stacked(panels, each=260, y=word, log=wide, shared_yaxes="all")
 
 
 def _regrets(run: Run, curve: pd.DataFrame, name: Any) -> Iterator[go.Scatter]:

@@ -57,7 +57,11 @@ def conduct(
             missing = directory.start(known=known)
             status = "interrupted"
             try:
-                tasks = (_task(directory, run, workers, options) for run in missing)
+                folders = None if workers.sends_files else directory.draft
+                tasks = (
+                    design.task(run, options.imports, folders and str(folders(run)))
+                    for run in missing
+                )
                 answers = workers.answers(play, tasks, options.patience)
                 for over, (place, found) in enumerate(answers, start=1):
                     answer = found or _died(missing[place])
@@ -94,8 +98,3 @@ def _check(
             reason = fault.error if fault.kind == "UserError" else other
             raise design.complaint(answer.run, reason)
     _warned(answers, warn)
-
-
-def _task(directory: StudyDirectory, run: int, workers: Executor, options: Options) -> Task:
-    folder = None if workers.sends_files else str(directory.draft(run))
-    return directory.design.task(run, options.imports, folder)

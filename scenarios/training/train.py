@@ -102,7 +102,13 @@ def train(  # noqa: PLR0913 - keyword-only from the fourth
             directory.start()
         try:
             _learn(scenario, order, found, directory, workers, progress)
-            judged = [_judged(one, workers, scenario.spec.seed) for one in found]
+            judged = []
+            for one in found:
+                plan, cohort = written(one.search.best()), one.attack.cohort
+                rng = stream(scenario.spec.seed, "judge", cohort)
+                seeds = HALF + rng.integers(HALF, size=JUDGED)
+                scores = Rehearsals(one.attack, workers).scores(plan, seeds.tolist())
+                judged.append(results.Judged(one.attack, plan, scores, one.seeds, one.paid))
         except BaseException:
             directory.abandon()
             raise
@@ -156,13 +162,6 @@ def _search(attack: Attack, order: Order, seed: int) -> Search:
     if model.game.market is not None:
         paid = leader.payoff.range()
     return SEARCHES[order.algorithm](attack.shape, stream(seed, "search", attack.cohort), paid=paid)
-
-
-def _judged(training: Training, workers: Executor, seed: int) -> results.Judged:
-    plan = written(training.search.best())
-    seeds = HALF + stream(seed, "judge", training.attack.cohort).integers(HALF, size=JUDGED)
-    scores = Rehearsals(training.attack, workers).scores(plan, seeds.tolist())
-    return results.Judged(training.attack, plan, scores, training.seeds, training.paid)
 
 
 def _state(found: list[Training]) -> dict[str, Any]:
