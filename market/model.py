@@ -30,7 +30,7 @@ from regretless.market.game import roster
 from regretless.market.game.accounts import Account
 from regretless.market.game.caveats import effective_guarantees
 from regretless.market.game.guarantees import Guarantee
-from regretless.market.game.protocols import Cohort, seat
+from regretless.market.game.protocols import Cohort, numbered
 from regretless.market.game.round import Decided, Game, commit_and_draw, decide, finish, offer
 from regretless.market.game.seats import present
 from regretless.market.logs import comparisons, final_tables
@@ -260,7 +260,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         if self._before[-1] <= MOST_VIEWS:
             for index, cohort in enumerate(game.cohorts):
                 self._views += [Trader(self, index, i) for i in range(len(cohort.row_of))]
-        seat(game.cohorts, self)
+        for first, cohort in numbered(game.cohorts):
+            cohort.enter(self, first)
         self.journal.watchers["measures"] = OwnMeasures(measures, self, logged)
 
     @property

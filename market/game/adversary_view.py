@@ -125,17 +125,13 @@ def summed(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> d
     """
     sums = {cohort.name: np.zeros((2, 2 + cohort.loss.actions)) for cohort in cohorts}
     for _, cohort, decision, _ in present(cohorts, played):
-        strategy, here, multiplicity = (
-            decision.probabilities,
-            attending(decision, cohort),
-            cohort.multiplicity,
-        )
+        strategy, here = decision.probabilities, attending(decision, cohort)
         paid = np.zeros(len(strategy))
         if payoff is not None:
             values = payoff.values(cohort.loss, played.outcome[None])[0]
             paid = np.einsum("ka,ka->k", strategy, values)
-        own = None if multiplicity is None else multiplicity[here]
-        count = np.bincount(cohort.row_of[here], own, minlength=len(strategy)).astype(np.float64)
+        own = cohort.row_of[here], cohort.multiplicity_of(here)
+        count = np.bincount(*own, minlength=len(strategy)).astype(np.float64)
         sums[cohort.name] = total(np.column_stack([np.ones(len(strategy)), paid, strategy]), count)
     return sums
 

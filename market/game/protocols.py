@@ -1,7 +1,7 @@
 """What the players must offer, and what they may: each optional method does nothing by default."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -314,6 +314,10 @@ class Cohort(ABC):
         counts = np.bincount(self.row_of, self.multiplicity, minlength=len(self.loss))
         return counts.astype(np.float64)
 
+    def multiplicity_of(self, who: Mask) -> Indices | None:
+        """Return how many agents each of some entries (N,) stands for; None for one each."""
+        return None if self.multiplicity is None else self.multiplicity[who]
+
     @property
     def predictable(self) -> bool:
         """Whether it is known before the draw what all its agents would do at a prediction."""
@@ -385,9 +389,9 @@ class Cohort(ABC):
         raise KeyError(name)
 
 
-def seat(cohorts: Iterable[Cohort], model: object) -> None:
-    """Tell all cohorts where they play; agents are numbered from 1 through all cohorts."""
+def numbered(cohorts: Iterable[Cohort]) -> Iterator[tuple[int, Cohort]]:
+    """Yield each cohort with its first agent's number in the tables: from 1 through all cohorts."""
     first = 1
     for cohort in cohorts:
-        cohort.enter(model, first)
+        yield first, cohort
         first += len(cohort.row_of)

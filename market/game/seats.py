@@ -205,10 +205,7 @@ def seated(decision: Decision, here: Mask | None, row_of: Indices) -> Decision:
 
 def mean_over(cohort: Cohort, values: Array, who: Mask) -> float:
     """Return the mean of what the rows have (K,) over the agents of some entries (N,)."""
-    multiplicity = cohort.multiplicity
-    return mean_by_multiplicity(
-        values[cohort.row_of[who]], None if multiplicity is None else multiplicity[who]
-    )
+    return mean_by_multiplicity(values[cohort.row_of[who]], cohort.multiplicity_of(who))
 
 
 def mean_by_multiplicity(values: Array, multiplicity: Indices | None) -> float:
@@ -266,10 +263,10 @@ def taken(cohort: Cohort, actions: Indices, counts: Callable[[], Array] | None) 
         multiplicity = counts()
         rows, columns = np.indices(multiplicity.shape)
         return Taken(rows.ravel(), columns.ravel(), multiplicity.ravel())
-    here, each = actions >= 0, cohort.multiplicity
+    here = actions >= 0
     if here.all():
-        return Taken(cohort.row_of, actions, each)
-    return Taken(cohort.row_of[here], actions[here], None if each is None else each[here])
+        return Taken(cohort.row_of, actions, cohort.multiplicity)
+    return Taken(cohort.row_of[here], actions[here], cohort.multiplicity_of(here))
 
 
 def attending(decision: Decision, cohort: Cohort) -> Mask:

@@ -27,7 +27,7 @@ import pandas as pd
 
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.errors import UserError
-from regretless.market.game.protocols import Cohort
+from regretless.market.game.protocols import Cohort, numbered
 from regretless.market.game.round import Game
 from regretless.market.game.seats import mean_by_multiplicity
 from regretless.market.logs.welfare import COUNT
@@ -47,11 +47,11 @@ def models_table(game: Game) -> pd.DataFrame:
 
     Empty where nobody is compared with models. Agents who never came have no row.
     """
-    parts, first = [], 1
-    for seat in game.seats:
-        if seat.comparison.names:
-            parts.append(_followers(seat.cohort, seat.comparison, first))
-        first += len(seat.cohort.row_of)
+    parts = [
+        _followers(seat.cohort, seat.comparison, first)
+        for seat, (first, _) in zip(game.seats, numbered(game.cohorts), strict=True)
+        if seat.comparison.names
+    ]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
@@ -129,17 +129,15 @@ def comparisons(game: Game) -> list[Compared]:
 def _compared(cohort: Cohort, followed: NotCompared) -> Compared:
     ledger, who = cohort.ledger, _who_came(cohort)
     rows = cohort.row_of[who]
-    rounds = np.broadcast_to(np.maximum(ledger.rounds, 1), len(ledger.count))
     found = [((BROADCAST, ""), ledger.mean_loss())]
     lost = followed.mean_loss(ledger.rounds)
     found += [((MODEL, name), lost[:, m]) for m, name in enumerate(followed.names)]
     for j, policy in enumerate(cohort.policies):
         name = policy_name(policy, f"policy {j}")
-        found.append(((POLICY, name), ledger.followed[:, :, j].sum(1) / rounds))
-    found.append(((ACTION, "best of each"), ledger.fixed.sum(1).min(1) / rounds))
+        found.append(((POLICY, name), ledger.followed[:, :, j].sum(1) / ledger.each_rounds))
+    found.append(((ACTION, "best of each"), ledger.fixed.sum(1).min(1) / ledger.each_rounds))
     names, losses = zip(*found, strict=True)
-    multiplicity = cohort.multiplicity
-    multiplicity = None if multiplicity is None else multiplicity[who]
+    multiplicity = cohort.multiplicity_of(who)
     each = np.stack([own[rows] for own in losses])
     decisions = _decisions(cohort)
     return Compared(cohort.name, list(names), each, followed.series(), multiplicity, decisions)
@@ -247,8 +245,7 @@ def _everybody(
 
 def _who_came(cohort: Cohort) -> Mask:
     """Say which agents of a cohort have played (N,)."""
-    played = np.broadcast_to(np.asarray(cohort.ledger.rounds) > 0, len(cohort.ledger.count))
-    return np.asarray(played[cohort.row_of])
+    return cohort.ledger.played[cohort.row_of]
 
 
 COLUMNS = ("agent", "cohort", "loss", "branch_loss", "gain", "loss_gain")
@@ -333,14 +330,13 @@ def policy_regret(trunk: Any, agent: int) -> pd.DataFrame:
     """
     twin, rows = trunk.branch(), []
     twin.run()
-    first = 1
-    for cohort in trunk.game.cohorts:
+    for first, cohort in numbered(trunk.game.cohorts):
         if first <= agent < first + len(cohort.row_of):
             for action in range(cohort.loss.actions):
                 other = trunk.branch({f"agent.{agent}": action})
                 other.run()
                 rows.append((action, float(gains(twin, other)["gain"].iloc[agent - 1])))
-        first += len(cohort.row_of)
     if not rows:
-        raise UserError(f"agent {agent}: there are {first - 1} agents; give one of them")
+        there = sum(len(cohort.row_of) for cohort in trunk.game.cohorts)
+        raise UserError(f"agent {agent}: there are {there} agents; give one of them")
     return pd.DataFrame(rows, columns=["action", "gain"])

@@ -8,7 +8,7 @@ import pandas as pd
 
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.game.guarantees import Guarantee
-from regretless.market.game.protocols import Cohort, Forecaster
+from regretless.market.game.protocols import Cohort, Forecaster, numbered
 from regretless.market.game.round import Game
 from regretless.market.logs.comparisons import regret_to_models
 from regretless.market.logs.journal import agent_regret
@@ -41,9 +41,9 @@ def agents_table(
     rounds, and not before the first. ``exploited`` has each cohort's rows by column. Where agents
     are counted there is a row for all who share one, and ``count`` says how many a row stands for.
     """
-    parts, first = [], 1
+    parts, members = [], zip(numbered(game.cohorts), guarantees, strict=True)
     counted = any(cohort.multiplicity is not None for cohort in game.cohorts)
-    for place, (cohort, guarantee) in enumerate(zip(game.cohorts, guarantees, strict=True)):
+    for place, ((first, cohort), guarantee) in enumerate(members):
         rows = _cohort_rows(cohort, guarantee, first)
         if guarantee.covers is not None:
             rows["guarantee"] = guarantee.labels(cohort.row_of)
@@ -55,7 +55,6 @@ def agents_table(
         if counted:
             rows[COUNT] = 1 if (multiplicity := cohort.multiplicity) is None else multiplicity
         parts.append(rows)
-        first += len(cohort.row_of)
     table = pd.concat(parts, ignore_index=True)
     if any(seat.comparison.names for seat in game.seats):
         table = table.assign(**_beside_models(game, guarantees))
@@ -168,27 +167,25 @@ def swaps_table(game: Game) -> pd.DataFrame:
     ``best_replacement`` is the best fixed action. ``contribution`` is per round; an agent's
     contributions add up to its decision swap regret (to its swap regret without comparators).
     """
-    parts, first = [], 1
-    for cohort in game.cohorts:
+    parts = []
+    for first, cohort in numbered(game.cohorts):
         rows = _swap_rows(cohort)
         agents = pd.DataFrame(
             {"agent": np.arange(len(cohort.row_of)) + first, "row": cohort.row_of}
         )
         if len(rows):
             parts.append(agents.merge(rows, on="row", sort=False).drop(columns="row"))
-        first += len(cohort.row_of)
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def named(swaps: pd.DataFrame, cohorts: Sequence[Cohort], namers: Namers) -> pd.DataFrame:
     """Say the actions of a table of swaps by their names as well, where agents have any."""
-    first = np.cumsum([1, *(len(cohort.row_of) for cohort in cohorts)])
     keys = ("action", "best_replacement")
     told = {key: np.full(len(swaps), None, dtype=object) for key in keys}
-    for cohort, low, high in zip(cohorts, first[:-1], first[1:], strict=True):
+    for low, cohort in numbered(cohorts):
         if cohort.name not in namers or not len(swaps):
             continue
-        mine = np.flatnonzero(swaps["agent"].between(low, high - 1))
+        mine = np.flatnonzero(swaps["agent"].between(low, low + len(cohort.row_of) - 1))
         places = swaps["agent"].to_numpy()[mine] - low
         for key in keys:
             told[key][mine] = namers[cohort.name](places, swaps[key].to_numpy()[mine])
@@ -206,7 +203,6 @@ def _swap_rows(cohort: Cohort) -> pd.DataFrame:
     names = np.array([*named, ""], dtype=object)
     best = comparators[row, action].argmin(1)
     saved = ledger.own[row, action] - comparators[row, action].min(1)
-    rounds = np.broadcast_to(np.maximum(ledger.rounds, 1), len(ledger.count))
     policy = best - (ledger.fixed.shape[2] if ledger.constants else 0)
     return pd.DataFrame(
         {
@@ -215,7 +211,7 @@ def _swap_rows(cohort: Cohort) -> pd.DataFrame:
             "count": ledger.count[row, action],
             "best_replacement": ledger.fixed[row, action].argmin(1),
             "best_policy": names[np.where(policy >= 0, policy, -1)],
-            "contribution": saved / rounds[row],
+            "contribution": saved / ledger.each_rounds[row],
         }
     )
 

@@ -133,7 +133,7 @@ class Windows(Checkpointable):
         members = zip(self._seats, self._before, self._guarantees, strict=True)
         for (cohort, own), before, promise in members:
             sums = cohort.ledger.excerpt(own.rows).since(before)
-            played = np.broadcast_to(np.asarray(sums.rounds) > 0, len(sums.count))[own.row_of]
+            played = sums.played[own.row_of]
             if not played.any():
                 continue
             agents = own.ids[played]
@@ -255,8 +255,7 @@ def _greatest(cohort: Cohort, guarantee: Guarantee) -> list[float]:
         guarantee.from_variation() if guarantee.from_variation else None,
         guarantee.bound() if guarantee.bound else None,
     ]
-    here = np.broadcast_to(np.asarray(ledger.rounds) > 0, len(ledger.count))
-    here = here if guarantee.covers is None else here & guarantee.covers
+    here = ledger.played & (True if guarantee.covers is None else guarantee.covers)
     return [_top(values, here) for values in found]
 
 

@@ -22,7 +22,7 @@ from copy import copy
 
 import numpy as np
 
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
 from regretless.market.numerics.storage import fetch, staggered
@@ -216,6 +216,16 @@ class Ledger(Checkpointable):
         for name in self._SUMS:
             setattr(span, name, getattr(self, name) - getattr(earlier, name))
         return span
+
+    @property
+    def played(self) -> Mask:
+        """Which rows have played (K,)."""
+        return np.broadcast_to(np.asarray(self.rounds) > 0, len(self.count))
+
+    @property
+    def each_rounds(self) -> Array:
+        """The rounds of each row (K,), 1 for one that has not played."""
+        return np.broadcast_to(self._rounds, len(self.count))
 
     @property
     def own(self) -> Array:

@@ -16,6 +16,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.adversary_view import earned, observed, per_agent
+from regretless.market.game.protocols import numbered
 from regretless.market.game.round import Drawn, Offered, commit_and_draw, decide, finish, offer
 from regretless.market.model import MarketModel
 from regretless.market.records import AdversaryView, Round
@@ -271,12 +272,11 @@ def _action(chosen: dict[str, int], name: str, _: object) -> int:
 
 def _seats(scenario: Scenario, cohort: str | None) -> dict[str, tuple[int, int, int]]:
     """Return each agent's number, its cohort's place and its own place in that, by its name."""
-    found, first = {}, 1
-    for place, own in enumerate(scenario.build(apart=True).game.cohorts):
+    found = {}
+    for place, (first, own) in enumerate(numbered(scenario.build(apart=True).game.cohorts)):
         if own.listens and cohort in {None, own.name}:
             for agent in range(len(own.row_of)):
                 found[f"agent_{first + agent}"] = first + agent, place, agent
-        first += len(own.row_of)
     if not found:
         whom = "no cohort follows the forecast"
         whom = whom if cohort is None else f"'{cohort}' does not follow it"
