@@ -36,11 +36,12 @@ conduct.executor = workers  # type: ignore[assignment]
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what ``slow.txt`` names, a file or a function of one."""
+    """Mark what ``slow.txt`` names, a file or a function of one; put pages, the longest, first."""
     for item in items:
         file = item.nodeid.partition("::")[0]
         if SLOW & {file, item.nodeid.partition("[")[0]}:
             item.add_marker("slow")
+    items.sort(key=lambda item: item.get_closest_marker("pages") is None)
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -16,24 +15,16 @@ from regretless.market.regret import definitions as regret
 from regretless.market.regret.ledger import MEASURES, Ledger
 from regretless.market.response import best_response, quantal_gap, quantal_response
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 CHECKED = settings(deadline=None, max_examples=50, derandomize=True)
 ROUNDING = 1e-12
 
-WITHOUT_POLICIES: dict[str, Callable[..., float]] = {
-    "external": regret.external_regret,
-    "swap": regret.swap_regret,
-}
-WITH_POLICIES: dict[str, Callable[..., float]] = {
-    "omniprediction": regret.omniprediction_regret,
-    "decision_swap": regret.decision_swap_regret,
-    "contextual_swap": regret.contextual_swap_regret,
-}
+WITHOUT_POLICIES, WITH_POLICIES = (
+    {name: getattr(regret, f"{name}_regret") for name in names}
+    for names in (("external", "swap"), ("omniprediction", "decision_swap", "contextual_swap"))
+)
 
 
 @dataclass(frozen=True)
