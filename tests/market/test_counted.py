@@ -88,6 +88,8 @@ def same(listed: MarketModel, counted: MarketModel) -> None:
     assert ours.multiplicity is not None
     assert ours.population == len(theirs.row_of) == 3000
     assert (ours.counts == theirs.counts).all()
+    assert [counted.view(i + 1).stands_for for i in range(7)] == ours.multiplicity.tolist()
+    assert listed.view(1).stands_for == 1
     frames = [model.agents_frame() for model in (listed, counted)]
     rows, own = frames
     mine = own[own["cohort"] == "crowd"].iloc[theirs.row_of].reset_index()
