@@ -260,7 +260,7 @@ def test_a_bad_option_is_one_line(case: str, command: Call, desk: Path) -> None:
         (["run", "binary.toml"], ("binary.toml",)),
         (["run"], ("SCENARIO",)),
         (["rum", "crop-choice"], ("'rum'", "'run'")),
-        (["report", "absent"], ("absent", "manifest.json")),
+        (["report", "absent"], ("absent does not exist", "folder of a run")),
         (["report", "."], ("manifest.json",)),
         (["schema", "scenari"], ("'scenari'", "'scenario'")),
     ],
