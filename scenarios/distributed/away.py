@@ -90,14 +90,8 @@ def journal_without(model: MarketModel, places: Sequence[int]) -> Journal:
     game, logged = model.game, list(model.journal.logged)
     for place in places:
         logged[place] = logged[place].nobody()
-    return journal_like(
-        model,
-        game.cohorts,
-        logged,
-        model.guarantees,
-        payoff=game.adversary.payoff,
-        market=game.market,
-    )
+    market = {"payoff": game.adversary.payoff, "market": game.market}
+    return journal_like(model, game.cohorts, logged, model.guarantees, **market)
 
 
 def journal_like(
@@ -117,14 +111,11 @@ def journal_like(
     return journal
 
 
-Kept = dict[str, str]  # from a key, or the name of what is at fault, to why
-
-
-def divisible(spec: ScenarioSpec, game: Game | None = None) -> tuple[list[int], Kept]:
+def divisible(spec: ScenarioSpec, game: Game | None = None) -> tuple[list[int], dict[str, str]]:
     """Return which cohorts can be shared out, by place, and why others, not counted, cannot.
 
-    ``spec``: without empty cohorts; ``game``: as it is built, where that is known; without it more
-    may be in the list.
+    The reasons are by key. ``spec``: without empty cohorts; ``game``: as it is built, where that is
+    known; without it more may be in the list.
     """
     alone = dict(_whole(spec, game))
     if alone:
