@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from regretless.forecaster import CalibratedMultiaccurate
 from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.protected import LossTable, ProtectedLosses
+from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.events.rules import rule_of
-from regretless.forecaster.minimax.base import Solution
+from regretless.forecaster.minimax.base import Game, Solution
 from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.errors import UserError
@@ -45,11 +45,9 @@ class Recorder(Box):
         super().__init__(size)
         self.seen: list[Solution] = []
 
-    def _play(
-        self, rows: LossTable, table: Array, *, tolerance: float, start: Solution
-    ) -> Solution:
+    def _play(self, game: Game) -> Solution:
         """Return a mixture, and keep it."""
-        solution = super()._play(rows, table, tolerance=tolerance, start=start)
+        solution = super()._play(game)
         self.seen.append(solution)
         return solution
 

@@ -52,7 +52,9 @@ FORMS: dict[str, Loss] = {
 
 def cohort(loss: Loss, row_of: Sequence[int]) -> Any:
     """Return as much of a cohort as a market looks at."""
-    return SimpleNamespace(loss=loss, row_of=np.array(row_of), multiplicity=None)
+    return SimpleNamespace(
+        loss=loss, row_of=np.array(row_of), multiplicity=None, multiplicity_of=lambda _: None
+    )
 
 
 def chosen(actions: Sequence[int]) -> Decision:
