@@ -234,8 +234,9 @@ def _numbers(frame: pd.DataFrame, column: str, key: str, form: Form) -> Array:
         read = (_number(cell, codes, form.decimal) for cell in cells.astype(object))
         numbers = np.fromiter(read, np.float64, len(cells)) if quick is None else quick
     for row in np.flatnonzero(np.isinf(numbers) | (np.isnan(numbers) & (not form.gaps)))[:1]:
-        words = [w for w in pd.unique(cells) if np.isinf(_number(w, codes, form.decimal))]
-        coded = ", ".join(f"{spelled(str(w).strip())} = {i}" for i, w in enumerate(words[:WORDS]))
+        texts = dict.fromkeys(str(cell).strip() for cell in cells)
+        words = [text for text in texts if np.isinf(_number(text, codes, form.decimal))]
+        coded = ", ".join(f"{spelled(text)} = {i}" for i, text in enumerate(words[:WORDS]))
         finding, cure = _fault(str(cells.iloc[row]).strip(), column, form, coded)
         raise UserError(f"{key}: column '{column}' {finding} in {place(frame, row)}; {cure}")
     return numbers
