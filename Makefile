@@ -18,7 +18,7 @@ demo: .venv/.demo
 	$(BIN)/regretless report runs/crop-choice
 
 test: lint
-	$(PYTEST)
+	$(PYTEST) $(COUNTED)
 
 check: .venv/.test  # linters, of one process, beside the tests
 	@$(MAKE) --no-print-directory --jobs 2 lint quick
@@ -43,8 +43,8 @@ wheel: .venv/.test
 	$(BIN)/python -m pip wheel --disable-pip-version-check -qq --no-deps --wheel-dir dist .
 	$(BIN)/python tests/wheel.py dist/*.whl
 
-coverage: .venv/.test
-	$(PYTEST) --cov --cov-report=term:skip-covered
+coverage:
+	$(MAKE) test COUNTED='--cov --cov-report=term:skip-covered'
 
 docs: .venv/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
