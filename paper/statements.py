@@ -7,12 +7,13 @@ regret that one action has, mean loss, time.
 ``assignments``: gains' weights alone, and with a potential over assignments beside them: bounds
 from variation and a priori, regret, mean loss.
 
-``delay``: regret where outcomes arrive d rounds late.
+``delay``: regret and mean loss where outcomes arrive d rounds late.
 
-``intervals``: the worst regret over windows of 500 rounds, with and without events of intervals.
+``intervals``: the worst regret over windows of 500 rounds, and mean loss, with and without events
+of intervals.
 
 ``entry``: regret from the first round on, from the middle on, and in the middle half, with the
-bound from variation of such a stay.
+bound from variation of such a stay, and mean loss.
 
 ``distance``: random losses and joint distributions of 2 to 4 actions and outcomes: exploitability
 over swap regret, and how far it is from the surplus of the payoff that the dual names.
@@ -136,7 +137,8 @@ def delayed(late: int, rounds: int, seed: int) -> Iterator[Row]:
     crowd, listed = crowd_of(seed)
     player = Delayed(lambda: UnbiasedPrediction(VectorEvents([listed])), late)
     deque(play(player, crowd, answer("against the mean", seed), rounds), 0)
-    yield {"rounds late": late, "regret": crowd.regret().max() / rounds}
+    row = {"rounds late": late, "regret": crowd.regret().max() / rounds}
+    yield row | {"loss": crowd.cost.mean() / rounds}
 
 
 def windows(instance: tuple[str, bool], rounds: int, seed: int) -> Iterator[Row]:
@@ -150,8 +152,9 @@ def windows(instance: tuple[str, bool], rounds: int, seed: int) -> Iterator[Row]
             sums.append(crowd.sums.copy())
     stretches = np.array(sums[10:]) - np.array(sums[:-10])
     worst = stretches.max(3).sum(2).max() / WINDOW
-    told = {"worst window": worst, "regret": crowd.regret().max() / rounds}
-    yield {"opponent": opponent, "intervals": short} | told
+    row = {"opponent": opponent, "intervals": short, "worst window": worst}
+    row["regret"] = crowd.regret().max() / rounds
+    yield row | {"loss": crowd.cost.mean() / rounds}
 
 
 def stays(_: str, rounds: int, seed: int) -> Iterator[Row]:
@@ -164,15 +167,16 @@ def stays(_: str, rounds: int, seed: int) -> Iterator[Row]:
     }
     crowd, listed = crowd_of(seed)
     player = UnbiasedPrediction(VectorEvents([listed]))
-    sums, bounds = {0: crowd.sums.copy()}, {0: 0.0}
+    sums, bounds, costs = {0: crowd.sums.copy()}, {0: 0.0}, {0: 0.0}
     for t, __ in play(player, crowd, answer("against the mean", seed), rounds):
         if any(t in pair for pair in ends.values()):
-            sums[t] = crowd.sums.copy()
+            sums[t], costs[t] = crowd.sums.copy(), crowd.cost.mean()
             bounds[t] = float(player.from_variation(listed).max())
     for name, (start, end) in ends.items():
         regret = (sums[end] - sums[start]).max(2).sum(1).max()
-        told = {"regret": regret, "variation": bounds[end] + bounds[start]}
-        yield {"there": name} | {key: value / (end - start) for key, value in told.items()}
+        row = {"regret": regret, "variation": bounds[end] + bounds[start]}
+        row["loss"] = costs[end] - costs[start]
+        yield {"there": name} | {key: value / (end - start) for key, value in row.items()}
 
 
 def distances(_: str, rounds: int, seed: int) -> Iterator[Row]:

@@ -47,7 +47,7 @@ MOST = 40  # lines
 COHORTS = 10  # rows of a table by cohort
 ALTERNATIVES = "Alternatives in hindsight"
 HEADERS = ["loss", "difference", "95 % interval", "better\noff"]
-SCALE = "(0 is the best possible round, 1 the worst)"
+SCALE = "0 is the best possible round, 1 the worst"
 
 
 def print_summary(
@@ -108,8 +108,7 @@ def short(verdict: pd.DataFrame, agents: pd.DataFrame, *, width: int) -> Iterato
     cohorts = {str(name): rows for name, rows in apart(verdict).groupby("cohort", sort=False)}
     if len(cohorts) == 1:
         (rows,) = cohorts.values()
-        said = f"{played(rows, agents)[:-1]} {SCALE}."
-        yield said.replace(") (", "; ")
+        yield played(rows, agents, note=SCALE)
         yield ""
         yield from _cohort([(r, rows) for r in best_of_each(rows)], rows, agents, width=width)
         return
@@ -118,7 +117,7 @@ def short(verdict: pd.DataFrame, agents: pd.DataFrame, *, width: int) -> Iterato
             yield played(rows, agents[agents["cohort"] == name])
     else:
         yield f"{len(cohorts)} cohorts with {agents_in(agents):,} agents."
-    yield f"Losses are per round {SCALE}."
+    yield f"Losses are per round ({SCALE})."
     yield ""
     shown = dict(list(cohorts.items())[:COHORTS])
     cells = []
@@ -160,7 +159,7 @@ def _number(value: float) -> str:
 
 def full(verdict: pd.DataFrame, agents: pd.DataFrame, *, width: int) -> Iterator[RenderableType]:
     """Yield what is said of every cohort, with all alternatives and measures."""
-    yield f"Losses are per round {SCALE}."
+    yield f"Losses are per round ({SCALE})."
     for name, rows in verdict.groupby("cohort", sort=False):
         own = agents if name == EVERYBODY else agents[agents["cohort"] == name]
         yield ""

@@ -95,23 +95,24 @@ def assumed(verdict: pd.DataFrame) -> Iterator[str]:
         yield f"{few} of {len(known)} intervals rest on {below}"
 
 
-def played(rows: pd.DataFrame, agents: pd.DataFrame) -> str:
-    """Say what a cohort did, and its average loss per round."""
+def played(rows: pd.DataFrame, agents: pd.DataFrame, *, note: str = "") -> str:
+    """Say what a cohort did, and its average loss per round, with a note on it."""
     own = rows.iloc[0]
     if own["cohort"] == EVERYBODY:
         return f"All {own['agents']:,} agents. Average loss per round: {own['mean_loss']:.4f}."
     heard = agents["bound_from_bias"].notna().any()
     did = "followed the forecast" if heard else "followed rules of their own"
     value = (agents["loss_offset"] + agents["loss_scale"] * agents["mean_loss"]).rename("loss")
-    units = in_unit(agents, mean_of(agents.assign(loss=value), "loss"))
+    units = in_unit(agents, mean_of(agents.assign(loss=value), "loss"), note=note)
     loss = f"Average loss per round: {own['mean_loss']:.4f}{units}."
     return f"{own['agents']:,} {own['cohort']} {did}. {loss}"
 
 
-def in_unit(agents: pd.DataFrame, value: float) -> str:
-    """Write a loss or regret in the unit of the data as well, where agents share one."""
+def in_unit(agents: pd.DataFrame, value: float, *, word: str = "", note: str = "") -> str:
+    """Write a loss or regret in the unit that agents share, if they do, and a note."""
     (text,) = in_units([value], [unit_of(agents)])
-    return f" ({text})" if text else ""
+    said = "; ".join(part for part in (f"{word}{text}" if text else "", note) if part)
+    return f" ({said})" if said else ""
 
 
 def in_units(values: Sequence[float], units: Sequence[str]) -> list[str]:
@@ -187,7 +188,7 @@ def _worst(agents: pd.DataFrame) -> Iterator[str]:
         name, many = "Decision swap regret" if decision else "Swap regret", agents_in(agents)
         whose = f"the worst of {many:,} agents" if many > 1 else "the agent"
         of = f" (of {worst['cohort']})" if len(agents["cohort"].unique()) > 1 else ""
-        units = in_unit(agents, (regret * agents["loss_scale"]).max()).replace("(", "(at most ")
+        units = in_unit(agents, (regret * agents["loss_scale"]).max(), word="at most ")
         yield f"{name} of {whose}{of}: {regret.max():.4f} per round{units}."
 
 

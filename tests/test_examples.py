@@ -24,7 +24,7 @@ HOME = Path(__file__).parent.parent
 PAGE = (HOME / "docs" / "examples.md").read_text(encoding="utf-8")
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 MEAN = re.compile(r"([-+]?\d+(?:\.\d+)?) \(([^()]*) to ([^()]*)\)")  # with its interval
-NEAR, ENDS_NEAR = 0.02, 0.05  # of a number, and of an interval's ends; or the interval's width
+NEAR, ENDS_NEAR = 0.02, 0.05  # of a number, and of an interval's ends; or half the interval's width
 SCRIPTS = sorted(path.stem for path in (HOME / "examples").glob("*.py") if path.stem != "shown")
 
 
@@ -188,7 +188,7 @@ def test_an_example_finds_what_it_claims(tmp_path: Path, name: str) -> None:
     assert all(abs(float(a) - float(b)) <= NEAR for a, b in zip(page, run, strict=True)), printed
     page, run = (MEAN.findall(text) for text in (shown(name), printed))
     for ours, theirs, wide in zip(page, run, widths, strict=True):
-        within = max(NEAR, wide), *2 * [max(ENDS_NEAR, wide)]
+        within = max(NEAR, wide / 2), *2 * [max(ENDS_NEAR, wide / 2)]
         gaps = [abs(float(a) - float(b)) for a, b in zip(ours, theirs, strict=True)]
         assert all(gap <= most for gap, most in zip(gaps, within, strict=True)), printed
 
