@@ -47,7 +47,6 @@ class _OfFeature(ContextPolicy):
     feature: str
 
     def reads(self) -> str:
-        """Return the feature."""
         return self.feature
 
 
@@ -79,7 +78,6 @@ class Steps(_OfFeature):
         return int(self.actions[bisect_right(self.edges, context[self.feature])])
 
     def suggests(self) -> Sequence[int]:
-        """Return its actions."""
         return self.actions
 
 
@@ -102,7 +100,6 @@ class ContextThreshold(_OfFeature):
         _check(self.feature, [self.at], self.suggests())
 
     def suggests(self) -> Sequence[int]:
-        """Return both."""
         return self.below, self.above
 
     def __call__(self, context: Context) -> int:

@@ -96,7 +96,6 @@ class _Hard(Response):
         cls.pure = cls.play is _Hard.play
 
     def gap(self, actions: int) -> float:
-        """Return 0: it is a best response."""
         return 0.0
 
     def play(self, predicted: Array) -> Array:
@@ -108,7 +107,6 @@ class _AtLabel(Response):
     hears_label = True
 
     def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
-        """Return the agent's own losses at the label forecast."""
         if forecast.label is None:
             raise ValueError("this forecast has no label")
         return loss.losses(forecast.label)
@@ -122,7 +120,6 @@ class BestResponse(_Hard):
     at_prediction = True
 
     def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
-        """Return the linear form at the drawn prediction, by the forecaster's own kernel."""
         return expected_losses(*coefficients, forecast.statistics)
 
 
@@ -156,11 +153,9 @@ class Quantal(_AtLabel):
         self.eta = self.lipschitz = eta
 
     def gap(self, actions: int) -> float:
-        """Return ln(A) / eta."""
         return quantal_gap(actions, self.lipschitz)
 
     def play(self, predicted: Array) -> Array:
-        """Play the logit distribution."""
         return quantal_response(predicted, self.lipschitz)
 
 
@@ -183,15 +178,12 @@ class ExpectedLoss(Response):
         self.lipschitz = math.inf if eta is None else eta
 
     def gap(self, actions: int) -> float:
-        """Return what counts as a tie, or ln(A) / eta."""
         return TIE if self.eta is None else quantal_gap(actions, self.eta)
 
     def protected(self) -> dict[str, Any]:
-        """Return the fields of a protected loss, with what counts as a tie."""
         return {"eta": self.eta, "tie": TIE if self.eta is None else 0.0}
 
     def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
-        """Return the agent's own losses in expectation over the ensemble."""
         ensemble = forecast.ensemble
         if ensemble is None:
             raise ValueError("this forecast has no ensemble")
@@ -224,15 +216,12 @@ class Checked(Response):
         self.name, self.hears_label, self.lipschitz = rule.name, rule.hears_label, rule.lipschitz
 
     def protected(self) -> dict[str, Any]:
-        """Return the rule itself, which is called instead of compiled code."""
         return {"play": self.play}
 
     def gap(self, actions: int) -> float:
-        """Return the declared excess over a best response."""
         return float(self.rule.gap(actions))
 
     def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
-        """Return the table of losses (K, A) that the agents expect."""
         ask, shape = self.rule.predicted, loss.offset.shape
         offset, weights = coefficients
         given = coefficients if is_ours(ask) else (read_only(offset), read_only(weights))

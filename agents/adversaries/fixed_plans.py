@@ -113,7 +113,6 @@ class StackelbergCommitter(Leader):
     def commit(
         self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
-        """Commit to the distribution."""
         if self.commitment is None:
             raise ValueError("a leader commits against somebody; call meet first")
         mixture = self.commitment.mixture
@@ -158,7 +157,6 @@ class UpThenDown(Leader):
     def commit(
         self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
-        """Commit to the outcome of the phase."""
         return OutcomeDistribution.pure(
             self.support[self.first if history.rounds < self.turn else self.then]
         )
@@ -221,7 +219,6 @@ class PumpAndDump(Leader):
     def commit(
         self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
-        """Commit to the outcome of the phase."""
         pumping = history.rounds % (self.pump + self.dump) < self.pump
         return OutcomeDistribution.pure(self.support[0 if pumping else 1])
 
@@ -284,7 +281,6 @@ class StaggeredSeller(Seller):
     def commit(
         self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
-        """Commit to the offers of the schedule."""
         return OutcomeDistribution.pure(self.offers(history.rounds))
 
 
@@ -308,7 +304,6 @@ class BaitSeller(Seller):
     def commit(
         self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
-        """Commit to the offers in which the favoured arm has a price."""
         return OutcomeDistribution.pure(self.best(self.worth(announced.play)))
 
 

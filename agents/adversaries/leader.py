@@ -40,7 +40,6 @@ class ZeroSum(Payoff):
     of_losses = True
 
     def values(self, loss: Loss, outcomes: Array) -> Array:
-        """Return the losses (m, K, A)."""
         return loss.losses(outcomes)
 
     def range(self) -> tuple[float, float]:
@@ -48,7 +47,6 @@ class ZeroSum(Payoff):
         return 0.0, 1.0
 
     def keys(self) -> dict[str, Any]:
-        """Return nothing: it is what a table means that gives no weights."""
         return {}
 
 
@@ -88,7 +86,6 @@ class LinearPayoff(Payoff):
         return float((self.offset + low).min()), float((self.offset + high).max())
 
     def keys(self) -> dict[str, Any]:
-        """Return the table of weights and the offset."""
         return {"weights": self.weights.tolist(), "offset": self.offset.tolist()}
 
 
@@ -105,7 +102,6 @@ class JointPayoff(Payoff):
         self.members = tuple((payoff, list(own)) for payoff, own in members)
 
     def values(self, loss: Loss, outcomes: Array) -> Array:
-        """Return the sum of the payoffs (m, K, A)."""
         total = np.zeros((len(outcomes), len(loss), loss.actions))
         for payoff, own in self.members:
             seen = outcomes if payoff.of_losses else outcomes[:, own]

@@ -117,7 +117,6 @@ class Planned(Leader):
     def commit(
         self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
-        """Commit to the distribution of the phase and of what was played last."""
         phase = history.rounds % self.rounds * len(self.distributions) // self.rounds
         return OutcomeDistribution(self.support, self.distributions[phase, self._last])
 
@@ -219,17 +218,14 @@ class _Normal(Search):
     REMEMBERED = ("centre", "spread", "_draws")
 
     def begin(self) -> None:
-        """Start somewhere."""
         self.centre, self.spread = self.rng.normal(size=self.shape), np.full(self.shape, WIDE)
         self._draws = np.zeros((self.generation, *self.shape))
 
     def propose(self) -> Array:
-        """Draw plans around the centre."""
         self._draws = self.rng.normal(size=self._draws.shape)
         return softmax(self.centre + self.spread * self._draws)
 
     def best(self) -> Array:
-        """Return the plan at the centre."""
         return softmax(self.centre)
 
 
@@ -237,7 +233,6 @@ class CrossEntropy(_Normal):
     """Moves to the best quarter of what was tried."""
 
     def feedback(self, payoffs: Array) -> None:
-        """Move centre and spread."""
         count = int(KEPT * self.generation)
         kept = self._draws[np.argsort(-payoffs, kind="stable")[:count]]
         centre, spread = self.centre + self.spread * kept.mean(0), self.spread * kept.std(0)
@@ -251,7 +246,6 @@ class EvolutionStrategy(_Normal):
     generation = 16
 
     def feedback(self, payoffs: Array) -> None:
-        """Move centre and spread."""
         ranks = np.arange(1, self.generation + 1)
         share = np.maximum(0.0, np.log(self.generation / 2 + 1) - np.log(ranks))
         utility = share / share.sum() - 1 / self.generation
@@ -270,14 +264,12 @@ class Bandit(Search):
     REMEMBERED = ("learner", "_arms")
 
     def begin(self) -> None:
-        """List the plans, and start from no preference."""
         listed = listed_plans(self.shape[0], self.shape[2])
         self.plans = np.broadcast_to(listed, (len(listed), *self.shape))
         self.learner, self._arms = EXP3(), np.zeros(0, dtype=np.intp)
         self.learner.start(1, len(self.plans))
 
     def propose(self) -> Array:
-        """Draw plans of the list."""
         drawn = self.rng.random(self.generation)
         self._arms = draw_rows(self.learner.strategy, drawn, np.zeros(len(drawn), dtype=np.intp))
         return self.plans[self._arms]
@@ -295,7 +287,6 @@ class Bandit(Search):
             self.learner.learn(losses, np.array([arm]))
 
     def best(self) -> Array:
-        """Return the plan that it draws most often."""
         return np.asarray(self.plans[int(self.learner.strategy[0].argmax())])
 
 
@@ -344,7 +335,6 @@ class Trained(Planned):
         self.distributions = self._plans[0]
 
     def learn(self, payoff: float, observation: Observation) -> None:
-        """Count the payoff; after an episode try the next plan, after a generation learn."""
         super().learn(payoff, observation)
         if np.isfinite(payoff):  # somebody was there
             self._sum, self._count = self._sum + payoff, self._count + 1

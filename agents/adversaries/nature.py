@@ -65,7 +65,6 @@ class Replay(Checkpointable, Adversary):
         self._contexts = np.zeros((len(self._rows), 0)) if contexts is None else contexts
 
     def context(self, history: History) -> Context:
-        """Return this row's features."""
         row = history.rounds % len(self._rows)
         index = None if self._index is None else (self._index[0], self._index[1][row])
         return Context(self._names, self._contexts[row], self._logged, index)
@@ -73,7 +72,6 @@ class Replay(Checkpointable, Adversary):
     def commit(
         self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
-        """Seal this row's outcome."""
         return OutcomeDistribution.pure(self._rows[history.rounds % len(self._rows)])
 
 
@@ -121,7 +119,6 @@ class Nature(Checkpointable, Adversary):
     def commit(
         self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
-        """Seal an outcome drawn around the mean."""
         mean = self.mean(history.rounds)
         if self.concentration == 0:
             return OutcomeDistribution.pure(mean)
@@ -158,7 +155,6 @@ class IID(Nature):
             raise ValueError(f"mean is {mean!r}; give numbers in [0, 1]")
 
     def mean(self, time: int) -> Array:
-        """Return the constant mean."""
         return self._mean
 
 
@@ -190,7 +186,6 @@ class Drifting(Nature):
         self._place = rng.random(outcomes)
 
     def mean(self, time: int) -> Array:
-        """Take a step and return the new mean."""
         place = np.abs(self._place + self.step * self.rng.standard_normal(self.outcomes)) % 2
         self._place = np.where(place > 1, 2 - place, place)
         return self._place
@@ -226,7 +221,6 @@ class Cyclic(Nature):
         self.period, self.amplitude = period, amplitude
 
     def mean(self, time: int) -> Array:
-        """Return the wave at this round."""
         phase = time / self.period + np.arange(self.outcomes) / self.outcomes
         return np.clip(0.5 + self.amplitude * np.sin(2 * np.pi * phase), 0.0, 1.0)
 
@@ -259,7 +253,6 @@ class Switching(Nature):
         self._regime = np.full(outcomes, 0.5)
 
     def mean(self, time: int) -> Array:
-        """Return the regime's mean, a new one every ``length`` rounds."""
         if time % self.length == 0:
             self._regime = self.rng.random(self.outcomes)
         return self._regime
@@ -286,6 +279,5 @@ class AntiForecast(Checkpointable, Adversary):
     def commit(
         self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
-        """Commit to the vertex farthest from the mean forecast."""
         distance = ((self._vertices - announced.mean_label) ** 2).sum(1)
         return OutcomeDistribution.pure(self._vertices[int(distance.argmax())])

@@ -116,11 +116,9 @@ class PartialHistory(History):
 
     @property
     def mean(self) -> Array:
-        """Mean of the own coordinates so far."""
         return self._whole.mean[self._own]
 
     def last(self, count: int = 1) -> Array:
-        """Return the own coordinates of the last outcomes, oldest first."""
         return self._whole.last(count)[:, self._own]
 
 
@@ -179,14 +177,12 @@ class Coalition(Checkpointable, Adversary):
         return [member.player for member in self.members]
 
     def meet(self, followers: Sequence[Follower]) -> None:
-        """Introduce the followers to the members that declare to see losses."""
         for member in self.members:
             if "losses" in sight_of(member.player):
                 member.player.meet(tuple(member.met(who) for who in followers))
 
     @property
     def observes_play(self) -> bool:
-        """Whether a member is told, or paid by, what agents do."""
         return any(member.player.observes_play for member in self.members)
 
     def learn(self, payoff: float, observation: Observation) -> None:
@@ -196,7 +192,6 @@ class Coalition(Checkpointable, Adversary):
             member.player.learn(payoff, own)
 
     def context(self, history: History) -> Context:
-        """Return all members' features side by side."""
         parts = [m.player.context(PartialHistory(history, m.own)) for m in self.members]
         names = tuple(name for part in parts for name in part.names)
         return Context(names, np.concatenate([part.values for part in parts]))
@@ -204,7 +199,6 @@ class Coalition(Checkpointable, Adversary):
     def commit(
         self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
-        """Commit to the product of the members' distributions."""
         distributions = [
             m.player.commit(context, PartialHistory(history, m.own), m.shown(announced))
             for m in self.members
@@ -310,34 +304,27 @@ class Confined(Checkpointable, Adversary):
 
     @property
     def observes_play(self) -> bool:
-        """Whether the adversary is told, or paid by, what agents do."""
         return self.payoff is not None or self.adversary.observes_play
 
     @property
     def innermost(self) -> Adversary:
-        """The adversary that is kept to the space."""
         return self.adversary.innermost
 
     def learn(self, payoff: float, observation: Observation) -> None:
-        """Let the adversary learn."""
         self.adversary.learn(payoff, observation)
 
     def meet(self, followers: Sequence[Follower]) -> None:
-        """Introduce the followers to an adversary that declares to see losses."""
         self.adversary.meet(followers)
 
     def context(self, history: History) -> Context:
-        """Return the adversary's context."""
         return self.adversary.context(history)
 
     def reachable(self, outcomes: Array) -> Array:
-        """Move outcomes into the space."""
         return self.space.confined(outcomes)
 
     def commit(
         self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
-        """Commit to the distribution with every outcome moved into the space."""
         distribution = self.adversary.commit(context, history, announced)
         return OutcomeDistribution(self._moved(distribution.points), distribution.weights)
 

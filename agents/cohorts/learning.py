@@ -76,7 +76,6 @@ class LearnerCohort(Cohort, Checkpointable):
 
     @property
     def rule(self) -> str:
-        """Registered name of the learner, for the logs."""
         return self.learner.name
 
     @property
@@ -90,24 +89,19 @@ class LearnerCohort(Cohort, Checkpointable):
         return is_ours(type(self.learner))
 
     def proved_swap(self, rounds: int) -> float | None:
-        """Bound swap regret per round by the learner's theorem, if it has one of this kind."""
         proves = self.learner.measure == "swap" and not self.bandit
         return self.learner.bound(rounds) if proves else None
 
     def fixed_parts(self) -> tuple[object, ...]:
-        """Return what playing never changes: a copy that plays on shares it."""
         return self.loss, self.ledger, self.row_of, self.policies
 
     def company(self) -> Indices:
-        """Return the rows that every part needs."""
         return parts.company(self.loss, None)
 
     def part(self, rows: Indices, agents: slice) -> Self:
-        """Return some of the agents as a cohort of their own."""
         return replace(self, **parts.common(self, rows, agents), learner=deepcopy(self.learner))
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
-        """Play the learner's strategies, whatever is forecast."""
         strategy = self.learner.play()
         if not is_ours(type(self.learner)):
             strategy = _checked(self.learner.play, strategy, self.ledger.count.shape)
@@ -120,11 +114,9 @@ class LearnerCohort(Cohort, Checkpointable):
         )
 
     def strategy(self, mixture: Mixture, context: Context) -> Array:
-        """Return this round's mixed strategies (K, A), which no forecast moves."""
         return self.learner.play()
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
-        """Tell the learner the losses."""
         if self.learner.bandit and not self._alone:  # rows for company have no agent
             played = decision.probabilities.argmax(1)
         else:

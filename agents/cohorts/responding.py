@@ -144,7 +144,6 @@ class Unread(Decision):
         return self.choices[self.row_of]
 
     def losses(self, loss: Loss, outcome: Array) -> Array:
-        """Return the losses (K, A) at the outcome, with those expected if need be."""
         if "predicted" in vars(self):
             return loss.losses(outcome)
         offset, weights = self.coefficients
@@ -226,30 +225,24 @@ class RespondingCohort(Cohort, Checkpointable):
 
     @property
     def rule(self) -> str:
-        """Name of the response rule, for the logs."""
         return self.response.name
 
     @property
     def hears_ensemble(self) -> bool:
-        """Whether the rule responds to the weighted outcomes of a forecast."""
         return self.response.hears_ensemble
 
     def fixed_parts(self) -> tuple[object, ...]:
-        """Return what playing never changes: a copy that plays on shares it."""
         own = self.loss, self.ledger, self.row_of, self.policies, self.coefficients
         return (*own, self.representative_of, self.by_proxy, self.groups, self.multiplicity)
 
     def company(self) -> Indices:
-        """Return the rows that every part needs."""
         return parts.company(self.loss, self.distance)
 
     def part(self, rows: Indices, agents: slice) -> Self:
-        """Return some of the agents as a cohort of their own."""
         own = parts.common(self, rows, agents)
         return replace(self, **own, **parts.heard(self, own["loss"], rows))
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
-        """Respond to the forecast, all rows at once."""
         if self._one_table and self.response.pure and self.response.at_prediction:
             return Unread(self.groups[0].coefficients, forecast.statistics, self.row_of)
         return self._decision(self._predicted(forecast))
@@ -267,7 +260,6 @@ class RespondingCohort(Cohort, Checkpointable):
         return Decision(play, actions, predicted, counts=counts)
 
     def strategy(self, mixture: Mixture, context: Context) -> Array:
-        """Return the mixed strategy (K, A) in expectation over the draw from a mixture."""
         plays = (
             weight * self.response.play(self._predicted(Forecast(mixture, atom)))
             for atom, weight in enumerate(mixture.weights)
@@ -288,7 +280,6 @@ class RespondingCohort(Cohort, Checkpointable):
         return table
 
     def gap(self) -> float:
-        """Excess of the response rule over a best response to what it predicts."""
         return self.response.gap(self.loss.actions)
 
     def _draw(self, play: Array) -> Indices:
@@ -318,7 +309,6 @@ class PrivateCohort(RespondingCohort):
     private = True
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
-        """Draw a prediction for every row, and respond to it."""
         table = np.empty(self.loss.offset.shape)
         for rows, heard in self._draws(forecast.mixture):
             table[rows] = self._predicted(heard)[rows]

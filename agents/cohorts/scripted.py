@@ -266,7 +266,6 @@ class ScriptedCohort(Cohort, Checkpointable):
 
     @property
     def rule(self) -> str:
-        """Registered name of the agents' class."""
         return self._rule
 
     @property
@@ -304,7 +303,6 @@ class ScriptedCohort(Cohort, Checkpointable):
             agent.affordable = None if awake is None else read_only(awake)[place]
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
-        """Ask every agent in turn."""
         heard = self._heard(forecast)
         choices = [
             self._choice(agent, heard[place], context.of(place)) if here else (0, self._idle)
@@ -314,7 +312,6 @@ class ScriptedCohort(Cohort, Checkpointable):
         return Decision(np.array(play), np.array(actions, dtype=np.intp))
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
-        """Tell every agent its losses."""
         losses = read_only(losses)
         for place in np.flatnonzero(self._here):
             self.agents[place].learn(losses[place], outcome)
@@ -349,7 +346,6 @@ class CrowdCohort(ScriptedCohort):
         return crowd
 
     def attend(self, here: Mask | None, awake: Mask | None = None) -> None:
-        """Let the crowd know who takes part in the round (N,), and what they can afford (N, A)."""
         super().attend(here)
         self._crowd.here = read_only(self._here)
         self._crowd.affordable = None if awake is None else read_only(awake)
@@ -369,7 +365,6 @@ class CrowdCohort(ScriptedCohort):
         return Decision(strategy, draw_rows(strategy, crowd.rng.random(agents)))
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
-        """Tell the crowd the losses of all."""
         self._crowd.learn_many(read_only(losses), outcome)
 
 

@@ -35,7 +35,6 @@ class Trader(ScriptedCrowd):
         self.orders: Orders = loss
 
     def state(self) -> dict[str, Any]:
-        """Return what it remembers beside its stream: nothing."""
         return {}
 
     def worth(self, f: Array) -> Array:
@@ -85,7 +84,6 @@ class ZeroIntelligence(Trader):
         self._strategy = among / among.sum(1, keepdims=True)
 
     def act_many(self, forecasts: Heard, contexts: Context) -> Array:
-        """Return equal probabilities of what it chooses among (N, A)."""
         return np.asarray(self._strategy)
 
 
@@ -94,7 +92,6 @@ class Informed(Trader):
     """Trades on its signal if the last price is wrong."""
 
     def act_many(self, forecasts: Heard, contexts: Context) -> Array:
-        """Return the action that gains most (N,)."""
         loss, worth = self.orders, self.worth(self.signals(contexts))
         reference = self.reference(loss.units, loss.asset.astype(np.intp))
         gain = (loss.units * (worth - reference)).sum(2)
@@ -123,7 +120,6 @@ class Sniper(Informed):
         return np.asarray(np.where(units > 0, ask[asset], bid[asset]))
 
     def fits(self, worth: Array) -> Mask:
-        """Say which actions come into question (N, A)."""
         return np.asarray(self.sends)
 
 
@@ -144,6 +140,5 @@ class LinearInsider(Trader):
         self.strength = np.broadcast_to(strength, len(loss))
 
     def act_many(self, forecasts: Heard, contexts: Context) -> Array:
-        """Return the action whose units are nearest to what it wants (N,)."""
         wanted = self.strength * (self.signals(contexts) - 0.5)
         return np.asarray(np.abs(self.orders.units.sum(2) - wanted[:, None]).argmin(1))

@@ -125,7 +125,6 @@ class RowLearner(Checkpointable):
         return None
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint, after ``start`` with the same numbers."""
         self._check_started()
         super().restore(state)
 
@@ -141,7 +140,6 @@ class TotalLearner(RowLearner):
     total: Array
 
     def begin(self) -> None:
-        """Start from no losses."""
         self.total = np.zeros((self.rows, self.actions))
 
 
@@ -169,10 +167,6 @@ class RatedLearner(RowLearner):
         raise NotImplementedError
 
     def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
-        """Forget everything and prepare, as every learner does.
-
-        UserError if a number is below 1, or the horizon is needed and missing.
-        """
         super().start(rows, actions, horizon=horizon)
         self.falling, fixed = self.scales()
         self.constant = None if isinstance(self.rate, str) else self.rate

@@ -51,11 +51,9 @@ class _Matching(RowLearner):
     regret: Array
 
     def begin(self) -> None:
-        """Start from no regret."""
         self.regret = np.zeros((self.rows, self.actions))
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        """Add the round's regrets."""
         return matching_pass(self.regret, self.strategy, losses, self.floored)
 
     def bound(self, rounds: int) -> float:
@@ -81,12 +79,10 @@ class Hedge(RatedLearner, TotalLearner):
     measure: ClassVar[str | None] = "external"
 
     def scales(self) -> tuple[float, float]:
-        """Return sqrt(8 ln A) for both rates."""
         scale = math.sqrt(8 * math.log(self.actions))
         return scale, scale
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        """Add the losses."""
         return hedge_pass(self.total, losses, self.rate_at(self.rounds + 1))
 
     def bound(self, rounds: int) -> float:
@@ -124,12 +120,10 @@ class FollowTheLeader(TotalLearner):
     name: ClassVar[str] = "follow-the-leader"
 
     def begin(self) -> None:
-        """Start from no losses, on the lowest index."""
         super().begin()
         self.strategy = leader_pass(self.total, np.zeros_like(self.total))
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        """Add the losses."""
         return leader_pass(self.total, losses)
 
 
@@ -152,7 +146,6 @@ class QuantalFictitiousPlay(TotalLearner):
         self.eta = float(eta)
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        """Add the losses."""
         return hedge_pass(self.total, losses, self.eta / self.rounds)
 
     def bound(self, rounds: int) -> float:
@@ -186,22 +179,16 @@ class EXP3(RatedLearner, TotalLearner):
         self.exploration = exploration
 
     def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
-        """Forget everything and prepare, as every learner does.
-
-        UserError if a number is out of its range, or the horizon is needed and missing.
-        """
         super().start(rows, actions, horizon=horizon)
         number = not isinstance(self.rate, str)
         if number and self.exploration and self.rate_at(1) > 1 / actions:
             raise UserError(f"rate = {self.rate}: with exploration it is at most 1 / {actions}")
 
     def scales(self) -> tuple[float, float]:
-        """Return sqrt(ln A / A) twice, or sqrt(2 ln A / A) for the fixed rate by itself."""
         each = math.log(self.actions) / self.actions
         return math.sqrt(each), math.sqrt(each if self.exploration else 2 * each)
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        """Add the estimate from the own action's loss."""
         rate, share = self.rate_at(self.rounds + 1), 0.0
         if self.exploration:
             rate = min(rate, 1 / self.actions)

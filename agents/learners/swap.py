@@ -63,16 +63,13 @@ class BlumMansour(RatedLearner):
     total: Array
 
     def begin(self) -> None:
-        """Start from no losses."""
         self.total = np.zeros((self.rows, self.actions, self.actions))
 
     def scales(self) -> tuple[float, float]:
-        """Return the numbers that make the module's bound least."""
         entropy = self.actions * math.log(self.actions)
         return math.sqrt(4 * entropy), math.sqrt(8 * entropy)
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        """Charge every copy its share of the losses."""
         return copies_pass(self.total, self.strategy, losses, self.rate_at(self.rounds + 1))
 
     def bound(self, rounds: int) -> float:
@@ -99,11 +96,9 @@ class SwapRegretMatching(RowLearner):
     regret: Array
 
     def begin(self) -> None:
-        """Start from no regret."""
         self.regret = np.zeros((self.rows, self.actions, self.actions))
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        """Add the round's regrets."""
         return swaps_pass(self.regret, self.strategy, losses)
 
     def bound(self, rounds: int) -> float:
@@ -158,14 +153,12 @@ class TreeSwap(RowLearner):
         return min(shapes, key=lambda shape: _bound(horizon, self.actions, *shape))
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        """Advance the levels whose step is complete."""
         strategy: Array = tree_pass(
             self.pending, self.total, self.strategies, losses, self.spans, self.rounds, self._rate
         )
         return strategy
 
     def bound(self, rounds: int) -> float:
-        """Bound swap regret per round by the module's inequality."""
         return _bound(rounds, self.actions, *self.shape())
 
 

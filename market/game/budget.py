@@ -137,8 +137,6 @@ class BudgetConstraint(Unlimited):
         return losses if awake is None else held(losses, decision.actions, awake)
 
     def promised(self, promise: Guarantee) -> Guarantee:
-        """Return what is left of a promise, as the module says."""
-
         def plus(bound: Callable[[], Array] | None) -> Callable[[], Array] | None:
             return None if bound is None else lambda: bound() + self._paid()
 

@@ -132,12 +132,10 @@ class AttendanceSpan(Attendance):
         return np.asarray((self.entered <= number) & (number < self.left))
 
     def some(self, number: int) -> Mask | None:
-        """Say which rows take part in a round (K,); None where all do."""
         rows = self.here(number)
         return None if rows.all() else rows
 
     def spent(self, rounds: int) -> Rounds:
-        """Return how many of the first rounds each was there (K,)."""
         return np.asarray(np.clip(rounds, self.entered, self.left) - self.entered)
 
     def turn(self, place: int, turns: int) -> "AttendanceSpan":
@@ -147,19 +145,15 @@ class AttendanceSpan(Attendance):
         )
 
     def awaited(self, rows: int, rounds: int) -> Mask:
-        """Say who has not played yet after so many rounds, although the game has begun (K,)."""
         return np.asarray((self.entered > 0) & (self.entered >= rounds))
 
     def span(self, rows: int) -> "AttendanceSpan":
-        """Return itself."""
         return self
 
     def of(self, rows: Indices) -> "AttendanceSpan":
-        """Return when some of the rows are there."""
         return AttendanceSpan(self.entered[rows], self.left[rows])
 
     def watch(self) -> Indices:
-        """Return rows of whom one is there whenever anybody is."""
         rows, now = list[int](), 0
         while (later := self.left > np.maximum(now, self.entered)).any():
             now = max(now, int(self.entered[later].min()))
@@ -168,7 +162,6 @@ class AttendanceSpan(Attendance):
         return np.array(rows, dtype=np.intp)
 
     def check(self, name: str, rows: int) -> None:
-        """Raise ValueError unless it fits a cohort of so many rows."""
         if len(self.entered) != rows:
             raise ValueError(f"{name} has {rows} rows and a stay of {len(self.entered)}")
 
@@ -365,7 +358,6 @@ class Signal(NoSignal):
         self.name, self.coordinate, self.noise, self.rng = name, coordinate, noise, rng
 
     def seen(self, context: Context, outcome: Array) -> Context:
-        """Draw a round's signals, and add them to the context of the cohort."""
         drawn = outcome[self.coordinate] + self.noise * self.rng.standard_normal(len(self.noise))
         return replace(context, own=MappingProxyType({self.name: read_only(drawn)}))
 

@@ -160,12 +160,10 @@ class Windows(Checkpointable):
             self.worst[name] = Worst(float(regret[place]), who, first, last)
 
     def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs."""
         worst = {name: asdict(worst) for name, worst in self.worst.items()}
         return super().state() | {"worst": worst}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
         self._before = self._excerpts() if state["before"] else ()
         super().restore(state)
         self.worst = {name: Worst(**worst) for name, worst in state["worst"].items()}

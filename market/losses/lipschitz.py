@@ -92,12 +92,10 @@ class LipschitzLoss(Loss):
 
     @property
     def outcomes(self) -> int:
-        """Number of coordinates of an outcome, d."""
         return self.dimension
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """Return the form and the function itself."""
         return (self.form, self.function)
 
     def rows(self) -> Array:

@@ -33,7 +33,6 @@ class OfSum(Loss):
 
     @property
     def family(self) -> tuple[float, ...]:
-        """Return power and floor of the function g."""
         return float(self.power.flat[0]), float(self.floor.flat[0])
 
     @property
@@ -158,7 +157,6 @@ class PowerOfSum(OfSum):
             raise ValueError("the sum can be 0, where the exponent must be positive")
 
     def lipschitz(self) -> Array:
-        """Bound the slope in sup norm."""
         low, high = self.sum_range()
         beta = self.exponent[..., None]
         with np.errstate(divide="ignore"):
@@ -218,7 +216,6 @@ class ExponentialOfSum(OfSum):
         check_floor(self.power, self.floor)
 
     def lipschitz(self) -> Array:
-        """Bound the slope in sup norm."""
         return self._bounded(np.exp(self.sum_range()[1]))
 
     def _moved(self, shift: Array, weights: Array) -> OfSum:

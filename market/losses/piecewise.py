@@ -67,17 +67,14 @@ class Convex1D(Loss):
 
     @property
     def outcomes(self) -> int:
-        """Number of coordinates of an outcome, d."""
         return self.dimension
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """Return the form and the coordinate that matters."""
         return (self.form, self.coordinate)
 
     @property
     def family(self) -> tuple[float, ...]:
-        """Return the coordinate that matters."""
         return (self.coordinate,)
 
     def lipschitz(self) -> Array:
@@ -87,7 +84,6 @@ class Convex1D(Loss):
         return np.asarray(np.maximum(np.abs(first), np.abs(last)).max(-1))
 
     def in_unit_cube(self, low: Array, side: Array) -> Loss:
-        """Move the knots and scale the slopes."""
         start, length = low[self.coordinate], side[self.coordinate]
         return replace(
             self,

@@ -78,7 +78,6 @@ class SeparablePower(Loss):
         return bound
 
     def in_unit_cube(self, low: Array, side: Array) -> Loss:
-        """Absorb the map of outcomes into weights and centres."""
         if self.linear:
             units = {"unit_scale": self.unit_scale, "unit_offset": self.unit_offset}
             return Linear(self.weights * side, self.offset + self.weights @ low, **units)
@@ -141,7 +140,6 @@ class Linear(SeparablePower):
 
     @property
     def linear_weights(self) -> Array:
-        """The weights."""
         return self.weights
 
     def moved(self, impact: Array) -> Array:

@@ -120,11 +120,9 @@ class Settling(Market):
         """Let the load move the outcome."""
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
-        """Answer what all agents do together."""
         return self.answer(fundamental, self.aggregate(decisions))
 
     def part(self, cohorts: Sequence[Cohort], rows: Mapping[int, Indices]) -> Self:
-        """Return one that reads the load of some rows of some cohorts, and is not to clear."""
         own = copy(self)
         own.cohorts = tuple(cohorts)
         own.tables = [self.tables[at][kept] for at, kept in rows.items()] if self.tables else []
@@ -154,7 +152,6 @@ class Settling(Market):
         return outcome
 
     def described(self) -> dict[str, Any]:
-        """Describe the feedback and the outcomes so far."""
         return {
             "feedback": self.feedback,
             "adjustment": self.adjustment,

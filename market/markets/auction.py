@@ -159,7 +159,6 @@ class CallAuction(Exchange):
             raise UserError(f"orders of {largest:g} units are too large; give larger units")
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
-        """Collect the orders, clear good by good, and settle the accounts."""
         if self.restores:
             self.restock()
         wanted, ticks, book = self._collected(fundamental, decisions)
@@ -181,7 +180,6 @@ class CallAuction(Exchange):
         return self.covered(place, cost, np.maximum(-units, 0)[cohort.row_of])
 
     def described(self) -> dict[str, Any]:
-        """Describe what was traded so far."""
         rounds = max(self.rounds, 1)
         return {
             "price": self.price.tolist(),
@@ -190,7 +188,6 @@ class CallAuction(Exchange):
         }
 
     def summary(self) -> str:
-        """Sum up what was traded."""
         traded = " and ".join(f"{volume:.4g}" for volume in self.volume / max(self.rounds, 1))
         return f"Market: a call auction; {traded} units traded per round"
 

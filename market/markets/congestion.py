@@ -100,19 +100,16 @@ class AttendanceMarket(Settling):
         return counts
 
     def answer(self, fundamental: Array, load: Array) -> Array:
-        """Let the crowd be as large as it is."""
         share = load[1:] / max(load.sum(), 1)
         settled, shift = self.settle(share), self.noise * (fundamental - 0.5)
         self.last = {"fundamental": fundamental, "share": share}
         return self.within_cube(self.always + (1 - self.always.sum()) * settled + shift)
 
     def price_impact(self, place: int) -> Array:
-        """Return what a head adds to the shares (K, d)."""
         rows, modelled = len(self.cohorts[place].loss), 1 - self.always.sum()
         return np.full((rows, self.goods), self.adjustment * modelled / self.agents)
 
     def summary(self) -> str:
-        """Sum up the first outcome's mean and deviation."""
         mean, spread = self.outcomes.mean[0], self.outcomes.deviation()[0]
         return (
             f"Market: {100 * mean:.1f} % of the agents take part on average, with a standard "
@@ -175,7 +172,6 @@ class Routes(Settling):
         self.flows, self.times = Moments(roads), Moments(1)
 
     def answer(self, fundamental: Array, load: Array) -> Array:
-        """Let them suffer what they do to each other."""
         drivers, *flows = load.sum(0)
         flow = np.array(flows) / max(drivers, 1)
         settled, shift = self.settle(flow), self.noise * (fundamental - 0.5)
@@ -186,14 +182,11 @@ class Routes(Settling):
         return self.within_cube(self.free + (1 + self.toll) * self.load * settled + shift)
 
     def price_impact(self, place: int) -> Array:
-        """Return what a driver adds to what every road takes (K, d)."""
         return self.swayed(self.tables[place], (1 + self.toll) * self.load / self.agents)
 
     def described(self) -> dict[str, Any]:
-        """Describe flows and the mean travel time so far, without toll and noise."""
         measured = {"flow": self.flows.mean.tolist(), "time": float(self.times.mean[0])}
         return super().described() | measured
 
     def summary(self) -> str:
-        """Sum up the mean travel time."""
         return f"Market: roads, mean travel time {self.times.mean[0]:.4f} without tolls"

@@ -74,7 +74,6 @@ class Cournot(Settling):
         self.supplied = Moments(self.goods)
 
     def answer(self, fundamental: Array, load: Array) -> Array:
-        """Find the price that the supply sells at."""
         supply = load.sum(0)[1:]
         self.supplied.add(supply)
         demand = self.intercept + self.noise * (fundamental - 0.5)
@@ -83,14 +82,11 @@ class Cournot(Settling):
         return price
 
     def price_impact(self, place: int) -> Array:
-        """Return what a firm's output does to prices (K, d)."""
         return self.swayed(self.tables[place], self.slope)
 
     def described(self) -> dict[str, Any]:
-        """Describe prices and quantities so far."""
         return super().described() | {"quantity": self.supplied.mean.tolist()}
 
     def summary(self) -> str:
-        """Sum up the first good's mean price and quantity."""
         price, quantity = self.outcomes.mean[0], self.supplied.mean[0]
         return f"Market: {self.feedback} supply, mean price {price:.3f} of {quantity:.4g} units"

@@ -104,11 +104,9 @@ class Information(Settling):
         self.informed, self.assets = Moments(1), assets
 
     def aggregate(self, decisions: Decisions) -> Array:
-        """Count who does not know, and who does."""
         return sum((played.per_action(2) for played in self.taken(decisions)), np.zeros(2))
 
     def answer(self, fundamental: Array, load: Array) -> Array:
-        """Tell what each side may expect at the price."""
         share = load[1:] / max(load.sum(), 1)
         (settled,) = self.settle(share)
         self.informed.add(np.array([settled]))
@@ -130,9 +128,7 @@ class Information(Settling):
         return (knowing * theta + others * mean - supply) / (knowing + others), mean, variance
 
     def described(self) -> dict[str, Any]:
-        """Describe the share informed so far."""
         return super().described() | {"informed": float(self.informed.mean[0])}
 
     def summary(self) -> str:
-        """Sum up the share informed."""
         return f"Market: {100 * self.informed.mean[0]:.1f} % of the traders are informed on average"

@@ -90,7 +90,6 @@ class Shops(Market):
         ]
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
-        """Fill the shelves, sell, and publish."""
         here = self.acted(decisions) >= 0
         cash, before = self.accounts.cash[:-1], self.accounts.goods[:-1, 0]
         ordered = np.maximum(self.chosen(self._orders, decisions) - before, 0.0)
@@ -111,7 +110,6 @@ class Shops(Market):
         return shown
 
     def described(self) -> dict[str, Any]:
-        """Describe stocks and demand that was not met so far."""
         cash = self.accounts.cash[:-1].mean()
         return {
             "seen": self.seen,
@@ -121,7 +119,6 @@ class Shops(Market):
         }
 
     def summary(self) -> str:
-        """Sum up stocks and demand that was not met."""
         return (
             f"Market: shops that see {self.seen} stock up to {self.levels.mean[0]:.3f} on average; "
             f"{self.unmet.mean[0]:.3f} of demand per round is not met"

@@ -210,7 +210,6 @@ class OrderBook(Exchange):
         return self.losses_of(cash + (goods * self._value[:, None]).sum(2))
 
     def extra_tables(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the trades of the round and the quotes after it."""
         good, buyer, seller, price, lots, sides = self._tape.T
         trades = {
             "sequence": np.arange(len(good)),
@@ -227,7 +226,6 @@ class OrderBook(Exchange):
         return {"trades": trades, "quotes": {"good": np.arange(self.goods), **best, **depth}}
 
     def book(self) -> View:
-        """Return what is on the book."""
         if self._view is None:
             self._view = self._seen()
         return self._view
@@ -242,7 +240,6 @@ class OrderBook(Exchange):
         return self.covered(place, cost, sold)
 
     def described(self) -> dict[str, Any]:
-        """Describe what was traded so far, per round."""
         rounds, (trades, refused, gains, spread, quoted) = max(self.rounds, 1), self.sums.tolist()
         found = {
             "trades": trades / rounds,
@@ -255,7 +252,6 @@ class OrderBook(Exchange):
         return found if not possible > 0 else found | {"efficiency": gains / possible}
 
     def summary(self) -> str:
-        """Say it in a line."""
         now, kind = self.described(), "a batch auction" if self._batch else "an order book"
         spread = "no spread" if now["spread"] is None else f"a mean spread of {now['spread']:.4g}"
         share = f", {100 * now['efficiency']:.4g} % of what there is" if "efficiency" in now else ""

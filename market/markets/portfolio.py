@@ -62,7 +62,6 @@ class Portfolio(Market):
         self.accounts: Accounts = Accounts(cohorts, cash)
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
-        """Let everybody's wealth grow; the returns are what they are."""
         gains = [
             -(cohort.loss.unit_offset[:, None] + cohort.loss.unit_scale[:, None] * losses)
             for cohort in self.cohorts
@@ -82,12 +81,10 @@ class Portfolio(Market):
         return np.asarray(wealth / max(wealth.sum(), self.accounts.unit))
 
     def described(self) -> dict[str, Any]:
-        """Describe the cohorts' shares of wealth."""
         names = [cohort.name for cohort in self.cohorts]
         return {"wealth_share": dict(zip(names, self.shares().tolist(), strict=True))}
 
     def summary(self) -> str:
-        """Sum up who has how much."""
         owners = zip(self.cohorts, self.shares(), strict=True)
         shares = ", ".join(f"{cohort.name} own {100 * share:.1f} %" for cohort, share in owners)
         return f"Market: of all wealth {shares}"

@@ -230,7 +230,6 @@ class Prices(Settling):
         self.impact, self.tally = impact, Tally(self.goods)
 
     def answer(self, fundamental: Array, load: Array) -> Array:
-        """Let a round's demand move the price, and the price the outcome."""
         agents, *spent = load.sum(0)
         demand = np.array(spent) / max(agents, 1)
         price = self.settle(demand)
@@ -240,11 +239,9 @@ class Prices(Settling):
         return outcome
 
     def price_impact(self, place: int) -> Array:
-        """Return what an agent's budget does to yields (K, d)."""
         return self.swayed(self.tables[place], abs(self.impact) / self.agents)
 
     def described(self) -> dict[str, Any]:
-        """Describe the market and what demand did in it so far, for a manifest."""
         return {
             "feedback": self.feedback,
             "impact": self.impact,
@@ -255,7 +252,6 @@ class Prices(Settling):
         }
 
     def summary(self) -> str:
-        """Sum up what demand did, in one line."""
         kind = "congestion" if self.impact > 0 else "momentum" if self.impact else "no effect"
         means = self.tally.means()
         return (

@@ -99,7 +99,6 @@ class SealedBids(Market):
         return self.losses_of(self._wins(bids) * (self.value[:, None] - self._pays(bids)))
 
     def described(self) -> dict[str, Any]:
-        """Return revenue per round, the value of who won as a share of the greatest, and bids."""
         rounds, revenue, won, best, bid, worth = self.sums.tolist()
         return {
             "revenue": revenue / max(rounds, 1),
@@ -108,7 +107,6 @@ class SealedBids(Market):
         }
 
     def summary(self) -> str:
-        """Say it in a line."""
         now = self.described()
         return (
             f"Market: {self.units} sold per round for {now['revenue']:.4g} in all, to bidders with "

@@ -99,7 +99,6 @@ class _Silent(highspy.Highs):
     """A HiGHS object that prints nothing: from 1.16 on its callbacks print a banner when made."""
 
     def enableCallbacks(self) -> None:  # noqa: N802
-        """Silence it before its callbacks are."""
         self.silent()
         super().enableCallbacks()  # type: ignore[no-untyped-call]
 

@@ -166,7 +166,6 @@ class ModelComparison(NotCompared):
         self._length = 1
 
     def add(self, number: int, decision: Decision, losses: Array, suggested: Indices) -> None:
-        """Add a round."""
         rows, own, counts = np.arange(len(losses)), _suffered(decision, losses), self._counts
         there = losses[rows[:, None], self.suggest()]
         if decision.present is not None:
@@ -206,11 +205,9 @@ class ModelComparison(NotCompared):
         )
 
     def part_state(self, rows: Indices) -> dict[str, Any]:
-        """Return the state of a part, with its sample's rows by their numbers in the whole."""
         return self.state() | {"sample": rows[self._sample]}
 
     def join(self, parts: Sequence[dict[str, Any]]) -> None:
-        """Take over the batches of parts which together are all agents, from ``part_state``."""
         own = self.state() | {"length": max(int(part["length"]) for part in parts)}
         for part in parts:
             places, length = np.searchsorted(self._sample, part["sample"]), int(part["length"])
@@ -222,12 +219,10 @@ class ModelComparison(NotCompared):
         self.restore(own)
 
     def mean_loss(self, rounds: int | Indices) -> Array:
-        """Loss per round of following each model (K, M); ``rounds`` of all or of each row."""
         count = np.broadcast_to(np.maximum(rounds, 1), len(self.sums))
         return np.asarray(self.sums / count[:, None])
 
     def series(self) -> Series | None:
-        """Return the differences to models, policies and the best fixed actions over time."""
         known = np.flatnonzero(self._there)
         if not len(known):
             return None

@@ -28,10 +28,10 @@ class Saver(ScriptedAgent):
         super().__init__(loss, rng)
         self.wealth, self.thrift, self.kind = 1.0, thrift, kind
 
-    def act(self, forecast: Any, context: Any) -> Any:  # noqa: D102
+    def act(self, forecast: Any, context: Any) -> Any:
         return self.loss.losses(forecast.label).argmin()
 
-    def learn(self, losses: Any, outcome: Any) -> None:  # noqa: D102
+    def learn(self, losses: Any, outcome: Any) -> None:
         self.wealth *= 1 + self.thrift * (0.5 - losses.min())
 
 
@@ -44,10 +44,10 @@ class Savers(ScriptedCrowd):
         super().__init__(loss, rng)
         self.wealth, self.thrift, self.kind = np.ones(len(loss)), thrift, kind
 
-    def act_many(self, forecasts: Any, contexts: Any) -> Any:  # noqa: D102
+    def act_many(self, forecasts: Any, contexts: Any) -> Any:
         return forecasts.losses(self.loss).argmin(1)
 
-    def learn_many(self, losses: Any, outcome: Any) -> None:  # noqa: D102
+    def learn_many(self, losses: Any, outcome: Any) -> None:
         self.wealth = self.wealth * (1 + self.thrift * (0.5 - losses.min(1)))
 
 

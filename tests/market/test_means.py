@@ -33,13 +33,13 @@ class Tolls(Market):
         self.accounts: Accounts = Accounts(cohorts, cash)
         self.wage = wage
 
-    def clear(self, fundamental: Any, decisions: Any) -> Any:  # noqa: D102
+    def clear(self, fundamental: Any, decisions: Any) -> Any:
         costs = [np.tile(COST, (len(cohort.ledger.count), 1)) for cohort in self.cohorts]
         self.accounts.move(-self.chosen(costs, decisions))
         self.accounts.move(self.wage)
         return fundamental
 
-    def affordable(self, place: int) -> Any:  # noqa: D102
+    def affordable(self, place: int) -> Any:
         own = self.accounts.places[self.cohorts[place].name]
         return self.accounts.cash[own, None] >= COST
 
@@ -51,7 +51,7 @@ class Spender(ScriptedCrowd):
         super().__init__(loss, rng)
         self.careful = bool(np.all(careful))
 
-    def act_many(self, forecasts: Any, contexts: Any) -> Any:  # noqa: D102
+    def act_many(self, forecasts: Any, contexts: Any) -> Any:
         if not self.careful or self.affordable is None:
             return np.full(len(self.loss), 2)
         return np.where(self.affordable, COST, -1.0).argmax(1)

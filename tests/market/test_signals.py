@@ -23,7 +23,7 @@ class Listener(ScriptedAgent):
     columns = ("seen",)
     seen = 0.0
 
-    def act(self, forecast: Any, context: Any) -> int:  # noqa: D102
+    def act(self, forecast: Any, context: Any) -> int:
         self.seen = context["signal"]
         return int(self.seen > 0.5)
 
@@ -34,7 +34,7 @@ class Listeners(ScriptedCrowd):
     columns = ("seen",)
     seen: Any = 0.0
 
-    def act_many(self, forecasts: Any, contexts: Any) -> Any:  # noqa: D102
+    def act_many(self, forecasts: Any, contexts: Any) -> Any:
         self.seen = contexts["signal"]
         return (self.seen > 0.5).astype(int)
 

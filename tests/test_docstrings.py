@@ -10,9 +10,13 @@ from typing import Any
 
 import pytest
 
-from regretless import forecaster
+from regretless import agents, forecaster, market, scenarios
 
-NAMES = [found.name for found in walk_packages(forecaster.__path__, "regretless.forecaster.")]
+NAMES = [
+    found.name
+    for room in (market, forecaster, agents, scenarios)
+    for found in walk_packages(room.__path__, f"{room.__name__}.")
+]
 
 
 def public(whole: Any) -> list[Any]:
