@@ -26,7 +26,9 @@ def closest(name: str, known: Iterable[str]) -> str:
     """
     names = sorted(known)
     near, hint = difflib.get_close_matches(name, names, n=FEW), hinted(name, names)
-    whole = ", ".join(names) or "(none)"
+    if not names:
+        return "there is none to choose"
+    whole = ", ".join(names)
     if len(whole) > WHOLE:
         return f"{hint}choose one of {len(names)}, such as {', '.join(near or names[:FEW])}"
     return f"{hint}choose one of: {whole}"

@@ -119,7 +119,8 @@ class ForecasterSpec(Variant):
             self.events = "losses" if plain and self.models and not joined else "coordinates"
         for key in ("band", "give_up"):
             if getattr(self, key) is not None and self.reference.kind == "none":
-                raise ValueError(f'{key} goes with a reference; add reference = "running-mean"')
+                given = f"forecaster.{key} = {getattr(self, key)}"
+                raise ValueError(f'{given}: needs a reference; add reference = "running-mean"')
 
 
 class DecisionSwapSpec(ForecasterSpec, Strict):

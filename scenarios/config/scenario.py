@@ -46,13 +46,15 @@ from regretless.scenarios.config.tables import (
 from regretless.scenarios.config.values import check_values, shown
 
 SHAPES = {  # what a value is not, and the cure, by pydantic's name of the fault
-    "dict_type": ("not a table", "write { key = value }, or a table in brackets"),
-    "model_type": ("not a table", "write { key = value }, or a table in brackets"),
-    "model_attributes_type": ("not a table", "write { key = value }, or a table in brackets"),
+    "dict_type": ("not a table", "write {{ key = value }}, or a table in brackets"),
+    "model_type": ("not a table", "write {{ key = value }}, or a table in brackets"),
+    "model_attributes_type": ("not a table", "write {{ key = value }}, or a table in brackets"),
     "list_type": ("not a list", "write its entries in brackets, as [1, 2]"),
     "int_type": ("not a whole number", "write it without quotes or decimal point, as 100"),
     "bool_type": ("neither true nor false", "write one of them, without quotes"),
     "string_type": ("not text", 'write it in quotes, as "name"'),
+    "too_short": ("too short a list", "give at least {min_length}"),
+    "too_long": ("too long a list", "give at most {max_length}"),
 }
 
 
@@ -273,7 +275,7 @@ def fault_line(fault: Any, key: str, known: list[str], file: str) -> str:
     if fault["type"] not in SHAPES and reason.startswith("input should be "):
         return f"{given}: must be {reason.removeprefix('input should be ')}"
     reason, cure = SHAPES.get(fault["type"], (reason, "change the value"))
-    return f"{given}: {reason}; {cure}"
+    return f"{given}: {reason}; {cure.format(**fault.get('ctx', {}))}"
 
 
 def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, list[str]]:

@@ -43,6 +43,8 @@ def counted(raw: Any, key: str) -> Any:
 
 def check_names(names: list[str] | None, number: int | None, key: str) -> None:
     """Raise ValueError unless names under a key such as ``actions`` are of each one thing."""
+    if names is not None and number is None:
+        raise ValueError(f"{key[:-1]}_names = {names}: {key} is missing; write {key} = {names}")
     if names is not None and (len(names) != number or len(set(names)) < len(names)):
         raise ValueError(f"{key} = {names}: give each of the {number} a name of its own")
 
