@@ -40,7 +40,7 @@ from regretless.market.regret import (
 )
 from regretless.market.regret.inference import mean_differences
 from regretless.scenarios.assembly.construct import construct
-from regretless.scenarios.frames import numeric, read_frame, texts
+from regretless.scenarios.frames import numeric, place, read_frame, texts
 
 ALL = "all"  # the decision maker, where the table names none
 
@@ -115,7 +115,8 @@ def audit(  # noqa: PLR0913 - what a table may call its columns
     Raises
     ------
     UserError
-        If a table cannot be read, a column or a round is missing, or an action is unknown.
+        If a table cannot be read, a column or a round is missing, an action is unknown, or
+        somebody decides twice in a round.
 
     Examples
     --------
@@ -125,8 +126,8 @@ def audit(  # noqa: PLR0913 - what a table may call its columns
     [[0.575, 0.275]]
     """
     done, what = _frame(decisions, "decisions"), _frame(outcomes, "outcomes")
-    taken = texts(done, action, "decisions")
-    rounds = texts(what, round, "outcomes")
+    taken = _words(done, action, "decisions")
+    rounds = _words(what, round, "outcomes")
     if utility is None:
         if parameters or scale:
             raise UserError("parameters and scale are a utility's; give utility, or drop them")
@@ -135,12 +136,12 @@ def audit(  # noqa: PLR0913 - what a table may call its columns
     else:
         names = tuple(actions) if actions is not None else _ordered(taken)
         losses = _valued(what, rounds, names, utility, dict(parameters or {}), dict(scale or {}))
-    at = _places(texts(done, round, "decisions"), losses.rounds, "rounds of the outcomes")
+    at = _places(_words(done, round, "decisions"), losses.rounds, "rounds of the outcomes")
     chosen = _places(taken, losses.actions, "actions")
     advice = [
-        _places(texts(done, name, "policies"), losses.actions, "actions") for name in policies
+        _places(_words(done, name, "policies"), losses.actions, "actions") for name in policies
     ]
-    who = texts(done, agent, "decisions") if agent in done else (ALL,) * len(done)
+    who = _makers(done, agent, _words(done, round, "decisions"))
     order = np.argsort(at, kind="stable")
     parts = [
         (name, rows := order[np.asarray(who)[order] == name], losses.table[at[rows]])
@@ -162,6 +163,28 @@ def _frame(table: pd.DataFrame | Path | str, where: str) -> pd.DataFrame:
     if not path.is_file():
         raise UserError(f"{where}: no file '{path}'; give the path of a .csv or .parquet file")
     return read_frame(path, f"{where} {path.name}")
+
+
+def _words(table: pd.DataFrame, column: str, key: str) -> tuple[str, ...]:
+    """Return a column of words (T,), none of which is missing."""
+    words = texts(table, column, key)
+    if "" in words:
+        empty = f"column '{column}' has no value in {place(table, words.index(''))}"
+        raise UserError(f"{key}: {empty}; fill it")
+    return words
+
+
+def _makers(done: pd.DataFrame, agent: str, rounds: Sequence[str]) -> Sequence[str]:
+    """Return who decided in each row; everybody decides once in a round."""
+    named = agent in done or agent != "agent"  # a name that was given has to be there
+    who = _words(done, agent, "decisions") if named else (ALL,) * len(done)
+    seen = set[tuple[str, str]]()
+    for row in zip(rounds, who, strict=True):
+        if row in seen:
+            cure = "name with agent the column that says who decided, or keep one row"
+            raise UserError(f"decisions: round '{row[0]}' is there twice for '{row[1]}'; {cure}")
+        seen.add(row)
+    return who
 
 
 def _known(what: pd.DataFrame, taken: Iterable[str], round_: str) -> tuple[str, ...]:

@@ -111,7 +111,7 @@ def _show(found: Audit) -> None:
 def _saving(row: dict[Any, Any], measure: str, what: str) -> list[str]:
     regret, gain, low, high = (row[f"{measure}_{n}"] for n in ("regret", "gain", "low", "high"))
     short = " (too short)" * (row[f"{measure}_effective"] < TRUSTED)
-    ends = f"{low:+.4g} to {high:+.4g}{short}"
+    ends = f"{low:+.4g} to {high:+.4g}{short}" if low <= high else "too few rounds"
     return [str(row["agent"]), what, f"{regret:.4g}", f"{gain:+.4g}", ends]
 
 

@@ -89,6 +89,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"utility": "ces"}, "needs the scale of the outcomes"),
     ({"utility": "linear", "scale": {"air": (0, 100)}}, "'air' runs from 56 to 197; widen it"),
     ({"utility": "linear", "scale": {"air": (5, 5)}}, "give two different numbers"),
+    ({"agent": "who"}, "no column 'who'; choose one of"),
 ]
 
 
@@ -106,6 +107,12 @@ def test_rounds_must_be_known_and_there_once() -> None:
         audit(done, costs)
     with pytest.raises(UserError, match="'3' is none of the rounds of the outcomes"):
         audit(done, costs.iloc[:2])
+    twice = done.assign(round=1)
+    with pytest.raises(UserError, match="'1' is there twice for 'all'; name with agent"):
+        audit(twice, costs.iloc[:2])
+    assert len(audit(twice.assign(agent=["x", "y"]), costs.iloc[:2]).agents) == 2
+    with pytest.raises(UserError, match="'action' has no value in data row 2"):
+        audit(done.assign(action=["a", None]), costs.iloc[:2])
 
 
 def test_the_command_writes_both_tables_once(tmp_path: Path) -> None:
