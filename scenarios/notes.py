@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from regretless.agents.adversaries.nature import Nature
-from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.game.round import Game
 from regretless.market.losses import Loss
@@ -34,7 +32,7 @@ def annotate(
     strange = () if silent else tuple(idle(model.game, rows))
     game = model.game
     of_game = tuple(unforeseen(game, spec))
-    model.notes = (*of_game, *noiseless(spec), *strange)
+    model.notes = (*of_game, *noiseless(game, spec), *strange)
     model.warnings = (*strange, *clipped(spec, shares))
 
 
@@ -47,13 +45,11 @@ def unforeseen(game: Game, spec: ScenarioSpec) -> Iterator[str]:
                 yield f"{cohort.name}: forecaster.objective leaves them out, since {why}"
 
 
-def noiseless(spec: ScenarioSpec) -> Iterator[str]:
+def noiseless(game: Game, spec: ScenarioSpec) -> Iterator[str]:
     """Yield that a nature without noise is asked for, which is not the limit of ever more of it."""
-    own = spec.adversary
-    if own is not None and own.parameters.get("concentration") == 0:
-        maker = register.adversary[own.kind]
-        if isinstance(maker, type) and issubclass(maker, Nature):
-            yield "adversary.concentration = 0: outcomes are the mean itself, without noise"
+    own, key = spec.adversary, game.adversary.innermost.noise
+    if own is not None and key is not None and own.parameters.get(key) == 0:
+        yield f"adversary.{key} = 0: outcomes are the mean itself, without noise"
 
 
 def clipped(spec: ScenarioSpec, shares: Mapping[str, float]) -> Iterator[str]:

@@ -91,6 +91,7 @@ class Nature(Checkpointable, Adversary):
     """
 
     sees = frozenset({"history"})
+    noise = "concentration"
     REMEMBERED: ClassVar[tuple[str, ...]] = ("rng",)
 
     def __init__(

@@ -22,7 +22,7 @@ import numpy as np
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import handed, name_of
+from regretless.market.core.own_code import handed, name_of, numbers_of
 
 Actions = Indices
 
@@ -103,10 +103,11 @@ class RowLearner(Checkpointable):
         if told.shape != self.strategy.shape or (self.bandit and len(actions) != self.rows):
             raise ValueError(f"losses have shape {told.shape}; the rows are {self.strategy.shape}")
         self.rounds += 1
-        strategy = self.step(handed(self.step, told), handed(self.step, actions))
-        if getattr(strategy, "shape", None) != self.strategy.shape:
-            wanted = f"return mixed strategies of shape {self.strategy.shape}"
-            raise UserError(f"{name_of(self.step)} returned {brief(strategy)}; {wanted}")
+        wanted = f"return mixed strategies of shape {self.strategy.shape}"
+        answer = self.step(handed(self.step, told), handed(self.step, actions))
+        strategy = numbers_of(self.step, answer, wanted).astype(np.float64, copy=False)
+        if strategy.shape != self.strategy.shape:
+            raise UserError(f"{name_of(self.step)} returned {brief(answer)}; {wanted}")
         self.strategy = strategy
 
     def bound(self, rounds: int) -> float | None:
@@ -143,6 +144,67 @@ class TotalLearner(RowLearner):
         self.total = np.zeros((self.rows, self.actions))
 
 
+class Rate:
+    """The rate of each round: falling like 1 / sqrt(t), unless a subclass says otherwise.
+
+    Attributes
+    ----------
+    constant : float or None
+        The rate of all rounds; None where it falls.
+    """
+
+    constant: float | None = None
+    _falling: float = math.nan
+
+    def start(self, scales: tuple[float, float], horizon: int | None) -> None:
+        """Prepare for a run; UserError if the horizon is needed and missing.
+
+        ``scales``: what sqrt(t) divides where the rate falls, what sqrt(T) divides where it is
+        tuned to the horizon.
+        """
+        self._falling = scales[0]
+
+    def at(self, number: int) -> float:
+        """Return the rate of a round, counted from 1."""
+        return self._falling / math.sqrt(number) if self.constant is None else self.constant
+
+    def check(self, most: float, why: str) -> None:
+        """Raise UserError if it was given as a number above ``most``."""
+
+
+class TunedRate(Rate):
+    """One rate for all rounds, tuned to the horizon."""
+
+    def start(self, scales: tuple[float, float], horizon: int | None) -> None:
+        if horizon is None:
+            raise UserError("rate = 'fixed': it needs the horizon; give one or use 'anytime'")
+        self.constant = scales[1] / math.sqrt(horizon)
+
+
+class GivenRate(Rate):
+    """One rate for all rounds, a number of the user's."""
+
+    def __init__(self, number: float) -> None:
+        self.constant = number
+
+    def check(self, most: float, why: str) -> None:
+        if self.at(1) > most:
+            raise UserError(f"rate = {self.constant}: {why}")
+
+
+RATES = {"anytime": Rate, "fixed": TunedRate}
+
+
+def rate_of(given: str | float) -> Rate:
+    """Return the rate that a parameter names, or is; UserError unless it is one."""
+    if isinstance(given, str) and given in RATES:
+        return RATES[given]()
+    number = isinstance(given, int | float) and not isinstance(given, bool)
+    if not number or not 0 < float(given) < math.inf:
+        raise UserError(f"rate = {brief(given)}: write 'anytime', 'fixed' or a positive number")
+    return GivenRate(float(given))
+
+
 class RatedLearner(RowLearner):
     """A learner with a rate.
 
@@ -152,15 +214,8 @@ class RatedLearner(RowLearner):
         Falling like 1 / sqrt(t), tuned to the horizon, or a positive number.
     """
 
-    falling: float  # what sqrt(t) divides
-    constant: float | None  # the rate of all rounds; None where it falls
-
     def __init__(self, *, rate: str | float = "anytime") -> None:
-        number = isinstance(rate, int | float) and not isinstance(rate, bool)
-        named = isinstance(rate, str) and rate in {"anytime", "fixed"}
-        if not named and not (number and 0 < float(rate) < math.inf):
-            raise UserError(f"rate = {brief(rate)}: write 'anytime', 'fixed' or a positive number")
-        self.rate = float(rate) if number else rate
+        self.rate = rate_of(rate)
 
     def scales(self) -> tuple[float, float]:
         """Return the numbers that sqrt(t) divides (anytime) and that sqrt(T) divides (fixed)."""
@@ -168,19 +223,4 @@ class RatedLearner(RowLearner):
 
     def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
         super().start(rows, actions, horizon=horizon)
-        self.falling, fixed = self.scales()
-        self.constant = None if isinstance(self.rate, str) else self.rate
-        if self.rate == "fixed":
-            if horizon is None:
-                raise UserError("rate = 'fixed': it needs the horizon; give one or use 'anytime'")
-            self.constant = fixed / math.sqrt(horizon)
-
-    def rate_at(self, number: int) -> float:
-        """Return the rate of a round.
-
-        Parameters
-        ----------
-        number : int
-            Counted from 1.
-        """
-        return self.falling / math.sqrt(number) if self.constant is None else self.constant
+        self.rate.start(self.scales(), horizon)

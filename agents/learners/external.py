@@ -83,7 +83,7 @@ class Hedge(RatedLearner, TotalLearner):
         return scale, scale
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        return hedge_pass(self.total, losses, self.rate_at(self.rounds + 1))
+        return hedge_pass(self.total, losses, self.rate.at(self.rounds + 1))
 
     def bound(self, rounds: int) -> float:
         """Bound external regret per round.
@@ -92,9 +92,9 @@ class Hedge(RatedLearner, TotalLearner):
         Theorem 2.3), ln A / (rate T) + rate / 8 for a constant one (Theorem 2.2).
         """
         entropy = math.log(self.actions)
-        if self.constant is None:
+        if self.rate.constant is None:
             return 2 * math.sqrt(entropy / (2 * rounds)) + math.sqrt(entropy / 8) / rounds
-        return entropy / (self.constant * rounds) + self.constant / 8 if entropy else 0.0
+        return entropy / (self.rate.constant * rounds) + self.rate.constant / 8 if entropy else 0.0
 
 
 @register.learner("regret-matching")
@@ -180,16 +180,15 @@ class EXP3(RatedLearner, TotalLearner):
 
     def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
         super().start(rows, actions, horizon=horizon)
-        number = not isinstance(self.rate, str)
-        if number and self.exploration and self.rate_at(1) > 1 / actions:
-            raise UserError(f"rate = {self.rate}: with exploration it is at most 1 / {actions}")
+        if self.exploration:
+            self.rate.check(1 / actions, f"with exploration it is at most 1 / {actions}")
 
     def scales(self) -> tuple[float, float]:
         each = math.log(self.actions) / self.actions
         return math.sqrt(each), math.sqrt(each if self.exploration else 2 * each)
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        rate, share = self.rate_at(self.rounds + 1), 0.0
+        rate, share = self.rate.at(self.rounds + 1), 0.0
         if self.exploration:
             rate = min(rate, 1 / self.actions)
             share = self.actions * rate
@@ -202,11 +201,11 @@ class EXP3(RatedLearner, TotalLearner):
         (e - 1) A rate + ln A / (rate T) for a constant one, A rate / 2 + ln A / (rate T) without.
         """
         entropy = math.log(self.actions)
-        if self.constant is None:
+        if self.rate.constant is None:
             factor = 4 * math.e - 5 if self.exploration else 2
             return factor * math.sqrt(self.actions * entropy / rounds)
         if not entropy:
             return 0.0
-        rate = min(self.constant, 1 / self.actions) if self.exploration else self.constant
+        rate = min(self.rate.constant, 1 / self.actions) if self.exploration else self.rate.constant
         slope = math.e - 1 if self.exploration else 0.5
         return slope * self.actions * rate + entropy / (rate * rounds)

@@ -70,7 +70,7 @@ class BlumMansour(RatedLearner):
         return math.sqrt(4 * entropy), math.sqrt(8 * entropy)
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        return copies_pass(self.total, self.strategy, losses, self.rate_at(self.rounds + 1))
+        return copies_pass(self.total, self.strategy, losses, self.rate.at(self.rounds + 1))
 
     def bound(self, rounds: int) -> float:
         """Bound swap regret per round.
@@ -78,9 +78,9 @@ class BlumMansour(RatedLearner):
         sqrt(A ln A / T) for the anytime rate, A ln A / (rate T) + rate / 8 for a constant one.
         """
         entropy = self.actions * math.log(self.actions)
-        if self.constant is None:
+        if self.rate.constant is None:
             return math.sqrt(entropy / rounds)
-        return entropy / (self.constant * rounds) + self.constant / 8 if entropy else 0.0
+        return entropy / (self.rate.constant * rounds) + self.rate.constant / 8 if entropy else 0.0
 
 
 @register.learner("swap-regret-matching")

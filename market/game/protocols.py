@@ -192,12 +192,15 @@ class Adversary(ABC):
         plans has no place in a market.
     payoff : Payoff or None
         What it is paid; None for one without a motive.
+    noise : str or None
+        Parameter of which 0 stands for no noise at all, in a nature that has noise.
     support : array (m, d) or None
         The outcomes that it chooses among, where there is such a list.
     """
 
     sees: frozenset[str] = USUAL
     minds_market: ClassVar[bool] = False
+    noise: ClassVar[str | None] = None
     payoff: Payoff | None = None
     support: Array | None = None
 
