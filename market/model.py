@@ -127,7 +127,7 @@ class Trader(mesa.Agent):  # type: ignore[misc]
                 return float(self.model.column(self._cohort, name)[self.number])
             account = self.model.account(self.unique_id)
             if account is not None and name in {"cash", "goods"}:
-                return getattr(account, name)
+                return vars(account)[name]
         raise AttributeError(f"agent has no '{name}'")
 
     def remove(self) -> None:

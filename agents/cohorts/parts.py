@@ -33,8 +33,7 @@ def company(loss: Loss, distance: Indices | None) -> Indices:
 def _telling(loss: Loss) -> set[int]:
     """Return the first row, the last, and one that differs from the first in each field."""
     found = {0, len(loss) - 1}
-    for name in loss.AXES:
-        value = getattr(loss, name)
+    for value in loss.tables().values():
         if value.strides[0]:
             found.add(int((value != value[0]).reshape(len(value), -1).any(1).argmax()))
     return found
@@ -84,12 +83,19 @@ def heard(cohort: Any, loss: Loss, rows: Indices) -> dict[str, Any]:
     acts_on: Loss | None = loss
     if cohort.acts_on is not cohort.loss:
         acts_on = cohort.acts_on and same_losses(cohort.name, cohort.acts_on, rows)
-    fields = ("representative_of", "by_proxy", "distance")
-    kept = {name: getattr(cohort, name) for name in fields}
-    parts = {name: None if table is None else table[rows] for name, table in kept.items()}
     offset, weights = cohort.coefficients
     if cohort.representative_of is None:
         shared = cohort.loss.linear_weights is weights  # one table then, too
         own = loss.linear_weights if shared else side_by_side(weights[rows])
         offset, weights = offset[rows], own
-    return parts | {"acts_on": acts_on, "coefficients": (offset, weights)}
+    return {
+        "acts_on": acts_on,
+        "coefficients": (offset, weights),
+        "representative_of": _of(cohort.representative_of, rows),
+        "by_proxy": _of(cohort.by_proxy, rows),
+        "distance": _of(cohort.distance, rows),
+    }
+
+
+def _of(table: Any, rows: Indices) -> Any:
+    return None if table is None else table[rows]

@@ -88,7 +88,7 @@ class Heard:
         return np.asarray(np.stack(at)[self.which, np.arange(len(loss))])
 
 
-class OwnAgents:
+class OwnAgents(Checkpointable):
     """What a user's own agents, one or many, have in common: a loss, a stream, columns.
 
     Parameters
@@ -173,10 +173,10 @@ class ScriptedCrowd(OwnAgents):
 def _column(member: OwnAgents, name: str, size: int) -> Array:
     """Read a column of a member (size,); UserError if it is no number, or of another length."""
     where = f"column '{name}' of class {type(member).__name__}"
-    if not hasattr(member, name):
+    if (held := getattr(member, name, None)) is None:
         raise UserError(f"{where} is missing; set self.{name} in __init__")
     try:
-        values = np.asarray(getattr(member, name), dtype=np.float64)
+        values = np.asarray(held, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise UserError(f"{where} holds no number; give one for each agent") from error
     if values.ndim and values.shape != (size,):

@@ -17,7 +17,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 from urllib.parse import quote, unquote
 from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
@@ -166,7 +166,7 @@ class Own(dict[str, Any]):
     """What an object of somebody else's class remembers: any table, which may change its form."""
 
 
-def memory(holder: Any) -> dict[str, Any]:
+def memory(holder: "Memory") -> dict[str, Any]:
     """Return the state of an object, marked as ``Own`` unless its class is this project's."""
     ours = type(holder).__module__.partition(".")[0] == __name__.partition(".")[0]
     state: dict[str, Any] = holder.state()
@@ -265,8 +265,18 @@ class Checkpointable:
                 setattr(self, name, value)
 
 
-def _lives(value: Any) -> bool:
-    return isinstance(value, np.random.Generator) or hasattr(value, "restore")
+@runtime_checkable
+class Memory(Protocol):
+    """What has a memory of its own: a ``Checkpointable``, or any such object of a user's."""
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint needs."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from it."""
+
+
+LIVING = np.random.Generator | Memory  # is put back where it is, and never replaced
 
 
 def remembers(value: Any) -> bool:
@@ -275,7 +285,7 @@ def remembers(value: Any) -> bool:
         return all(remembers(held) for held in _keyed(value).values())
     if isinstance(value, np.ndarray | np.random.Generator | PLAIN_VALUES):
         return True
-    return hasattr(value, "state") and _lives(value) and bool(getattr(value, "resumable", True))
+    return value.resumable if isinstance(value, Checkpointable) else isinstance(value, Memory)
 
 
 def _record(value: Any) -> Any:
@@ -297,7 +307,7 @@ def _restored(current: Any, value: Any, *, in_place: bool) -> Any:
     if isinstance(current, np.random.Generator):
         restore_generator(current, value)
         return current
-    if hasattr(current, "restore"):
+    if isinstance(current, Memory):
         current.restore(value)
         return current
     if isinstance(current, dict | list | tuple):
@@ -312,7 +322,7 @@ def _restored(current: Any, value: Any, *, in_place: bool) -> Any:
 
 def _restored_group(current: Any, value: Any, *, in_place: bool) -> Any:
     here, there = _keyed(current), _keyed(value)
-    if here.keys() != there.keys() and any(map(_lives, here.values())):
+    if here.keys() != there.keys() and any(isinstance(held, LIVING) for held in here.values()):
         raise ValueError(f"the state is of {list(there)}; here are {list(here)}")
     found = {key: _restored(here.get(key), there[key], in_place=in_place) for key in there}
     if here.keys() == found.keys() and all(found[key] is here[key] for key in here):

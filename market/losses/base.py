@@ -70,8 +70,12 @@ class Loss(ABC):
     @property
     def lead(self) -> Array:
         """The first of the arrays, which decides the sizes of all."""
-        lead: Array = getattr(self, next(iter(self.AXES)))
-        return lead
+        return next(iter(self.tables().values()))
+
+    def tables(self) -> dict[str, Array]:
+        """Return the arrays of the loss by the names of their fields, the lead first."""
+        own = vars(self)
+        return {name: own[name] for name in self.AXES}
 
     @property
     def linear_weights(self) -> Array | None:
@@ -160,10 +164,8 @@ class Loss(ABC):
         """Return the same loss mapped onto [0, 1], with the map kept in ``unit_*``."""
         low, high = self.range()
         scale = np.where(high > low, high - low, 1.0)
-        shrunk = {
-            name: fresh(_divided(getattr(self, name), scale, len(self.AXES[name])))
-            for name in self.PROPORTIONAL
-        }
+        own, axes = vars(self), self.AXES
+        shrunk = {n: fresh(_divided(own[n], scale, len(axes[n]))) for n in self.PROPORTIONAL}
         return replace(
             self,
             offset=(self.offset - low[..., None]) / scale[..., None],
@@ -176,13 +178,13 @@ class Loss(ABC):
         """Pick from a stack of losses along its first axis."""
         if not self.stack:
             raise TypeError("this is a single loss, not a stack")
-        return replace(self, **{n: _picked(getattr(self, n), index) for n in self.AXES})
+        return replace(self, **{n: _picked(own, index) for n, own in self.tables().items()})
 
     def as_stack(self) -> Self:
         """View a single loss as a stack of one; a stack is returned as it is."""
         if self.stack:
             return self
-        return replace(self, **{n: np.asarray(getattr(self, n))[None] for n in self.AXES})
+        return replace(self, **{n: np.asarray(own)[None] for n, own in self.tables().items()})
 
     def rows(self) -> Array:
         """Return the parameters that decide each action's loss, (..., A, P), units left out.
@@ -192,10 +194,9 @@ class Loss(ABC):
         """
         shape = self.offset.shape
         parts = []
-        for name, axes in self.AXES.items():
+        for name, table in self.tables().items():
             if not name.startswith("unit_"):
-                value = getattr(self, name)
-                value = value.reshape(*value.shape, *(1,) * (2 - len(axes)))
+                value = table.reshape(*table.shape, *(1,) * (2 - len(self.AXES[name])))
                 parts.append(np.broadcast_to(value, (*shape, value.shape[-1])))
         return np.concatenate(parts, axis=-1)
 
@@ -222,17 +223,17 @@ class Loss(ABC):
     def _settle(self) -> None:
         """Broadcast all arrays to the sizes of the first; ValueError where that cannot be."""
         lead, axes = next(iter(self.AXES.items()))
-        shape = np.shape(getattr(self, lead))
+        shape = np.shape(self.lead)
         if len(shape) < len(axes) or 0 in shape:
             names = {"a": "actions", "d": "outcomes", "m": "terms"}
             wanted = ", ".join(names[axis] for axis in axes)
             raise ValueError(f"{lead} have shape {shape}; give ({wanted})")
         sizes = dict(zip(axes, shape[len(shape) - len(axes) :], strict=True))
-        for name, trailing in self.AXES.items():
-            value = getattr(self, name)
-            sizes = dict(zip(trailing, np.shape(value)[-len(trailing) :], strict=False)) | sizes
-            if not isinstance(value, Fresh):
-                value = _once(np.asarray(value, dtype=np.float64))
+        for name, given in self.tables().items():
+            trailing = self.AXES[name]
+            sizes = dict(zip(trailing, np.shape(given)[-len(trailing) :], strict=False)) | sizes
+            kept = isinstance(given, Fresh)
+            value = given if kept else _once(np.asarray(given, dtype=np.float64))
             value = copied(value) if trailing == "ad" else np.array(value)
             if not _finite(value):
                 raise ValueError(f"{name} holds a number that is not finite")

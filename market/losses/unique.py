@@ -28,7 +28,7 @@ def unique_losses(loss: Form) -> tuple[Form, Indices]:
     type_of : array (K,)
         For each loss of the stack the row of its equal in ``types``.
     """
-    parts = [getattr(loss, name) for name in loss.AXES]
+    parts = list(loss.tables().values())
     first, inverse = _by_hash(parts) or _by_order(parts)
     if len(first) == len(loss):
         return loss, np.arange(len(loss))

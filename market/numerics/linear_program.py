@@ -311,15 +311,17 @@ class ProgramSolver:
         return x, np.array(found.row_dual) if found.dual_valid else np.zeros(shape[1])
 
 
-_KEPT = threading.local()
+class _Kept(threading.local):
+    solver: ProgramSolver | None = None
+
+
+_KEPT = _Kept()
 
 
 def solver() -> ProgramSolver:
     """Return this thread's solver."""
-    if not hasattr(_KEPT, "solver"):
-        _KEPT.solver = ProgramSolver()
-    kept: ProgramSolver = _KEPT.solver
-    return kept
+    _KEPT.solver = _KEPT.solver or ProgramSolver()
+    return _KEPT.solver
 
 
 def _filled(bound: Array | float, size: int) -> Array:
