@@ -32,7 +32,7 @@ from regretless.agents.learners import BlumMansour
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import ProtectedLosses, played_of
 from regretless.forecaster.events.weights import Moment
-from regretless.forecaster.minimax.walk import STEPS, field_at
+from regretless.forecaster.minimax.game import STEPS, field_at
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability import stackelberg
 from regretless.market.numerics.threads import over_rows

@@ -6,11 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from regretless.forecaster import bases
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
-from regretless.forecaster.decision_swap import (
-    DecisionSwap,
-    NonLinearDecisionSwap,
-    SmoothDecisionSwap,
-)
 from regretless.forecaster.events import bounds
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import ProtectedLosses
@@ -26,7 +21,12 @@ from regretless.forecaster.models import (
     adapted,
 )
 from regretless.forecaster.reference import Reference
-from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.forecaster.unbiased import (
+    DecisionSwap,
+    NonLinearDecisionSwap,
+    SmoothDecisionSwap,
+    UnbiasedPrediction,
+)
 from regretless.forecaster.universal import UniversalDecisionSwap
 
 if TYPE_CHECKING:

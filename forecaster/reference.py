@@ -3,7 +3,7 @@
 A model's forecast b_t is broadcast as it is while the model is **trusted**: until some listed loss
 regrets it, or the bias of some event of coordinates grows, by more than would happen to a
 calibrated model in 2 % of all runs, or until losses exceed what was expected by as much and some
-loss has a regret (``trust``). Trust does not return. From then on every round's b_t is weighed with
+loss has a regret (below). Trust does not return. From then on every round's b_t is weighed with
 the events' gains so far, each with a **tolerance band** z: H holds only what exceeds z sqrt(C). If
 the certificate of b_t alone is within the tolerance, b_t is broadcast still: no loss whose owner
 would act on it has a bias that matters. Otherwise the game is solved, with the walk starting at
@@ -13,20 +13,161 @@ weights' own bound (``events.bounds``), whatever the model does.
 A model that is disproved within 64 rounds has shown nothing that a band could keep: from then on z
 = 0, and b_t is no candidate. Models that it was made of (``models.aggregate``) are comparators,
 trusted or not; they have failed with it, and theirs is y, since nobody would have followed them.
+
+**The test.** For a listed loss k, an action a and a comparator c let R be the regret so far,
+
+    R = sum_t q_t(a) (l_k(a, y_t) - l_k(c_t, y_t)),
+
+and for events of coordinates, which protect losses that nobody listed, the bias of either sign. If
+the reference is calibrated, every R is a supermartingale and every bias a martingale. With V the
+sum of squared increments, in [-1, 1], and m experts, the reference is **given up** when some R
+exceeds
+
+    w(V) = u sqrt( 2 (V + v) ( ln(1 + V / v) / 2 + ln(m / alpha) ) ),    alpha = .01, u = v = 1.
+
+For sub-Gaussian increments that happens to a calibrated model at any time with a probability of at
+most alpha (normal mixture: Robbins 1970; Howard et al. 2021, arXiv:1810.08240). A bias holds the
+margin by which an action was expected to be the best, beside the regret: an overconfident model has
+large biases, and costs nothing.
+
+**Sums over actions.** The decision swap regret of loss k is the greatest of the C^A sums
+R_phi = sum_a R(a, phi(a)), its regret to a model one of M, all supermartingales. So the model is
+given up, too, when for some loss the greatest R_phi exceeds w of its own V, with m = K C^A, or a
+regret to a model does, with m = K M. Single R of A actions, T / A rounds each, allow a loss
+sqrt(A ln m) where this allows sqrt(ln K + A ln C).
+
+**Hints.** With thousands of experts that takes some fifty rounds, however hostile nature is. One
+number is faster: by how much losses exceed what best responses expect,
+
+    s_t = mean over l of l(a_t, y_t) - l(a_t, b_t)  >=  -m_t,
+
+m_t the most that they could fall short by, known before y_t. If the model is calibrated, who bets a
+share h of their wealth on s_t > 0 has prod_t (1 + h s_t / m_t), a martingale, and no more where a
+gain above 2 is cut (a model that has seen little may say what cannot be); so is the mean over
+h = .9, .45, ..., and with probability alpha at most it ever exceeds 1 / alpha (Ville), whatever
+the increments' distribution. As an overconfident model loses such bets as well, the model is then
+given up only if some R, or its sum over a loss's actions, exceeds 1.5 u sqrt(V + 1) in that round.
+
+A bias, and a gain while games are played, counts expectations at the forecast; a regret counts what
+came, and is never more. So gains begin with the regret of the trusted rounds.
+
+**When the games begin** R <= w(V) + 1 and R <= C, C >= V the sum of increments' sizes. With
+L = ln(m / alpha) these allow no R above sqrt(C) times
+
+    reach = u sqrt( 2 (1 + 1 / (2 u^2 L)) (ln(1 + T) / 2 + L) ) + 1 / (u sqrt(2 L)),
+
+as C >= 2 u^2 L where w(C) <= C, and R <= C below.
 """
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from regretless.forecaster.events.weights import Band
-from regretless.forecaster.trust import Bets, Trust
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import handed
 from regretless.market.game.foreign import as_forecaster
+
+ALARM = 0.01  # alpha
+HINT = 1.5  # roots of V + 1
+SHARES = 0.9 * 0.5 ** np.arange(7)  # h
+MOST = 2.0  # s / m that counts
+
+
+@dataclass(frozen=True)
+class Band:
+    """What of a cumulative gain its noise explains, and is not weighed."""
+
+    zone: float = 0.0  # z, in units of the root of the gain's variation
+    models: float = 0.0  # y, by how much that of the gains against models is wider
+
+
+PLAIN = Band()
+
+
+@dataclass(frozen=True)
+class Trust:
+    """The test of a reference."""
+
+    tests: int  # m / D, how many R are watched
+    width: float = 1.0  # u, above 0
+    least: float = 1.0  # v
+    turns: int = 1  # D, how many forecasters watch as many
+
+    @property
+    def evidence(self) -> float:
+        """L."""
+        return math.log(self.tests * self.turns) - math.log(ALARM)
+
+    def among(self, tests: int) -> "Trust":
+        """Return the test of so many R in their place."""
+        return _among(self, tests)
+
+    def most(self, squares: Array | float) -> Array:
+        """Return what no R exceeds as long as the model is trusted."""
+        unheard = 1.0 if self.turns > 1 else 0.0  # of a round that is judged later
+        return self.limit(squares) + unheard
+
+    def limit(self, squares: Array | float) -> Array:
+        """Return w(V)."""
+        known = self.least + np.asarray(squares, dtype=np.float64)
+        chances = np.log(known / self.least) / 2 + self.evidence
+        return np.asarray(self.width * np.sqrt(2 * known * chances))
+
+    def hint(self, squares: Array | float) -> Array:
+        """Return the R that is cause for doubt."""
+        return np.asarray(self.width * HINT * np.sqrt(1.0 + squares))
+
+    def reach(self, rounds: int) -> float:
+        """Return how many roots of its C no R exceeds after so many rounds, once it is lost."""
+        first = 2 * self.width**2 * self.evidence
+        return math.sqrt(2 * (1 + 1 / first) * self.strength(rounds)) + 1 / math.sqrt(first)
+
+    def strength(self, rounds: int) -> float:
+        """Return the most that w(V)^2 / (2 (V + 1)) is within so many rounds."""
+        return self.width**2 * (math.log1p(rounds) / 2 + self.evidence)
+
+    def rejects(self, regret: Array, squares: Array, *, hint: bool = False) -> bool:
+        """Whether some R is above its limit at V, or gives cause for doubt."""
+        limit, least = (self.hint, self.width * HINT) if hint else (self.limit, self._least)
+        if regret.max(initial=-np.inf) <= least:  # limits grow with V
+            return False
+        large = regret > least
+        return bool((regret[large] > limit(squares[large])).any())
+
+    @cached_property
+    def _least(self) -> float:
+        return float(self.limit(0.0))
+
+
+@lru_cache(maxsize=64)
+def _among(trust: Trust, tests: int) -> Trust:
+    return replace(trust, tests=tests)
+
+
+class Bets(Checkpointable):
+    """What bets on a surprise have grown to, won from alpha^(-u^2) on."""
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("wealth",)
+
+    def __init__(self, width: float = 1.0) -> None:
+        self.wealth: Array = np.zeros(len(SHARES))  # logarithms
+        self._enough = math.log(len(SHARES)) - width**2 * math.log(ALARM)
+
+    def add(self, surprise: float) -> None:
+        """Add a round of s_t / m_t."""
+        self.wealth = self.wealth + np.log1p(SHARES * min(surprise, MOST))
+
+    @property
+    def won(self) -> bool:
+        """Whether the mean exceeds what a calibrated model loses."""
+        return bool(np.logaddexp.reduce(self.wealth) > self._enough)
+
 
 # Of the bands of `python -m paper anchoring` the widest that meets its aims on every stream.
 BAND = 0.25

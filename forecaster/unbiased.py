@@ -8,9 +8,35 @@ any other:
     rule        WeightRule   how gains become weights, and the bound: events are made with it
     solver      HullSolver   where predictions lie: box, simplex, conv s(Y); with an objective
     reference   Reference    a model that is broadcast while it is good, and the test of it
+
+The paper's algorithms are Unbiased-Prediction on the decision and cross events of the losses to
+protect:
+
+    DecisionSwap           linear losses of the outcome, best-responding agents
+    SmoothDecisionSwap     naive agents who respond smoothly to a label forecast, linear losses
+                           or a basis with a convex image
+    NonLinearDecisionSwap  any losses, through a basis in which they are linear
+
+The constant policies need no cross events: the decision events already bound swap regret.
+
+**Tolerance.** A round's game is solved until its certificate is at most
+
+    tolerance(t) = min( 0.05 / sqrt(t), 1.5 / t ),        rounds t counted from 1.
+
+The sum S of the positive certificates stands inside Lambda (``events.bounds``), beside ln N and
+ln ln T. A tolerance of the order 1 / sqrt(t) lets S grow like sqrt(T), and proves T^(-1/4) only.
+With this one, from 1 / sqrt(t) <= 2 sqrt(t) - 2 sqrt(t - 1) and 1 / t <= ln t - ln(t - 1),
+
+    S <= 0.05 (2 sqrt(T) - 1)                          T <= 900
+    S <= 2.95 + 1.5 ln(T / 900) = 1.5 ln T - 7.25      T >= 900,
+
+below ln T up to two million rounds, and T^(-1/2) is proved, up to logarithms. The two meet at round
+900: on a stream that reacts, less was worth more regret (the page of decisions). A solver that
+gives up logs the certificate that it has, and bounds count what was logged.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -18,30 +44,54 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from regretless.forecaster.bases.polynomial import LinearBasis
 from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.bounds import BiasBound
+from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.draws import Draws
 from regretless.forecaster.events.protected import (
     LossTable,
     Played,
+    Policy,
     ProtectedLosses,
     best_responses,
     played_of,
 )
-from regretless.forecaster.events.weights import Band, Moment
-from regretless.forecaster.minimax.base import HullSolver, Solution
-from regretless.forecaster.minimax.cube import Box
-from regretless.forecaster.reference import Evidence, Reference
-from regretless.forecaster.tolerance import certificate_limit, tolerance_at
+from regretless.forecaster.events.weights import Moment, rule_of
+from regretless.forecaster.minimax.cube import Box, cube
+from regretless.forecaster.minimax.game import HullSolver, Solution
+from regretless.forecaster.reference import PLAIN, Band, Evidence, Reference
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated
 from regretless.market.core.randomness import stream
 from regretless.market.game.protocols import Forecaster
+from regretless.market.losses import Linear, Loss
 from regretless.market.losses.basis import Basis
 from regretless.market.records import Forecast, Mixture
+from regretless.market.response import SmoothResponse
 
-PLAIN = Band()
+EARLY, LATE = 0.05, 1.5
+START = round((LATE / EARLY) ** 2)  # 900, where the two meet
+
+
+def tolerance_at(time: int) -> float:
+    """Return the certificate that is let pass in a round, counted from 1."""
+    return min(EARLY / math.sqrt(time), LATE / time)
+
+
+def certificate_limit(rounds: int) -> float:
+    """Bound S after T >= 1 rounds, if the solver never gives up.
+
+    Examples
+    --------
+    >>> [round(certificate_limit(rounds), 2) for rounds in (1, 64, 1000, 1_000_000)]
+    [0.05, 0.75, 3.11, 13.47]
+    """
+    early = EARLY * (2 * math.sqrt(min(rounds, START)) - 1)
+    return early + LATE * math.log(max(rounds / START, 1.0))
+
+
 ROUNDING = 1e-12  # of sums
 
 
@@ -305,3 +355,129 @@ class _Open:
     solution: Solution
     single: Solution | None  # the reference's forecast, moved into the hull
     suggestions: Indices | None  # (losses, M), what the models suggest
+
+
+class DecisionSwap(UnbiasedPrediction):
+    """No decision swap regret for agents with linear losses who best-respond.
+
+    Parameters
+    ----------
+    losses : sequence of Linear
+        The losses it protects, each single (A, d) or a stack (K, A, d), in [0, 1].
+    policies : sequence of callables
+        Benchmark policies, each from a context to an action index.
+    weights : "adaptive", "second-order" or "exponential"
+    horizon : int or None
+        For the exponential rate.
+    """
+
+    def __init__(
+        self,
+        losses: Sequence[Linear],
+        policies: Sequence[Policy] = (),
+        *,
+        weights: str = "adaptive",
+        horizon: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        groups = grouped([(loss.offset, loss.weights) for loss in losses], policies)
+        super().__init__(VectorEvents(groups, rule_of(weights, horizon)), seed=seed)
+
+
+class SmoothDecisionSwap(UnbiasedPrediction):
+    """No decision swap regret beyond their gap for naive agents whose response is smooth.
+
+    Without a basis the losses are linear and it predicts the outcome itself. With one it is the
+    paper's algorithm for naive agents: it predicts s(y), and every prediction comes with its label
+    forecast s^-1(p), which needs {s(y)} to be convex.
+
+    Parameters
+    ----------
+    losses : sequence of loss forms
+        Each single or a stack; ``Linear`` without a basis.
+    policies : sequence of callables
+    eta : float or None
+        Smoothness of agents who play quantal, at an excess of at most ln(A) / eta;
+        ``bounds.recommended_eta`` balances it against the basis's error.
+    response : SmoothResponse or None
+        Another rule; ValueError if not exactly one of eta and response is given.
+    basis : Basis, optional
+        ValueError if its image is not convex.
+    weights : "adaptive", "second-order" or "exponential"
+    """
+
+    def __init__(  # noqa: PLR0913 - the names are promised to users
+        self,
+        losses: Sequence[Loss],
+        policies: Sequence[Policy] = (),
+        *,
+        eta: float | None = None,
+        response: SmoothResponse | None = None,
+        basis: Basis | None = None,
+        weights: str = "adaptive",
+        horizon: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        if (eta is None) == (response is None):
+            raise ValueError("give exactly one of eta and response")
+        basis = basis or LinearBasis(losses[0].outcomes)
+        if not basis.convex_image:
+            raise ValueError(
+                f"the image of {type(basis).__name__} is curved, so that a prediction of s(y) "
+                "has no label forecast; broadcast ensembles, or use NonLinearDecisionSwap"
+            )
+        play = response.play if response else None
+        groups = grouped(
+            [basis.coefficients(loss) for loss in losses], policies, eta=eta, play=play
+        )
+        super().__init__(VectorEvents(groups, rule_of(weights, horizon)), basis=basis, seed=seed)
+
+
+class NonLinearDecisionSwap(UnbiasedPrediction):
+    """No decision swap regret for agents with any losses that a basis spans.
+
+    It predicts s(y), and ``update`` takes s(y); ``observe`` takes the outcome itself.
+
+    Parameters
+    ----------
+    losses : sequence of loss forms
+        Each single or a stack.
+    policies : sequence of callables
+    weights : "adaptive", "second-order" or "exponential"
+    """
+
+    def __init__(  # noqa: PLR0913 - the names are promised to users
+        self,
+        losses: Sequence[Loss],
+        basis: Basis,
+        policies: Sequence[Policy] = (),
+        *,
+        weights: str = "adaptive",
+        horizon: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        groups = grouped([basis.coefficients(loss) for loss in losses], policies)
+        events = VectorEvents(groups, rule_of(weights, horizon))
+        super().__init__(events, cube(basis.size, basis.hull), basis=basis, seed=seed)
+
+
+def grouped(
+    tables: Sequence[tuple[Array, Array]], policies: Sequence[Policy], **rule: Any
+) -> list[ProtectedLosses]:
+    """Collect coefficient tables, (A,) with (A, n) or stacked, by their number of actions.
+
+    ``rule`` are the fields of ``ProtectedLosses`` that say how the losses' owners respond.
+    """
+    stacks: dict[int, list[tuple[Array, Array]]] = {}
+    for offset, weights in tables:
+        stack = np.atleast_2d(offset), weights.reshape(-1, *weights.shape[-2:])
+        stacks.setdefault(int(offset.shape[-1]), []).append(stack)
+    return [
+        ProtectedLosses(
+            np.concatenate([offset for offset, _ in stack]),
+            np.concatenate([weights for _, weights in stack]),
+            policies,
+            **rule,
+        )
+        for stack in stacks.values()
+    ]

@@ -1,20 +1,329 @@
-"""One outcome, and a promise to every task, listed or not.
+r"""One outcome, and a promise to every task, listed or not: dyadic cells of one number.
 
-``events.cells`` says what is proved of dyadic cells, ``minimax.line`` how a round is played.
+Where s(y) is one number in [0, 1] and losses are linear in it, an agent who best-responds to a
+prediction p plays an action on an interval of predictions. The events are [p in cell i of width
+2^-s] for the scales s = 1..S, of which an interval of predictions that starts and ends with finest
+cells is a disjoint union: at most two cells a scale, one where it starts at 0 or ends at 1.
+
+**Prior.** A scale has 1/S of it, and its cells and their signs equal shares: counted as N experts,
+as many as there are listed events beside them, each is q = N / (2 S 2^s) of one. The rules' proofs
+go through with q Phi in place of Phi, so that a cell's bias is below its rule's bound with 1/q
+times the experts: with adaptive weights Lambda <= ln(4 S 2^s) + ln P, P as in ``weights``.
+
+**Regret.** With slopes r(a), D the greatest gap between two of them, and C_e the variations,
+
+    T x regret = sum_a max_c (r(a) - r(c)) (sum over rounds with action a of y - p)
+               <= sum_a max_c |r(a) - r(c)| sum over a's cells of beta_e(C_e).
+
+The cells of all actions are disjoint, and A actions have at most m_s = min(2 (A - 1), 2^s) of them
+at scale s. With adaptive weights and the Cauchy-Schwarz inequality a priori
+
+    T x regret <= D sqrt(3 T sum_s m_s Lambda_s) <= D sqrt(6 S (A - 1) T Lambda):
+
+for any task, known to nobody beforehand. Hu and Wu (2024, arXiv:2404.13503) reach O(sqrt(T) log T)
+for every task of a binary outcome at once; the dyadic cells are this package's way there. Cells of
+one width do not do: predictions change sides within a cell against y = [mean of the mixture < 1/2].
+
+**Who enters late** meets |B_T| + |B_t| at most (``bounds``, "Joining late"): twice the bound.
+
+**The game in one number.** Predictions lie in the finest cells, one in each. With h(p) as in
+``minimax.game``, a prediction gains h(p) (p - s) on s(y) = s. If h >= 0 at the first of them, it
+alone gains at most h p; likewise the last where h <= 0. If neither, two neighbours have h_i <= 0 <=
+h_j, and their mixture with h = 0 on average gains 2^-S |h_i| h_j / (|h_i| + h_j), at most 2^-S / 2,
+whatever s is. A search in strides that double, from a model's prediction or the last round's, and
+then by halves finds them with O(S) looks.
 """
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.forecaster.events.cells import CellEvents, scales_for
-from regretless.forecaster.events.protected import ProtectedLosses
-from regretless.forecaster.minimax.line import Line
+from regretless.forecaster.events.base import Event
+from regretless.forecaster.events.bounds import BiasBound, spread
+from regretless.forecaster.events.coordinate import VectorEvents, View
+from regretless.forecaster.events.protected import (
+    LossTable,
+    Played,
+    ProtectedLosses,
+    best_responses,
+)
+from regretless.forecaster.events.weights import MANY, AdaptiveWeights, Kept, WeightRule
+from regretless.forecaster.minimax.cube import MOST_POINTS, Box
+from regretless.forecaster.minimax.game import Game, Solution
 from regretless.forecaster.models import ExponentialSmoothing
-from regretless.forecaster.reference import Reference
+from regretless.forecaster.reference import Band, Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Indices, Integers
+from regretless.market.core.compiled import compiled
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses import Linear
+from regretless.market.losses.basis import Hull
+from regretless.market.records import Ensemble
+
+# Where in its finest cell a prediction lies: few losses tie there.
+INSIDE = (math.sqrt(5) - 1) / 2
+SHORT = 13.0  # runs below its square have finer cells than 1 / T
+
+
+def scales_for(rounds: int) -> int:
+    """Return S: what a finest cell may gain, .62 x 2^-S, is within every round's tolerance."""
+    return math.ceil(math.log2(max(rounds, SHORT * math.sqrt(rounds))))
+
+
+def shares(scales: int, experts: int) -> Array:
+    """Return q of the cells of every scale (S,), which count as so many experts."""
+    return np.asarray(experts / (2.0 * scales * 2.0 ** np.arange(1, scales + 1)))
+
+
+class CellEvents(VectorEvents):
+    """The cells of all scales; their lines of the table follow those of the listed losses.
+
+    Parameters
+    ----------
+    groups : sequence of ProtectedLosses
+        Listed losses, of one number. They are as good as any others here.
+    scales : int
+        S, at least 1.
+    rule : WeightRule
+        Adaptive by default.
+    experts : int, optional
+        N, how many they count as; their own number by default.
+    """
+
+    crossed = False
+
+    def __init__(
+        self,
+        groups: Sequence[ProtectedLosses],
+        scales: int,
+        rule: WeightRule | None = None,
+        *,
+        experts: int | None = None,
+    ) -> None:
+        self.rows, self.rule = LossTable.of(groups), rule or AdaptiveWeights()
+        self.scales = scales
+        if self.size != 1:
+            raise ValueError(f"cells are of one number; these losses are of {self.size}")
+        self.beyond = 2 ** (scales + 1) - 2
+        self.experts = experts or 2 * self.beyond
+        self._kept = {(s,): Kept(2**s, 1) for s in range(1, scales + 1) if self.beyond >= MANY}
+        self.views = [
+            self._view(s, float(q)) for s, q in enumerate(shares(scales, self.experts), start=1)
+        ]
+        self.arrays = {
+            f"{name}_{s}": array
+            for s, view in enumerate(self.views, start=1)
+            for name, array in (
+                ("bias", view.bias), ("variation", view.variation),
+                ("occupancy", view.occupancy), ("squares", view.squares),
+            )
+        }  # fmt: skip
+
+    def _view(self, scale: int, share: float) -> View:
+        cells, first = 2**scale, len(self.rows.offset) + 2**scale - 2
+        sums = np.zeros((cells, 1)), np.zeros((cells, 1)), np.zeros(cells), np.zeros((cells, 1))
+        return View(slice(first, first + cells), *sums, self._kept.get((scale,)), share)
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint: no weight that was kept stands."""
+        super(VectorEvents, self).restore(state)
+        self._forget()
+
+    def reset(self) -> None:
+        """Begin anew."""
+        for array in self.arrays.values():
+            array[...] = 0.0
+        self._forget()
+
+    def _forget(self) -> None:
+        for kept in self._kept.values():
+            kept.forget()
+
+    def active(self, x: Any, suggestions: Indices | None = None) -> list[View]:
+        """Return the cells of every scale."""
+        return self.views
+
+    def charge(self, active: list[View], played: Played) -> None:
+        """Add a round to the biases of the cells that hold a prediction."""
+        points, mass, truth = played.distribution
+        for view in active:
+            cells = len(view.occupancy)
+            each, which = np.unique((points[:, 0] * cells).astype(int), return_inverse=True)
+            seen = np.bincount(which.ravel(), mass)
+            gain = np.bincount(which.ravel(), mass * (points[:, 0] - truth[0]))[:, None]
+            view.bias[each] += gain
+            view.variation[each] += gain**2 if self.rule.squared else np.abs(gain)
+            view.squares[each] += gain**2
+            view.occupancy[each] += seen
+            if view.kept is not None:
+                view.kept.stale[each] = True
+
+    def spent(self) -> float:
+        """Return the sum of ln(1 + C) over all experts by their shares."""
+        return 2 * sum(view.share * float(np.log1p(view.variation).sum()) for view in self.views)
+
+    def log_potential(self, band: Band) -> float:
+        """Return the logarithm of the sum of all experts' potentials by their shares."""
+        each = [
+            math.log(view.share)
+            + self.rule.potentials(sign * view.bias, view.variation, band.zone).ravel()
+            for view in self.views
+            for sign in (1, -1)
+        ]
+        return float(np.logaddexp.reduce(np.concatenate(each)))
+
+    def bound(self, **stand: Any) -> "CellBound":
+        """Return the bound on all biases, and on the regret of any task."""
+        return CellBound(self.rule, scales=self.scales, cells=self.experts, **stand)
+
+    of_anybody = bound
+
+    def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
+        """Bound the sum of expected swap regret of any losses (K,), cell by cell."""
+        each = [
+            replace(bound, share=view.share).bias_at(view.variation[:, 0]) for view in self.views
+        ]
+        biases, total = np.concatenate(each), np.zeros(len(group.offset))
+        for which, first, last, widest in stretches(group, self.scales):
+            total[which] = widest @ _covered(biases, first, last)
+        return total
+
+    anybody_from_variation = from_variation
+
+    def table(self) -> Iterator[Event]:
+        """Yield nothing: a cell is no event of a loss."""
+        return iter(())
+
+
+@dataclass(frozen=True)
+class CellBound(BiasBound):
+    """Bound on the bias of every cell, and on the regret of any task."""
+
+    scales: int = 1  # S
+    cells: int = 1  # how many experts they count as
+
+    def regret(self, weights: Array, *, policies: int = 0, rounds: int | None = None) -> Array:
+        """Bound the expected swap regret per round of losses (K, A, 1), as an array (K,)."""
+        rounds, thresholds = rounds or self.rounds, weights.shape[1] - 1
+        if not thresholds:
+            return np.zeros(len(weights))
+        cells = np.minimum(2.0 * thresholds, 2.0 ** np.arange(1, self.scales + 1))
+        each = [replace(self, share=float(q)) for q in shares(self.scales, self.cells)]
+        if self.rule.rooted and not self.trusted:  # multiples of the root of an occupancy
+            roots = np.array([float(one.bias(1.0)) for one in each])
+            total = math.sqrt(rounds * float(cells @ roots**2))
+        else:
+            biases = [float(one.bias(rounds / m)) for one, m in zip(each, cells, strict=True)]
+            total = float(cells @ biases)
+        return np.asarray(spread(weights) * total / rounds)
+
+
+@lru_cache(maxsize=256)
+def stretches(group: ProtectedLosses, scales: int) -> list[tuple[int, Integers, Integers, Array]]:
+    """Return for every loss the stretches of finest cells on which its owner does one thing.
+
+    Its number, first cells, ends, and the greatest gaps between the slope of that and others.
+    """
+    finest, found = 2**scales, []
+    places = (np.arange(finest)[:, None] + INSIDE) / finest
+    for k in range(len(group.offset)):
+        one = ProtectedLosses(group.offset[[k]], group.weights[[k]])
+        played, slope = best_responses(LossTable.of([one]), places)[0], one.weights[0, :, 0]
+        edges = np.concatenate([[0], np.flatnonzero(np.diff(played)) + 1, [finest]])
+        widest = np.abs(slope[:, None] - slope).max(1)[played[edges[:-1]]]
+        found.append((k, edges[:-1], edges[1:], widest))
+    return found
+
+
+@compiled()
+def _covered(biases: Array, first: Integers, last: Integers) -> Array:
+    """Add up the biases of the fewest cells whose union is each stretch (m,) of finest ones."""
+    finest, out = biases.shape[0] // 2 + 1, np.zeros(first.shape[0])
+    for j in range(first.shape[0]):
+        left, right = first[j] + finest, last[j] + finest
+        while left < right:
+            if left == 1:  # all predictions: the two cells of the first scale
+                out[j] += biases[0] + biases[1]
+                break
+            if left & 1:
+                out[j] += biases[left - 2]
+                left += 1
+            if right & 1:
+                right -= 1
+                out[j] += biases[right - 2]
+            left, right = left >> 1, right >> 1
+    return out
+
+
+class Line(Box):
+    """The game over [0, 1], with one prediction in every finest cell of S ``scales``.
+
+    With ``ends`` (2, 1), the outcomes with s(y) = 0 and 1, every prediction is an ensemble of
+    these. Predictions keep off the ties of round numbers in any case.
+    """
+
+    def __init__(self, scales: int, *, off_ties: bool = False, ends: Array | None = None) -> None:
+        super().__init__(1, off_ties=off_ties)
+        self.finest, self._ends, self.spelled = 2**scales, ends, ends is not None
+        self.hull: Hull = "box" if ends is None else "image"
+
+    def single(self, point: Array) -> Solution:
+        """Return the prediction in the cell of a point."""
+        one = Solution(self._near(np.asarray(point)[None]), np.ones(1), None, unchanged=True)
+        return self._spelled(one)
+
+    def _near(self, points: Array) -> Array:
+        """Move points (m, 1) to the predictions of their cells."""
+        cells = np.floor(np.clip(points, 0.0, 1.0) * self.finest)
+        return np.asarray((np.minimum(cells, self.finest - 1) + INSIDE) / self.finest)
+
+    def _spelled(self, solution: Solution) -> Solution:
+        if self._ends is None:
+            return solution
+        distributions = np.hstack([1 - solution.points, solution.points])
+        return replace(solution, ensembles=tuple(Ensemble(self._ends, d) for d in distributions))
+
+    def _play(self, game: Game) -> Solution:
+        def pull(cell: int) -> float:
+            return float(game.field(np.array([(cell + INSIDE) / self.finest]))[0])
+
+        first = int(self._near(game.start.points)[0, 0] * self.finest)
+        low, high = _neighbours(pull, first, last=self.finest - 1)
+        mass = np.array([1.0]) if low == high else np.array([pull(high), -pull(low)])
+        distribution = np.unique([low, high])
+        if len(distribution) == 2 and mass.sum() <= 0:
+            mass = np.array([1.0, 0.0])
+        kept = mass > 0
+        points, mass = (distribution[kept, None] + INSIDE) / self.finest, mass[kept] / mass.sum()
+        return self._spelled(Solution(points, mass, self.worst(mass, points, game.fields(points))))
+
+    def choices(self, game: Game) -> Solution:
+        """Return predictions all over the line, and the one to start from."""
+        points = np.vstack([game.start.points, np.linspace(0, 1, MOST_POINTS)[:, None]])
+        points = np.unique(self._near(points), axis=0)
+        return self._spelled(Solution(points, np.empty(len(points)), None))
+
+
+def _neighbours(pull: Callable[[int], float], first: int, *, last: int) -> tuple[int, int]:
+    """Return neighbours with h <= 0 and h >= 0, or one end twice, where no outcome gains."""
+    way, near, stride = (-1 if pull(first) > 0 else 1), first, 1
+    while True:
+        far = min(max(first + way * stride, 0), last)
+        if far == near:
+            return near, near
+        if pull(far) * way >= 0:
+            break
+        near, stride = far, 2 * stride
+    low, high = min(near, far), max(near, far)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if pull(middle) > 0 else (middle, high)
+    return low, high
 
 
 class UniversalDecisionSwap(UnbiasedPrediction):

@@ -1,14 +1,43 @@
-"""A forecaster that wraps another one: whatever it does not do itself the inner one does."""
+"""Forecasters around others: ensembles for points, and outcomes that come late.
 
-from typing import ClassVar
+**Outcomes that arrive D rounds late** are learned by forecasters that take turns. The outcome of
+round t is told before round t + D + 1: D + 1 forecasters of the plain kind, each of every (D +
+1)-th round, never miss one (Weinberger and Ordentlich 2002; Joulani, Gyorgy and Szepesvari 2013).
+Each plays a game without delay of T_j rounds, so that with R_j its own bound
 
+    T x regret  <=  sum_j T_j R_j(T_j)  <=  T R(T / (D + 1)),
+
+as the comparator may differ from turn to turn on the right-hand side: a bound in T^(-1/2) is
+sqrt(D + 1) times as large. Adaptive weights that are told late by themselves have none, and swings
+that grow (table `exploitation`). Since nobody asks a forecaster between its turns, it may learn
+an outcome when it happens: what it predicts is the same as if it waited.
+
+The **reference** is asked every round, and so it waits: it learns each outcome once, D rounds late,
+with the context of its own round and what it had said then, and it predicts as many rounds ahead as
+are open. What the rounds say for or against it waits as long. A forecaster whose events are told at
+once has gains of at most w(V) + 1 when trust is lost, as without delay: it has no turn until then.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from regretless.forecaster.minimax.game import HullSolver, Solution
+from regretless.forecaster.reference import Evidence, Reference
+from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated
+from regretless.market.core.own_code import handed
+from regretless.market.core.randomness import stream
 from regretless.market.game.protocols import Forecaster
+from regretless.market.records import Context, Forecast, Mixture
 
 
 class Wrapping(Checkpointable, Forecaster):
-    """Passes on what it is told and asked. It promises nothing: it has no ``instances``."""
+    """Passes on what it is told and asked, and promises nothing: it has no ``instances``."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("inner",)
 
@@ -28,3 +57,193 @@ class Wrapping(Checkpointable, Forecaster):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.inner!r}>"
+
+
+class EnsembleBroadcast(Wrapping):
+    """A forecaster of points, broadcast as the nearest ensembles in a solver's hull.
+
+    Its point may lie outside of conv s(Y); what is broadcast then is the nearest point inside.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("solver",)
+    spelled = True
+
+    def __init__(self, forecaster: Forecaster, solver: HullSolver) -> None:
+        super().__init__(forecaster)
+        self.solver = solver
+        self._latest: Solution | None = None
+
+    def mixture(self, x: Any = None) -> Mixture:
+        """Return the forecaster's mixture with every point moved to its ensemble's mean."""
+        return self._spelled(self.inner.mixture(x))
+
+    def _spelled(self, mixture: Mixture) -> Mixture:
+        nearest = [self.solver.single(point) for point in mixture.points]
+        self._latest = nearest[0]
+        ensembles = tuple(found.ensembles[0] for found in nearest if found.ensembles)
+        points = np.vstack([found.points for found in nearest])
+        return Mixture(points, mixture.weights, ensembles=ensembles)
+
+    def predict(self, x: Any = None) -> Forecast:
+        forecast = self.inner.predict(x)
+        return Forecast(self._spelled(forecast.mixture), forecast.index)
+
+    drew = Delegated("inner")
+
+    def update(self, y: ArrayLike) -> None:
+        super().update(y)
+        if self._latest is not None:
+            self.solver.remember(self._latest)
+
+
+class Backlog(Checkpointable):
+    """Rounds that a model is not told yet: it learns each D rounds late, as it was then."""
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_waiting",)
+
+    def __init__(self, model: Forecaster, rounds: int) -> None:
+        if rounds < 0:
+            raise ValueError(f"the delay is {rounds} rounds; give at least 0")
+        self.model, self.rounds = model, rounds
+        self._waiting = list[dict[str, Any]]()
+        self._context: Any = None
+        self._outcome: Array | None = None
+
+    def ask(self, x: Any) -> None:
+        """Let the model know how many rounds are open before the one that it is asked for."""
+        self._context, self.model.ahead = x, len(self._waiting)
+
+    def observe_outcome(self, outcome: Array) -> None:
+        """Remember the outcome (d,) of the round that was asked for."""
+        self._outcome = np.array(outcome, dtype=np.float64)
+
+    def add(self, truth: Array, beside: Sequence[Any] = ()) -> Sequence[Any] | None:
+        """Add s(y) of the round that was asked for, and teach the model one that is D rounds old.
+
+        Return what was given ``beside`` the round that it learned; None if it learned none.
+        """
+        known = {"context": _noted(self._context), "opened": self.model.opened()}
+        known |= {"outcome": self._outcome, "truth": truth.copy(), "beside": list(beside)}
+        self._waiting.append(known)
+        if len(self._waiting) <= self.rounds:
+            return None
+        oldest, self.model.ahead = self._waiting.pop(0), 0
+        self.model.reopen(_context(oldest["context"]), oldest["opened"])
+        if oldest["outcome"] is not None:
+            self.model.observe_outcome(oldest["outcome"])
+        self.model.update(handed(self.model.update, oldest["truth"]))
+        return list(oldest["beside"])
+
+
+class LateModel(Wrapping):
+    """A model that forecasts alone and is told every outcome D rounds late."""
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_backlog",)
+
+    def __init__(self, model: Forecaster, rounds: int) -> None:
+        super().__init__(model)
+        self._backlog = Backlog(model, rounds)
+
+    def mixture(self, x: Any = None) -> Mixture:
+        """Return what the model predicts as many rounds ahead as are open."""
+        self._backlog.ask(x)
+        return self.inner.mixture(x)
+
+    def predict(self, x: Any = None) -> Forecast:
+        self._backlog.ask(x)
+        return self.inner.predict(x)
+
+    def observe_outcome(self, outcome: Array) -> None:
+        """Remember the outcome (d,) until the model is told."""
+        self._backlog.observe_outcome(outcome)
+
+    def update(self, y: ArrayLike) -> None:
+        """Remember the vector (n,), and teach the model an older one."""
+        self._backlog.add(np.asarray(y, dtype=np.float64))
+
+
+class Delayed(Checkpointable, Forecaster):
+    """Forecasters of whom each is told what it predicted before it predicts again.
+
+    ``make`` makes one of the D + 1, who share the ``reference``; an outcome is told D = ``rounds``
+    rounds late, at least 0. ``seed`` is for ``predict``, which draws from the mixture by itself.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("instances", "time", "rng", "reference", "_backlog")
+
+    def __init__(
+        self,
+        make: Callable[[], UnbiasedPrediction],
+        rounds: int,
+        reference: Reference | None = None,
+        *,
+        seed: int = 0,
+    ) -> None:
+        if rounds < 0:
+            raise ValueError(f"the delay is {rounds} rounds; give at least 0")
+        self.delay, self.time, self.reference = rounds, 0, reference
+        self.instances = [make() for _ in range(rounds + 1)]
+        self.models, self.spelled = self.current.models, self.current.spelled
+        self.rng = stream(seed, "forecaster")
+        self._backlog = None if reference is None else Backlog(reference.model, rounds)
+
+    @property
+    def current(self) -> UnbiasedPrediction:
+        """Whose turn it is."""
+        own: UnbiasedPrediction = self.instances[self.time % len(self.instances)]
+        return own
+
+    points = Delegated("current")
+    suggested = Delegated("current")
+    drew = Delegated("current")
+    latest = Delegated("current")
+
+    def mixture(self, x: Any = None) -> Mixture:
+        if self._backlog is not None:
+            self._backlog.ask(x)
+        return self.current.mixture(x)
+
+    def __repr__(self) -> str:
+        return f"<Delayed: round {self.time}, {len(self.instances)} of {self.instances[0]!r}>"
+
+    def observe_outcome(self, outcome: Array) -> None:
+        if self._backlog is not None:
+            self._backlog.observe_outcome(outcome)
+
+    def update(self, y: ArrayLike) -> None:
+        """Learn the vector (n,) that was predicted, and pass the turn on."""
+        truth = np.asarray(y, dtype=np.float64)
+        evidence = self.current.charge(truth)
+        self.time += 1
+        if self.reference is not None and self._backlog is not None:
+            late = self._backlog.add(truth, [*evidence[:3], evidence.doubtful()])
+            if late is not None:
+                unchanged, beyond, surprise, doubtful = late
+                told = Evidence(unchanged, beyond, surprise, lambda: bool(doubtful))
+                self.reference.judge(told)
+
+    def described(self) -> dict[str, Any]:
+        return {} if self.reference is None else self.reference.described()
+
+    def prefer(self, values: Any) -> None:
+        for own in self.instances:
+            own.prefer(values)
+
+    def event_table(self) -> Iterator[tuple[Any, ...]]:
+        """Yield every event, its occupancy and bias added up over all turns."""
+        for rows in zip(*(own.event_table() for own in self.instances), strict=True):
+            yield (*rows[0][:4], sum(row[4] for row in rows), sum(row[5] for row in rows))
+
+
+def _noted(x: Any) -> Any:
+    """Write a context as a checkpoint can hold it."""
+    if isinstance(x, Context):
+        return {"names": list(x.names), "values": np.array(x.values)}
+    return x
+
+
+def _context(noted: Any) -> Any:
+    """Read what ``_noted`` wrote."""
+    if isinstance(noted, dict) and noted.keys() == {"names", "values"}:
+        return Context(tuple(noted["names"]), np.asarray(noted["values"]))
+    return noted

@@ -35,12 +35,12 @@ from regretless.forecaster import (
     UnbiasedPrediction,
     UniversalDecisionSwap,
 )
-from regretless.forecaster.decision_swap import grouped
-from regretless.forecaster.events.assignments import Assignments
+from regretless.forecaster.events.scalar import Assignments
 from regretless.forecaster.events.weights import AdaptiveWeights, Moment
 from regretless.forecaster.models import Aggregate
-from regretless.forecaster.models.panel import PANEL, made
+from regretless.forecaster.models.aggregate import PANEL, made
 from regretless.forecaster.reference import BAND
+from regretless.forecaster.unbiased import grouped
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Linear

@@ -19,8 +19,8 @@ from regretless.forecaster import (
     UnbiasedPrediction,
     UniversalDecisionSwap,
 )
-from regretless.forecaster.events.assignments import Assignments
 from regretless.forecaster.events.draws import ASSIGNED
+from regretless.forecaster.events.scalar import Assignments
 from regretless.market.core.arrays import Array
 
 Ratios = Iterator[tuple[str, float]]

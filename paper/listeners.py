@@ -22,8 +22,7 @@ import pandas as pd
 from paper.harness import Row, Table
 from paper.series import market, outcomes, tables
 from regretless.forecaster.models import Aggregate
-from regretless.forecaster.models.aggregate import PolynomialWeights
-from regretless.forecaster.models.panel import PANEL, made
+from regretless.forecaster.models.aggregate import PANEL, PolynomialWeights, made
 from regretless.market.core.arrays import Array
 
 DATA = Path(__file__).parents[1] / "scenarios/data"

@@ -30,10 +30,10 @@ from regretless.forecaster import (
     RunningMean,
     UnbiasedPrediction,
 )
-from regretless.forecaster.events.assignments import Assignments
+from regretless.forecaster.events.scalar import Assignments
 from regretless.forecaster.models import Aggregate, ExponentialSmoothing
-from regretless.forecaster.models.panel import PANEL, made
-from regretless.forecaster.trust import ALARM, MOST, SHARES, Trust
+from regretless.forecaster.models.aggregate import PANEL, made
+from regretless.forecaster.reference import ALARM, MOST, SHARES, Trust
 from regretless.forecaster.unbiased import ROUNDING
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream

@@ -9,7 +9,7 @@
     measured    the round from which the worst agent's regret was
 
 The first two take for the sum of positive certificates the most that the tolerance lets it be
-(``forecaster.tolerance``; a report shows both). Where a run ends before what is wanted, its last
+(``forecaster.unbiased``; a report shows both). Where a run ends before what is wanted, its last
 value is carried on by the theorem's T^(-1/2), marked by a tilde.
 """
 
@@ -25,7 +25,7 @@ import pandas as pd
 from regretless.forecaster.events.bounds import BiasBound, centred_norm
 from regretless.forecaster.events.cover import uniform_regret
 from regretless.forecaster.events.draws import drawn, log_assignments
-from regretless.forecaster.tolerance import certificate_limit
+from regretless.forecaster.unbiased import certificate_limit
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel

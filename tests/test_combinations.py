@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from covering import covering
 
-from regretless.forecaster.events.assignments import Assignments
 from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.scalar import GainEvents
-from regretless.forecaster.models.panel import PANEL
+from regretless.forecaster.events.scalar import Assignments, GainEvents
+from regretless.forecaster.models.aggregate import PANEL
 from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.scenario import validated

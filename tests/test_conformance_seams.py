@@ -14,22 +14,17 @@ import pytest
 from numpy.typing import NDArray
 
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
-from regretless.forecaster.delayed import Delayed
-from regretless.forecaster.events.assignments import Assignments
-from regretless.forecaster.events.base import EventSet
+from regretless.forecaster.events.base import EventSet, Intervals
 from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.intervals import Intervals
 from regretless.forecaster.events.protected import ProtectedLosses, best_responses, played_of
-from regretless.forecaster.events.rules import RULES, rule_of
-from regretless.forecaster.events.scalar import GainEvents
-from regretless.forecaster.events.weights import Band, Moment, Stand
-from regretless.forecaster.minimax.base import HullSolver
+from regretless.forecaster.events.scalar import Assignments, GainEvents
+from regretless.forecaster.events.weights import RULES, Moment, Stand, rule_of
 from regretless.forecaster.minimax.cube import Box
+from regretless.forecaster.minimax.game import HullSolver
 from regretless.forecaster.models import Aggregate, Constant, LastValue, RunningMean
-from regretless.forecaster.reference import Reference
-from regretless.forecaster.tolerance import certificate_limit
-from regretless.forecaster.trust import Trust
-from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.forecaster.reference import Band, Reference, Trust
+from regretless.forecaster.unbiased import UnbiasedPrediction, certificate_limit
+from regretless.forecaster.wrapping import Delayed
 from regretless.market.response import best_response, expected_losses
 
 Array = NDArray[np.float64]

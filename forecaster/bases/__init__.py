@@ -1,4 +1,24 @@
-"""Bases in which losses are linear, each in one file with its support and its registered maker."""
+"""Bases in which losses are linear, each in one file with its support and its registered maker.
+
+**Which basis serves which losses** is one rule:
+
+    linear                                          linear, exact
+    separable powers about 0                        powers, exact or interpolated between exponents
+    even separable powers about a target            bernstein, exact
+    integer powers of one sum, of few monomials     monomials, exact
+    exponentials of a sum with one function g       chebyshev
+    convex in one coordinate                        relu, with the losses' own kinks where few
+    any function, flat or over few outcomes         lipschitz-grid
+    all others                                      reduced: a few of the losses themselves
+
+Any other basis is there for whoever names it.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 
 from regretless.forecaster.bases.convex import ConvexRankBasis, OptimisedConvexBasis, ReLUBasis
 from regretless.forecaster.bases.grid import LipschitzGridBasis, RampBasis
@@ -10,7 +30,10 @@ from regretless.forecaster.bases.multisets import (
 )
 from regretless.forecaster.bases.of_losses import DirectSumBasis, ExactLossesBasis
 from regretless.forecaster.bases.polynomial import BernsteinBasis, LinearBasis, PowerBasis
-from regretless.forecaster.bases.reduced import ReducedBasis
+from regretless.forecaster.bases.reduced import COARSE, ReducedBasis
+from regretless.market import register
+from regretless.market.losses import Loss, PowerOfSum, SeparablePower
+from regretless.market.losses.basis import Basis, steepest
 
 __all__ = [
     "BernsteinBasis",
@@ -29,3 +52,74 @@ __all__ = [
     "ReducedBasis",
     "TaylorExponentialBasis",
 ]
+
+
+MOST_DEGREE = 32  # of Bernstein polynomials
+MOST_CELLS = 400  # of a grid; above, a reduced basis is smaller
+MOST_MONOMIALS = 100  # functions; above, a reduced basis is smaller
+ANY_FORM = {"lipschitz-grid", "ramps", "exact", "reduced"}  # one serves losses of several families
+
+
+def natural_kind(loss: Loss) -> str:
+    """Name the default basis of a stack of losses, as ``register.basis`` knows it."""
+    return RULES.get(loss.form, lambda _: "reduced")(loss)
+
+
+def variant(kind: str, loss: Loss) -> tuple[float, ...]:
+    """Tell losses apart that cannot share a basis of this kind: their g, or their coordinate."""
+    return () if kind in ANY_FORM else loss.family
+
+
+def default_basis(losses: Sequence[Loss], *, error: float | None = None, listed: int = 0) -> Basis:
+    """Make a basis that spans all losses, the direct sum of their default ones.
+
+    Losses are single or stacked, in [0, 1], over outcomes of one length. ``error`` is wanted where
+    a basis is not exact, by default its kind's own. Losses without a small basis of their own are
+    functions themselves, up to so many as may be ``listed``.
+    """
+    groups: dict[tuple[str, tuple[float, ...]], list[Loss]] = {}
+    for loss in losses:
+        kind = natural_kind(loss)
+        groups.setdefault((kind, variant(kind, loss)), []).append(loss.as_stack())
+    parts = [_part(kind, own, error, listed) for (kind, _), own in groups.items()]
+    return parts[0] if len(parts) == 1 else DirectSumBasis(parts)
+
+
+def _part(kind: str, losses: list[Loss], error: float | None, listed: int) -> Basis:
+    if kind == "reduced" and sum(loss.offset.size for loss in losses) <= listed:
+        return ExactLossesBasis(losses)
+    exact = kind in {"linear", "bernstein", "monomials"} or error is None
+    basis: Basis = register.basis[kind](losses, **{} if exact else {"error": error})
+    return basis
+
+
+def _of_separable(loss: SeparablePower) -> str:
+    if not loss.centred:
+        return "linear" if loss.linear else "powers"
+    even = (loss.exponent % 2 == 0).all() and loss.exponent.max() <= MOST_DEGREE
+    return "bernstein" if even else "reduced"
+
+
+def _of_power(loss: PowerOfSum) -> str:
+    beta = loss.exponent
+    if not loss.alike or (beta != np.round(beta)).any() or (loss.power <= 0).any():
+        return "reduced"
+    degree, alike = int(beta.max()), np.ptp(beta) == 0 and not loss.intercept.any()
+    variables = loss.outcomes - 1 if alike else loss.outcomes  # one less where all have one degree
+    small = math.comb(variables + degree, degree) <= MOST_MONOMIALS
+    return "monomials" if small else "reduced"
+
+
+def _of_lipschitz(loss: Loss) -> str:
+    cells = np.ceil(steepest([loss]) / (2 * COARSE)) ** loss.outcomes
+    return "lipschitz-grid" if cells <= MOST_CELLS else "reduced"
+
+
+RULES: dict[str, Callable[[Any], str]] = {
+    "linear": lambda _: "linear",
+    "separable-power": _of_separable,
+    "power-of-sum": _of_power,
+    "exponential-of-sum": lambda loss: "chebyshev" if loss.alike else "reduced",
+    "convex-1d": lambda _: "relu",
+    "lipschitz": _of_lipschitz,
+}

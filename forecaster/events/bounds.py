@@ -9,7 +9,7 @@ adaptive weights, what all variations add up to. With the default rule
 
     |B| <= sqrt(3 n_T(E) Lambda),   Lambda <= ln N + k S + ln(1 + l ln(1 + T)),
 
-with k = .514 and l = .488 (``lemma``).
+with k = .514 and l = .488 (``weights``).
 
 **Regret from bias.** An agent that best-responds to p plays a with r(a).p <= r(b).p, so
 
@@ -32,10 +32,10 @@ every l1 norm above may therefore be replaced by sqrt(2) times the l2 norm: sqrt
 place of n / 2.
 
 **Trust.** A reference is broadcast unchanged until some bias, or some listed loss's regret, exceeds
-w(V) (``trust``), or sooner: when the games begin all are within w(V) + 1, and the rules say what
-that costs. The bound holds before that round and after it, whatever the reference does. As long as
-it is trusted, w(V) <= w(C) says more, and of listed losses the limit of the greatest sum over
-actions: V <= T / g^2 there, as no regret of a round exceeds 1.
+w(V) (``reference``), or sooner: when the games begin all are within w(V) + 1, and the rules say
+what that costs. The bound holds before that round and after it, whatever the reference does. As
+long as it is trusted, w(V) <= w(C) says more, and of listed losses the limit of the greatest sum
+over actions: V <= T / g^2 there, as no regret of a round exceeds 1.
 
 **Scalar events.** One expert per loss, action and comparator, gains divided by the range g of
 <r(c) - r(a), p - s>: the gain against every comparator is at most g sqrt(3 n_T(a) Lambda), summed
@@ -82,7 +82,7 @@ import numpy as np
 
 from regretless.forecaster.events.draws import drawn
 from regretless.forecaster.events.weights import Stand
-from regretless.forecaster.trust import Trust
+from regretless.forecaster.reference import Trust
 from regretless.market.core.arrays import Array
 from regretless.market.losses.basis import Hull
 

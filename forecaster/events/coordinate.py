@@ -25,17 +25,17 @@ import numpy as np
 
 from regretless.forecaster.events.base import Event, EventSet
 from regretless.forecaster.events.bounds import BiasBound
-from regretless.forecaster.events.kept import MANY, Kept
 from regretless.forecaster.events.protected import LossTable, Played, ProtectedLosses
 from regretless.forecaster.events.weights import (
+    MANY,
     AdaptiveWeights,
-    Band,
+    Kept,
     Moment,
     Sums,
     WeightRule,
     Weights,
 )
-from regretless.forecaster.trust import Trust
+from regretless.forecaster.reference import Band, Trust
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
 from regretless.market.records import checked_suggestion

@@ -1,4 +1,4 @@
-"""How cumulative gains turn into the weights of the round's game, and what that proves of them.
+r"""How cumulative gains turn into the weights of the round's game, and what that proves of them.
 
 Each event E, coordinate i and sign sigma is an expert with gain g_t = sigma * E_mixture[E (p_i -
 s_i)]; its cumulative gain G is sigma * B. Scalar events have one expert each. A rule gives every
@@ -15,9 +15,47 @@ weight. As sqrt(C) never falls, R grows by no more than g in a round, so that ev
 rule's proof stands and the bias grows to at most z sqrt(C) more.
 
 **Where a reference was trusted** (``forecaster.reference``) the games begin late, with gains of at
-most w(V) + 1 (``trust``). Each rule says what that adds to its budget.
+most w(V) + 1 (its test). Each rule says what that adds to its budget.
 
 All weights are evaluated in the log domain, relative to the greatest exponent.
+
+**One step of the adaptive weights' potential**, with constants that are nearly the least. For
+Phi(R, C) = exp(max(R, 0)^2 / (3 C)), w(R, C) = [Phi(R + 1, C + 1) - Phi(R - 1, C + 1)] / 2,
+|g| <= 1 and R <= C,
+
+    (1)   Phi(R + g, C + |g|) <= Phi(R, C) + w(R, C) g + q |g| / (C + 1),    q = .338,
+    (2)   w(R, C) <= k Phi(R, C),    k = (e^(1/3) - 1/e) / 2.
+
+Luo and Schapire (2015, Lemma 5) have (1) with 3/2 in place of q; (2) holds with e^(1/3) / 2
+already.
+
+**Proof of (2).** With v = 1 / (3 (C + 1)) and R >= 1, w / Phi = (e^a - e^b) / 2, where a = (2 R C +
+C - R^2) / (3 C (C + 1)) grows with R up to R = C, where it is 1/3, and a - b = 4 R v <= 4/3. So e^a
+- e^b = e^a (1 - e^(b - a)) <= e^(1/3) (1 - e^(-4/3)). For R < 1, 1 / Phi >= e^(-1/3) and w / Phi <=
+(e^(1/3) - e^(-1/3)) / 2 < k.
+
+**Proof of (1).** max(x, 0)^2 / y is convex, and so is its exponential along g in [0, 1] and in
+[-1, 0]. Hence the left side is at most its chords', and q need only be at least
+
+    K(R, C) = (C + 1) { [Phi(R + 1, C + 1) + Phi(R - 1, C + 1)] / 2 - Phi(R, C) }.
+
+For R < 0 it is at most K(0, C). For R >= 1, with s = R^2 / (3 C), from cosh x <= e^(x^2 / 2) and
+e^y - 1 <= y e^y,
+
+    K <= (1 - s) e^(s + (1 - s) v) / 3 <= e^v / 3  for s < 1,   K <= 0  for s >= 1,
+
+which is below q where v <= ln(3 q). What is left are 0 <= R <= 1, and 1 <= R <= sqrt(3 C) with
+v >= ln(3 q): in terms of R and v, and E(x) = (e^x - 1) / x, which grows,
+
+    K = (R + 1)^2 E((R + 1)^2 v) / 6 + (R - 1)^2 E((R - 1)^2 v) / 6 - R^2 E(R^2 u) / (3 (1 - 3 v)),
+
+with u = v / (1 - 3 v) and without the second term where R < 1. Every term grows with R and with v,
+so that on a rectangle the first ones at its upper corner less the last at its lower one bound K;
+halving rectangles until that is below q ends (``tests/forecaster/test_lemma.py`` does it, half a
+million of them). The greatest value of K is .33596, near R = .98 and C = 10.2.
+
+The sum of the last terms of (1) over rounds is at most q / ln 2 ln(1 + C), since z <= ln(1 + z) /
+ln 2 on [0, 1].
 """
 
 import math
@@ -28,21 +66,18 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from regretless.forecaster.events.lemma import GROWTH, LOGARITHM
-from regretless.forecaster.trust import Trust
+from regretless.forecaster.reference import PLAIN, Band, Trust
 from regretless.market.core.arrays import Array
 from regretless.market.core.compiled import compiled
+from regretless.market.numerics.mixtures import ExponentialMixture
+
+GROWTH = (math.exp(1 / 3) - math.exp(-1)) / 2  # k
+REMAINDER = 0.338  # q
+LOGARITHM = REMAINDER / math.log(2)
+
 
 LANES = 64  # numbers looked at side by side
 HIGHEST = 500.0  # e^709 is the greatest number
-
-
-@dataclass(frozen=True)
-class Band:
-    """What of a cumulative gain its noise explains, and is not weighed."""
-
-    zone: float = 0.0  # z, in units of the root of the gain's variation
-    models: float = 0.0  # y, by how much that of the gains against models is wider
 
 
 class Moment(NamedTuple):
@@ -50,7 +85,7 @@ class Moment(NamedTuple):
 
     time: int  # the round, counted from 1
     experts: int  # N, all that are weighed together
-    band: Band = Band()
+    band: Band = PLAIN
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +134,7 @@ class Stand:
     experts: int  # N
     rounds: int  # T
     certificate_sum: float  # S, the sum of the positive certificates
-    band: Band = Band()
+    band: Band = PLAIN
     trust: Trust | None = (
         None  # within which a reference was broadcast unchanged; None where none was
     )
@@ -244,8 +279,7 @@ class AdaptiveWeights(WeightRule):
 
         Phi(R, C) = exp( max(R, 0)^2 / (3 C) ),   w = [ Phi(R + 1, C + 1) - Phi(R - 1, C + 1) ] / 2.
 
-    **Proof of the bound.** For |g| <= 1 (after their Lemma 5; the constants q and k are of
-    ``lemma``),
+    **Proof of the bound.** For |g| <= 1 (after their Lemma 5; q and k as above),
 
         Phi(R + g, C + |g|) <= Phi(R, C) + w(R, C) g + q |g| / (C + 1).
 
@@ -413,3 +447,186 @@ class ExponentialWeights(WeightRule):
 
     def greatest(self, variation: Array | float, budget: float) -> Array:
         return np.full_like(np.asarray(variation, dtype=np.float64), budget)
+
+
+RATES = np.array([0.75 * 0.5**j for j in range(10)])  # enough for V up to ten million
+COSTS = -np.log1p(-RATES) - RATES
+STEEPEST = float(RATES[0])
+NEGLIGIBLE = 40.0  # e^-40 of the greatest summand adds nothing to a sum of doubles
+GAINS = ExponentialMixture(
+    RATES, COSTS, np.full(len(RATES), 1 / len(RATES))
+)  # GAINS.greatest is beta
+
+
+@compiled()
+def _top(gain: Array, noise: Array, variation: Array, sign: float) -> float:
+    """Return the greatest exponent of experts (m,)."""
+    top = -np.inf
+    for e in range(gain.shape[0]):
+        for j in range(RATES.shape[0]):
+            top = max(top, RATES[j] * (sign * gain[e] - noise[e]) - COSTS[j] * variation[e])
+    return top
+
+
+@compiled()
+def _weigh(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    gain: Array, noise: Array, variation: Array, sign: float, share: float, top: float, out: Array
+) -> float:
+    """Add ``sign`` times the weights of experts, relative to exp(top), to ``out``; their sum."""
+    total = 0.0
+    for e in range(gain.shape[0]):
+        weight = 0.0
+        for j in range(RATES.shape[0]):
+            power = RATES[j] * (sign * gain[e] - noise[e]) - COSTS[j] * variation[e] - top
+            if power > -NEGLIGIBLE:
+                weight += share * RATES[j] * np.exp(power)
+        out[e] += sign * weight
+        total += weight
+    return total
+
+
+class SecondOrderWeights(WeightRule):
+    r"""Weights whose bounds follow the gains' squares: no horizon, no rate.
+
+    An expert with R and V = sum_t g_t^2 has potential and weight
+
+        Phi(R, V) = sum_j exp(eta_j R - psi_j V) / J,        psi_j = -ln(1 - eta_j) - eta_j,
+        w(R, V)   = sum_j eta_j exp(eta_j R - psi_j V) / J,
+
+    over a grid of J rates, from 3/4 down by halves: Squint (Koolen and van Erven, 2015,
+    "Second-order quantile methods for experts and combinatorial games") with a uniform prior over
+    rates, and with the sharper cost psi of Fan, Grama and Liu (2015) in place of eta^2.
+
+    **One step.** For |g| <= 1 and 0 <= eta < 1, exp(eta g - psi g^2) <= 1 + eta g: as the function
+    f(x) = (x - ln(1 + x)) / x^2 falls in x, eta g - ln(1 + eta g) = (eta g)^2 f(eta g) is at most
+    (eta g)^2 f(-eta) = psi g^2. Hence Phi(R + g, V + g^2) <= Phi(R, V) + g w(R, V).
+
+    **All rounds.** Sum over experts. The game keeps sum w g <= certificate x sum w, and w <= eta_1
+    Phi, so that the potentials' sum stays below N e^(eta_1 S) times their mean at the start, P_0.
+    With
+
+        Lambda = ln N + ln P_0 + eta_1 S
+
+    therefore Phi(R, V) <= e^Lambda: R <= beta(V), the greatest R that this allows. As each summand
+    is at most J e^Lambda, beta(V) <= min_j (Lambda + ln J + psi_j V) / eta_j, about sqrt(2 V
+    (Lambda + ln J)), at most 1.06 times as much within the grid, and (Lambda + ln J) / eta_1 where
+    V is small. ``beta`` is concave, as {Phi <= e^Lambda} is convex, and V <= n_T(E) because
+    |g_t| <= E[E].
+
+    **After trust.** With M the ``strength`` of the test, R <= sqrt(2 (V + 1) M) + 1 and
+    eta sqrt(2 (V + 1) M) - psi (V + 1) <= eta^2 M / (2 psi), so that
+    P_0 <= sum_j exp(eta_j + psi_j + eta_j^2 M / (2 psi_j)) / J, in place of 1.
+    """
+
+    name, squared = "second-order", True
+
+    def top(self, gain: Array, variation: Array, moment: Moment, *, both: bool = False) -> float:
+        held = _held(gain, variation, moment)
+        return float(max(_top(*held, sign) for sign in ((1.0, -1.0) if both else (1.0,))))
+
+    def two_sided(self, sums: Sums, moment: Moment, weights: Weights, share: float) -> None:
+        held = _held(sums.bias, sums.variation, moment)
+        part = weights.table[sums.rows].reshape(-1)  # a view
+        for sign in (1.0, -1.0):
+            weights.total += _weigh(*held, sign, share, weights.top, part)
+
+    def one_sided(self, gain: Array, variation: Array, moment: Moment, *, top: float) -> Array:
+        weights = np.zeros(len(gain))
+        _weigh(*_held(gain, variation, moment), 1.0, 1.0, top, weights)
+        return weights
+
+    def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
+        regret = gain - zone * np.sqrt(variation)
+        powers = RATES * regret[..., None] - COSTS * variation[..., None]
+        return np.asarray(np.logaddexp.reduce(powers, axis=-1) - math.log(len(RATES)))
+
+    def budget(self, stand: Stand) -> float:
+        most = 0.0
+        if stand.trust is not None:
+            known = RATES**2 * stand.trust.strength(stand.rounds) / (2 * COSTS)
+            most = float(np.logaddexp.reduce(RATES + COSTS + known)) - math.log(len(RATES))
+        if stand.start is not None:
+            most = min(most, stand.start)
+        return (
+            math.log(stand.experts)
+            - math.log(stand.share)
+            + most
+            + STEEPEST * stand.certificate_sum
+        )
+
+    def greatest(self, variation: Array | float, budget: float) -> Array:
+        """Return beta(V)."""
+        return GAINS.greatest(variation, budget)
+
+
+def _held(gain: Array, variation: Array, moment: Moment) -> tuple[Array, Array, Array]:
+    """Return gains, what their noise explains, and variations, one number after the other."""
+    flat = variation.ravel()
+    return gain.ravel(), moment.band.zone * np.sqrt(flat), flat
+
+
+MANY = 1 << 16  # numbers of a table from which on weights are kept; all weights take 1 ms there
+
+
+@compiled()
+def _add_scaled(table: Array, scale: float, signed: Array) -> None:
+    for r in range(table.shape[0]):
+        for i in range(table.shape[1]):
+            table[r, i] += scale * signed[r, i]
+
+
+class Kept:
+    """The weights of one large table of events, which stand until their events are touched.
+
+    A round moves the biases of the rows that somebody plays, a fifth of them where eight actions
+    are to choose from. What is kept is not relative to the greatest exponent, which moves every
+    round: by the theorem no exponent is above Lambda, some tens. Where one is too great all the
+    same, all weights are found anew. It is a function of biases and variations alone, so that a run
+    that is resumed goes on with the same bytes.
+
+    ``signed`` (rows, n) are the weights, ``sums`` (rows,) those of both signs', and ``stale``
+    (rows,) says which rows have other biases by now.
+    """
+
+    def __init__(self, rows: int, size: int) -> None:
+        self.signed, self.sums = np.empty((rows, size)), np.empty(rows)
+        self.stale, self._zone = np.ones(rows, dtype=bool), np.nan
+
+    def forget(self) -> None:
+        """Take all rows for stale."""
+        self.stale[:] = True
+
+    def refresh(self, rule: WeightRule, bias: Array, variation: Array, moment: Moment) -> bool:
+        """Weigh the rows whose biases have changed; False where that cannot be kept."""
+        if moment.band.zone != self._zone:
+            self.forget()
+            self._zone = moment.band.zone
+        lines = np.flatnonzero(self.stale)
+        if not len(lines):
+            return True
+        fresh = rule.absolute(bias[lines], variation[lines], moment)
+        if fresh is None:
+            return False
+        self.signed[lines], self.sums[lines] = fresh
+        self.stale[lines] = False
+        return True
+
+    def add(self, weights: Weights, rows: slice, share: float) -> None:
+        """Add what is kept."""
+        scale = share * math.exp(-weights.top)
+        _add_scaled(weights.table[rows], scale, self.signed)
+        weights.total += scale * float(self.sums.sum())
+
+
+RULES: dict[str, Callable[[int | None], WeightRule]] = {
+    AdaptiveWeights.name: lambda _: AdaptiveWeights(),
+    SecondOrderWeights.name: lambda _: SecondOrderWeights(),
+    ExponentialWeights.name: ExponentialWeights,
+}
+
+
+def rule_of(name: str, horizon: int | None = None) -> WeightRule:
+    """Make the rule of a name; the exponential rate may use the horizon. ValueError if unknown."""
+    if name not in RULES:
+        raise ValueError(f"weights '{name}' are unknown; choose from {', '.join(RULES)}")
+    return RULES[name](horizon)

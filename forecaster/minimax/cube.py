@@ -6,10 +6,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from regretless.forecaster.minimax import walk
-from regretless.forecaster.minimax.base import LIGHTEST, Game, HullSolver, Solution
-from regretless.forecaster.minimax.objective import cheapest
-from regretless.forecaster.minimax.program import best_against, best_mixture
+from regretless.forecaster.minimax.game import (
+    GOLDEN,
+    LIGHTEST,
+    Game,
+    HullSolver,
+    Solution,
+    closer_steps,
+    keep_off,
+    project,
+    steps_for,
+    undominated,
+    walked,
+)
+from regretless.forecaster.minimax.program import best_against, best_mixture, cheapest
 from regretless.market.core.arrays import Array, grid_points
 from regretless.market.losses.basis import Hull
 from regretless.market.records import Ensemble
@@ -48,9 +58,9 @@ class CubeSolver(HullSolver):
 
     def single(self, point: Array) -> Solution:
         inside = np.array(point, dtype=np.float64)
-        walk.project(inside, self.simplex)
+        project(inside, self.simplex)
         if self.off_ties:
-            walk.keep_off(inside, OFF_CENTRE, self.simplex)
+            keep_off(inside, OFF_CENTRE, self.simplex)
         return self._spelled(Solution(inside[None], np.ones(1), None, unchanged=True))
 
     def _spelled(self, solution: Solution) -> Solution:
@@ -60,13 +70,13 @@ class CubeSolver(HullSolver):
     def _play(self, game: Game) -> Solution:
         """Add the last mixture's points and those of walks from nature's answers, to certify it."""
         tolerance = game.tolerance
-        points, fields = self._explore(game, game.start.points[0], walk.steps_for(tolerance))
+        points, fields = self._explore(game, game.start.points[0], steps_for(tolerance))
         mass, answer = self.best(points, fields)
         known = self._last[~np.isnan(self._last[:, 0])]
         for _ in range(WALKS):
             if self.worst(mass, points, fields) <= tolerance:
                 break
-            nearer = self._explore(game, answer, walk.closer_steps(tolerance))
+            nearer = self._explore(game, answer, closer_steps(tolerance))
             points = np.vstack([points, known, nearer[0]])
             fields = np.vstack([fields, game.fields(known), nearer[1]])
             mass, answer = self.best(points, fields)
@@ -81,19 +91,19 @@ class CubeSolver(HullSolver):
     def _explore(self, game: Game, origin: Array, steps: Array) -> tuple[Array, Array]:
         """Walk; the undominated points visited and their fields (m, n)."""
         inset = self._inset(game.tolerance)
-        points, fields = walk.walked(
+        points, fields = walked(
             game.rows, game.table, origin, steps=steps, inset=inset, simplex=self.simplex
         )
-        kept = walk.undominated(points, fields)
+        kept = undominated(points, fields)
         return points[kept], fields[kept]
 
     def choices(self, game: Game) -> Solution:
         """Return the points of a walk and of a lattice."""
-        steps, lattice = walk.steps_for(game.tolerance), self._lattice()
+        steps, lattice = steps_for(game.tolerance), self._lattice()
         walked, _ = self._explore(game, game.start.points[0], steps)
         if self.off_ties:
             for point in lattice:
-                walk.keep_off(point, self._inset(game.tolerance), self.simplex)
+                keep_off(point, self._inset(game.tolerance), self.simplex)
         points = np.vstack([walked, lattice])
         return self._spelled(Solution(points, np.empty(len(points)), None))
 
@@ -117,7 +127,7 @@ class Box(CubeSolver):
     simplex = False
 
     def __init__(self, size: int, *, off_ties: bool = False) -> None:
-        unlike = (np.arange(1, size + 1) * walk.GOLDEN) % 1 - 0.5  # equal numbers would tie
+        unlike = (np.arange(1, size + 1) * GOLDEN) % 1 - 0.5  # equal numbers would tie
         centre = np.asarray(0.5 + OFF_CENTRE * unlike * off_ties, dtype=np.float64)
         super().__init__(centre, off_ties=off_ties)
 
@@ -147,7 +157,7 @@ class Simplex(CubeSolver):
     def __init__(self, size: int, *, places: Array | None = None, off_ties: bool = False) -> None:
         centre = np.full(size, 1 / size)
         if off_ties:
-            walk.keep_off(centre, OFF_CENTRE, True)  # noqa: FBT003 - compiled
+            keep_off(centre, OFF_CENTRE, True)  # noqa: FBT003 - compiled
         super().__init__(centre, off_ties=off_ties)
         self._places, self.spelled = places, places is not None
 

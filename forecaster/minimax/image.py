@@ -1,6 +1,6 @@
 r"""The per-round game over conv s(Y), with predictions that are ensembles of outcomes.
 
-As in ``walk``, but both sides keep to the image of the basis: the forecaster chooses a distribution
+As in ``game``, but both sides keep to the image of the basis: the forecaster chooses a distribution
 over predictions p in conv s(Y), nature an outcome y in [0, 1]^d, and the forecaster pays
 
     E[ h(p) . (p - s(y)) ],        worst case   E[h(p) . p] + max_y -E[h(p)] . s(y).
@@ -13,26 +13,132 @@ mean that is a new prediction, which pays 0 against it: a column. Both are added
 case is small enough.
 
 The certificate uses the oracle's bound, which covers every outcome.
+
+**Ensembles** are at most n + 1 weighted outcomes whose mean of s(y) is the prediction.
+Caratheodory: a mean of many points of R^n is a mean of n + 1 of them. Weights w with A w = b, one
+column (s(y_e), 1) per outcome, move along the null space of A until one of them is 0; the null
+space is then turned so that all but one of its vectors leave that outcome alone, and so on.
+
+The ensemble nearest to a point that may lie outside of conv s(Y) is found as by Wolfe (1976): least
+squares over the outcomes so far, then the best outcome in the direction of what is left over.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
+import scipy
 
-from regretless.forecaster.minimax.base import LIGHTEST, Game, HullSolver, Solution
-from regretless.forecaster.minimax.ensembles import (
-    WeightedOutcomes,
-    candidates,
-    mean_of,
-    nearest_outcomes,
+from regretless.forecaster.minimax.cube import Simplex
+from regretless.forecaster.minimax.game import (
+    GOLDEN,
+    LIGHTEST,
+    WALK,
+    Game,
+    HullSolver,
+    Solution,
+    undominated,
 )
-from regretless.forecaster.minimax.objective import cheapest
-from regretless.forecaster.minimax.program import best_against
+from regretless.forecaster.minimax.program import best_against, cheapest
 from regretless.forecaster.minimax.support import values
-from regretless.forecaster.minimax.walk import GOLDEN, WALK, undominated
 from regretless.market.core.arrays import Array, Integers
-from regretless.market.losses.basis import Hull, Support
+from regretless.market.core.randomness import stream
+from regretless.market.losses.basis import Basis, Hull, Support
+from regretless.market.records import Ensemble
+
+NEGLIGIBLE = 1e-12  # outcomes with less weight are dropped
+CANDIDATES = 128
+CLOSE = 1e-9  # how much nearer an outcome must bring an ensemble
+STEPS, MOST = 200, 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedOutcomes(Ensemble):
+    """An ensemble with the images s(y) (e, n) of its outcomes."""
+
+    images: Array
+
+    @property
+    def point(self) -> Array:
+        """The prediction (n,), the mean of s over the ensemble."""
+        return np.clip(self.weights @ self.images, 0.0, 1.0)
+
+    @classmethod
+    def of(cls, outcomes: Array, images: Array, weights: Array) -> Self:
+        """Take the outcomes with weight, and of them at most n + 1; read only."""
+        kept = np.flatnonzero(weights > NEGLIGIBLE)
+        light = fewest(images[kept], weights[kept])
+        kept, light = kept[light > 0], light[light > 0]
+        parts = outcomes[kept], light / light.sum(), images[kept]
+        for array in parts:
+            array.flags.writeable = False
+        return cls(*parts)
+
+
+def fewest(images: Array, weights: Array) -> Array:
+    """Find weights (e,) with the same mean of ``images`` (e, n), at most n + 1 of them positive."""
+    if len(images) <= images.shape[1] + 1:
+        return weights
+    table = np.column_stack([images, np.ones(len(images))])
+    free, left = np.linalg.qr(table, mode="complete")[0][:, table.shape[1] :], weights.copy()
+    while free.shape[1]:
+        along = free[:, 0] if free[:, 0].max() >= -free[:, 0].min() else -free[:, 0]
+        falling = along > 0
+        ratio = np.where(falling, left / np.where(falling, along, 1.0), np.inf)
+        gone = int(ratio.argmin())
+        left = np.maximum(left - ratio[gone] * along, 0.0)
+        left[gone] = 0.0
+        free = _without(free, gone)
+    return left
+
+
+def _without(free: Array, gone: int) -> Array:
+    """Turn an orthonormal basis (e, m) so that one vector alone moves ``gone``; drop that one."""
+    mirror = free[gone].copy()
+    mirror[0] += np.copysign(np.linalg.norm(mirror), mirror[0])
+    square = float(mirror @ mirror)
+    turned = free - np.outer(free @ mirror, 2 * mirror / square) if square > 0 else free
+    rest = np.ascontiguousarray(turned[:, 1:])
+    rest[gone] = 0.0
+    return rest
+
+
+def candidates(support: Support) -> tuple[Array, Array]:
+    """Outcomes (K, d) and images (K, n) that are best in some direction, in fixed order."""
+    rng = stream(0, "supports", "candidates")
+    found = [support.best(h) for h in rng.standard_normal((CANDIDATES, support.size))]
+    images = np.array([vertex.image for vertex in found])
+    first = np.sort(np.unique(images, axis=0, return_index=True)[1])
+    return np.array([found[i].outcome for i in first]), images[first]
+
+
+def mean_of(parts: Sequence[WeightedOutcomes], mass: Array) -> WeightedOutcomes:
+    """Mix them into one."""
+    weights = np.concatenate([m * part.weights for m, part in zip(mass, parts, strict=True)])
+    outcomes = np.concatenate([part.outcomes for part in parts])
+    return WeightedOutcomes.of(outcomes, np.concatenate([part.images for part in parts]), weights)
+
+
+def nearest_outcomes(target: Array, support: Support, start: WeightedOutcomes) -> WeightedOutcomes:
+    """Find the ensemble whose mean of s is nearest to ``target`` (n,), from another ensemble on."""
+    outcomes, images = start.outcomes, start.images
+    aim = np.append(np.zeros(len(target)), 1.0)
+    for _ in range(STEPS):
+        table = np.vstack([(images - target).T, np.ones(len(images))])
+        weights = scipy.optimize.nnls(table, aim, maxiter=MOST)[0]
+        weights /= weights.sum()
+        rest = target - weights @ images
+        vertex = support.best(rest)
+        if rest @ (vertex.image - weights @ images) <= CLOSE:
+            break
+        kept = weights > 0
+        outcomes = np.vstack([outcomes[kept], vertex.outcome])
+        images = np.vstack([images[kept], vertex.image])
+    else:
+        weights = np.append(weights[weights > 0], 0.0)
+    return WeightedOutcomes.of(outcomes, images, weights)
+
 
 Source = WeightedOutcomes | int  # weighted outcomes, or a step of the walk
 
@@ -260,3 +366,14 @@ def _spelled(solution: Solution) -> tuple[WeightedOutcomes, ...]:
 def _alone(spelled: WeightedOutcomes) -> Solution:
     """Return a mixture of one prediction."""
     return Solution(spelled.point[None], np.ones(1), None, (spelled,))
+
+
+def ensemble_solver(basis: Basis, *, off_ties: bool = False) -> HullSolver:
+    """Make the solver over conv s(Y) whose predictions are ensembles; ValueError without one.
+
+    Where s(y) are the indicators of cells, a prediction in the simplex is its own ensemble: the
+    points of the cells with the prediction as weights. Any other basis has the game over conv s(Y).
+    """
+    if basis.points is not None:
+        return Simplex(basis.size, places=basis.points, off_ties=off_ties)
+    return Image(basis.support(), off_ties=off_ties)

@@ -1,4 +1,4 @@
-r"""The restricted game as a linear program: the best mixture over points that are known.
+r"""A round's linear programs: the best mixture over points that are known, and the preferred one.
 
 With g = sum_j w_j h_j over the mixture's weights w, and c_j = h_j . p_j, it is
 
@@ -6,23 +6,39 @@ With g = sum_j w_j h_j over the mixture's weights w, and c_j = h_j . p_j, it is
               sum_j w_j c_j + max_i -g_i                over the simplex
 
 subject to w >= 0, sum_j w_j = 1; against listed outcomes s_k as on the simplex, with h_j . s_k in
-place of h_ji. The primal simplex method starts at the best single point and
-keeps a dictionary: every basic variable as a constant and a row of multiples of the nonbasic ones,
-which are 0. Over the box the basic variables are some w_j and some g_i. A g_i is free and costs
-max(0, -g_i), so that a nonbasic one may enter upwards or downwards, and a step goes on past the
-zeros of basic ones as long as the objective falls. On the simplex u stands for max_i -g_i, and the
-r_i = u + g_i are at least 0 in place of the g_i.
+place of h_ji. The primal simplex method starts at the best single point and keeps a dictionary:
+every basic variable as a constant and a row of multiples of the nonbasic ones, which are 0. Over
+the box the basic variables are some w_j and some g_i. A g_i is free and costs max(0, -g_i), so that
+a nonbasic one may enter upwards or downwards, and a step goes on past the zeros of basic ones as
+long as the objective falls. On the simplex u stands for max_i -g_i, and the r_i = u + g_i are at
+least 0 in place of the g_i.
 
 The reduced costs of the g_i or r_i are nature's mean. There are n + 1 rows and as many columns as
 points: for tens of either a program takes microseconds, where HiGHS's call alone takes 0.1 ms, and
 there are no tolerances to blur certificates below 1e-7. Every basis is a mixture, so that the last
 one serves where ``PIVOTS`` run out.
+
+**Objective**: of the mixtures that are good enough, the best one for a purpose. A round's game is
+solved until the certificate is at most what is let pass (``unbiased``). Many mixtures are. With v_j
+the objective at point p_j, h_j its field and c_j = h_j . p_j, one is chosen by a second linear
+program,
+
+    minimise  sum_j w_j v_j
+    subject to  sum_j w_j c_j + sum_i s_i <= certificate,   s_i >= -sum_j w_j h_ji,   s, w >= 0,
+                sum_j w_j = 1,
+
+over the points of the solved game (a model's forecast among them, where it is good enough), of a
+walk, and of a lattice. Over the simplex there is one s, at least -g_i for all i, and over
+conv s(Y) one s, at least -g . s(y) for the outcomes that were found to be the worst. The
+certificate is at most the greater of the tolerance and the solved game's: the bound counts it as
+any other, and the guarantee is untouched whatever the objective is.
 """
 
 import numpy as np
 
 from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.compiled import compiled
+from regretless.market.numerics.linear_program import Program, UnsolvedError, solver
 
 POSITIVE, BENT, FREE = 0, 1, 2  # what a variable may be: at least 0; costly below 0; anything
 PIVOTS = 20  # per point and coordinate, at most
@@ -218,3 +234,33 @@ def best_against(payments: Array, gains: Array) -> tuple[Array, Array]:
     """
     mass, distribution = _solve(payments, gains, True)  # noqa: FBT003 - compiled
     return mass / mass.sum(), distribution / distribution.sum()
+
+
+def cheapest(
+    values: Array, payments: Array, gains: Array, *, limit: float, box: bool
+) -> Array | None:
+    """Return the masses (m,) of least mean value with a worst case within a limit; or None.
+
+    ``gains`` (m, r) are the fields over the box, where nature chooses every one of the r numbers by
+    itself; against r listed choices of nature what each takes off a payment.
+    """
+    count, size = gains.shape
+    slacks = np.eye(size) if box else np.ones((size, 1))
+    own = np.zeros(slacks.shape[1])
+    program = Program(
+        np.append(values, own),
+        np.vstack(
+            [
+                np.append(payments, own + 1.0),
+                np.append(np.ones(count), own),
+                np.hstack([gains.T, slacks]),
+            ]
+        ),
+        row_lower=np.append([-np.inf, 1.0], np.zeros(size)),
+        row_upper=np.append([limit, 1.0], np.full(size, np.inf)),
+        lower=np.append(np.zeros(count), own if box else own - np.inf),
+    )
+    try:
+        return np.maximum(solver().solve(program).x[:count], 0.0)
+    except UnsolvedError:
+        return None

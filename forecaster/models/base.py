@@ -1,4 +1,4 @@
-"""What a model is: it predicts s(y), deterministically, and promises nothing.
+"""What a model is, and the simple ones: it predicts s(y), deterministically, and promises nothing.
 
 A model is a ``Forecaster`` whose mixture is one point. It serves as a forecaster by itself, as the
 reference of another one, or as one of several in an aggregate. What it predicts is a function of
@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.game.protocols import Forecaster
@@ -73,3 +74,134 @@ def features(x: Any) -> dict[str, float]:
         case _:
             values = np.atleast_1d(np.asarray(x, dtype=np.float64)).ravel()
             return {f"x_{i}": float(value) for i, value in enumerate(values)}
+
+
+class Baseline(Model):
+    """A vector that moves; subclasses say how."""
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_value",)
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self._value = np.full(size, 0.5)
+
+    def _predicted(self, x: Any) -> Array:
+        return self._value
+
+
+@register.forecaster("constant")
+class Constant(Baseline):
+    """Always the same vector, of this value in [0, 1]."""
+
+    def __init__(self, size: int, *, value: float = 0.5) -> None:
+        super().__init__(size)
+        if not 0 <= value <= 1:
+            raise ValueError(f"value is {value}; give a number in [0, 1]")
+        self._value = np.full(size, float(value))
+
+    def _learn(self, truth: Array) -> None:
+        """Learn nothing."""
+
+
+@register.forecaster("last-value")
+class LastValue(Baseline):
+    """The last vector seen; one half at first."""
+
+    def _learn(self, truth: Array) -> None:
+        self._value = truth
+
+
+@register.forecaster("running-mean")
+class RunningMean(Baseline):
+    """The mean of all vectors seen; one half at first."""
+
+    def _learn(self, truth: Array) -> None:
+        moved = kept(self._value + (truth - self._value) / (self.time + 1))
+        self._value = moved if self.time else truth
+
+
+@register.forecaster("exponential-smoothing")
+class ExponentialSmoothing(Baseline):
+    """Geometrically discounted mean; ``rate`` in (0, 1] is the share of the newest vector."""
+
+    def __init__(self, size: int, *, rate: float = 0.1) -> None:
+        super().__init__(size)
+        if not 0 < rate <= 1:
+            raise ValueError(f"rate is {rate}; give a number in (0, 1]")
+        self.rate = rate
+
+    def _learn(self, truth: Array) -> None:
+        self._value = kept(self._value + self.rate * (truth - self._value))
+
+
+MOST = 1024  # combinations that are kept
+LONGEST = 100_000  # a period
+
+
+@register.forecaster("seasonal-naive")
+class SeasonalNaive(Model):
+    """The vector last seen in the same season; one half at first.
+
+    The season is the round modulo ``period``; without a period it is the combination of all
+    features of the context that have been integers so far: the hour, the weekday, whether it
+    rained. In a season that is new, the last vector is predicted. At most ``MOST`` combinations are
+    kept, the oldest makes way.
+
+    Parameters
+    ----------
+    period : int or None
+        Rounds after which the season is the same.
+    rate : float
+        Share of the newest vector within its season, in (0, 1]; 1 is the naive forecast.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_last", "_table", "_rows", "_opened", "_uneven")
+
+    def __init__(self, size: int, *, period: int | None = None, rate: float = 1.0) -> None:
+        super().__init__(size)
+        if period is not None and not (period == int(period) and 1 <= period <= LONGEST):
+            raise ValueError(f"period is {period}; give a whole number from 1 to {LONGEST}")
+        if not 0 < rate <= 1:
+            raise ValueError(f"rate is {rate}; give a number in (0, 1]")
+        self.period, self.rate = period, rate
+        self._last = np.full(size, 0.5)
+        self._table = np.empty((0, size))
+        self._rows: dict[str, int] = {}  # of the table, by season, the oldest first
+        self._opened = 0  # seasons ever
+        self._uneven: list[str] = []  # features that were no integers
+        self._open: dict[str, float] = {}
+
+    def _predicted(self, x: Any) -> Array:
+        self._open = features(x)
+        row = self._rows.get(self._season())
+        return self._last if row is None else self._table[row]
+
+    def _season(self) -> str:
+        if self.period is not None:
+            return str((self.time + self.ahead) % self.period)
+        known = [(name, value) for name, value in self._open.items() if value.is_integer()]
+        return ",".join(f"{n}={value!r}" for n, value in known if n not in self._uneven)
+
+    def _learn(self, truth: Array) -> None:
+        odd = [name for name, value in self._open.items() if not value.is_integer()]
+        self._uneven.extend(name for name in odd if name not in self._uneven)
+        season = self._season()
+        row = self._rows.get(season)
+        if row is None:
+            row = self._room(season)
+            self._table[row] = truth
+        self._table[row] = truth + (1 - self.rate) * (self._table[row] - truth)
+        self._last = truth
+
+    def _room(self, season: str) -> int:
+        """Return a row for a new season, the oldest season's where there are too many."""
+        most = self.period or MOST
+        row = self._opened % most
+        if len(self._rows) == most:
+            del self._rows[next(iter(self._rows))]
+        elif row == len(self._table):
+            more = min(most, max(8, 2 * row)) - row
+            self._table = np.concatenate([self._table, np.zeros((more, self.size))])
+        self._rows[season] = row
+        self._opened += 1
+        return row

@@ -43,9 +43,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from regretless.forecaster.offline.fit import Fit
-from regretless.forecaster.offline.listed import Listed
-from regretless.forecaster.offline.tables import Examples, Seen
+from regretless.forecaster.offline.tables import Examples, Fit, Listed, Seen
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError

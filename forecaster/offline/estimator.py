@@ -21,12 +21,15 @@ from regretless.forecaster.offline import continuous_actions as nets
 from regretless.forecaster.offline.certificate import BatchBound, Certificate, Measure, certify
 from regretless.forecaster.offline.conditional import BASES, ConditionalDistribution
 from regretless.forecaster.offline.continuous_actions import ContinuousLoss
-from regretless.forecaster.offline.fit import Fit
-from regretless.forecaster.offline.listed import AnyLoss, Choice, Listed, as_list
 from regretless.forecaster.offline.online_to_batch import OnlineToBatch, sample_size
 from regretless.forecaster.offline.tables import (
+    AnyLoss,
+    Choice,
     Examples,
+    Fit,
+    Listed,
     Seen,
+    as_list,
     checked_features,
     checked_groups,
     checked_outcomes,

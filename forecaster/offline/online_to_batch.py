@@ -53,13 +53,11 @@ from sklearn.linear_model import Ridge
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import ProtectedLosses
-from regretless.forecaster.events.rules import rule_of
 from regretless.forecaster.events.scalar import GainEvents
+from regretless.forecaster.events.weights import rule_of
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.offline.certificate import BatchBound, Measure
-from regretless.forecaster.offline.fit import Fit
-from regretless.forecaster.offline.listed import Choice, Listed
-from regretless.forecaster.offline.tables import Examples, Seen
+from regretless.forecaster.offline.tables import Choice, Examples, Fit, Listed, Seen
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import check_like

@@ -5,8 +5,8 @@ from typing import Any
 
 from river import base
 
+from regretless.forecaster.online.inputs import targets
 from regretless.forecaster.online.omnipredictor import OnlineOmnipredictor
-from regretless.forecaster.online.targets import targets
 from regretless.market.losses import Loss
 
 

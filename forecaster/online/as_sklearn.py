@@ -7,8 +7,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from regretless.forecaster.online.inputs import targets
 from regretless.forecaster.online.omnipredictor import OnlineOmnipredictor
-from regretless.forecaster.online.targets import targets
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Loss
 

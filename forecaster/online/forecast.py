@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from regretless.forecaster.online.rules import Rule
+from regretless.forecaster.online.inputs import Rule
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.losses import Loss

@@ -19,28 +19,27 @@ of rounds that were learned.
 import inspect
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 
-from regretless.forecaster.bases.default import default_basis
+from regretless.forecaster.bases import default_basis
 from regretless.forecaster.bases.of_losses import DirectSumBasis
 from regretless.forecaster.bases.polynomial import LinearBasis
 from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.models import Aggregate, adapted
+from regretless.forecaster.models.aggregate import PANEL
 from regretless.forecaster.models.outcomes import ColumnForecast
-from regretless.forecaster.models.panel import PANEL
-from regretless.forecaster.online.contexts import Contexts
-from regretless.forecaster.online.files import arguments, written
 from regretless.forecaster.online.forecast import OnlineForecast, Task
-from regretless.forecaster.online.rules import rules
+from regretless.forecaster.online.inputs import Contexts, rules
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market import losses as forms
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.arrays import Array
@@ -52,6 +51,55 @@ from regretless.market.losses.outcome_spaces import Box
 from regretless.market.records import Decision
 from regretless.market.regret.ledger import Ledger
 from regretless.market.response import best_response
+
+
+def written(name: str, loss: Loss) -> dict[str, Any]:
+    """Return a loss as arrays and plain values; UserError where it is code."""
+    kind = type(loss).__name__
+    tree = {field.name: getattr(loss, field.name) for field in fields(loss)}
+    if kind not in forms.__all__ or not all(map(remembers, tree.values())):
+        raise UserError(f"losses['{name}'] is code of its own and cannot be saved")
+    return {"kind": kind} | tree
+
+
+def arguments(
+    made: Mapping[str, Any], models: Mapping[str, Any], policies: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return what an ``OnlineOmnipredictor`` is to be made with, ``made`` being as it was written.
+
+    Models and policies that are no plain values are given, by name, and by loss and name: UserError
+    if one of them is wanted, ValueError if a loss is unknown.
+    """
+    named = made["models"]
+    for name in sorted(set(made["objects"]) - set(models)):
+        raise UserError(f"load: give models = {{'{name}': ...}}, as it was made")
+    return {
+        "losses": {name: _read(tree) for name, tree in made["losses"].items()},
+        "scale": {name: tuple(ends) for name, ends in made["scale"].items()},
+        "models": named if named == "panel" else {n: (named | models)[n] for n in made["order"]},
+        "forecasts": made["forecasts"],
+        "policies": {
+            loss: {name: _rule(loss, name, one, policies) for name, one in told.items()}
+            for loss, told in made["policies"].items()
+        },
+        "actions": made["actions"],
+        "seed": int(made["seed"]),
+    }
+
+
+def _rule(loss: str, name: str, told: Any, given: Mapping[str, Mapping[str, Any]]) -> Any:
+    if told is None and name not in given.get(loss, {}):
+        raise UserError(f"load: give policies = {{'{loss}': {{'{name}': ...}}}}, as it was made")
+    return given[loss][name] if told is None else told
+
+
+def _read(tree: dict[str, Any]) -> Loss:
+    kind = tree["kind"]
+    if kind not in forms.__all__:
+        raise ValueError(f"unknown loss '{kind}'")
+    loss: Loss = getattr(forms, kind)(**{k: v for k, v in tree.items() if k != "kind"})
+    return loss
+
 
 WINDOW = 512  # past forecast errors that a distribution is made of
 GRID, EVEN = 64, 2.0  # points of all outcomes, and how many errors they count for together

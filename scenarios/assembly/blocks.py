@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from regretless.forecaster.bases.default import natural_kind, variant
+from regretless.forecaster.bases import natural_kind, variant
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest

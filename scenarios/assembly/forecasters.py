@@ -16,25 +16,22 @@ from typing import Any
 import numpy as np
 
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
-from regretless.forecaster.delayed import Delayed, LateModel
-from regretless.forecaster.ensemble_broadcast import EnsembleBroadcast, ensemble_solver
-from regretless.forecaster.events.assignments import Assignments
-from regretless.forecaster.events.base import EventSet
-from regretless.forecaster.events.cells import CellEvents, scales_for
+from regretless.forecaster.events.base import EventSet, Intervals
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.draws import ASSIGNED
-from regretless.forecaster.events.intervals import Intervals
 from regretless.forecaster.events.protected import LossTable, ProtectedLosses, best_responses
-from regretless.forecaster.events.rules import rule_of
-from regretless.forecaster.events.scalar import GainEvents
-from regretless.forecaster.minimax.base import HullSolver
+from regretless.forecaster.events.scalar import Assignments, GainEvents
+from regretless.forecaster.events.weights import rule_of
 from regretless.forecaster.minimax.cube import cube
-from regretless.forecaster.minimax.line import Line
+from regretless.forecaster.minimax.game import HullSolver
+from regretless.forecaster.minimax.image import ensemble_solver
 from regretless.forecaster.models.aggregate import Aggregate
 from regretless.forecaster.models.external import adapted
 from regretless.forecaster.models.outcomes import ColumnForecast
 from regretless.forecaster.reference import BAND, Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.forecaster.universal import CellEvents, Line, scales_for
+from regretless.forecaster.wrapping import Delayed, EnsembleBroadcast, LateModel
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, closest

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from regretless.forecaster.minimax.base import Objective, Solution
+from regretless.forecaster.minimax.game import Objective, Solution
 from regretless.market.core.arrays import Array, draw_rows
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.market import Market

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, FiniteFloat, Tag, field_validator, model_validator
 
-from regretless.forecaster.models.panel import PANEL
+from regretless.forecaster.models.aggregate import PANEL
 from regretless.scenarios.config import reasons
 from regretless.scenarios.config.tables import ByName, Name, Open, Strict, Variant
 

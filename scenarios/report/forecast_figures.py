@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from regretless.forecaster.tolerance import certificate_limit
+from regretless.forecaster.unbiased import certificate_limit
 from regretless.scenarios.logs.curves import thinned
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import figure

@@ -27,9 +27,9 @@ from regretless.agents.cohorts.scripted import ScriptedAgent, ScriptedCohort
 from regretless.agents.learners import EXP3
 from regretless.agents.responses import BestResponse, Quantal
 from regretless.forecaster.bases import LinearBasis
-from regretless.forecaster.ensemble_broadcast import ensemble_solver
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import ProtectedLosses
+from regretless.forecaster.minimax.image import ensemble_solver
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import register
 from regretless.market.core import checkpoint

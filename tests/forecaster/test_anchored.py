@@ -14,14 +14,12 @@ from streams import STREAMS, market
 from weighing import weighed
 
 from regretless.forecaster import Constant
-from regretless.forecaster.events.assignments import Assignments
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import ProtectedLosses
-from regretless.forecaster.events.scalar import GainEvents
-from regretless.forecaster.events.weights import AdaptiveWeights, Band, Moment
+from regretless.forecaster.events.scalar import Assignments, GainEvents
+from regretless.forecaster.events.weights import AdaptiveWeights, Moment
 from regretless.forecaster.minimax.cube import cube
-from regretless.forecaster.reference import Reference
-from regretless.forecaster.trust import Trust
+from regretless.forecaster.reference import Band, Reference, Trust
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import register
 from regretless.market.core.errors import UserError

@@ -16,7 +16,7 @@ from registered import built_in
 
 from regretless.agents.utilities.forms import CES, CobbDouglas, Leontief
 from regretless.forecaster import bases
-from regretless.forecaster.bases.default import default_basis
+from regretless.forecaster.bases import default_basis
 from regretless.forecaster.events.protected import LossTable, ProtectedLosses, arrays_of, respond
 from regretless.market import register
 from regretless.market.losses import (

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from regretless.forecaster import CalibratedMultiaccurate
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import ProtectedLosses
-from regretless.forecaster.events.rules import rule_of
-from regretless.forecaster.minimax.base import Game, Solution
+from regretless.forecaster.events.weights import rule_of
 from regretless.forecaster.minimax.cube import Box
+from regretless.forecaster.minimax.game import Game, Solution
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream

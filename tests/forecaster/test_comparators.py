@@ -11,7 +11,6 @@ import pytest
 from regretless.forecaster.events.base import Together
 from regretless.forecaster.events.bounds import BiasBound, GainBound, spread
 from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.lemma import GROWTH, LOGARITHM
 from regretless.forecaster.events.protected import (
     LossTable,
     ProtectedLosses,
@@ -19,12 +18,16 @@ from regretless.forecaster.events.protected import (
     played_of,
 )
 from regretless.forecaster.events.scalar import GainEvents
-from regretless.forecaster.events.second_order import SecondOrderWeights
-from regretless.forecaster.events.weights import AdaptiveWeights, Band, Moment
+from regretless.forecaster.events.weights import (
+    GROWTH,
+    LOGARITHM,
+    AdaptiveWeights,
+    Moment,
+    SecondOrderWeights,
+)
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.models import Aggregate, Constant, LastValue, RunningMean
-from regretless.forecaster.reference import Reference
-from regretless.forecaster.trust import Trust
+from regretless.forecaster.reference import Band, Reference, Trust
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
 

@@ -18,15 +18,16 @@ from numpy.typing import NDArray
 
 from regretless.agents.responses import ExpectedLoss
 from regretless.forecaster import bases
-from regretless.forecaster.ensemble_broadcast import EnsembleBroadcast, ensemble_solver
 from regretless.forecaster.events.protected import LossTable, ProtectedLosses, arrays_of, respond
-from regretless.forecaster.minimax.base import Solution
-from regretless.forecaster.minimax.ensembles import (
+from regretless.forecaster.minimax.game import Solution
+from regretless.forecaster.minimax.image import (
     WeightedOutcomes,
     candidates,
+    ensemble_solver,
     fewest,
     nearest_outcomes,
 )
+from regretless.forecaster.wrapping import EnsembleBroadcast
 from regretless.market.core.errors import UserError
 from regretless.market.game.round import play_round
 from regretless.market.losses import MinimumOfRatios, PowerOfSum, SeparablePower

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streams import DESIGN, STREAMS
 
+from regretless.forecaster.events.base import SHORTEST, Intervals, covering
 from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.intervals import SHORTEST, Intervals, covering
 from regretless.forecaster.events.protected import ProtectedLosses, played_of
 from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.scenario import Scenario

@@ -18,7 +18,7 @@ from regretless.forecaster import (
     UnbiasedPrediction,
     VectorEvents,
 )
-from regretless.forecaster.delayed import Delayed
+from regretless.forecaster.wrapping import Delayed
 from regretless.market.game.seats import AttendanceSpan
 from regretless.market.losses import Linear
 

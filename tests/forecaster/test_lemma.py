@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from regretless.forecaster.events.lemma import GROWTH, REMAINDER
+from regretless.forecaster.events.weights import GROWTH, REMAINDER
 from regretless.market.core.arrays import Array
 
 Bound = Callable[[Array, Array, Array, Array], Array]

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from regretless.forecaster.events.bounds import BiasBound, GainBound, gain_range
 from regretless.forecaster.events.protected import ProtectedLosses, played_of
-from regretless.forecaster.events.rules import RULES, rule_of
 from regretless.forecaster.events.scalar import GainEvents
-from regretless.forecaster.events.weights import AdaptiveWeights, Band, Moment
+from regretless.forecaster.events.weights import RULES, AdaptiveWeights, Moment, rule_of
+from regretless.forecaster.reference import Band
 from regretless.market.response import best_response, expected_losses
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.scenario import validated

@@ -12,10 +12,15 @@ from numpy.typing import NDArray
 from weighing import weighed
 
 from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.lemma import GROWTH
 from regretless.forecaster.events.protected import ProtectedLosses, played_of
-from regretless.forecaster.events.rules import RULES, rule_of
-from regretless.forecaster.events.weights import ExponentialWeights, Moment, WeightRule
+from regretless.forecaster.events.weights import (
+    GROWTH,
+    RULES,
+    ExponentialWeights,
+    Moment,
+    WeightRule,
+    rule_of,
+)
 from regretless.forecaster.unbiased import UnbiasedPrediction
 
 Array = NDArray[np.float64]

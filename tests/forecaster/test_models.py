@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regretless.forecaster.models import Aggregate, Constant, SeasonalNaive
-from regretless.forecaster.models.aggregate import SCALE
-from regretless.forecaster.models.panel import PANEL, made
-from regretless.forecaster.models.seasonal import MOST
+from regretless.forecaster.models.aggregate import PANEL, SCALE, made
+from regretless.forecaster.models.base import MOST
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.records import Context

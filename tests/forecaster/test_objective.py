@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from regretless.forecaster.tolerance import tolerance_at
+from regretless.forecaster.unbiased import tolerance_at
 from regretless.market.model import MarketModel
 from regretless.scenarios import load
 from regretless.scenarios.assembly.scenario import Scenario

@@ -19,8 +19,7 @@ from regretless.agents.adversaries import Adversary
 from regretless.forecaster.events.protected import responses_at
 from regretless.forecaster.events.weights import Moment
 from regretless.forecaster.minimax.cube import CubeSolver
-from regretless.forecaster.tolerance import certificate_limit
-from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.forecaster.unbiased import UnbiasedPrediction, certificate_limit
 from regretless.market import register
 from regretless.market.model import MarketModel
 from regretless.market.records import AdversaryView, Context, History, OutcomeDistribution

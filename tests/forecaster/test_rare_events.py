@@ -21,7 +21,7 @@ import pytest
 
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import ProtectedLosses
-from regretless.forecaster.events.rules import rule_of
+from regretless.forecaster.events.weights import rule_of
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.randomness import stream
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from weighing import weighed
 
-from regretless.forecaster.events.second_order import COSTS, GAINS, RATES, SecondOrderWeights
-from regretless.forecaster.events.weights import Moment
+from regretless.forecaster.events.weights import COSTS, GAINS, RATES, Moment, SecondOrderWeights
 
 Array = NDArray[np.float64]
 

@@ -17,13 +17,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from regretless.forecaster import bases
-from regretless.forecaster.ensemble_broadcast import ensemble_solver
 from regretless.forecaster.events.protected import LossTable, ProtectedLosses
-from regretless.forecaster.minimax import walk
-from regretless.forecaster.minimax.base import HullSolver, Solution
 from regretless.forecaster.minimax.cube import Box, CubeSolver, Simplex
+from regretless.forecaster.minimax.game import INSET, HullSolver, Solution, steps_for, walked
+from regretless.forecaster.minimax.image import ensemble_solver
 from regretless.forecaster.minimax.program import best_mixture
-from regretless.forecaster.tolerance import certificate_limit, tolerance_at
+from regretless.forecaster.unbiased import certificate_limit, tolerance_at
 from regretless.market.losses.basis import Basis
 from regretless.market.numerics.linear_program import Program
 from regretless.market.numerics.linear_program import solver as highs
@@ -256,10 +255,10 @@ def test_no_point_of_a_walk_is_a_corner_or_has_equal_numbers(seed: int, toleranc
     rng = np.random.default_rng(seed)
     rows = LossTable.of([ProtectedLosses(np.ones((4, 5)), -rng.dirichlet(np.ones(4), (4, 5)))])
     table = rng.standard_normal((20, 4))
-    steps, inset = 10 * walk.steps_for(tolerance), walk.INSET * tolerance
+    steps, inset = 10 * steps_for(tolerance), INSET * tolerance
     for solver in (Box(4, off_ties=True), Simplex(4, off_ties=True)):
         start, told = solver.origin.points[0], {"inset": inset, "simplex": solver.simplex}
-        points, _ = walk.walked(rows, table / np.abs(table).sum(), start, steps=steps, **told)  # type: ignore[arg-type]
+        points, _ = walked(rows, table / np.abs(table).sum(), start, steps=steps, **told)  # type: ignore[arg-type]
         gaps = np.abs(points[:, :, None] - points[:, None]) + np.eye(4)
         assert gaps.min() > (1e-9 if solver.hull == "box" else 1e-10)
         assert min(points.min(), 1 - points.max()) >= 0.02 * tolerance

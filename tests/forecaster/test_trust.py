@@ -7,7 +7,7 @@ import pytest
 
 from regretless.forecaster import GainEvents, ProtectedLosses, Reference, UnbiasedPrediction
 from regretless.forecaster.models import Constant
-from regretless.forecaster.trust import ALARM, Bets
+from regretless.forecaster.reference import ALARM, Bets
 
 
 @pytest.mark.parametrize("p", [0.2, 0.5, 0.9])

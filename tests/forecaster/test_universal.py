@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regretless.forecaster import Constant, UniversalDecisionSwap
-from regretless.forecaster.events.cells import scales_for
-from regretless.forecaster.events.lemma import GROWTH, LOGARITHM
-from regretless.forecaster.tolerance import certificate_limit, tolerance_at
+from regretless.forecaster.events.weights import GROWTH, LOGARITHM
+from regretless.forecaster.unbiased import certificate_limit, tolerance_at
+from regretless.forecaster.universal import scales_for
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Linear
 

@@ -19,7 +19,7 @@ from regretless.agents.utilities.forms import (
     MeanVariance,
     Newsvendor,
 )
-from regretless.forecaster.bases.default import natural_kind
+from regretless.forecaster.bases import natural_kind
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.losses import (

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from regretless import load, register
 from regretless.agents.adversaries import Adversary
 from regretless.agents.utilities import forms
-from regretless.forecaster.trust import Trust
+from regretless.forecaster.reference import Trust
 from regretless.market.records import Context, Forecast, Mixture, OutcomeDistribution
 
 Array = NDArray[np.float64]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from regretless.forecaster.models.panel import PANEL, made
+from regretless.forecaster.models.aggregate import PANEL, made
 from regretless.market.model import MarketModel
 from regretless.market.records import Context
 from regretless.market.response import expected_losses
