@@ -51,7 +51,7 @@ v >= ln(3 q): in terms of R and v, and E(x) = (e^x - 1) / x, which grows,
 
 with u = v / (1 - 3 v) and without the second term where R < 1. Every term grows with R and with v,
 so that on a rectangle the first ones at its upper corner less the last at its lower one bound K;
-halving rectangles until that is below q ends (``tests/forecaster/test_lemma.py`` does it, half a
+halving rectangles until that is below q ends (``tests/forecaster/test_weights.py`` does it, half a
 million of them). The greatest value of K is .33596, near R = .98 and C = 10.2.
 
 The sum of the last terms of (1) over rounds is at most q / ln 2 ln(1 + C), since z <= ln(1 + z) /

@@ -164,19 +164,6 @@ def test_a_model_of_the_user_serves_as_base(tmp_path: Path) -> None:
         run(scenario, Options(tmp_path / "out", resume=True))
 
 
-@pytest.mark.parametrize(("width", "least", "most"), [(0.0, 0, 0), (1.0, 8, 30), (2.0, 30, 90)])
-def test_when_trust_was_lost_is_told(width: float, least: int, most: int) -> None:
-    """Off by 0.8 in every round; the wider the test, the later it is found."""
-    player = anchored([group()], Told(np.full(SIZE, 0.2)), band=0.25, give_up=width)
-    for _ in range(100):
-        player.mixture()
-        player.update(np.ones(SIZE))
-    lost = player.reference.disproved_at
-    assert lost is not None
-    assert least <= lost <= most
-    assert player.described()["disproved_at"] == lost
-
-
 def choice() -> ProtectedLosses:
     """Two actions, one better where y is above a half and one below; the margin is large."""
     return ProtectedLosses(np.array([[0.25, 0.75]]), np.array([[[0.5], [-0.5]]]))

@@ -176,7 +176,7 @@ def test_a_base_is_broadcast_until_a_bias_exceeds_trust() -> None:
             assert lost == player.reference.disproved_at
     assert lost is not None
     assert 0.5 * lost > float(Trust(player.events.experts).hint(0.25 * lost))
-    assert player.reference.unchanged_rounds == lost
+    assert player.reference.unchanged_rounds == player.described()["disproved_at"] == lost
 
 
 def test_a_head_start_is_the_potential_of_a_bias_that_has_just_lost_its_trust() -> None:

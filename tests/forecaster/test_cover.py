@@ -244,8 +244,7 @@ def test_the_forecaster_knows_every_action_in_every_round() -> None:
             assert decision.probabilities.argmax(1).tolist() == [expected[k] for k in served]
 
 
-@pytest.mark.parametrize("utility", UTILITIES)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "utility"), [*zip(KINDS, UTILITIES, strict=True)])
 def test_the_bound_of_a_covered_cohort_holds(kind: str, utility: str) -> None:
     """The a-priori bound with twice the radius in it, and the one from the biases."""
     model = market([cohort(utility, KINDS[kind])])

@@ -24,7 +24,7 @@ from regretless import (
     external_regret,
     swap_regret,
 )
-from regretless.agents.utilities import CES, MeanVariance, Newsvendor
+from regretless.agents.utilities import MeanVariance, Newsvendor
 from regretless.forecaster.online.as_sklearn import OmnipredictorEstimator
 from regretless.market.losses import LipschitzLoss
 
@@ -242,24 +242,6 @@ def test_policies_are_alternatives_by_the_names_of_actions(tmp_path: Path) -> No
         OnlineOmnipredictor.load(tmp_path / "kept")
     again = OnlineOmnipredictor.load(tmp_path / "kept", policies={"lean": {"own": often_empty}})
     pd.testing.assert_frame_equal(again.regrets(), own.regrets())
-
-
-def test_a_consumer_with_a_utility_of_two_goods() -> None:
-    """CES: the household takes the basket whose utility the distribution expects to be highest."""
-    baskets = np.array([[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]])
-    names = {"household": ["apples", "both", "pears"]}
-    own = OnlineOmnipredictor(
-        {"household": CES(baskets, rho=0.5)},
-        scale={"apples": (0.0, 10.0), "pears": (0.0, 10.0)},
-        actions=names,
-    )
-    rng = np.random.default_rng(0)
-    for _ in range(60):
-        own.learn_one(None, {"apples": rng.normal(8, 0.5), "pears": rng.normal(1, 0.3)})
-    forecast = own.predict_one()
-    assert forecast.act("household") == "apples"
-    worth = forecast.weights @ np.sqrt(forecast.outcomes) @ baskets.T
-    assert worth.argmax() == 0
 
 
 def code(y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -229,14 +229,6 @@ def test_the_value_of_a_game_is_at_most_zero(seed: int, size: int, tolerance: fl
     assert solution.certificate <= tolerance
 
 
-def test_one_dimension_is_solved_exactly() -> None:
-    """Two actions, one coordinate: mixing on both sides of the threshold leaves next to nothing."""
-    rows = LossTable.of([ProtectedLosses(np.array([[0.0, 0.5]]), np.array([[[1.0], [0.0]]]))])
-    solution = Box(1).solve(rows, np.array([[-0.5], [0.5]]), tolerance=1e-6)
-    assert solution.certificate is not None
-    assert solution.certificate <= 0.05
-
-
 def test_what_is_let_pass_adds_up_to_less_than_the_limit_and_the_logarithm() -> None:
     total = np.cumsum([tolerance_at(t) for t in range(1, 100_001)])
     assert tolerance_at(63) > tolerance_at(64) == pytest.approx(0.4 / 64) == 0.05 / 8
@@ -307,11 +299,6 @@ def test_the_restricted_program_is_solved_to_optimality(hull: str, seed: int) ->
     value = solver.worst(mass, points, fields)
     assert value == pytest.approx((fields * (points - mean)).sum(1).min(), abs=1e-10)
     assert value == pytest.approx(value_of(points, fields, hull), abs=1e-7)
-
-
-def test_a_pure_mixture_is_certified_like_any_other() -> None:
-    point, field = np.array([[0.2, 1.0]]), np.array([[0.3, -0.5]])
-    assert Box(2).worst(np.ones(1), point, field) == pytest.approx(0.3 * 0.2)
 
 
 @pytest.mark.parametrize("hull", ["box", "simplex"])

@@ -1,0 +1,215 @@
+"""Weights of every rule: the lemmas of their proofs, their definitions, expected biases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from weighing import weighed
+
+from regretless.forecaster.events.coordinate import VectorEvents
+from regretless.forecaster.events.protected import ProtectedLosses, played_of
+from regretless.forecaster.events.weights import (
+    COSTS,
+    GAINS,
+    GROWTH,
+    RATES,
+    REMAINDER,
+    RULES,
+    ExponentialWeights,
+    Moment,
+    SecondOrderWeights,
+    WeightRule,
+    rule_of,
+)
+from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.core.arrays import Array
+
+Bound = Callable[[Array, Array, Array, Array], Array]
+
+
+# The lemma of the adaptive weights: its constants are proved by rectangles, and nearly least.
+
+
+def slope(x: Array) -> Array:
+    """Compute E(x) = (e^x - 1) / x."""
+    least = np.maximum(x, 1e-300)
+    return np.where(x > 1e-8, np.expm1(least) / least, 1 + x)
+
+
+def below_one(r0: Array, r1: Array, v0: Array, v1: Array) -> Array:
+    """Bound K on rectangles with R in [0, 1]."""
+    last = r0**2 / (3 * (1 - 3 * v0)) * slope(r0**2 * v0 / (1 - 3 * v0))
+    return (r1 + 1) ** 2 / 6 * slope((r1 + 1) ** 2 * v1) - last
+
+
+def above_one(r0: Array, r1: Array, v0: Array, v1: Array) -> Array:
+    """Bound K on rectangles with R >= 1."""
+    return below_one(r0, r1, v0, v1) + (r1 - 1) ** 2 / 6 * slope((r1 - 1) ** 2 * v1)
+
+
+def proved(rectangle: list[float], bound: Bound, limit: float, most: int = 2_000_000) -> bool:
+    """Whether K is below the limit on a rectangle (R, v), by halving; False past ``most`` parts."""
+    parts = np.array([rectangle])
+    while len(parts):
+        r0, r1, v0, v1 = parts.T
+        # C >= R, and R^2 <= 3 C where R >= 1: beyond it K is negative
+        possible = (v0 <= 1 / (3 * (r0 + 1))) & ((r0 < 1) | (v0 <= 1 / (3 + r0**2)))
+        parts = parts[possible]
+        parts = parts[bound(*parts.T) > limit]
+        if len(parts) > most:
+            return False
+        r0, r1, v0, v1 = parts.T
+        wide = r1 - r0 > 6 * (v1 - v0)
+        middle = np.where(wide, r0 + r1, v0 + v1) / 2
+        left = [r0, np.where(wide, middle, r1), v0, np.where(wide, v1, middle)]
+        right = [np.where(wide, middle, r0), r1, np.where(wide, v0, middle), v1]
+        parts = np.concatenate([np.array(left).T, np.array(right).T])
+    return True
+
+
+def test_the_remainder_is_proved_and_nearly_least() -> None:
+    limit = REMAINDER - 1e-9  # rounding
+    assert proved([0.0, 1.0, 0.0, 1 / 3 - 1e-9], below_one, limit)
+    assert proved([1.0, 9.0, np.log(3 * REMAINDER), 1 / 6], above_one, limit)
+    assert not proved([0.0, 1.0, 0.0, 1 / 3 - 1e-9], below_one, 0.3355, most=20_000)
+
+
+def potential(regret: Array, variation: Array) -> Array:
+    return np.asarray(np.exp(np.maximum(regret, 0.0) ** 2 / (3 * variation)))
+
+
+@pytest.mark.parametrize("variation", [0.01, 0.3, 1.0, 3.0, 10.2, 40.0, 400.0])
+def test_one_step_of_the_potential(variation: float) -> None:
+    regret = np.linspace(-2, min(variation, 8 * np.sqrt(variation)), 400)[:, None]
+    gain, c = np.linspace(-1, 1, 101), np.float64(variation)
+    now = potential(regret, c)
+    weight = (potential(regret + 1, c + 1) - potential(regret - 1, c + 1)) / 2
+    after = potential(regret + gain, c + np.abs(gain))
+    most = now + weight * gain + REMAINDER * np.abs(gain) / (c + 1)
+    assert np.all(after <= most + 1e-9 * now)
+    assert np.all(weight <= GROWTH * now * (1 + 1e-12))
+
+
+# Second-order weights: the step of their proof, their bound, and that it follows the squares.
+
+
+def second_potential(gain: Any, variation: Any) -> Array:
+    """Compute Phi from its definition."""
+    powers = RATES * np.asarray(gain)[..., None] - COSTS * np.asarray(variation)[..., None]
+    return np.exp(powers).mean(-1)
+
+
+def second_weight(gain: float, variation: float) -> float:
+    """Compute w from its definition."""
+    return float((RATES * np.exp(RATES * gain - COSTS * variation)).mean())
+
+
+@given(st.floats(-30, 30), st.floats(0, 60), st.floats(-1, 1))
+def test_a_step_adds_at_most_what_the_weights_say(gain: float, past: float, step: float) -> None:
+    after = second_potential(gain + step, past + step**2)
+    before = second_potential(gain, past)
+    assert after <= (before + second_weight(gain, past) * step) * (1 + 1e-12)
+
+
+@given(st.floats(0, 1e6), st.floats(0.1, 60))
+def test_the_greatest_gain_is_where_the_potential_reaches_the_level(
+    variation: float, exponent: float
+) -> None:
+    greatest = float(GAINS.greatest(variation, exponent))
+    level = float(np.log(second_potential(greatest, variation)))
+    assert exponent - 1e-9 <= level <= exponent + 1e-5  # four steps of Newton: above, by 4e-6
+    closed = ((exponent + np.log(len(RATES)) + COSTS * variation) / RATES).min()
+    assert greatest <= closed + 1e-9
+
+
+def test_it_grows_like_the_root_of_squares_and_is_concave() -> None:
+    at = np.array([2e2, 2e3, 2e4, 2e5])
+    found = GAINS.greatest(at, 12.0)
+    assert (found < 1.25 * np.sqrt(2 * at * (12.0 + np.log(len(RATES))))).all()
+    grid = np.linspace(0, 500, 1001)
+    assert (np.diff(GAINS.greatest(grid, 9.0), n=2) <= 1e-9).all()
+
+
+def test_the_table_is_the_definition_and_huge_biases_do_not_overflow() -> None:
+    rng = np.random.default_rng(0)
+    bias, squares = rng.normal(size=(4, 3)) * 5, rng.random((4, 3)) * 20
+    up, down = (np.vectorize(second_weight)(sign * bias, squares) for sign in (1, -1))
+    rule, moment = SecondOrderWeights(), Moment(1, 24)
+    table = weighed(rule, bias, squares, moment)
+    assert table == pytest.approx((up - down) / (up + down).sum())
+    assert np.isfinite(weighed(rule, 1e6 * bias, 1e3 * squares, moment)).all()
+    behind = np.array([-1e6, -2e6]), np.array([1e6, 1e6]), moment
+    assert rule.one_sided(*behind, top=rule.top(*behind)).sum() > 0
+
+
+# All rules.
+
+
+def group(seed: int, *, losses: int = 4, actions: int = 3, size: int = 3) -> ProtectedLosses:
+    """Draw random linear losses in [0, 1]."""
+    rng = np.random.default_rng(seed)
+    weights = -rng.dirichlet(np.ones(size), (losses, actions))
+    return ProtectedLosses(np.ones((losses, actions)), weights)
+
+
+def table_of(rule: WeightRule, bias: Array, variation: Array, time: int) -> Array:
+    """Return H, normalised."""
+    moment = Moment(time, 2 * bias.size)
+    return weighed(rule, bias, variation, moment)
+
+
+@pytest.mark.parametrize("horizon", [None, 400])
+def test_exponential_weights_are_those_printed(horizon: int | None) -> None:
+    bias = np.random.default_rng(0).uniform(-20, 20, (4, 3))
+    rule = ExponentialWeights(horizon)
+    rate = np.sqrt(2 * np.log(24) / 400) if horizon else np.sqrt(np.log(24) / 9)
+    plus, minus = np.exp(rate * bias), np.exp(-rate * bias)
+    expected = (plus - minus) / (plus + minus).sum()
+    assert table_of(rule, bias, np.abs(bias), 9) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_huge_biases_do_not_overflow(name: str) -> None:
+    bias = np.array([[1e6, -1e6], [3.0, 0.0]])
+    table = table_of(rule_of(name), bias, np.abs(bias), 10)
+    assert np.isfinite(table).all()
+    assert np.abs(table).sum() <= 1 + 1e-12
+    assert table[0, 0] > 0 > table[0, 1]
+
+
+def test_biases_are_accumulated_in_expectation() -> None:
+    """Against the definition, with a policy's cross events and a mixture of three points."""
+    losses = group(1)
+    tests = ProtectedLosses(losses.offset, losses.weights, policies=(int,))
+    events = VectorEvents([tests])
+    points, mass = np.random.default_rng(2).random((3, 3)), np.array([0.2, 0.3, 0.5])
+    truth = np.array([0.1, 0.9, 0.4])
+    events.charge(events.active(1), played_of(events.rows, points, mass, truth))
+    expected = np.zeros((12, 3))
+    for point, weight in zip(points, mass, strict=True):
+        choice = (losses.offset + losses.weights @ point).argmin(1)
+        expected[np.arange(4) * 3 + choice] += weight * (point - truth)
+    rows = list(events.table())
+    decision = np.array([row[5] for row in rows[:12]])
+    assert decision == pytest.approx(expected)
+    cross = {(row[0], row[1], row[3]): row[5] for row in rows[12:]}
+    for loss, action in product(range(4), range(3)):
+        assert cross[loss, action, 1] == pytest.approx(expected[loss * 3 + action])
+        assert (cross[loss, action, 0] == 0).all()
+    assert len(rows) == 12 * (1 + 3)
+    assert events.experts == 2 * 3 * len(rows)
+
+
+def test_calls_out_of_order_are_refused() -> None:
+    forecaster = UnbiasedPrediction(VectorEvents([group(0)]))
+    with pytest.raises(ValueError, match="before a prediction"):
+        forecaster.update(np.zeros(3))
+    forecaster.predict()
+    with pytest.raises(ValueError, match="3 numbers"):
+        forecaster.update(np.full(3, 1.5))
