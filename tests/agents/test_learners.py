@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -25,6 +26,7 @@ from regretless.agents.learners import (
     SwapRegretMatching,
     TreeSwap,
 )
+from regretless.agents.learners.base import TotalLearner
 from regretless.agents.learners.kernels import stationary
 from regretless.market import register
 from regretless.market.core.checkpoint import remembers
@@ -352,4 +354,12 @@ def test_mistakes_are_one_line(make: Any, told: str) -> None:
     assert "\n" not in str(error.value)
 
 
-# Deng, Schneider and Sivan 2019: (leader, learner) payoffs per outcome and action, V = 0.
+def test_an_unfinished_learner_of_a_user_is_refused() -> None:
+    class Nameless(TotalLearner):
+        def step(self, losses: Any, actions: Any) -> Any:
+            return self.strategy
+
+    register.learner("nameless")(Nameless)
+    own = {"name": "own", "utility": "linear", "actions": 3, "response": "nameless"}
+    with pytest.raises(UserError, match="learner 'nameless' has no name; add it"):
+        worlds.scenario(own).build()

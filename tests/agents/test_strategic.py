@@ -23,7 +23,6 @@ from regretless.agents.adversaries import (
 )
 from regretless.agents.cohorts.learning import LearnerCohort
 from regretless.agents.cohorts.responding import RespondingCohort
-from regretless.agents.cohorts.scripted import ScriptedAgent, ScriptedCohort
 from regretless.agents.learners import EXP3
 from regretless.agents.responses import BestResponse, Quantal
 from regretless.forecaster.bases import LinearBasis
@@ -281,30 +280,6 @@ def test_announced_play_is_the_frequency_of_actions_over_draws(eta: float | None
     assert (
         np.abs(seen / draws - strategy) <= 4.5 * np.sqrt(strategy * (1 - strategy) / draws) + 1e-12
     ).all()
-
-
-class Stubborn(ScriptedAgent):
-    """Counts how often it is asked."""
-
-    asked = 0
-
-    def act(self, forecast: Forecast, context: Context) -> int:
-        """Count and play 0."""
-        self.asked += 1
-        return 0
-
-
-def scripted(loss: Linear) -> ScriptedCohort:
-    players = [Stubborn(loss[i], stream(SEED, str(i))) for i in range(len(loss))]
-    return ScriptedCohort(
-        name="scripted",
-        utility="linear",
-        rule="stubborn",
-        block=0,
-        loss=loss,
-        agents=players,
-        ledger=Ledger(len(loss), loss.actions),
-    )
 
 
 # Payoffs and supports.

@@ -73,30 +73,6 @@ def test_no_sum_of_coefficients_exceeds_lambda(table: pd.DataFrame) -> None:
     assert raw == {"powers", "Bernstein", "Taylor at 0"}
 
 
-@pytest.mark.parametrize(
-    ("family", "basis", "outcomes", "error", "size"),
-    [
-        ("exponential of ln y", "Taylor at 0", 3, 0.1, 454),
-        ("exponential of ln y", "Taylor at 0", 5, 0.1, 6187),
-        ("exponential of ln y", "Chebyshev", 3, 0.1, 9),
-        ("exponential of ln y", "Chebyshev", 5, 0.1, 20),
-        ("exponential of ln y", "Chebyshev", 3, 0.01, 34),
-        ("exponential of ln y", "Chebyshev", 5, 0.01, 125),
-        ("Leontief", "MReLU, as printed", 2, 0.4, 133),
-    ],
-)
-def test_published_sizes(family: str, basis: str, outcomes: int, error: float, size: int) -> None:
-    assert built(family, basis, outcomes, error).size == size
-
-
-def test_published_lipschitz_constants() -> None:
-    taylor = built("exponential of ln y", "Taylor at 0", 3, 0.1)
-    assert taylor.lipschitz == pytest.approx(98.9, abs=0.05)
-    assert built("L_p, p = 4", "powers", 3).lipschitz == 45
-    assert built("L_p, p = 16", "powers", 5).lipschitz == 327_675
-    assert built("L_p, p = 16", "Bernstein", 5).lipschitz == 5
-
-
 def test_formulas_of_the_sizes(table: pd.DataFrame) -> None:
     """Bernstein d (p + 1), powers p d, ReLU 1 / (4 delta), grids as the paper and a half of it."""
     for p in (2, 4, 8):
