@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 import worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from resuming import check_resumes
 
 from regretless.forecaster.events.bounds import BiasBound, GainBound
 from regretless.forecaster.events.weights import AdaptiveWeights
@@ -20,7 +18,6 @@ from regretless.market.game.seats import AttendanceSpan, drawn_stays
 from regretless.market.model import MarketModel
 from regretless.market.records import Round
 from regretless.market.regret import definitions
-from regretless.market.regret.ledger import MEASURES
 from regretless.scenarios.assembly.guarantees import over_stays
 from regretless.scenarios.assembly.scenario import Scenario
 
@@ -152,18 +149,6 @@ def test_over_stays_is_the_theorem_row_by_row() -> None:
     gains = GainBound(AdaptiveWeights(), experts=24, rounds=100, certificate_sum=0.3)
     scalar = over_stays([gains], weights, stay, policies=0)
     assert np.isnan(scalar).tolist() == [False, True, True, True]
-
-
-@pytest.mark.parametrize("at", [1, 45])
-def test_a_run_with_network_and_rates_is_resumed_bit_for_bit(tmp_path: Path, at: int) -> None:
-    measures = [*MEASURES, "exploitability"]
-    given = scenario(
-        rated(measures=measures),
-        rated("smooth", response="quantal", eta=8.0),
-        cohort("hedge", response="hedge", exits=40),
-        network=SMALL_WORLD,
-    )
-    check_resumes(given.build, at, tmp_path)
 
 
 def test_a_stay_is_checked() -> None:

@@ -245,27 +245,6 @@ def test_other_parameters_are_another_basis() -> None:
     assert sizes[0] > market(floored("a", 0.01)).game.blocks[0].basis.size
 
 
-def test_a_block_of_one_basis_is_heard_by_agents_of_every_rule() -> None:
-    """Quantal, covered and plain agents; guarantees are each cohort's own."""
-    model = market(
-        cohort("linear"),
-        cohort("linear", name="quantal", response="quantal", eta=5.0),
-        cohort("linear", name="naive", response="certainty-equivalent"),
-        cohort("linear", name="covered", cover={"kind": "cluster", "count": 1}),
-        cohort("cobb-douglas", name="curved", response="quantal", eta=5.0),
-    )
-    model.run()
-    labels = model.agents_frame().groupby("cohort", sort=False)["guarantee"].first()
-    assert labels.to_dict() == {
-        "linear": "decision-swap",
-        "quantal": "smooth-decision-swap",
-        "naive": "none",
-        "covered": "decision-swap",
-        "curved": "none",
-    }
-    assert [block.name for block in model.game.blocks] == ["linear", "chebyshev"]
-
-
 # Bases by name.
 
 SERVED = {

@@ -282,18 +282,6 @@ def test_a_run_directory_that_is_a_file_is_refused(command: Call, desk: Path) ->
     assert (desk / "logs").read_text(encoding="utf-8") == "mine"
 
 
-@pytest.mark.parametrize("other", ["notes.txt", "prices.csv", "manifest.json"])
-def test_a_run_directory_with_other_files_is_refused(other: str, command: Call, desk: Path) -> None:
-    kept = {"prices.csv": PRICES, other: '{"name": "somebody else\'s"}'}
-    (desk / "full").mkdir()
-    for name, text in kept.items():
-        (desk / "full" / name).write_text(text, encoding="utf-8")
-    answer = command("run", "market.toml", "--out", "full")
-    left = {p.name: p.read_bytes().decode(errors="replace") for p in (desk / "full").iterdir()}
-    assert left == kept
-    assert_refused(answer, "--out full")
-
-
 def test_a_scenario_name_cannot_lead_out_of_the_folder_of_runs(command: Call, desk: Path) -> None:
     bad = edited(NATURE, '"nature"', '"../../escaped"')
     (desk / "inner").mkdir()
@@ -335,18 +323,6 @@ def assert_no_tables(out: Path) -> None:
         left = [path.name for path in out.iterdir() if path.suffix != ".json"]
         assert set(left) <= {".partial"}
         assert not (out / "manifest.json").exists() or status(out) != "complete"
-
-
-@pytest.mark.parametrize("room", ["agents"])
-def test_a_file_with_the_name_of_a_package_does_no_harm(room: str, tmp_path: Path) -> None:
-    """A user's ``agents.py`` beside the scenario does not take the package's place."""
-    lay_out(tmp_path)
-    (tmp_path / f"{room}.py").write_text('raise RuntimeError("not me")\n', encoding="utf-8")
-    answer = real(tmp_path, "run", "nature.toml", "--out", "logs", "--quiet")
-    if answer.status == 0:
-        assert answer == Answer(0, "", "")
-    else:
-        assert_one_line(answer, f"{room}.py")
 
 
 def test_a_module_with_the_name_of_the_project_is_refused(command: Call, desk: Path) -> None:
@@ -412,25 +388,6 @@ def test_list_names_every_forecaster_that_a_scenario_accepts(command: Call) -> N
     named = set(names(command("list", "forecasters")))
     accepted = refused.err.partition("choose one of: ")[2].partition(";")[0].strip().split(", ")
     assert named == set(accepted) > {"decision-swap", "calibration", "running-mean"}
-
-
-def test_list_names_every_scenario(command: Call) -> None:
-    answer = command("list")
-    assert (answer.status, answer.err) == (0, "")
-    assert names(answer) == list(catalogue())
-
-
-def test_a_run_ends_with_a_row_per_cohort_and_the_place_of_the_logs(
-    played: tuple[Path, Answer],
-) -> None:
-    answer = played[1]
-    assert (answer.status, answer.err) == (0, "")
-    rows = [line.split() for line in answer.out.splitlines()]
-    for name, agents in {"bakers": "3", "drivers": "2"}.items():
-        assert [agents, name, "followed"] in [row[:3] for row in rows]
-        assert len([row for row in rows if row[:1] == [name]]) == 2
-    assert "Logs: logs" in answer.out
-    assert "Traceback" not in answer.out
 
 
 def test_a_run_writes_the_promised_files(played: tuple[Path, Answer]) -> None:
@@ -599,13 +556,6 @@ def test_a_module_may_be_named_by_its_file(command: Call, desk: Path) -> None:
     answer = command("run", "mine.toml", "--out", "logs", "--import", f"{name}.py", "--quiet")
     assert answer == Answer(0, "", "")
     assert_refused(command("run", "mine.toml", "--out", "x", "--import", "absent.py"), "absent")
-
-
-@pytest.mark.parametrize("words", [["--help"], ["run", "--help"]])
-def test_help_goes_to_standard_output(words: list[str], command: Call) -> None:
-    answer = command(*words)
-    assert (answer.status, answer.err) == (0, "")
-    assert "Usage:" in answer.out
 
 
 def test_the_version_is_the_package_s(command: Call) -> None:

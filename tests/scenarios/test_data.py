@@ -193,19 +193,3 @@ def test_the_weather_has_a_row_for_every_day_of_four_years() -> None:
     assert len(frame) == 1461
     days = pd.date_range("2012-01-01", "2015-12-31")
     assert frame["date"].tolist() == days.tolist()
-
-
-def test_the_demo_scenario_scales_the_weather_as_it_says() -> None:
-    scenario = load("crop-choice")
-    spec, found, frame = scenario.spec.data, scenario.table, weather()
-    assert spec is not None
-    assert found is not None
-    assert found.outcomes.shape == (1461, len(spec.outcomes))
-    clipped = np.zeros(len(frame), dtype=bool)
-    for i, name in enumerate(spec.outcomes):
-        low, high = spec.scale[name]
-        exact = (frame[name] - low) / (high - low)
-        np.testing.assert_allclose(found.outcomes[:, i], exact.clip(0, 1), atol=1e-12)
-        clipped |= ((exact < 0) | (exact > 1)).to_numpy()
-    assert found.clipped == pytest.approx(clipped.mean())
-    np.testing.assert_array_equal(found.contexts, frame[spec.context].to_numpy(dtype=float))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Callable
 from contextlib import suppress
@@ -127,19 +126,6 @@ def test_dates_are_so_far_apart(tmp_path: Path, freq: str, told: str) -> None:
     frame = pd.DataFrame({"when": days, "sold": np.random.default_rng(0).random(30)})
     frame.to_csv(tmp_path / "sold.csv", index=False)
     assert described(tmp_path / "sold.csv").columns[0].note == told
-
-
-def test_eighty_columns_break_names_and_no_number(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    name = "money_that_was_spent_on_education_and_on_health"
-    sold = 1e6 + np.arange(40)
-    pd.DataFrame({name: sold}).to_csv(tmp_path / "sold.csv", index=False)
-    told = call("describe", tmp_path / "sold.csv").out
-    assert "…" not in told
-    assert re.search(r"1,000,000 +1,000,039", told)
-    assert "missing" not in told
 
 
 def test_the_command_writes_a_file_that_runs(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +12,18 @@ import worlds
 from numpy.typing import NDArray
 
 from regretless.agents import ScriptedAgent
-from regretless.agents.responses import BestResponse
 from regretless.forecaster.events.bounds import BiasBound, GainBound, spread
 from regretless.forecaster.events.cover import paper_gamma
 from regretless.forecaster.events.weights import AdaptiveWeights, ExponentialWeights
 from regretless.market import register
 from regretless.market.game.round import play_round
-from regretless.market.logs import journal
 from regretless.market.model import MarketModel
-from regretless.market.records import Context, Forecast, Round, one_hot
-from regretless.market.regret import definitions
+from regretless.market.records import Context, Forecast, Round
 from regretless.market.regret.ledger import MEASURES
 from regretless.scenarios.assembly.latecomers import protection
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import find, read
 from regretless.scenarios.config.scenario import validated
-from regretless.scenarios.run import Options, run
-from regretless.scenarios.summary import print_summary
 
 Array = NDArray[np.float64]
 
@@ -200,15 +194,6 @@ def test_who_is_too_far_is_not_covered() -> None:
     assert model.guarantees[1].summary(late) == f"decision-swap for {count} of 8"
 
 
-def test_nobody_near_is_nobody_covered() -> None:
-    model = market(cohort("early"), cohort("late", [3.0], enters=5))
-    model.run()
-    assert set(of(model, "late")["guarantee"]) == {"none"}
-    assert of(model, "late")["bound"].isna().all()
-    assert model.guarantees[1].summary(model.game.cohorts[1]) == "none"
-    assert "0 within" in model.guarantees[1].note
-
-
 @pytest.mark.parametrize(
     ("keys", "label"),
     [
@@ -245,32 +230,6 @@ def test_naive_agents_play_the_distribution_of_their_protected_loss(
         assert ours == pytest.approx(theirs, rel=0, abs=1e-12 if shift else 0.0)
     label = "decision-swap" if eta is None else "smooth-decision-swap"
     assert set(of(model, "late")["guarantee"]) == {label}
-
-
-class Worst:
-    """A user's rule: the greatest predicted loss."""
-
-    name, hears_label, eta, lipschitz = "worst", False, None, np.inf
-    predicted = BestResponse.predicted
-
-    def gap(self, actions: int) -> float:
-        """Return more than there is to lose."""
-        return 10.0
-
-    def play(self, predicted: Array) -> Array:
-        """Play what it expects to lose most."""
-        return one_hot(predicted.argmax(1), predicted.shape[1])
-
-
-def test_other_rules_protect_only_their_own() -> None:
-    """The forecast is unbiased where users of a rule of their own act, not at best responses."""
-    register.response("worst")(Worst)
-    late = [cohort("late", enters=40), cohort("later", enters=50, response="worst")]
-    model = market(cohort("early", response="worst"), *late)
-    model.run()
-    for name in ("late", "later"):
-        assert set(of(model, name)["guarantee"]) == {"none"}
-        assert of(model, name)["bound"].isna().all()
 
 
 @pytest.mark.parametrize(
@@ -345,43 +304,6 @@ def test_they_hear_the_block_that_spans_their_losses() -> None:
 
 
 # What the log holds.
-
-
-def test_regret_is_over_their_own_rounds() -> None:
-    """Every measure, recomputed from the raw rounds after the join."""
-    model = weather(["by-month"]).build()
-    log = played(model)[30:]
-    late = model.game.cohorts[1]
-    losses = np.array([one.losses[1] for one in log])
-    play = np.array([one.decisions[1].probabilities for one in log])
-    constants = np.repeat(np.arange(late.loss.actions)[:, None], len(log), axis=1)
-    suggested = [[policy(one.context) for one in log] for policy in late.policies]
-    policies = np.array([*constants, *suggested], dtype=int)
-    for measure in MEASURES:
-        compute = getattr(definitions, f"{measure}_regret")
-        extra = () if measure in {"external", "swap"} else (policies,)
-        kept = late.ledger.regret(measure)
-        for k, value in enumerate(kept):
-            assert value == pytest.approx(compute(losses[:, k], play[:, k], *extra), abs=1e-9)
-    assert of(model, "late")["mean_loss"].to_numpy() == pytest.approx(
-        (losses * play).sum(2).mean(0)[late.row_of]
-    )
-
-
-def test_the_log_has_no_rows_before_they_join() -> None:
-    model = scenario(cohort("early"), cohort("late", enters=50), rounds=90).build(log_every=7)
-    model.run()
-    log, agents = model.regret_frame(), model.agents_frame().set_index("agent")
-    rounds = log["round"].groupby(log["agent"].map(agents["cohort"])).unique()
-    assert rounds["early"].tolist() == list(range(0, 90, 7))
-    assert rounds["late"].tolist() == list(range(56, 90, 7))
-    assert len(log) == 8 * (13 + 5)
-    assert not log.isna().any().any()
-    assert agents.index.tolist() == list(range(1, 17))
-    swaps = model.swaps_frame().groupby("agent")
-    assert swaps["count"].sum().tolist() == [90.0] * 8 + [40.0] * 8
-    regrets = agents["decision_swap_regret"].to_numpy()
-    assert swaps["contribution"].sum().to_numpy() == pytest.approx(regrets)
 
 
 def test_views_wait_until_they_have_played() -> None:
@@ -464,52 +386,3 @@ class Stubborn(ScriptedAgent):
 def names(registries: None) -> None:
     """Register the agent above while a test runs."""
     register.agent("stubborn")(Stubborn)
-
-
-def play(told: Scenario, out: Path, *, stop: int = 0, resume: bool = False) -> MarketModel:
-    """Run into a directory; ``stop`` interrupts it after so many rounds."""
-
-    def interrupt(played: int) -> None:
-        if played == stop:
-            raise KeyboardInterrupt
-
-    return run(told, Options(out, resume=resume, log_every=20), progress=interrupt)
-
-
-@pytest.mark.parametrize("joins", [40, 48, 58])
-def test_a_stopped_run_resumes_to_the_same_bytes(
-    joins: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The checkpoint after round 48 lies behind, at, or before the round at which they join."""
-    monkeypatch.setattr(journal, "CHUNK_ROUNDS", 16)
-    told = scenario(cohort("early"), *(late | {"enters": joins} for late in LATECOMERS), rounds=60)
-    play(told, tmp_path / "whole")
-    with pytest.raises(KeyboardInterrupt):
-        play(told, tmp_path / "part", stop=55)
-    halfway = pd.read_parquet(tmp_path / "part" / "agents.parquet")
-    assert (halfway["mean_loss"].isna() == ((halfway["cohort"] != "early") & (joins > 55))).all()
-    play(told, tmp_path / "part", resume=True)
-    for table in ("rounds", "forecasts", "regret_log", "agents", "swaps", "biases"):
-        one, two = (tmp_path / name / f"{table}.parquet" for name in ("whole", "part"))
-        assert one.read_bytes() == two.read_bytes(), table
-
-
-def test_manifest_and_summary_say_who_joined(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    told = scenario(cohort("early"), *LATECOMERS)
-    model = play(told, tmp_path / "logs")
-    manifest = json.loads((tmp_path / "logs" / "manifest.json").read_text(encoding="utf-8"))
-    covered = int((of(model, "late")["guarantee"] == "decision-swap").sum())
-    assert 0 < covered < 8
-    assert manifest["guarantee"] == {
-        "early": "decision-swap",
-        "late": f"decision-swap for {covered} of 8",
-        "quantal": "none",
-        "scripted": "none",
-    }
-    capsys.readouterr()
-    print_summary(told, model, tmp_path)
-    said = capsys.readouterr().out
-    assert f"late: 8 agents entered before round 40, {covered} within" in said
-    assert "scripted: 3 agents entered before round 42; " in said

@@ -93,30 +93,6 @@ def test_every_panel_is_there(whole: Page) -> None:
     assert "b" not in whole.tags
 
 
-def test_the_headline_is_the_greatest_change(finished: Path, whole: Page) -> None:
-    study = Study(finished)
-    found = study.contrasts()
-    own = found[found["measure"] == "welfare_mean"]
-    sure = own[(own["low"] > 0) | (own["high"] < 0)]
-    if sure.empty:
-        assert "No change of welfare found: every 95 % interval contains 0." in whole.text
-    else:
-        unit = study.cohorts().groupby("cohort")["loss_scale"].mean()
-        row = sure.iloc[int((sure["mean"] / sure["cohort"].map(unit)).abs().argmax())]
-        assert f"Largest of {len(own)} changes of welfare" in whole.text
-        assert f"{row['mean']:+.3g} in the utility's own units (95 % interval" in whole.text
-    worst = study.cohorts()["decision_swap_regret_worst"]
-    runs = study.cohorts().assign(worst=worst).merge(study.parameters(), on="run")
-    keys = ["cohort", *(key for key in study.parameters() if key not in {"run", "seed"})]
-    means = runs.groupby(keys)[["worst", "mean_loss"]].mean().dropna().sort_values("worst")
-    least, most = (
-        f"({row['worst']:.3g}, mean loss {row['mean_loss']:.3g})"
-        for _, row in means.iloc[[0, -1]].iterrows()
-    )
-    assert f"{least}, greatest" in whole.text
-    assert f"{most}." in whole.text
-
-
 def test_a_browser_draws_the_figures(finished: Path, whole: Page, tmp_path: Path) -> None:
     seen = visit(finished / "report.html", tmp_path / "profile")
     assert seen.console == ()

@@ -27,7 +27,6 @@ from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.logs.journal import CHUNK_ROUNDS
 from regretless.market.records import AdversaryView, Context, Forecast, History, OutcomeDistribution
-from regretless.scenarios.config.files import find
 from regretless.scenarios.logs.ownership import held
 
 COMMAND = Path(sys.executable).parent / "regretless"
@@ -331,20 +330,6 @@ def test_every_player_continues_where_it_was(
     assert_same(desk / "logs", reference(MIXED, setting))
 
 
-@pytest.mark.parametrize("matching", ["continuous", "batch"])
-def test_an_order_book_continues_where_it_was(
-    matching: str, desk: Path, reference: Reference
-) -> None:
-    """Open orders, accounts, what was traded and quoted, and the draws of who arrives when."""
-    settings = [f"market.matching={matching}", "rounds=700"]
-    text = find("sniping").read_text(encoding="utf-8")
-    (desk / "book.toml").write_text(text, encoding="utf-8")
-    interrupted(desk / "book.toml", desk / "logs", *settings, stop=600)
-    play(desk / "book.toml", desk / "logs", *settings, resume=True)
-    assert {"trades.parquet", "quotes.parquet", "accounts.parquet"} <= set(tables(desk / "logs"))
-    assert_same(desk / "logs", reference(text, *settings))
-
-
 def test_a_run_may_be_interrupted_more_than_once(desk: Path, reference: Reference) -> None:
     file = desk / "cheap.toml"
     interrupted(file, desk / "logs", stop=600)
@@ -412,14 +397,6 @@ def test_a_run_of_another_version_is_refused(desk: Path, refused: Refused) -> No
     line = refused("run", "cheap.toml", "--out", "logs", "--resume")
     assert "0.0.9" in line
     assert (desk / "logs" / CHECKPOINT).exists()
-
-
-def test_a_complete_run_is_refused(desk: Path, refused: Refused) -> None:
-    play(desk / "cheap.toml", desk / "logs", "rounds=20")
-    before = tables(desk / "logs")
-    line = refused("run", "cheap.toml", "--out", "logs", "--resume", "--rounds", "20")
-    assert "complete" in line
-    assert tables(desk / "logs") == before
 
 
 @pytest.mark.parametrize(

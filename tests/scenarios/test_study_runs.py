@@ -382,12 +382,6 @@ def test_every_setting_is_built_before_anything_is_written(desk: Path) -> None:
     assert not (desk / "wrong").exists()
 
 
-def test_regret_of_the_sweep_is_finite(finished: Study) -> None:
-    effects = finished.effects()
-    assert np.isfinite(effects[["mean", "low", "high"]].to_numpy()).all()
-    assert set(effects["value"]) == {"decision-swap", "running-mean", "3", "4"}
-
-
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_work_of_any_kind_is_collected_in_order(jobs: int) -> None:
     done: list[int] = []
