@@ -86,10 +86,7 @@ class Steps(_OfFeature):
 class ContextThreshold(_OfFeature):
     """One action below a threshold on a feature, another at or above it.
 
-    Parameters
-    ----------
-    below, above : int
-        Actions.
+    ``below``, ``above`` (int): actions.
     """
 
     at: float
@@ -122,9 +119,7 @@ def _check(feature: object, numbers: object, actions: object) -> None:
 class NamedPolicy:
     """A policy under the name that a scenario gives it.
 
-    Parameters
-    ----------
-    rule : ContextPolicy
+    ``rule``: ContextPolicy.
     """
 
     name: str

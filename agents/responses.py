@@ -141,10 +141,7 @@ class CertaintyEquivalent(_AtLabel, _Hard):
 class Quantal(_AtLabel):
     """The naive agent: smooth best response to the label forecast.
 
-    Parameters
-    ----------
-    eta : float
-        Smoothness, positive.
+    ``eta`` (float): smoothness, positive.
     """
 
     name = "quantal"
@@ -163,10 +160,7 @@ class Quantal(_AtLabel):
 class ExpectedLoss(Response):
     """The naive agent of the ensemble forecast: responds to its own expected loss over it.
 
-    Parameters
-    ----------
-    eta : float, optional
-        Smoothness, positive; a best response without it.
+    ``eta`` (float, optional): smoothness, positive; a best response without it.
     """
 
     name = "ensemble"
@@ -203,10 +197,8 @@ BUILT_IN = (BestResponse, Private, CertaintyEquivalent, Quantal, ExpectedLoss)  
 class Checked(Response):
     """A user's response rule, held to what it declares.
 
-    Parameters
-    ----------
-    rule : object
-        With ``name``, ``hears_label``, ``lipschitz``, ``gap``, ``predicted`` and ``play``.
+    ``rule`` (object): with ``name``, ``hears_label``, ``lipschitz``, ``gap``, ``predicted`` and
+    ``play``.
     """
 
     built_in = row_by_row = False

@@ -33,9 +33,9 @@ from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import ProtectedLosses, played_of
 from regretless.forecaster.events.weights import Moment
 from regretless.forecaster.minimax.game import STEPS, field_at
+from regretless.market.core.compiled import over_rows
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability import stackelberg
-from regretless.market.numerics.threads import over_rows
 from regretless.market.regret.definitions import swap_regret
 
 CROWD, MULTITUDE, COUNTED, SHARED = 100_000, 1_000_000, 10**9, 500

@@ -71,7 +71,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import handed
-from regretless.market.game.foreign import as_forecaster
+from regretless.market.game.protocols import as_forecaster
 
 ALARM = 0.01  # alpha
 HINT = 1.5  # roots of V + 1

@@ -221,10 +221,7 @@ class Mixture:
 class Forecast:
     """A mixture and the atom that was drawn from it and is broadcast.
 
-    Parameters
-    ----------
-    index : int
-        The drawn atom.
+    ``index`` (int): the drawn atom.
     """
 
     mixture: Mixture
@@ -485,10 +482,7 @@ WINDOW = 4096
 class History(Checkpointable):
     """The last outcomes and the running mean of all.
 
-    Parameters
-    ----------
-    outcomes : int
-        Coordinates of an outcome, d.
+    ``outcomes`` (int): coordinates of an outcome, d.
     """
 
     REMEMBERED = ("rounds", "_sum", "_ring")

@@ -19,10 +19,7 @@ Thing = TypeVar("Thing", bound=Callable[..., Any])
 class Registry:
     """One kind of named building block.
 
-    Parameters
-    ----------
-    kind : str
-        What the names stand for, as error lines call it.
+    ``kind`` (str): what the names stand for, as error lines call it.
     """
 
     def __init__(self, kind: str) -> None:

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.core.compiled import compiled
-from regretless.market.numerics.threads import over_rows
+from regretless.market.core.compiled import compiled, over_rows
 
 # Losses closer than this count as equal where the two sides compute them differently: a mean of
 # losses over an ensemble and the loss at its mean agree only up to rounding.
@@ -155,7 +154,8 @@ def expected_and_realised(
     """Losses at a prediction and at the outcome, in one pass over the weights.
 
     The same to the last bit as ``expected_losses`` and ``market.losses.sums.weighted_sums``: many
-    losses wait for memory, and each weight is read once in place of twice.
+    losses wait for memory, and each weight is read once in place of twice. Returns arrays (K, A),
+    (K, A): what is expected, and what is lost.
 
     Parameters
     ----------
@@ -164,11 +164,6 @@ def expected_and_realised(
     weights : array (K, A, d)
         Of both.
     point, outcome : array (d,)
-
-    Returns
-    -------
-    arrays (K, A), (K, A)
-        What is expected, and what is lost.
     """
     out = np.empty(offsets[0].shape), np.empty(offsets[0].shape)
     at = (np.ascontiguousarray(y, dtype=np.float64) for y in (point, outcome))

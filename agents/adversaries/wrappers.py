@@ -49,10 +49,7 @@ ELSEWHERE = 0.5  # where the others' coordinates stand for a member
 class Member:
     """An adversary and its coordinates.
 
-    Parameters
-    ----------
-    outcomes : int
-        Of the whole outcome, d.
+    ``outcomes`` (int): of the whole outcome, d.
     """
 
     player: Any
@@ -104,10 +101,7 @@ class Member:
 class PartialHistory(History):
     """The past as a member sees it.
 
-    Parameters
-    ----------
-    own : list of int
-        The member's coordinates.
+    ``own`` (list of int): the member's coordinates.
     """
 
     def __init__(self, whole: History, own: list[int]) -> None:

@@ -66,10 +66,8 @@ class Trader(ScriptedCrowd):
 class ZeroIntelligence(Trader):
     """Orders at random.
 
-    Parameters
-    ----------
-    constrained : bool
-        Whether only among those that cannot lose, at a fundamental of 1/2 where it matters.
+    ``constrained`` (bool): whether only among those that cannot lose, at a fundamental of 1/2 where
+    it matters.
     """
 
     def __init__(
@@ -127,10 +125,7 @@ class Sniper(Informed):
 class LinearInsider(Trader):
     """Trades in proportion to its signal.
 
-    Parameters
-    ----------
-    strength : float
-        Units for a signal that is 1 above 1/2.
+    ``strength`` (float): units for a signal that is 1 above 1/2.
     """
 
     def __init__(

@@ -113,15 +113,7 @@ class RowLearner(Checkpointable):
     def bound(self, rounds: int) -> float | None:
         """Bound the regret per round named by ``measure`` after some rounds of losses in [0, 1].
 
-        Parameters
-        ----------
-        rounds : int
-            At least 1; any number, whatever the horizon.
-
-        Returns
-        -------
-        float or None
-            None where none holds.
+        ``rounds``: at least 1; any number, whatever the horizon. Returns None where none holds.
         """
         return None
 

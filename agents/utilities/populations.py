@@ -110,9 +110,7 @@ def linear_population(
 ) -> Loss:
     """Risk-neutral agents.
 
-    Parameters
-    ----------
-    weights, concentration : as in ``Population.shares``
+    ``weights``, ``concentration``: as in ``Population.shares``.
     """
     shares = population.shares(weights, concentration)
     if weights is None:  # they are as they should be, and maybe more than memory holds

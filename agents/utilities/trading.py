@@ -120,10 +120,7 @@ def firm_population(
 def bettor_population(population: Population, *, coordinate: int = 0) -> Linear:
     """Bettors with logarithmic utility on whether an outcome is 1.
 
-    Parameters
-    ----------
-    coordinate : int
-        Which outcome, from 0.
+    ``coordinate`` (int): which outcome, from 0.
     """
     levels = np.arange(1, population.actions + 1) / (population.actions + 1)
     weights = np.zeros((population.actions, population.goods))
@@ -230,12 +227,8 @@ def _checked(coordinate: int, population: Population) -> int:
 def buyer_population(population: Population, *, value: ArrayLike) -> Linear:
     """Buyers of one good; the actions are the seller's arms.
 
-    ValueError if a value is outside [0, 1], or the outcomes are not two per action.
-
-    Parameters
-    ----------
-    value : float or array (N,)
-        What the good is worth to each, in [0, 1].
+    ValueError if a value is outside [0, 1], or the outcomes are not two per action. ``value``
+    (float or array (N,)): what the good is worth to each, in [0, 1].
     """
     if population.goods != 2 * population.actions:
         raise ValueError(

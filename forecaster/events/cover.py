@@ -27,8 +27,7 @@ import numpy as np
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.weights import AdaptiveWeights
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.core.compiled import compiled
-from regretless.market.numerics.threads import over_rows
+from regretless.market.core.compiled import compiled, over_rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,10 +45,10 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.forecaster.events.protected import LossTable, ProtectedLosses
+from regretless.forecaster.events.weights import ExponentialMixture
 from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
-from regretless.market.numerics.mixtures import ExponentialMixture
 
 RISK = 0.01
 ASSIGNED = RISK / 4  # of it is for potentials that are charged with what was drawn

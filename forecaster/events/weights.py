@@ -69,7 +69,6 @@ import numpy as np
 from regretless.forecaster.reference import PLAIN, Band, Trust
 from regretless.market.core.arrays import Array
 from regretless.market.core.compiled import compiled
-from regretless.market.numerics.mixtures import ExponentialMixture
 
 GROWTH = (math.exp(1 / 3) - math.exp(-1)) / 2  # k
 REMAINDER = 0.338  # q
@@ -447,6 +446,43 @@ class ExponentialWeights(WeightRule):
 
     def greatest(self, variation: Array | float, budget: float) -> Array:
         return np.full_like(np.asarray(variation, dtype=np.float64), budget)
+
+
+NEWTON = 4  # steps
+
+
+@dataclass(frozen=True, eq=False)
+class ExponentialMixture:
+    """A mixture of exponentials, sum_j s_j exp(eta_j x - c_j v), over J rates.
+
+    The potential of second-order weights and the supermartingale of the draws have this form.
+
+    Parameters
+    ----------
+    rates, costs, shares : array (J,)
+        eta and c, above 0; s, which add up to 1.
+    """
+
+    rates: Array
+    costs: Array
+    shares: Array
+
+    def greatest(self, variation: Array | float, exponent: Array | float) -> Array:
+        """Return the greatest x at each v for which the mixture is at most exp(exponent).
+
+        Newton's steps on a convex function from the right: every step is an upper bound. As
+        {(x, v)} below the level is convex, the result is concave in v.
+        """
+        paid = self.costs * np.asarray(variation, dtype=np.float64)[..., None] - np.log(self.shares)
+        x = ((exponent + paid) / self.rates).min(-1)
+        for _ in range(NEWTON):
+            powers = self.rates * x[..., None] - paid
+            top = powers.max(-1)
+            parts = np.exp(powers - top[..., None])
+            total = parts.sum(-1)
+            excess = top + np.log(total) - exponent
+            x = x - excess * total / (parts @ self.rates)
+        return np.asarray(x)
 
 
 RATES = np.array([0.75 * 0.5**j for j in range(10)])  # enough for V up to ten million

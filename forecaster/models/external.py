@@ -27,8 +27,7 @@ from regretless.forecaster.persistence import Copy
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import name_of
-from regretless.market.game.foreign import as_forecaster
-from regretless.market.game.protocols import Forecaster
+from regretless.market.game.protocols import Forecaster, as_forecaster
 from regretless.market.losses.basis import Basis
 
 Ask = Callable[[Any, Array, int], Array]

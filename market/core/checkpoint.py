@@ -33,11 +33,7 @@ def replacing(path: Path, *, alone: bool = True) -> Iterator[Path]:
 
     The draft, ``.NAME.tmp``, is synced before it is renamed and the folder after; whoever reads
     sees the old file or the new one. If the block raises or writes nothing the file stays.
-
-    Parameters
-    ----------
-    alone : bool
-        Whether the folder is synced; else who replaces several files does that once.
+    ``alone`` (bool): whether the folder is synced; else who replaces several files does that once.
 
     Raises
     ------

@@ -112,16 +112,9 @@ def _read_only(strategies: Iterable[Array | None]) -> Iterator[Array | None]:
 def summed(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> dict[str, Array]:
     """Return what the agents of each cohort come to who were there, by its name.
 
-    Parameters
-    ----------
-    payoff
-        The leader's: ``payoff.values(loss, outcomes)`` gives (m, K, A); None for none.
-
-    Returns
-    -------
-    dict of str to array (2, 2 + A)
-        How many they are, what they paid, and their mixed strategies added up; each as two numbers
-        (``market.numerics.exact_sum``).
+    ``payoff``: the leader's: ``payoff.values(loss, outcomes)`` gives (m, K, A); None for none.
+    Returns dict of str to array (2, 2 + A): how many they are, what they paid, and their mixed
+    strategies added up; each as two numbers (``market.numerics.exact_sum``).
     """
     sums = {cohort.name: np.zeros((2, 2 + cohort.loss.actions)) for cohort in cohorts}
     for _, cohort, decision, _ in present(cohorts, played):

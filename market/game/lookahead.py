@@ -73,10 +73,7 @@ def strategies_of_play(view: GameView, mixtures: Sequence[Mixture], context: Con
 class Rollout:
     """Plays copies of forecasters and cohorts against imagined outcomes.
 
-    Parameters
-    ----------
-    context : Context
-        Of the present round.
+    ``context`` (Context): of the present round.
     """
 
     def __init__(self, view: GameView, context: Context) -> None:
@@ -84,6 +81,9 @@ class Rollout:
 
     def __call__(self, outcome: ArrayLike, rounds: int, *, seed: int) -> list[Strategies]:
         """Return the mixed strategies of the rounds to come if one outcome happens in all of them.
+
+        Returns one tuple per round, in it an array (K, A) or None per cohort, as in
+        ``AdversaryView``.
 
         Parameters
         ----------
@@ -93,11 +93,6 @@ class Rollout:
             How many, the present one included; at least 1.
         seed : int
             Of the copies' fresh streams.
-
-        Returns
-        -------
-        list of tuples
-            One tuple per round, in it an array (K, A) or None per cohort, as in ``AdversaryView``.
         """
         if rounds < 1:
             raise ValueError(f"rounds is {rounds}; roll out at least 1")

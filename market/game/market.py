@@ -217,16 +217,9 @@ class Market(Checkpointable, ABC):
     def chosen(self, tables: Sequence[Array], decisions: Decisions) -> Array:
         """Return what each agent's action stands for in its cohort's table.
 
-        Parameters
-        ----------
-        tables : sequence of array (K, A, ...)
-            One per cohort.
-
-        Returns
-        -------
-        array (N, ...)
-            Over the agents of all cohorts; 0 for who is absent. Of a counted cohort, what all
-            agents of a row come to who played the same.
+        ``tables`` (sequence of array (K, A, ...)): one per cohort. Returns array (N, ...): over the
+        agents of all cohorts; 0 for who is absent. Of a counted cohort, what all agents of a row
+        come to who played the same.
         """
         parts = []
         for cohort, table, decision in zip(self.cohorts, tables, decisions, strict=True):

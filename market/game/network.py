@@ -111,10 +111,6 @@ def _unpacked(packed: dict[str, Any]) -> Forecast:
     return Forecast(Mixture(points, np.ones(1), labels=labels, ensembles=ensembles), 0)
 
 
-REGRETS = ("decision_swap_regret", "swap_regret")
-COLUMNS = ("cohort", "distance", "agents", "regret_mean", "regret_worst", "exploitability_mean")
-
-
 @dataclass(frozen=True, eq=False)
 class Network:
     """Who hears the forecast, and how late.
@@ -217,56 +213,3 @@ def networked(agents: int, subscribers: Indices, graph: Any | None = None) -> Ne
         distance = np.where(np.isinf(hops), NEVER, hops).astype(np.intp)
     edges = np.array(sorted(sorted(edge) for edge in graph.edges), dtype=np.intp).reshape(-1, 2)
     return Network(distance, edges)
-
-
-def rings(network: Network) -> Array:
-    """Lay a graph out in rings around the forecaster (N, 2), subscribers on the innermost.
-
-    An agent at distance h is h further out, those who never hear are on the outermost ring; on its
-    ring it stands in the order of the first neighbour that is nearer.
-    """
-    edges = np.zeros((0, 2), dtype=np.intp) if network.edges is None else network.edges
-    never = network.farthest + 1
-    ring = np.where(network.distance == NEVER, never, network.distance)
-    turn = np.zeros(len(ring))
-    ways = np.concatenate([edges, edges[:, ::-1]])
-    for hops in np.unique(ring):
-        here = np.flatnonzero(ring == hops)
-        wanted = np.ones(len(ring))
-        nearer = ways[(ring[ways[:, 0]] == hops) & (ring[ways[:, 1]] == hops - 1)]
-        np.minimum.at(wanted, nearer[:, 0], turn[nearer[:, 1]])
-        order = here[np.argsort(wanted[here], kind="stable")]
-        turn[order] = (np.arange(len(order)) + 0.5) / len(order)
-    angle, radius = 2 * np.pi * turn, max(1.0, never / 3) + ring
-    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
-
-
-def by_distance(agents: pd.DataFrame) -> pd.DataFrame:
-    """Summarise an agents table by cohort and distance from the forecaster.
-
-    Parameters
-    ----------
-    agents : frame
-        With the columns ``cohort``, ``kind``, ``distance``, regrets and ``exploitability``.
-
-    Returns
-    -------
-    frame
-        A row per cohort and distance, nearest first and those who never hear last (empty
-        distance): ``agents`` who played, mean and worst decision swap regret (swap regret where
-        that was not kept), mean exploitability. Learners listen to nobody and have no rows.
-    """
-    first, second = (agents[name] for name in REGRETS)
-    frame = agents.assign(regret=first.fillna(second))
-    frame = frame[(frame["kind"] == "follower") & frame["mean_loss"].notna()]
-    groups = frame.groupby(["cohort", "distance"], sort=False, dropna=False)
-    table = groups.agg(
-        agents=("agent", "size"),
-        regret_mean=("regret", "mean"),
-        regret_worst=("regret", "max"),
-        exploitability_mean=("exploitability", "mean"),
-    ).reset_index()
-    order = {name: place for place, name in enumerate(frame["cohort"].unique())}
-    table["place"] = table["cohort"].map(order)
-    table = table.sort_values(["place", "distance"], na_position="last", kind="stable")
-    return table[list(COLUMNS)].reset_index(drop=True)

@@ -19,9 +19,9 @@ import numpy as np
 
 from regretless.market.core.errors import UserError
 from regretless.market.game.adversary_view import introduce
-from regretless.market.game.foreign import as_forecaster
 from regretless.market.game.guarantees import Guarantee, unpromised
 from regretless.market.game.market import check_leader
+from regretless.market.game.protocols import as_forecaster
 from regretless.market.game.round import Game
 from regretless.market.game.seats import AttendanceSpan, together
 from regretless.market.regret.model_comparison import NOT_COMPARED
@@ -30,7 +30,8 @@ from regretless.market.regret.model_comparison import NOT_COMPARED
 def dismiss(game: Game, place: int, agent: int, *, before: int) -> int:
     """End the stay of one agent of a cohort.
 
-    UserError if it shares its row with others, learns with them, or is the last of all.
+    UserError if it shares its row with others, learns with them, or is the last of all. Returns an
+    int: its row.
 
     Parameters
     ----------
@@ -38,11 +39,6 @@ def dismiss(game: Game, place: int, agent: int, *, before: int) -> int:
         Its place among the cohort's N agents.
     before : int
         The first round in which it is not there.
-
-    Returns
-    -------
-    int
-        Its row.
     """
     cohort = game.cohorts[place]
     row = int(cohort.row_of[agent])
@@ -84,12 +80,8 @@ def replace_players(
 ) -> tuple[Guarantee, ...]:
     """Replace players, and return what is promised from then on.
 
-    UserError if there is no such block, or the new player does not fit.
-
-    Parameters
-    ----------
-    **players
-        ``adversary``, ``market``, or a block's forecaster under the name of the block.
+    UserError if there is no such block, or the new player does not fit. ``**players``:
+    ``adversary``, ``market``, or a block's forecaster under the name of the block.
     """
     adversary = players.pop("adversary", game.adversary)
     market = players.pop("market", game.market)

@@ -299,6 +299,8 @@ def drawn_stays(
 
     In every round from the first of the window an agent who has not come yet enters with the
     probability ``entry_rate``, and one who has played it leaves with the probability ``exit_rate``.
+    Returns AttendanceSpan: of N rows; whoever would enter too late has entered and left at the end
+    of the window.
 
     Parameters
     ----------
@@ -308,11 +310,6 @@ def drawn_stays(
         First round, and the round before which all who are left leave.
     rates : (float or None, float or None)
         Entry and exit, in (0, 1]; None for everybody at once at the end of the window in question.
-
-    Returns
-    -------
-    AttendanceSpan
-        Of N rows; whoever would enter too late has entered and left at the end of the window.
     """
     first, last = window
     entry, leave = rates

@@ -1,7 +1,7 @@
 r"""How good the forecast was: of the outcomes, beside every model, and of what agents decided on.
 
 **Outcomes.** Of the last rounds there are the label forecasts (the outcomes that the predictions
-suggest) of the broadcast and of every model (``market.regret.forecast_record``). Scored are the
+suggest) of the broadcast and of every model (``market.game.round``). Scored are the
 errors of the label, and the distribution that it makes with the last ``ERRORS`` errors of its own,
 
     F_t = the empirical distribution of  label_t + error_s,  s = t - ERRORS .. t - 1,
@@ -27,8 +27,8 @@ import numpy as np
 import pandas as pd
 
 from regretless.market.core.arrays import Array
+from regretless.market.game.round import ForecastRecord
 from regretless.market.logs.comparisons import Compared
-from regretless.market.regret.forecast_record import ForecastRecord
 
 ERRORS = 64  # that a distribution is made of
 FIRST = 16  # errors, without which there is none

@@ -35,10 +35,7 @@ from regretless.market.records import Round
 class States:
     """Reads what agents show, of the cohorts that show anything.
 
-    Parameters
-    ----------
-    logged : sequence of Logged
-        Which of each cohort's agents get rows.
+    ``logged`` (sequence of Logged): which of each cohort's agents get rows.
     """
 
     def __init__(self, cohorts: Sequence[Cohort], logged: Sequence[Logged]) -> None:

@@ -1,4 +1,4 @@
-r"""Welfare in the utility's own units, its inequality, and means over counted agents.
+r"""Welfare and its inequality, means over counted agents, and agents by distance.
 
 **Counted agents.** Where a row of the agents table stands for many agents, its column ``count``
 says for how many. Where there is no such column, or nothing in it, a row is an agent, and the
@@ -184,3 +184,33 @@ def welfare_record(agents: pd.DataFrame) -> dict[str, dict[str, float | None]]:
         }
         for cohort, row in table.iterrows()
     }
+
+
+def by_distance(agents: pd.DataFrame) -> pd.DataFrame:
+    """Summarise an agents table by cohort and distance from the forecaster.
+
+    Parameters
+    ----------
+    agents : frame
+        With the columns ``cohort``, ``kind``, ``distance``, regrets and ``exploitability``.
+
+    Returns
+    -------
+    frame
+        A row per cohort and distance, nearest first and those who never hear last (empty
+        distance): ``agents`` who played, mean and worst decision swap regret (swap regret where
+        that was not kept), mean exploitability. Learners listen to nobody and have no rows.
+    """
+    frame = agents.assign(regret=agents["decision_swap_regret"].fillna(agents["swap_regret"]))
+    frame = frame[(frame["kind"] == "follower") & frame["mean_loss"].notna()]
+    groups = frame.groupby(["cohort", "distance"], sort=False, dropna=False)
+    table = groups.agg(
+        agents=("agent", "size"),
+        regret_mean=("regret", "mean"),
+        regret_worst=("regret", "max"),
+        exploitability_mean=("exploitability", "mean"),
+    ).reset_index()
+    order = {name: place for place, name in enumerate(frame["cohort"].unique())}
+    table["place"] = table["cohort"].map(order)
+    table = table.sort_values(["place", "distance"], na_position="last", kind="stable")
+    return table.drop(columns="place").reset_index(drop=True)

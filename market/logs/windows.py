@@ -103,15 +103,8 @@ class Windows(Checkpointable):
     def add(self, number: int) -> list[dict[str, NDArray[Any]]]:
         """Take note that the ledgers have added a round.
 
-        Parameters
-        ----------
-        number : int
-            The round's.
-
-        Returns
-        -------
-        list of dict
-            Columns of the windows table, a part per cohort; none unless a window ends.
+        ``number`` (int): the round's. Returns list of dict: columns of the windows table, a part
+        per cohort; none unless a window ends.
         """
         parts: list[dict[str, NDArray[Any]]] = []
         if self._before and self.spans[self._at][1] == number:

@@ -15,15 +15,13 @@ with g a power or the logarithm. Every form gives the losses of all actions at o
 many, its exact range over the cube or over any box, and the affine map onto [0, 1].
 """
 
-from regretless.market.losses.base import Loss
+from regretless.market.losses.base import Loss, unique_losses
 from regretless.market.losses.lipschitz import AveragedLoss, LipschitzLoss, averaged
-from regretless.market.losses.minimum import MinimumOfRatios
 from regretless.market.losses.of_sum import ExponentialOfSum, PowerOfSum
 from regretless.market.losses.orders import Orders
 from regretless.market.losses.outcome_spaces import Box, Polytope
-from regretless.market.losses.piecewise import Convex1D, Trade
+from regretless.market.losses.piecewise import Convex1D, MinimumOfRatios, Trade
 from regretless.market.losses.separable import Linear, SeparablePower
-from regretless.market.losses.unique import unique_losses
 
 __all__ = [
     "AveragedLoss",

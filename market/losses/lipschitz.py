@@ -179,9 +179,7 @@ def averaged(loss: Loss, deviation: float, coordinates: Sequence[int]) -> Averag
 def wrapped(loss: Loss, low: Array, side: Array) -> LipschitzLoss:
     """Return u -> l(low + side u), for a loss whose Lipschitz constant holds everywhere.
 
-    Parameters
-    ----------
-    low, side : array (d,)
+    ``low``, ``side``: array (d,).
     """
     least, greatest = loss.enclosure(low, low + side)
     return LipschitzLoss(

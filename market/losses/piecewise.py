@@ -1,13 +1,16 @@
-r"""Piecewise linear losses: convex ones of one coordinate, and what orders are worth at a price.
+r"""Piecewise linear losses: convex ones of one coordinate, what orders gain at a price, Leontief.
 
     convex in y_j   l(a, y) = offset_a + slope_a y_j + sum_k kinks_ak max(y_j - knots_ak, 0)
     trade           l(a, y) = offset_a - sum_g max(0, quantity_ag (limit_ag - y_g))
+    Leontief        l(a, y) = offset_a + A_a min_j y_j / a_aj,     A < 0 for a production function
 
 Newsvendor, pinball and hinge losses are of the first form, with kinks >= 0 and one coordinate j for
 a whole stack; any convex function of one coordinate is a limit of these. In the second y_g is the
 price of good g. A quantity above 0 is bought wherever the price is below the limit, one below 0
 sold wherever it is above. With the limit at what a unit is worth to the agent this is minus its
-gain from trade (the consumer's or producer's surplus, Marshall 1890).
+gain from trade (the consumer's or producer's surplus, Marshall 1890). In the third inputs come in
+fixed proportions and the scarcest decides: a_j of input j makes one unit of output, and an input
+with a_j = 0 is not needed.
 """
 
 from collections.abc import Mapping
@@ -17,7 +20,8 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.losses.base import UNITS, Loss, Range, default
+from regretless.market.losses.base import UNITS, Loss, Range, default, product
+from regretless.market.losses.lipschitz import wrapped
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,3 +158,72 @@ class Trade(Loss):
         ]
         least = self.offset - np.maximum(*ends).sum(-1)
         return least, self.offset - np.minimum(*ends).sum(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class MinimumOfRatios(Loss):
+    """Loss ``offset + amplitude * min_j y_j / requirements_j``.
+
+    ValueError if a requirement is negative or an action needs no input.
+
+    Parameters
+    ----------
+    requirements : array (..., A, d)
+        a_j, at least 0, some positive in every row.
+    amplitude : array (..., A) or float
+        The factor in front, negative for a utility.
+    offset, unit_scale, unit_offset : as in ``Loss``
+
+    Examples
+    --------
+    >>> bicycles = MinimumOfRatios([[0.5, 1.0]], -1.0)  # half a frame for each wheel
+    >>> bicycles.losses([0.25, 0.25])  # in the utility's own units: wheels are short
+    array([-0.25])
+    """
+
+    form: ClassVar[str] = "minimum-of-ratios"
+    AXES: ClassVar[Mapping[str, str]] = {"requirements": "ad", "amplitude": "a", **UNITS}
+    PROPORTIONAL: ClassVar[tuple[str, ...]] = ("amplitude",)
+
+    requirements: Array
+    amplitude: Array = default(-1.0)
+
+    def __post_init__(self) -> None:
+        self._settle()
+        if (self.requirements < 0).any() or (self.requirements.max(-1) == 0).any():
+            raise ValueError("requirements must be at least 0, and one of each action positive")
+
+    def lipschitz(self) -> Array:
+        """Bound the slope in sup norm: the minimum moves no faster than its fastest ratio."""
+        with np.errstate(divide="ignore"):
+            rates = np.where(self.requirements > 0, 1 / self.requirements, 0.0)
+        return np.asarray((np.abs(self.amplitude) * rates.max(-1)).max(-1))
+
+    def in_unit_cube(self, low: Array, side: Array) -> Loss:
+        """Wrap it: a minimum of affine functions is no minimum of ratios."""
+        return wrapped(self, low, side)
+
+    def _at(self, y: Array) -> Array:
+        least: Array | None = None
+        for j in range(self.outcomes):
+            column = self.requirements[..., j]
+            ratio = y[..., None, j] / np.where(column > 0, column, 1.0)
+            if not (column > 0).all():
+                ratio = np.where(column > 0, ratio, np.inf)
+            least = ratio if least is None else np.minimum(least, ratio, out=least)
+        return np.asarray(self.offset + self.amplitude * np.asarray(least))
+
+    def _between(self, low: Array, high: Array) -> Range:
+        ends = self._at(low), self._at(high)
+        return np.minimum(*ends), np.maximum(*ends)
+
+    def _slopes(self, low: Array, high: Array) -> Range:
+        """Return A / a_j where input j is scarcest, 0 elsewhere."""
+        needed = self.requirements > 0
+        rates = 1 / np.where(needed, self.requirements, np.inf)
+        under, over = (np.where(needed, end * rates, np.inf) for end in (low, high))
+        possible = under <= over.min(-1, keepdims=True)
+        rivals = np.where(np.eye(self.outcomes, dtype=bool), np.inf, under[..., None, :]).min(-1)
+        scale = self.amplitude[..., None] * rates
+        sole, among = (chance.astype(np.float64) for chance in (over < rivals, possible))
+        return product((scale, scale), (sole, among))

@@ -10,8 +10,7 @@ y ** power, and coordinates below ``floor`` count as the floor.
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.core.compiled import compiled
-from regretless.market.numerics.threads import FEWEST, over_rows
+from regretless.market.core.compiled import FEWEST, compiled, over_rows
 
 
 @compiled(nogil=True)
@@ -83,9 +82,7 @@ def transformed(y: Array, power: Array, floor: Array) -> Array:
 def to_power(base: Array, exponent: Array) -> Array:
     """Compute base ** exponent, many rows shared out among the cores.
 
-    Parameters
-    ----------
-    base, exponent : arrays that broadcast
+    ``base``, ``exponent``: arrays that broadcast.
     """
     shape = np.broadcast_shapes(base.shape, exponent.shape)
     if not shape or shape[0] < FEWEST:

@@ -8,8 +8,7 @@
     information_acquisition  traders who buy a signal, or read it off the price
     sealed_bids              first and second price, some units; losses of each bidder's own
     order_book               limit orders in event time or in batches; losses of each trader's own
-    matching, batches        its orders, compiled; clearing_again plays its rounds
-    uniform_price            the price and the shares of an auction and of a batch
+    matching, book_rounds    its orders and rounds, compiled
     inventory                stocks ordered before demand is known, which may be censored
     portfolio                wealth that compounds at the returns of what is held, or is won in bets
 

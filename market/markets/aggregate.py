@@ -35,10 +35,7 @@ ROUNDING = 1e-12  # an outcome beyond [0, 1] by less was not clipped
 class Moments(Checkpointable):
     """Running mean and standard deviation of arrays, in bounded memory (Welford 1962).
 
-    Parameters
-    ----------
-    size : int
-        How long they are.
+    ``size`` (int): how long they are.
     """
 
     REMEMBERED = ("count", "mean", "_squares")
@@ -102,10 +99,7 @@ class Settling(Market):
     def aggregate(self, decisions: Decisions) -> Array:
         """Return how many are there, and the sum of what their actions have in the tables.
 
-        Returns
-        -------
-        array (2, 1 + c)
-            Each as two numbers (``market.numerics.exact_sum``).
+        Returns array (2, 1 + c): each as two numbers (``market.numerics.exact_sum``).
         """
         sums = np.zeros((2, 1 + self.tables[0].shape[2]))
         for cohort, table, decision in zip(self.cohorts, self.tables, decisions, strict=True):

@@ -39,7 +39,6 @@ from regretless.market.game.accounts import Accounts
 from regretless.market.game.market import Decisions, Market
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses.piecewise import Trade
-from regretless.market.markets.uniform_price import clearing, shares
 
 TICKS = 1024  # between the least and the greatest price
 LOTS = 1024  # to a unit
@@ -279,6 +278,8 @@ def fill(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 ) -> int:
     """Let orders trade at a price: better limits all, those at it in proportion.
 
+    Returns int: what all but the last (the world outside) gain, in half ticks times lots.
+
     Parameters
     ----------
     wanted, ticks : int array (n,)
@@ -292,11 +293,6 @@ def fill(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     traded : int array (n,)
         Written: lots, below 0 for sales. Shares are those of running sums, rounded down: their sum
         is exactly what is left, and nobody gets more than it wanted.
-
-    Returns
-    -------
-    int
-        What all but the last (the world outside) gain, in half ticks times lots.
     """
     gained = 0
     over = np.zeros(2, dtype=np.int64)
@@ -314,3 +310,43 @@ def fill(  # noqa: PLR0913 - a compiled kernel takes plain arrays
             over[side] -= share * at[side]
             traded[i] = sign * share
     return gained
+
+
+@compiled(nogil=True)
+def clearing(demand: Integers, supply: Integers, last: int) -> tuple[int, int]:
+    """Return the price and the lots that trade at it.
+
+    Parameters
+    ----------
+    demand, supply : int array (T + 1,)
+        Lots bid for and offered at each tick 0..T.
+    last : int
+        The last price, kept as far as it clears where nothing trades.
+    """
+    top = len(demand) - 1
+    above, below = demand.sum(), 0  # D(p), and S(p) less what is offered at p
+    low, high, volume = -1, top, 0
+    for p in range(top + 1):
+        if below > above:  # p is too high, as is all above
+            break
+        high = p
+        if low < 0 and above - demand[p] <= below + supply[p]:
+            low, volume = p, min(above, below + supply[p])
+        above -= demand[p]
+        below += supply[p]
+    if volume:
+        return low + high, volume
+    return min(max(last, 2 * low), 2 * high), 0
+
+
+@compiled(nogil=True)
+def shares(
+    price: int, volume: int, demand: Integers, supply: Integers
+) -> tuple[int, int, int, int]:
+    """Return lots left for bids and offers at the price, and lots that want them."""
+    tick, between = price // 2, price % 2
+    left_bid = volume - demand[tick + 1 :].sum()
+    left_ask = volume - supply[: tick + between].sum()
+    if between:
+        return left_bid, left_ask, 0, 0
+    return left_bid, left_ask, demand[tick], supply[tick]

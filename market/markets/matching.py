@@ -12,8 +12,7 @@ of one good, side and tick are a queue by time.
                  middle. Better orders trade in full, those at the price in proportion to their
                  size (shares of running sums in the order of arrival, rounded down)
 
-``batches`` clears a batch. ``clearing_again`` plays rounds, and says what every action of an agent
-would have changed.
+``book_rounds`` plays rounds, and says what every action of an agent would have changed.
 
 The state is one array of whole numbers, which is quick to copy and to hand on: first the orders,
 then the ends of each queue, the best prices, and what each agent owns (``Rules``).

@@ -38,7 +38,7 @@ from regretless.market.game.market import Decisions
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses.orders import MOST_FEE, Orders
 from regretless.market.markets.auction import Endowment, Exchange
-from regretless.market.markets.clearing_again import again, play
+from regretless.market.markets.book_rounds import again, play
 from regretless.market.markets.matching import (
     ASK,
     BID,

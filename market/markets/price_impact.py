@@ -104,10 +104,7 @@ def churn(demand: ArrayLike) -> Array:
 class Tally(Checkpointable):
     """Running means of concentration and churn, in bounded memory.
 
-    Parameters
-    ----------
-    goods : int
-        d.
+    ``goods`` (int): d.
     """
 
     REMEMBERED = ("_demand", "_sums", "_counts")

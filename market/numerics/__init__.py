@@ -1,1 +1,1 @@
-"""Threads, large tables, order-independent sums, small linear programs."""
+"""Large tables, order-independent sums, small linear programs."""

@@ -29,16 +29,14 @@ def _parted(value: float) -> tuple[float, float]:
 def total(values: Array, weights: Array) -> Array:
     """Return the weighted sum of rows as two numbers each, which add up to it.
 
+    Returns array (2, c): over parts of the rows they add up to what they are over all, to the last
+    bit.
+
     Parameters
     ----------
     values : array (n, c)
     weights : array (n,)
         Whole numbers.
-
-    Returns
-    -------
-    array (2, c)
-        Over parts of the rows they add up to what they are over all, to the last bit.
     """
     columns = values.shape[1]
     sums, parts = np.zeros((2, columns)), np.empty((2, BLOCK * columns))

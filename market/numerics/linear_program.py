@@ -106,10 +106,7 @@ class _Silent(highspy.Highs):
 def new_highs(**options: float) -> highspy.Highs:
     """Return a HiGHS object for small programs: silent, on one thread, without presolve.
 
-    Parameters
-    ----------
-    **options
-        Further options of HiGHS.
+    ``**options``: further options of HiGHS.
     """
     highs = _Silent()  # type: ignore[no-untyped-call]
     _set(highs, OPTIONS | options)
@@ -196,15 +193,8 @@ class Program:
     def bound(self, duals: Array) -> float:
         """Return a lower bound on the least value that any row duals prove (weak duality).
 
-        Parameters
-        ----------
-        duals : array (r,)
-            Clipped where their sign does not fit the side that is bounded.
-
-        Returns
-        -------
-        float
-            -inf where they prove nothing, as may be where a column has no bound.
+        ``duals`` (array (r,)): clipped where their sign does not fit the side that is bounded.
+        Returns a float: -inf where they prove nothing, as may be where a column has no bound.
         """
         rows = len(duals)
         low, high = _filled(self.row_lower, rows), _filled(self.row_upper, rows)

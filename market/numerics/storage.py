@@ -30,8 +30,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from regretless.market.core.arrays import Array
-from regretless.market.core.compiled import compiled
-from regretless.market.numerics.threads import FEWEST
+from regretless.market.core.compiled import FEWEST, compiled
 
 LARGE = 1 << 19  # numbers of a table that may be a file
 LINE, STAGGER = 8, 5  # numbers of a cache line; lines between the places of two tables

@@ -24,9 +24,8 @@ import numpy as np
 
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Checkpointable
-from regretless.market.core.compiled import compiled
+from regretless.market.core.compiled import compiled, over_rows
 from regretless.market.numerics.storage import fetch, staggered
-from regretless.market.numerics.threads import over_rows
 from regretless.market.records import Decision
 
 AHEAD = 32  # rows between asking memory for one and its use
@@ -141,8 +140,6 @@ class Ledger(Checkpointable):
         "expects",
     )
     IN_PLACE = True
-    _SUMS = ("count", "fixed", "followed")
-    _LEFT_OUT = ("contextual", "surprise_fixed", "surprise_followed")  # of an excerpt
 
     def __init__(
         self,
@@ -201,10 +198,11 @@ class Ledger(Checkpointable):
         part = copy(self)
         part.expects = False
         part.measures = tuple(name for name in self.measures if name != "contextual_swap")
-        for name in self._LEFT_OUT:
-            setattr(part, name, getattr(self, name)[:0])
-        for name in self._SUMS:
-            setattr(part, name, np.array(getattr(self, name)[rows]))
+        part.contextual = self.contextual[:0]
+        part.surprise_fixed = self.surprise_fixed[:0]
+        part.surprise_followed = self.surprise_followed[:0]
+        sums = self.count, self.fixed, self.followed
+        part.count, part.fixed, part.followed = (np.array(table[rows]) for table in sums)
         if isinstance(self.rounds, np.ndarray):
             part.rounds = np.array(self.rounds[rows])
         return part
@@ -213,8 +211,8 @@ class Ledger(Checkpointable):
         """Return the sums of the rounds after an earlier excerpt of the same rows."""
         span = copy(self)
         span.rounds = self.rounds - earlier.rounds
-        for name in self._SUMS:
-            setattr(span, name, getattr(self, name) - getattr(earlier, name))
+        span.count, span.fixed = self.count - earlier.count, self.fixed - earlier.fixed
+        span.followed = self.followed - earlier.followed
         return span
 
     @property
@@ -247,7 +245,8 @@ class Ledger(Checkpointable):
         """
         if measure not in self.measures:
             return None
-        total: Array | None = getattr(self, f"_{measure}")()
+        sums = self._external, self._swap, self._omniprediction, self._decision_swap
+        total = dict(zip(MEASURES, (*sums, self._contextual_swap), strict=True))[measure]()
         return None if total is None else total / self._rounds
 
     def bound_from_bias(self) -> Array | None:

@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 
 from regretless.market.core.errors import UserError, closest
-from regretless.market.exploitability.personal import PersonalTracker
-from regretless.market.exploitability.tracker import MEASURES, Tracker
+from regretless.market.exploitability.tracker import MEASURES, PersonalTracker, Tracker
 from regretless.market.game.network import Network
 from regretless.market.game.round import Block, Game
 from regretless.market.game.seats import ALWAYS, Seat

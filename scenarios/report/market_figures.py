@@ -10,7 +10,7 @@ makes the curve end at the mean ``leader_surplus`` of the agents table, mean pay
 Where exploitability was measured of a sample of a cohort, that mean is the sample's.
 
 ``market.markets.price_impact`` defines what demand and outcomes did to each other, and
-``market.game.network.by_distance`` what is shown by distance.
+``market.logs.welfare.by_distance`` what is shown by distance.
 
 **Order books.** With m_t the middle of the best quotes after round t (that of the last round in
 which there was one), x_t its change, and s_t the sign of the units that were bought less those that
@@ -35,8 +35,8 @@ from scipy.stats import kurtosis
 
 from regretless.market import register
 from regretless.market.core.randomness import stream
-from regretless.market.game.network import Network, by_distance, edge_list, networked, rings
-from regretless.market.logs.welfare import means_of, with_counts
+from regretless.market.game.network import NEVER, Network, edge_list, networked
+from regretless.market.logs.welfare import by_distance, means_of, with_counts
 from regretless.market.markets import Market
 from regretless.market.markets.price_impact import columns, crowding
 from regretless.scenarios.logs.curves import thinned
@@ -191,6 +191,28 @@ def network(run: Run) -> go.Figure | None:
     made.add_trace(_dots(run, places, _sampled(len(agents))))
     made.update_xaxes(visible=False).update_yaxes(visible=False, scaleanchor="x")
     return made.update_layout(showlegend=False, margin_l=12)
+
+
+def rings(network: Network) -> np.ndarray[Any, Any]:
+    """Lay a graph out in rings around the forecaster (N, 2), subscribers on the innermost.
+
+    An agent at distance h is h further out, those who never hear are on the outermost ring; on its
+    ring it stands in the order of the first neighbour that is nearer.
+    """
+    edges = np.zeros((0, 2), dtype=np.intp) if network.edges is None else network.edges
+    never = network.farthest + 1
+    ring = np.where(network.distance == NEVER, never, network.distance)
+    turn = np.zeros(len(ring))
+    ways = np.concatenate([edges, edges[:, ::-1]])
+    for hops in np.unique(ring):
+        here = np.flatnonzero(ring == hops)
+        wanted = np.ones(len(ring))
+        nearer = ways[(ring[ways[:, 0]] == hops) & (ring[ways[:, 1]] == hops - 1)]
+        np.minimum.at(wanted, nearer[:, 0], turn[nearer[:, 1]])
+        order = here[np.argsort(wanted[here], kind="stable")]
+        turn[order] = (np.arange(len(order)) + 0.5) / len(order)
+    angle, radius = 2 * np.pi * turn, max(1.0, never / 3) + ring
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
 
 
 def _sampled(count: int) -> np.ndarray[Any, Any]:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear, Trade
-from regretless.market.markets.auction import LOTS, TICKS, CallAuction, filled
-from regretless.market.markets.uniform_price import clearing
+from regretless.market.markets.auction import LOTS, TICKS, CallAuction, clearing, filled
 from regretless.market.records import Decision
 
 Array = NDArray[np.float64]

@@ -12,8 +12,8 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 
 from regretless import UserError, load, read_run
+from regretless.market.game.round import KEPT, ForecastRecord
 from regretless.market.logs.forecast_scores import ensemble_scores, reliability, scores_table
-from regretless.market.regret.forecast_record import KEPT, ForecastRecord
 from regretless.scenarios.report.forecast_figures import calibration, decision_calibration
 from regretless.scenarios.report.forecast_figures import reliability as reliability_figure
 from regretless.scenarios.report.run_data import Run

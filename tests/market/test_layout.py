@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from regretless.market.core.compiled import FEWEST
 from regretless.market.losses import Linear
 from regretless.market.losses.sums import weighted_sums
 from regretless.market.numerics import storage
-from regretless.market.numerics.threads import FEWEST
 from regretless.market.response import expected_and_realised, expected_losses
 
 Array = NDArray[np.float64]

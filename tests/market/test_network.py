@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.market.core.errors import UserError
-from regretless.market.game.network import NEVER, edge_list, networked, rings
+from regretless.market.game.network import NEVER, edge_list, networked
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
 from regretless.market.response import best_response, expected_losses
 from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.report.market_figures import rings
 
 PATH = [[1, 2], [2, 3], [3, 4], [5, 6]]  # agents 1 to 6; 5 and 6 stand apart
 ROUNDS = 40
