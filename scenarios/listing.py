@@ -3,10 +3,14 @@
 import importlib
 import inspect
 import textwrap
+import tomllib
+from collections.abc import Mapping
 
 from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.config.files import HERE, catalogue, read
 
+SHORT = HERE / "listing.toml"  # a line for each bundled scenario and study
+GROUPED = ("scenarios", "studies")
 STUDIES = HERE / "studies" / "catalogue"
 LEAST_ROOM = 20  # columns for a meaning beside its name
 REGISTRIES = {  # by kind, the registry in ``market.register``, which loads NumPy
@@ -21,15 +25,29 @@ REGISTRIES = {  # by kind, the registry in ``market.register``, which loads NumP
 }
 
 
-def listing(kind: str, width: int | None = None) -> list[str]:
+def listing(kind: str, width: int | None = None, *, verbose: bool = False) -> list[str]:
     """Write names and what they mean.
 
     ``kind``: "scenarios", "studies", or one of ``REGISTRIES``; ``width``: columns of the terminal,
-    in which a meaning is wrapped beside its name; without it every name has one line. UserError if
+    in which a meaning is wrapped beside its name; without it every name has one line. Scenarios and
+    studies have a line each, in groups; ``verbose`` writes their whole descriptions. UserError if
     there is no such kind.
     """
-    named = _named(kind)
-    column = max(len(name) for name in named) + 2
+    if kind not in GROUPED or verbose:
+        return _rows(_named(kind), width)
+    groups = tomllib.loads(SHORT.read_text(encoding="utf-8"))[kind]
+    column = max(len(name) for group in groups.values() for name in group)
+    parts = [
+        [heading, *(f"  {row}" for row in _rows(group, width and width - 2, column))]
+        for heading, group in groups.items()
+    ]
+    lines = [line for part in parts for line in ("", *part)]
+    return [*lines[1:], "", f"Whole descriptions: regretless list {kind} --verbose"]
+
+
+def _rows(named: Mapping[str, str], width: int | None, column: int = 0) -> list[str]:
+    """Write names and meanings in two columns, the first at least so wide."""
+    column = max(column, *(len(name) for name in named)) + 2
     lines = []
     for name, meaning in named.items():
         room = None if width is None else max(width - column, LEAST_ROOM)
@@ -51,7 +69,7 @@ def _named(kind: str) -> dict[str, str]:
             for path in sorted(STUDIES.glob("*.toml"))
         }
     if kind not in REGISTRIES:
-        known = ["scenarios", "studies", *REGISTRIES]
+        known = [*GROUPED, *REGISTRIES]
         raise UserError(f"list: unknown kind '{kind}'; {closest(kind, known)}")
     for room in ("agents", "forecaster", "market.markets"):
         importlib.import_module(f"regretless.{room}")  # registers names

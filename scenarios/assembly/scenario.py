@@ -40,9 +40,12 @@ from regretless.scenarios.assembly.network import drawn_network
 from regretless.scenarios.assembly.objectives import wish
 from regretless.scenarios.assembly.populations import Draft, drafted, drawn_signal
 from regretless.scenarios.config.checks import check, with_counts
+from regretless.scenarios.config.cohort import CohortSpec
 from regretless.scenarios.config.market import gives_own_losses
 from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.notes import annotate
+
+FEW = 20  # agents of a cohort that a dry run draws: its parameters are checked with any number
 
 
 class Scenario:
@@ -251,6 +254,22 @@ def with_spare(spec: ScenarioSpec, spare: Mapping[str, int]) -> ScenarioSpec:
         for cohort in spec.cohort
     ]
     return spec.model_copy(update={"cohort": cohorts}) if spare else spec
+
+
+def sampled(spec: ScenarioSpec) -> ScenarioSpec:
+    """Return a scenario with at most ``FEW`` agents of each cohort that names none singly."""
+    if spec.network is not None:
+        return spec
+    return spec.model_copy(update={"cohort": [_sampled(cohort) for cohort in spec.cohort]})
+
+
+def _sampled(cohort: CohortSpec) -> CohortSpec:
+    given = [*cohort.parameters.values(), *cohort.reports.values(), *cohort.settings.values()]
+    listed = any(isinstance(value, list) and len(value) == cohort.count for value in given)
+    if cohort.count <= FEW or cohort.multiplicity or cohort.cover is not None or listed:
+        return cohort
+    types = cohort.types and min(cohort.types, FEW)
+    return cohort.model_copy(update={"count": FEW, "types": types})
 
 
 def peopled(spec: ScenarioSpec) -> ScenarioSpec:

@@ -74,8 +74,15 @@ def _whole(
 @app.command("list")
 def list_names(
     kind: Annotated[
-        str, typer.Argument(metavar="[KIND]", help="scenarios, studies, utilities, markets, ...")
+        str,
+        typer.Argument(
+            metavar="[KIND]",
+            help="scenarios, studies, utilities, responses, learners, adversaries, policies,"
+            " forecasters, models or markets",
+        ),
     ] = "scenarios",
+    *,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print whole descriptions.")] = False,
 ) -> None:
     """List scenarios and what they show, or other names for files."""
     import shutil
@@ -84,7 +91,7 @@ def list_names(
     from regretless.scenarios.terminal import WIDTH
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
-    for line in listing(kind, width):
+    for line in listing(kind, width, verbose=verbose):
         typer.echo(line)
 
 
@@ -155,9 +162,10 @@ def _show(loaded: Any) -> None:
     """Check what a run would be, and print its file with every default in it."""
     import tomli_w
 
+    from regretless.scenarios.assembly.scenario import Scenario, sampled
     from regretless.scenarios.config.scenario import resolved
 
-    loaded.build()  # which checks what only a market shows
+    Scenario(sampled(loaded.spec)).build()  # which checks what only a market shows
     typer.echo(tomli_w.dumps(resolved(loaded.spec)), nl=False)
 
 

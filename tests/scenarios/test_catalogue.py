@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +27,7 @@ def test_a_claim_is_of_the_file_as_it_stands() -> None:
 
 @pytest.mark.parametrize("width", [None, 30, 100])
 def test_the_list_tells_every_claim_within_the_terminal(width: int | None) -> None:
-    lines, names = listing("scenarios", width), list(catalogue())
+    lines, names = listing("scenarios", width, verbose=True), list(catalogue())
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == names
     told = " ".join(" ".join(lines).split())
     assert all(read(path)["description"] in told for path in map(find, names))
@@ -34,6 +35,16 @@ def test_the_list_tells_every_claim_within_the_terminal(width: int | None) -> No
         assert len(lines) == len(names)
     else:
         assert max(map(len, lines)) <= max(width, max(map(len, names)) + 2 + 20)
+
+
+@pytest.mark.parametrize("kind", ["scenarios", "studies"])
+def test_the_short_list_has_two_lines_of_80_columns_for_every_name_at_most(kind: str) -> None:
+    whole = [line.split()[0] for line in listing(kind, verbose=True)]
+    lines = listing(kind, 80)
+    named = [line.split()[0] for line in lines if re.match(r"  \S", line)]
+    assert sorted(named) == sorted(whole)
+    assert max(map(len, lines)) <= 80
+    assert len([line for line in lines if line.startswith("  ")]) <= 2 * len(named)
 
 
 @pytest.mark.slow
@@ -107,7 +118,7 @@ def test_pump_and_dump_takes_from_learners_and_not_from_followers() -> None:
 
 @pytest.mark.parametrize("kind", ["studies", *REGISTRIES])
 def test_names_that_files_may_use_are_listed_with_a_meaning(kind: str) -> None:
-    lines = listing(kind)
+    lines = listing(kind, verbose=True)
     assert lines
     assert all(len(line.split(maxsplit=1)) == 2 for line in lines)
     with pytest.raises(UserError, match="list: unknown kind 'utilties'; did you mean 'utilities'"):

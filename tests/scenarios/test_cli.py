@@ -16,6 +16,8 @@ from desk import Answer, Call
 from written import manifest, status, tables
 
 import regretless
+from regretless.market.model import MarketModel
+from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import catalogue
 
 COMMAND = Path(sys.executable).parent / "regretless"
@@ -469,6 +471,23 @@ def test_a_dry_run_checks_what_a_run_would_refuse(command: Call, desk: Path) -> 
     (desk / "bad.toml").write_text(edited(NATURE, "linear", "liner"), encoding="utf-8")
     answer = command("run", "bad.toml", "--dry-run", "--out", "logs")
     assert_refused(answer, "'liner'", out=desk / "logs")
+
+
+def test_a_dry_run_draws_few_agents_of_a_cohort(
+    command: Call, desk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[int] = []
+    build = Scenario.build
+
+    def counted(self: Scenario) -> MarketModel:
+        counts.extend(cohort.count for cohort in self.peopled.cohort)
+        return build(self)
+
+    monkeypatch.setattr(Scenario, "build", counted)
+    many = ("--set", "cohort.growers.count=100000", "--set", "cohort.growers.types=2000")
+    answer = command("run", "crop-choice", *many, "--dry-run")
+    assert counts == [20]
+    assert "count = 100000" in answer.out
 
 
 @pytest.mark.slow
