@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
+import worlds
+
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.studies.design import read_study
 
 DESIGN = read_study("streams")
@@ -27,7 +27,7 @@ def market(
     raw = deepcopy(DESIGN.base) | {"rounds": rounds, "seed": seed, "forecaster": forecaster}
     raw["adversary"] = {"outcomes": 3} | adversary
     raw["cohort"] = [raw["cohort"][0] | cohort]
-    return Scenario(validated(raw, origin=Path()))
+    return worlds.told(raw)
 
 
 def scenario(stream: str, forecast: str, *, rounds: int, seed: int) -> Scenario:

@@ -9,14 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import worlds
 from covering import covering
 
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.scalar import Assignments, GainEvents
 from regretless.forecaster.models.aggregate import PANEL
 from regretless.market.model import MarketModel
-from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 ROUNDS = 40
 COHORTS = [
@@ -119,9 +118,7 @@ def played(table: Path, forecaster: dict[str, Any], **cohort: Any) -> MarketMode
         "cohort": [COHORTS[0] | cohort, COHORTS[1]],
         "forecaster": forecaster,
     }
-    model = Scenario(validated(raw, origin=table.parent)).build(log_every=ROUNDS)
-    model.run()
-    return model
+    return worlds.played(worlds.told(raw, origin=table.parent), log_every=ROUNDS)
 
 
 def check_promises(model: MarketModel) -> None:
@@ -194,9 +191,7 @@ def before_anybody(table: Path, keys: dict[str, Any], **cohort: Any) -> MarketMo
         "cohort": [ANYBODY[0] | cohort, *ANYBODY[1:]],
         "forecaster": {"events": "everyone"} | keys,
     }
-    model = Scenario(validated(raw, origin=table.parent)).build(log_every=ROUNDS)
-    model.run()
-    return model
+    return worlds.played(worlds.told(raw, origin=table.parent), log_every=ROUNDS)
 
 
 @pytest.mark.parametrize(

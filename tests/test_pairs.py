@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 from covering import covering
 
 from regretless import register
@@ -25,10 +26,9 @@ from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear
 from regretless.market.markets import Accounts, Market
 from regretless.market.model import MarketModel
-from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import assign
 from regretless.scenarios.config.reasons import ROWS, Row
-from regretless.scenarios.config.scenario import resolved, validated
+from regretless.scenarios.config.scenario import resolved
 from regretless.scenarios.run import Options, run
 
 HOME = Path(__file__).parent / "golden" / "keys"
@@ -189,11 +189,9 @@ def played(keys: dict[str, Any]) -> MarketModel:
     raw = deepcopy(ONE if keys.get("forecaster.events") == "everyone" else BASE)
     for key, value in keys.items():
         assign(raw, key, value)
-    scenario = Scenario(validated(raw, origin=HOME))
+    scenario = worlds.told(raw, origin=HOME)
     check_kept(keys, resolved(scenario.spec))
-    model = scenario.build()
-    model.run()
-    return model
+    return worlds.played(scenario)
 
 
 def check_kept(keys: dict[str, Any], config: dict[str, Any]) -> None:
@@ -278,7 +276,7 @@ def test_a_manifest_shows_a_pair(tmp_path: Path) -> None:
     raw["data"]["file"] = str(HOME / "stream.csv")
     for key, value in keys.items():
         assign(raw, key, value)
-    run(Scenario(validated(raw, origin=tmp_path)), Options(tmp_path / "out"))
+    run(worlds.told(raw, origin=tmp_path), Options(tmp_path / "out"))
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
     check_kept(keys, manifest["config"])
 

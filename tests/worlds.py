@@ -7,6 +7,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import find, override, read
 from regretless.scenarios.config.scenario import validated
@@ -39,12 +40,19 @@ def scenario(*cohorts: dict[str, Any], origin: Path = Path(), **keys: Any) -> Sc
     return Scenario(validated(kept, origin=origin))
 
 
-def told(given: Raw | str, *assignments: str) -> Scenario:
+def told(given: Raw | str, *assignments: str, origin: Path = Path()) -> Scenario:
     """Read a scenario, of the catalogue, as a text or as a table, and set keys."""
     if isinstance(given, dict):
-        raw, origin = deepcopy(given), Path()
+        raw = deepcopy(given)
     elif "\n" in given:
-        raw, origin = tomllib.loads(given), Path()
+        raw = tomllib.loads(given)
     else:
         raw, origin = read(find(given)), find(given).parent
     return Scenario(validated(override(raw, assignments), origin=origin))
+
+
+def played(scenario: Scenario, **keys: Any) -> MarketModel:
+    """Build a market and play all its rounds."""
+    model = scenario.build(**keys)
+    model.run()
+    return model

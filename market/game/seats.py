@@ -37,7 +37,7 @@ covers regret to those, since the forecast was made in ignorance of the signal.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -62,84 +62,113 @@ from regretless.market.regret.model_comparison import NOT_COMPARED, NotCompared
 Rounds = Indices
 
 
-FOREVER = int(np.iinfo(np.intp).max)
-
-
-@dataclass(frozen=True, eq=False)
 class Attendance:
-    """When a cohort's rows are there: throughout, unless the rounds say otherwise.
+    """When a cohort's rows are there: throughout, unless a ``AttendanceSpan`` says otherwise."""
 
-    ValueError if a row leaves before it enters, or enters before round 0.
-
-    Parameters
-    ----------
-    entered : int array (K,), or 0 for all
-        The round before which each enters; the number of rounds of the run for a row that never
-        does.
-    left : int array (K,), or ``FOREVER`` for all
-        The round before which it leaves.
-    """
-
-    entered: Any = 0
-    left: Any = FOREVER
-
-    def __post_init__(self) -> None:
-        if np.shape(self.entered) != np.shape(self.left) or np.any(self.entered < 0):
-            raise ValueError("a stay needs a round of at least 0 for each row")
-        if np.any(self.left < self.entered):
-            raise ValueError("a row leaves before it enters")
-
-    @property
-    def throughout(self) -> bool:
-        """Whether all rows are there in all rounds."""
-        return not np.ndim(self.entered)
+    throughout: ClassVar[bool] = True
 
     def some(self, number: int) -> Mask | None:
         """Say which rows take part in a round (K,); None where all do."""
-        rows = np.asarray((self.entered <= number) & (number < self.left))
-        return None if rows.all() else rows
+        return None
 
     def spent(self, rounds: int) -> Rounds | int:
         """Return how many of the first rounds each row was there (K,), one number for all alike."""
-        spent = np.clip(rounds, self.entered, self.left) - self.entered
-        return int(spent) if self.throughout else np.asarray(spent)
-
-    def turn(self, place: int, turns: int) -> "Attendance":
-        """Return the stay in the rounds of one of several who take turns, counted by its own."""
-        ends = self.entered, self.left
-        return Attendance(*(np.maximum(-((place - end) // turns), 0) for end in ends))
+        return rounds
 
     def awaited(self, rows: int, rounds: int) -> Mask:
         """Say who has not played yet after so many rounds, although the game has begun (K,)."""
-        return np.broadcast_to((self.entered > 0) & (self.entered >= rounds), rows)
+        return np.zeros(rows, dtype=np.bool_)
 
-    def span(self, rows: int) -> "Attendance":
-        """Return the same with a round for each of so many rows."""
-        return Attendance(*(np.broadcast_to(end, rows) for end in (self.entered, self.left)))
+    def span(self, rows: int) -> "AttendanceSpan":
+        """Return the rounds before which each of so many rows enters and leaves."""
+        return together(rows)
 
     def of(self, rows: Indices) -> "Attendance":
         """Return when some of the rows are there."""
-        return self if self.throughout else Attendance(self.entered[rows], self.left[rows])
+        return self
 
     def watch(self) -> Indices:
         """Return rows of whom one is there whenever anybody is: while nobody is, nobody draws.
 
         None where everybody always is.
         """
-        rows, now = list[int](), 0
-        while not self.throughout and (later := self.left > np.maximum(now, self.entered)).any():
-            now = max(now, int(self.entered[later].min()))
-            rows.append(int(np.where(self.entered <= now, self.left, -1).argmax()))
-            now = int(self.left[rows[-1]])
-        return np.array(rows, dtype=np.intp)
+        return np.zeros(0, dtype=np.intp)
+
+    def check(self, name: str, rows: int) -> None:
+        """Raise ValueError unless it fits a cohort of so many rows."""
 
 
 ALWAYS = Attendance()
 
 
-def together(rows: int, *, enters: int = 0) -> Attendance:
+@dataclass(frozen=True, eq=False)
+class AttendanceSpan(Attendance):
+    """When a cohort's rows are there.
+
+    ValueError if a row leaves before it enters, or enters before round 0.
+
+    Parameters
+    ----------
+    entered : int array (K,)
+        The round before which each enters, at least 0; the number of rounds of the run for a row
+        that never does.
+    left : int array (K,)
+        The round before which it leaves.
+    """
+
+    throughout: ClassVar[bool] = False
+
+    entered: Rounds
+    left: Rounds
+
+    def __post_init__(self) -> None:
+        if self.entered.shape != self.left.shape or (self.entered < 0).any():
+            raise ValueError("a stay needs a round of at least 0 for each row")
+        if (self.left < self.entered).any():
+            raise ValueError("a row leaves before it enters")
+
+    def here(self, number: int) -> Mask:
+        """Say who takes part in a round (K,)."""
+        return np.asarray((self.entered <= number) & (number < self.left))
+
+    def some(self, number: int) -> Mask | None:
+        rows = self.here(number)
+        return None if rows.all() else rows
+
+    def spent(self, rounds: int) -> Rounds:
+        return np.asarray(np.clip(rounds, self.entered, self.left) - self.entered)
+
+    def turn(self, place: int, turns: int) -> "AttendanceSpan":
+        """Return the stay in the rounds of one of several who take turns, counted by its own."""
+        return AttendanceSpan(
+            *(np.maximum(-((place - t) // turns), 0) for t in (self.entered, self.left))
+        )
+
+    def awaited(self, rows: int, rounds: int) -> Mask:
+        return np.asarray((self.entered > 0) & (self.entered >= rounds))
+
+    def span(self, rows: int) -> "AttendanceSpan":
+        return self
+
+    def of(self, rows: Indices) -> "AttendanceSpan":
+        return AttendanceSpan(self.entered[rows], self.left[rows])
+
+    def watch(self) -> Indices:
+        rows, now = list[int](), 0
+        while (later := self.left > np.maximum(now, self.entered)).any():
+            now = max(now, int(self.entered[later].min()))
+            rows.append(int(np.where(self.entered <= now, self.left, -1).argmax()))
+            now = int(self.left[rows[-1]])
+        return np.array(rows, dtype=np.intp)
+
+    def check(self, name: str, rows: int) -> None:
+        if len(self.entered) != rows:
+            raise ValueError(f"{name} has {rows} rows and a stay of {len(self.entered)}")
+
+
+def together(rows: int, *, enters: int = 0) -> AttendanceSpan:
     """Return the stay of rows that come together and never go."""
-    return Attendance(np.full(rows, enters), np.full(rows, FOREVER))
+    return AttendanceSpan(np.full(rows, enters), np.full(rows, np.iinfo(np.intp).max))
 
 
 def seated(decision: Decision, here: Mask | None, row_of: Indices) -> Decision:
@@ -265,12 +294,12 @@ def drawn_stays(
     *,
     window: tuple[int, int],
     rates: tuple[float | None, float | None],
-) -> Attendance:
+) -> AttendanceSpan:
     """Draw when each agent enters and leaves: one visit, of geometric waiting and staying times.
 
     In every round from the first of the window an agent who has not come yet enters with the
     probability ``entry_rate``, and one who has played it leaves with the probability ``exit_rate``.
-    Returns Attendance: of N rows; whoever would enter too late has entered and left at the end
+    Returns AttendanceSpan: of N rows; whoever would enter too late has entered and left at the end
     of the window.
 
     Parameters
@@ -287,9 +316,9 @@ def drawn_stays(
     wait: ArrayLike = 0 if entry is None else rng.geometric(entry, agents) - 1
     entered = np.minimum(np.broadcast_to(first + np.asarray(wait), agents), last)
     if leave is None:
-        return Attendance(entered.astype(np.intp), np.full(agents, last))
+        return AttendanceSpan(entered.astype(np.intp), np.full(agents, last))
     left = np.minimum(entered + rng.geometric(leave, agents), last)
-    return Attendance(entered.astype(np.intp), left.astype(np.intp))
+    return AttendanceSpan(entered.astype(np.intp), left.astype(np.intp))
 
 
 class NoSignal(Checkpointable):
@@ -376,10 +405,7 @@ class Seat:
     deviations: Deviations = NO_DEVIATIONS
 
     def __post_init__(self) -> None:
-        stay = self.attendance
-        if not stay.throughout and len(stay.entered) != self.rows:
-            name = self.cohort.name
-            raise ValueError(f"{name} has {self.rows} rows and a stay of {len(stay.entered)}")
+        self.attendance.check(self.cohort.name, self.rows)
 
     @property
     def rows(self) -> int:

@@ -33,7 +33,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.network import DelayedForecasts
-from regretless.market.game.seats import Attendance
+from regretless.market.game.seats import AttendanceSpan
 from regretless.market.losses import Loss, unique_losses
 from regretless.market.losses.basis import Basis
 from regretless.market.numerics.storage import side_by_side
@@ -79,7 +79,7 @@ class Placement:
         How its losses are served through fewer.
     kind : int array (K,) or None
         The distinct loss of each row; None where every row has its own.
-    stay : Attendance or None
+    stay : AttendanceSpan or None
         When each row is there; None for throughout.
     lies : bool
         Whether some of its agents report other losses than their own.
@@ -89,7 +89,7 @@ class Placement:
     group: ProtectedLosses | None
     cover: Cover | None = None
     kind: NDArray[np.intp] | None = None
-    stay: Attendance | None = None
+    stay: AttendanceSpan | None = None
     lies: bool = False
 
     @property

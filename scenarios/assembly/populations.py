@@ -24,7 +24,7 @@ from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.game.network import Network
 from regretless.market.game.seats import (
     PUBLIC,
-    Attendance,
+    AttendanceSpan,
     NoSignal,
     Signal,
     drawn_stays,
@@ -50,7 +50,7 @@ class Draft:
     loss : stack of losses, one per agent
     reported : stack of losses or None
         What the agents say that their losses are; None where it is the truth.
-    stay : Attendance or None
+    stay : AttendanceSpan or None
         When each agent is there; None for all throughout.
     distance : int array (N,) or None
         Of each agent from the forecaster; None where all hear at once.
@@ -68,7 +68,7 @@ class Draft:
     spec: CohortSpec
     loss: Loss
     policies: tuple[NamedPolicy, ...]
-    stay: Attendance | None = None
+    stay: AttendanceSpan | None = None
     distance: Indices | None = None
     apart: bool = False
     reported: Loss | None = None
@@ -153,14 +153,14 @@ class Draft:
         stay = self.stay or together(self.spec.count)
         entered, left = stay.entered.copy(), stay.left.copy()
         entered[-count:] = left[-count:] = rounds
-        return replace(self, stay=Attendance(entered, left), apart=True)
+        return replace(self, stay=AttendanceSpan(entered, left), apart=True)
 
-    def stay_of(self, row_of: Indices) -> Attendance | None:
+    def stay_of(self, row_of: Indices) -> AttendanceSpan | None:
         """Return when each row is there (K,); None where all are throughout."""
         if self.stay is None:
             return None
         first = first_of(row_of)
-        return Attendance(self.stay.entered[first], self.stay.left[first])
+        return AttendanceSpan(self.stay.entered[first], self.stay.left[first])
 
     def distance_of(self, row_of: Indices) -> Indices | None:
         """Return each row's distance from the forecaster (K,); None where all hear at once."""
@@ -368,7 +368,7 @@ def check_shape(where: str, loss: Any, population: Population) -> None:
         raise UserError(f"{where}: gave {got}; return a stacked loss of shape {wanted}")
 
 
-def _drawn_stay(spec: CohortSpec, root: int, *, rounds: int) -> Attendance | None:
+def _drawn_stay(spec: CohortSpec, root: int, *, rounds: int) -> AttendanceSpan | None:
     """Draw when the agents of a cohort are there (N rows); None where all are throughout."""
     if not spec.enters and spec.exits is None and spec.entry_rate is spec.exit_rate is None:
         return None

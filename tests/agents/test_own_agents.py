@@ -9,14 +9,13 @@ import mesa
 import numpy as np
 import pandas as pd
 import pytest
+import worlds
 from resuming import check_resumes
 
 from regretless.agents import ScriptedAgent, ScriptedCrowd
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
-from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 
 class Saver(ScriptedAgent):
@@ -70,7 +69,7 @@ def market(
             {"name": "others", "utility": "linear", "count": 2, "actions": 3},
         ],
     }
-    return Scenario(validated(raw | keys, origin=Path())).build(seed=3)
+    return worlds.told(raw | keys).build(seed=3)
 
 
 @pytest.mark.parametrize(

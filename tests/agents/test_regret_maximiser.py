@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 
 from regretless.agents.adversaries import RegretMaximiser
 from regretless.market.core.errors import UserError
@@ -17,8 +17,6 @@ from regretless.market.losses import Linear
 from regretless.market.model import MarketModel
 from regretless.market.records import AdversaryView, Context, History
 from regretless.market.regret import swap_regret
-from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 ROWS, ACTIONS, ROUNDS = 3, 4, 25
 
@@ -60,7 +58,7 @@ def market(**keys: Any) -> MarketModel:
     own = {"name": "own", "utility": "ces", "count": 5, "actions": 4, "parameters": {"rho": 0.5}}
     raw = {"name": "aim", "rounds": 300, "cohort": [own], "adversary": {"kind": "regret-maximiser"}}
     raw["adversary"] |= {k: v for k, v in ({"outcomes": 2, "grid": 2} | keys).items() if v}  # type: ignore[operator]
-    return Scenario(validated(raw, origin=Path())).build(seed=2)
+    return worlds.told(raw).build(seed=2)
 
 
 def test_it_hurts_more_than_who_avoids_the_forecast_and_no_bound_is_broken() -> None:

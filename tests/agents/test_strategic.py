@@ -449,16 +449,14 @@ def scenario(kind: str, **keys: Any) -> Scenario:
 
 
 def test_nothing_is_guaranteed_where_the_draw_is_seen() -> None:
-    model = scenario("draw-seer").build()
-    model.run()
+    model = worlds.played(scenario("draw-seer"))
     assert set(model.agents_frame()["guarantee"]) == {"none"}
     assert model.agents_frame()["bound"].isna().all()
     assert [guarantee.note for guarantee in model.guarantees] == [
         f"{name}: no guarantee, since the adversary sees the drawn forecast before it commits"
         for name in ("a", "b")
     ]
-    honest = scenario("myopic").build()
-    honest.run()
+    honest = worlds.played(scenario("myopic"))
     assert set(honest.agents_frame()["guarantee"]) == {"decision-swap"}
     assert honest.agents_frame()["bound"].notna().all()
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -126,8 +127,7 @@ def test_hostile_streams_are_no_place_for_the_base_alone() -> None:
         "alone": {"kind": "exponential-smoothing"},
         "anchored": {"reference": "exponential-smoothing"},
     }.items():
-        model = market(STREAMS["adaptive"], table, rounds=800, seed=0).build(log_every=800)
-        model.run()
+        model = worlds.played(market(STREAMS["adaptive"], table, rounds=800, seed=0), log_every=800)
         regrets[name] = model.agents_frame()["swap_regret"].max()
     assert regrets["alone"] > 0.25
     assert regrets["anchored"] < 0.05

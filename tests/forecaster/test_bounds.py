@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import worlds
 from streams import STREAMS, market
 
 from regretless.forecaster.events.bounds import BiasBound, centred_norm, spread
@@ -16,9 +17,7 @@ OURS = ["adaptive", "second-order", "exponential"]
 def played(stream: str, weights: str, rounds: int, seed: int) -> MarketModel:
     """Play a run of the market of the table of streams."""
     made = market(STREAMS[stream], {"weights": weights}, rounds=rounds, seed=seed)
-    model = made.build(log_every=rounds)
-    model.run()
-    return model
+    return worlds.played(made, log_every=rounds)
 
 
 @pytest.mark.parametrize("weights", OURS)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 from numpy.typing import NDArray
 
 from regretless.forecaster import CalibratedMultiaccurate
@@ -24,7 +24,6 @@ from regretless.market.regret.definitions import omniprediction_regret, swap_reg
 from regretless.market.response import best_response, expected_losses
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import find, override, read
-from regretless.scenarios.config.scenario import validated
 
 Array = NDArray[np.float64]
 
@@ -228,12 +227,11 @@ def scenario(*assignments: str) -> Scenario:
     grower = raw["cohort"][0] | GROWERS
     grower["parameters"] = {"concentration": 20.0, "weights": grower["parameters"]["weights"]}
     raw |= {"rounds": 120, "cohort": [grower], "forecaster": {"kind": "calibration"}}
-    return Scenario(validated(override(raw, list(assignments)), origin=Path()))
+    return worlds.told(override(raw, list(assignments)))
 
 
 def test_a_scenario_plays_the_recipe_and_promises_nothing() -> None:
-    model = scenario().build()
-    model.run()
+    model = worlds.played(scenario())
     recipe = model.game.blocks[0].forecaster
     assert isinstance(recipe, CalibratedMultiaccurate)
     assert len(recipe.grid) == 1000

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 from streams import STREAMS, market
 
 from regretless.forecaster import (
@@ -19,7 +20,7 @@ from regretless.forecaster import (
     VectorEvents,
 )
 from regretless.forecaster.wrapping import Delayed
-from regretless.market.game.seats import Attendance
+from regretless.market.game.seats import AttendanceSpan
 from regretless.market.losses import Linear
 
 
@@ -49,8 +50,9 @@ def test_a_prediction_owes_nothing_to_outcomes_that_have_not_arrived(delay: int)
 def test_regret_stays_below_the_theorem_of_turns(stream: str, weights: str) -> None:
     delay = 1 if weights == "adaptive" else 7
     forecaster: dict[str, Any] = {"delay": delay, "weights": weights}
-    model = market(STREAMS[stream], forecaster, rounds=200, seed=delay).build(log_every=200)
-    model.run()
+    model = worlds.played(
+        market(STREAMS[stream], forecaster, rounds=200, seed=delay), log_every=200
+    )
     agents = model.agents_frame()
     assert set(agents["guarantee"]) == {"decision-swap"}
     assert (agents["swap_regret"] <= agents["bound_from_variation"]).all()
@@ -61,8 +63,9 @@ def test_regret_stays_below_the_theorem_of_turns(stream: str, weights: str) -> N
 def test_the_bound_grows_like_the_root_of_the_delay() -> None:
     bounds = []
     for delay in (0, 3, 15):
-        model = market(STREAMS["iid"], {"delay": delay}, rounds=320, seed=0).build(log_every=320)
-        model.run()
+        model = worlds.played(
+            market(STREAMS["iid"], {"delay": delay}, rounds=320, seed=0), log_every=320
+        )
         drawn = model.guarantees[0].bound
         assert drawn is not None
         bounds.append(model.agents_frame()["bound"].max())
@@ -72,8 +75,7 @@ def test_the_bound_grows_like_the_root_of_the_delay() -> None:
 
 @pytest.mark.parametrize("stream", STREAMS)
 def test_who_comes_and_goes_is_promised_the_sum_over_turns(stream: str) -> None:
-    model = market(STREAMS[stream], {"delay": 2}, rounds=200, seed=0, exit_rate=0.02).build()
-    model.run()
+    model = worlds.played(market(STREAMS[stream], {"delay": 2}, rounds=200, seed=0, exit_rate=0.02))
     agents = model.agents_frame()
     assert set(agents["guarantee"]) == {"decision-swap"}
     assert (agents["left"] < 200).any()
@@ -87,7 +89,7 @@ def test_who_comes_and_goes_is_promised_the_sum_over_turns(stream: str) -> None:
 
 def test_a_stay_is_the_rounds_of_all_turns() -> None:
     entered, left = np.array([0, 1, 3, 7, 8]), np.array([1, 9, 3, 8, 40])
-    turns = [Attendance(entered, left).turn(turn, 3) for turn in range(3)]
+    turns = [AttendanceSpan(entered, left).turn(turn, 3) for turn in range(3)]
     for row, (first, last) in enumerate(zip(entered, left, strict=True)):
         for turn, own in enumerate(turns):
             rounds = [t // 3 for t in range(first, last) if t % 3 == turn]

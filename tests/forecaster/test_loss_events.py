@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 from numpy.typing import NDArray
 
 from regretless.forecaster.events.bounds import BiasBound, GainBound, gain_range
@@ -15,8 +15,6 @@ from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.events.weights import RULES, AdaptiveWeights, Moment, rule_of
 from regretless.forecaster.reference import Band
 from regretless.market.response import best_response, expected_losses
-from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 Array = NDArray[np.float64]
 
@@ -128,8 +126,7 @@ def test_a_grid_is_served_by_scalar_events() -> None:
             }
         ],
     }
-    model = Scenario(validated(raw, origin=Path())).build()
-    model.run()
+    model = worlds.played(worlds.told(raw))
     agents = model.agents_frame()
     player: Any = model.game.blocks[0].forecaster
     assert player.events.gains.within == pytest.approx(2.2)

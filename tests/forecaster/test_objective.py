@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
+import worlds
 
 from regretless.forecaster.unbiased import tolerance_at
 from regretless.market.model import MarketModel
 from regretless.scenarios import load
-from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 ROUNDS = 25
 
@@ -22,9 +20,7 @@ def bank(objective: Any) -> MarketModel:
     scenario = load("bank-run", rounds=ROUNDS, **keys, **{"cohort.depositors.count": 10})
     for cohort in scenario.spec.cohort:
         cohort.measures = ["external", "swap", "decision_swap"]
-    model = scenario.build()
-    model.run()
-    return model
+    return worlds.played(scenario)
 
 
 def test_of_two_equilibria_it_chooses_the_better_one_within_its_certificates() -> None:
@@ -61,9 +57,7 @@ def judges(objective: Any) -> MarketModel:
     cases = {"kind": "iid", "outcomes": 1, "concentration": 0.1, "mean": [1 / 3]}
     wish = {"kind": "decision-swap", "objective": objective}
     raw = {"name": "own", "rounds": 300, "adversary": cases, "cohort": [cohort], "forecaster": wish}
-    model = Scenario(validated(raw, origin=Path())).build(seed=1)
-    model.run()
-    return model
+    return worlds.played(worlds.told(raw), seed=1)
 
 
 def test_a_wish_is_no_knowledge() -> None:
@@ -88,8 +82,7 @@ def test_two_blocks_with_models_told_late_have_an_objective(events: str, respons
     table = {"objective": "welfare", "delay": 1, "models": ["last-value"], "events": events}
     nature = {"kind": "switching", "outcomes": 2, "length": 7}
     raw = {"name": "two", "rounds": 60, "adversary": nature, "cohort": cohorts}
-    model = Scenario(validated(raw | {"forecaster": table}, origin=Path())).build(seed=1)
-    model.run()
+    model = worlds.played(worlds.told(raw | {"forecaster": table}), seed=1)
     agents = model.agents_frame()
     assert (agents["guarantee"] == "decision-swap").all()
     assert (agents["decision_swap_regret"] <= agents["bound"]).all()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 from numpy.typing import NDArray
 from streams import STREAMS, market
 
@@ -61,9 +62,9 @@ def sparsemax(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def played(stream: str, seed: int = 0, **cohort: Any) -> MarketModel:
     """Play the market of `python -m paper streams` with another cohort."""
-    model = market(STREAMS[stream], {}, rounds=300, seed=seed, **cohort).build(log_every=300)
-    model.run()
-    return model
+    return worlds.played(
+        market(STREAMS[stream], {}, rounds=300, seed=seed, **cohort), log_every=300
+    )
 
 
 @pytest.mark.usefixtures("sparsemax")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,8 +17,6 @@ from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.game.accounts import Accounts
 from regretless.market.model import MarketModel
-from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 
 def people(*sizes: int) -> list[Any]:
@@ -82,7 +80,7 @@ def test_agents_of_ones_own_read_their_accounts() -> None:
             "market": {"kind": "call-auction", "cash": 1.5, "stock": 0.0, "outside": 8.0},
             "cohort": [own | {"response": response, "parameters": {"value": 1.0}}],
         }
-        return Scenario(validated(raw, origin=Path())).build(seed=1)
+        return worlds.told(raw).build(seed=1)
 
     one, many = market("spender"), market("spenders")
     for model in (one, many):

@@ -39,9 +39,7 @@ def run(idiosyncratic: Any, **keys: Any) -> Any:
     cohort: dict[str, Any] = {"name": "own", "utility": "ces", "count": 4, "actions": 3}
     cohort["parameters"] = {"rho": 0.5, "v": 1.0, "y_min": 0.05}
     cohort |= keys | ({"idiosyncratic": idiosyncratic} if idiosyncratic else {})
-    model = worlds.scenario(cohort, rounds=200).build(seed=2)
-    model.run()
-    return model
+    return worlds.played(worlds.scenario(cohort, rounds=200), seed=2)
 
 
 def test_a_cohort_with_noise_keeps_its_promise() -> None:

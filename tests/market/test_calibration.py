@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+import worlds
 
 from regretless.forecaster.bases import LinearBasis
 from regretless.market.calibration import cross_calibration, decision_calibration
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import find, read
-from regretless.scenarios.config.scenario import validated
 
 ROUNDS = 120
 PLAIN = {"rounds": ROUNDS, "forecaster": {"models": []}}  # events of vectors
@@ -24,9 +22,8 @@ def played(response: str) -> tuple[Scenario, object]:
     grower["parameters"] = {"concentration": 20.0, "weights": grower["parameters"]["weights"]}
     if response == "quantal":
         grower["eta"] = 12.0
-    scenario = Scenario(validated(raw | PLAIN | {"cohort": [grower]}, origin=Path()))
-    model = scenario.build()
-    model.run()
+    scenario = worlds.told(raw | PLAIN | {"cohort": [grower]})
+    model = worlds.played(scenario)
     return scenario, model
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import worlds
 
 from regretless.agents.adversaries import AntiForecast, LookAhead
 from regretless.forecaster import RunningMean
@@ -15,8 +15,6 @@ from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
 from regretless.market.regret import swap_regret
-from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 
 def market(*, apart: bool = True, **keys: Any) -> MarketModel:
@@ -27,7 +25,7 @@ def market(*, apart: bool = True, **keys: Any) -> MarketModel:
         "adversary": {"kind": "drifting", "outcomes": 2},
         "cohort": [cohort, {"name": "two", "utility": "linear", "count": 2, "actions": 3}],
     }
-    return Scenario(validated(raw | keys, origin=Path())).build(seed=3, apart=apart)
+    return worlds.told(raw | keys).build(seed=3, apart=apart)
 
 
 def test_whoever_is_removed_plays_no_further_round() -> None:
@@ -105,7 +103,7 @@ def with_spare(**spare: int) -> MarketModel:
         "adversary": {"kind": "drifting", "outcomes": 2},
         "cohort": [cohort, cohort | {"name": "two"}],
     }
-    return Scenario(validated(raw, origin=Path())).build(seed=3, spare=spare)
+    return worlds.told(raw).build(seed=3, spare=spare)
 
 
 def test_a_run_in_which_agents_came_and_went_resumes() -> None:

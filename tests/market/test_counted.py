@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import worlds
 from resuming import check_resumes
 from scipy.stats import chisquare
 
@@ -24,7 +25,6 @@ from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.assembly import populations
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.checks import MANY
-from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.studies.analysis.measures import cohorts_of
 
 TOLERANCE = 1e-12
@@ -49,7 +49,7 @@ def scenario(cohort: Keys, market: Keys, outcomes: int, **keys: Any) -> Scenario
         "cohort": [own | cohort, {"name": "few", "utility": "linear", "count": 3, "actions": 3}],
     }
     raw["cohort"][1]["actions"] = cohort.get("actions", 4)
-    return Scenario(validated(raw | ({"market": market} if market else {}) | keys, origin=Path()))
+    return worlds.told(raw | ({"market": market} if market else {}) | keys)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -24,12 +25,10 @@ from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.responses import BestResponse
 from regretless.market.game.round import play_round
 from regretless.market.game.seats import attending, present
-from regretless.market.losses import Linear, Loss, SeparablePower, unique, unique_losses
+from regretless.market.losses import Linear, Loss, SeparablePower, base, unique_losses
 from regretless.market.model import MarketModel
 from regretless.market.records import Round, one_hot
 from regretless.market.regret.ledger import MEASURES
-from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 Array = NDArray[np.float64]
 Key = tuple[int, ...]
@@ -90,7 +89,7 @@ def built(raw: dict[str, Any], folder: Path) -> MarketModel:
     ]
     data.write_text("\n".join(["rain,sun,season", *rows]) + "\n", encoding="utf-8")
     told = {"file": "days.csv", "outcomes": ["rain", "sun"], "context": ["season"]}
-    return Scenario(validated(raw | {"data": told}, origin=folder)).build()
+    return worlds.told(raw | {"data": told}, origin=folder).build()
 
 
 class Naive:
@@ -285,7 +284,7 @@ def test_equal_losses_are_found_by_hash_as_by_order(seed: int, rows: int) -> Non
     assert type_of.tolist() == [first.index(kind) for kind in kinds]
     assert (types.weights == np.array([kind[:4] for kind in first]).reshape(-1, 2, 2)).all()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(unique, "_by_hash", lambda _: None)
+        patch.setattr(base, "_by_hash", lambda _: None)
         assert (unique_losses(loss)[1] == type_of).all()
 
 
@@ -303,7 +302,7 @@ def test_a_subclass_is_played_by_its_own_strategy(utility: str) -> None:
     table["parameters"] = UTILITIES[utility]
     scenario = {"name": "own", "rounds": 4, "cohort": [table]}
     adversary = {"kind": "iid", "outcomes": 2}
-    game = Scenario(validated(scenario | {"adversary": adversary}, origin=Path())).build().game
+    game = worlds.told(scenario | {"adversary": adversary}).build().game
     (cohort,) = game.cohorts
     played = play_round(game)
     assert isinstance(cohort, RespondingCohort)

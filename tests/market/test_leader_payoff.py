@@ -27,12 +27,6 @@ def scenario(*cohorts: dict[str, Any], rounds: int = 60, **keys: Any) -> Scenari
     return worlds.scenario(*cohorts, rounds=rounds, **given)
 
 
-def finished(given: Scenario) -> MarketModel:
-    model = given.build()
-    model.run()
-    return model
-
-
 def paid(model: MarketModel) -> pd.DataFrame:
     return model.rounds_frame().filter(like="leader_payoff")
 
@@ -47,7 +41,7 @@ CROWD = (
 def test_columns_agree_with_the_raw_log() -> None:
     """Sums over agents of <distribution, payoff>, over those who are there, by plain loops."""
     given = scenario(*CROWD, adversary={"kind": "anti-forecast"})
-    frame = paid(finished(given))
+    frame = paid(worlds.played(given))
     model = given.build()
     payoff = model.game.adversary.payoff
     for t in range(model.rounds):
@@ -70,7 +64,7 @@ def test_columns_agree_with_the_raw_log() -> None:
 
 def test_payoff_less_surplus_is_the_commitment_value() -> None:
     """Of every cohort, whether it plays from the start or not; what the tracker says agrees."""
-    model = finished(scenario(*CROWD, rounds=200))
+    model = worlds.played(scenario(*CROWD, rounds=200))
     surplus = model.agents_frame().groupby("cohort", sort=False)["leader_surplus"].mean()
     loss = model.game.cohorts[0].loss[:1]
     payoff = model.game.adversary.payoff.values(loss, np.eye(2))[:, 0]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 from resuming import check_resumes
 
 from regretless.market import register
@@ -18,7 +19,6 @@ from regretless.market.records import OutcomeDistribution
 from regretless.scenarios import load
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import catalogue, find, override, read
-from regretless.scenarios.config.scenario import validated
 
 MARKETS = [name for name in catalogue() if "market" in read(find(name))]
 RNG = np.random.default_rng(0)
@@ -29,7 +29,7 @@ def small(name: str, *assignments: str, rounds: int = 24) -> Scenario:
     raw = override(read(find(name)), [f"rounds={rounds}", *assignments])
     for cohort in raw["cohort"]:
         cohort["measures"] = ["swap"]
-    return Scenario(validated(raw, origin=find(name).parent))
+    return worlds.told(raw, origin=find(name).parent)
 
 
 @pytest.mark.parametrize("name", MARKETS)
@@ -49,8 +49,7 @@ def totals(model: MarketModel) -> Any:
 
 @pytest.mark.parametrize("name", MARKETS)
 def test_a_promise_is_kept_only_by_markets_that_answer_later(name: str) -> None:
-    model = small(name, rounds=3).build()
-    model.run()
+    model = worlds.played(small(name, rounds=3))
     assert model.game.market is not None
     at_once = model.game.market.answers_at_once
     listeners = model.agents_frame().query("kind == 'follower' and response != 'private'")
@@ -113,8 +112,7 @@ def test_running_moments_are_those_of_the_whole() -> None:
 
 
 def test_a_shop_orders_no_more_than_it_can_pay() -> None:
-    model = small("shops", "market.cash=0.25", rounds=1).build()
-    model.run()
+    model = worlds.played(small("shops", "market.cash=0.25", rounds=1))
     market: Any = model.game.market
     assert market.levels.mean[0] == pytest.approx(0.25, abs=1e-6)
     assert (market.accounts.cash[:-1] >= 0).all()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 
 from regretless.agents import ScriptedCrowd
 from regretless.market import register
@@ -17,8 +17,6 @@ from regretless.market.game.market import Market
 from regretless.market.model import MarketModel
 from regretless.market.records import Decision
 from regretless.market.regret import decision_swap_regret
-from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 COST = np.array([0.0, 0.25, 0.5])  # of each action in ``Tolls``
 
@@ -77,7 +75,7 @@ def tolls(
         "cohort": [own | keys, {"name": "x", "utility": "linear", "count": 2, "actions": 2}],
     }
     raw["cohort"][1] |= {"measures": ["swap"]}
-    return Scenario(validated(raw, origin=Path())).build(seed=3)
+    return worlds.told(raw).build(seed=3)
 
 
 def watched(model: MarketModel) -> list[tuple[Any, Any, Any]]:
@@ -158,6 +156,6 @@ def test_mistakes_are_a_line() -> None:
         tolls("exp3")
     own = {"name": "own", "utility": "linear", "actions": 2, "budget_constraint": True}
     raw = {"name": "none", "rounds": 5, "adversary": {"kind": "iid", "outcomes": 2}}
-    scenario = Scenario(validated(raw | {"cohort": [own]}, origin=Path()))
+    scenario = worlds.told(raw | {"cohort": [own]})
     with pytest.raises(UserError, match=r"cohort\.own\.budget_constraint: no market says"):
         scenario.build()

@@ -8,13 +8,13 @@ import pickle
 import tracemalloc
 import weakref
 from itertools import cycle
-from pathlib import Path
 from typing import Any
 
 import mesa
 import numpy as np
 import pandas as pd
 import pytest
+import worlds
 from streams import FORECASTS, STREAMS, scenario
 
 from regretless.market.core.errors import UserError
@@ -27,7 +27,6 @@ from regretless.market.response import best_response, expected_losses
 from regretless.scenarios import load
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import find, read
-from regretless.scenarios.config.scenario import validated
 
 
 def mixed_market(**extra: Any) -> Scenario:
@@ -44,7 +43,7 @@ def mixed_market(**extra: Any) -> Scenario:
     labels = naive | {"name": "labels", "response": "certainty-equivalent", "count": 3}
     del labels["eta"]
     raw |= {"rounds": 80, "cohort": [growers, naive, labels]} | extra
-    return Scenario(validated(raw, origin=Path()))
+    return worlds.told(raw)
 
 
 def recorded(model: MarketModel, rounds: int) -> list[Round]:
@@ -195,13 +194,12 @@ def test_models_leave_nothing_behind() -> None:
     """Mesa's own numbering of agents keeps every model: 110 kB each of this size."""
     raw = read(find("crop-choice")) | {"rounds": 2, "forecaster": {"kind": "constant"}}
     raw["cohort"] = [raw["cohort"][0] | {"count": 3}]
-    market = Scenario(validated(raw, origin=find("crop-choice").parent))
+    market = worlds.told(raw, origin=find("crop-choice").parent)
     held, left = [], []
     tracemalloc.start()
     try:
         for seed in range(40):
-            model = market.build(seed=seed)
-            model.run()
+            model = worlds.played(market, seed=seed)
             model.agents_frame()
             left.append(weakref.ref(model))
             del model

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 from plain_book import Order, Owner, PlainBook
 from resuming import check_resumes
 
 from regretless import external_regret, register, swap_regret
 from regretless.agents import ScriptedAgent
-from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.report.figures import drawn
 from regretless.scenarios.report.run_data import Run
@@ -64,7 +63,7 @@ def scenario(
         "adversary": {"kind": "iid", "outcomes": goods},
         "market": {"kind": "order-book", "cash": 8.0, "stock": 8.0, "ticks": 8} | market,
     }
-    return Scenario(validated(raw, origin=Path()))
+    return worlds.told(raw)
 
 
 class Beside:
@@ -232,8 +231,7 @@ def test_a_stopped_run_goes_on_to_the_same_tables(matching: str, tmp_path: Path)
 
 
 def test_an_order_that_cannot_be_paid_is_refused() -> None:
-    model = scenario([TRADERS], {"cash": 0.0, "stock": 1.0}).build()
-    model.run()
+    model = worlds.played(scenario([TRADERS], {"cash": 0.0, "stock": 1.0}))
     assert model.trades_frame().empty  # all may sell, nobody may buy
     assert model.game.market.described()["refused"] > 0
     assert np.isfinite(model.agents_frame()["swap_regret"]).all()
@@ -331,8 +329,7 @@ class BookReader(ScriptedAgent):
 
 def test_an_agent_of_ones_own_reads_the_book_and_cannot_write_it() -> None:
     reader = {"utility": "orders", "count": 1, "actions": 3, "response": "book-reader"}
-    model = scenario([reader, TRADERS, MAKERS], {}, rounds=30).build()
-    model.run()
+    model = worlds.played(scenario([reader, TRADERS, MAKERS], {}, rounds=30))
     quotes = model.quotes_frame()
     seen = np.array(model.game.cohorts[0].agents[0].seen)
     assert np.isnan(seen[0]).all()

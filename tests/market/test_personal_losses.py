@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import worlds
 from first_price import AFFORDABLE, BIDDERS, GRID, FirstPrice, by_hand, written
 
 from regretless import (
@@ -49,8 +50,7 @@ def charged(agent: int, losses: Any, actions: Any) -> tuple[Any, Any]:
 
 
 def test_regrets_are_those_of_clearing_again_for_each_bid(tmp_path: Path) -> None:
-    model = auction(tmp_path).build()
-    model.run()
+    model = worlds.played(auction(tmp_path))
     table = model.agents_frame().set_index("agent")
     hand, windows = by_hand(model), model.windows_frame()
     assert set(hand) == set(table[table["mean_loss"].notna()].index)
@@ -73,8 +73,7 @@ def test_exploitability_is_of_the_joint_distribution_of_actions_and_loss_vectors
     tmp_path: Path,
 ) -> None:
     """Of each agent, against the public function on what is logged by hand."""
-    model = auction(tmp_path).build()
-    model.run()
+    model = worlds.played(auction(tmp_path))
     table = model.agents_frame().set_index("agent")
     found = []
     for agent, logged in by_hand(model).items():

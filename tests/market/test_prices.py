@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import worlds
 
 from regretless.market.losses import (
     Convex1D,
@@ -30,10 +31,8 @@ from regretless.market.markets.price_impact import (
     drawn_labels,
     exposure,
 )
-from regretless.market.model import MarketModel
 from regretless.market.records import Decision
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 RNG = np.random.default_rng(3)
 FORMS: dict[str, Loss] = {
@@ -81,13 +80,7 @@ def scenario(
     if "data" not in tables:
         raw["adversary"] = {"kind": "iid", "outcomes": 3, "concentration": 20.0}
     raw |= {} if market is None else {"market": market}
-    return Scenario(validated(raw | tables, origin=Path()))
-
-
-def played(chosen_: Scenario) -> MarketModel:
-    model = chosen_.build()
-    model.run()
-    return model
+    return worlds.told(raw | tables)
 
 
 LAGGED = {"feedback": "lagged", "impact": 0.4, "adjustment": 0.7}
@@ -134,12 +127,12 @@ def test_a_market_by_hand() -> None:
 
 def test_a_lagged_market_is_a_replay_of_its_outcomes(tmp_path: Path) -> None:
     """The same agents who face the recorded outcomes as data do and lose exactly the same."""
-    model = played(scenario(LAGGED))
+    model = worlds.played(scenario(LAGGED))
     goods = ["y_0", "y_1", "y_2"]
     rounds = model.rounds_frame()
     rounds[goods].to_parquet(tmp_path / "lived.parquet")
     data = {"file": str(tmp_path / "lived.parquet"), "outcomes": goods}
-    again = played(scenario(None, data=data, forecaster={"models": []}))
+    again = worlds.played(scenario(None, data=data, forecaster={"models": []}))
     before = rounds[[f"fundamental_{i}" for i in range(3)]].to_numpy()
     assert (rounds[goods] != before).any(axis=None)
     pd.testing.assert_frame_equal(model.regret_frame(), again.regret_frame())
@@ -156,7 +149,7 @@ def test_the_theorem_holds_where_feedback_is_lagged(shocks: str, impact: float) 
     adversary = SHOCKS.get(shocks, PUMP)
     for seed in (1, 2):
         told = scenario(LAGGED | {"impact": impact}, seed=seed, adversary=adversary)
-        model = played(told)
+        model = worlds.played(told)
         agents = model.agents_frame()
         bound = agents[agents["cohort"] != "learners"]
         assert (bound["guarantee"] != "none").all()

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 
 from regretless.agents.cohorts.responding import PrivateCohort
 from regretless.agents.responses import Private
@@ -15,9 +16,7 @@ from regretless.market.losses import Linear, SeparablePower
 from regretless.market.model import MarketModel
 from regretless.market.records import Context, Forecast, Mixture
 from regretless.market.regret.ledger import Ledger
-from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import find, override, read
-from regretless.scenarios.config.scenario import validated
 
 SAME_ROUND = ("own-draws", "el-farol", "pigou", "oligopoly")
 COHORT = {"own-draws": "followers", "el-farol": "guests", "pigou": "drivers", "oligopoly": "firms"}
@@ -38,7 +37,7 @@ def built(name: str, *assignments: str, seed: int = 1) -> MarketModel:
     raw = override(read(find(name)), own)
     for cohort in raw["cohort"]:
         cohort["measures"] = ["swap", "decision_swap"]
-    return Scenario(validated(raw, origin=find(name).parent)).build(seed=seed, log_every=10**6)
+    return worlds.told(raw, origin=find(name).parent).build(seed=seed, log_every=10**6)
 
 
 def cohort_of(model: MarketModel) -> PrivateCohort:
@@ -77,8 +76,7 @@ def test_without_a_market_the_bound_is_the_theorems_with_a_union_over_agents() -
         options: Any = {"cohort.growers.response": response, "cohort.growers.types": 5}
         raw = override(read(find("crop-choice")), [f"{k}={v!r}" for k, v in options.items()])
         raw["forecaster"] = {"models": []}
-        model = Scenario(validated(raw | {"rounds": 20}, origin=find("crop-choice").parent)).build()
-        model.run()
+        model = worlds.played(worlds.told(raw | {"rounds": 20}, origin=find("crop-choice").parent))
         frame = model.agents_frame()
         assert (frame["guarantee"] == "decision-swap").all()
         assert (frame["decision_swap_regret"] <= frame["bound_from_bias"] + 1e-9).all()

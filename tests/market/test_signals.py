@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 
 from regretless.agents import ScriptedAgent, ScriptedCrowd
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
 from regretless.market.regret import decision_swap_regret
-from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 
 class Listener(ScriptedAgent):
@@ -65,7 +63,7 @@ def market(signal: Any, *, response: str = "listener", **keys: Any) -> MarketMod
         },
         "cohort": [own, other],
     }
-    return Scenario(validated(raw | keys, origin=Path())).build(seed=3)
+    return worlds.told(raw | keys).build(seed=3)
 
 
 def test_a_signal_is_the_outcome_and_noise_of_ones_own() -> None:

@@ -121,8 +121,7 @@ def market(**changes: Any) -> Scenario:
 
 
 def test_a_market_in_a_polytope_keeps_its_guarantee() -> None:
-    model = market().build()
-    model.run()
+    model = worlds.played(market())
     outcomes = model.rounds_frame()[["y_0", "y_1"]].to_numpy()
     assert (outcomes.sum(1) <= 1 + 1e-9).all()
     agents = model.agents_frame()

@@ -76,8 +76,7 @@ def test_cohorts_keep_their_order_and_leave_out_who_has_not_played() -> None:
 def test_welfare_is_the_mean_utility_of_the_actions_that_were_played() -> None:
     """CARA utility by its formula, -exp(-gamma w.y), on the log of a run."""
     cara = {"name": "cara", "utility": "cara", "parameters": {"risk_aversion": [0.5, 3.0]}}
-    model = worlds.scenario(cara | {"count": 6, "actions": 3}, rounds=12).build()
-    model.run()
+    model = worlds.played(worlds.scenario(cara | {"count": 6, "actions": 3}, rounds=12))
     agents, rounds, log = model.agents_frame(), model.rounds_frame(), model.regret_frame()
     outcomes = rounds.filter(regex=r"^y_\d+$").to_numpy()
     (cohort,) = model.game.cohorts

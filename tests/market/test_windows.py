@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 
 from regretless.market.model import MarketModel
 from regretless.market.regret import definitions
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.log import WindowsSpec
-from regretless.scenarios.config.scenario import validated
 
 ROUNDS = 90
 
@@ -31,7 +30,7 @@ def scenario(*, rounds: int = ROUNDS, forecaster: str = "decision-swap", **keys:
             cohort | {"name": "noisy", "count": 2, "response": "quantal", "eta": 5.0},
         ],
     }
-    return Scenario(validated(raw | keys, origin=Path()))
+    return worlds.told(raw | keys)
 
 
 def recorded(model: MarketModel) -> dict[int, list[tuple[int, Any, Any]]]:

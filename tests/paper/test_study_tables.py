@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import worlds
 from streams import FORECASTS, STREAMS, scenario
 
 from paper.tables import TABLES
@@ -77,8 +78,7 @@ def test_followers_of_the_past_are_broken_and_the_forecast_is_not() -> None:
     """Last value is wrong every round of the adaptive stream."""
     worst = {}
     for forecast in ("decision-swap, adaptive", "last value"):
-        model = scenario("adaptive", forecast, rounds=1000, seed=0).build(log_every=1000)
-        model.run()
+        model = worlds.played(scenario("adaptive", forecast, rounds=1000, seed=0), log_every=1000)
         worst[forecast] = model.agents_frame()["swap_regret"].max()
     assert worst["decision-swap, adaptive"] < 0.05
     assert worst["last value"] > 0.2

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 
 from regretless import load
 from regretless.market.model import MarketModel
@@ -17,9 +18,7 @@ from regretless.market.model import MarketModel
 
 def played(name: str, **keys: Any) -> MarketModel:
     """Play a named scenario with some keys replaced, its agents logged once."""
-    model = load(name, **keys).build(log_every=10**6)
-    model.run()
-    return model
+    return worlds.played(load(name, **keys), log_every=10**6)
 
 
 def gains(model: MarketModel) -> Any:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import worlds
 
 from regretless.market.core.randomness import stream
 from regretless.scenarios import load
@@ -47,8 +48,7 @@ def test_every_seed_has_a_history_of_its_own_from_a_named_stream() -> None:
     scenario = load("crop-choice", **{"data.bootstrap": 7, "rounds": 12})
     histories = []
     for seed in (1, 1, 2):
-        model = scenario.build(seed=seed)
-        model.run()
+        model = worlds.played(scenario, seed=seed)
         histories.append(model.game.history.last(12))
     np.testing.assert_array_equal(histories[0], histories[1])
     assert not np.array_equal(histories[0], histories[2])

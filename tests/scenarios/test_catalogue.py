@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+import worlds
 
 from regretless.market.core.errors import UserError
 from regretless.market.exploitability.information_design import revenue_cap
 from regretless.scenarios import load
-from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import catalogue, find, override, read
-from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.listing import REGISTRIES, listing
 
 if TYPE_CHECKING:
@@ -49,8 +48,7 @@ def test_the_short_list_has_two_lines_of_80_columns_for_every_name_at_most(kind:
 
 @pytest.mark.slow
 def test_no_grower_would_have_gained_a_hundredth() -> None:
-    model = load("crop-choice").build(log_every=500)
-    model.run()
+    model = worlds.played(load("crop-choice"), log_every=500)
     agents = model.agents_frame()
     regret = agents["decision_swap_regret"]
     assert len(agents) == 200
@@ -68,8 +66,7 @@ def test_no_grower_would_have_gained_a_hundredth() -> None:
 def exploited(name: str, *assignments: str) -> pd.DataFrame:
     """Play 1,000 rounds; a row per cohort: means over its agents, and what it paid the leader."""
     raw = override(read(find(name)), ["rounds=1000", *assignments])
-    model = Scenario(validated(raw, origin=find(name).parent)).build(log_every=500)
-    model.run()
+    model = worlds.played(worlds.told(raw, origin=find(name).parent), log_every=500)
     means = model.agents_frame().groupby("cohort", sort=False).mean(numeric_only=True)
     paid = model.rounds_frame().filter(regex=r"leader_payoff_\d").mean()
     return means.assign(paid=paid.to_numpy())

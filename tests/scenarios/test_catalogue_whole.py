@@ -15,12 +15,12 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import worlds
 
 from regretless.market.exploitability.information_design import revenue_cap
 from regretless.scenarios import load
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import catalogue, find, override, read
-from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.run import Options, run
 
@@ -45,8 +45,7 @@ def instead(name: str, assignment: str) -> Tables:
     raw = override(read(find(name)), [assignment])
     for cohort in raw["cohort"]:
         cohort["measures"] = ["external", "swap", "decision_swap"]
-    model = Scenario(validated(raw, origin=find(name).parent)).build(log_every=raw["rounds"])
-    model.run()
+    model = worlds.played(worlds.told(raw, origin=find(name).parent), log_every=raw["rounds"])
     market = {} if model.game.market is None else model.game.market.described()
     return {
         "agents": model.agents_frame(),

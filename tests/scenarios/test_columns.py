@@ -10,12 +10,11 @@ from typing import Any
 import pandas as pd
 import pytest
 import tomli_w
+import worlds
 
 from regretless.agents import ScriptedAgent
 from regretless.market import register
-from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import find, read
-from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.studies.conduct import Options as StudyOptions
 from regretless.scenarios.studies.conduct import conduct
@@ -137,7 +136,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     bundled = [read(find(name)) | {"rounds": 4} for name in ("late-news", *CLEARING)]
     for raw in (CROWD, LED, OWN, *bundled):
-        scenario = Scenario(validated(raw, origin=home))
+        scenario = worlds.told(raw, origin=home)
         run(scenario, Options(home / raw["name"]))
         add(found, home / raw["name"])
     (home / "base.toml").write_text(tomli_w.dumps(BASE), encoding="utf-8")

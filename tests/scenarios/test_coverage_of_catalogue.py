@@ -6,6 +6,7 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
+import worlds
 from registered import built_in
 
 from regretless.forecaster import bases
@@ -15,7 +16,7 @@ from regretless.market.markets.aggregate import FEEDBACKS
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import catalogue, find, read
 from regretless.scenarios.config.market import MarketSpec, PricesSpec
-from regretless.scenarios.config.scenario import ScenarioSpec, validated
+from regretless.scenarios.config.scenario import ScenarioSpec
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "scenarios.md"
 FEW = 5  # agents of a cohort
@@ -70,7 +71,7 @@ def scenario(name: str) -> Scenario:
     for cohort in raw["cohort"]:
         if "network" not in raw and cohort.get("count", 1) > FEW:
             cohort["count"] = FEW
-    return Scenario(validated(raw, origin=path.parent))
+    return worlds.told(raw, origin=path.parent)
 
 
 @cache

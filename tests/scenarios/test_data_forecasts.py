@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import worlds
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.assembly.data import Table, read_table
-from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.data import DataSpec
 from regretless.scenarios.config.scenario import validated
 
@@ -89,7 +89,7 @@ def test_a_reversed_scale_turns_quantiles_round(tmp_path: Path) -> None:
 
 def test_forecasts_are_seen_before_the_round_and_do_not_swell_the_logs(tmp_path: Path) -> None:
     raw = scenario(tmp_path, {"ensemble": {"samples": [T, W]}}, context=["month"])
-    model = Scenario(validated(raw, origin=tmp_path)).build(seed=1)
+    model = worlds.told(raw, origin=tmp_path).build(seed=1)
     seen = model.game.adversary.context(model.game.history)
     assert [seen["month"], seen["forecasts.ensemble.temp.2"]] == [1.0, 3 / 20]
     model.run()
@@ -128,8 +128,7 @@ def test_a_base_that_serves_half_of_the_agents_costs_the_others_nothing(tmp_path
         "office alone": {"kind": "office"},
     }.items():
         raw = {"name": "half", "rounds": rounds, "data": data, "cohort": cohorts}
-        model = Scenario(validated(raw | {"forecaster": table}, origin=tmp_path)).build(seed=1)
-        model.run()
+        model = worlds.played(worlds.told(raw | {"forecaster": table}, origin=tmp_path), seed=1)
         agents = model.agents_frame()
         lost[name] = agents["mean_loss"].to_numpy()
         if name == "ours":

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import worlds
 from desk import Call, Refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -48,8 +49,7 @@ def test_bundled_tables_are_understood_and_their_starters_play(name: str, tmp_pa
     assert {role: [c.name for c in table.named(role)] for role in ROLES[name]} == ROLES[name]
     file = tmp_path / "own.toml"
     file.write_text(starter(table, tmp_path), encoding="utf-8")
-    model = load(str(file), rounds=20).build()
-    model.run()
+    model = worlds.played(load(str(file), rounds=20))
     assert load(str(file)).spec.rounds == len(table.frame)
     assert model.agents_frame()["mean_loss"].between(0, 1).all()
 

@@ -10,12 +10,11 @@ from typing import Any
 
 import distributed
 import pytest
+import worlds
 from served import two_workers
 from written import status, tables
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.distributed.conduct import conductor_of
 from regretless.scenarios.run import Options, run
 
@@ -49,7 +48,7 @@ def cluster() -> Iterator[distributed.LocalCluster]:
 
 def play(out: Path, address: str, progress: Callable[[int], Any], **options: Any) -> None:
     """Play the scenario on a cluster."""
-    loaded, given = Scenario(validated(ASKED, origin=Path())), Options(out, **options)
+    loaded, given = worlds.told(ASKED), Options(out, **options)
     with conductor_of(loaded, given, scheduler=address) as player:
         run(loaded, given, player=player, progress=progress)
 
@@ -82,5 +81,5 @@ def test_a_cluster_that_loses_a_worker_and_then_its_scheduler(
     assert status(out) == "interrupted"
     with two_workers() as again:
         play(out, again.scheduler_address, lambda _: None, resume=True)
-    run(Scenario(validated(ASKED, origin=Path())), Options(tmp_path / "alone"))
+    run(worlds.told(ASKED), Options(tmp_path / "alone"))
     assert tables(out) == tables(tmp_path / "alone")

@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,6 @@ from regretless.scenarios import frames
 from regretless.scenarios.assembly.data import Table, read_table
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.data import DataSpec
-from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.run import Options, run
 
@@ -189,7 +189,7 @@ def scenario(folder: Path, text: str, **keys: Any) -> Scenario:
     (folder / "t.csv").write_text(text, encoding="utf-8")
     raw = {"name": "s", "rounds": 3, "data": {"file": "t.csv", "outcomes": ["y"]} | keys}
     few = {"name": "few", "utility": "linear", "actions": 2}
-    return Scenario(validated(raw | {"cohort": [few]}, origin=folder))
+    return worlds.told(raw | {"cohort": [few]}, origin=folder)
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])
@@ -202,8 +202,7 @@ def test_the_logs_carry_the_index_as_it_is_written(
     rounds = read_run(tmp_path / "logs")[1]["rounds"]
     assert list(rounds)[:3] == ["round", "day", "y_0"]
     assert rounds["day"].tolist() == [*names, names[0]]  # the table starts again
-    model = own.build()
-    model.run()
+    model = worlds.played(own)
     assert model.rounds_frame()["day"].tolist() == [*names, names[0]]
 
 

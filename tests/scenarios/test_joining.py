@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from regretless.market.regret.ledger import MEASURES
 from regretless.scenarios.assembly.latecomers import protection
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import find, read
-from regretless.scenarios.config.scenario import validated
 
 Array = NDArray[np.float64]
 
@@ -237,8 +235,7 @@ def test_naive_agents_play_the_distribution_of_their_protected_loss(
     [(["by-month"], "decision-swap"), ([], "decision-swap"), (["winter"], "none")],
 )
 def test_only_protected_policies_are_promised(policies: list[str], label: str) -> None:
-    model = weather(policies).build()
-    model.run()
+    model = worlds.played(weather(policies))
     agents = of(model, "late")
     assert set(agents["guarantee"]) == {label}
     assert (agents["decision_swap_regret"] <= agents["bound"].fillna(np.inf)).all()
@@ -254,7 +251,7 @@ def weather(policies: list[str]) -> Scenario:
     growers = raw["cohort"][0] | {"count": 12, "measures": list(MEASURES), "parameters": alike}
     late = growers | {"name": "late", "policies": policies, "enters": 30}
     raw |= {"rounds": 80, "cohort": [growers, late]}
-    return Scenario(validated(raw, origin=Path()))
+    return worlds.told(raw)
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+import worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regretless.market.logs import journal
 from regretless.market.logs.sampling import shares
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.logs import parts
 from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.run import Options, run
@@ -38,7 +38,7 @@ def scenario(**keys: Any) -> Scenario:
             cohort | {"name": "late", "utility": "linear", "enters": 11, "count": 3},
         ],
     }
-    return Scenario(validated(raw | keys, origin=Path()))
+    return worlds.told(raw | keys)
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])
@@ -151,8 +151,7 @@ def test_a_log_holds_each_path_in_one_place(
         monkeypatch.setattr(parts, name, rows)
     run(scenario(), Options(tmp_path / "run", form))
     log = read_run(tmp_path / "run")[1]["regret_log"]
-    model = scenario().build()
-    model.run()
+    model = worlds.played(scenario())
     kept = model.regret_frame().sort_values(["agent", "round"], ignore_index=True)
     pd.testing.assert_frame_equal(log, kept, rtol=SLACK[form], atol=0.0)
 

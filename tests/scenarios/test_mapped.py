@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import worlds
 
 from regretless.market.model import MarketModel
 from regretless.market.numerics import storage
 from regretless.scenarios.assembly import populations
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.run import Options, run
 
 PARAMETERS: dict[str, dict[str, Any]] = {
@@ -32,7 +32,7 @@ def crowd(utility: str = "linear", *, count: int = 1200, **keys: Any) -> Scenari
         "adversary": {"kind": "iid", "outcomes": 3},
         "cohort": [cohort | {"actions": 4, "count": count} | keys],
     }
-    return Scenario(validated(raw, origin=Path()))
+    return worlds.told(raw)
 
 
 def lies_on_disk(model: MarketModel) -> bool:

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import worlds
 
 from regretless.market.markets.information_acquisition import Information, informed_share
 from regretless.market.model import MarketModel
-from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import find, override, read
-from regretless.scenarios.config.scenario import validated
 
 pytestmark = pytest.mark.slow
 
@@ -24,9 +23,7 @@ def played(name: str, *assignments: str) -> MarketModel:
     raw = override(read(find(name)), list(assignments))
     for cohort in raw["cohort"]:
         cohort["measures"] = ["external", "swap", "decision_swap"]
-    model = Scenario(validated(raw, origin=find(name).parent)).build(log_every=raw["rounds"])
-    model.run()
-    return model
+    return worlds.played(worlds.told(raw, origin=find(name).parent), log_every=raw["rounds"])
 
 
 def told(model: MarketModel) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import worlds
 from desk import Call, Refused
 
 from regretless import load
@@ -179,8 +180,7 @@ def test_outcomes_that_are_nearly_a_coin_toss_are_asked_for_twice(
     assert "concentration is 0.01" in wrong
     assert "extreme = true" in wrong
     rare = {"kind": kind, "outcomes": 1, "concentration": 0.01, "extreme": True}
-    meant = load(file, adversary=rare).build()
-    meant.run()
+    meant = worlds.played(load(file, adversary=rare))
     assert meant.rounds_frame()["y_0"].round(2).isin([0.0, 1.0]).mean() > 0.5
 
 

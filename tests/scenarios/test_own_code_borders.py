@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import worlds
 from desk import Call, Refused
 
 from regretless import load
@@ -339,8 +340,7 @@ def test_the_traceback_is_printed_where_it_is_wanted(desk: Path, call: Call) -> 
 
 def means(desk: Path) -> list[float]:
     """Play the scenario in this process; return the mean losses of those who do not write."""
-    model = load(str(desk / "borders.toml")).build()
-    model.run()
+    model = worlds.played(load(str(desk / "borders.toml")))
     frame = model.agents_frame()
     return list(frame.loc[frame["cohort"] == "others", "mean_loss"])
 

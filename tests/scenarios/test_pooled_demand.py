@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 from scipy.stats import norm
 
 from regretless import load, register
@@ -62,8 +63,7 @@ def test_the_known_cost_is_met(
     deviation: float, actions: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(PooledDemand, "deviation", deviation)
-    model = load(described(tmp_path, actions=actions)).build(seed=1)
-    model.run()
+    model = worlds.played(load(described(tmp_path, actions=actions)), seed=1)
     shop = model.agents_frame().iloc[0]
     least = shop["mean_loss"] - shop["external_regret"]  # of the best fixed order of these
     assert shop["mean_loss"] <= 1.03 * least
@@ -79,8 +79,7 @@ def test_a_run_says_where_the_basis_is_coarser_than_the_regret(
     actions: int, said: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scenario = load(described(tmp_path, actions=actions, rounds=300))
-    model = scenario.build(seed=1)
-    model.run()
+    model = worlds.played(scenario, seed=1)
     print_summary(scenario, model, tmp_path)
     printed = " ".join(capsys.readouterr().out.split())
     assert printed.count("shops: the basis approximates losses within 0.03") == said

@@ -10,15 +10,14 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
+import worlds
 from pages import check, panels
 
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.markets.price_impact import crowding
 from regretless.scenarios import load
-from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import find, override, read
-from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.logs.curves import regret_curves
 from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.report import forecast_figures, market_figures, run_figures, theme
@@ -41,7 +40,7 @@ def small(*assignments: str) -> dict[str, Any]:
 
 
 def played(out: Path, raw: dict[str, Any], form: str = "parquet", log_every: int = 1) -> Path:
-    scenario = Scenario(validated(raw, origin=find("crop-choice").parent))
+    scenario = worlds.told(raw, origin=find("crop-choice").parent)
     run(scenario, Options(out, form, log_every))
     return out
 

@@ -10,10 +10,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+import worlds
 from browser import addresses, find, visit
 
-from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.page import page
 from regretless.scenarios.report.write import write_report
@@ -34,7 +33,7 @@ BASE = {
 
 
 def test_a_run_page_draws_its_figures(tmp_path: Path) -> None:
-    run(Scenario(validated(BASE, origin=tmp_path)), Options(tmp_path / "run"))
+    run(worlds.told(BASE, origin=tmp_path), Options(tmp_path / "run"))
     written = write_report(tmp_path / "run")
     text = written.read_text(encoding="utf-8")
     assert addresses(text) == []
@@ -56,7 +55,7 @@ def test_a_run_page_draws_its_figures(tmp_path: Path) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_theme_follows_the_browser(scheme: str, tmp_path: Path) -> None:
     raw = BASE | {"cohort": [COHORT | {"name": "calm"}]}
-    run(Scenario(validated(raw, origin=tmp_path)), Options(tmp_path / "run"))
+    run(worlds.told(raw, origin=tmp_path), Options(tmp_path / "run"))
     written = write_report(tmp_path / "run")
     flags = ("--blink-settings=preferredColorScheme=0",) if scheme == "dark" else ()
     seen = visit(written, tmp_path / "profile", flags=flags)

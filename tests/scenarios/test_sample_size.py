@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import worlds
 
 from regretless import load
 from regretless.forecaster.events.bounds import BiasBound
@@ -65,8 +66,7 @@ def test_measured_rounds_are_a_runs() -> None:
     assert len(table) == 1
     row = table.iloc[0]
     assert row["losses"] == "growers"
-    model = scenario.build()
-    model.run()
+    model = worlds.played(scenario)
     log = model.bounds_frame()
     within = log.loc[log["bound_from_variation"] <= 0.3, "round"]
     assert int(row["variation"].replace("~", "").replace(",", "")) >= within.min()

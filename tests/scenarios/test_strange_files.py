@@ -22,16 +22,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import tomli_w
+import worlds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strange_files import EXTREMES, TABLE_KEYS, changed, csv_tables, parquet_tables
 
 from regretless.market.core.errors import UserError
 from regretless.market.exploitability.bimatrix import read_game
-from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.cli import commands
 from regretless.scenarios.config.files import DATA, catalogue, read
-from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.schema import schema
 from regretless.scenarios.studies import design
 from regretless.scenarios.studies.play import check
@@ -247,6 +246,5 @@ def test_the_scenarios_that_are_changed_play_as_they_are() -> None:
     """Otherwise the lines would tell of this file's own mistakes."""
     assert len(scenarios()) >= 15
     for raw in scenarios()[::4]:
-        model = Scenario(validated(deepcopy(raw), origin=Path())).build()
-        model.run()
+        model = worlds.played(worlds.told(deepcopy(raw)))
         assert model.played == ROUNDS

@@ -20,13 +20,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import worlds
 from worlds import TINY
 from written import tables
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import override, read
-from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.executor import DIED, collect
 from regretless.scenarios.logs.ownership import held
 from regretless.scenarios.report.write import write_report
@@ -145,7 +144,7 @@ def test_the_number_of_workers_changes_no_byte(desk: Path, sweep: Design, finish
 def test_a_run_of_a_study_is_the_run_of_the_scenario(desk: Path, finished: Study) -> None:
     raw = read(desk / "tiny.toml") | {"seed": 2}
     keys = ["forecaster.kind=running-mean", "cohort.farmers.count=3"]
-    run(Scenario(validated(override(raw, keys), origin=desk)), RunOptions(desk / "alone"))
+    run(worlds.told(override(raw, keys), origin=desk), RunOptions(desk / "alone"))
     parameters = finished.parameters().set_index(
         ["forecaster.kind", "cohort.farmers.count", "seed"]
     )

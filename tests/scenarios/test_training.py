@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import worlds
 
 import regretless
 from regretless import load
@@ -54,8 +55,7 @@ def random_plan(seed: int, shape: tuple[int, int, int]) -> Any:
 def logged(attack: Any, plan: Any, seed: int) -> tuple[float, pd.Series[float]]:
     """Play a plan's file, with logs; return what was paid and the cohort's mean row."""
     raw = attack.file(plan)
-    model = load_raw(raw).build(seed=seed)
-    model.run()
+    model = worlds.played(load_raw(raw), seed=seed)
     place = attack.place(model)
     rounds = model.rounds_frame()
     column = f"leader_payoff_{place}" if len(model.game.cohorts) > 1 else "leader_payoff"
@@ -64,9 +64,8 @@ def logged(attack: Any, plan: Any, seed: int) -> tuple[float, pd.Series[float]]:
 
 
 def load_raw(raw: dict[str, Any]) -> Scenario:
-    from regretless.scenarios.config.scenario import validated  # noqa: PLC0415 - for this alone
 
-    return Scenario(validated(raw, origin=Path()))
+    return worlds.told(raw)
 
 
 @pytest.mark.parametrize("looking", [True, False])
@@ -142,8 +141,7 @@ def test_what_is_written_is_a_scenario_that_plays_as_judged(tmp_path: Path) -> N
         training.HALF, size=training.JUDGED
     )
     for seed in seeds[:3].tolist():
-        model = load(str(tmp_path / "out" / file_of("them 1"))).build(seed=seed)
-        model.run()
+        model = worlds.played(load(str(tmp_path / "out" / file_of("them 1"))), seed=seed)
         surplus.append(model.agents_frame().query("cohort == 'them 1'")["leader_surplus"].mean())
     assert min(surplus) <= table["high"][1]
     again = train(deng("hedge", "tree-swap"), Order("es", 64, jobs=1), tmp_path / "again")

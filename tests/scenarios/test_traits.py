@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import worlds
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import resolved, validated
+from regretless.scenarios.config.scenario import resolved
 from regretless.scenarios.report.run_data import Run
 from regretless.scenarios.report.run_figures import regret_by_parameter
 from regretless.scenarios.verdict import regret_rows, sentences
@@ -44,12 +45,11 @@ def scenario(tmp_path: Path) -> Scenario:
         "units": {"pieces": "EUR"},
     }
     raw = {"name": "shop", "rounds": ROUNDS, "data": data, "cohort": [SHOPS, OTHERS]}
-    return Scenario(validated(raw, origin=tmp_path))
+    return worlds.told(raw, origin=tmp_path)
 
 
 def test_costs_are_those_of_the_orders_in_the_unit_of_the_data(scenario: Scenario) -> None:
-    model = scenario.build(seed=1)
-    model.run()
+    model = worlds.played(scenario, seed=1)
     agents, log = model.agents_frame(), model.regret_frame()
     pieces = 20 + 160 * model.rounds_frame()["y_0"].to_numpy()
     orders = np.linspace(20, 180, 5)
@@ -67,8 +67,7 @@ def test_costs_are_those_of_the_orders_in_the_unit_of_the_data(scenario: Scenari
 
 
 def test_parameters_are_columns_of_those_who_have_them(scenario: Scenario) -> None:
-    model = scenario.build(seed=1)
-    model.run()
+    model = worlds.played(scenario, seed=1)
     agents = model.agents_frame()
     shops, others = (own for _, own in agents.groupby("cohort", sort=False))
     assert shops["param_underage"].between(1, 6).all()
@@ -90,8 +89,7 @@ def test_types_have_the_parameters_of_their_agents(scenario: Scenario) -> None:
     """Listed types hand their parameters out; with multiplicity a row is a type."""
     for kind in ({"types": 2}, {"types": 2, "multiplicity": True}):
         raw = resolved(scenario.spec) | {"cohort": [SHOPS | {"count": 6} | kind]}
-        model = Scenario(validated(raw, origin=Path())).build(seed=3)
-        model.run()
+        model = worlds.played(worlds.told(raw), seed=3)
         agents = model.agents_frame()
         worst = np.maximum(agents["param_underage"], 2.0) * 160  # of an order as wrong as can be
         np.testing.assert_allclose(agents["loss_offset"] + agents["loss_scale"], worst)
@@ -99,9 +97,7 @@ def test_types_have_the_parameters_of_their_agents(scenario: Scenario) -> None:
 
 def played(**parts: Any) -> Any:
     raw = {"name": "units", "rounds": ROUNDS} | parts
-    model = Scenario(validated(raw, origin=Path())).build(seed=2)
-    model.run()
-    return model
+    return worlds.played(worlds.told(raw), seed=2)
 
 
 PRICE = {

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import worlds
 
 from regretless.forecaster.models.aggregate import PANEL, made
 from regretless.market.model import MarketModel
@@ -15,7 +16,6 @@ from regretless.market.records import Context
 from regretless.market.response import expected_losses
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.forecaster import DecisionSwapSpec
-from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.run import Options, run
 
 ROUNDS = 120
@@ -58,19 +58,13 @@ def scenario(folder: Path, forecaster: dict[str, Any] | None = None, **keys: Any
     raw = {"name": "s", "rounds": ROUNDS, "seed": 1, "data": DATA, "cohort": COHORTS}
     raw |= {"policy": {"weekend": RULE}, **keys}
     raw |= {} if forecaster is None else {"forecaster": forecaster}
-    return Scenario(validated(raw, origin=folder))
-
-
-def play(scenario: Scenario) -> MarketModel:
-    model = scenario.build()
-    model.run()
-    return model
+    return worlds.told(raw, origin=folder)
 
 
 @pytest.fixture(scope="module")
 def default(folder: Path) -> MarketModel:
     """Play under the default forecaster."""
-    return play(scenario(folder))
+    return worlds.played(scenario(folder))
 
 
 def test_with_data_the_panel_and_the_forecasts_in_it_are_models(default: MarketModel) -> None:
@@ -128,7 +122,7 @@ def test_to_follow_a_model_costs_what_a_run_with_it_alone_costs(
     name: str, folder: Path, default: MarketModel
 ) -> None:
     """The outcomes do not react, and hard responses do not randomise."""
-    alone = play(scenario(folder, PANEL.get(name, {"kind": name}))).agents_frame()
+    alone = worlds.played(scenario(folder, PANEL.get(name, {"kind": name}))).agents_frame()
     models = default.models_frame().query("cohort == 'few' and model == @name")
     few = alone[alone["cohort"] == "few"]
     np.testing.assert_allclose(models["mean_loss"], few["mean_loss"], atol=1e-12)
@@ -199,7 +193,7 @@ def test_a_reference_is_one_of_the_models(reference: Any, names: list[str], chos
 
 
 def test_without_models_the_forecaster_is_plain(folder: Path) -> None:
-    model = play(scenario(folder, {"models": []}, rounds=5))
+    model = worlds.played(scenario(folder, {"models": []}, rounds=5))
     assert model.models_frame().empty
     assert "regret_to_models" not in model.agents_frame()
     assert set(model.verdict_frame()["kind"]) == {"broadcast", "policy", "action"}
@@ -211,8 +205,8 @@ def test_without_models_the_forecaster_is_plain(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["seasonal-0.2", "office"])
 def test_who_comes_late_is_compared_over_their_own_rounds(name: str, folder: Path) -> None:
     cohorts = [COHORTS[0], {"name": "late", "count": 2, "enters": 80, **CES}]
-    model = play(scenario(folder, cohort=cohorts))
-    alone = play(scenario(folder, PANEL.get(name, {"kind": name}), cohort=cohorts))
+    model = worlds.played(scenario(folder, cohort=cohorts))
+    alone = worlds.played(scenario(folder, PANEL.get(name, {"kind": name}), cohort=cohorts))
     late = alone.agents_frame().query("cohort == 'late'")
     found = model.models_frame().query("cohort == 'late' and model == @name")
     np.testing.assert_allclose(found["mean_loss"], late["mean_loss"], atol=1e-12)

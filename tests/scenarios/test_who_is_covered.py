@@ -5,18 +5,16 @@ The rows are those of the table in docs/guarantee.md.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 
 from regretless.agents.responses import BestResponse
 from regretless.market import register
 from regretless.market.core.arrays import Array
-from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import find, read
-from regretless.scenarios.config.scenario import validated
 
 CHANCE = {"kind": "iid", "outcomes": 2}
 COVER = {"kind": "cluster", "count": 2}
@@ -111,8 +109,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
 
 def labels(config: dict[str, Any]) -> dict[str, str]:
     """Return the guarantees of each cohort, after a run in which nobody uncovered has a bound."""
-    model = Scenario(validated(config, origin=Path())).build(seed=1)
-    model.run()
+    model = worlds.played(worlds.told(config), seed=1)
     table = model.agents_frame()
     assert table.loc[table["guarantee"] == "none", "bound"].isna().all()
     grouped = table.groupby("cohort", sort=False)["guarantee"]
