@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 from hypothesis import given
 from hypothesis import strategies as st
 from streams import DESIGN, STREAMS
@@ -15,8 +16,6 @@ from regretless.forecaster.events.base import SHORTEST, Intervals, covering
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import ProtectedLosses, played_of
 from regretless.market.model import MarketModel
-from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 LENGTHS = [32, 64, 128, 256]
 
@@ -25,7 +24,7 @@ def model(stream: str, rounds: int, **forecaster: Any) -> MarketModel:
     raw = dict(DESIGN.base) | {"rounds": rounds, "windows": {"every": 150}, "seed": 4}
     raw["adversary"] = {"outcomes": 3} | STREAMS[stream]
     raw["forecaster"] = {"intervals": True} | forecaster
-    return Scenario(validated(raw, origin=DESIGN.origin)).build(log_every=rounds)
+    return worlds.told(raw, origin=DESIGN.origin).build(log_every=rounds)
 
 
 @given(st.integers(1, 500), st.integers(1, 500))
@@ -63,16 +62,17 @@ def test_an_open_interval_knows_its_own_rounds_alone() -> None:
     assert twin.spent() == events.spent()
 
 
-@pytest.mark.parametrize(
-    "keys",
-    [
-        {},
-        {"weights": "second-order", "models": ["last-value"], "events": "coordinates"},
-        {"weights": "exponential", "models": ["last-value", "running-mean"]},
-        {"models": ["last-value"], "delay": 2},
-    ],
-)
-@pytest.mark.parametrize("stream", STREAMS)
+KEYS: list[dict[str, Any]] = [
+    {},
+    {"weights": "second-order", "models": ["last-value"], "events": "coordinates"},
+    {"weights": "exponential", "models": ["last-value", "running-mean"]},
+    {"models": ["last-value"], "delay": 2},
+]
+# Every stream with two sets of keys, every set of keys with two streams.
+MET = [(s, KEYS[(i + k) % len(KEYS)]) for i, s in enumerate(STREAMS) for k in range(2)]
+
+
+@pytest.mark.parametrize(("stream", "keys"), MET)
 def test_no_window_and_no_run_passes_its_bound(stream: str, keys: dict[str, Any]) -> None:
     played = model(stream, 210, **keys)
     played.run()

@@ -115,16 +115,22 @@ def played(model: MarketModel) -> None:
             assert np.abs(bias).max() <= float(bound.bias(occupancy)) + 1e-9
 
 
-@pytest.mark.parametrize("stream", STREAMS)
-@pytest.mark.parametrize("forecaster", FORECASTERS)
-def test_promises_are_kept_on_odd_streams(stream: str, forecaster: str) -> None:
-    adversary = {"kind": "odd", "stream": stream}
-    place = list(STREAMS).index(stream) + list(FORECASTERS).index(forecaster)
-    cohort = list(COHORTS.values())[place % len(COHORTS)]
-    table = FORECASTERS[forecaster]
-    model = market(adversary, table, rounds=ROUNDS, seed=3, count=6, **cohort).build()
+# Three streams for every forecaster, four forecasters for every stream; agents take turns.
+MET = [
+    (forecaster, list(STREAMS)[(i + 2 * k) % len(STREAMS)], list(COHORTS)[(i + k) % len(COHORTS)])
+    for i, forecaster in enumerate(FORECASTERS)
+    for k in range(3)
+]
+
+
+@pytest.mark.parametrize(("forecaster", "stream", "agents"), MET)
+def test_promises_are_kept_on_odd_streams(forecaster: str, stream: str, agents: str) -> None:
+    adversary, cohort = {"kind": "odd", "stream": stream}, COHORTS[agents]
+    model = market(
+        adversary, FORECASTERS[forecaster], rounds=ROUNDS, seed=3, count=6, **cohort
+    ).build()
     played(model)
-    agents = model.agents_frame()
-    assert (agents["guarantee"] != "none").all()
-    assert (agents["swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
-    assert (agents["bound_from_bias"] <= agents["bound"]).all()
+    rows = model.agents_frame()
+    assert (rows["guarantee"] != "none").all()
+    assert (rows["swap_regret"] <= rows["bound_from_bias"] + 1e-9).all()
+    assert (rows["bound_from_bias"] <= rows["bound"]).all()

@@ -1,4 +1,4 @@
-"""Regret measures against brute force, against one another, and against OpenSpiel."""
+"""Regret measures against brute force and known values."""
 
 from __future__ import annotations
 
@@ -136,84 +136,6 @@ def test_known_values() -> None:
     assert omniprediction_regret(losses, actions, policies) == 2 / 4
     assert decision_swap_regret(losses, actions, policies) == 3 / 4
     assert contextual_swap_regret(losses, actions, policies) == 3 / 4
-
-
-@dataclass(frozen=True)
-class MatrixGame:
-    """Payoffs (m, n) of two players and the actions that they played, (T,) each."""
-
-    payoffs: tuple[Array, Array]
-    rows: Indices
-    columns: Indices
-
-    def regrets(self, regret: Callable[[Array, Indices], float]) -> list[float]:
-        """Regret of either player, a loss being a negative payoff."""
-        first, second = -self.payoffs[0][:, self.columns].T, -self.payoffs[1][self.rows]
-        return [regret(first, self.rows), regret(second, self.columns)]
-
-    def in_open_spiel(self, spiel: Any) -> tuple[Any, list[tuple[float, Any]]]:
-        """Return the game in OpenSpiel's terms and the log as its correlation device."""
-        names = [[f"{side}{i}" for i in range(n)] for side, n in zip("rc", self.shape, strict=True)]
-        payoffs = [table.tolist() for table in self.payoffs]
-        # the oracle takes sequential games: the second player moves without seeing the first move
-        game = spiel.convert_to_turn_based(spiel.create_matrix_game("", "", *names, *payoffs))
-        state = game.new_initial_state()
-        seen = [state.information_state_string()]
-        state.apply_action(0)
-        seen.append(state.information_state_string())
-        device = []
-        for played in zip(self.rows, self.columns, strict=True):
-            distributions = [
-                [(b, float(b == a)) for b in range(n)]
-                for a, n in zip(played, self.shape, strict=True)
-            ]
-            policy = spiel.TabularPolicy(dict(zip(seen, distributions, strict=True)))
-            device.append((1 / len(self.rows), policy))
-        return game, device
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of actions of either player."""
-        return self.payoffs[0].shape
-
-
-def random_game(seed: int, *, ties: bool) -> MatrixGame:
-    """Draw a game with two to four actions a side and up to 30 rounds of play."""
-    rng = np.random.default_rng(seed)
-    shape = tuple(rng.integers(2, 5, 2))
-    tables = rng.random((2, *shape))
-    if ties:
-        tables = np.round(2 * tables)
-    rounds = rng.integers(1, 31)
-    rows, columns = (rng.integers(0, n, rounds) for n in shape)
-    return MatrixGame((tables[0], tables[1]), rows, columns)
-
-
-@pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("seed", range(20))
-def test_swap_regret_is_the_distance_to_correlated_equilibrium(seed: int, *, ties: bool) -> None:
-    """OpenSpiel's distance is the sum over players of the gain of the best swap function.
-
-    The correlation device is the empirical joint distribution of play, one recommendation per
-    round.
-    """
-    spiel = pytest.importorskip("pyspiel")
-    played = random_game(seed, ties=ties)
-    oracle = spiel.ce_dist(*played.in_open_spiel(spiel))
-    regrets = played.regrets(swap_regret)
-    assert oracle.deviation_incentives == pytest.approx(regrets, abs=1e-9)
-    assert oracle.dist_value == pytest.approx(sum(regrets), abs=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_external_regret_is_the_distance_to_coarse_correlated_equilibrium(seed: int) -> None:
-    """OpenSpiel's player may also follow the device, so its distance is the positive part."""
-    spiel = pytest.importorskip("pyspiel")
-    played = random_game(seed, ties=False)
-    oracle = spiel.cce_dist(*played.in_open_spiel(spiel))
-    positive = [max(regret, 0.0) for regret in played.regrets(external_regret)]
-    assert oracle.deviation_incentives == pytest.approx(positive, abs=1e-9)
-    assert oracle.dist_value == pytest.approx(sum(positive), abs=1e-9)
 
 
 LOSSES = [[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]
