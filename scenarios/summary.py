@@ -5,7 +5,7 @@ cohort in full and what each term means.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -126,7 +126,7 @@ def short(verdict: pd.DataFrame, agents: pd.DataFrame, *, width: int) -> Iterato
         what, *numbers = alternative_cells(best_alternative(rows))
         what = what.removesuffix(" of each agent").removeprefix("best ")
         cells.append([name, f"{rows['mean_loss'].iloc[0]:.4f}", what, *numbers])
-    headers = ["cohort", "loss", "best alternative\nin hindsight", *HEADERS]
+    headers = ["cohort", "loss", "best in\nhindsight", "loss", "differ-\nence", *HEADERS[2:]]
     yield table(headers, cells, width=width, words=(0, 2))
     yield from (f"  {line}" for line in assumed(verdict))
     yield ""
@@ -150,7 +150,7 @@ def _regrets(agents: pd.DataFrame, names: list[str]) -> tuple[list[str], list[li
         rows.append([name, *cells, bound, mean, value.removesuffix(f" {common}")])
     headers = [word.replace(" ", "\n", 1).replace("exploit", "exploit-\n") for word in columns]
     unit = "worst,\n" + (common or "in units").replace(" ", "\n")
-    return ["Worst regret per round", *headers, "bound", "mean\ndecision\nswap", unit], rows
+    return ["Worst regret per round", *headers, "bound", "mean\ndecision\nswap\nregret", unit], rows
 
 
 def _number(value: float) -> str:
@@ -206,7 +206,7 @@ def data_facts(scenario: Scenario, rounds: int) -> Iterator[str]:
     if scenario.table is not None:
         yield from (f"Data: {line}" for line in scenario.table.notes)
         if rounds > len(scenario.table.outcomes):
-            yield f"Data: the {len(scenario.table.outcomes)} rows were replayed in a loop."
+            yield f"Data: the {len(scenario.table.outcomes):,} rows were replayed in a loop."
 
 
 def forecast(scenario: Scenario, model: MarketModel) -> Iterator[str]:
@@ -229,9 +229,18 @@ def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
         if cohort.multiplicity is not None:
             rows = f"a row of the tables for each of {len(cohort.row_of):,} losses"
             yield f"{cohort.name}: {cohort.population:,} agents with multiplicity, {rows}"
-    yield from (guarantee.note for guarantee in model.guarantees if guarantee.note)
+    yield from _together(guarantee.note for guarantee in model.guarantees if guarantee.note)
     yield from coarse_bases(model, agents)
     yield from (*worst_windows(model), *notes(model, agents), *model.notes)
+
+
+def _together(notes: Iterable[str]) -> Iterator[str]:
+    """Yield notes, "COHORT: what is to be said", the cohorts of which the same is said in one."""
+    said: dict[str, list[str]] = {}
+    for note in notes:
+        cohort, _, what = note.partition(": ")
+        said.setdefault(what, []).append(cohort)
+    yield from (f"{', '.join(cohorts)}: {what}" for what, cohorts in said.items())
 
 
 def departures(spec: ScenarioSpec, model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
@@ -256,7 +265,7 @@ def coarse_bases(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
         own = agents[agents["cohort"] == cohort.name]
         error, regret = model.game.blocks[cohort.block].basis.error, own["decision_swap_regret"]
         if error > regret.max():
-            units = unit_of(own) or "the utility's own units"
+            units = unit_of(own) or "in the utility's own units"
             most, worst = error * own["loss_scale"].max(), (regret * own["loss_scale"]).max()
             yield (
                 f"{cohort.name}: the basis approximates losses within {most:.2g} {units}, more "

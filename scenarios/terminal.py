@@ -45,22 +45,32 @@ def table(
     """
     filled = [place for place in range(len(headers)) if any(row[place] for row in rows)]
     cells = [[row[place] for place in filled] for row in (headers, *rows)]
-    columns = zip(*cells, strict=True)
+    columns = list(zip(*cells, strict=True))
     natural = sum(max(len(part) for cell in own for part in cell.split("\n")) for own in columns)
     gap = GAP if natural + GAP * (len(filled) - 1) <= width else 1
     made = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
-    for place in filled:
+    widest = [
+        _widest(own, whole=not at or place not in words)
+        for at, (place, own) in enumerate(zip(filled, columns, strict=True))
+    ]
+    names = sum(widest) + gap * (len(filled) - 1) <= width  # the first column need not fold
+    for at, place in enumerate(filled):
         number = place not in words
         made.add_column(
             escape(headers[place]),
             justify="right" if number else "left",
-            no_wrap=number,
+            no_wrap=number or (names and not at),
             overflow="fold",
             vertical="top",
         )
     for row in cells[1:]:
         made.add_row(*map(escape, row))
     return made
+
+
+def _widest(cells: Iterable[str], *, whole: bool) -> int:
+    """Return the characters of the longest line of some cells, or of their longest word."""
+    return max(len(part) for cell in cells for part in cell.split("\n" if whole else None) or [""])
 
 
 MOST = 9  # decimals, beyond which a number is rounding

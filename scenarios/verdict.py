@@ -14,7 +14,7 @@ import pandas as pd
 from regretless.market.exploitability.tracker import TOLERANCE
 from regretless.market.logs.comparisons import EVERYBODY
 from regretless.market.logs.welfare import agents_in, mean_of
-from regretless.market.regret.inference import TRUSTED
+from regretless.market.regret.inference import FEWEST, TRUSTED
 from regretless.scenarios.logs.curves import leading_regret
 from regretless.scenarios.terminal import decimals
 
@@ -90,9 +90,11 @@ def assumed(verdict: pd.DataFrame) -> Iterator[str]:
     known = verdict[verdict["low"].notna()]
     if len(known):
         yield "intervals: simultaneous over the table, stationary outcomes assumed"
+    elif len(verdict):
+        yield f"no intervals: they take at least {FEWEST} rounds"
     if few := int((known["effective"] < TRUSTED).sum()):
-        below = f"an effective sample below {TRUSTED} rounds: too narrow to trust"
-        yield f"{few} of {len(known)} intervals rest on {below}"
+        which = f"{few} of {len(known)} intervals"
+        yield f"{which} are too narrow: effective sample below {TRUSTED} rounds"
 
 
 def played(rows: pd.DataFrame, agents: pd.DataFrame, *, note: str = "") -> str:

@@ -112,4 +112,4 @@ def _swap(swap: dict[Any, Any]) -> list[str]:
     played, count, better, policy, gain = origin(swap)
     if swap["contribution"] < LEAST:
         return [played, count, "none", ""]
-    return [played, count, better if policy == "-" else policy, gain]
+    return [played, count, policy or better, gain]

@@ -56,6 +56,7 @@ REGRETS = ["cohort", "measure", "agents", "mean", "worst agent", *IN_UNITS]
 REGRETS += [f"bound, {word}" for word in BOUNDS]
 ORIGINS = ["cohort", "agent", "regret", "action", "rounds played", "best replacement"]
 ORIGINS += ["best policy", "regret from it"]
+OPTIONAL = [*IN_UNITS, "best policy"]
 
 
 def text(directory: Path) -> str:
@@ -83,8 +84,10 @@ def text(directory: Path) -> str:
         ],
     }
     parts = {name: own + charts(figures, name) for name, own in parts.items()}
-    origins = [_table(ORIGINS, worst), ("note", HOW)] if worst else notes([UNMEASURED])
-    parts["Regret"] += [("head", REPLACED), *origins]
+    if worst:
+        parts["Regret"] += [("head", REPLACED), _table(ORIGINS, worst), ("note", HOW)]
+    elif run.regret.isna().all():
+        parts["Regret"] += notes([UNMEASURED])
     description, source = config.get("description"), config.get("source")
     return report(
         manifest["scenario"],
@@ -105,10 +108,10 @@ def _notes(verdict: pd.DataFrame) -> Iterator[str]:
 
 
 def _table(headers: list[str], cells: Iterable[list[str]]) -> Part:
-    """Return a table, without the cohort where there is one alone."""
+    """Return a table, without the cohort where there is one alone and what no row has."""
     rows = list(cells)
     first = int(len({row[0] for row in rows}) == 1)
-    empty = {headers.index(name) for name in IN_UNITS if name in headers}
+    empty = {headers.index(name) for name in OPTIONAL if name in headers}
     empty -= {place for place in empty if any(row[place] for row in rows)}
     places = [place for place in range(first, len(headers)) if place not in empty]
     shown = [[row[place] for place in places] for row in rows]
@@ -203,8 +206,7 @@ def _worst(run: Run) -> Iterator[list[str]]:
             mine = mine[np.abs(mine["contribution"]) >= LEAST]
             mine = mine.sort_values("contribution", ascending=False, kind="stable")
         who = [str(agent["cohort"]), str(agent["agent"]), f"{agent['regret']:.4f}"]
-        for origins in list(map(origin, records(mine))) or [["-"] * 5]:
-            yield [*who, *origins]
+        yield from ([*who, *origin(swap)] for swap in records(mine))
 
 
 def origin(row: Mapping[str, Any]) -> list[str]:
@@ -214,5 +216,5 @@ def origin(row: Mapping[str, Any]) -> list[str]:
         row[f"{key}_name"] if isinstance(row.get(f"{key}_name"), str) else f"action {row[key]}"
         for key in ("action", "best_replacement")
     )
-    named = policy if isinstance(policy, str) and policy else "-"
+    named = policy if isinstance(policy, str) else ""
     return [played, f"{row['count']:,.0f}", better, named, f"{row['contribution']:.4f}"]
