@@ -54,8 +54,8 @@ DEFINITIONS = {
         "models' forecast is broadcast as it is."
     ),
     "Exploitability": (
-        "what a leader could have gained from the play of an agent, in [0, 1] of the leader's "
-        f"payoff; swap regret up to {TOLERANCE} is tolerated."
+        "the maximum surplus, over what commitment gives, that a leader with payoffs in [0, 1] "
+        f"could have extracted from an agent; swap regret up to {TOLERANCE} is tolerated."
     ),
     "Models": (
         "the number in a name is the model's rate or forgetting: smoothing-0.2 is exponential "

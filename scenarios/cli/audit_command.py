@@ -18,11 +18,11 @@ Pairs = list[str] | None
 TRUSTED = 30  # effective rounds, below which an interval is too short
 MEASURES = {"external": "one fixed action", "swap": "another for each action"}
 NOTE = (
-    "\nLosses are per round, in the unit of the data. Regret: what the alternative that was the "
-    "best in hindsight would have saved. Gain: what the one that was best on one half of the "
-    "rounds saves on the other, with its 95 % interval; where that holds 0, nothing better "
-    "could be known from the record. Exploitability: the least share of the rounds that would "
-    "have to differ for no swap to save anything."
+    "\nLosses are per round, in the unit of the data. Regret: the loss that the best alternative "
+    "in hindsight would have avoided. Gain: the loss that the best alternative of one half of the "
+    "rounds avoids in the other half, with a 95 % interval; if that contains 0, no gain was found. "
+    "Exploitability: the least share of the rounds that would have to differ so that no "
+    "replacement avoids any loss."
 )
 
 
@@ -100,10 +100,10 @@ def _show(found: Audit) -> None:
         for r in rows
     ]
     saved = [_saving(row, *kind) for row in rows for kind in MEASURES.items()]
-    headers = ["What was decided by", "rounds", "mean loss", "exploitability"]
+    headers = ["decision maker", "rounds", "mean loss", "exploitability"]
     print_plainly(screen, table(headers, lost, width=screen.width))
     screen.print()
-    headers = ["What would have saved", "with", "regret", "gain", "95 % interval"]
+    headers = ["decision maker", "alternative", "regret", "gain", "95 % interval"]
     print_plainly(screen, table(headers, saved, width=screen.width, words=(0, 1)))
     screen.print(NOTE)
 

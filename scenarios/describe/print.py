@@ -26,7 +26,7 @@ def describe(data: Path, out: Path | None) -> None:
     table = described(data)
     text = starter(table, out.parent) if out is not None else ""
     screen = console()
-    screen.print(f"{data.name}: {len(table.frame)} rows, {len(table.columns)} columns\n")
+    screen.print(f"{data.name}: {len(table.frame):,} rows, {len(table.columns)} columns\n")
     cells = [_cells(column) for column in table.columns]
     print_plainly(screen, laid_out(HEADERS, cells, width=screen.width, words=range(3)))
     for column in table.columns:
@@ -42,8 +42,8 @@ def describe(data: Path, out: Path | None) -> None:
 
 def _cells(column: Column) -> list[str]:
     ends = ["" if np.isnan(end) else _written(end) for end in (column.low, column.high)]
-    season = "" if column.season is None else f"{column.season} rows"
-    counts = [str(column.missing or ""), str(column.distinct)]
+    season = "" if column.season is None else f"{column.season:,} rows"
+    counts = [f"{column.missing:,}" if column.missing else "", f"{column.distinct:,}"]
     return [column.name, column.kind, column.role or "-", *counts, *ends, season]
 
 

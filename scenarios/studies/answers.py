@@ -24,7 +24,8 @@ SMALL = 0.001  # p-value below which only that is said
 def print_summary(study: Study) -> None:
     """Print where the tables are, what failed, and last the answers: the change of each measure."""
     screen, record = console(), study.record
-    done = f"{record['complete']} of {record['runs']} runs complete, {record['failed']} failed"
+    complete, runs, failed = (record[key] for key in ("complete", "runs", "failed"))
+    done = f"{complete:,} of {runs:,} runs complete, {failed:,} failed"
     screen.print(f"Study: {study.path} ({done})", soft_wrap=True)
     for failure in study.failures().head(3).to_dict("records"):
         screen.print(f"Run {failure['run']} failed: {failure['kind']}: {failure['error']}")
@@ -67,7 +68,7 @@ class PrintedTable:
         headings = [self.what(row) for row in shown.to_dict("records")]
         for line in _lines(cells, headings, words=len(beside)):
             print(line, file=screen.file)
-        left = f"{len(found) - MOST} more, and " if len(found) > MOST else ""
+        left = f"{len(found) - MOST:,} more changes and " if len(found) > MOST else ""
         screen.print(f"{left}{'all' if left else 'All'} other measures: {path}", soft_wrap=True)
         for row in shown.to_dict("records") if "p_equivalence" in shown else ():
             if equal := equivalent(row):
