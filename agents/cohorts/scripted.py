@@ -1,6 +1,6 @@
 """Agents of a user's own, one by one or all of a cohort at once.
 
-**All of a cohort at once**: arrays in, arrays out, one call a round.
+**All of a cohort at once**: arrays in, arrays out, one call per round.
 
     @register.agent("contrarian")
     class Contrarian(ScriptedCrowd):

@@ -77,7 +77,7 @@ def orders_population(  # noqa: PLR0913 - the parameters of a scenario file
     most: float | None = None,
     width: float = 1.0,
 ) -> Orders:
-    """Traders who send an order a round, or none.
+    """Traders who send one order per round, or none.
 
     Parameters
     ----------

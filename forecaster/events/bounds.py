@@ -245,7 +245,7 @@ class GainBound(BiasBound):
         return np.minimum(alone, self._held(together, weights, self.rounds))
 
     def _held(self, trust: Trust, weights: Array, rounds: int) -> Array:
-        """Bound per round what a test lets a loss cost (K,), whose regret is at most 1 a round."""
+        """Bound what a test lets a loss of regret at most 1 cost per round (K,)."""
         scale = self._gains(weights)
         return np.asarray(scale * trust.most(rounds / np.maximum(scale, 1.0) ** 2) / rounds)
 

@@ -103,7 +103,7 @@ class Columns(Checkpointable):
 def _read(given: float) -> tuple[float, str]:
     """Return the number, 0 for one that is none, and the level of an integer, else no text.
 
-    Several models read the same few numbers several times a round.
+    Several models read the same few numbers several times per round.
     """
     value = 0.0 if given != given else min(max(given, -HUGE), HUGE)  # noqa: PLR0124
     return value, str(int(value)) if value.is_integer() and abs(value) < 1e9 else ""

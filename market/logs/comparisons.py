@@ -81,7 +81,7 @@ def regret_to_models(cohort: Cohort, followed: NotCompared) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """What agents of a cohort lost a round, and what they would have with each alternative.
+    """What agents of a cohort lost per round, and what they would have lost with each alternative.
 
     Parameters
     ----------

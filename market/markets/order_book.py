@@ -256,8 +256,8 @@ class OrderBook(Exchange):
         spread = "no spread" if now["spread"] is None else f"a mean spread of {now['spread']:.4g}"
         share = f", {100 * now['efficiency']:.4g} % of what there is" if "efficiency" in now else ""
         gains = f"gains of {round(now['gains_from_trade'], 9) + 0.0:.4g}{share}"
-        refused = f"; {now['refused']:.4g} orders a round were refused" if now["refused"] else ""
-        return f"Market: {kind}; {now['trades']:.4g} trades a round, {spread}, {gains}{refused}"
+        refused = f"; {now['refused']:.4g} orders per round were refused" if now["refused"] else ""
+        return f"Market: {kind}; {now['trades']:.4g} trades per round, {spread}, {gains}{refused}"
 
     @property
     def _own(self) -> Whole:

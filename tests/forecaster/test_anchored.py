@@ -59,7 +59,7 @@ class Told:
 
 
 def test_a_base_that_is_right_is_left_alone() -> None:
-    """Unbiased noise stays in its dead zone: the base's own forecast is broadcast."""
+    """Unbiased noise stays in its tolerance band: the base's own forecast is broadcast."""
     rng = np.random.default_rng(1)
     player = anchored([group()], Told(np.full(SIZE, 0.5)), band=3.0, give_up=0.0)
     for _ in range(300):
@@ -71,7 +71,7 @@ def test_a_base_that_is_right_is_left_alone() -> None:
 
 @pytest.mark.parametrize("base", [0.0, 0.2, 1.0])
 def test_a_base_that_is_wrong_is_corrected(base: float) -> None:
-    """Whatever the base says, biases stay below the bound with the dead zone's constant."""
+    """Whatever the base says, biases stay below the bound with the tolerance band's constant."""
     rng = np.random.default_rng(2)
     player = anchored([group()], Told(np.full(SIZE, base)), band=0.5, give_up=0.0)
     total = np.zeros(SIZE)
@@ -87,7 +87,7 @@ def test_a_base_that_is_wrong_is_corrected(base: float) -> None:
 
 
 @given(st.integers(0, 10_000), st.floats(0, 2))
-def test_dead_zones_are_those_of_the_definition(seed: int, zone: float) -> None:
+def test_tolerance_bands_are_those_of_the_definition(seed: int, zone: float) -> None:
     rng = np.random.default_rng(seed)
     variation = rng.uniform(0, 30, (4, 3))
     bias = variation * rng.uniform(-1, 1, (4, 3))
@@ -112,7 +112,7 @@ def test_dead_zones_are_those_of_the_definition(seed: int, zone: float) -> None:
     assert one == pytest.approx((plus / total if total > 0 else plus).ravel(), abs=1e-12)
 
 
-def test_nothing_outside_its_dead_zone_gives_no_game() -> None:
+def test_nothing_outside_its_tolerance_band_gives_no_game() -> None:
     variation = np.full((2, 2), 100.0)
     moment = Moment(1, 8, Band(2.0))
     assert (weighed(AdaptiveWeights(), np.full((2, 2), 15.0), variation, moment) == 0).all()

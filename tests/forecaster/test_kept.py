@@ -45,7 +45,7 @@ def plain() -> UnbiasedPrediction:
 
 
 def anchored() -> UnbiasedPrediction:
-    """Return a forecaster that loses its trust, and with it its dead zone."""
+    """Return a forecaster that loses its trust, and with it its tolerance band."""
     reference = Reference(Constant(SIZE, value=0.9), give_up=4.0)
     return UnbiasedPrediction(VectorEvents(groups()), reference=reference)
 
