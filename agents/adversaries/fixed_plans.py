@@ -17,9 +17,8 @@ round, whoever holds it, and less in proportion. It is paid
     u(a, y) = e_a (level - y) - cost (y - low) / (high - low),
 
 linear in the exposure. In the pump phase it pushes, and pays e_a (high - level) + cost per round to
-those who hold. Then it lets the good fall, and earns e_a (level - low) per round for as long as they
-keep holding. Phases alternate. Against followers of an honest average it
-pays where they let go slowly.
+those who hold. Then it lets the good fall, and earns e_a (level - low) per round until they stop
+holding. Phases alternate. Against followers of an honest average it pays where they let go slowly.
 
 **Sellers who face no-regret buyers** (Braverman, Mao, Schneider and Weinberg 2018). An arm is an
 offer: an allocation x of the good and a price p, both in [0, 1]. An outcome lists the offers of all
