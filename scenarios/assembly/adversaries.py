@@ -27,8 +27,8 @@ from regretless.market.losses.outcome_spaces import Box, Polytope
 from regretless.scenarios.assembly.construct import construct, with_length
 from regretless.scenarios.assembly.data import Table
 from regretless.scenarios.config.cohort import CohortSpec
-from regretless.scenarios.config.market import MarketSpec
 from regretless.scenarios.config.scenario import ScenarioSpec
+from regretless.scenarios.config.world import MarketSpec
 
 
 class MixedActions(Box):

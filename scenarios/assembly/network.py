@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.network import Network, edge_list, networked, scale_free, small_world
-from regretless.scenarios.config.network import EdgeListSpec, ScaleFreeSpec, SmallWorldSpec
 from regretless.scenarios.config.scenario import ScenarioSpec
+from regretless.scenarios.config.world import EdgeListSpec, ScaleFreeSpec, SmallWorldSpec
 from regretless.scenarios.frames import numeric, place, read_frame
 
 Integers = NDArray[np.intp]

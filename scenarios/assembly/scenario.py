@@ -39,10 +39,9 @@ from regretless.scenarios.assembly.latecomers import home, idle, latecomers
 from regretless.scenarios.assembly.network import drawn_network
 from regretless.scenarios.assembly.objectives import wish
 from regretless.scenarios.assembly.populations import Draft, drafted, drawn_signal
-from regretless.scenarios.config.checks import check, with_counts
 from regretless.scenarios.config.cohort import CohortSpec
-from regretless.scenarios.config.market import gives_own_losses
-from regretless.scenarios.config.scenario import ScenarioSpec
+from regretless.scenarios.config.scenario import ScenarioSpec, check, with_counts
+from regretless.scenarios.config.world import gives_own_losses
 from regretless.scenarios.notes import annotate
 
 FEW = 20  # agents of a cohort that a dry run draws: its parameters are checked with any number

@@ -2,19 +2,31 @@
 
 Unknown keys are refused, never swallowed. Every complaint is one line with the key, the value and
 the cure.
+
+**Multiplicity.** A cohort is counted, with a row for every type and how many agents it has, that
+says ``multiplicity = true``, and one of more than ``MANY`` agents with types that can be, unless it
+says ``multiplicity = false``. It cannot be where agents of equal losses differ in anything else:
+when they come, what they own, remember, know or are told.
 """
 
+import os
+from collections.abc import Iterator
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
+from regretless.market import register
 from regretless.market.core.errors import UserError, closest
+from regretless.market.logs.windows import Span
+from regretless.scenarios.config import reasons
 from regretless.scenarios.config.cohort import (
     COHORTS,
     COVERS,
     AnyCohortSpec,
+    CohortSpec,
     IdiosyncraticSpec,
     SignalSpec,
 )
@@ -26,24 +38,20 @@ from regretless.scenarios.config.forecaster import (
     DecisionSwapSpec,
     ModelSpec,
 )
-from regretless.scenarios.config.log import WindowsSpec
-from regretless.scenarios.config.market import AnyMarketSpec, PricesSpec
-from regretless.scenarios.config.network import GRAPHS, AnyNetworkSpec, EdgeListSpec
-from regretless.scenarios.config.reasons import MOVED
-from regretless.scenarios.config.renamed import check_renamed
-from regretless.scenarios.config.tables import (
-    LONGEST,
-    Count,
-    Label,
-    Name,
-    Open,
-    Range,
-    Strict,
-    Variant,
-    check_names,
-    counted,
+from regretless.scenarios.config.tables import LONGEST, Count, Label, Name, Open, Strict, Variant
+from regretless.scenarios.config.values import check_renamed, check_values, shown
+from regretless.scenarios.config.world import (
+    GRAPHS,
+    AdversarySpec,
+    AnyMarketSpec,
+    AnyNetworkSpec,
+    EdgeListSpec,
+    GameSpec,
+    MarketSpec,
+    PricesSpec,
+    SpaceSpec,
+    gives_own_losses,
 )
-from regretless.scenarios.config.values import check_values, shown
 
 SHAPES = {  # what a value is not, and the cure, by pydantic's name of the fault
     "dict_type": ("not a table", "write {{ key = value }}, or a table in brackets"),
@@ -58,58 +66,48 @@ SHAPES = {  # what a value is not, and the cure, by pydantic's name of the fault
 }
 
 
-class SpaceSpec(Strict):
-    """Where outcomes may lie: the hull of vertices, mapped onto the cube by its bounding box."""
-
-    vertices: Annotated[list[list[float]], Field(min_length=2)]
-    """Corners of the outcomes, in units of their own."""
-
-    @field_validator("vertices")
-    @classmethod
-    def _alike(cls, vertices: list[list[float]]) -> list[list[float]]:
-        if len({len(vertex) for vertex in vertices}) != 1:
-            raise ValueError("the vertices differ in length; give each one number per outcome")
-        return vertices
+Start = Annotated[int, Field(ge=0)]
 
 
-class AdversarySpec(Open):
-    """Who chooses the outcomes, where no data is replayed."""
+class WindowsSpec(Strict):
+    """Windows of equal length, or from given rounds on (``market.logs.windows``)."""
 
-    kind: Name
-    """A registered name; keys beside these are the adversary's own."""
-    outcomes: Count | None = None
-    """How many coordinates an outcome has, or a list of their names; a game file says so itself."""
-    outcome_names: list[Label] | None = None
-    """What the coordinates are called; outcomes = ["rain", "wind"] sets both."""
-    scale: dict[str, Range] = Field(default_factory=dict)
-    """For named outcomes what 0 and 1 stand for, such as prices in euros."""
-    units: dict[str, Label] = Field(default_factory=dict)
-    """For named outcomes their unit, as in units = { price = "EUR" }."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _names_counted(cls, raw: Any) -> Any:
-        return counted(raw, "outcomes")
+    every: Count | None = None
+    """Length of windows that follow one another from round 0."""
+    starts: Annotated[list[Start], Field(min_length=1)] | None = None
+    """First rounds of the windows, in place of every."""
+    length: Count | None = None
+    """Length of each, with starts; without it one lasts until the next starts."""
 
     @model_validator(mode="after")
-    def _named_once(self) -> "AdversarySpec":
-        check_names(self.outcome_names, self.outcomes, "outcomes")
-        for key, table in (("scale", self.scale), ("units", self.units)):
-            for name in table:
-                if name not in (self.outcome_names or []):
-                    reason = f"{key}.{name}: no outcome has that name"
-                    raise ValueError(f"{reason}; name them, as outcomes = ['{name}']")
-        for name, (low, high) in self.scale.items():
-            if low == high:
-                raise ValueError(f"the ends of {name} are equal; give two different numbers")
+    def _keys_fit(self) -> "WindowsSpec":
+        if (self.every is None) == (self.starts is None):
+            raise ValueError("give exactly one of every and starts")
+        if self.length is not None and self.starts is None:
+            raise ValueError("length goes with starts; drop it, or give starts instead of every")
+        gaps = [after - before for before, after in pairwise(self.starts or ())]
+        if gaps and min(gaps) < 1:
+            raise ValueError(f"starts = {self.starts} do not ascend; sort them, each one once")
+        if gaps and self.length is not None and self.length > min(gaps):
+            raise ValueError(f"length = {self.length}: windows overlap; give at most {min(gaps)}")
         return self
 
+    def spans(self, rounds: int) -> tuple[Span, ...]:
+        """Return first and last round of every window of a run of so many rounds.
 
-class GameSpec(Strict):
-    """A game of a leader against followers: the outcome is the leader's action."""
-
-    file: Name
-    """A CSV or .npz file: bundled, or a path from the scenario file."""
+        The last window may be shorter than the others: it ends with the run. ValueError if one
+        would start after it.
+        """
+        starts = list(range(0, rounds, self.every)) if self.every else list(self.starts or ())
+        if starts[-1] >= rounds:
+            raise ValueError(
+                f"windows.starts: {starts[-1]} is not among {rounds} rounds, 0 to {rounds - 1}; "
+                "start earlier or play more rounds"
+            )
+        ends = [*starts[1:], rounds]
+        if self.length:
+            ends = [min(start + self.length, rounds) for start in starts]
+        return tuple((start, end - 1) for start, end in zip(starts, ends, strict=True))
 
 
 class PolicySpec(Open):
@@ -185,7 +183,7 @@ class ScenarioSpec(Strict):
         if self.game is not None and (self.adversary is None or self.space is not None):
             raise ValueError("[game] needs an [adversary], who leads it; drop [data] and [space]")
         if self.market is not None and (self.game is not None or self.space is not None):
-            raise ValueError(f"{MOVED}; drop one of them")
+            raise ValueError(f"{reasons.MOVED}; drop one of them")
         if self.game is None and self.adversary is not None and self.adversary.outcomes is None:
             raise ValueError("key 'adversary.outcomes' is missing; add it to the scenario file")
         joined = any(cohort.enters for cohort in self.cohort)
@@ -307,3 +305,78 @@ def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, list[str]]:
     owner = owners[-1] if owners else ScenarioSpec
     known = owner.known() if issubclass(owner, Variant) else list(owner.model_fields)
     return ".".join(spelled), known
+
+
+def check(spec: ScenarioSpec) -> None:
+    """Raise UserError at the first cohort whose keys do not go together, or with the others'."""
+    for cohort in spec.cohort:
+        if cohort.enters >= spec.rounds:
+            there = f"there are {spec.rounds} rounds, from 0; join earlier"
+            raise UserError(f"cohort.{cohort.name}.enters = {cohort.enters}: {there}")
+    if all(cohort.enters for cohort in spec.cohort):
+        why = "the forecast is made for it"
+        raise UserError(f"all cohorts join late; leave enters out of one, {why}")
+    for cohort in spec.cohort:
+        last = cohort.exits or spec.rounds
+        left = (c.enters <= last < (c.exits or spec.rounds) for c in spec.cohort)
+        if last < spec.rounds and not any(left):
+            why = "no cohort is left in that round; keep one"
+            raise UserError(f"cohort.{cohort.name}.exits = {last}: {why}")
+    listeners = [c for c in spec.cohort if not c.enters and not c.learns]
+    for cohort in spec.cohort:
+        if cohort.learns and cohort.basis.given and (listeners or cohort.enters):
+            raise UserError(f"cohort.{cohort.name}.basis: learners hear no forecast; drop it")
+
+
+MANY = 1_000_000
+LISTED = 300  # bytes that an agent of a list takes at the very least; 500 were measured
+
+
+def with_counts(spec: ScenarioSpec) -> ScenarioSpec:
+    """Settle which cohorts are counted.
+
+    UserError where one cannot be that asks for it, or memory is too short to list the agents.
+    """
+    cohorts = [_settled(cohort, next(_obstacles(cohort, spec), "")) for cohort in spec.cohort]
+    settled = all(one is other for one, other in zip(cohorts, spec.cohort, strict=True))
+    return spec if settled else spec.model_copy(update={"cohort": cohorts})
+
+
+def _settled(cohort: CohortSpec, obstacle: str) -> CohortSpec:
+    """Settle whether a cohort is counted, given what stands in the way, if anything."""
+    if cohort.multiplicity and obstacle:
+        raise UserError(f"cohort.{cohort.name}.multiplicity: {obstacle}")
+    if cohort.multiplicity is None and cohort.count > MANY and not obstacle:
+        return cohort.model_copy(update={"multiplicity": True})
+    if not cohort.multiplicity:
+        _check_memory(cohort, obstacle or "multiplicity is false; leave that out")
+    return cohort
+
+
+def _obstacles(cohort: CohortSpec, spec: ScenarioSpec) -> Iterator[str]:
+    """Yield why a cohort cannot be counted, and what to do about it."""
+    if cohort.types is None:
+        yield "its agents have a loss each; give types, how many losses they share"
+    if "multiplicity" in cohort.BARRED:
+        yield cohort.BARRED["multiplicity"]
+    for key in ("entry_rate", "exit_rate", "signal", "budget_constraint"):
+        if getattr(cohort, key):
+            yield f"{key} {reasons.APART}; drop it"
+    if spec.network is not None:
+        yield f"[network] {reasons.HOPS}; drop it"
+    if spec.market is not None:
+        kind = spec.market.kind if isinstance(spec.market, MarketSpec) else "prices"
+        if gives_own_losses(spec.market):
+            yield f"in market '{kind}' each agent has losses of its own; drop multiplicity"
+        made = vars(register.market[kind]) if kind in register.market else {}
+        if made and not made.get("supports_multiplicity", False):
+            yield f"market '{kind}' {reasons.SINGLY}; choose another, or fewer agents"
+
+
+def _check_memory(cohort: CohortSpec, obstacle: str) -> None:
+    """Raise UserError where a list of the agents exceeds the machine's memory by far."""
+    needed = LISTED * cohort.count
+    if hasattr(os, "sysconf") and needed > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
+        where = f"cohort.{cohort.name}.count = {cohort.count}"
+        short = f"a list of agents takes {needed / 1e9:,.0f} GB and more, which are not there"
+        raise UserError(f"{where}: {short}, and they are not counted, since {obstacle}")

@@ -1,11 +1,14 @@
-"""What any value of a scenario or study file may be, whatever its key says it is.
+"""What any value of a scenario or study file may be, whatever its key, and keys of other names.
 
 Numbers are finite and fit into 64 bits, as the tables hold them; text has no control characters,
 which names would carry into folders, tables and terminals; tables are nested as people nest them.
+A file that uses a key or kind of version 0.2.0 with another name now is told the new one;
+``docs/renamed.md`` shows the same table to readers.
 """
 
 import math
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from regretless.market.core.errors import UserError
@@ -52,3 +55,44 @@ def shown(value: Any) -> str:
 def _check_text(what: str, text: str) -> None:
     if CONTROL.search(text):
         raise UserError(f"{what}: a control character; drop it")
+
+
+KEYS = {  # the dotted old key, and the last part of the new one
+    "adversary.laws": "distributions",
+    "claim": "description",
+    "cohort.counted": "multiplicity",
+    "cohort.archetypes": "types",
+    "cohort.joins": "enters",
+    "cohort.leaves": "exits",
+    "cohort.within_means": "budget_constraint",
+    "forecaster.base": "reference",
+    "forecaster.dead_zone": "band",
+    "forecaster.trust": "give_up",
+}
+VALUES = {  # of a dotted key: old values and new ones
+    "adversary.kind": {"breaker": "anti-forecast", "targeted": "regret-maximiser"},
+    "forecaster.hull": {"box": "basis"},
+}
+
+
+def check_renamed(raw: dict[str, Any]) -> None:
+    """Raise UserError at the first key or kind of a parsed file that has another name now."""
+    for table, place, entries in _tables(raw):
+        for key, value in entries.items():
+            dotted = f"{table}.{key}".lstrip(".")
+            shown = f"{place}.{key}".lstrip(".")
+            if dotted in KEYS:
+                raise UserError(f"{shown} is called '{KEYS[dotted]}' now; rename the key")
+            new = VALUES.get(dotted, {}).get(value) if isinstance(value, str) else None
+            if new is not None:
+                raise UserError(f"{shown} = '{value}' is called '{new}' now; rename it")
+
+
+def _tables(raw: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield the file and its tables: their names, where they are, and their entries."""
+    yield "", "", raw
+    for name, table in raw.items():
+        for entry in table if isinstance(table, list) else [table]:
+            if isinstance(entry, dict):
+                own = entry.get("name")
+                yield name, f"{name}.{own}" if isinstance(table, list) and own else name, entry

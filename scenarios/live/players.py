@@ -22,7 +22,8 @@ from regretless.market.records import Context, History
 from regretless.scenarios.assembly.adversaries import make_adversary
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.forecaster import KINDS
-from regretless.scenarios.config.scenario import AdversarySpec, resolved, validated
+from regretless.scenarios.config.scenario import resolved, validated
+from regretless.scenarios.config.world import AdversarySpec
 
 
 class Dated(Confined):

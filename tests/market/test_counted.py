@@ -24,7 +24,7 @@ from regretless.market.model import MarketModel
 from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.assembly import populations
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.checks import MANY
+from regretless.scenarios.config.scenario import MANY
 from regretless.scenarios.studies.analysis.measures import cohorts_of
 
 TOLERANCE = 1e-12

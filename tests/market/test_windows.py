@@ -11,7 +11,7 @@ import worlds
 from regretless.market.model import MarketModel
 from regretless.market.regret import definitions
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.log import WindowsSpec
+from regretless.scenarios.config.scenario import WindowsSpec
 
 ROUNDS = 90
 

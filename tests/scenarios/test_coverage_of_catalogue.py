@@ -15,8 +15,8 @@ from regretless.market import register
 from regretless.market.markets.aggregate import FEEDBACKS
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import catalogue, find, read
-from regretless.scenarios.config.market import MarketSpec, PricesSpec
 from regretless.scenarios.config.scenario import ScenarioSpec
+from regretless.scenarios.config.world import MarketSpec, PricesSpec
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "scenarios.md"
 FEW = 5  # agents of a cohort

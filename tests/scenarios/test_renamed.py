@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.config.renamed import KEYS, VALUES, check_renamed
 from regretless.scenarios.config.scenario import validated
+from regretless.scenarios.config.values import KEYS, VALUES, check_renamed
 
 PAGE = Path(__file__).parents[2] / "docs" / "renamed.md"
 

@@ -1,0 +1,180 @@
+"""What a scenario file may say of what surrounds agents: outcomes' space, game, market, network."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+
+from regretless.market import markets, register
+from regretless.market.markets import Market
+from regretless.scenarios.config.tables import (
+    Count,
+    Label,
+    Name,
+    Open,
+    Range,
+    Strict,
+    check_names,
+    counted,
+)
+
+assert markets  # noqa: S101 - importing the package registers its names
+
+
+class SpaceSpec(Strict):
+    """Where outcomes may lie: the hull of vertices, mapped onto the cube by its bounding box."""
+
+    vertices: Annotated[list[list[float]], Field(min_length=2)]
+    """Corners of the outcomes, in units of their own."""
+
+    @field_validator("vertices")
+    @classmethod
+    def _alike(cls, vertices: list[list[float]]) -> list[list[float]]:
+        if len({len(vertex) for vertex in vertices}) != 1:
+            raise ValueError("the vertices differ in length; give each one number per outcome")
+        return vertices
+
+
+class AdversarySpec(Open):
+    """Who chooses the outcomes, where no data is replayed."""
+
+    kind: Name
+    """A registered name; keys beside these are the adversary's own."""
+    outcomes: Count | None = None
+    """How many coordinates an outcome has, or a list of their names; a game file says so itself."""
+    outcome_names: list[Label] | None = None
+    """What the coordinates are called; outcomes = ["rain", "wind"] sets both."""
+    scale: dict[str, Range] = Field(default_factory=dict)
+    """For named outcomes what 0 and 1 stand for, such as prices in euros."""
+    units: dict[str, Label] = Field(default_factory=dict)
+    """For named outcomes their unit, as in units = { price = "EUR" }."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_counted(cls, raw: Any) -> Any:
+        return counted(raw, "outcomes")
+
+    @model_validator(mode="after")
+    def _named_once(self) -> "AdversarySpec":
+        check_names(self.outcome_names, self.outcomes, "outcomes")
+        for key, table in (("scale", self.scale), ("units", self.units)):
+            for name in table:
+                if name not in (self.outcome_names or []):
+                    reason = f"{key}.{name}: no outcome has that name"
+                    raise ValueError(f"{reason}; name them, as outcomes = ['{name}']")
+        for name, (low, high) in self.scale.items():
+            if low == high:
+                raise ValueError(f"the ends of {name} are equal; give two different numbers")
+        return self
+
+
+class GameSpec(Strict):
+    """A game of a leader against followers: the outcome is the leader's action."""
+
+    file: Name
+    """A CSV or .npz file: bundled, or a path from the scenario file."""
+
+
+class PricesSpec(Strict):
+    """How demand moves prices, and prices outcomes (``market.markets.price_impact``)."""
+
+    feedback: Literal["lagged", "same-round"] = "lagged"
+    """Whether demand moves the next round's outcome, or that of its own round."""
+    impact: Annotated[float, Field(ge=-1, le=1)] = 0.4
+    """How far demand moves outcomes: above 0 congestion, below 0 momentum."""
+    adjustment: Annotated[float, Field(gt=0, le=1)] = 0.5
+    """Weight of the newest demand in a price."""
+
+
+class MarketSpec(Open):
+    """A market by name."""
+
+    kind: Name
+    """A registered name; keys beside it are the market's own."""
+
+
+def gives_own_losses(spec: PricesSpec | MarketSpec | None) -> bool:
+    """Whether agents have losses of their own in a market (``Market.losses``)."""
+    kind = spec.kind if isinstance(spec, MarketSpec) else "prices"
+    maker = register.market[kind] if spec is not None and kind in register.market else None
+    return isinstance(maker, type) and issubclass(maker, Market) and maker.personal
+
+
+def _branch(table: Any) -> str:
+    """Tell which of the two a table is: it is prices that follow demand if it has no kind."""
+    named = isinstance(table, MarketSpec) or (isinstance(table, dict) and "kind" in table)
+    return "named" if named else "prices"
+
+
+AnyMarketSpec = Annotated[
+    Annotated[PricesSpec, Tag("prices")] | Annotated[MarketSpec, Tag("named")],
+    Discriminator(_branch),
+]
+
+
+class NetworkSpec(Strict):
+    """Who hears the forecast: subscribers at once, the others along a graph."""
+
+    graph: str
+    """Along which graph the forecast is passed on."""
+    subscribers: Any = 0.1
+    """Who hears the forecast at once: a share, a count, or a list of agents."""
+
+    @field_validator("subscribers")
+    @classmethod
+    def _who(cls, given: Any) -> Any:
+        def counts(number: Any) -> bool:
+            return isinstance(number, int) and not isinstance(number, bool) and number >= 1
+
+        share = isinstance(given, float) and 0 < given <= 1
+        listed = isinstance(given, list) and bool(given) and all(map(counts, given))
+        if not (share or counts(given) or (listed and len(set(given)) == len(given))):
+            wanted = "a share such as 0.1, a count such as 5, or a list of agents such as [1, 7]"
+            raise ValueError(f"{given!r}: give {wanted}")
+        return given
+
+
+class SmallWorldSpec(NetworkSpec):
+    """A ring in which some edges lead elsewhere."""
+
+    graph: Literal["small-world"]
+    """A ring in which some edges lead elsewhere."""
+    neighbours: Annotated[int, Field(ge=2, multiple_of=2)] = 4
+    """Even number of neighbours in the ring."""
+    rewiring: Annotated[float, Field(ge=0, le=1)] = 0.1
+    """Share of the edges that lead elsewhere."""
+
+
+class ScaleFreeSpec(NetworkSpec):
+    """A graph in which newcomers prefer agents of many edges."""
+
+    graph: Literal["scale-free"]
+    """A graph in which newcomers prefer agents of many edges."""
+    attachments: Count = 2
+    """Edges that a newcomer brings."""
+
+
+class EdgeListSpec(NetworkSpec):
+    """A graph of one's own."""
+
+    graph: Literal["edge-list"]
+    """A graph of one's own."""
+    file: Name
+    """A CSV with two columns of agents."""
+
+
+class UnconnectedSpec(NetworkSpec):
+    """Nobody passes anything on."""
+
+    graph: Literal["none"]
+    """Nobody passes anything on."""
+
+
+AnyNetworkSpec = Annotated[
+    SmallWorldSpec | ScaleFreeSpec | EdgeListSpec | UnconnectedSpec, Field(discriminator="graph")
+]
+GRAPHS: dict[str, type[NetworkSpec]] = {
+    "small-world": SmallWorldSpec,
+    "scale-free": ScaleFreeSpec,
+    "edge-list": EdgeListSpec,
+    "none": UnconnectedSpec,
+}
