@@ -239,7 +239,7 @@ def describe(
     ] = None,
 ) -> None:
     """Inspect the columns of a table. With --out, write a scenario."""
-    from regretless.scenarios.describe.print import describe
+    from regretless.scenarios.describe import describe
 
     describe(data, out)
 

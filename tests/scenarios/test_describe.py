@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from regretless.market.core.errors import UserError
 from regretless.scenarios import load
 from regretless.scenarios.config.files import DATA
-from regretless.scenarios.describe.columns import described
-from regretless.scenarios.describe.starter import starter
+from regretless.scenarios.describe import described, starter
 from regretless.scenarios.report.write import write_report
 from regretless.scenarios.run import Options, run
 

@@ -1,4 +1,4 @@
-r"""What the columns of a table are, and what a scenario could take them for.
+r"""``regretless describe``: what the columns of a table are, and a starter scenario that plays it.
 
     index      dates, or other text, that differ from row to row: names of rounds
     outcome    numbers that take many values and do not just count rows: what is forecast
@@ -8,8 +8,17 @@ r"""What the columns of a table are, and what a scenario could take them for.
 A proposal is read off the values alone. Whether a column is known before its row, only the user
 knows. The **season** of a column is the lag of the highest peak of its autocorrelation, if that is
 above twice what noise would have, 2 / sqrt(T), and above 0.2.
+
+The starter is a commented file that plays as it stands. It forecasts up to three outcomes, scaled
+by the range in which 98 % of their values lie, for two cohorts with different wants: newsvendors
+and quadratic planners where there is one outcome, linear and CES utilities where there are several.
+The first context column cuts a policy to compare with.
 """
 
+import json
+import math
+import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,13 +26,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from jinja2 import Environment, StrictUndefined
 from scipy.signal import correlate, find_peaks
 
 from regretless.market.core.arrays import Array, Mask
+from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
 from regretless.scenarios import frames
 from regretless.scenarios.config.files import DATA
 from regretless.scenarios.config.values import CONTROL
+from regretless.scenarios.frames import TRUTHS, spelled
+from regretless.scenarios.terminal import console, print_plainly
+from regretless.scenarios.terminal import table as laid_out
 
 SAME = "always the same"
 NAMELESS = "its name cannot stand in a scenario file: give it another one in the header"
@@ -264,3 +278,148 @@ def _season(numbers: Array) -> int | None:
     peaks, _ = find_peaks(lags, prominence=LEAST_PEAK / 2)
     peaks = peaks[(peaks > 1) & (lags[peaks] > max(LEAST_PEAK, 2 / np.sqrt(len(values))))]
     return int(peaks[lags[peaks].argmax()]) if len(peaks) else None
+
+
+HEADERS = ("column", "holds", "could be", "missing", "distinct", "from", "to", "season")
+LONG, LONGEST = 1e4, 1e15
+
+
+def describe(data: Path, out: Path | None) -> None:
+    """Print what is in a table, and write a starter scenario if a file is given.
+
+    UserError if the table cannot be read, has no outcome, or the file is there already.
+    """
+    if out is not None and (out.suffix != ".toml" or out.exists()):
+        reason = "is there already" if out.exists() else "is no .toml file"
+        raise UserError(f"--out {out} {reason}; give another name, such as my-{data.stem}.toml")
+    table = described(data)
+    text = starter(table, out.parent) if out is not None else ""
+    screen = console()
+    screen.print(f"{data.name}: {len(table.frame):,} rows, {len(table.columns)} columns\n")
+    cells = [_cells(column) for column in table.columns]
+    print_plainly(screen, laid_out(HEADERS, cells, width=screen.width, words=range(3)))
+    for column in table.columns:
+        if column.note:
+            screen.print(f"{column.name}: {column.note}.")
+    if out is None:
+        screen.print(f"\n--out my-{data.stem}.toml writes a scenario of these data.")
+        return
+    with replacing(out) as draft:
+        draft.write_text(text, encoding="utf-8")
+    screen.print(f"\nWritten: {out}. Next: regretless run {out}")
+
+
+def _cells(column: Column) -> list[str]:
+    ends = ["" if np.isnan(end) else _in_digits(end) for end in (column.low, column.high)]
+    season = "" if column.season is None else f"{column.season:,} rows"
+    counts = [f"{column.missing:,}" if column.missing else "", f"{column.distinct:,}"]
+    return [column.name, column.kind, column.role or "-", *counts, *ends, season]
+
+
+def _in_digits(number: float) -> str:
+    """Write a number in four digits, or in all that it has before the point if these are few."""
+    return f"{number:,.0f}" if LONG <= abs(number) < LONGEST else f"{number:.4g}"
+
+
+TEMPLATE = Path(__file__).with_name("starter.toml.jinja")
+COHORTS = {  # of one outcome, and of several: name, utility, parameters
+    False: (
+        ("stockists", "newsvendor", "{ underage = [1.0, 4.0], overage = [0.5, 2.0] }"),
+        ("planners", "lp-target", ""),
+    ),
+    True: (
+        ("producers", "linear", ""),
+        ("households", "ces", "{ rho = { choices = [0.5, 1.0, 2.0] } }"),
+    ),
+}
+MOST_OUTCOMES, MOST_CONTEXT, MOST_REASONS = 3, 6, 4
+INNER = (0.01, 0.99)
+
+
+def starter(table: Description, home: Path) -> str:
+    """Write a scenario file for a table that was described.
+
+    ``home``: the folder in which the file will lie. UserError if no column can be an outcome.
+    """
+    outcomes = table.named("outcome")[:MOST_OUTCOMES]
+    if not outcomes:
+        raise UserError(
+            f"{table.file.name} has no column that can be an outcome; {_reasons(table)}"
+        )
+    context = table.named("context")[:MOST_CONTEXT]
+    there = table.complete([*outcomes, *context])
+    drop = not there[0]  # there is no row before it
+    values: dict[str, Any] = {
+        "table": table,
+        "name": (re.sub(r"[^\w-]+", "-", table.file.stem).strip("-_") or "mine").lower(),
+        "rounds": int(there.sum()) if drop else len(there),
+        "file": _beside(table.file, home),
+        "outcomes": outcomes,
+        "context": context,
+        "missing": "" if there.all() else "drop" if drop else "previous",
+        "scale": [(spelled(own.name), *_ends(table.numbers(own))) for own in outcomes],
+        "codes": [
+            f"{spelled(own.name)} = {{ {', '.join(pairs)} }}"
+            for own in context
+            if (pairs := [f"{spelled(word)} = {code}" for word, code in _code(own).items()])
+        ],
+        "cohorts": COHORTS[len(outcomes) > 1],
+    }
+    if context:  # a rule on the first column: another action in each third of the rows
+        first, code = context[0], _code(context[0])
+        words = [code[word] for word in table.words(first)] if code else []
+        edges = _cuts(np.array(words, dtype=np.float64) if code else table.numbers(first))
+        values |= {"edges": edges, "actions": {1: [0, 4], 2: [0, 2, 4]}[len(edges)]}
+    pages = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)  # noqa: S701 - no HTML
+    pages.filters["text"] = lambda value: json.dumps(value, ensure_ascii=False)
+    return pages.from_string(TEMPLATE.read_text(encoding="utf-8")).render(values)
+
+
+def _reasons(table: Description) -> str:
+    """Say why the first columns, those of numbers before others, are no outcomes; and the cure."""
+    columns = sorted(table.columns, key=lambda column: "numbers" not in column.kind)
+    reasons = [
+        f"'{column.name}': {column.note or f'{column.kind}, {column.distinct} different'}"
+        for column in columns[:MOST_REASONS]
+    ]
+    reasons += [f"and {len(columns) - len(reasons)} more"] * (len(columns) > len(reasons))
+    wanted = f"numbers that are not whole, or of more than {FEW_NUMBERS} different values"
+    return f"{'; '.join(reasons)}; add a column of {wanted}, or write the scenario by hand"
+
+
+def _beside(file: Path, home: Path) -> str:
+    """Return a path from a folder, where there is one; the bare name of a bundled table."""
+    if file.resolve().parent == DATA:
+        return file.name
+    try:
+        return Path(os.path.relpath(file.resolve(), home.resolve())).as_posix()
+    except ValueError:  # on another drive
+        return file.resolve().as_posix()
+
+
+def _ends(values: Array) -> tuple[float, float, float]:
+    """Return round ends for values, and the share of values beyond them."""
+    least, most = float(values.min()), float(values.max())
+    low, high = np.quantile(values, INNER)
+    low = least if low - least <= 0.5 * (high - low) else float(low)
+    high = most if most - high <= 0.5 * (high - low) else float(high)
+    low, high = (low, high) if low < high else (least, most)
+    unit = 10.0 ** math.floor(math.log10(high - low) - 1)
+    first, last = math.floor(low / unit) * unit, math.ceil(high / unit) * unit
+    first = 0.0 if least >= 0 and first <= 0.2 * last else first
+    first, last = float(f"{first:.10g}"), float(f"{last:.10g}")
+    low, high = (first, last) if first < last else (low, high)
+    return low, high, float(((values < low) | (values > high)).mean())
+
+
+def _code(column: Column) -> dict[str, int]:
+    """Return the numbers that stand for a column's words."""
+    return {word: TRUTHS.get(word.casefold(), i) for i, word in enumerate(column.values)}
+
+
+def _cuts(values: Array) -> list[float]:
+    """Return one or two cuts, midway between neighbouring values, nearest to thirds of the rows."""
+    different, counts = np.unique(values, return_counts=True)
+    below = counts.cumsum()[:-1] / len(values)
+    places = np.unique([np.abs(below - third).argmin() for third in (1 / 3, 2 / 3)])
+    return [float(cut) for cut in (different[places] + different[places + 1]) / 2]
