@@ -29,6 +29,7 @@ import pandas as pd
 from regretless.agents.utilities.populations import Population
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability import exploitability
@@ -38,11 +39,21 @@ from regretless.market.regret import (
     external_regret,
     swap_regret,
 )
-from regretless.market.regret.inference import mean_differences
+from regretless.market.regret.inference import TRUSTED, mean_differences
 from regretless.scenarios.assembly.construct import construct
 from regretless.scenarios.frames import numeric, place, read_frame, texts
+from regretless.scenarios.terminal import console, print_plainly
+from regretless.scenarios.terminal import table as laid_out
 
 ALL = "all"  # the decision maker, where the table names none
+MEASURES = {"external": "one fixed action", "swap": "another for each action"}
+NOTE = (
+    "\nLosses are per round, in the unit of the data. Regret: the loss that the best alternative "
+    "in hindsight would have avoided. Gain: the loss that the best alternative of one half of the "
+    "rounds avoids in the other half, with a 95 % interval; if that contains 0, no gain was found. "
+    "Exploitability: the least share of the rounds that would have to differ so that no "
+    "replacement avoids any loss."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,3 +348,34 @@ def _swaps(name: str, table: Array, chosen: Indices, actions: Sequence[str]) -> 
             "contribution": np.bincount(chosen, saved, len(actions))[taken] / len(table),
         }
     )
+
+
+def print_audit(found: Audit) -> None:
+    """Print what each decision maker lost, and what something else would have saved."""
+    screen, rows = console(), found.agents.to_dict("records")
+    lost = [
+        [str(r["agent"]), f"{r['rounds']:,}", f"{r['mean_loss']:.4g}", f"{r['exploitability']:.4f}"]
+        for r in rows
+    ]
+    saved = [_saving(row, *kind) for row in rows for kind in MEASURES.items()]
+    headers = ["decision maker", "rounds", "mean loss", "exploitability"]
+    print_plainly(screen, laid_out(headers, lost, width=screen.width))
+    screen.print()
+    headers = ["decision maker", "alternative", "regret", "gain", "95 % interval"]
+    print_plainly(screen, laid_out(headers, saved, width=screen.width, words=(0, 1)))
+    screen.print(NOTE)
+
+
+def _saving(row: dict[Any, Any], measure: str, what: str) -> list[str]:
+    regret, gain, low, high = (row[f"{measure}_{n}"] for n in ("regret", "gain", "low", "high"))
+    short = " (too short)" * (row[f"{measure}_effective"] < TRUSTED)
+    ends = f"{low:+.4g} to {high:+.4g}{short}" if low <= high else "too few rounds"
+    return [str(row["agent"]), what, f"{regret:.4g}", f"{gain:+.4g}", ends]
+
+
+def write_audit(found: Audit, out: Path) -> None:
+    """Write both tables into a new directory, as CSV."""
+    out.mkdir(parents=True)
+    for name, table in (("agents", found.agents), ("swaps", found.swaps)):
+        with replacing(out / f"{name}.csv") as file:
+            table.to_csv(file, index=False, lineterminator="\n")

@@ -14,38 +14,10 @@ from typing import Annotated, Any
 import typer
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.cli import exits
-from regretless.scenarios.cli.audit_command import audit
-from regretless.scenarios.cli.live_commands import dashboard
-from regretless.scenarios.cli.options import (
-    Assignments,
-    DryRun,
-    Format,
-    Imports,
-    LogAgents,
-    LogEvery,
-    Name,
-    Out,
-    Overwrite,
-    Quiet,
-    Resume,
-    Rounds,
-    Scheduler,
-    Seed,
-    Seeds,
-    Verbose,
-    Workers,
-    free_directory,
-    progress_bar,
-)
-from regretless.scenarios.cli.options import loaded as _loaded
-from regretless.scenarios.cli.train_commands import train
+from regretless.scenarios.cli import options as shared
 from regretless.scenarios.imports import import_for_good, import_modules
 
 app = typer.Typer(name="regretless", rich_markup_mode=None)
-app.command()(audit)
-app.command()(dashboard)
-app.command()(train)
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 - as Typer calls it
@@ -69,6 +41,158 @@ def _whole(
     ] = False,
 ) -> None:
     """Answer what is asked of the command as a whole."""
+
+
+Pairs = list[str] | None
+
+
+@app.command()
+def audit(  # noqa: PLR0913 - one parameter per option
+    decisions: Annotated[Path, typer.Argument(help="A row for each round: what was done.")],
+    *,
+    outcomes: Annotated[Path, typer.Option(help="A row for each round: what happened.")],
+    utility: Annotated[
+        str | None, typer.Option(help="By name; without it columns are the actions' losses.")
+    ] = None,
+    parameter: Annotated[
+        Pairs, typer.Option(metavar="KEY=VALUE", help="Of the utility; repeatable.")
+    ] = None,
+    scale: Annotated[
+        Pairs, typer.Option(metavar="COLUMN=WORST:BEST", help="What becomes 0 and 1; repeatable.")
+    ] = None,
+    policy: Annotated[
+        Pairs, typer.Option(metavar="COLUMN", help="What a rule would have done; repeatable.")
+    ] = None,
+    round_: Annotated[str, typer.Option("--round", help="Column that names a round.")] = "round",
+    agent: Annotated[str, typer.Option(help="Column that says who decided.")] = "agent",
+    action: Annotated[str, typer.Option(help="Column that says what was done.")] = "action",
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write agents.csv and swaps.csv there.")
+    ] = None,
+    imports: shared.Imports = None,
+) -> None:
+    """Measure the regrets of decisions that somebody else made."""
+    if out is not None and out.exists():
+        raise UserError(f"--out {out} is there already; give a new directory")
+    import_modules(imports or [])
+    from regretless.scenarios.audit import audit as measure
+    from regretless.scenarios.audit import print_audit, write_audit
+    from regretless.scenarios.config.files import override
+
+    found = measure(
+        decisions,
+        outcomes,
+        utility=utility,
+        parameters=override({}, parameter or []),
+        scale=dict(_ends(pair) for pair in scale or []),
+        policies=policy or (),
+        round=round_,
+        agent=agent,
+        action=action,
+    )
+    print_audit(found)
+    if out is not None:
+        write_audit(found, out)
+        typer.echo(f"Tables: {out}")
+
+
+def _ends(pair: str) -> tuple[str, tuple[float, float]]:
+    """Read COLUMN=WORST:BEST."""
+    column, _, ends = pair.rpartition("=")
+    try:
+        worst, best = (float(end) for end in ends.split(":"))
+    except ValueError:
+        raise UserError(f"--scale {pair}: write COLUMN=WORST:BEST, as demand=0:600") from None
+    return column, (worst, best)
+
+
+@app.command()
+def dashboard(
+    scenario: Annotated[
+        str,
+        typer.Argument(metavar="[SCENARIO|FILE.toml]", help="Name of a bundled one, or a file."),
+    ] = "crop-choice",
+    *,
+    assignments: shared.Assignments = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes any free one.")] = 8642,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False,
+    imports: shared.Imports = None,
+) -> None:
+    """Play a scenario live in the browser. Ctrl-C ends it."""
+    import_for_good("regretless.scenarios.live.server")
+    import webbrowser
+
+    from regretless.scenarios.live.server import Live, Viewers
+    from regretless.scenarios.live.source import Source
+
+    import_modules(imports or [])
+    source = Source.of(scenario, tuple(assignments or ()))
+    source.scenario().build()  # so that what is wrong is said here, and not on the page
+    viewers = Viewers(source, Path.cwd(), tuple(imports or ()))
+    with Live(viewers, port) as server:
+        typer.echo(f"Live page: {server.address} (Ctrl-C ends it)")
+        if not no_browser:
+            webbrowser.open(server.address)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            typer.echo("Ended.")
+        finally:
+            viewers.end()
+
+
+NEEDED = "train needs --algorithm (cem, es or exp3) and --budget (how many runs to learn from)"
+
+
+@app.command()
+def train(  # noqa: PLR0913 - one parameter per option
+    scenario: shared.Name,
+    *,
+    algorithm: Annotated[str | None, typer.Option(help="Required: cem, es or exp3.")] = None,
+    budget: Annotated[
+        int | None, typer.Option(min=1, help="Runs to learn from, for each cohort; needed.")
+    ] = None,
+    cohort: Annotated[
+        str | None, typer.Option(help="Cohort to attack; each in turn by default.")
+    ] = None,
+    phases: Annotated[int, typer.Option(min=1, help="Number of phases of a plan.")] = 8,
+    looking: Annotated[
+        bool, typer.Option("--looking", help="Plans depend on what was played last.")
+    ] = False,
+    rounds: shared.Rounds = None,
+    seed: shared.Seed = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Directory; runs/NAME-ALGORITHM by default, or the next free one."),
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Worker processes.")] = None,
+    assignments: shared.Assignments = None,
+    imports: shared.Imports = None,
+    resume: shared.Resume = False,
+    overwrite: shared.Overwrite = False,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Train an attacker against a scenario. Prints its surplus beside its cap."""
+    import_for_good("regretless.scenarios.assembly.scenario")
+    import_modules(imports or [])
+    if algorithm is None or budget is None:
+        raise UserError(NEEDED)
+    from regretless.scenarios.training import results
+    from regretless.scenarios.training.directory import interrupted
+    from regretless.scenarios.training.train import Order, prepared
+    from regretless.scenarios.training.train import train as train_attackers
+
+    chosen = shared.loaded(scenario, assignments or [], {"rounds": rounds, "seed": seed})
+    order = Order(algorithm, budget, phases, looking, cohort, jobs, tuple(imports or []))
+    runs = budget * len(prepared(chosen, order))
+    given = {"resume": resume, "overwrite": overwrite}
+    name = f"{chosen.spec.name}-{algorithm}"
+    target = out or shared.free_directory(name, "training", interrupted, **given, quiet=quiet)
+    with shared.progress_bar(f"{chosen.spec.name}, {algorithm}", runs, quiet=quiet) as advance:
+        table = train_attackers(chosen, order, target, **given, progress=advance, warn=shared.warn)
+    if not quiet:
+        typer.echo(results.text(table))
+        typer.echo(f"Plans to run, curve and table: {target}")
 
 
 @app.command("list")
@@ -97,23 +221,23 @@ def list_names(
 
 @app.command()
 def run(  # noqa: PLR0913 - one parameter per option
-    scenario: Name,
+    scenario: shared.Name,
     *,
-    rounds: Rounds = None,
-    seed: Seed = None,
-    out: Out = None,
-    format: Format = "parquet",  # noqa: A002 - the option's name
-    assignments: Assignments = None,
-    log_every: LogEvery = 1,
-    log_agents: LogAgents = None,
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    imports: Imports = None,
-    dry_run: DryRun = False,
-    resume: Resume = False,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    rounds: shared.Rounds = None,
+    seed: shared.Seed = None,
+    out: shared.Out = None,
+    format: shared.Format = "parquet",  # noqa: A002 - the option's name
+    assignments: shared.Assignments = None,
+    log_every: shared.LogEvery = 1,
+    log_agents: shared.LogAgents = None,
+    workers: shared.Workers = None,
+    scheduler: shared.Scheduler = None,
+    imports: shared.Imports = None,
+    dry_run: shared.DryRun = False,
+    resume: shared.Resume = False,
+    overwrite: shared.Overwrite = False,
+    quiet: shared.Quiet = False,
+    verbose: shared.Verbose = False,
 ) -> None:
     """Run a scenario and write its logs."""
     import_for_good("regretless.scenarios.assembly.scenario")
@@ -122,23 +246,28 @@ def run(  # noqa: PLR0913 - one parameter per option
     check_format(format)
     import_modules(imports or [])
     chosen = {"rounds": rounds, "seed": seed, "log_agents": log_agents}
-    loaded = _loaded(scenario, assignments or [], chosen)
+    loaded = shared.loaded(scenario, assignments or [], chosen)
     if dry_run:
-        _show(loaded)
+        import tomli_w
+
+        from regretless.scenarios.config.scenario import resolved
+
+        loaded.build()  # which checks what only a market shows
+        typer.echo(tomli_w.dumps(resolved(loaded.spec)), nl=False)
         return
     from regretless.scenarios.logs.directory import interrupted
     from regretless.scenarios.run import Options
     from regretless.scenarios.run import run as run_scenario
 
     given = {"resume": resume, "overwrite": overwrite, "quiet": quiet}
-    target = out or free_directory(loaded.spec.name, "run", interrupted, **given)
+    target = out or shared.free_directory(loaded.spec.name, "run", interrupted, **given)
     options = Options(target, format, log_every, resume, overwrite)
     with (
-        exits.traced(wanted=verbose),
+        shared.traced(wanted=verbose),
         _players(loaded, options, workers, scheduler, tuple(imports or ())) as player,
-        progress_bar(loaded.spec.name, loaded.spec.rounds, quiet=quiet) as advance,
+        shared.progress_bar(loaded.spec.name, loaded.spec.rounds, quiet=quiet) as advance,
     ):
-        model = run_scenario(loaded, options, progress=advance, player=player, warn=exits.warn)
+        model = run_scenario(loaded, options, progress=advance, player=player, warn=shared.warn)
     if not quiet:
         from regretless.scenarios.summary import print_summary
 
@@ -155,18 +284,7 @@ def _players(
         return nullcontext(Player())
     from regretless.scenarios.distributed.conduct import conductor_of
 
-    return conductor_of(loaded, options, workers, scheduler, imports=imports, warn=exits.warn)
-
-
-def _show(loaded: Any) -> None:
-    """Check what a run would be, and print its file with every default in it."""
-    import tomli_w
-
-    from regretless.scenarios.assembly.scenario import Scenario, sampled
-    from regretless.scenarios.config.scenario import resolved
-
-    Scenario(sampled(loaded.spec)).build()  # which checks what only a market shows
-    typer.echo(tomli_w.dumps(resolved(loaded.spec)), nl=False)
+    return conductor_of(loaded, options, workers, scheduler, imports=imports, warn=shared.warn)
 
 
 @app.command()
@@ -195,20 +313,20 @@ def study(  # noqa: PLR0913 - one parameter per option
     ],
     *,
     out: Annotated[Path, typer.Option(help="Study directory.")],
-    rounds: Rounds = None,
-    seeds: Seeds = None,
+    rounds: shared.Rounds = None,
+    seeds: shared.Seeds = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Worker processes.")] = None,
-    scheduler: Scheduler = None,
+    scheduler: shared.Scheduler = None,
     patience: Annotated[
         float | None,
         typer.Option(
             min=1, metavar="SECONDS", help="End a run that makes no progress for so long; 1800."
         ),
     ] = None,
-    resume: Resume = False,
-    overwrite: Overwrite = False,
-    imports: Imports = None,
-    quiet: Quiet = False,
+    resume: shared.Resume = False,
+    overwrite: shared.Overwrite = False,
+    imports: shared.Imports = None,
+    quiet: shared.Quiet = False,
 ) -> None:
     """Sweep a scenario over parameters and seeds."""
     if jobs is not None and scheduler is not None:
@@ -222,12 +340,12 @@ def study(  # noqa: PLR0913 - one parameter per option
     options = Options(
         out, jobs, scheduler, resume, overwrite, tuple(imports or []), patience or PATIENCE
     )
-    with progress_bar(design.name, len(design), quiet=quiet) as advance:
-        done = conduct(design, options, progress=advance, warn=exits.warn)
+    with shared.progress_bar(design.name, len(design), quiet=quiet) as advance:
+        done = conduct(design, options, progress=advance, warn=shared.warn)
     if not quiet:
         print_summary(done)
     if not done.runs():
-        exits.fail(f"all {len(design)} runs failed; see {out / 'failures.parquet'}", 1)
+        shared.fail(f"all {len(design)} runs failed; see {out / 'failures.parquet'}", 1)
 
 
 @app.command()
@@ -261,19 +379,19 @@ def main() -> None:
     try:
         status = app(sys.argv[1:] or ["--help"], standalone_mode=False) or 0
     except UserError as error:
-        exits.fail(str(error), 2)
+        shared.fail(str(error), 2)
     except (KeyboardInterrupt, typer.Abort):
-        exits.interrupted()
+        shared.end_interrupted()
     except BaseException as error:
         if hasattr(error, "format_message"):
-            exits.misused(error)
+            shared.misused(error)
         from regretless.market.core.own_code import blamed
 
         if (where := blamed(error)) is not None:
-            exits.fail(where, 2)
+            shared.fail(where, 2)
         if isinstance(error, OSError | MemoryError):
-            exits.unusable(error)
+            shared.unusable(error)
         raise
-    if status == exits.INTERRUPTED:  # what the parser makes of Ctrl-C
-        exits.interrupted()
+    if status == shared.INTERRUPTED:  # what the parser makes of Ctrl-C
+        shared.end_interrupted()
     sys.exit(status)
