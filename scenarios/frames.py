@@ -1,4 +1,4 @@
-"""Tables that a user brings: a CSV or Parquet file, every number of which is checked.
+"""Tables that a user brings: a CSV or Parquet file, every number of which is checked; and exports.
 
 Nothing is guessed. A CSV's values stay text until a column is asked for; what is no number then,
 is missing, or stands in a row that does not fit the header, is refused in a line that says what was
@@ -26,6 +26,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from regretless.market.core.arrays import Array
+from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError, closest
 
 LINE = "line"  # name of a frame's index where rows have lines of a file
@@ -333,3 +334,29 @@ def place(frame: pd.DataFrame, row: int) -> str:
     """Say where a row of a frame stands, ``row`` counted from 0."""
     line = f" (line {frame.index[row]})" if frame.index.name == LINE else ""
     return f"data row {row + 1}{line}"
+
+
+def export(tables: Mapping[str, pd.DataFrame], folder: Path) -> list[Path]:
+    """Write ``NAME.csv`` and ``NAME.tex`` of each table; return the files.
+
+    The LaTeX is a ``longtable`` with the rules of ``booktabs`` and the label ``tab:NAME``, numbers
+    with four digits. UserError if the folder holds anything, or cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise UserError(f"{folder} is not empty; give the tables a folder of their own")
+        files = []
+        for name, table in tables.items():
+            latex = table.to_latex(
+                index=False, escape=True, longtable=True, na_rep="", float_format="%.4g",
+                label=f"tab:{name}",
+            )  # fmt: skip
+            for ending, text in ((".csv", table.to_csv(index=False)), (".tex", latex)):
+                files.append(folder / f"{name}{ending}")
+                with replacing(files[-1]) as draft:
+                    draft.write_text(text, encoding="utf-8")
+    except OSError as error:
+        reason = f"{folder} cannot be written: {error.strerror}"
+        raise UserError(f"{reason}; give another folder") from error
+    return files

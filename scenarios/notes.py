@@ -1,15 +1,20 @@
-"""What a run says beside its results: what was left out, and what can hardly be meant.
+"""What a run says beside its results: what was left out or sampled, and what is hardly meant.
 
 **Notes** stand in the run's output and its manifest. **Warnings** are written to standard error
 before the first round as well.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from regretless.market.core.arrays import Array, Indices
+from regretless.market.exploitability.tracker import LEADER_COLUMNS, TOLERANCE, Extent
 from regretless.market.game.round import Game
+from regretless.market.logs.welfare import mean_of
 from regretless.market.losses import Loss
 from regretless.market.model import MarketModel
 from regretless.scenarios.config.scenario import ScenarioSpec
@@ -113,3 +118,42 @@ def _outcomes(game: Game) -> Array:
 def _places(count: int, most: int) -> Indices:
     """Return at most so many places among ``count``, spread evenly."""
     return np.linspace(0, count - 1, min(count, most)).astype(np.intp)
+
+
+def extents(model: MarketModel) -> dict[str, Extent]:
+    """Say what was followed of every cohort that keeps its exploitability and has played."""
+    tracker, cohorts = model.tracker, model.game.cohorts
+    if tracker is None or not model.played:
+        return {}
+    return {cohorts[place].name: tracker.extent(place) for place in tracker.rows}
+
+
+def exploitability_record(model: MarketModel) -> dict[str, Any]:
+    """Return the manifest's entry."""
+    cohorts = {name: asdict(extent) for name, extent in extents(model).items()}
+    return {"tolerance": TOLERANCE, "cohorts": cohorts}
+
+
+def on_exploitability(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
+    """Yield the lines that go below the closing table."""
+    for name, extent in extents(model).items():
+        if extent.followed < extent.agents:
+            sample = f"a sample of {extent.followed:,} of {extent.agents:,} agents"
+            yield f"{name}: exploitability of {sample}"
+        if extent.unsolved:
+            yield (
+                f"{name}: of {extent.unsolved:,} agents no method solved a program of "
+                "exploitability or surplus within its limits; their values are empty"
+            )
+        if extent.quantisation_error:
+            yield (
+                f"{name}: exploitability over {extent.points} cells of outcomes, each at its mean: "
+                f"losses are off by at most {extent.quantisation_error:.2g} on average"
+            )
+        rows, tracker = agents[agents["cohort"] == name], model.tracker
+        known = rows["leader_surplus"].notna().sum() if set(LEADER_COLUMNS) <= set(rows) else 0
+        if tracker is not None and known:
+            surplus, cap = (mean_of(rows, column) for column in LEADER_COLUMNS)
+            limit = f"cap {cap:.3f}{', mean over agents' if known > 1 else ''}"
+            paid = tracker.paid([cohort.name for cohort in model.game.cohorts].index(name))
+            yield f"{name}: leader surplus {surplus:.3f} ({limit}), paid {paid:.3f} per round"

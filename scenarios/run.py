@@ -24,7 +24,7 @@ from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.scenario import resolved
 from regretless.scenarios.logs.directory import RunDirectory
-from regretless.scenarios.logs.exploitability import recorded
+from regretless.scenarios.notes import exploitability_record
 
 MISFIT = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 PACKAGES = ("regretless", "mesa", "numpy", "numba", "highspy", "pandas", "pyarrow")
@@ -170,7 +170,7 @@ def _finish(
     started: float,
 ) -> None:
     manifest["wall_seconds"] = round(time.perf_counter() - started, 3)
-    manifest["exploitability"] = recorded(model)
+    manifest["exploitability"] = exploitability_record(model)
     for entry, block in zip(manifest["blocks"], model.game.blocks, strict=True):
         entry.update(block.forecaster.described())
     if model.game.market is not None:

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.welfare import COUNT, with_counts
 from regretless.market.model import MarketModel
-from regretless.scenarios.logs.curves import regret_curves
+from regretless.scenarios.logs.reading import regret_curves
 from regretless.scenarios.report.figures import known
 from regretless.scenarios.report.run_data import Run, Tables
 from regretless.scenarios.report.run_page import figures_of

@@ -17,9 +17,9 @@ from regretless.market.logs.welfare import agents_in, mean_of
 from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.scenario import ScenarioSpec
-from regretless.scenarios.logs.curves import leading_regret
 from regretless.scenarios.logs.directory import MANIFEST
-from regretless.scenarios.logs.exploitability import notes
+from regretless.scenarios.logs.reading import leading_regret
+from regretless.scenarios.notes import on_exploitability
 from regretless.scenarios.terminal import console, plain_lines, table
 from regretless.scenarios.verdict import (
     DEFINITIONS,
@@ -231,7 +231,7 @@ def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
             yield f"{cohort.name}: {cohort.population:,} agents with multiplicity, {rows}"
     yield from _together(guarantee.note for guarantee in model.guarantees if guarantee.note)
     yield from coarse_bases(model, agents)
-    yield from (*worst_windows(model), *notes(model, agents), *model.notes)
+    yield from (*worst_windows(model), *on_exploitability(model, agents), *model.notes)
 
 
 def _together(notes: Iterable[str]) -> Iterator[str]:

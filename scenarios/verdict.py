@@ -15,7 +15,7 @@ from regretless.market.exploitability.tracker import TOLERANCE
 from regretless.market.logs.comparisons import EVERYBODY
 from regretless.market.logs.welfare import agents_in, mean_of
 from regretless.market.regret.inference import FEWEST, TRUSTED
-from regretless.scenarios.logs.curves import leading_regret
+from regretless.scenarios.logs.reading import leading_regret
 from regretless.scenarios.terminal import decimals
 
 Row = dict[str, Any]

@@ -248,12 +248,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     chosen = {"rounds": rounds, "seed": seed, "log_agents": log_agents}
     loaded = shared.loaded(scenario, assignments or [], chosen)
     if dry_run:
-        import tomli_w
-
-        from regretless.scenarios.config.scenario import resolved
-
-        loaded.build()  # which checks what only a market shows
-        typer.echo(tomli_w.dumps(resolved(loaded.spec)), nl=False)
+        _show(loaded)
         return
     from regretless.scenarios.logs.directory import interrupted
     from regretless.scenarios.run import Options
@@ -272,6 +267,16 @@ def run(  # noqa: PLR0913 - one parameter per option
         from regretless.scenarios.summary import print_summary
 
         print_summary(loaded, model, target, player.closed, verbose=verbose)
+
+
+def _show(loaded: Any) -> None:
+    """Check what a run would be, and print its file with every default in it."""
+    import tomli_w
+
+    from regretless.scenarios.config.scenario import resolved
+
+    loaded.build()  # which checks what only a market shows
+    typer.echo(tomli_w.dumps(resolved(loaded.spec)), nl=False)
 
 
 def _players(

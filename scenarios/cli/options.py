@@ -161,7 +161,7 @@ def end_interrupted() -> NoReturn:
     resumable = any(command in sys.argv[1:2] for command in RESUMABLE)
     own = "run" in sys.argv[1:2] and any(word.startswith("--import") for word in sys.argv)
     how = "; continue with --resume" + OWN * own
-    fail("end_interrupted" + how * resumable, INTERRUPTED)
+    fail("interrupted" + how * resumable, INTERRUPTED)
 
 
 def unusable(error: OSError | MemoryError) -> NoReturn:

@@ -50,7 +50,7 @@ from regretless.scenarios.distributed.worker import Answer, Frames, Recipe, Task
 from regretless.scenarios.executor import Cluster
 from regretless.scenarios.logs.directory import RunDirectory
 from regretless.scenarios.run import Options, Player, closing_tables, interrupts_between_rounds
-from regretless.scenarios.studies.play import Failure
+from regretless.scenarios.studies.directory import Failure
 
 BLOCK = 100  # rounds of a block, at most; none goes over from one chunk of the logs to the next
 AT_ONCE = 2  # blocks in a worker's hands, at most

@@ -11,7 +11,8 @@ from typing import Any, Protocol
 
 from regretless.scenarios.distributed.worker import Answer, Task, forget, work
 from regretless.scenarios.executor import DIED, Cluster
-from regretless.scenarios.studies.play import TURN, Failure, failure_of
+from regretless.scenarios.studies.conduct import TURN
+from regretless.scenarios.studies.directory import Failure, failure_of
 
 Heard = tuple[int, Answer | Failure | str]  # the share; its answer, why it has none, last words
 

@@ -22,23 +22,7 @@ from regretless.market.core import checkpoint
 from regretless.market.core.checkpoint import replacing, sync
 from regretless.market.core.errors import UserError
 from regretless.market.logs.journal import TABLES
-from regretless.scenarios.logs.ownership import (
-    REPORT,
-    check_asked,
-    check_folder,
-    check_writable,
-    contents,
-    held,
-    known_as_ours,
-    listed,
-    our_page,
-    plain,
-    read_json,
-    record_of,
-    refuse,
-    there,
-    write_record,
-)
+from regretless.scenarios.logs import ownership
 from regretless.scenarios.logs.parts import whole, write_csv, write_parquet, write_part
 
 MANIFEST = "manifest.json"
@@ -83,24 +67,24 @@ class RunDirectory:
 
         ``resume``, ``overwrite``: whether an earlier run may be continued, or replaced.
         """
-        check_asked(self.path, "run", resume=resume, overwrite=overwrite)
-        check_folder(self.partial)
-        if not contents(self.path):
+        ownership.check_asked(self.path, "run", resume=resume, overwrite=overwrite)
+        ownership.check_folder(self.partial)
+        if not (found := ownership.contents(self.path)):
             return
-        begun = contents(self.path) == [self.partial] and not contents(self.partial)
+        begun = found == [self.partial] and not ownership.contents(self.partial)
         ours = begun or (self.partial / MARK).is_file() or self.recorded() is not None or None
-        known_as_ours(self.path, "run", ours, resume=resume, overwrite=overwrite)
+        ownership.known_as_ours(self.path, "run", ours, resume=resume, overwrite=overwrite)
         self._check_entries()
 
     def _check_entries(self) -> None:
         """Raise UserError if something lies in the way that is not this run's."""
-        if there(self.path / MANIFEST) and self.recorded() is None:
-            refuse(self.path, MANIFEST)
+        if ownership.there(self.path / MANIFEST) and self.recorded() is None:
+            ownership.refuse(self.path, MANIFEST)
         names = {f"{table}.{self.format}" for table in ALL_TABLES}
-        check_writable(self.path, names | {MANIFEST}, self._listed() | {MANIFEST})
-        for part in contents(self.partial):
-            if not (plain(part) and self._is_part(part)):
-                refuse(self.path, f".partial/{part.name}")
+        ownership.check_writable(self.path, names | {MANIFEST}, self._listed() | {MANIFEST})
+        for part in ownership.contents(self.partial):
+            if not (ownership.plain(part) and self._is_part(part)):
+                ownership.refuse(self.path, f".partial/{part.name}")
 
     def _is_part(self, part: Path) -> bool:
         """Say whether a file in ``.partial``, or a draft, has a name that we give."""
@@ -108,16 +92,16 @@ class RunDirectory:
 
     def _listed(self) -> set[str]:
         """Return which tables the manifest lists."""
-        return listed(self.recorded(), KNOWN.__contains__)
+        return ownership.listed(self.recorded(), KNOWN.__contains__)
 
     def held(self) -> AbstractContextManager[None]:
         """Hold the directory while a run writes it; UserError if another process does."""
-        return held(self.path)
+        return ownership.held(self.path)
 
     def recorded(self) -> dict[str, Any] | None:
         """Return the manifest of the run that is here; None if there is none of ours."""
         kinds = {"config": dict, "status": str, "scenario": str}
-        manifest = record_of(self.path / MANIFEST, *kinds)
+        manifest = ownership.record_of(self.path / MANIFEST, *kinds)
         if manifest is None:
             return None
         ours = all(isinstance(manifest.get(key), kind) for key, kind in kinds.items())
@@ -144,7 +128,7 @@ class RunDirectory:
             before = self._listed()
             self.write_manifest(manifest, before)  # which are this run's from now on
             self._remove(before)
-            for part in contents(self.partial):
+            for part in ownership.contents(self.partial):
                 if part.name != MARK and self._is_part(part):
                     part.unlink()
         except OSError as error:
@@ -157,18 +141,18 @@ class RunDirectory:
         """Remove tables of ours, all drafts, and a report of ours."""
         for name in names:
             (self.path / name).unlink(missing_ok=True)
-        for name in KNOWN | {MANIFEST, REPORT}:
+        for name in KNOWN | {MANIFEST, ownership.REPORT}:
             (self.path / f".{name}.tmp").unlink(missing_ok=True)
-        if our_page(self.path / REPORT):
-            (self.path / REPORT).unlink()
+        if ownership.our_page(self.path / ownership.REPORT):
+            (self.path / ownership.REPORT).unlink()
 
     def strays(self) -> list[str]:
         """Return the names of what is here and is not this run's."""
         ours = self._listed() | {MANIFEST}
         return [
             found.name
-            for found in sorted(contents(self.path))
-            if not (found.name in ours and plain(found)) and not our_page(found)
+            for found in sorted(ownership.contents(self.path))
+            if not (found.name in ours and ownership.plain(found)) and not ownership.our_page(found)
         ]
 
     def remove(self) -> None:
@@ -192,7 +176,7 @@ class RunDirectory:
         """
         (self.partial / CHECKPOINT).unlink(missing_ok=True)
         with suppress(OSError):
-            ours = filter(self._is_part, contents(self.partial))
+            ours = filter(self._is_part, ownership.contents(self.partial))
             for part in sorted(ours, key=lambda part: part.name == MARK):
                 part.unlink()
             self.partial.rmdir()
@@ -261,7 +245,7 @@ class RunDirectory:
         streamed = {table: sorted(self.partial.glob(f"{table}-*.arrow")) for table in TABLES}
         names = {f"{table}.{self.format}" for table in [*tables, *filter(streamed.get, TABLES)]}
         before = self._listed()
-        check_writable(self.path, names, before)
+        ownership.check_writable(self.path, names, before)
         self.write_manifest(manifest | {"status": "interrupted"}, before | names)
         for table, parts in streamed.items():
             self._write(table, whole(table, parts))
@@ -276,12 +260,14 @@ class RunDirectory:
 
     def write_manifest(self, manifest: dict[str, Any], files: Collection[str] = ()) -> None:
         """Write ``manifest.json`` atomically, with the tables that are there."""
-        write_record(self.path / MANIFEST, manifest | {"files": sorted(files)})
+        ownership.write_record(self.path / MANIFEST, manifest | {"files": sorted(files)})
 
     def list_files(self) -> None:
         """Let the manifest list what is there, after tables were added or removed."""
         if (manifest := self.recorded()) is not None:
-            self.write_manifest(manifest, {name for name in KNOWN if plain(self.path / name)})
+            self.write_manifest(
+                manifest, {name for name in KNOWN if ownership.plain(self.path / name)}
+            )
 
     def _part(self, table: str, chunk: int) -> Path:
         return self.partial / f"{table}-{chunk:06d}.arrow"
@@ -316,12 +302,12 @@ def read_run(
     file = path / MANIFEST
     if not file.is_file():
         raise UserError(f"{path} is not a run directory: it has no {MANIFEST}; give one that has")
-    manifest = read_json(file)
+    manifest = ownership.read_json(file)
     if manifest is None:
         raise UserError(f"{file} cannot be read: it is no table in JSON; run the scenario again")
     text = TEXT  # columns that are no numbers, among them the one that names the data's rows
     try:
-        names = listed(manifest, KNOWN.__contains__) if "files" in manifest else KNOWN
+        names = ownership.listed(manifest, KNOWN.__contains__) if "files" in manifest else KNOWN
         files = [path / name for name in sorted(names) if (path / name).is_file()]
         with suppress(KeyError, TypeError):  # no data, or nothing of ours
             text = TEXT | {manifest["config"]["data"]["index"]}

@@ -1,11 +1,21 @@
-"""A run directory as an object whose tables are read when they are asked for."""
+"""A run directory as an object whose tables are read when they are asked for; and its regret log.
 
+The log has a row per agent and round and may be larger than memory. What a figure needs of it is
+the mean and the worst regret per cohort and round: these are gathered part by part, with three
+columns of at most ``PART`` rows in memory at a time.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 
 from regretless.market.core.errors import UserError, closest
+from regretless.market.logs.welfare import COUNT, with_counts
 from regretless.scenarios.logs import directory
 
 SHORT = {"scores": "forecast_scores"}
@@ -63,3 +73,69 @@ class PlayedRun:
 def read_run(path: str | Path) -> PlayedRun:
     """Open a run directory; UserError if it is none."""
     return PlayedRun(path)
+
+
+PART = 500_000  # rows
+MOST_POINTS = 1500  # of a curve that is drawn; longer ones are thinned evenly
+COLUMNS = ["round", "agent", "loss", "swap_regret", "decision_swap_regret"]
+
+
+def log_parts(run: Path) -> Iterator[pd.DataFrame]:
+    """Yield the regret log of a run directory in parts; nothing where it has none."""
+    for file in sorted(run.glob("regret_log.parquet")):
+        with pq.ParquetFile(file) as log:
+            for batch in log.iter_batches(batch_size=PART, columns=COLUMNS):
+                yield batch.to_pandas()
+    for file in sorted(run.glob("regret_log.csv")):
+        yield from pd.read_csv(file, usecols=COLUMNS, chunksize=PART)
+
+
+def thinned(rounds: np.ndarray[Any, Any], points: int = MOST_POINTS) -> np.ndarray[Any, Any]:
+    """Pick at most so many of a curve's rounds, evenly, both ends among them."""
+    picks = np.linspace(0, len(rounds) - 1, min(len(rounds), points))
+    picked: np.ndarray[Any, Any] = rounds[picks.astype(int)]
+    return picked
+
+
+def leading_regret(frame: pd.DataFrame) -> "pd.Series[float]":
+    """Return decision swap regret of each row, swap regret where the first was not kept."""
+    return frame["decision_swap_regret"].fillna(frame["swap_regret"])
+
+
+def regret_curves(parts: Iterable[pd.DataFrame], agents: pd.DataFrame) -> pd.DataFrame:
+    """Sum a regret log, whose ``parts`` come in any order, up per cohort and round.
+
+    Returns frame, indexed by cohort and round: ``mean`` and ``max`` over the agents of the leading
+    regret, NaN where none was kept; ``count`` and ``kept``, how many agents have the one or the
+    other, and how many have decision swap regret; ``loss``, the mean loss of the round.
+    """
+    cohort = agents.set_index("agent")["cohort"]
+    sums = (_summed(with_counts(part, agents), cohort) for part in parts)
+    if (total := reduce(_added, sums, None)) is None:
+        return pd.DataFrame(columns=["mean", "max", "count", "kept", "loss"])
+    total = total.sort_index(level="round", sort_remaining=False, kind="stable")
+    mean = (total["sum"] / total["count"]).where(total["count"] > 0)
+    found = total[["count", "kept", "max"]].assign(mean=mean)
+    return found.assign(loss=total["lost"] / total["agents"])
+
+
+def _added(total: pd.DataFrame | None, more: pd.DataFrame) -> pd.DataFrame:
+    """Add the sums of a part, which may tell of the same rounds as those before."""
+    if total is None:
+        return more
+    rows = pd.concat([total, more]).groupby(level=[0, 1], sort=False)
+    return rows.sum().assign(max=rows["max"].max())
+
+
+def _summed(part: pd.DataFrame, cohort: "pd.Series[str]") -> pd.DataFrame:
+    keys = [part["agent"].map(cohort).rename("cohort"), part["round"]]
+    regret, heads = leading_regret(part), part.get(COUNT, 1)
+    parts = {
+        "sum": regret * heads,
+        "count": regret.notna() * heads,
+        "kept": part["decision_swap_regret"].notna() * heads,
+        "lost": part["loss"] * heads,
+        "agents": part["loss"].notna() * heads,
+    }
+    table = pd.DataFrame(parts).groupby(keys, sort=False).sum()
+    return table.assign(max=regret.groupby(keys, sort=False).max())

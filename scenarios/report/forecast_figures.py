@@ -10,7 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from regretless.forecaster.unbiased import certificate_limit
-from regretless.scenarios.logs.curves import thinned
+from regretless.scenarios.logs.reading import thinned
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import figure
 from regretless.scenarios.report.run_data import Run

@@ -39,7 +39,7 @@ from regretless.market.game.network import NEVER, Network, edge_list, networked
 from regretless.market.logs.welfare import by_distance, means_of, with_counts
 from regretless.market.markets import Market
 from regretless.market.markets.price_impact import columns, crowding
-from regretless.scenarios.logs.curves import thinned
+from regretless.scenarios.logs.reading import thinned
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import figure
 from regretless.scenarios.report.forecast_figures import rolled, rolling

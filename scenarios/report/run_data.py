@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from regretless.scenarios.logs.curves import leading_regret
+from regretless.scenarios.logs.reading import leading_regret
 from regretless.scenarios.report import theme
 
 Tables = Mapping[str, pd.DataFrame]

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.tracker import TOLERANCE
 from regretless.market.logs.welfare import COUNT, means_of, with_counts
-from regretless.scenarios.logs.curves import leading_regret, thinned
+from regretless.scenarios.logs.reading import leading_regret, thinned
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import figure
 from regretless.scenarios.report.run_data import Run, described

@@ -11,8 +11,8 @@ import pandas as pd
 
 from regretless.market.core.errors import UserError
 from regretless.market.logs.welfare import agents_in
-from regretless.scenarios.logs.curves import log_parts, regret_curves
 from regretless.scenarios.logs.directory import MANIFEST, read_run
+from regretless.scenarios.logs.reading import log_parts, regret_curves
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import Drawn, drawn, known
 from regretless.scenarios.report.page import Part, charts, notes, report, written_by

@@ -18,7 +18,7 @@ import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 from scipy import stats
 
-from regretless.scenarios.logs.curves import log_parts, regret_curves, thinned
+from regretless.scenarios.logs.reading import log_parts, regret_curves, thinned
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import figure
 from regretless.scenarios.studies.analysis.measures import LEVEL, MEASURES, REGRETS, keys_of

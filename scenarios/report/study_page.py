@@ -20,7 +20,7 @@ from regretless.scenarios.report.figures import drawn
 from regretless.scenarios.report.headline import DECISION, SWAP, headline
 from regretless.scenarios.report.page import Part, charts, notes, report, written_by
 from regretless.scenarios.report.study_figures import SHOWN, VALUE, StudyData, setting_names
-from regretless.scenarios.studies.analysis.families import equivalent
+from regretless.scenarios.studies.analysis.contrasts import equivalent
 from regretless.scenarios.studies.analysis.measures import (
     MEASURES,
     WITHIN,
@@ -28,7 +28,7 @@ from regretless.scenarios.studies.analysis.measures import (
     keys_of,
     own_measures,
 )
-from regretless.scenarios.studies.analysis.regression import CONSTANT
+from regretless.scenarios.studies.analysis.parameters import CONSTANT
 from regretless.scenarios.studies.results import Study
 from regretless.scenarios.terminal import decimals
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.exports import export
+from regretless.scenarios.frames import export
 from regretless.scenarios.logs.directory import MANIFEST
 from regretless.scenarios.logs.ownership import REPORT
 from regretless.scenarios.logs.reading import read_run

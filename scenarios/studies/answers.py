@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 
-from regretless.scenarios.studies.analysis.contrasts import unit_notes
-from regretless.scenarios.studies.analysis.families import GAINS, equivalent
+from regretless.scenarios.studies.analysis.contrasts import GAINS, equivalent, unit_notes
 from regretless.scenarios.studies.analysis.measures import MARKET, MEASURES
 from regretless.scenarios.studies.results import Study
 from regretless.scenarios.terminal import console, decimals

@@ -1,16 +1,34 @@
-"""Conduct a study: check every setting, play what is missing, sum it up."""
+"""Conduct a study: check every setting, play what is missing in workers, sum it up.
 
+Whatever goes wrong in a run, a user's own code included, comes back from its worker as a failure to
+be recorded.
+"""
+
+import sys
+import tempfile
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from regretless.scenarios.executor import DIED, Executor, executor
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from regretless.market.core.checkpoint import replacing
+from regretless.market.core.errors import UserError
+from regretless.market.logs.comparisons import gains
+from regretless.market.model import MarketModel
+from regretless.scenarios.executor import DIED, Executor, beat, executor
+from regretless.scenarios.imports import import_modules
+from regretless.scenarios.logs.directory import RunDirectory
 from regretless.scenarios.logs.ownership import held
+from regretless.scenarios.run import Options as RunOptions
+from regretless.scenarios.run import run
 from regretless.scenarios.studies.design import Design, Task
-from regretless.scenarios.studies.directory import StudyDirectory
-from regretless.scenarios.studies.play import Answer, Failure, check, play
+from regretless.scenarios.studies.directory import Answer, Failure, StudyDirectory, failure_of
 from regretless.scenarios.studies.results import Study
 
 PATIENCE = 1800.0  # seconds without a round that a run may take
@@ -53,7 +71,7 @@ def conduct(
         settings = design.settings_to_check(options.imports)
         with executor(options.jobs, options.scheduler, options.imports) as workers:
             if not known:
-                _check(design, workers, settings, warn)
+                _check_settings(design, workers, settings, warn)
             missing = directory.start(known=known)
             status = "interrupted"
             try:
@@ -86,7 +104,7 @@ def _warned(answers: Iterable[Answer], warn: Callable[[str], Any]) -> None:
         warn(line)
 
 
-def _check(
+def _check_settings(
     design: Design, workers: Executor, settings: list[Task], warn: Callable[[str], Any]
 ) -> None:
     """Build the first market of every setting; UserError for the first that cannot be."""
@@ -98,3 +116,77 @@ def _check(
             reason = fault.error if fault.kind == "UserError" else other
             raise design.complaint(answer.run, reason)
     _warned(answers, warn)
+
+
+# Threads of one process take turns: a run changes process-wide settings, such as warning filters.
+TURN = threading.Lock()
+
+
+def check(task: Task) -> Answer:
+    """Build a task's market without playing it."""
+    return _guarded(task, _build)
+
+
+def play(task: Task) -> Answer:
+    """Play a task and write its run directory, or send it back."""
+    return _guarded(task, _play)
+
+
+def _guarded(task: Task, work: Callable[[Task], Answer]) -> Answer:
+    try:
+        with TURN:
+            import_modules([n for n in task.imports if n.removesuffix(".py") not in sys.modules])
+            return work(task)
+    except BaseException as error:  # a user's code may raise SystemExit too
+        main = threading.current_thread() is threading.main_thread()
+        if isinstance(error, KeyboardInterrupt) and main:
+            raise  # somebody pressed Ctrl-C
+        return Answer(task.run, failure_of(error))
+
+
+def _build(task: Task) -> Answer:
+    model = task.scenario().build(log_every=task.log_every, apart=task.branch is not None)
+    if task.branch is not None:
+        if task.branch.at >= model.rounds:
+            at = f"branch.at = {task.branch.at}"
+            raise UserError(f"{at}: a run has {model.rounds} rounds; give fewer")
+        for changes in task.branch.changes.values():
+            model.branch(changes)
+    return Answer(task.run, warnings=model.warnings)
+
+
+def _play(task: Task) -> Answer:
+    if task.folder is not None:
+        return Answer(task.run, warnings=_written(task, Path(task.folder)))
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "run"
+        warnings = _written(task, out)
+        files = {path.name: path.read_bytes() for path in sorted(out.iterdir())}
+        return Answer(task.run, files=files, warnings=warnings)
+
+
+def _written(task: Task, out: Path) -> tuple[str, ...]:
+    """Play a run and write its directory; return the warnings."""
+    trunk = run(task.scenario(), RunOptions(out, log_every=task.log_every), progress=beat)
+    if task.branch is not None:
+        table = pa.Table.from_pandas(_branched(task, trunk), preserve_index=False)
+        with replacing(out / "branches.parquet") as draft:
+            pq.write_table(table, draft)
+    for table in task.leave_out:
+        (out / f"{table}.parquet").unlink(missing_ok=True)
+    RunDirectory(out).list_files()
+    return trunk.warnings
+
+
+def _branched(task: Task, trunk: MarketModel) -> pd.DataFrame:
+    """Play a run's branches, from a twin that has come to where they part, and compare them."""
+    asked: Any = task.branch
+    twin = task.scenario().build(log_every=trunk.rounds, apart=True)
+    twin.run(asked.at, progress=beat)
+    parts = []
+    for label, changes in asked.changes.items():
+        branch = twin.branch(changes)
+        branch.run(progress=beat)
+        parts.append(gains(trunk, branch))
+        parts[-1].insert(0, "branch", label)
+    return pd.concat(parts, ignore_index=True)

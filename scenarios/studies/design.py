@@ -27,10 +27,9 @@ from regretless.scenarios.config.files import find as find_scenario
 from regretless.scenarios.config.scenario import fault_line, validated
 from regretless.scenarios.config.tables import Count, Name, Strict
 from regretless.scenarios.config.values import check_renamed, check_values, shown
-from regretless.scenarios.studies.analysis.families import check_margin, controls_of
+from regretless.scenarios.studies.analysis.contrasts import check_margin, controls_of
 from regretless.scenarios.studies.analysis.measures import COHORTS, EFFECTS, VALUE
-from regretless.scenarios.studies.sampled import check_targets
-from regretless.scenarios.studies.sampling import SampleSpec
+from regretless.scenarios.studies.sampling import SampleSpec, check_targets
 
 # What a run directory may do without: nothing in a study is computed from these tables.
 Dispensable = Literal["rounds", "forecasts", "regret_log", "swaps", "biases", "edges"]

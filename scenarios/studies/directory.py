@@ -23,7 +23,9 @@ import re
 import shutil
 import tempfile
 import time
+import traceback
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -36,25 +38,44 @@ import pyarrow.parquet as pq
 from regretless.market import register
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
+from regretless.scenarios.logs import ownership
 from regretless.scenarios.logs.directory import RunDirectory
-from regretless.scenarios.logs.ownership import (
-    LOCK,
-    REPORT,
-    check_asked,
-    check_folder,
-    check_writable,
-    contents,
-    known_as_ours,
-    listed,
-    our_page,
-    record_of,
-    refuse,
-    unused,
-    write_record,
-)
 from regretless.scenarios.run import PACKAGES
 from regretless.scenarios.studies.design import Design
-from regretless.scenarios.studies.play import Answer, Failure
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a run has no logs.
+
+    ``kind``: the exception's name, or ``WorkerDied``; ``error``: one line.
+    """
+
+    kind: str
+    error: str
+    traceback: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a worker sends back.
+
+    ``files`` (dict of str to bytes): the run directory, where the task named no folder;
+    ``warnings`` (tuple of str): what can hardly be meant (``scenarios.notes``).
+    """
+
+    run: int
+    failure: Failure | None = None
+    files: dict[str, bytes] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Describe an exception: its cause's name, its text on one line, its traceback."""
+    line = " ".join(str(error).split()) or type(error).__name__
+    kind = type(error.__cause__ or error).__name__
+    return Failure(kind, line, "".join(traceback.format_exception(error)))
+
 
 RECORD = "study.json"
 TABLES = (
@@ -83,31 +104,35 @@ class StudyDirectory:
 
         UserError if something else is, or a study that is to be neither resumed nor replaced.
         """
-        check_asked(self.path, "study", resume=resume, overwrite=overwrite)
-        if unused(self.path, RECORD):
+        ownership.check_asked(self.path, "study", resume=resume, overwrite=overwrite)
+        if ownership.unused(self.path, RECORD):
             return False
         recorded = read_record(self.path)
-        recorded = known_as_ours(self.path, "study", recorded, resume=resume, overwrite=overwrite)
+        recorded = ownership.known_as_ours(
+            self.path, "study", recorded, resume=resume, overwrite=overwrite
+        )
         self._check_entries(recorded)
         if resume:
             self._check_same(recorded)
-        for home in [] if resume else contents(self.path / "runs"):  # which are replaced
-            check_folder(home)
+        for home in [] if resume else ownership.contents(self.path / "runs"):  # which are replaced
+            ownership.check_folder(home)
             if not re.fullmatch(r"run=\d{4,}", home.name):
-                refuse(self.path, f"runs/{home.name}")
+                ownership.refuse(self.path, f"runs/{home.name}")
             if strays := RunDirectory(home).strays():
-                refuse(home, strays[0])
+                ownership.refuse(home, strays[0])
         return resume
 
     def _check_entries(self, recorded: dict[str, Any]) -> None:
         """Raise UserError if something lies in the way that is not the study's."""
-        check_folder(self.path / "runs")
-        check_folder(self.path / DRAFTS)
-        check_writable(self.path, KNOWN | {RECORD}, listed(recorded, KNOWN.__contains__) | {RECORD})
-        for found in contents(self.path / DRAFTS):
-            check_folder(found)
+        ownership.check_folder(self.path / "runs")
+        ownership.check_folder(self.path / DRAFTS)
+        ownership.check_writable(
+            self.path, KNOWN | {RECORD}, ownership.listed(recorded, KNOWN.__contains__) | {RECORD}
+        )
+        for found in ownership.contents(self.path / DRAFTS):
+            ownership.check_folder(found)
             if not found.name.startswith(SESSION):
-                refuse(self.path, f"{DRAFTS}/{found.name}")
+                ownership.refuse(self.path, f"{DRAFTS}/{found.name}")
 
     def _check_same(self, recorded: dict[str, Any]) -> None:
         """Raise UserError if the study that is here is another one, or another version's."""
@@ -127,7 +152,7 @@ class StudyDirectory:
         try:
             recorded = read_record(self.path)
             if known:
-                self.files = listed(recorded, KNOWN.__contains__)
+                self.files = ownership.listed(recorded, KNOWN.__contains__)
             elif recorded is not None:
                 self._remove(recorded)
             self.write_record("interrupted")  # first: from now on it is known whose the folder is
@@ -144,13 +169,13 @@ class StudyDirectory:
 
     def _remove(self, recorded: dict[str, Any]) -> None:
         """Remove an earlier study, which is interrupted from now on."""
-        write_record(self.path / RECORD, recorded | {"status": "interrupted"})
-        for home in contents(self.path / "runs"):
+        ownership.write_record(self.path / RECORD, recorded | {"status": "interrupted"})
+        for home in ownership.contents(self.path / "runs"):
             RunDirectory(home).remove()
-        for name in listed(recorded, KNOWN.__contains__):
+        for name in ownership.listed(recorded, KNOWN.__contains__):
             (self.path / name).unlink(missing_ok=True)
-        if our_page(self.path / REPORT):
-            (self.path / REPORT).unlink()
+        if ownership.our_page(self.path / ownership.REPORT):
+            (self.path / ownership.REPORT).unlink()
 
     def home(self, run: int) -> Path:
         """Folder of a complete run."""
@@ -176,7 +201,7 @@ class StudyDirectory:
             draft.mkdir(exist_ok=True)
             (draft / name).write_bytes(content)
         shutil.rmtree(draft / ".partial", ignore_errors=True)  # where the run could not tidy up
-        (draft / LOCK).unlink(missing_ok=True)
+        (draft / ownership.LOCK).unlink(missing_ok=True)
         draft.replace(self.home(answer.run))
 
     def finish(self, status: str) -> None:
@@ -200,12 +225,12 @@ class StudyDirectory:
             "wall_seconds": round(time.perf_counter() - self._started, 3),
             "files": sorted(self.files),
         }
-        write_record(self.path / RECORD, record)
+        ownership.write_record(self.path / RECORD, record)
 
     def write(self, name: str, table: pa.Table | pd.DataFrame) -> None:
         """Write a table of the study, which the record lists before it is there."""
         if f"{name}.parquet" not in self.files:
-            check_writable(self.path, {f"{name}.parquet"}, set())
+            ownership.check_writable(self.path, {f"{name}.parquet"}, set())
             self.files.add(f"{name}.parquet")
             self.write_record("interrupted")
         if isinstance(table, pd.DataFrame):
@@ -220,7 +245,7 @@ class StudyDirectory:
 
 def read_record(path: Path) -> dict[str, Any] | None:
     """Return ``study.json`` of a directory; None if there is none of ours."""
-    return record_of(path / RECORD, "study", "status", "runs")
+    return ownership.record_of(path / RECORD, "study", "status", "runs")
 
 
 def parameters_table(parameters: Sequence[dict[str, Any]]) -> pa.Table:

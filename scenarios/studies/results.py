@@ -8,20 +8,24 @@ from typing import Any
 import pandas as pd
 
 from regretless.market.core.errors import UserError, closest
-from regretless.scenarios.exports import export
+from regretless.scenarios.frames import export
 from regretless.scenarios.studies.analysis import measures as analysis
-from regretless.scenarios.studies.analysis.by_parameter import named, parted
 from regretless.scenarios.studies.analysis.contrasts import (
+    Rules,
     contrasts_table,
+    controls_of,
     gains_table,
     interactions_table,
 )
-from regretless.scenarios.studies.analysis.families import Rules, controls_of
 from regretless.scenarios.studies.analysis.measures import market_of, with_market
-from regretless.scenarios.studies.analysis.regression import MEASURED, regression_table
+from regretless.scenarios.studies.analysis.parameters import (
+    MEASURED,
+    named,
+    parted,
+    regression_table,
+)
 from regretless.scenarios.studies.directory import TABLES, read_record
-from regretless.scenarios.studies.sampled import calibration_table, sensitivity_table
-from regretless.scenarios.studies.sampling import SampleSpec
+from regretless.scenarios.studies.sampling import SampleSpec, calibration_table, sensitivity_table
 
 
 def run_table(home: Path, name: str) -> pd.DataFrame:

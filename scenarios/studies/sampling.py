@@ -1,4 +1,4 @@
-r"""Designs that sample keys from ranges, in place of lists of values.
+r"""Keys that are sampled from ranges: the designs, and what follows from the runs.
 
     [sample]
     method = "latin-hypercube"        # or "sobol"
@@ -15,19 +15,55 @@ so that what differs from point to point is nature, too, as between data and a s
 
 ``sobol`` is the design of Saltelli et al. (Computer Physics Communications 181, 2010): two blocks A
 and B of a Sobol sequence in twice as many dimensions, and for each key the block A with that key's
-column taken from B; n (d + 2) settings, all with the same seeds. What follows from either is in
-``scenarios.studies.sampled``.
+column taken from B; n (d + 2) settings, all with the same seeds.
+
+**Sensitivity.** With f a measure as a function of independent keys x_1..x_d, its mean over the
+seeds, a ``sobol`` design gives
+
+    first order   Var(E[f | x_i]) / Var(f)             what x_i explains by itself
+    total order   E[Var(f | all but x_i)] / Var(f)     with everything that it does together with
+                                                       others
+
+estimated as in ``scipy.stats.sobol_indices``, with 95 % bootstrap intervals over the points. A
+Latin hypercube gives Spearman's rank correlation of key and measure over all runs, with Fisher's
+95 % interval.
+
+**Calibration.** Run r of a Latin hypercube has keys theta_r, drawn evenly from their ranges, and
+moments m_r, with noise of its own. Given observed moments m*, the posterior of theta under the even
+prior is approximated by regression adjustment (Beaumont, Zhang and Balding, Genetics 162, 2002):
+with phi the logit of theta's share of its range, and weights w_r = 1 - (|m_r - m*| / h)^2 for runs
+within h, the distance of the nearest half (each moment in units of its median deviation),
+
+    phi_r = alpha + beta (m_r - m*) + error,       phi_r* = phi_r - beta (m_r - m*),
+
+and estimate and 95 % interval are the weighted quantiles 0.5, 0.025 and 0.975 of phi_r*. The
+interval holds the noise of one observation, as a run of the same length has it; it is wide where
+the moments do not tell the keys apart. Where an observed moment lies outside what all runs gave,
+nothing is estimated.
 """
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import numpy as np
+import pandas as pd
 from pydantic import Field, field_validator, model_validator
+from scipy import stats
+from scipy.special import expit, logit
 from scipy.stats import qmc
 
 from regretless.market.core.arrays import Array
+from regretless.market.core.errors import UserError, closest
+from regretless.market.logs.comparisons import EVERYBODY
+from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.tables import Count, Name, Strict
 from regretless.scenarios.config.values import shown
+from regretless.scenarios.studies.analysis.measures import (
+    MEASURES,
+    laid_out,
+    own_measures,
+    with_everybody,
+)
 
 FEWEST = 8  # points from which anything is estimated
 
@@ -144,3 +180,162 @@ class SampleSpec(Strict):
         for key in range(d):
             mixed[key, :, key] = second[:, key]
         return np.concatenate([first, second, *mixed])
+
+
+RESAMPLES = 999
+SEED = 0  # of the bootstrap
+SENSITIVITY = {
+    **dict.fromkeys(["key", "value", "cohort", "measure"], "str"),
+    "runs": "int64",
+    **dict.fromkeys(["mean", "low", "high"], "float64"),
+}
+
+
+def measured(cohorts: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per run and a column per (cohort, measure) that every run has a number of."""
+    everybody = with_everybody(cohorts)
+    values = [*MEASURES, *own_measures(cohorts)]
+    wide = everybody.pivot_table(index="run", columns="cohort", values=values, dropna=False)
+    return wide.swaplevel(axis=1).astype(np.float64).dropna(axis=1)
+
+
+def sensitivity_table(
+    cohorts: pd.DataFrame, parameters: pd.DataFrame, sample: SampleSpec
+) -> pd.DataFrame:
+    """Return the indices of every key and measure.
+
+    ``cohorts`` has the columns ``COHORTS`` and measures of one's own, ``parameters`` ``run``,
+    ``seed`` and the keys. Returns frame: ``key``, ``value`` (which index), ``cohort``, ``measure``,
+    ``runs``, ``mean`` (the index), ``low``, ``high``. Measures that do not vary are left out, and
+    where a run of a ``sobol`` design is missing, everything is.
+    """
+    table = measured(cohorts)
+    moving = table.loc[:, table.max() - table.min() > 1e-12]
+    rows = list((_ranked if sample.own_seeds else _sobol)(moving, parameters, sample))
+    return laid_out(rows, SENSITIVITY)
+
+
+def _ranked(
+    table: pd.DataFrame, parameters: pd.DataFrame, sample: SampleSpec
+) -> Iterator[list[Any]]:
+    keys = parameters.set_index("run").loc[table.index]
+    reach = 1.96 / np.sqrt(max(len(table) - 3, 1))
+    for where in table.columns:
+        values = table[where]
+        for key in sample.keys:
+            found = float(stats.spearmanr(keys[key], values).statistic)
+            middle = np.arctanh(np.clip(found, -1 + 1e-12, 1 - 1e-12))
+            ends = np.tanh([middle - reach, middle + reach])
+            yield [key, "rank correlation", *where, len(table), found, *ends]
+
+
+def _sobol(
+    table: pd.DataFrame, parameters: pd.DataFrame, sample: SampleSpec
+) -> Iterator[list[Any]]:
+    if len(table) < len(parameters):
+        return
+    seeds = len(table) // len(sample)
+    for where in table.columns:
+        of_setting = table[where].to_numpy().reshape(len(sample), seeds).mean(1)
+        for index, key, found in _indices(of_setting, sample):
+            yield [key, index, *where, len(table), *found]
+
+
+def _indices(values: Array, sample: SampleSpec) -> Iterator[tuple[str, str, tuple[float, ...]]]:
+    """Yield index, key, and estimate with the ends of its interval."""
+    blocks = values.reshape(-1, 1, sample.points)
+    parts = {"f_A": blocks[0], "f_B": blocks[1], "f_AB": blocks[2:]}
+    rng = np.random.default_rng(SEED)
+    found = stats.sobol_indices(func=parts, n=sample.points, rng=rng)
+    again = found.bootstrap(confidence_level=0.95, n_resamples=RESAMPLES)
+    for index, estimate, ends in (
+        ("first order", found.first_order, again.first_order.confidence_interval),
+        ("total order", found.total_order, again.total_order.confidence_interval),
+    ):
+        for place, key in enumerate(sample.keys):
+            yield index, key, tuple(float(np.ravel(a)[place]) for a in (estimate, *ends))
+
+
+NEAREST = 0.5
+QUANTILES = (0.5, 0.025, 0.975)
+CALIBRATION = {"key": "str", "runs": "int64"} | dict.fromkeys(
+    ["estimate", "low", "high", "prior_low", "prior_high"], "float64"
+)
+
+
+def calibration_table(
+    cohorts: pd.DataFrame, parameters: pd.DataFrame, sample: SampleSpec
+) -> pd.DataFrame:
+    """Estimate every sampled key from ``sample.targets``.
+
+    Returns frame: ``key``, ``runs`` that were near enough to count, ``estimate``, ``low``,
+    ``high``, ``prior_low``, ``prior_high``; NaN where the runs do not reach what was observed.
+    UserError if some run has no number of a target.
+    """
+    moments = _moments(measured(cohorts), list(sample.targets))
+    keys = parameters.set_index("run").loc[moments.index]
+    observed = np.array(list(sample.targets.values()))
+    weights, apart = nearness(moments.to_numpy(), observed)
+    rows = [
+        [key, int((weights > 0).sum()), *_estimate(span, keys[key].to_numpy(), weights, apart)]
+        for key, span in sample.keys.items()
+    ]
+    return laid_out(rows, CALIBRATION)
+
+
+def check_targets(sample: SampleSpec, scenario: ScenarioSpec) -> None:
+    """Raise UserError for a target that no run of a scenario can have."""
+    known = {*scenario.measures} | {
+        f"{cohort}.{measure}"
+        for cohort in (*(own.name for own in scenario.cohort), EVERYBODY)
+        for measure in (*MEASURES, *scenario.measures)
+    }
+    for target in sample.targets:
+        if target not in known:
+            raise UserError(f"sample.targets.{target}: no such measure; {closest(target, known)}")
+
+
+def _moments(table: pd.DataFrame, targets: list[str]) -> pd.DataFrame:
+    """Pick the targets' columns, of a name alone everybody's, or those of the one cohort.
+
+    UserError if some run has no number of a target.
+    """
+    columns = sorted(table.columns.to_list(), key=lambda where: where[0] == EVERYBODY)
+    known: dict[str, Any] = {where[1]: where for where in columns}
+    known |= {".".join(where): where for where in table.columns}
+    for target in targets:
+        if target not in known:
+            cure = "choose one that every run has"
+            raise UserError(f"sample.targets.{target}: not every run measured it; {cure}")
+    return table[[known[target] for target in targets]]
+
+
+def nearness(moments: Array, observed: Array) -> tuple[Array, Array]:
+    """Return the weights of runs (R,), and how far their moments are from those observed (R, k).
+
+    The weights are 0 where an observed moment is beyond all runs, or the runs are too few.
+    """
+    spread = np.median(np.abs(moments - np.median(moments, axis=0)), axis=0)
+    apart = (moments - observed) / np.where(spread > 0, spread, 1.0)
+    inside = (moments.min(0) <= observed) & (observed <= moments.max(0))
+    distance = np.linalg.norm(apart, axis=1)
+    if not inside.all() or len(moments) < FEWEST:
+        return np.zeros(len(moments)), apart
+    width = max(float(np.quantile(distance, NEAREST)), np.finfo(np.float64).tiny)
+    return np.maximum(1 - (distance / width) ** 2, 0.0), apart
+
+
+def _estimate(span: Span, values: Array, weights: Array, apart: Array) -> list[Any]:
+    """Return estimate, low and high of a key, and its range."""
+    ends = [float(span.low), float(span.high)]
+    if not weights.any():
+        return [*[np.nan] * 3, *ends]
+    phi = logit(span.shares(values))
+    design = np.column_stack([np.ones(len(phi)), apart])
+    root = np.sqrt(weights)
+    beta = np.linalg.lstsq(design * root[:, None], phi * root, rcond=None)[0][1:]
+    adjusted = phi - apart @ beta
+    order = np.argsort(adjusted, kind="stable")
+    levels = (np.cumsum(weights[order]) - weights[order] / 2) / weights.sum()
+    shares = expit(np.interp(QUANTILES, levels, adjusted[order]))
+    return [*(float(span.values(np.array([share]))[0]) for share in shares), *ends]

@@ -18,8 +18,8 @@ from regretless.market.core.errors import UserError
 from regretless.market.markets.price_impact import crowding
 from regretless.scenarios import load
 from regretless.scenarios.config.files import find, override, read
-from regretless.scenarios.logs.curves import regret_curves
 from regretless.scenarios.logs.directory import read_run
+from regretless.scenarios.logs.reading import regret_curves
 from regretless.scenarios.report import forecast_figures, market_figures, run_figures, theme
 from regretless.scenarios.report.figures import Drawn, known
 from regretless.scenarios.report.run_data import Run

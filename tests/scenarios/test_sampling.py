@@ -14,8 +14,12 @@ from regretless.scenarios.studies.analysis.measures import COHORTS
 from regretless.scenarios.studies.answers import print_summary
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import Design, read_study
-from regretless.scenarios.studies.sampled import calibration_table, sensitivity_table
-from regretless.scenarios.studies.sampling import SampleSpec, Span
+from regretless.scenarios.studies.sampling import (
+    SampleSpec,
+    Span,
+    calibration_table,
+    sensitivity_table,
+)
 
 BASE = """
 name = "tiny"

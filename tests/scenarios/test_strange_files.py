@@ -33,7 +33,7 @@ from regretless.scenarios.cli import commands
 from regretless.scenarios.config.files import DATA, catalogue, read
 from regretless.scenarios.schema import schema
 from regretless.scenarios.studies import design
-from regretless.scenarios.studies.play import check
+from regretless.scenarios.studies.conduct import check
 
 resource = pytest.importorskip("resource")  # Unix alone limits memory so
 MOST = 3  # agents and actions of a cohort, so that a market is quick

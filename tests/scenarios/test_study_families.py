@@ -14,11 +14,14 @@ from pages import check
 
 from regretless import load_study
 from regretless.market.core.errors import UserError
-from regretless.scenarios.studies.analysis.by_parameter import parted
-from regretless.scenarios.studies.analysis.contrasts import contrasts_table, interactions_table
-from regretless.scenarios.studies.analysis.families import Rules, equivalent
+from regretless.scenarios.studies.analysis.contrasts import (
+    Rules,
+    contrasts_table,
+    equivalent,
+    interactions_table,
+)
 from regretless.scenarios.studies.analysis.measures import COHORTS, MARKET, MEASURES
-from regretless.scenarios.studies.analysis.regression import regression_table
+from regretless.scenarios.studies.analysis.parameters import parted, regression_table
 from regretless.scenarios.studies.design import read_study
 
 SEEDS = 10

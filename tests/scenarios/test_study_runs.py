@@ -34,8 +34,7 @@ from regretless.scenarios.run import run
 from regretless.scenarios.studies import Study
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import Design, read_study
-from regretless.scenarios.studies.directory import StudyDirectory
-from regretless.scenarios.studies.play import Answer
+from regretless.scenarios.studies.directory import Answer, StudyDirectory
 
 COMMAND = Path(sys.executable).parent / "regretless"
 PATIENCE = 120  # seconds; a first run compiles

@@ -1,10 +1,14 @@
-r"""Regression of regrets, or other measures of agents, on parameters and on the keys of a study.
+r"""Regrets, and other measures of agents, by their parameters: among who is alike, and regressed.
 
-Least squares, y = X b + u over the agents of a cohort in all runs, an agent that stands for many
-weighted by them. X has a constant, every parameter of the utility that differs between agents, and
-every key that varies: numbers as they are, anything else as a column per value but the first (or
-the control). Errors are clustered: runs with the same seed share their random streams and are one
-of G clusters,
+**Parts.** Agents of a cohort are put into thirds by a parameter of their utility, over all runs, or
+by its value where it has few. Runs with the same seed have the same agents, so that each third is
+compared with itself.
+
+**Regression.** Least squares, y = X b + u over the agents of a cohort in all runs, an agent that
+stands for many weighted by them. X has a constant, every parameter of the utility that differs
+between agents, and every key that varies: numbers as they are, anything else as a column per value
+but the first (or the control). Errors are clustered: runs with the same seed share their random
+streams and are one of G clusters,
 
     V = G / (G - 1) (N - 1) / (N - K)  (X'X)^-1 (sum_g X_g' u_g u_g' X_g) (X'X)^-1,
 
@@ -12,7 +16,8 @@ and b_k / sqrt(V_kk) is a t variable with G - 1 degrees of freedom (Cameron and 
 of Human Resources 50(2), doi:10.3368/jhr.50.2.317). With few clusters the intervals are too narrow.
 """
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,9 +28,66 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.welfare import COUNT
 from regretless.market.regret.inference import LEVEL
-from regretless.scenarios.studies.analysis.by_parameter import PREFIX
-from regretless.scenarios.studies.analysis.families import alike
-from regretless.scenarios.studies.analysis.measures import REGRETS, keys_of, laid_out, text_of
+from regretless.scenarios.studies.analysis.contrasts import alike
+from regretless.scenarios.studies.analysis.measures import (
+    COHORTS,
+    REGRETS,
+    cohorts_of,
+    keys_of,
+    laid_out,
+    text_of,
+)
+
+PREFIX, BETWEEN = "param_", "\0"
+PARTS, FEW = 3, 5  # parts by quantiles; values that are parts of their own
+PARTED = ["cohort", "parameter", "range"]
+
+
+def varied(agents: pd.DataFrame) -> Iterator[tuple[str, str, "pd.Series[str]"]]:
+    """Yield cohort, parameter, and the range of each of its agents, in the order of its values."""
+    for cohort, own in agents.groupby("cohort", sort=False):
+        for column in map(str, own.filter(regex=f"^{PREFIX}")):
+            values = own[column].dropna().sort_values(kind="stable")
+            distinct = values.nunique()
+            if distinct < 2:
+                continue
+            if distinct <= FEW:
+                texts = values.map(lambda v: f"{v:.6g}" if isinstance(v, float) else str(v))
+                yield str(cohort), column.removeprefix(PREFIX), texts
+            elif pd.api.types.is_numeric_dtype(values):  # thirds, named by their ends
+                ends = np.unique(np.quantile(values, np.linspace(0, 1, PARTS + 1)))
+                place = np.clip(np.searchsorted(ends, values, side="right") - 1, 0, len(ends) - 2)
+                names = [f"{low:.3g} to {high:.3g}" for low, high in itertools.pairwise(ends)]
+                named = pd.Series(np.array(names, dtype=object)[place], index=values.index)
+                yield str(cohort), column.removeprefix(PREFIX), named
+
+
+def parted(agents: pd.DataFrame) -> pd.DataFrame:
+    """Sum up each part of each cohort as a cohort of its own.
+
+    ``agents``: of all runs, with their ``run``. Returns frame: the columns ``COHORTS``; ``cohort``
+    is cohort, parameter and range, for ``named``.
+    """
+    found = []
+    for cohort, parameter, ranges in varied(agents):
+        labels = BETWEEN.join([cohort, parameter, ""]) + ranges
+        own = agents.loc[ranges.index].assign(cohort=labels)
+        rows = [cohorts_of(part, int(str(run))) for run, part in own.groupby("run")]
+        parts = pd.concat(rows)
+        found += [parts[parts["cohort"] == label] for label in labels.unique()]
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=COHORTS)
+
+
+def named(table: pd.DataFrame) -> pd.DataFrame:
+    """Give a table of parts their ``cohort``, ``parameter`` and ``range``."""
+    parts = table["cohort"].str.split(BETWEEN, expand=True, regex=False)
+    parts = parts.reindex(columns=range(len(PARTED)))
+    place = list(table).index("cohort")
+    rest = table.drop(columns="cohort")
+    for i, name in enumerate(PARTED):
+        rest.insert(place + i, name, parts[i].astype("str"))
+    return rest
+
 
 CONSTANT = "constant"
 MEASURED = ("mean_loss", *REGRETS)
