@@ -12,8 +12,7 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.welfare import COUNT, with_counts
 from regretless.market.model import MarketModel
 from regretless.scenarios.logs.reading import regret_curves
-from regretless.scenarios.report.figures import known
-from regretless.scenarios.report.run_data import Run, Tables
+from regretless.scenarios.report.figures import Run, Tables, known
 from regretless.scenarios.report.run_page import figures_of
 from regretless.scenarios.verdict import sentences
 

@@ -3,18 +3,36 @@
 A session is locked while a round is played or its market is changed, and one market plays at a
 time, whoever watches: kernels share threads and memory. What goes wrong in a round stops the market
 and leaves a line for the page; a change that does not fit leaves the market as it was.
+
+**Other players.** A new forecaster is the one that the scenario would have had under that name, at
+its beginning; it knows nothing of the rounds before. A new adversary chooses outcomes in place of
+the old one, or of the data, whose context goes on: what everybody sees before a round, such as the
+month, and what the models' forecasts were, still comes from there.
 """
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from regretless.agents.adversaries import Confined
+from regretless.market import register
 from regretless.market.core.errors import UserError, closest
+from regretless.market.game.protocols import Adversary
+from regretless.market.losses.outcome_spaces import Box
+from regretless.market.model import MarketModel
+from regretless.market.records import Context, History
+from regretless.scenarios.assembly.adversaries import make_adversary
+from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import catalogue
+from regretless.scenarios.config.forecaster import KINDS
+from regretless.scenarios.config.scenario import resolved, validated
 from regretless.scenarios.config.values import shown
-from regretless.scenarios.live import players
-from regretless.scenarios.live.keys import Key, numeric_keys
-from regretless.scenarios.live.source import Saving, Source
+from regretless.scenarios.config.world import AdversarySpec
+from regretless.scenarios.live.source import Key, Saving, Source, numeric_keys
 from regretless.scenarios.live.watched import Watched
 
 TURN = threading.Lock()
@@ -48,12 +66,12 @@ class Session:
             scenario = source.scenario()
             model = scenario.build()
             model.tracker = None  # exploitability takes a program per agent every time it is read
-            rivals = players.adversaries(scenario, model.game.adversary.outcomes)
+            rivals = adversaries(scenario, model.game.adversary.outcomes)
             watched = Watched(model)
         self.source, self.scenario, self.model, self.watched = source, scenario, model, watched
         self.keys: list[Key] = numeric_keys(scenario.spec, source.raw)
         self.rivals, self.replaced, self.fault = rivals, list[tuple[int, str]](), ""
-        self.named = players.named(scenario)
+        self.named = playing_now(scenario)
         self.builds += 1
         self.version += 1
 
@@ -148,10 +166,10 @@ class Session:
 
         UserError if there is none of that name or it does not fit.
         """
-        if role not in players.REPLACERS:
-            raise UserError(f"replace {shown(role)}: choose {' or '.join(players.REPLACERS)}")
+        if role not in REPLACERS:
+            raise UserError(f"replace {shown(role)}: choose {' or '.join(REPLACERS)}")
         with self.lock, TURN:
-            players.REPLACERS[role](self.model, self.scenario, name)
+            REPLACERS[role](self.model, self.scenario, name)
             self.replaced.append((self.model.played, f"{role}: {name}"))
             self.named[role] = name
             self.fault = ""
@@ -167,3 +185,84 @@ class Session:
         self.pause()
         self.ended = True
         self._going.set()
+
+
+class Dated(Confined):
+    """An adversary who takes over, in the context of the one before."""
+
+    REMEMBERED = ("before",)
+
+    def __init__(self, adversary: Adversary, before: Adversary) -> None:
+        ends = np.zeros(adversary.outcomes), np.ones(adversary.outcomes)
+        super().__init__(adversary, Box(*ends))
+        self.before = before
+
+    def context(self, history: History) -> Context:
+        """Return the context of the one before."""
+        return self.before.context(history)
+
+
+DATA = "data"  # in place of an adversary's name, where the data choose the outcomes
+
+
+def playing_now(scenario: Scenario) -> dict[str, str]:
+    """Return who plays in a scenario as it stands, by role, under the names of the menus."""
+    own = scenario.spec.adversary
+    adversary = DATA if own is None else own.kind
+    return {"forecaster": scenario.spec.forecaster.kind, "adversary": adversary}
+
+
+def adversaries(scenario: Scenario, outcomes: int) -> list[str]:
+    """Return who plays, and the adversaries who need to be told but the number of outcomes."""
+    known = [playing_now(scenario)["adversary"]]
+    for name in register.adversary.names():
+        if name in known:
+            continue
+        try:
+            _adversary(scenario, name, outcomes)
+        except UserError:
+            continue
+        known.append(name)
+    return known
+
+
+def _adversary(scenario: Scenario, name: str, outcomes: int) -> Adversary:
+    table: dict[str, Any] = {"kind": name, "outcomes": outcomes}
+    own = scenario.spec.adversary
+    given = AdversarySpec(**table) if own is None or own.kind != name else own
+    spec = scenario.spec.model_copy(update={"data": None, "adversary": given})
+    return make_adversary(spec, spec.seed, game=scenario.game)
+
+
+def forecasters(scenario: Scenario) -> list[str]:
+    """Return the names of the scenario's own forecaster and of those that take its place."""
+    data = scenario.spec.data
+    columns = [] if data is None else list(data.forecasts)
+    every = [playing_now(scenario)["forecaster"], *KINDS, *columns, *register.forecaster.names()]
+    return list(dict.fromkeys(every))
+
+
+def replace_adversary(model: MarketModel, scenario: Scenario, name: str) -> None:
+    """Let another adversary choose the outcomes; UserError if it does not fit."""
+    before = model.game.adversary
+    first = before.before if isinstance(before, Dated) else before
+    if name == DATA and scenario.spec.adversary is None:
+        model.replace(adversary=first)
+        return
+    chosen = _adversary(scenario, name, model.game.adversary.outcomes)
+    model.replace(adversary=Dated(chosen, first))
+
+
+def replace_forecaster(model: MarketModel, scenario: Scenario, name: str) -> None:
+    """Let another forecaster make every block; UserError if it does not fit."""
+    spec = scenario.spec
+    if name != spec.forecaster.kind:
+        spec = validated(resolved(spec) | {"forecaster": {"kind": name}}, origin=Path())
+    other = Scenario(spec).build()
+    model.replace(**{block.name: block.forecaster for block in other.game.blocks})
+
+
+REPLACERS: dict[str, Callable[[MarketModel, Scenario, str], None]] = {
+    "forecaster": replace_forecaster,
+    "adversary": replace_adversary,
+}

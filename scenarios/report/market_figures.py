@@ -41,9 +41,8 @@ from regretless.market.markets import Market
 from regretless.market.markets.price_impact import columns, crowding
 from regretless.scenarios.logs.reading import thinned
 from regretless.scenarios.report import theme
-from regretless.scenarios.report.figures import figure
-from regretless.scenarios.report.forecast_figures import rolled, rolling
-from regretless.scenarios.report.run_data import Run, described
+from regretless.scenarios.report.figures import Run, described, figure
+from regretless.scenarios.report.run_figures import rolled, rolling
 
 BAR = {"title": "regret", "thickness": 10, "orientation": "h", "y": 0, "yanchor": "top"}
 MOST = 2500  # edges, or agents of a network, that are drawn; beyond, a sample

@@ -14,9 +14,8 @@ from regretless.market.logs.welfare import agents_in
 from regretless.scenarios.logs.directory import MANIFEST, read_run
 from regretless.scenarios.logs.reading import log_parts, regret_curves
 from regretless.scenarios.report import theme
-from regretless.scenarios.report.figures import Drawn, drawn, known
+from regretless.scenarios.report.figures import Drawn, Run, drawn, known
 from regretless.scenarios.report.page import Part, charts, notes, report, written_by
-from regretless.scenarios.report.run_data import Run
 from regretless.scenarios.verdict import (
     BEFORE,
     BOUNDS,

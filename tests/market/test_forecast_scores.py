@@ -14,9 +14,9 @@ from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 from regretless import UserError, load, read_run
 from regretless.market.game.round import KEPT, ForecastRecord
 from regretless.market.logs.forecast_scores import ensemble_scores, reliability, scores_table
-from regretless.scenarios.report.forecast_figures import calibration, decision_calibration
-from regretless.scenarios.report.forecast_figures import reliability as reliability_figure
-from regretless.scenarios.report.run_data import Run
+from regretless.scenarios.report.figures import Run
+from regretless.scenarios.report.run_figures import calibration, decision_calibration
+from regretless.scenarios.report.run_figures import reliability as reliability_figure
 from regretless.scenarios.run import Options, run
 
 

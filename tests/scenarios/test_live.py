@@ -23,12 +23,9 @@ from regretless.market.core.errors import UserError
 from regretless.scenarios.config.files import catalogue
 from regretless.scenarios.config.scenario import resolved, validated
 from regretless.scenarios.live import server, watched
-from regretless.scenarios.live.keys import numeric_keys
-from regretless.scenarios.live.players import forecasters
-from regretless.scenarios.live.server import Live
-from regretless.scenarios.live.session import Session
-from regretless.scenarios.live.source import Saving, Source
-from regretless.scenarios.live.view import answer
+from regretless.scenarios.live.server import Live, answer
+from regretless.scenarios.live.session import Session, forecasters
+from regretless.scenarios.live.source import Saving, Source, numeric_keys
 from regretless.scenarios.studies.design import read_study
 
 SMALL: dict[str, Any] = {

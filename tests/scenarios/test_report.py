@@ -20,9 +20,8 @@ from regretless.scenarios import load
 from regretless.scenarios.config.files import find, override, read
 from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.logs.reading import regret_curves
-from regretless.scenarios.report import forecast_figures, market_figures, run_figures, theme
-from regretless.scenarios.report.figures import Drawn, known
-from regretless.scenarios.report.run_data import Run
+from regretless.scenarios.report import market_figures, run_figures, theme
+from regretless.scenarios.report.figures import Drawn, Run, known
 from regretless.scenarios.report.write import write_report
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.verdict import alternative_cells, promise, records, sentences
@@ -257,7 +256,7 @@ def test_forecast_figure_averages_blocks_and_rounds(tables: Tables) -> None:
     second = forecasts.assign(block="second", label_0=0.0)
     tables["forecasts"] = pd.concat([forecasts, second], ignore_index=True)
     data = {"outcomes": ["a", "b", "c"], "scale": {"a": [5.0, 25.0], "c": [1.0, 0.0]}}
-    outcome, forecast, *_ = drawn(forecast_figures.forecast(of(tables, data=data)))
+    outcome, forecast, *_ = drawn(run_figures.forecast(of(tables, data=data)))
     window = ROUNDS // 5
     assert outcome.y[-1] == pytest.approx(5 + 20 * rounds["y_0"].tail(window).mean())
     said = forecasts.loc[forecasts["drawn"], "label_0"]

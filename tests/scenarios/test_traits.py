@@ -13,7 +13,7 @@ import worlds
 from regretless.market.core.errors import UserError
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.scenario import resolved
-from regretless.scenarios.report.run_data import Run
+from regretless.scenarios.report.figures import Run
 from regretless.scenarios.report.run_figures import regret_by_parameter
 from regretless.scenarios.verdict import regret_rows, sentences
 
