@@ -28,8 +28,7 @@ from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.round import Block
 from regretless.market.losses import Loss, unique_losses
 from regretless.market.losses.basis import Basis
-from regretless.scenarios.assembly.blocks import Layout
-from regretless.scenarios.assembly.cohorts import Place, Placement, learner_cohort, seat_of
+from regretless.scenarios.assembly.cohorts import Layout, Place, Placement, learner_cohort, seat_of
 from regretless.scenarios.assembly.guarantees import Member, Terms, exact_for, guarantee, of_anybody
 from regretless.scenarios.assembly.populations import Draft
 from regretless.scenarios.config import reasons

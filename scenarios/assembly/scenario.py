@@ -2,11 +2,10 @@
 
 In this order, each step knowing only what stands above it:
 
-    adversaries  who chooses the outcomes, and the market that moves them
-    network      who hears the forecast, and when
+    world        who chooses the outcomes, what moves them, and who hears the forecast when
     populations  each cohort's losses are drawn from its stream
-    blocks       cohorts whose losses live in the same basis share a block of the broadcast
-    cohorts      each takes its seat; equal losses become one row
+    cohorts      those whose losses live in the same basis share a block of the broadcast, and each
+                 takes its seat; equal losses become one row
     forecasters  one independent instance per block, protecting the cohorts that hear it
     guarantees   which theorem covers a cohort, if any
     latecomers   who joins a broadcast that does not know of them
@@ -28,18 +27,22 @@ from regretless.market.game.network import Network
 from regretless.market.game.round import Block, Game
 from regretless.market.game.seats import ALWAYS, Seat
 from regretless.market.model import MarketModel
-from regretless.scenarios.assembly.adversaries import game_of, make_adversary, make_market, means_of
-from regretless.scenarios.assembly.blocks import layout
 from regretless.scenarios.assembly.branches import Parts, carry_on, changes_of, deviate, grafted
-from regretless.scenarios.assembly.cohorts import Place, Placement, audience, seat_of
+from regretless.scenarios.assembly.cohorts import Place, Placement, audience, layout, seat_of
 from regretless.scenarios.assembly.data import Table, read_table
 from regretless.scenarios.assembly.forecasters import followed, make_forecaster
 from regretless.scenarios.assembly.guarantees import Member, guarantee, listener
 from regretless.scenarios.assembly.latecomers import home, idle, latecomers
-from regretless.scenarios.assembly.network import drawn_network
 from regretless.scenarios.assembly.objectives import wish
 from regretless.scenarios.assembly.populations import Draft, drafted, drawn_signal
 from regretless.scenarios.config.cohort import CohortSpec
+from regretless.scenarios.assembly.world import (
+    drawn_network,
+    game_of,
+    make_adversary,
+    make_market,
+    means_of,
+)
 from regretless.scenarios.config.scenario import ScenarioSpec, check, with_counts
 from regretless.scenarios.config.world import gives_own_losses
 from regretless.scenarios.notes import annotate

@@ -25,8 +25,8 @@ from regretless.market.game.protocols import Adversary
 from regretless.market.losses.outcome_spaces import Box
 from regretless.market.model import MarketModel
 from regretless.market.records import Context, History
-from regretless.scenarios.assembly.adversaries import make_adversary
 from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.assembly.world import make_adversary
 from regretless.scenarios.config.files import catalogue
 from regretless.scenarios.config.forecaster import KINDS
 from regretless.scenarios.config.scenario import resolved, validated
