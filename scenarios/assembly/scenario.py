@@ -35,7 +35,6 @@ from regretless.scenarios.assembly.guarantees import Member, guarantee, listener
 from regretless.scenarios.assembly.latecomers import home, idle, latecomers
 from regretless.scenarios.assembly.objectives import wish
 from regretless.scenarios.assembly.populations import Draft, drafted, drawn_signal
-from regretless.scenarios.config.cohort import CohortSpec
 from regretless.scenarios.assembly.world import (
     drawn_network,
     game_of,
@@ -43,6 +42,7 @@ from regretless.scenarios.assembly.world import (
     make_market,
     means_of,
 )
+from regretless.scenarios.config.cohort import CohortSpec
 from regretless.scenarios.config.scenario import ScenarioSpec, check, with_counts
 from regretless.scenarios.config.world import gives_own_losses
 from regretless.scenarios.notes import annotate

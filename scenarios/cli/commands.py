@@ -273,9 +273,10 @@ def _show(loaded: Any) -> None:
     """Check what a run would be, and print its file with every default in it."""
     import tomli_w
 
+    from regretless.scenarios.assembly.scenario import Scenario, sampled
     from regretless.scenarios.config.scenario import resolved
 
-    loaded.build()  # which checks what only a market shows
+    Scenario(sampled(loaded.spec)).build()  # which checks what only a market shows
     typer.echo(tomli_w.dumps(resolved(loaded.spec)), nl=False)
 
 
