@@ -284,9 +284,11 @@ def _fault(text: str, column: str, form: Form, coded: str) -> tuple[str, str]:
     """Say what a value is that cannot be read, and what would cure it; ``coded``: such words."""
     found, name = f"holds '{_shown(text)}'", spelled(column)
     quoted = json.dumps(column, ensure_ascii=False)
+    style = next((do for do in (str.lower, str.upper) if do(text) == text), str.title)
+    truths = ", ".join(f"{style(word)} = {number}" for word, number in TRUTHS.items())
     cures = {
         "gap": ("fill it", 'fill it, or add missing = "previous" or missing = "drop"'),
-        "truth": ("write 1 and 0", f"add codes = {{ {name} = {{ {_truths(text)} }} }}"),
+        "truth": ("write 1 and 0", f"add codes = {{ {name} = {{ {truths} }} }}"),
         "date": ("leave it out", f"a date is no number; give it as index = {quoted}"),
         "comma": ("write decimal points", 'if that is a decimal comma, add decimal = ","'),
         "point": ("", 'numbers have decimal = ","; leave that key out or mend the value'),
@@ -311,12 +313,6 @@ def _kind(text: str, decimal: str) -> str:
         "infinite": INFINITE.fullmatch(text),
     }
     return next((kind for kind, does in looks.items() if does), "text")
-
-
-def _truths(text: str) -> str:
-    """Write the codes of true and false in the spelling of one of them."""
-    style = next((do for do in (str.lower, str.upper) if do(text) == text), str.title)
-    return ", ".join(f"{style(word)} = {number}" for word, number in TRUTHS.items())
 
 
 def _shown(text: str) -> str:

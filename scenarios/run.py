@@ -254,8 +254,7 @@ def _manifest(scenario: Scenario, model: MarketModel, config: dict[str, Any]) ->
         ],
         "notes": list(model.notes),
         "actions": {name: list(names) for name, names in model.called.items()},
-        "versions": {name: version(name) for name in PACKAGES}
-        | {"python": platform.python_version()},
+        "versions": versions(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "wall_seconds": None,
     }
@@ -268,6 +267,11 @@ def _manifest(scenario: Scenario, model: MarketModel, config: dict[str, Any]) ->
         manifest["clipped_rows"] = scenario.table.clipped
         manifest["data"] = list(scenario.table.notes)
     return manifest
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a manifest or record notes."""
+    return {name: version(name) for name in PACKAGES} | {"python": platform.python_version()}
 
 
 def described(block: Block) -> dict[str, Any]:

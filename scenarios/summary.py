@@ -15,33 +15,13 @@ from rich.console import Console, RenderableType
 from regretless.market.logs.comparisons import EVERYBODY
 from regretless.market.logs.welfare import agents_in, mean_of
 from regretless.market.model import MarketModel
+from regretless.scenarios import verdict as words
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.logs.directory import MANIFEST
 from regretless.scenarios.logs.reading import leading_regret
 from regretless.scenarios.notes import on_exploitability
 from regretless.scenarios.terminal import console, plain_lines, table
-from regretless.scenarios.verdict import (
-    DEFINITIONS,
-    MANY,
-    REGRETS,
-    Row,
-    alternative_cells,
-    apart,
-    assumed,
-    best_alternative,
-    best_of_each,
-    bounds_in_words,
-    bounds_to_print,
-    four,
-    in_units,
-    played,
-    promise,
-    records,
-    regret_rows,
-    unchanged,
-    unit_of,
-)
 
 MOST = 40  # lines
 COHORTS = 10  # rows of a table by cohort
@@ -75,7 +55,7 @@ def print_summary(
     said = [f"{line}." for line in notes_of]
     end = f"Logs: {out}    Report: regretless report {out}"
     if verbose:
-        said += ["", *(f"{term}: {meaning}" for term, meaning in DEFINITIONS.items())]
+        said += ["", *(f"{term}: {meaning}" for term, meaning in words.DEFINITIONS.items())]
     else:
         said = list(_fitting(screen, said, MOST - 1 - len(plain_lines(screen, parts))))
     for line in (*plain_lines(screen, (*parts, *said)), end):
@@ -105,16 +85,16 @@ def headline(scenario: Scenario, model: MarketModel, out: Path) -> str:
 
 def short(verdict: pd.DataFrame, agents: pd.DataFrame, *, width: int) -> Iterator[RenderableType]:
     """Yield what is said of the cohorts: of one in full, of several a row each."""
-    cohorts = {str(name): rows for name, rows in apart(verdict).groupby("cohort", sort=False)}
+    cohorts = {str(name): rows for name, rows in words.apart(verdict).groupby("cohort", sort=False)}
     if len(cohorts) == 1:
         (rows,) = cohorts.values()
-        yield played(rows, agents, note=SCALE)
+        yield words.played(rows, agents, note=SCALE)
         yield ""
-        yield from _cohort([(r, rows) for r in best_of_each(rows)], rows, agents, width=width)
+        yield from _cohort([(r, rows) for r in words.best_of_each(rows)], rows, agents, width=width)
         return
-    if len(cohorts) <= MANY:
+    if len(cohorts) <= words.MANY:
         for name, rows in cohorts.items():
-            yield played(rows, agents[agents["cohort"] == name])
+            yield words.played(rows, agents[agents["cohort"] == name])
     else:
         yield f"{len(cohorts)} cohorts with {agents_in(agents):,} agents."
     yield f"Losses are per round ({SCALE})."
@@ -123,12 +103,12 @@ def short(verdict: pd.DataFrame, agents: pd.DataFrame, *, width: int) -> Iterato
     cells = []
     together = verdict[verdict["cohort"] == EVERYBODY]
     for name, rows in (shown | {EVERYBODY: together} if len(together) else shown).items():
-        what, *numbers = alternative_cells(best_alternative(rows))
+        what, *numbers = words.alternative_cells(words.best_alternative(rows))
         what = what.removesuffix(" of each agent").removeprefix("best ")
         cells.append([name, f"{rows['mean_loss'].iloc[0]:.4f}", what, *numbers])
     headers = ["cohort", "loss", "best in\nhindsight", "loss", "differ-\nence", *HEADERS[2:]]
     yield table(headers, cells, width=width, words=(0, 2))
-    yield from (f"  {line}" for line in assumed(verdict))
+    yield from (f"  {line}" for line in words.assumed(verdict))
     yield ""
     yield table(*_regrets(agents, list(shown)), width=width)
     if len(cohorts) > len(shown):
@@ -137,15 +117,15 @@ def short(verdict: pd.DataFrame, agents: pd.DataFrame, *, width: int) -> Iterato
 
 def _regrets(agents: pd.DataFrame, names: list[str]) -> tuple[list[str], list[list[str]]]:
     """Return headers and rows of the worst regrets, and the least bound, of several cohorts."""
-    columns = REGRETS | {"exploitability": "exploitability"}
+    columns = words.REGRETS | {"exploitability": "exploitability"}
     parts = [agents[agents["cohort"] == name] for name in names]
     worst = [(leading_regret(own) * own["loss_scale"]).max() for own in parts]
-    units = [unit_of(own) for own in parts]
+    units = [words.unit_of(own) for own in parts]
     common = units[0] if len(set(units)) == 1 else ""
     rows = []
-    for name, own, value in zip(names, parts, in_units(worst, units), strict=True):
+    for name, own, value in zip(names, parts, words.in_units(worst, units), strict=True):
         cells = [_number(own[column].max()) for column in columns.values()]
-        bound = promise(min(bounds_to_print(own).values(), default=np.nan), 4)
+        bound = words.promise(min(words.bounds_to_print(own).values(), default=np.nan), 4)
         mean = _number(mean_of(own, "decision_swap_regret"))
         rows.append([name, *cells, bound, mean, value.removesuffix(f" {common}")])
     headers = [word.replace(" ", "\n", 1).replace("exploit", "exploit-\n") for word in columns]
@@ -154,7 +134,7 @@ def _regrets(agents: pd.DataFrame, names: list[str]) -> tuple[list[str], list[li
 
 
 def _number(value: float) -> str:
-    return "" if np.isnan(value) else four(value)
+    return "" if np.isnan(value) else words.four(value)
 
 
 def full(verdict: pd.DataFrame, agents: pd.DataFrame, *, width: int) -> Iterator[RenderableType]:
@@ -163,25 +143,27 @@ def full(verdict: pd.DataFrame, agents: pd.DataFrame, *, width: int) -> Iterator
     for name, rows in verdict.groupby("cohort", sort=False):
         own = agents if name == EVERYBODY else agents[agents["cohort"] == name]
         yield ""
-        yield played(rows, own)
+        yield words.played(rows, own)
         yield ""
-        ranked = records(rows.sort_values("mean_loss", kind="stable"))
+        ranked = words.records(rows.sort_values("mean_loss", kind="stable"))
         yield from _cohort([(row, None) for row in ranked], rows, own, width=width)
 
 
 def _cohort(
-    alternatives: list[tuple[Row, pd.DataFrame | None]],
+    alternatives: list[tuple[words.Row, pd.DataFrame | None]],
     verdict: pd.DataFrame,
     agents: pd.DataFrame,
     *,
     width: int,
 ) -> Iterator[RenderableType]:
     """Yield the two tables of a cohort: alternatives in hindsight, and regrets."""
-    cells = [alternative_cells(*pair) for pair in alternatives if pair[0]["kind"] != "broadcast"]
+    cells = [
+        words.alternative_cells(*pair) for pair in alternatives if pair[0]["kind"] != "broadcast"
+    ]
     yield table([ALTERNATIVES, *HEADERS], cells, width=width)
-    yield from (f"  {line}" for line in assumed(verdict))
+    yield from (f"  {line}" for line in words.assumed(verdict))
     yield ""
-    unit = unit_of(agents)
+    unit = words.unit_of(agents)
     headers = [
         "Regret per round",
         "mean",
@@ -195,8 +177,8 @@ def _cohort(
 
 def _bounded(agents: pd.DataFrame) -> Iterator[list[str]]:
     """Yield the rows of the table of regrets, with the bounds beside decision swap regret."""
-    for row in regret_rows(agents):
-        bounds = bounds_in_words(agents) if row[0] == "decision swap" else []
+    for row in words.regret_rows(agents):
+        bounds = words.bounds_in_words(agents) if row[0] == "decision swap" else []
         yield [*row, *(bounds[:1] or [""])]
         yield from ([""] * 5 + [line] for line in bounds[1:])
 
@@ -218,7 +200,7 @@ def forecast(scenario: Scenario, model: MarketModel) -> Iterator[str]:
     yield f"Forecast: {size} number{'s' * (size > 1)} per round ({made})."
     described = {block.name: block.forecaster.described() for block in blocks}
     base = scenario.spec.forecaster.reference.kind
-    yield from unchanged(base, {name: own for name, own in described.items() if own})
+    yield from words.unchanged(base, {name: own for name, own in described.items() if own})
 
 
 def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
@@ -265,7 +247,7 @@ def coarse_bases(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
         own = agents[agents["cohort"] == cohort.name]
         error, regret = model.game.blocks[cohort.block].basis.error, own["decision_swap_regret"]
         if error > regret.max():
-            units = unit_of(own) or "in the utility's own units"
+            units = words.unit_of(own) or "in the utility's own units"
             most, worst = error * own["loss_scale"].max(), (regret * own["loss_scale"]).max()
             yield (
                 f"{cohort.name}: the basis approximates losses within {most:.2g} {units}, more "

@@ -174,10 +174,10 @@ def carry_on(trunk: MarketModel, branch: MarketModel, whom: Mapping[str, bool]) 
     players = state["players"]
     for name, fresh in own["players"].items():
         who = "forecaster" if name.startswith(("block ", "models of ")) else name
-        kept = fresh if whom.get(who, False) or name not in players else players[name]
+        state_of = fresh if whom.get(who, False) or name not in players else players[name]
         rebooked = name in whom and name.startswith("cohort ")
         books = _books(trunk, branch, name.removeprefix("cohort ")) if rebooked else {}
-        players[name] = kept | books
+        players[name] = state_of | books
     if branch.tracker is None:
         state["tracker"] = None
     try:

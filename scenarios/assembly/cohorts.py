@@ -157,7 +157,7 @@ class Placement:
         How its losses are served through fewer.
     kind : int array (K,) or None
         The distinct loss of each row; None where every row has its own.
-    stay : AttendanceSpan or None
+    attendance : AttendanceSpan or None
         When each row is there; None for throughout.
     lies : bool
         Whether some of its agents report other losses than their own.
@@ -167,14 +167,14 @@ class Placement:
     group: ProtectedLosses | None
     cover: Cover | None = None
     kind: NDArray[np.intp] | None = None
-    stay: AttendanceSpan | None = None
+    attendance: AttendanceSpan | None = None
     lies: bool = False
 
     @property
     def promises(self) -> int:
         """How many events a promise to all rows is about: distinct losses, stays and draws."""
         rows = len(self.cohort.loss)
-        if self.kind is None or self.stay is not None or self.cohort.private:
+        if self.kind is None or self.attendance is not None or self.cohort.private:
             return rows
         return int(self.kind.max()) + 1
 
@@ -204,7 +204,7 @@ def seat_of(draft: Draft, place: Place) -> Placement:
         types, type_of = unique_losses(draft.loss)
         group = ProtectedLosses(*coefficients(draft.spec.name, place.basis, types), draft.policies)
         kind = type_of if len(member.loss) > len(types) else None
-        return Placement(member, group, kind=kind, stay=draft.stay_of(member.row_of))
+        return Placement(member, group, kind=kind, attendance=draft.attendance_of(member.row_of))
     return _scripted(draft, place)
 
 
@@ -224,14 +224,12 @@ def _responding(draft: Draft, place: Place) -> Placement:
     loss = said if draft.reported is None else draft.loss[first_of(row_of)]
     if draft.reported is not None and spec.acts_on == "truth":
         said, by_kind = loss, coefficients(spec.name, place.basis, loss)
-    kind_of, whose = (
-        (PrivateCohort, "referee") if spec.draws_alone else (RespondingCohort, "cohort")
-    )
-    multiplicity = (
-        None
-        if draft.multiplicity is None
-        else np.bincount(row_of, draft.multiplicity).astype(np.intp)
-    )
+    kind_of, whose = RespondingCohort, "cohort"
+    if spec.draws_alone:
+        kind_of, whose = PrivateCohort, "referee"
+    multiplicity = None
+    if draft.multiplicity is not None:
+        multiplicity = np.bincount(row_of, draft.multiplicity).astype(np.intp)
     cohort = kind_of(
         name=spec.name,
         utility=spec.utility,
@@ -250,11 +248,9 @@ def _responding(draft: Draft, place: Place) -> Placement:
         multiplicity=multiplicity,
         expects_own=said is loss and not by_proxy,
     )
-    group, stay = (
-        ProtectedLosses(*protected, draft.policies, **rule.protected()),
-        draft.stay_of(row_of),
-    )
-    return Placement(cohort, group, cover, kind, stay, lies=draft.reported is not None)
+    group = ProtectedLosses(*protected, draft.policies, **rule.protected())
+    lies, attendance = draft.reported is not None, draft.attendance_of(row_of)
+    return Placement(cohort, group, cover, kind, attendance, lies=lies)
 
 
 def _scripted(draft: Draft, place: Place) -> Placement:
@@ -273,9 +269,9 @@ def _scripted(draft: Draft, place: Place) -> Placement:
         distance=draft.distance,
         relay=place.relay,
     )
-    told_of = coefficients(spec.name, place.basis, draft.declared)
-    group, stay = ProtectedLosses(*told_of, draft.public), draft.stay_of(cohort.row_of)
-    return Placement(cohort, group, stay=stay, lies=draft.reported is not None)
+    declared = coefficients(spec.name, place.basis, draft.declared)
+    group, attendance = ProtectedLosses(*declared, draft.public), draft.attendance_of(cohort.row_of)
+    return Placement(cohort, group, attendance=attendance, lies=draft.reported is not None)
 
 
 def _written(draft: Draft, root: int) -> tuple[type[ScriptedCohort], list[Any]]:
@@ -345,8 +341,8 @@ def learner_cohort(draft: Draft, root: int, *, rounds: int, block: int = 0) -> L
     try:
         made = construct(where, maker, **spec.settings)
     except UserError as error:
-        told = str(error)
-        raise UserError(told if told.startswith(where) else f"{where}: {told}") from error
+        reason = str(error)
+        raise UserError(reason if reason.startswith(where) else f"{where}: {reason}") from error
     if not isinstance(made, RowLearner):
         raise UserError(f"learner '{spec.response}' is no learner; inherit from RowLearner")
     learner = offering(f"learner '{spec.response}'", made, ("name",))

@@ -77,7 +77,10 @@ def read_table(spec: DataSpec) -> Table:
     frame = read_frame(path, f"data.file {spec.file}", form)
     _check_names(spec, frame)
     index = () if spec.index is None else texts(frame, spec.index, "data.index")
-    read = _values(frame, spec, form)
+    key_of: dict[str, str] = {}
+    for key, columns in spec.read.items():
+        key_of |= {column: key for column in columns if column not in key_of}
+    read = pd.DataFrame({c: numeric(frame, [c], key, form)[:, 0] for c, key in key_of.items()})
     values = _mended(read, frame, spec)
     ends = np.array([spec.scale.get(column, [0.0, 1.0]) for column in spec.outcomes])
     outcomes, clipped = _scaled(values[spec.outcomes].to_numpy(), spec, ends)
@@ -95,7 +98,6 @@ def read_table(spec: DataSpec) -> Table:
 
 
 def _notes(shares: dict[str, float], gaps: int, spec: DataSpec) -> Iterator[str]:
-    """Say what was done to the data, so that a wrong unit or many gaps are seen."""
     for name, share in shares.items():
         if share:
             of = f" of forecast {name}" * bool(name)
@@ -120,14 +122,6 @@ def _check_names(spec: DataSpec, frame: pd.DataFrame) -> None:
         for column in columns:
             if column not in known:
                 raise UserError(f"data.{key}: '{column}' is no {what}; {closest(column, known)}")
-
-
-def _values(frame: pd.DataFrame, spec: DataSpec, form: Form) -> pd.DataFrame:
-    """Read every column that is asked for, once; rows are numbered from 0."""
-    key_of: dict[str, str] = {}
-    for key, columns in spec.read.items():
-        key_of |= {column: key for column in columns if column not in key_of}
-    return pd.DataFrame({c: numeric(frame, [c], key, form)[:, 0] for c, key in key_of.items()})
 
 
 def _mended(values: pd.DataFrame, frame: pd.DataFrame, spec: DataSpec) -> pd.DataFrame:

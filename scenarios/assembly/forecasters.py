@@ -70,7 +70,10 @@ class Models:
         UserError if the name is unknown, a parameter does not fit, or it makes no model.
         """
         if self.data is not None and kind in self.data.forecasts:
-            return self._column(where, kind, basis, parameters)
+            for key in parameters:
+                raise UserError(f"{where}: forecasts in the data take no parameters; drop '{key}'")
+            columns, levels = self.data.features_of(kind), self.data.forecasts[kind].levels
+            return ColumnForecast(basis, columns=columns, levels=levels)
         if kind not in register.forecaster:
             raise UserError(f"unknown {where}; {closest(kind, self.known())}; {OWN}")
         maker = register.forecaster[kind]
@@ -81,16 +84,6 @@ class Models:
             return adapted(model, basis.size, basis)
         except ValueError as error:
             raise UserError(f"{where}: {error}") from error
-
-    def _column(
-        self, where: str, name: str, basis: Basis, parameters: dict[str, Any]
-    ) -> Forecaster:
-        """Make a model of the forecasts that stand in the data."""
-        assert self.data is not None  # noqa: S101 - it has such forecasts
-        for key in parameters:
-            raise UserError(f"{where}: forecasts in the data take no parameters; drop '{key}'")
-        levels = self.data.forecasts[name].levels
-        return ColumnForecast(basis, columns=self.data.features_of(name), levels=levels)
 
     def together(self, spec: ForecasterSpec, basis: Basis) -> Aggregate:
         """Make the models of a forecaster, which predicts as its base: one of them, or of all."""
@@ -107,8 +100,8 @@ def followed(seat: Placement, block: Block) -> NotCompared:
     forecaster, group, cohort = block.forecaster, seat.group, seat.cohort
     sizes = len(cohort.policies), cohort.loss.actions
     if forecaster.models and group is not None and not seat.lies:  # models would suit the report
-        told = Suggestions(forecaster, group, seat.lines)
-        return ModelComparison(forecaster.models, cohort.counts, sizes=sizes, suggest=told)
+        suggest = Suggestions(forecaster, group, seat.lines)
+        return ModelComparison(forecaster.models, cohort.counts, sizes=sizes, suggest=suggest)
     return ModelComparison((), cohort.counts, sizes=sizes, suggest=Nothing(len(cohort.counts)))
 
 
@@ -163,24 +156,19 @@ def make_forecaster(
     UserError if the kind is unknown, a parameter does not fit it, or it has no ensembles.
     """
     spec, models = scenario.forecaster, Models(scenario.data)
-    spelled = listener is not None or spec.hull == "image"
-    if spec.kind == "decision-swap":
-        return _Parts(scenario, basis, listener, spelled=spelled).unbiased(groups)
+    spelled, where = listener is not None or spec.hull == "image", f"forecaster '{spec.kind}'"
     parts = _Parts(scenario, basis, listener, spelled=spelled)
+    if spec.kind == "decision-swap":
+        return parts.unbiased(groups)
     if spec.kind == "calibration":
-        where, made = f"forecaster '{spec.kind}'", {"make": parts.unbiased} | spec.parameters
+        made = {"make": parts.unbiased} | spec.parameters
         alone: Forecaster = construct(where, CalibratedMultiaccurate, groups, **made)
+    elif spec.kind in models.known():
+        alone = models.made(where, spec.kind, basis, **spec.parameters)
+        alone = LateModel(alone, spec.delay) if spec.delay else alone
     else:
-        alone = _model(spec, basis, models)
+        raise UserError(f"unknown {where}; {closest(spec.kind, [*KINDS, *models.known()])}; {OWN}")
     return EnsembleBroadcast(alone, parts.hull()) if spelled else alone
-
-
-def _model(spec: ForecasterSpec, basis: Basis, models: Models) -> Forecaster:
-    where, known = f"forecaster '{spec.kind}'", [*KINDS, *models.known()]
-    if spec.kind not in known:
-        raise UserError(f"unknown {where}; {closest(spec.kind, known)}; {OWN}")
-    model = models.made(where, spec.kind, basis, **spec.parameters)
-    return LateModel(model, spec.delay) if spec.delay else model
 
 
 @dataclass(frozen=True)

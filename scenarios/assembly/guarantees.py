@@ -48,10 +48,10 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
             notes.append(f"{cohort.name}: no guarantee, since {why}")
         return replace(whoever or Guarantee(), note="; ".join(filter(None, notes)))
     first = forecaster.instances[0]
-    note, without = "; ".join(filter(None, notes)), tuple(unbounded(cohort, first, seat.stay))
+    note, without = "; ".join(filter(None, notes)), tuple(unbounded(cohort, first, seat.attendance))
     covers = seat.at_once()
-    if seat.stay is not None and not first.events.joinable:
-        there = seat.stay.entered == 0  # scalar gains promise nothing to who comes later
+    if seat.attendance is not None and not first.events.joinable:
+        there = seat.attendance.entered == 0  # scalar gains promise nothing to who comes later
         covers = there if covers is None else covers & there
     smooth = math.isfinite(cohort.response.lipschitz)
     label = "smooth-decision-swap" if smooth else "decision-swap"
@@ -60,7 +60,7 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
             label, None, note, covers, unbounded=without
         )  # latecomers, of whom ``representative_of`` says more
     terms = Terms(seat, block, cohort, group, losses)
-    throughout = seat.stay is None
+    throughout = seat.attendance is None
     compared = bool(first.models) and throughout
     crossed = len(cohort.policies) and throughout and first.events.crossed
     stretches = throughout and len(first.events.lengths)
@@ -100,10 +100,12 @@ class Terms:
     def bound(self) -> Array:
         """Bound each row's realised decision swap regret per round (K,) by the theorem."""
         weights, policies, seat = self.group.weights, len(self.cohort.policies), self.seat
-        if seat.stay is None:
+        if seat.attendance is None:
             expected = self._summed(lambda bias: bias.regret(weights, policies=policies))
         else:
-            expected = over_stays(self._biases, weights[seat.lines], seat.stay, policies=policies)
+            expected = over_stays(
+                self._biases, weights[seat.lines], seat.attendance, policies=policies
+            )
         expected = expected + self._drawn() / self._rounds
         if self._heard and all(bias.risk < 1 and not bias.trusted for bias in self._biases):
             drawn = self._summed(lambda bias: bias.realised(weights, policies=policies))
@@ -113,15 +115,15 @@ class Terms:
     @property
     def _heard(self) -> bool:
         """Whether its agents are there throughout and act on the prediction that is broadcast."""
-        return self.seat.stay is None and not self.cohort.private
+        return self.seat.attendance is None and not self.cohort.private
 
     def from_variation(self) -> Array:
         """Bound the same by the variations of the biases so far, too."""
-        stays = self.seat.stay is not None
+        stays = self.seat.attendance is not None
         each = [self._varied(p, stays=stays) for p in self._players]
         total = np.sum(each, axis=0)[self.seat.lines]
-        if self.seat.stay is not None:  # what came before one entered may have been regained
-            total = total * np.where(self.seat.stay.entered == 0, 1, 2)
+        if self.seat.attendance is not None:  # what came before one entered may have been regained
+            total = total * np.where(self.seat.attendance.entered == 0, 1, 2)
         total = total + self._drawn()
         drawn = [p.realised(self.group) for p in self._players] if self._heard else [None]
         known = [own for own in drawn if own is not None]
@@ -213,8 +215,8 @@ class Terms:
     @property
     def _rounds(self) -> Array | int:
         """Rounds that each row was there."""
-        rounds, stay = self.horizon or sum(p.time for p in self._players), self.seat.stay
-        return rounds if stay is None else stayed(stay, rounds)
+        rounds, span = self.horizon or sum(p.time for p in self._players), self.seat.attendance
+        return rounds if span is None else stayed(span, rounds)
 
     def _known(self, *, fixed: bool) -> Array:
         """Return V and what is sure (2, K), never more than a row's rounds allow."""
@@ -289,14 +291,14 @@ def of_anybody(seat: Placement, block: Block, losses: int) -> Guarantee | None:
     return replace(given, from_variation=terms.from_variation)
 
 
-def stayed(stay: AttendanceSpan, rounds: int) -> Array:
+def stayed(span: AttendanceSpan, rounds: int) -> Array:
     """Return for how many rounds each row was there (K,); NaN before its first."""
-    spans = np.minimum(stay.left, rounds) - stay.entered
+    spans = np.minimum(span.left, rounds) - span.entered
     return np.where(spans > 0, spans, np.nan)
 
 
 def over_stays(
-    biases: Sequence[BiasBound], weights: Array, stay: AttendanceSpan, *, policies: int
+    biases: Sequence[BiasBound], weights: Array, span: AttendanceSpan, *, policies: int
 ) -> Array:
     """Bound the expected regret per round of each row over its own rounds, without gap and error.
 
@@ -313,17 +315,17 @@ def over_stays(
         NaN for a row that has not played, and for one that came late where the gains are scalar.
     """
     turns = [
-        _over_turn(bias, weights, stay.turn(place, len(biases)), policies=policies)
+        _over_turn(bias, weights, span.turn(place, len(biases)), policies=policies)
         for place, bias in enumerate(biases)
     ]
-    return np.asarray(np.sum(turns, axis=0) / stayed(stay, sum(bias.rounds for bias in biases)))
+    return np.asarray(np.sum(turns, axis=0) / stayed(span, sum(bias.rounds for bias in biases)))
 
 
-def _over_turn(bias: BiasBound, weights: Array, stay: AttendanceSpan, *, policies: int) -> Array:
+def _over_turn(bias: BiasBound, weights: Array, span: AttendanceSpan, *, policies: int) -> Array:
     """Bound the sum of the same over the rounds of one forecaster (K,)."""
     total = np.zeros(len(weights))
-    left = np.minimum(stay.left, bias.rounds)
-    spans = np.stack([stay.entered, left], axis=1)
+    left = np.minimum(span.left, bias.rounds)
+    spans = np.stack([span.entered, left], axis=1)
     pairs, which, sizes = np.unique(spans, axis=0, return_inverse=True, return_counts=True)
     members = np.split(np.argsort(which.ravel(), kind="stable"), np.cumsum(sizes)[:-1])
     for (first, last), rows in zip(pairs.tolist(), members, strict=True):
@@ -363,14 +365,14 @@ def _misheard(cohort: Any, block: Block) -> str:
 
 
 def unbounded(
-    cohort: Cohort, player: UnbiasedPrediction, stay: AttendanceSpan | None
+    cohort: Cohort, player: UnbiasedPrediction, span: AttendanceSpan | None
 ) -> Iterator[str]:
     """Yield why regrets that a run measures have no bound although a theorem covers the cohort."""
     events = player.events
     here = f"{cohort.name}: no bound on"
     if "contextual_swap" in cohort.ledger.measures and cohort.policies and not events.crossed:
         yield f'{here} contextual swap regret, which needs events = "coordinates"'
-    if stay is not None:
+    if span is not None:
         of = ["regret to models"] * bool(player.models) + ["windows"] * bool(events.lengths)
         of += ["contextual swap regret"] * ("contextual_swap" in cohort.ledger.measures)
         if of:

@@ -66,7 +66,9 @@ def idle(draft: Draft, root: int, *, rounds: int) -> Member:
     note = f"{spec.name}: no guarantee, since {cohort.unguided}"
     if spec.enters:
         note = f"{spec.name}: {spec.count} agents entered before round {spec.enters}; {note}"
-    return Placement(cohort, None, stay=draft.stay_of(cohort.row_of)), Guarantee(note=note)
+    return Placement(cohort, None, attendance=draft.attendance_of(cohort.row_of)), Guarantee(
+        note=note
+    )
 
 
 def home(draft: Draft, plan: Layout) -> int:

@@ -64,14 +64,14 @@ def _welfare(game: Game, at: int) -> Objective:
 
     def losses(solution: Solution) -> Array:
         before = market.state()
-        told = [_told(game, at, mixture)[1] for mixture in _each(solution)]
+        answers = [_answers(game, at, mixture)[1] for mixture in _each(solution)]
         keys = [
             b"".join(b"" if strategy is None else strategy.tobytes() for strategy in strategies)
-            for strategies in told
+            for strategies in answers
         ]
         known = {
             key: _future(market, game.cohorts, strategies, before)
-            for key, strategies in dict(zip(keys, told, strict=True)).items()
+            for key, strategies in dict(zip(keys, answers, strict=True)).items()
         }
         market.restore(before)
         return np.array([known[key] for key in keys])
@@ -91,7 +91,7 @@ def _expected(game: Game, at: int) -> Objective:
     def losses(solution: Solution) -> Array:
         total = np.zeros(len(solution.points))
         for j, mixture in enumerate(_each(solution)):
-            _, strategies = _told(game, at, mixture)
+            _, strategies = _answers(game, at, mixture)
             for place, table in tables.items():
                 cohort, strategy = game.cohorts[place], strategies[place]
                 assert strategy is not None  # noqa: S101 - it is foreseen
@@ -112,7 +112,7 @@ def _planned(game: Game, payoffs: Payoffs, at: int) -> Objective:
     def losses(solution: Solution) -> Array:
         worth = np.zeros(len(solution.points))
         for j, mixture in enumerate(_each(solution)):
-            label, strategies = _told(game, at, mixture)
+            label, strategies = _answers(game, at, mixture)
             for cohort, strategy in zip(game.cohorts, strategies, strict=True):
                 if cohort.name in tables and cohort.block == at and strategy is not None:
                     worth[j] += cohort.counts @ strategy @ (label @ tables[cohort.name])
@@ -145,7 +145,7 @@ def _each(solution: Solution) -> list[Mixture]:
     ]
 
 
-def _told(game: Game, at: int, mixture: Mixture) -> tuple[Array, Strategies]:
+def _answers(game: Game, at: int, mixture: Mixture) -> tuple[Array, Strategies]:
     """Return 1 and the outcome that a block's prediction speaks of, and what all would do."""
     heard = [
         mixture if place == at else block.forecaster.latest

@@ -50,7 +50,7 @@ class Draft:
     loss : stack of losses, one per agent
     reported : stack of losses or None
         What the agents say that their losses are; None where it is the truth.
-    stay : AttendanceSpan or None
+    attendance : AttendanceSpan or None
         When each agent is there; None for all throughout.
     distance : int array (N,) or None
         Of each agent from the forecaster; None where all hear at once.
@@ -68,7 +68,7 @@ class Draft:
     spec: CohortSpec
     loss: Loss
     policies: tuple[NamedPolicy, ...]
-    stay: AttendanceSpan | None = None
+    attendance: AttendanceSpan | None = None
     distance: Indices | None = None
     apart: bool = False
     reported: Loss | None = None
@@ -100,21 +100,18 @@ class Draft:
         return self.spec.action_names or (self.units.common() if known else None)
 
     @property
-    def rescaled(self) -> dict[str, float]:
-        """What the table of agents does to losses in the utility's own units."""
-        units = self.units
-        return {"scale": units.scale, "shift": units.shift} if units.name else {}
-
-    @property
     def traits(self) -> pd.DataFrame:
         """What the table of agents says of each entry: its parameters, and the unit of its loss."""
         rows, entries = len(self.loss), self.entries
-        told = {
+        drawn = {
             f"param_{name}": np.broadcast_to(np.asarray(value), rows)[entries]
             for name, value in self.parameters.items()
             if np.ndim(value) == 0 or (isinstance(value, np.ndarray) and value.shape == (rows,))
         }
-        return pd.DataFrame(told | {"unit": self.units.name} | self.rescaled, index=entries)
+        units: dict[str, Any] = {"unit": self.units.name}
+        if self.units.name:  # to losses in the utility's own units
+            units |= {"scale": self.units.scale, "shift": self.units.shift}
+        return pd.DataFrame(drawn | units, index=entries)
 
     @property
     def declared(self) -> Loss:
@@ -140,7 +137,7 @@ class Draft:
         keys = [type_of]
         keys += [] if self.reported is None else [unique_losses(self.loss)[1]]
         keys += [] if self.distance is None else [self.distance]
-        keys += [] if self.stay is None else [self.stay.entered, self.stay.left]
+        keys += [] if self.attendance is None else [self.attendance.entered, self.attendance.left]
         if len(keys) == 1:
             return np.arange(type_of.max() + 1), type_of
         found, row_of = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
@@ -150,17 +147,17 @@ class Draft:
         """Return the draft with its last agents kept out of a run of so many rounds."""
         if not count:
             return replace(self, apart=apart)
-        stay = self.stay or together(self.spec.count)
-        entered, left = stay.entered.copy(), stay.left.copy()
+        attendance = self.attendance or together(self.spec.count)
+        entered, left = attendance.entered.copy(), attendance.left.copy()
         entered[-count:] = left[-count:] = rounds
-        return replace(self, stay=AttendanceSpan(entered, left), apart=True)
+        return replace(self, attendance=AttendanceSpan(entered, left), apart=True)
 
-    def stay_of(self, row_of: Indices) -> AttendanceSpan | None:
+    def attendance_of(self, row_of: Indices) -> AttendanceSpan | None:
         """Return when each row is there (K,); None where all are throughout."""
-        if self.stay is None:
+        if self.attendance is None:
             return None
         first = first_of(row_of)
-        return AttendanceSpan(self.stay.entered[first], self.stay.left[first])
+        return AttendanceSpan(self.attendance.entered[first], self.attendance.left[first])
 
     def distance_of(self, row_of: Indices) -> Indices | None:
         """Return each row's distance from the forecaster (K,); None where all hear at once."""
@@ -211,7 +208,7 @@ def drafted(
                 spec,
                 loss,
                 tuple(_policy(name, spec, scenario) for name in spec.policies),
-                _drawn_stay(spec, root, rounds=scenario.rounds),
+                _drawn_attendance(spec, root, rounds=scenario.rounds),
                 None if network is None else network.distance[first : first + spec.count],
                 reported=reported_losses(spec, root, goods, game) if spec.reports else None,
                 multiplicity=drawn_multiplicity(spec, root) if spec.multiplicity else None,
@@ -225,9 +222,9 @@ def drafted(
 
 def measured(scenario: ScenarioSpec, goods: int) -> OutcomeUnits:
     """Return what the coordinates of an outcome are as they are measured."""
-    told = scenario.measured
+    source = scenario.measured
     names = scenario.outcome_names or [f"outcome {j}" for j in range(goods)]
-    scale, units = ({}, {}) if told is None else (told.scale, told.units)
+    scale, units = ({}, {}) if source is None else (source.scale, source.units)
     ends = np.array([scale.get(name, (0.0, 1.0)) for name in names], dtype=np.float64)
     known = scenario.data is not None or bool(scale or units)
     return OutcomeUnits(names, ends[:, 0], ends[:, 1], [units.get(n, "") for n in names], known)
@@ -254,7 +251,8 @@ def drawn_population(
     units : Units
         Of the losses and actions.
     """
-    with on_disk(wanted=_mapped(spec, goods)):
+    needed = 8 * COPIES * (spec.types or spec.count) * spec.actions * goods
+    with on_disk(wanted=needed > free() if spec.mapped is None else spec.mapped):
         plain, rng, drawn = _distinct(spec, root, goods, game)
         loss = _shaken(spec, plain)
     say = register.utility.units.get(spec.utility)
@@ -272,17 +270,6 @@ def drawn_population(
     return loss[whose], each, units
 
 
-def _mapped(spec: CohortSpec, goods: int) -> bool:
-    """Whether a cohort's losses are laid out on disk: as it says, or where memory is short."""
-    needed = 8 * COPIES * (spec.types or spec.count) * spec.actions * goods
-    return needed > free() if spec.mapped is None else spec.mapped
-
-
-def _spread(loss: Loss, spec: CohortSpec, rng: np.random.Generator) -> Loss:
-    """Hand out losses to agents, where they are types and agents are listed."""
-    return loss if spec.types is None or spec.multiplicity else loss[_shared(spec, rng)]
-
-
 def drawn_multiplicity(spec: CohortSpec, root: int) -> Indices:
     """Draw how many agents each type of a cohort has; every one has somebody."""
     types, rng = spec.entries, stream(root, "cohort", spec.name, "heads")
@@ -298,10 +285,11 @@ def reported_losses(
     What is not reported is as in truth, drawn or not; what is has a stream of its own.
     """
     truth, rng, _ = _distinct(spec, root, goods, game)
-    told, _, _ = _distinct(spec, root, goods, game, spec.reports)
-    if told.identity == truth.identity and np.array_equal(told.rows(), truth.rows()):
+    reported, _, _ = _distinct(spec, root, goods, game, spec.reports)
+    if reported.identity == truth.identity and np.array_equal(reported.rows(), truth.rows()):
         return None
-    return _spread(_shaken(spec, told), spec, rng)
+    shaken = _shaken(spec, reported)
+    return shaken if spec.types is None or spec.multiplicity else shaken[_shared(spec, rng)]
 
 
 def _shared(spec: CohortSpec, rng: np.random.Generator) -> Indices:
@@ -331,7 +319,10 @@ def _distinct(
     }
     where = f"{at}.{'reports' if reports else 'parameters'} of utility '{spec.utility}'"
     loss: Loss = construct(where, register.utility[spec.utility], population, **drawn)
-    check_shape(where, loss, population)
+    wanted = population.count, population.actions, population.goods
+    got = (*loss.offset.shape, loss.outcomes) if isinstance(loss, Loss) else type(loss).__name__
+    if got != wanted:
+        raise UserError(f"{where}: gave {got}; return a stacked loss of shape {wanted}")
     low, high = loss.range()
     if spec.utility != "game" and (low.min() < -1e-9 or high.max() > 1 + 1e-9):
         loss = loss.normalised()
@@ -360,15 +351,7 @@ def _shaken(spec: CohortSpec, loss: Loss) -> Loss:
     return averaged(loss, given.deviation, which)
 
 
-def check_shape(where: str, loss: Any, population: Population) -> None:
-    """Raise UserError unless a utility gave one loss per agent, of the right shape."""
-    wanted = population.count, population.actions, population.goods
-    got = (*loss.offset.shape, loss.outcomes) if isinstance(loss, Loss) else type(loss).__name__
-    if got != wanted:
-        raise UserError(f"{where}: gave {got}; return a stacked loss of shape {wanted}")
-
-
-def _drawn_stay(spec: CohortSpec, root: int, *, rounds: int) -> AttendanceSpan | None:
+def _drawn_attendance(spec: CohortSpec, root: int, *, rounds: int) -> AttendanceSpan | None:
     """Draw when the agents of a cohort are there (N rows); None where all are throughout."""
     if not spec.enters and spec.exits is None and spec.entry_rate is spec.exit_rate is None:
         return None
@@ -417,12 +400,12 @@ def drawn_signal(spec: CohortSpec, scenario: ScenarioSpec, root: int, goods: int
     coordinate, names = spec.signal.coordinate, scenario.outcome_names
     if isinstance(coordinate, str):
         if coordinate not in names:
-            told = f"no outcome '{coordinate}'; {closest(coordinate, names)}"
-            raise UserError(f"{where}.coordinate: {told}")
+            cure = closest(coordinate, names)
+            raise UserError(f"{where}.coordinate: no outcome '{coordinate}'; {cure}")
         coordinate = names.index(coordinate)
     if coordinate >= goods:
-        told = f"outcomes are numbered 0 to {goods - 1}"
-        raise UserError(f"{where}.coordinate = {coordinate}: {told}")
+        known = f"outcomes are numbered 0 to {goods - 1}"
+        raise UserError(f"{where}.coordinate = {coordinate}: {known}")
     noise = np.broadcast_to(np.asarray(drawn, dtype=np.float64), spec.count)
     own = stream(root, "referee", "signal", spec.name)
     return Signal(spec.signal.name, coordinate, noise=noise, rng=own)

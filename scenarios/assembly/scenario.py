@@ -132,7 +132,6 @@ class Scenario:
         return branch
 
     def _parts(self, order: Order) -> Parts:
-        """Make everything that a market is put together from."""
         spec, root, spare = with_spare(self.peopled, order.spare), order.root, order.spare
         adversary = make_adversary(spec, root, table=self.table, game=self.game)
         network = drawn_network(spec, root)
@@ -164,10 +163,6 @@ class Scenario:
         for place, cohort in enumerate(game.cohorts):
             if cohort.name in order.spare:
                 model.keep_spare(place, order.spare[cohort.name])
-        return self._named(model)
-
-    def _named(self, model: MarketModel) -> MarketModel:
-        """Let a model say what it is, and draw itself."""
         model.name = self.spec.name
         if self._drawer is not None:
             model.drawer = partial(self._drawer, self.spec)
@@ -215,14 +210,13 @@ class Scenario:
         return Block(name, place.basis, forecaster, place.relay)
 
     def _game(self, root: int, parts: Parts, other: Scenario) -> Game:
-        """Put the players around a table, with the market that moves their outcomes, if any."""
         blocks, members, adversary = parts.blocks, parts.members, parts.adversary
         cohorts = [one.cohort for one, _ in members]
         market = make_market(other.spec, cohorts, root)
         seats = [
             Seat(
                 one.cohort,
-                one.stay or ALWAYS,
+                one.attendance or ALWAYS,
                 drawn_signal(spec, self.peopled, root, adversary.outcomes),
                 means_of(spec, one.cohort, market, root),
                 followed(one, blocks[one.cohort.block]),

@@ -112,11 +112,11 @@ def make_adversary(
         return Confined(chosen, space, payoff=payoff, support=pure)
     if spec.space is None:
         return chosen
-    kept: Polytope = construct("space", Polytope, vertices=spec.space.vertices)
-    if kept.outcomes != chosen.outcomes:
-        given = f"space.vertices have {kept.outcomes} coordinates"
+    hull: Polytope = construct("space", Polytope, vertices=spec.space.vertices)
+    if hull.outcomes != chosen.outcomes:
+        given = f"space.vertices have {hull.outcomes} coordinates"
         raise UserError(f"{given}; give {chosen.outcomes}")
-    return Confined(chosen, kept)
+    return Confined(chosen, hull)
 
 
 def make_market(spec: ScenarioSpec, cohorts: Sequence[Cohort], root: int) -> Market | None:
@@ -151,7 +151,6 @@ def means_of(spec: CohortSpec, cohort: Cohort, market: Market | None, root: int)
 
 
 def _registered(spec: ScenarioSpec, root: int, game: Bimatrix | None) -> Any:
-    """Construct the adversary that the file names."""
     assert spec.adversary is not None  # noqa: S101 - the file has data or an adversary
     kind, given = spec.adversary.kind, spec.adversary.parameters
     maker, where = register.adversary[kind], f"adversary '{kind}'"

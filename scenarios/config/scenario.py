@@ -348,8 +348,12 @@ def _settled(cohort: CohortSpec, obstacle: str) -> CohortSpec:
         raise UserError(f"cohort.{cohort.name}.multiplicity: {obstacle}")
     if cohort.multiplicity is None and cohort.count > MANY and not obstacle:
         return cohort.model_copy(update={"multiplicity": True})
-    if not cohort.multiplicity:
-        _check_memory(cohort, obstacle or "multiplicity is false; leave that out")
+    needed = LISTED * (0 if cohort.multiplicity else cohort.count)
+    if hasattr(os, "sysconf") and needed > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
+        where = f"cohort.{cohort.name}.count = {cohort.count}"
+        short = f"a list of agents takes {needed / 1e9:,.0f} GB and more, which are not there"
+        why = obstacle or "multiplicity is false; leave that out"
+        raise UserError(f"{where}: {short}, and they are not counted, since {why}")
     return cohort
 
 
@@ -371,12 +375,3 @@ def _obstacles(cohort: CohortSpec, spec: ScenarioSpec) -> Iterator[str]:
         made = vars(register.market[kind]) if kind in register.market else {}
         if made and not made.get("supports_multiplicity", False):
             yield f"market '{kind}' {reasons.SINGLY}; choose another, or fewer agents"
-
-
-def _check_memory(cohort: CohortSpec, obstacle: str) -> None:
-    """Raise UserError where a list of the agents exceeds the machine's memory by far."""
-    needed = LISTED * cohort.count
-    if hasattr(os, "sysconf") and needed > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
-        where = f"cohort.{cohort.name}.count = {cohort.count}"
-        short = f"a list of agents takes {needed / 1e9:,.0f} GB and more, which are not there"
-        raise UserError(f"{where}: {short}, and they are not counted, since {obstacle}")

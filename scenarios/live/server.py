@@ -339,7 +339,9 @@ def answer(session: Session, wanted: Sequence[str], agent: int | None, builds: i
         if session.model.played:
             with TURN:
                 tables = session.watched.tables()
-            state["verdict"] = verdict(session, tables)
+            after = f"After {session.model.played:,} round{'s' * (session.model.played != 1)}: "
+            said = sentences(tables["verdict"], tables["agents"])
+            state["verdict"] = after + "\n".join(said)
         if tables and agent is not None and 0 < agent <= len(tables["agents"]):
             state["agent"] = _agent(session, tables, agent)
     if tables:
@@ -381,12 +383,6 @@ def _state(session: Session, builds: int) -> dict[str, Any]:
             "adversaries": session.rivals,
         }
     return state
-
-
-def verdict(session: Session, tables: dict[str, Any]) -> str:
-    """Say in a paragraph per cohort how the agents fare so far."""
-    after = f"After {session.model.played:,} round{'s' * (session.model.played != 1)}: "
-    return after + "\n".join(sentences(tables["verdict"], tables["agents"]))
 
 
 def _json(figure: go.Figure) -> Any:

@@ -74,10 +74,6 @@ class RunDirectory:
         begun = found == [self.partial] and not ownership.contents(self.partial)
         ours = begun or (self.partial / MARK).is_file() or self.recorded() is not None or None
         ownership.known_as_ours(self.path, "run", ours, resume=resume, overwrite=overwrite)
-        self._check_entries()
-
-    def _check_entries(self) -> None:
-        """Raise UserError if something lies in the way that is not this run's."""
         if ownership.there(self.path / MANIFEST) and self.recorded() is None:
             ownership.refuse(self.path, MANIFEST)
         names = {f"{table}.{self.format}" for table in ALL_TABLES}
@@ -91,7 +87,6 @@ class RunDirectory:
         return PART.fullmatch(re.sub(r"^\.(.*)\.tmp$", r"\1", part.name)) is not None
 
     def _listed(self) -> set[str]:
-        """Return which tables the manifest lists."""
         return ownership.listed(self.recorded(), KNOWN.__contains__)
 
     def held(self) -> AbstractContextManager[None]:

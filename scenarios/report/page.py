@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,18 @@ def report(  # noqa: PLR0913 - keyword-only from the third
     values: dict[str, Any] = {"facts": facts, "beside": beside, "footer": footer}
     values |= {"name": name, "title": title or name, "sections": sections}
     return page("report.html", sentences=list(sentences), **values)
+
+
+@contextmanager
+def legible(path: Path, *, what: str, cure: str) -> Iterator[None]:
+    """Raise UserError, with the first line of the fault, where logs cannot be read."""
+    try:
+        yield
+    except UserError:
+        raise
+    except (OSError, ValueError, LookupError) as error:
+        reason = f"{path}: {what} cannot be read: {error}".splitlines()[0]
+        raise UserError(f"{reason}; {cure}") from error
 
 
 def charts(figures: Mapping[str, Drawn], section: str) -> list[Part]:

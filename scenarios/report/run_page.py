@@ -11,26 +11,12 @@ import pandas as pd
 
 from regretless.market.core.errors import UserError
 from regretless.market.logs.welfare import agents_in
+from regretless.scenarios import verdict as words
 from regretless.scenarios.logs.directory import MANIFEST, read_run
 from regretless.scenarios.logs.reading import log_parts, regret_curves
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import Drawn, Run, drawn, known
-from regretless.scenarios.report.page import Part, charts, notes, report, written_by
-from regretless.scenarios.verdict import (
-    BEFORE,
-    BOUNDS,
-    DEFINITIONS,
-    UNCORRECTED,
-    alternative_cells,
-    assumed,
-    bounds_to_print,
-    promise,
-    records,
-    regret_rows,
-    sentences,
-    unchanged,
-    unit_of,
-)
+from regretless.scenarios.report.page import Part, charts, legible, notes, report, written_by
 
 NEEDED = {"scenario", "config", "seed", "rounds", "status", "guarantee"}  # of a manifest
 WORST = 5  # agents whose regret is taken apart
@@ -52,7 +38,7 @@ HOW = (
 ALTERNATIVES = ["cohort", "alternative", "loss", "difference", "95 % interval", "better off"]
 IN_UNITS = ["mean, in units", "worst agent, in units"]
 REGRETS = ["cohort", "measure", "agents", "mean", "worst agent", *IN_UNITS]
-REGRETS += [f"bound, {word}" for word in BOUNDS]
+REGRETS += [f"bound, {word}" for word in words.BOUNDS]
 ORIGINS = ["cohort", "agent", "regret", "action", "rounds played", "best replacement"]
 ORIGINS += ["best policy", "regret from it"]
 OPTIONAL = [*IN_UNITS, "best policy"]
@@ -76,7 +62,7 @@ def text(directory: Path) -> str:
         "Agents": [],
         "Market": [],
         "Network": [],
-        "Definitions": [("terms", DEFINITIONS)],
+        "Definitions": [("terms", words.DEFINITIONS)],
         "Files": [
             ("code", CODE.format(ending=ending)),
             ("note", f"In the folder of this page. Other tables: {others}."),
@@ -92,7 +78,7 @@ def text(directory: Path) -> str:
         manifest["scenario"],
         {name: own for name, own in parts.items() if own},
         facts=_facts(manifest, tables),
-        sentences=sentences(verdict, run.agents) if len(verdict) else (),
+        sentences=words.sentences(verdict, run.agents) if len(verdict) else (),
         beside=notes([f"Description of the scenario: {description}" if description else ""]),
         footer=(f"Source: {source}. " if source else "") + written_by(manifest),
     )
@@ -103,7 +89,7 @@ def _notes(verdict: pd.DataFrame) -> Iterator[str]:
     if verdict.empty or not (verdict["kind"] == "model").any():
         yield ALONE
     if len(verdict):
-        yield from (f"{line[0].upper()}{line[1:]}." for line in assumed(verdict))
+        yield from (f"{line[0].upper()}{line[1:]}." for line in words.assumed(verdict))
 
 
 def _table(headers: list[str], cells: Iterable[list[str]]) -> Part:
@@ -118,15 +104,10 @@ def _table(headers: list[str], cells: Iterable[list[str]]) -> Part:
 
 
 def _logs(directory: Path) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
-    try:
+    with legible(directory, what="its logs", cure="run it again"):
         manifest, tables = read_run(directory, without={"regret_log"})  # which may exceed memory
         if "agents" in tables:
             tables["regret_curves"] = regret_curves(log_parts(directory), tables["agents"])
-    except UserError:
-        raise
-    except (OSError, ValueError, KeyError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{directory}: its logs cannot be read: {reason}; run it again") from error
     if not isinstance(manifest, dict) or not manifest.keys() >= NEEDED:
         raise UserError(f"{directory / MANIFEST} is not a run's; give a directory that has one")
     if "agents" not in tables or tables["agents"].empty:
@@ -167,20 +148,21 @@ def _facts(manifest: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> s
 def _alternatives(verdict: pd.DataFrame) -> Iterator[list[str]]:
     """Yield the cells of each alternative, the least loss of a cohort first."""
     for name, rows in verdict.groupby("cohort", sort=False) if len(verdict) else ():
-        for row in records(rows.sort_values("mean_loss", kind="stable")):
-            yield [str(name), *alternative_cells(row)]
+        for row in words.records(rows.sort_values("mean_loss", kind="stable")):
+            yield [str(name), *words.alternative_cells(row)]
 
 
 def _regrets(agents: pd.DataFrame) -> Iterator[list[str]]:
     """Yield the cells of each measure of a cohort, with the bounds beside decision swap regret."""
     for name, own in agents.groupby("cohort", sort=False):
-        unit = unit_of(own)
-        for measure, mean, worst, *units in regret_rows(own):
-            cells = [""] * len(BOUNDS)
+        unit = words.unit_of(own)
+        for measure, mean, worst, *units in words.regret_rows(own):
+            cells = [""] * len(words.BOUNDS)
             if measure == "decision swap":
-                known = bounds_to_print(own)
-                known = {BEFORE if word == UNCORRECTED else word: v for word, v in known.items()}
-                cells = [promise(known.get(word, np.nan), 4) for word in BOUNDS]
+                known = words.bounds_to_print(own)
+                if words.UNCORRECTED in known:
+                    known[words.BEFORE] = known.pop(words.UNCORRECTED)
+                cells = [words.promise(known.get(word, np.nan), 4) for word in words.BOUNDS]
             in_units = [f"{value} {unit}".strip() if value else "" for value in units]
             yield [str(name), measure, f"{agents_in(own):,}", mean, worst, *in_units, *cells]
 
@@ -191,7 +173,7 @@ def _forecast(manifest: Mapping[str, Any]) -> Iterator[str]:
     yield f"Forecaster: {forecaster.get('kind', 'unknown')}."
     base = (forecaster.get("reference") or {}).get("kind", "a reference model")
     # no block of a run before it was noted has it
-    yield from unchanged(base, {own["name"]: own for own in blocks if "disproved_at" in own})
+    yield from words.unchanged(base, {own["name"]: own for own in blocks if "disproved_at" in own})
 
 
 def _worst(run: Run) -> Iterator[list[str]]:
@@ -199,13 +181,13 @@ def _worst(run: Run) -> Iterator[list[str]]:
     ranked = run.agents.assign(regret=run.regret).dropna(subset="regret")
     ranked = ranked.drop_duplicates(["cohort", "mean_loss", "regret"]).nlargest(WORST, "regret")
     swaps = run.table("swaps")
-    for agent in records(ranked):
+    for agent in words.records(ranked):
         mine = swaps[swaps["agent"] == agent["agent"]] if len(swaps) else swaps
         if len(mine):
             mine = mine[np.abs(mine["contribution"]) >= LEAST]
             mine = mine.sort_values("contribution", ascending=False, kind="stable")
         who = [str(agent["cohort"]), str(agent["agent"]), f"{agent['regret']:.4f}"]
-        yield from ([*who, *origin(swap)] for swap in records(mine))
+        yield from ([*who, *origin(swap)] for swap in words.records(mine))
 
 
 def origin(row: Mapping[str, Any]) -> list[str]:

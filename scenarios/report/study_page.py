@@ -24,7 +24,7 @@ from markupsafe import Markup
 from regretless.market.core.errors import UserError
 from regretless.market.logs.comparisons import EVERYBODY
 from regretless.scenarios.report.figures import drawn
-from regretless.scenarios.report.page import Part, charts, notes, report, written_by
+from regretless.scenarios.report.page import Part, charts, legible, notes, report, written_by
 from regretless.scenarios.report.study_figures import SHOWN, VALUE, StudyData, setting_names
 from regretless.scenarios.report.theme import short
 from regretless.scenarios.studies.analysis.contrasts import equivalent, unit_notes
@@ -82,13 +82,8 @@ def text(path: Path) -> str:
 
     UserError if its tables cannot be read, or no run is complete.
     """
-    try:
+    with legible(path, what="its tables", cure="play it again"):
         return _text_of(StudyData(Study(path)))
-    except UserError:
-        raise
-    except (OSError, ValueError, KeyError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{path}: its tables cannot be read: {reason}; play it again") from error
 
 
 def _text_of(data: StudyData) -> str:

@@ -15,10 +15,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from regretless.market.core.errors import UserError
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import drawn, figure
-from regretless.scenarios.report.page import charts, report
+from regretless.scenarios.report.page import charts, legible, report
 from regretless.scenarios.training import CURVE, TABLE, file_of
 from regretless.scenarios.training.results import SAYS_NOTHING, says_nothing
 
@@ -43,7 +42,7 @@ class Training:
 
 def text(folder: Path) -> str:
     """Return the page of a training's folder; UserError if its files cannot be read."""
-    try:
+    with legible(folder, what="what was trained", cure="train again"):
         attackers, curve = (pd.read_csv(folder / name) for name in (TABLE, CURVE))
         files = [folder / file_of(str(name)) for name in attackers["cohort"]]
         best = [tomllib.loads(path.read_text(encoding="utf-8")) for path in files]
@@ -61,9 +60,6 @@ def text(folder: Path) -> str:
             facts=f"{runs} for each cohort.",
             sentences=map(sentence, rows),
         )
-    except (OSError, ValueError, KeyError, IndexError) as error:
-        reason = f"{folder}: what was trained cannot be read: {error}"
-        raise UserError(f"{reason.splitlines()[0]}; train again") from error
 
 
 def _cells(row: dict[Any, Any]) -> list[str]:

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
@@ -169,9 +167,8 @@ def _written(task: Task, out: Path) -> tuple[str, ...]:
     """Play a run and write its directory; return the warnings."""
     trunk = run(task.scenario(), RunOptions(out, log_every=task.log_every), progress=beat)
     if task.branch is not None:
-        table = pa.Table.from_pandas(_branched(task, trunk), preserve_index=False)
         with replacing(out / "branches.parquet") as draft:
-            pq.write_table(table, draft)
+            _branched(task, trunk).to_parquet(draft, index=False)
     for table in task.leave_out:
         (out / f"{table}.parquet").unlink(missing_ok=True)
     RunDirectory(out).list_files()

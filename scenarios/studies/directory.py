@@ -18,7 +18,6 @@ earlier study only they and its runs are replaced.
 """
 
 import json
-import platform
 import re
 import shutil
 import tempfile
@@ -40,7 +39,7 @@ from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
 from regretless.scenarios.logs import ownership
 from regretless.scenarios.logs.directory import RunDirectory
-from regretless.scenarios.run import PACKAGES
+from regretless.scenarios.run import versions
 from regretless.scenarios.studies.design import Design
 
 
@@ -219,8 +218,7 @@ class StudyDirectory:
             "complete": len(self.complete()),
             "failed": len(self.failures),
             "within": register.measure.within,
-            "versions": {name: version(name) for name in PACKAGES}
-            | {"python": platform.python_version()},
+            "versions": versions(),
             "written": datetime.now(UTC).isoformat(timespec="seconds"),
             "wall_seconds": round(time.perf_counter() - self._started, 3),
             "files": sorted(self.files),
