@@ -49,10 +49,6 @@ from regretless.market.records import Mixture
 USUAL, MOST = 1000, 20_000  # grid points by default, and at most
 
 
-def _plain(groups: Sequence[ProtectedLosses]) -> Forecaster:
-    return UnbiasedPrediction(VectorEvents(groups))
-
-
 class CalibratedMultiaccurate(Wrapping):
     """Announces grid points, unbiased given the grid point and given each policy's suggestion.
 
@@ -78,7 +74,7 @@ class CalibratedMultiaccurate(Wrapping):
         groups: Sequence[ProtectedLosses],
         *,
         cells: int | None = None,
-        make: Callable[[Sequence[ProtectedLosses]], Forecaster] = _plain,
+        make: Callable[[Sequence[ProtectedLosses]], Forecaster] | None = None,
     ) -> None:
         if not groups:
             raise ValueError("a forecaster needs at least one loss to protect")
@@ -86,7 +82,8 @@ class CalibratedMultiaccurate(Wrapping):
         self.grid = grid_points(np.linspace(0.0, 1.0, checked_cells(size, cells)), size)
         self.radius = float(self.grid[1, -1] - self.grid[0, -1]) / 2
         accuracy = [multiaccuracy(group) for group in groups if len(group.policies)]
-        super().__init__(make([calibration(self.grid), *accuracy]))
+        losses = [calibration(self.grid), *accuracy]
+        super().__init__(make(losses) if make else UnbiasedPrediction(VectorEvents(losses)))
 
     @property
     def time(self) -> int:
@@ -94,7 +91,6 @@ class CalibratedMultiaccurate(Wrapping):
         return sum(own.time for own in self.inner.instances)
 
     def mixture(self, x: Any = None) -> Mixture:
-        """Return the distribution over grid points given the context."""
         solved = self.inner.mixture(x)
         rows = self.inner.instances[0].events.rows
         played, _ = moved_mass(rows, solved.points, solved.weights)

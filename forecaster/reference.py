@@ -30,11 +30,10 @@ most alpha (normal mixture: Robbins 1970; Howard et al. 2021, arXiv:1810.08240).
 margin by which an action was expected to be the best, beside the regret: an overconfident model has
 large biases, and costs nothing.
 
-**Sums over actions.** The decision swap regret of loss k is the greatest of the C^A sums
-R_phi = sum_a R(a, phi(a)), its regret to a model one of M, all supermartingales. So the model is
-given up, too, when for some loss the greatest R_phi exceeds w of its own V, with m = K C^A, or a
-regret to a model does, with m = K M. Single R of A actions, T / A rounds each, allow a loss
-sqrt(A ln m) where this allows sqrt(ln K + A ln C).
+**Sums over actions.** The decision swap regret of loss k is the greatest of the C^A sums R_phi =
+sum_a R(a, phi(a)), its regret to a model one of M, all supermartingales: the model is given up,
+too, when the greatest R_phi exceeds w of its own V, with m = K C^A, or a regret to a model does,
+with m = K M. Single R allow a loss sqrt(A ln m) where this allows sqrt(ln K + A ln C).
 
 **Hints.** With thousands of experts that takes some fifty rounds, however hostile nature is. One
 number is faster: by how much losses exceed what best responses expect,
@@ -62,7 +61,6 @@ as C >= 2 u^2 L where w(C) <= C, and R <= C below.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -106,7 +104,7 @@ class Trust:
 
     def among(self, tests: int) -> "Trust":
         """Return the test of so many R in their place."""
-        return _among(self, tests)
+        return replace(self, tests=tests)
 
     def most(self, squares: Array | float) -> Array:
         """Return what no R exceeds as long as the model is trusted."""
@@ -134,20 +132,12 @@ class Trust:
 
     def rejects(self, regret: Array, squares: Array, *, hint: bool = False) -> bool:
         """Whether some R is above its limit at V, or gives cause for doubt."""
-        limit, least = (self.hint, self.width * HINT) if hint else (self.limit, self._least)
+        limit = self.hint if hint else self.limit
+        least = self.width * (HINT if hint else math.sqrt(2 * self.least * self.evidence))
         if regret.max(initial=-np.inf) <= least:  # limits grow with V
             return False
         large = regret > least
         return bool((regret[large] > limit(squares[large])).any())
-
-    @cached_property
-    def _least(self) -> float:
-        return float(self.limit(0.0))
-
-
-@lru_cache(maxsize=64)
-def _among(trust: Trust, tests: int) -> Trust:
-    return replace(trust, tests=tests)
 
 
 class Bets(Checkpointable):

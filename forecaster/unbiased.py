@@ -9,26 +9,18 @@ any other:
     solver      HullSolver   where predictions lie: box, simplex, conv s(Y); with an objective
     reference   Reference    a model that is broadcast while it is good, and the test of it
 
-The paper's algorithms are Unbiased-Prediction on the decision and cross events of the losses to
-protect:
-
-    DecisionSwap           linear losses of the outcome, best-responding agents
-    SmoothDecisionSwap     naive agents who respond smoothly to a label forecast, linear losses
-                           or a basis with a convex image
-    NonLinearDecisionSwap  any losses, through a basis in which they are linear
-
-The constant policies need no cross events: the decision events already bound swap regret.
+The paper's algorithms (``DecisionSwap`` and its sisters) are that on the decision and cross events
+of the losses to protect. The constant policies need no cross events: the decision events already
+bound swap regret.
 
 **Tolerance.** A round's game is solved until its certificate is at most
 
     tolerance(t) = min( 0.05 / sqrt(t), 1.5 / t ),        rounds t counted from 1.
 
-The sum S of the positive certificates stands inside Lambda (``events.bounds``), beside ln N and
-ln ln T. A tolerance of the order 1 / sqrt(t) lets S grow like sqrt(T), and proves T^(-1/4) only.
-With this one, from 1 / sqrt(t) <= 2 sqrt(t) - 2 sqrt(t - 1) and 1 / t <= ln t - ln(t - 1),
+As 1 / sqrt(t) <= 2 sqrt(t) - 2 sqrt(t - 1) and 1 / t <= ln t - ln(t - 1), the sum S of the positive
+certificates, which stands inside Lambda (``events.bounds``) beside ln N and ln ln T, is at most
 
-    S <= 0.05 (2 sqrt(T) - 1)                          T <= 900
-    S <= 2.95 + 1.5 ln(T / 900) = 1.5 ln T - 7.25      T >= 900,
+    0.05 (2 sqrt(T) - 1)    for T <= 900,        1.5 ln T - 7.25    for T >= 900,
 
 below ln T up to two million rounds, and T^(-1/2) is proved, up to logarithms. The two meet at round
 900: on a stream that reacts, less was worth more regret (the page of decisions). A solver that
@@ -208,7 +200,6 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self._start = self.events.log_potential(self.band) - experts
 
     def predict(self, x: Any = None) -> Forecast:
-        """Return the mixture and a draw from it, of which it takes note."""
         forecast = super().predict(x)
         self.drew(forecast.index)
         return forecast
@@ -259,15 +250,12 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         unchanged, trust = now.solution.unchanged, self.trust
         if trust is None or played.losses is None:
             return Evidence(unchanged)
-        exceeds = partial(self.events.exceeds, now.active, trust)
-        return Evidence(unchanged, exceeds(), self._surprise(played), partial(exceeds, hint=True))
-
-    def _surprise(self, played: Played) -> float:
-        """Return what losses cost beyond what was expected, over the most that they could gain."""
         weights, truth = self.events.rows.weights, played.distribution[2]
         cost, slopes = -float((played.bias * weights).sum()), played.seen @ weights
         most = float(slopes @ truth - np.minimum(slopes, 0.0).sum()) - cost
-        return cost / most if most > ROUNDING else 0.0
+        surprise = cost / most if most > ROUNDING else 0.0
+        exceeds = partial(self.events.exceeds, now.active, trust)
+        return Evidence(unchanged, exceeds(), surprise, partial(exceeds, hint=True))
 
     def _played(self, solution: Solution, truth: Array) -> Played:
         rows, drawn, self._drawn = self.events.rows, self._drawn, None
@@ -297,33 +285,27 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     def event_bounds(self, occupancy: Array) -> tuple[Array, Array] | None:
         return self.bias_bound().of_events(occupancy)
 
-    def bias_bound(self) -> BiasBound:
-        """Bound on every event's bias so far."""
-        return self.events.bound(**self._stand())
+    def bias_bound(self, events: EventSet | None = None) -> BiasBound:
+        """Bound on every event's bias so far; of ``others`` among the events, on theirs."""
+        return (events or self.events).bound(
+            experts=self.events.experts,
+            rounds=self.time,
+            certificate_sum=self.certificate_sum,
+            band=self.band,
+            trust=self.trust,
+            hull=self.solver.hull,
+            trusted=self.trusting,
+        )
 
     def bound_of_anybody(self) -> BiasBound | None:
         """Bound on what losses that are not listed need; None where nothing is promised to them."""
-        return self.events.of_anybody(**self._stand())
+        return self.bias_bound(self.events.others) if self.events.others else None
 
-    def _stand(self) -> dict[str, Any]:
-        return {
-            "experts": self.events.experts,
-            "rounds": self.time,
-            "certificate_sum": self.certificate_sum,
-            "band": self.band,
-            "trust": self.trust,
-            "hull": self.solver.hull,
-            "trusted": self.trusting,
-        }
-
-    def known_bound(self) -> BiasBound:
+    def known_bound(self, events: EventSet | None = None) -> BiasBound:
         """Bound on every event's bias, with what is known of all variations so far."""
-        return self._known(self.bias_bound())
-
-    def _known(self, bound: BiasBound) -> BiasBound:
         self._settle()
         spent = self.events.spent() / self.events.experts - self._spent
-        return replace(bound, start=self._start, spent=spent)
+        return replace(self.bias_bound(events), start=self._start, spent=spent)
 
     def beforehand(self, rounds: int) -> BiasBound:
         """Bound every event's bias after so many rounds, if the solver meets its tolerance."""
@@ -338,9 +320,9 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
     def anybody_from_variation(self, group: ProtectedLosses, *, stays: bool = False) -> Array:
         """Bound the same of losses that are not listed (K,), where something is promised."""
-        bound = self.bound_of_anybody()
-        assert bound is not None  # noqa: S101 - whoever asks has looked
-        return self.events.anybody_from_variation(replace(self._known(bound), stays=stays), group)
+        others = self.events.others
+        assert others is not None  # noqa: S101 - whoever asks has looked
+        return others.from_variation(replace(self.known_bound(others), stays=stays), group)
 
     def realised(self, group: ProtectedLosses) -> Array | None:
         """Bound the sum of decision swap regret (K,) of who acts on what was broadcast, or None."""
@@ -394,8 +376,7 @@ class SmoothDecisionSwap(UnbiasedPrediction):
     Parameters
     ----------
     losses : sequence of loss forms
-        Each single or a stack; ``Linear`` without a basis.
-    policies : sequence of callables
+        Each single or a stack; ``Linear`` without a basis. The rest is as in ``DecisionSwap``.
     eta : float or None
         Smoothness of agents who play quantal, at an excess of at most ln(A) / eta;
         ``bounds.recommended_eta`` balances it against the basis's error.
@@ -403,7 +384,6 @@ class SmoothDecisionSwap(UnbiasedPrediction):
         Another rule; ValueError if not exactly one of eta and response is given.
     basis : Basis, optional
         ValueError if its image is not convex.
-    weights : "adaptive", "second-order" or "exponential"
     """
 
     def __init__(  # noqa: PLR0913 - the names are promised to users
@@ -436,14 +416,8 @@ class SmoothDecisionSwap(UnbiasedPrediction):
 class NonLinearDecisionSwap(UnbiasedPrediction):
     """No decision swap regret for agents with any losses that a basis spans.
 
-    It predicts s(y), and ``update`` takes s(y); ``observe`` takes the outcome itself.
-
-    Parameters
-    ----------
-    losses : sequence of loss forms
-        Each single or a stack.
-    policies : sequence of callables
-    weights : "adaptive", "second-order" or "exponential"
+    It predicts s(y), and ``update`` takes s(y); ``observe`` takes the outcome itself. ``losses``
+    are single or stacks; the rest is as in ``DecisionSwap``.
     """
 
     def __init__(  # noqa: PLR0913 - the names are promised to users
@@ -472,12 +446,8 @@ def grouped(
     for offset, weights in tables:
         stack = np.atleast_2d(offset), weights.reshape(-1, *weights.shape[-2:])
         stacks.setdefault(int(offset.shape[-1]), []).append(stack)
-    return [
-        ProtectedLosses(
-            np.concatenate([offset for offset, _ in stack]),
-            np.concatenate([weights for _, weights in stack]),
-            policies,
-            **rule,
-        )
-        for stack in stacks.values()
-    ]
+    found = []
+    for own in stacks.values():
+        offset, weights = (np.concatenate(parts) for parts in zip(*own, strict=True))
+        found.append(ProtectedLosses(offset, weights, policies, **rule))
+    return found

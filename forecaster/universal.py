@@ -10,21 +10,16 @@ as many as there are listed events beside them, each is q = N / (2 S 2^s) of one
 go through with q Phi in place of Phi, so that a cell's bias is below its rule's bound with 1/q
 times the experts: with adaptive weights Lambda <= ln(4 S 2^s) + ln P, P as in ``weights``.
 
-**Regret.** With slopes r(a), D the greatest gap between two of them, and C_e the variations,
+**Regret.** With slopes r(a) and the variations C_e of cells
 
-    T x regret = sum_a max_c (r(a) - r(c)) (sum over rounds with action a of y - p)
-               <= sum_a max_c |r(a) - r(c)| sum over a's cells of beta_e(C_e).
+    T x regret <= sum_a max_c |r(a) - r(c)| sum over a's cells of beta_e(C_e),
 
-The cells of all actions are disjoint, and A actions have at most m_s = min(2 (A - 1), 2^s) of them
-at scale s. With adaptive weights and the Cauchy-Schwarz inequality a priori
+and a priori, with D the greatest gap between slopes, for any task, known to nobody beforehand,
 
-    T x regret <= D sqrt(3 T sum_s m_s Lambda_s) <= D sqrt(6 S (A - 1) T Lambda):
+    T x regret <= D sqrt(3 T sum_s m_s Lambda_s) <= D sqrt(6 S (A - 1) T Lambda),
 
-for any task, known to nobody beforehand. Hu and Wu (2024, arXiv:2404.13503) reach O(sqrt(T) log T)
-for every task of a binary outcome at once; the dyadic cells are this package's way there. Cells of
-one width do not do: predictions change sides within a cell against y = [mean of the mixture < 1/2].
-
-**Who enters late** meets |B_T| + |B_t| at most (``bounds``, "Joining late"): twice the bound.
+where A actions have at most m_s = min(2 (A - 1), 2^s) cells at scale s (page of theory, 13). Who
+enters late meets |B_T| + |B_t| at most (``bounds``, "Joining late"): twice the bound.
 
 **The game in one number.** Predictions lie in the finest cells, one in each. With h(p) as in
 ``minimax.game``, a prediction gains h(p) (p - s) on s(y) = s. If h >= 0 at the first of them, it
@@ -43,9 +38,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.forecaster.events.base import Event
+from regretless.forecaster.events.base import Event, EventSet
 from regretless.forecaster.events.bounds import BiasBound, spread
-from regretless.forecaster.events.coordinate import VectorEvents, View
+from regretless.forecaster.events.coordinate import VectorEvents, View, numbered
 from regretless.forecaster.events.protected import (
     LossTable,
     Played,
@@ -56,7 +51,7 @@ from regretless.forecaster.events.weights import MANY, AdaptiveWeights, Kept, We
 from regretless.forecaster.minimax.cube import MOST_POINTS, Box
 from regretless.forecaster.minimax.game import Game, Solution
 from regretless.forecaster.models import ExponentialSmoothing
-from regretless.forecaster.reference import Band, Reference
+from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Indices, Integers
 from regretless.market.core.compiled import compiled
@@ -83,16 +78,8 @@ def shares(scales: int, experts: int) -> Array:
 class CellEvents(VectorEvents):
     """The cells of all scales; their lines of the table follow those of the listed losses.
 
-    Parameters
-    ----------
-    groups : sequence of ProtectedLosses
-        Listed losses, of one number. They are as good as any others here.
-    scales : int
-        S, at least 1.
-    rule : WeightRule
-        Adaptive by default.
-    experts : int, optional
-        N, how many they count as; their own number by default.
+    ``groups`` are of one number, ``scales`` is S, at least 1, and ``experts`` is N, how many they
+    count as; their own number by default.
     """
 
     crossed = False
@@ -112,40 +99,19 @@ class CellEvents(VectorEvents):
         self.beyond = 2 ** (scales + 1) - 2
         self.experts = experts or 2 * self.beyond
         self._kept = {(s,): Kept(2**s, 1) for s in range(1, scales + 1) if self.beyond >= MANY}
-        self.views = [
-            self._view(s, float(q)) for s, q in enumerate(shares(scales, self.experts), start=1)
-        ]
-        self.arrays = {
-            f"{name}_{s}": array
-            for s, view in enumerate(self.views, start=1)
-            for name, array in (
-                ("bias", view.bias), ("variation", view.variation),
-                ("occupancy", view.occupancy), ("squares", view.squares),
-            )
-        }  # fmt: skip
+        self.views = []
+        for s, q in enumerate(shares(scales, self.experts), start=1):
+            first = len(self.rows.offset) + 2**s - 2
+            own = slice(first, first + 2**s), *self._accumulators(2**s)
+            self.views.append(View(*own, self._kept.get((s,)), float(q)))
+        parts = [(one.bias, one.variation, one.occupancy, one.squares) for one in self.views]
+        self.arrays = numbered(parts)
 
-    def _view(self, scale: int, share: float) -> View:
-        cells, first = 2**scale, len(self.rows.offset) + 2**scale - 2
-        sums = np.zeros((cells, 1)), np.zeros((cells, 1)), np.zeros(cells), np.zeros((cells, 1))
-        return View(slice(first, first + cells), *sums, self._kept.get((scale,)), share)
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint: no weight that was kept stands."""
-        super(VectorEvents, self).restore(state)
-        self._forget()
-
-    def reset(self) -> None:
-        """Begin anew."""
-        for array in self.arrays.values():
-            array[...] = 0.0
-        self._forget()
-
-    def _forget(self) -> None:
-        for kept in self._kept.values():
-            kept.forget()
+    @property
+    def _sums(self) -> list[tuple[Array, Array, float]]:
+        return [(view.bias, view.variation, view.share) for view in self.views]
 
     def active(self, x: Any, suggestions: Indices | None = None) -> list[View]:
-        """Return the cells of every scale."""
         return self.views
 
     def charge(self, active: list[View], played: Played) -> None:
@@ -163,25 +129,12 @@ class CellEvents(VectorEvents):
             if view.kept is not None:
                 view.kept.stale[each] = True
 
-    def spent(self) -> float:
-        """Return the sum of ln(1 + C) over all experts by their shares."""
-        return 2 * sum(view.share * float(np.log1p(view.variation).sum()) for view in self.views)
-
-    def log_potential(self, band: Band) -> float:
-        """Return the logarithm of the sum of all experts' potentials by their shares."""
-        each = [
-            math.log(view.share)
-            + self.rule.potentials(sign * view.bias, view.variation, band.zone).ravel()
-            for view in self.views
-            for sign in (1, -1)
-        ]
-        return float(np.logaddexp.reduce(np.concatenate(each)))
-
     def bound(self, **stand: Any) -> "CellBound":
-        """Return the bound on all biases, and on the regret of any task."""
         return CellBound(self.rule, scales=self.scales, cells=self.experts, **stand)
 
-    of_anybody = bound
+    @property
+    def others(self) -> EventSet:
+        return self
 
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
         """Bound the sum of expected swap regret of any losses (K,), cell by cell."""
@@ -193,10 +146,7 @@ class CellEvents(VectorEvents):
             total[which] = widest @ _covered(biases, first, last)
         return total
 
-    anybody_from_variation = from_variation
-
     def table(self) -> Iterator[Event]:
-        """Yield nothing: a cell is no event of a loss."""
         return iter(())
 
 
@@ -273,7 +223,6 @@ class Line(Box):
         self.hull: Hull = "box" if ends is None else "image"
 
     def single(self, point: Array) -> Solution:
-        """Return the prediction in the cell of a point."""
         one = Solution(self._near(np.asarray(point)[None]), np.ones(1), None, unchanged=True)
         return self._spelled(one)
 
@@ -329,6 +278,8 @@ def _neighbours(pull: Callable[[int], float], first: int, *, last: int) -> tuple
 class UniversalDecisionSwap(UnbiasedPrediction):
     """No decision swap regret for any task of one outcome, whether or not it is known.
 
+    ValueError if ``rounds`` or ``band`` is out of range or a call is out of order.
+
     Parameters
     ----------
     rounds : int
@@ -336,18 +287,10 @@ class UniversalDecisionSwap(UnbiasedPrediction):
     reference : Forecaster, optional
         A model of one number, which is broadcast where that is good enough; exponential smoothing
         by default.
-    band : float
-        z, at least 0: how many times sqrt(C) a bias may reach before it counts.
-    give_up : float
-        How many times what chance explains it may cost before the reference is corrected. At 0, as
-        by default, it is never trusted.
+    band, give_up : float
+        As in ``Reference``; with ``give_up`` 0 it is never trusted.
     seed : int
-        For ``predict``, which draws from the mixture by itself.
-
-    Raises
-    ------
-    ValueError
-        If ``rounds`` or ``band`` is out of range or a call is out of order.
+        As in ``UnbiasedPrediction``.
 
     Examples
     --------
@@ -381,15 +324,7 @@ class UniversalDecisionSwap(UnbiasedPrediction):
     def regret_bound(self, loss: Linear) -> Array:
         """Bound the expected decision swap regret per round so far, of tasks it need not know.
 
-        Parameters
-        ----------
-        loss : Linear
-            Single (A, 1) or a stack (K, A, 1), linear in the outcome.
-
-        Returns
-        -------
-        array (K,)
-            Per round; of constants as comparators.
+        Against constants (K,); ``loss`` is single (A, 1) or a stack (K, A, 1).
         """
         offset = np.atleast_2d(loss.offset)
         group = ProtectedLosses(offset, np.reshape(loss.weights, (*offset.shape, 1)))

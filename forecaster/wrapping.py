@@ -74,7 +74,6 @@ class EnsembleBroadcast(Wrapping):
         self._latest: Solution | None = None
 
     def mixture(self, x: Any = None) -> Mixture:
-        """Return the forecaster's mixture with every point moved to its ensemble's mean."""
         return self._spelled(self.inner.mixture(x))
 
     def _spelled(self, mixture: Mixture) -> Mixture:
@@ -145,7 +144,6 @@ class LateModel(Wrapping):
         self._backlog = Backlog(model, rounds)
 
     def mixture(self, x: Any = None) -> Mixture:
-        """Return what the model predicts as many rounds ahead as are open."""
         self._backlog.ask(x)
         return self.inner.mixture(x)
 
@@ -154,11 +152,9 @@ class LateModel(Wrapping):
         return self.inner.predict(x)
 
     def observe_outcome(self, outcome: Array) -> None:
-        """Remember the outcome (d,) until the model is told."""
         self._backlog.observe_outcome(outcome)
 
     def update(self, y: ArrayLike) -> None:
-        """Remember the vector (n,), and teach the model an older one."""
         self._backlog.add(np.asarray(y, dtype=np.float64))
 
 
@@ -211,7 +207,6 @@ class Delayed(Checkpointable, Forecaster):
             self._backlog.observe_outcome(outcome)
 
     def update(self, y: ArrayLike) -> None:
-        """Learn the vector (n,) that was predicted, and pass the turn on."""
         truth = np.asarray(y, dtype=np.float64)
         evidence = self.current.charge(truth)
         self.time += 1

@@ -29,7 +29,6 @@ from paper.games import regrets, sums_of
 from paper.harness import Row, Table
 from regretless.forecaster import (
     DecisionSwap,
-    GainEvents,
     ProtectedLosses,
     RunningMean,
     UnbiasedPrediction,
@@ -105,7 +104,7 @@ FORECASTERS: dict[str, Callable[[int], Any]] = {
     "every task, grid": Grid,
     "one threshold": lambda _: DecisionSwap([threshold(0.5)]),
     "20 thresholds": lambda _: DecisionSwap(TWENTY),
-    "20, gains": lambda _: UnbiasedPrediction(Assignments(GainEvents(grouped(of(TWENTY), ())))),
+    "20, gains": lambda _: UnbiasedPrediction(Assignments(grouped(of(TWENTY), ()))),
     "running mean": lambda _: RunningMean(1),
 }
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from paper.harness import Row, Table
 from regretless.forecaster import (
-    GainEvents,
     ProtectedLosses,
     UnbiasedPrediction,
     UniversalDecisionSwap,
@@ -63,7 +62,7 @@ def game(rng: np.random.Generator) -> Ratios:
     rounds, size, actions = (int(rng.integers(*ends)) for ends in ((5, 41), (1, 4), (2, 6)))
     weights = rng.uniform(-0.5, 0.5, (3, actions, size)) / size
     listed = ProtectedLosses(rng.uniform(0, 0.5, (3, actions)), weights)
-    events = Assignments(GainEvents([listed]), risk=ASSIGNED)
+    events = Assignments([listed], risk=ASSIGNED)
     forecaster = UnbiasedPrediction(events, seed=int(rng.integers(2**31)))
     expected, drawn = played(forecaster, rng, rounds)
     mean, real = (regret_of(listed, *log) for log in (expected, drawn))

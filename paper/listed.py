@@ -28,7 +28,7 @@ KINDS = ("listed", "alike", "random")
 EVENTS: dict[str, Callable[[Sequence[ProtectedLosses]], Any]] = {
     "coordinates": VectorEvents,
     "listed losses": GainEvents,
-    "with assignments": lambda groups: Assignments(GainEvents(groups)),
+    "with assignments": Assignments,
 }
 STREAMS = {k: v for k, v in read_study("skill").spec.grid["stream"].items() if k != "adaptive"}
 Nature = Callable[[int, "Crowd", Any], Array]

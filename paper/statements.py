@@ -96,7 +96,7 @@ def play(player: Any, crowd: Crowd, chooses: Any, rounds: int) -> Iterator[tuple
 def solved(instance: tuple[str, float], rounds: int, seed: int) -> Iterator[Row]:
     """Play an attack, with games solved to ``late`` / t."""
     (attack, late), (crowd, listed) = instance, crowd_of(seed)
-    events = Assignments(GainEvents([listed]))
+    events = Assignments([listed])
     player = UnbiasedPrediction(events, Exact(late))
     *_, (_, spent) = play(player, crowd, answer(attack, seed), rounds)
     exact = replace(player.known_bound(), certificate_sum=0.0)
@@ -116,7 +116,7 @@ def solved(instance: tuple[str, float], rounds: int, seed: int) -> Iterator[Row]
 
 WAYS: dict[str, Callable[[ProtectedLosses], Any]] = {
     "weights alone": lambda listed: GainEvents([listed]),
-    "with assignments": lambda listed: Assignments(GainEvents([listed])),
+    "with assignments": lambda listed: Assignments([listed]),
 }
 OPPONENTS = ("against the mean", "iid", "switching", "hunter of the worst")
 

@@ -24,7 +24,6 @@ from paper.listed import STREAMS, Crowd, against_listed, against_mean, random_lo
 from paper.series import market, tables
 from regretless import load
 from regretless.forecaster import (
-    GainEvents,
     ProtectedLosses,
     Reference,
     RunningMean,
@@ -173,7 +172,7 @@ def attacked(name: str, rounds: int, seed: int) -> Iterator[Row]:
     crowd = Crowd(*random_losses(shape, np.random.default_rng(seed), count=TRUSTED))
     model = Aggregate(made(PANEL, SIZE), SIZE)
     listed = ProtectedLosses(crowd.offset, crowd.weights)
-    events = Assignments(GainEvents([listed], models=len(model.made_of)))
+    events = Assignments([listed], models=len(model.made_of))
     reference = Reference(model)
     player = UnbiasedPrediction(events, reference=reference)
     support = np.array(list(product([0.0, 1.0], repeat=SIZE)))

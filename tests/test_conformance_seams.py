@@ -44,7 +44,7 @@ GROUP = group()
 SETS: dict[str, Callable[[Any], EventSet]] = {
     "coordinates": lambda rule: VectorEvents([GROUP], rule),
     "gains": lambda rule: GainEvents([GROUP], rule, models=MODELS),
-    "assignments": lambda rule: Assignments(GainEvents([GROUP], rule, models=MODELS)),
+    "assignments": lambda rule: Assignments([GROUP], rule, models=MODELS),
     "sum": lambda rule: (
         VectorEvents([GROUP], rule) + GainEvents([GROUP], rule, models=MODELS, fixed=False)
     ),

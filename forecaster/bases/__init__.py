@@ -15,7 +15,7 @@ Any other basis is there for whoever names it.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from regretless.forecaster.bases.of_losses import DirectSumBasis, ExactLossesBas
 from regretless.forecaster.bases.polynomial import BernsteinBasis, LinearBasis, PowerBasis
 from regretless.forecaster.bases.reduced import COARSE, ReducedBasis
 from regretless.market import register
-from regretless.market.losses import Loss, PowerOfSum, SeparablePower
+from regretless.market.losses import Loss, PowerOfSum
 from regretless.market.losses.basis import Basis, steepest
 
 __all__ = [
@@ -60,9 +60,36 @@ MOST_MONOMIALS = 100  # functions; above, a reduced basis is smaller
 ANY_FORM = {"lipschitz-grid", "ramps", "exact", "reduced"}  # one serves losses of several families
 
 
-def natural_kind(loss: Loss) -> str:
+def natural_kind(loss: Any) -> str:
     """Name the default basis of a stack of losses, as ``register.basis`` knows it."""
-    return RULES.get(loss.form, lambda _: "reduced")(loss)
+    kind, small = "reduced", True
+    match loss.form:
+        case "linear":
+            kind = "linear"
+        case "separable-power" if not loss.centred:
+            kind = "linear" if loss.linear else "powers"
+        case "separable-power":
+            even = (loss.exponent % 2 == 0).all()
+            kind, small = "bernstein", even and loss.exponent.max() <= MOST_DEGREE
+        case "power-of-sum":
+            kind, small = "monomials", _few_monomials(loss)
+        case "exponential-of-sum":
+            kind, small = "chebyshev", loss.alike
+        case "convex-1d":
+            kind = "relu"
+        case "lipschitz":
+            cells = np.ceil(steepest([loss]) / (2 * COARSE)) ** loss.outcomes
+            kind, small = "lipschitz-grid", cells <= MOST_CELLS
+    return kind if small else "reduced"
+
+
+def _few_monomials(loss: PowerOfSum) -> bool:
+    beta = loss.exponent
+    if not loss.alike or (beta != np.round(beta)).any() or (loss.power <= 0).any():
+        return False
+    degree, alike = int(beta.max()), np.ptp(beta) == 0 and not loss.intercept.any()
+    variables = loss.outcomes - 1 if alike else loss.outcomes  # one less where all have one degree
+    return math.comb(variables + degree, degree) <= MOST_MONOMIALS
 
 
 def variant(kind: str, loss: Loss) -> tuple[float, ...]:
@@ -91,35 +118,3 @@ def _part(kind: str, losses: list[Loss], error: float | None, listed: int) -> Ba
     exact = kind in {"linear", "bernstein", "monomials"} or error is None
     basis: Basis = register.basis[kind](losses, **{} if exact else {"error": error})
     return basis
-
-
-def _of_separable(loss: SeparablePower) -> str:
-    if not loss.centred:
-        return "linear" if loss.linear else "powers"
-    even = (loss.exponent % 2 == 0).all() and loss.exponent.max() <= MOST_DEGREE
-    return "bernstein" if even else "reduced"
-
-
-def _of_power(loss: PowerOfSum) -> str:
-    beta = loss.exponent
-    if not loss.alike or (beta != np.round(beta)).any() or (loss.power <= 0).any():
-        return "reduced"
-    degree, alike = int(beta.max()), np.ptp(beta) == 0 and not loss.intercept.any()
-    variables = loss.outcomes - 1 if alike else loss.outcomes  # one less where all have one degree
-    small = math.comb(variables + degree, degree) <= MOST_MONOMIALS
-    return "monomials" if small else "reduced"
-
-
-def _of_lipschitz(loss: Loss) -> str:
-    cells = np.ceil(steepest([loss]) / (2 * COARSE)) ** loss.outcomes
-    return "lipschitz-grid" if cells <= MOST_CELLS else "reduced"
-
-
-RULES: dict[str, Callable[[Any], str]] = {
-    "linear": lambda _: "linear",
-    "separable-power": _of_separable,
-    "power-of-sum": _of_power,
-    "exponential-of-sum": lambda loss: "chebyshev" if loss.alike else "reduced",
-    "convex-1d": lambda _: "relu",
-    "lipschitz": _of_lipschitz,
-}

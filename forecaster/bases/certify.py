@@ -156,14 +156,11 @@ class _Search:
         sides = itertools.product(range(len(edges) - 1), repeat=self.outcomes)
         grid, count = np.array(list(sides), np.int32), len(self.parts)
         level = np.zeros(len(grid), dtype=np.intp)
-        bounds = [
-            self._first_order(
-                np.repeat(np.arange(count), len(part)),
-                np.tile(np.arange(len(part)), count),
-                *self._ends(level[: len(part)], part),
-            ).reshape(count, -1)
-            for part in np.split(grid, range(self.rows, len(grid), self.rows))
-        ]
+        bounds = []
+        for part in np.split(grid, range(self.rows, len(grid), self.rows)):
+            every = np.divmod(np.arange(count * len(part)), len(part))  # losses and boxes
+            bound = self._first_order(*every, *self._ends(level[: len(part)], part))
+            bounds.append(bound.reshape(count, -1))
         owner, index = np.divmod(np.arange(count * len(grid)), len(grid))
         return _Pairs(owner, level[index], grid[index], np.concatenate(bounds, axis=1).ravel())
 
@@ -190,7 +187,6 @@ class _Search:
         return float(met.max()), _Pairs(owner, levels[index], finer[index], bound)
 
     def _ends(self, level: Indices, place: NDArray[np.int32]) -> tuple[Array, Array]:
-        """Opposite corners (T, d) of boxes; neighbours share theirs exactly."""
         marks, parts = np.arange(len(self.edges)), 2.0 ** level[:, None]
         low, high = (np.interp(at / parts, marks, self.edges) for at in (place, place + 1))
         return low, high

@@ -50,7 +50,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from regretless.forecaster.bases.leontief import MReLUCover, rounded
-from regretless.forecaster.minimax.support import along
+from regretless.forecaster.minimax.support import listed
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Convex1D, Loss
@@ -112,8 +112,9 @@ class ConvexBasis(Basis):
         return labels
 
     def support(self) -> Support:
-        """List the knots."""
-        return along(self, self.knots, self.coordinate)
+        places = np.full((len(self.knots), self.outcomes), 0.5)
+        places[:, self.coordinate] = self.knots
+        return listed(self, places)
 
     def _own(self, y: ArrayLike) -> Array:
         """Return the coordinate that matters (...)."""
@@ -206,7 +207,6 @@ class ConvexRankBasis(ConvexBasis):
         self.lipschitz = unit * (self.cover.weight(relus[[0]]) + 2 * self.cover.weight(relus))
 
     def transform(self, y: ArrayLike) -> Array:
-        """Map outcomes (d,) or (T, d) to (n,) or (T, n): constant on each cell of the lattice."""
         z = rounded(self.cells * self._own(y), 0, self.cells)
         if (self.cells + 1) * self.size <= MOST_KEPT:
             return np.take(self._values, z, axis=0)
@@ -340,12 +340,8 @@ def relu(losses: Sequence[Loss], *, error: float | None = None) -> Basis:
 
 
 def _described(losses: Sequence[Convex1D], error: float) -> dict[str, Any]:
-    return {
-        "error": error,
-        "outcomes": losses[0].outcomes,
-        "coordinate": losses[0].coordinate,
-        "constant": steepest(losses),
-    }
+    own = {"outcomes": losses[0].outcomes, "coordinate": losses[0].coordinate}
+    return {"error": error, "constant": steepest(losses), **own}
 
 
 def _of(kind: Callable[..., Basis]) -> Callable[..., Basis]:

@@ -10,12 +10,8 @@ point, the error is L / (2 cells) with L in sup norm. *As printed* (paper, basis
 functions) each coordinate is rounded to the nearest of 1/cells, 2/cells, ..., 1: what is close to 0
 is rounded up by as much as 1/cells, and the error is L / cells.
 
-The paper has lambda 1, the Lipschitz constant between two *images* s(y) and s(y'). Regret is
-bounded through biases ``sum_i r_i B_i`` of arbitrary predictions in the simplex, and there only
-``sum |r_i| |B_i|`` helps: for values in [0, 1] less their median it is at most n/2 times the
-greatest bias. It is needed: let predictions be uniform on one half of the cells and outcomes
-cycle through the other half. Every bias is 2/n, yet an action that is best on the first half and
-worst on the second has a swap regret that does not vanish with n.
+Lambda, sum |r_i| for values in [0, 1] less their median, is at most n/2, not the 1 of the paper
+(the page of deviations).
 
 **Ramps** (``RampBasis``), for CES and its limits. With knots t_0 < ... < t_m per coordinate,
 ramp_i(v) = clip((v - t_(i-1)) / (t_i - t_(i-1)), 0, 1) and ramp_0 = 1, the multilinear interpolant
@@ -246,7 +242,6 @@ class RampBasis(Basis):
         self.convex_image = self.size == 1 and self.floor == 0
 
     def _ramps(self, y: Array) -> Array:
-        """All ramps of every coordinate (..., d, m + 1)."""
         ramps = np.clip((y[..., None] - self.knots[:-1]) / np.diff(self.knots), 0.0, 1.0)
         return np.concatenate([np.ones((*y.shape, 1)), ramps], axis=-1)
 
@@ -259,7 +254,6 @@ class RampBasis(Basis):
         return np.ascontiguousarray(products[..., 1:])
 
     def _fit(self, loss: Loss) -> _Fit:
-        """Interpolate a loss."""
         values = loss.losses(grid_points(self.knots, self.outcomes))
         table = values.reshape(*[len(self.knots)] * self.outcomes, *values.shape[1:])
         for axis in range(self.outcomes):

@@ -4,27 +4,21 @@ Family. ``offset + A min_j y_j / a_j`` with a_j / |A| >= 1/L for all j, in other
 in every input (A = -1 is the paper's; the amplitude of a normalised loss goes into a).
 
 Construction (Lu, Roth and Shi, the section on Leontief functions, after Gopalan et al. at d = 1),
-with delta = 1/m. Outcomes are rounded to z in {bottom..top}^d, and MReLU_i(z) =
-max(z_1 - i_1, ..., z_d - i_d, 0) for a threshold i.
+with delta = 1/m. Outcomes are rounded to z in {bottom..top}^d, and MReLU_i(z) = max(z_1 - i_1, ...,
+z_d - i_d, 0) for a threshold i.
 
-**Rounding.** b_j = Round(m / (a_j L)), z_j = Round(m y_j), both in {1..m-1}, and
-g(z) = min_j b_j z_j. Then |f - L delta^2 g| <= L delta^2 (2 m - 1), below the printed 2 L delta.
-Rounding to {0..m}, the option ``nearest``, halves it: L delta^2 (m - 1/4). Both are attained.
+**Rounding.** b_j = Round(m / (a_j L)), z_j = Round(m y_j), both in {1..m-1}, and g(z) = min_j b_j
+z_j. Then |f - L delta^2 g| <= L delta^2 (2 m - 1), below the printed 2 L delta. Rounding to {0..m},
+the option ``nearest``, halves it: L delta^2 (m - 1/4). Both are attained.
 
 **Lattice functions in MReLUs** (corollary of the lemma "indicator to MReLU"). Any g on {1..top}^d,
-taken as 0 elsewhere, has coefficients on {0..top+1}^d: with the mixed difference
-D g(i) = sum_sigma (-1)^{|sigma|} g(i - sigma) over sigma in {0,1}^d, the printed double sum is
-c_i = (-1)^d (D g(i) - D g(i + (1..1))). Thresholds top and top + 1 act alike on the lattice.
+taken as 0 elsewhere, has coefficients on {0..top+1}^d: with the mixed difference D g(i) = sum_sigma
+(-1)^{|sigma|} g(i - sigma) over sigma in {0,1}^d, the printed double sum is c_i = (-1)^d (D g(i) -
+D g(i + (1..1))). Thresholds top and top + 1 act alike on the lattice.
 
 Orthants. D of the indicator of {z >= q} is a product over j of (1 at q_j, -1 at top + 1), so its
 coefficients sum to 2^{d+1} in absolute value. And g(z) = min_j b_j z_j is a mixture of orthants
-whose weights are at least 0 and sum to top min_j b_j. Hence sum_i |c_i| <= 2^{d+1} top min_j b_j,
-which grows like m^2; the printed bound 12^{d+1} m^3 is a factor m above.
-
-Zeros. c_i = 0 where two coordinates of i lie in {2..top-1} with |b_j i_j - b_k i_k| at least
-max(b_j, b_k). The statement holds. The printed proof does not: with b = (1, 1), i = (2, 4) the
-forward sum over sigma_j at a fixed sigma_k is not 0 for the smaller product j (it is 2 - 3); one
-has to sum over the coordinate of the larger product in both halves.
+whose weights are at least 0 and sum to top min_j b_j. Hence sum_i |c_i| <= 2^{d+1} top min_j b_j.
 
 **Cover.** R_s holds the MReLUs whose thresholds are multiples of s = ceil(m^(d/(d+2))) (0 among
 them: the printed indices 1..m/s do not reach the thresholds below s). Any other is reached from
@@ -35,11 +29,8 @@ the multiples below it by at most d (s - 1) unit steps, and one step is the indi
 in the turned coordinates (z_j, z_j - z_k), shifted so that the least value is 0 (the printed shift
 is m). Such a box is a disjoint union of dyadic boxes, products of {a 2^h, ..., (a + 1) 2^h - 1}.
 
-Dyadic intervals. Every interval of {1..2m} is a disjoint union of at most 2 log2(2m). The printed
-2 log2(m) is too few: {1..4} needs the three pieces {1}, {2, 3}, {4}. The printed lengths 2^h,
-h <= ln(2m), do not suffice either: {16..31} at m = 16 is one piece with h = 4 > ln 32. An interval
-without an upper end, the only kind that steps need, takes at most one piece of each length, and
-each piece is a right half (a is odd) unless it is the whole axis.
+An interval without an upper end, the only kind that steps need, takes at most one dyadic piece of
+each length, and each piece is a right half (a is odd) unless it is the whole axis.
 
 Boxes that no point reaches or no step takes get no function, and what is the same everywhere goes
 into the constant. The paper replaces the N boxes of one shape by the columns of a near-identity
@@ -49,10 +40,9 @@ many as the boxes at every practical size, so the boxes themselves are kept.
 **Lambda.** The family of g is finite, and its worst member decides. Where it has more than
 ``LISTED`` members the worst orthant bounds them all, 10 to 60 times less tightly.
 
-The basis is larger than the lattice whose points it replaces, let alone than a grid of cells with
-the same error: 133 functions at d = 2, m = 10, where the lattice has 81 points and the printed
-construction, which counts every box of {1..2m}^d, 3,702. Use a basis of real losses where size
-matters; this one is the paper's.
+The basis is larger than the lattice whose points it replaces: 133 functions at d = 2, m = 10, where
+the lattice has 81 points and the printed construction, which counts every box of {1..2m}^d, 3,702.
+What of the printed statements does not hold is on the page of deviations.
 """
 
 import itertools
@@ -116,7 +106,6 @@ class LeontiefBasis(Basis):
         return cls(outcomes, cells, constant=constant, nearest=nearest)
 
     def transform(self, y: ArrayLike) -> Array:
-        """Map outcomes (d,) or (T, d) to (n,) or (T, n): constant on each cell of the lattice."""
         outcomes = np.asarray(y, dtype=np.float64)
         z = rounded(self.cells * outcomes, self.bottom, self.top).reshape(-1, self.outcomes)
         return self.cover.transform(z).reshape(*outcomes.shape[:-1], self.size)
@@ -251,9 +240,7 @@ class MReLUCover:
     (thresholds, size) and ``constant`` (thresholds,) are the MReLUs' coefficients.
     """
 
-    size: int
     boxes: Indices  # numbers of the dyadic boxes in use, ascending
-    _dims: tuple[int, ...]
 
     def __init__(self, dimension: int, bottom: int, top: int, stride: int) -> None:
         self.dimension, self.bottom, self.top = dimension, bottom, top
@@ -266,7 +253,13 @@ class MReLUCover:
         varies, which = high > low, which.ravel()
         self.coarse, self.low, self.reach = coarse[varies], low[varies], (high - low)[varies]
         start = _marks(np.arange(len(bases)), which, (len(bases), len(coarse)))[:, varies]
-        self._number_boxes(top - bottom)
+        span = top - bottom
+        heights = [span.bit_length(), *[(2 * span).bit_length()] * (dimension - 1)]
+        sides = list(itertools.product(*[range(height + 1) for height in heights]))
+        # of dyadic boxes, 2^h long, less that of all points; a number says axis, shape and place
+        self._sides = np.array(sides[:-1]).reshape(-1, dimension)
+        self._shapes, self._heights = np.arange(len(self._sides)), np.array(heights)
+        self._dims = (dimension, len(sides), *(1 << self._heights))
         path = self._path(thresholds, bases, stride)
         steps, everywhere = self._steps(thresholds)
         taken = sparse.csc_array(path @ steps)
@@ -276,14 +269,6 @@ class MReLUCover:
         self.table = sparse.csr_array(sparse.hstack([start * self.reach, -taken[:, used]]))
         self.size = self.table.shape[1]
         self.constant = low[which] - path @ everywhere
-
-    def _number_boxes(self, span: int) -> None:
-        """List the sides 2^h of dyadic boxes; a box's number says its axis, shape and place."""
-        heights = [span.bit_length(), *[(2 * span).bit_length()] * (self.dimension - 1)]
-        sides = list(itertools.product(*[range(height + 1) for height in heights]))
-        self._sides = np.array(sides[:-1]).reshape(-1, self.dimension)  # less that of all points
-        self._shapes, self._heights = np.arange(len(self._sides)), np.array(heights)
-        self._dims = (self.dimension, len(sides), *(1 << self._heights))
 
     def _numbers(self, cells: Indices, axis: int) -> Indices:
         """Return numbers for boxes (T, shapes, d) of a turned space; -1 where there is none."""

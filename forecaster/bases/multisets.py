@@ -27,8 +27,7 @@ With C = reach M and the Lagrange remainder, for A = 1,
 
     error <= e^max(S, 0) C^(k + 1) / (k + 1)!,        sum |r_i| <= C + C^2 / 2! + ... + C^k / k!.
 
-The printed A e^(R d) takes |g| <= 1 for granted: ln y above 0.01 has M = 4.6 and lambda 99 at
-reach 1. A loss *normalised* into [0, 1] has the amplitude 1 / (e^top - e^bottom), with bottom and
+A loss *normalised* into [0, 1] has the amplitude 1 / (e^top - e^bottom), with bottom and
 top the ends of S; multiplied by e^max(top, 0) it is at most
 
     amplitude = e^(reach m) / (1 - e^(-reach D)),
@@ -60,6 +59,7 @@ import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.polynomial.chebyshev import cheb2poly
@@ -74,6 +74,7 @@ from regretless.market.losses.basis import Basis, Support, of_form
 from regretless.market.losses.sums import check_floor, transformed
 
 Counts = Indices
+Sum = TypeVar("Sum", PowerOfSum, ExponentialOfSum)
 
 MOST_MULTISETS = 50_000
 SLACK = 1e-9  # relative, for sums of weights that rounding has moved above the reach
@@ -85,17 +86,14 @@ GRID = 2000  # half-widths at which Chebyshev errors are taken
 class OfMultisets(Basis):
     """Monomials of ``t = (g(y) - origin) / unit``: what all bases of this file share."""
 
-    power: float
-    floor: float
     counts: Counts  # (n, d)
     _origin = 0.0
     _unit = 1.0
     _signed: Mask = np.zeros((), dtype=np.bool_)  # which can be negative, and are moved into [0, 1]
 
-    def _over(self, power: float, floor: float) -> None:
-        """Set g and its range."""
+    def __init__(self, outcomes: int, power: float, floor: float) -> None:
         check_floor(np.asarray(power), np.asarray(floor))
-        self.power, self.floor = power, floor
+        self.outcomes, self.power, self.floor = outcomes, power, floor
         self._low, self._high = sorted(self._inner(np.array([0.0, 1.0])).tolist())
 
     def _list(self, sizes: range) -> None:
@@ -124,10 +122,6 @@ class OfMultisets(Basis):
         level = np.exp(inner) if self.power == 0 else np.maximum(inner, 0.0) ** (1 / self.power)
         return np.clip(level, 0.0, 1.0)
 
-    def images(self, levels: Array) -> Array:
-        """Compute s (T, n) at transformed coordinates."""
-        return self.transform(self.place(levels))
-
     def errors(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Bound what interpolation misses on boxes; convex functions never rise over it."""
         bend = self.counts * (self.counts - 1.0) / np.where(self._signed, 2.0, 1.0)[..., None]
@@ -136,14 +130,14 @@ class OfMultisets(Basis):
         return np.where(even | (low.min(1) >= 0)[:, None], 0.0, below), below
 
     def _inner(self, y: Array) -> Array:
-        """Compute g."""
         return transformed(y, np.asarray(self.power), np.asarray(self.floor))
 
-    def _check(self, loss: PowerOfSum | ExponentialOfSum) -> None:
-        """Raise ValueError unless the loss has this g."""
+    def _checked(self, loss: Sum) -> Sum:
+        """Return the loss if it has this g; ValueError otherwise."""
         if (loss.power != self.power).any() or (loss.floor != self.floor).any():
             function = "ln y" if self.power == 0 else f"y^{self.power:g}"
             raise ValueError(f"a sum of other functions than {function} above {self.floor:g}")
+        return loss
 
 
 class MonomialBasis(OfMultisets):
@@ -181,16 +175,21 @@ class MonomialBasis(OfMultisets):
             raise ValueError(f"a degree of {degree} spans no loss; give at least 1")
         if not power > 0:
             raise ValueError(f"power {power} leaves [0, 1]; give one above 0")
-        self.outcomes, self.degree, self.homogeneous = outcomes, degree, homogeneous
-        self._over(power, floor)
+        super().__init__(outcomes, power, floor)
+        self.degree, self.homogeneous = degree, homogeneous
         self._list(range(degree if homogeneous else 1, degree + 1))
         # one monotone function per coordinate, each with the whole of [0, 1] as its range
         self.convex_image = self.size == outcomes and floor == 0
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Expand the power of the sum by the multinomial theorem."""
-        power = self._family(loss)
-        beta = power.exponent[..., None, None]
+        power = self._checked(self.accept(loss, PowerOfSum))
+        beta = power.exponent
+        if self.homogeneous and ((beta != self.degree).any() or power.intercept.any()):
+            raise ValueError(f"not homogeneous of degree {self.degree}; use homogeneous=False")
+        if ((beta % 1 != 0) | (beta < 1) | (beta > self.degree)).any():
+            raise ValueError(f"an exponent is not an integer from 1 to the degree {self.degree}")
+        beta = beta[..., None, None]
         rest = np.maximum(beta - self._sizes, 0)
         binomial = comb(beta, self._sizes) * power.intercept[..., None] ** rest
         products = self._multinomials * monomials(power.weights, self.counts)
@@ -205,17 +204,6 @@ class MonomialBasis(OfMultisets):
         alone = (self._sizes == size) & (self.counts.max(-1) == size)
         values = np.clip(np.asarray(points)[..., alone], 0.0, 1.0)
         return np.asarray(np.clip(values ** (1 / (self.power * size)), self.floor, 1.0))
-
-    def _family(self, loss: Loss) -> PowerOfSum:
-        """Return the loss if it is in the span; ValueError otherwise."""
-        power = self.accept(loss, PowerOfSum)
-        self._check(power)
-        if self.homogeneous and ((power.exponent != self.degree).any() or power.intercept.any()):
-            raise ValueError(f"not homogeneous of degree {self.degree}; use homogeneous=False")
-        beta = power.exponent
-        if ((beta % 1 != 0) | (beta < 1) | (beta > self.degree)).any():
-            raise ValueError(f"an exponent is not an integer from 1 to the degree {self.degree}")
-        return power
 
 
 class ExponentialBasis(OfMultisets):
@@ -244,11 +232,11 @@ class ExponentialBasis(OfMultisets):
     ) -> None:
         if not (reach > 0 and error > ROUNDING):
             raise ValueError(f"reach {reach} must be above 0 and error {error} above {ROUNDING}")
-        self.outcomes, self.reach = outcomes, reach
-        self._over(power, floor)
+        super().__init__(outcomes, power, floor)
+        self.reach = reach
         self.degree = self._choose(error)
         self._list(range(1, self.degree + 1))
-        self._signed = self._leaves_the_unit_interval()
+        self._signed = (self.counts % 2 == 1).any(-1) & (self._low < self._origin < self._high)
         self.lipschitz, self.error = self._declare()
         if self.lipschitz * ROUNDING > self.error:
             raise ValueError(
@@ -258,7 +246,9 @@ class ExponentialBasis(OfMultisets):
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Expand the series of the exponential by the multinomial theorem."""
-        family = self._family(loss)
+        family = self._checked(self.accept(loss, ExponentialOfSum))
+        if (most := float(np.abs(family.weights).sum(-1).max())) > self.reach * (1 + SLACK):
+            raise ValueError(f"absolute weights add up to {most:.6g}, beyond reach {self.reach:g}")
         direction, series = self._series(family.weights)
         series = family.amplitude[..., None] * series
         products = self._multinomials * monomials(direction, self.counts)
@@ -283,22 +273,9 @@ class ExponentialBasis(OfMultisets):
     def _declare(self) -> tuple[float, float]:
         """Return lambda and the error at the degree."""
 
-    def _leaves_the_unit_interval(self) -> Mask:
-        """Say which monomials (n,) can be negative."""
-        return np.zeros(self.size, dtype=np.bool_)
-
     @abstractmethod
     def _series(self, weights: Array) -> tuple[Array, Array]:
         """Return v (..., A, d) and p (..., A, k + 1) with e^S = sum_s p_s (v . t)^s, nearly."""
-
-    def _family(self, loss: Loss) -> ExponentialOfSum:
-        """Return the loss if it is in the family; ValueError otherwise."""
-        family = self.accept(loss, ExponentialOfSum)
-        self._check(family)
-        most = float(np.abs(family.weights).sum(-1).max())
-        if most > self.reach * (1 + SLACK):
-            raise ValueError(f"absolute weights add up to {most:.6g}, beyond reach {self.reach:g}")
-        return family
 
 
 class TaylorExponentialBasis(ExponentialBasis):
@@ -337,7 +314,6 @@ class TaylorExponentialBasis(ExponentialBasis):
         return weights * self._unit, np.broadcast_to(series, shape)
 
     def _remainder(self, degree: int) -> float:
-        """Bound the error of a normalised loss."""
         return self.amplitude * self._most ** (degree + 1) / math.factorial(degree + 1)
 
 
@@ -374,9 +350,6 @@ class ChebyshevExponentialBasis(ExponentialBasis):
         # What a peak inside the range can rise above the grid; most are at its upper end.
         missed = np.ptp(totals[peak - 1 : peak + 2]) if 0 < peak < GRID else 0.0
         return float(totals[peak] + missed), self._worst
-
-    def _leaves_the_unit_interval(self) -> Mask:
-        return np.asarray((self.counts % 2 == 1).any(-1))
 
     def _series(self, weights: Array) -> tuple[Array, Array]:
         total = np.abs(weights).sum(-1, keepdims=True)

@@ -74,7 +74,7 @@ class LossFunctions:
             [[self._found.get(key, -1) for key in row] for row in keys_of(loss.as_stack())]
         )
 
-    def values(self, y: ArrayLike) -> Array:
+    def transform(self, y: ArrayLike) -> Array:
         """Compute all functions at outcomes (..., d): (..., size) in [0, 1]."""
         outcomes = np.asarray(y, dtype=np.float64)
         columns = [
@@ -114,10 +114,6 @@ class LossFunctions:
     def place(self, levels: Array) -> Array:
         """Return outcomes (T, d) as they are."""
         return levels
-
-    def images(self, levels: Array) -> Array:
-        """Compute all functions (T, size)."""
-        return self.values(levels)
 
     def errors(self, low: Array, high: Array) -> Range:
         """Bound what interpolation misses on boxes, by the ranges of functions and slopes."""
@@ -159,7 +155,7 @@ class ExactLossesBasis(Basis):
         self.functions = LossFunctions(losses)
         self.outcomes, self.size = self.functions.outcomes, self.functions.size
 
-    transform = Delegated("functions", "values")
+    transform = Delegated("functions")
     support = Delegated("functions")
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
@@ -208,22 +204,18 @@ class DirectSumBasis(Basis):
         raise ValueError("; ".join(reasons))
 
     def transform(self, y: ArrayLike) -> Array:
-        """Concatenate the parts' functions along the last axis."""
         return np.concatenate([part.transform(y) for part in self.parts], axis=-1)
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
-        """Return the loss's coefficients in its own part, zero elsewhere."""
         index, (offset, own) = self.served(loss)
         weights = np.zeros((*own.shape[:-1], self.size))
         weights[..., self.block(index)] = own
         return offset, weights
 
     def certified_error(self, losses: Loss) -> float:
-        """Return what the losses' own part proves."""
         return self.parts[self.served(losses)[0]].certified_error(losses)
 
     def inverse(self, points: Array) -> Array:
-        """Average of the parts' label forecasts."""
         labels = [part.inverse(points[..., self.block(i)]) for i, part in enumerate(self.parts)]
         return np.asarray(np.mean(labels, axis=0))
 

@@ -188,7 +188,6 @@ class PowerBasis(Basis):
         return _separable(self, knots, above, below)
 
     def _expanded(self, power: SeparablePower) -> tuple[Array, Array]:
-        """Binomial coefficients about 0 of a stack in which some power is about another point."""
         rho = power.exponent[..., None, None]
         weights, centre = signed_powers(power)
         whole = self.exponents[self.exponents % 1 == 0]

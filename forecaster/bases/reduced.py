@@ -119,17 +119,12 @@ class ReducedBasis(Basis):
         self._fit = search.fitter()
         self._others: dict[Key, Fit] = {}
         self.lipschitz = float(np.abs(self._weights).sum(1).max())
-        self.report = Reduction(
-            functions=listed.size,
-            size=self.size,
-            lipschitz=self.lipschitz,
-            cost=self.lipschitz * self.size**0.5,
-            sampled_error=float(search.sampled.max()),
-            unseen_error=float(search.unseen.max()),
-        )
+        cost = self.lipschitz * self.size**0.5
+        errors = float(search.sampled.max()), float(search.unseen.max())
+        self.report = Reduction(listed.size, self.size, self.lipschitz, cost, *errors)
         self.error = max(self.report.sampled_error, self.report.unseen_error)
 
-    transform = Delegated("functions", "values")
+    transform = Delegated("functions")
     support = Delegated("functions")
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
@@ -212,7 +207,6 @@ class SupNormFit:
             self._require(point)
 
     def __call__(self, values: Array) -> Fit:
-        """Fit one function with values (M,)."""
         while True:
             offset, weights, error = self._solve(values[self.working])
             errors = np.abs(values - offset - weights @ self.table)
@@ -270,7 +264,7 @@ class _Search:
         self.listed, self.error, self.cap = listed, error, cap
         self.sample = scattered(SAMPLE, listed.outcomes, seed=seed)
         self._others = scattered(UNSEEN, listed.outcomes, seed=seed + 1)
-        self.values = np.ascontiguousarray(listed.values(self.sample).T)
+        self.values = np.ascontiguousarray(listed.transform(self.sample).T)
         losses = self._losses()
         sparse = losses[:, ::3] - losses[:, ::3].mean(axis=1, keepdims=True)
         order = qr(sparse.T, mode="r", pivoting=True)[1][: min(START, listed.size)]
@@ -323,26 +317,22 @@ class _Search:
         return row
 
     def _mend(self) -> None:
-        """Repair until the promise holds on the unseen outcomes; ValueError if it never does."""
+        """Add unseen outcomes where the promise is broken most, and refit those who broke it."""
         for _ in range(REPAIRS):
             broken = np.flatnonzero(self.unseen > self.error)
             if not len(broken):
                 return
-            self._repair(broken)
+            worst = self._others[np.unique(self._misfits(broken).argmax(axis=0))]
+            self._working += range(len(self.sample), len(self.sample) + len(worst))
+            self.sample = np.vstack([self.sample, worst])
+            self.values = np.hstack([self.values, self.listed.transform(worst).T])
+            self.errors = np.maximum(self.sampled, np.minimum(self.unseen, self.error))
+            self.errors[broken] = np.inf
+            self._grow(self.error)
+            more = len(self.chosen) - self.weights.shape[1]
+            self.weights = np.pad(self.weights, ((0, 0), (0, more)))
+            self._refit(broken)
         raise ValueError(f"the promise {self.error} is still broken on unseen outcomes; raise it")
-
-    def _repair(self, broken: Indices) -> None:
-        """Add the outcomes where the promise is broken most, and refit those who broke it."""
-        worst = self._others[np.unique(self._misfits(broken).argmax(axis=0))]
-        self._working += range(len(self.sample), len(self.sample) + len(worst))
-        self.sample = np.vstack([self.sample, worst])
-        self.values = np.hstack([self.values, self.listed.values(worst).T])
-        self.errors = np.maximum(self.sampled, np.minimum(self.unseen, self.error))
-        self.errors[broken] = np.inf
-        self._grow(self.error)
-        more = len(self.chosen) - self.weights.shape[1]
-        self.weights = np.pad(self.weights, ((0, 0), (0, more)))
-        self._refit(broken)
 
     def _refit(self, rows: Indices) -> None:
         fit = self.fitter()
@@ -359,13 +349,12 @@ class _Search:
         self.unseen[rows] = misfits.max(axis=0)
 
     def _misfits(self, rows: Indices) -> Array:
-        """Errors (T, rows) on the unseen outcomes."""
         own, order = self.listed.chosen(rows), np.argsort(self.chosen)
         kept, parts = self.listed.chosen(self.chosen), []
         for start in range(0, len(self._others), CHUNK):
             outcomes = self._others[start : start + CHUNK]
-            linear = self.offset[rows] + kept.values(outcomes) @ self.weights[rows][:, order].T
-            parts.append(np.abs(linear - (own.low + own.scale * own.values(outcomes))))
+            linear = self.offset[rows] + kept.transform(outcomes) @ self.weights[rows][:, order].T
+            parts.append(np.abs(linear - (own.low + own.scale * own.transform(outcomes))))
         return np.concatenate(parts)
 
 

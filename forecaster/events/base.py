@@ -20,7 +20,7 @@ adaptive weights
     |B| <= sqrt(3 n(E) (Lambda + ln(T / m)))
 
 in every interval of length m, n(E) the event's occupancy there, and with Lambda alone in every
-stretch from round 0: the price there is the logarithm of a logarithm.
+stretch from round 0.
 
 **Any stretch** of rounds is made of at most two such intervals of each length, so that with R(m)
 the bound on the regret summed over m rounds
@@ -129,13 +129,10 @@ class EventSet(Checkpointable, ABC):
         """Bound the same of who acts on what was broadcast; None if only expectations are known."""
         return None
 
-    def of_anybody(self, **stand: Any) -> BiasBound | None:
-        """Return what bounds the regret of losses that are not listed; None where nothing does."""
+    @property
+    def others(self) -> "EventSet | None":
+        """What promises something to losses that are not listed; None where nothing does."""
         return None
-
-    def anybody_from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
-        """Bound the sum of their expected regret (K,), with that bound at its own variations."""
-        raise NotImplementedError
 
     def table(self) -> Iterator[Event]:
         """Yield every event: loss, action, policy, suggestion, occupancy, bias."""
@@ -146,7 +143,6 @@ class EventSet(Checkpointable, ABC):
         """Begin anew."""
 
     def __add__(self, other: "EventSet") -> "Together":
-        """Return the sum: one game for both."""
         return Together([self, other])
 
 
@@ -164,14 +160,13 @@ class Together(EventSet):
 
     def __init__(self, parts: Sequence[EventSet]) -> None:
         self.parts, first = list(parts), parts[0]
-        self.first, self.others = first, parts[-1]
+        self.first = first
         self.rows, self.rule = first.rows, first.rule
         self.experts = sum(part.experts for part in parts)
         self.crossed, self.joinable = first.crossed, first.joinable
         self.beyond = max(part.beyond for part in parts)
 
     def active(self, x: Any, suggestions: Indices | None = None) -> Shared:
-        """Return the active events of every part, each with its share of the prior."""
         return [(part, 1.0, part.active(x, suggestions)) for part in self.parts]
 
     def top(self, active: Shared, moment: Moment) -> float:
@@ -186,7 +181,6 @@ class Together(EventSet):
             part.charge(own, played)
 
     def begin(self) -> None:
-        """Tell every part."""
         for part in self.parts:
             part.begin()
 
@@ -199,12 +193,13 @@ class Together(EventSet):
     def log_potential(self, band: Band) -> float:
         return float(np.logaddexp.reduce([part.log_potential(band) for part in self.parts]))
 
+    @property
+    def others(self) -> EventSet | None:
+        return self.parts[-1].others
+
     bound = Delegated("first")
     from_variation = Delegated("first")
     table = Delegated("first")
-
-    of_anybody = Delegated("others")
-    anybody_from_variation = Delegated("others")
 
     def reset(self) -> None:
         for part in self.parts:
@@ -225,8 +220,10 @@ class Intervals(Together):
     def __init__(self, make: Callable[[], EventSet], *, rounds: int) -> None:
         lengths = tuple(2**k for k in range(5, 64) if SHORTEST <= 2**k < rounds)
         super().__init__([make(), *(make() for _ in lengths)])
-        self.lengths, self.run, self.others = lengths, rounds, self.first
+        self.lengths, self.run = lengths, rounds
         self._time, self._begun, self._ended = 0, 0, 0.0
+
+    others = Delegated("first")
 
     @property
     def levels(self) -> list[tuple[int, float, EventSet]]:

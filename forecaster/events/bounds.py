@@ -64,11 +64,9 @@ the sum over a policy's suggestions b taking the place of the maximum over c, an
 beta(C_{a,c}) for scalar gains. Likewise what all variations add up to, and the potentials of the
 moment when trust was lost, are known and stand in the budget for their most.
 
-**Stays.** Those potentials bound biases from that moment on alone: before it |B_t| <= w(C_t). An
-agent that entered before round t_0 and left before round t_1 meets at most |B_{t_1}| + |B_{t_0}|,
-whichever side of it they are on:
-
-    |B_t| <= max(w(C_T), z sqrt(C_T) + greatest(C_T))   for every t <= T.
+**Stays.** Those potentials bound biases from that moment on alone: before it |B_t| <= w(C_t). Who
+was there from round t_0 to t_1 meets at most |B_{t_1}| + |B_{t_0}|, whichever side of it they are
+on: |B_t| <= max(w(C_T), z sqrt(C_T) + greatest(C_T)) for every t <= T.
 
 **Realised draws.** The above holds in expectation over each round's draw; ``draws`` adds what the
 draws do. The paper's statement omits this term.

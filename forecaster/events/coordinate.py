@@ -17,7 +17,7 @@ model, loss, action and suggestion.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -62,6 +62,14 @@ class View(Sums):
     share: float = 1.0  # of each in the prior, beside 1 for others
 
 
+Accumulators = tuple[Array, Array, Array, Array]  # bias, variation, occupancy, squares
+
+
+def numbered(parts: Iterable[Accumulators]) -> dict[str, Array]:
+    """Name all arrays."""
+    return {f"{g}_{i}": array for g, part in enumerate(parts) for i, array in enumerate(part)}
+
+
 class VectorEvents(EventSet):
     """The decision and cross events of all coordinates, and their accumulated biases.
 
@@ -83,20 +91,18 @@ class VectorEvents(EventSet):
             for g, size in zip(groups, sizes, strict=True)
         ]
         self._kept: dict[tuple[int, ...], Kept] = {}
-        parts = {"decision": self._decision}
-        parts |= {f"cross{g}": arrays for g, arrays in enumerate(self._cross)}
-        self.arrays = {
-            f"{name}_{i}": array for name, arrays in parts.items() for i, array in enumerate(arrays)
-        }
-        events = sum(
-            size * (1 + len(g.policies) * g.offset.shape[1])
-            for g, size in zip(groups, sizes, strict=True)
-        )
+        self.arrays = numbered([self._decision, *self._cross])
+        cross = [len(group.policies) * group.offset.shape[1] for group in groups]
+        events = sum(size * (1 + own) for size, own in zip(sizes, cross, strict=True))
         self.experts = 2 * self.size * events
 
-    def _accumulators(self, *shape: int) -> tuple[Array, Array, Array, Array]:
+    def _accumulators(self, *shape: int) -> Accumulators:
         bias, variation, squares = (np.zeros((*shape, self.size)) for _ in range(3))
         return bias, variation, np.zeros(shape), squares
+
+    @property
+    def _sums(self) -> list[tuple[Array, Array, float]]:
+        return [(bias, variation, 1.0) for bias, variation, *_ in (self._decision, *self._cross)]
 
     def active(self, x: Any, suggestions: Indices | None = None) -> list[View]:
         """Return the events that can happen: all decision events, and one slice per policy."""
@@ -112,7 +118,6 @@ class VectorEvents(EventSet):
         return views
 
     def _kept_of(self, place: tuple[int, ...], rows: slice) -> Kept | None:
-        """Return the weights that are kept of a view; None for small tables."""
         if math.prod(self.rows.shape) < MANY:
             return None
         if place not in self._kept:
@@ -122,12 +127,16 @@ class VectorEvents(EventSet):
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint: no weight that was kept stands."""
         super().restore(state)
-        self._kept.clear()
+        self._forget()
 
     def reset(self) -> None:
         for array in self.arrays.values():
             array[...] = 0.0
-        self._kept.clear()
+        self._forget()
+
+    def _forget(self) -> None:
+        for kept in self._kept.values():
+            kept.stale[:] = True
 
     def top(self, active: list[View], moment: Moment) -> float:
         """Return the greatest exponent; 0 where all weights are kept."""
@@ -165,13 +174,12 @@ class VectorEvents(EventSet):
         return any(trust.rejects(np.abs(view.bias), view.squares, hint=hint) for view in active)
 
     def spent(self) -> float:
-        kept = [sums[1] for sums in (self._decision, *self._cross)]
-        return 2 * sum(float(np.log1p(part).sum()) for part in kept)
+        return 2 * sum(share * float(np.log1p(own).sum()) for _, own, share in self._sums)
 
     def log_potential(self, band: Band) -> float:
         each = [
-            self.rule.potentials(sign * bias, variation, band.zone).ravel()
-            for bias, variation, *_ in (self._decision, *self._cross)
+            math.log(share) + self.rule.potentials(sign * bias, own, band.zone).ravel()
+            for bias, own, share in self._sums
             for sign in (1, -1)
         ]
         return float(np.logaddexp.reduce(np.concatenate(each)))
@@ -206,11 +214,6 @@ class VectorEvents(EventSet):
         for g, (bias, _, occupancy, _) in enumerate(self._cross):
             for j, suggestion, row in np.ndindex(occupancy.shape):
                 at = self.rows.slice(self.groups[g]).start + row
-                yield (
-                    int(loss_of[at]),
-                    int(action_of[at]),
-                    j,
-                    suggestion,
-                    float(occupancy[j, suggestion, row]),
-                    bias[j, suggestion, row],
-                )
+                place = j, suggestion, row
+                event = int(loss_of[at]), int(action_of[at]), j, suggestion
+                yield *event, float(occupancy[place]), bias[place]

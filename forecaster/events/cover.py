@@ -79,12 +79,8 @@ def snapped(offset: Array, weights: Array, *, gamma: float) -> Cover:
     distinct, served = np.unique(steps, axis=0, return_inverse=True)
     kept = (gamma * distinct).reshape(-1, *table.shape[1:])
     apart = table - kept[served.ravel()]
-    return Cover(
-        np.ascontiguousarray(kept[..., 0]),
-        np.ascontiguousarray(kept[..., 1:]),
-        served.ravel(),
-        distance(apart[..., 0], apart[..., 1:]),
-    )
+    form = np.ascontiguousarray(kept[..., 0]), np.ascontiguousarray(kept[..., 1:])
+    return Cover(*form, served.ravel(), distance(apart[..., 0], apart[..., 1:]))
 
 
 def clustered(

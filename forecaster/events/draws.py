@@ -63,7 +63,6 @@ BENNETT = ExponentialMixture(
 def _add(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     start: Integers, seen: Array, losses: Array, pairs: Array, far: Array, ends: Array
 ) -> None:
-    """Add a round to U, to its most over b, and to (near, surely) of every loss."""
     place = 0
     for k in range(start.shape[0] - 1):
         first, end = start[k], start[k + 1]

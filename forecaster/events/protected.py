@@ -61,13 +61,10 @@ class LossTable:
         size = groups[0].weights.shape[-1]
         weights = np.concatenate([group.weights.reshape(-1, size) for group in groups])
         actions = np.repeat([group.offset.shape[1] for group in groups], counts)
-        return cls(
-            tuple(groups),
-            (_blocks(offset[:, None])[:, 0], _blocks(weights)),
-            np.cumsum([0, *actions]),
-            np.repeat([np.inf if group.eta is None else group.eta for group in groups], counts),
-            np.repeat([group.tie for group in groups], counts),
-        )
+        eta = np.repeat([np.inf if group.eta is None else group.eta for group in groups], counts)
+        tie = np.repeat([group.tie for group in groups], counts)
+        blocks = _blocks(offset[:, None])[:, 0], _blocks(weights)
+        return cls(tuple(groups), blocks, np.cumsum([0, *actions]), eta, tie)
 
     def place(self, group: ProtectedLosses) -> int:
         """Return the place of a group; ValueError if it is not protected."""
@@ -118,7 +115,6 @@ class LossTable:
 
 @compiled()
 def _expected(rows: RowArrays, point: Array) -> Array:
-    """Compute the losses that all rows expect, and zeros to the end of the last block."""
     offset, weights = rows[0], rows[1]
     out = np.empty(offset.shape)
     expected_rows(offset, weights, point, out, 0, offset.shape[0])

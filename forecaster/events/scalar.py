@@ -62,11 +62,10 @@ games begin; what was regretted before is added: known, or at most A w(T / A) + 
 assignments are slow where nothing is hostile, since comparators without any gain keep their shares:
 1 % is enough for the bound.
 
-**As drawn.** Charged with the prediction p_t that was broadcast, in place of the mixture, the
-proof's steps hold in expectation over the draw given the past: W / (N P) is a supermartingale, and
-by Ville's inequality it exceeds 1 / risk at some time with a probability of at most ``risk``. With
-P / risk for P the regret that follows is that of the draws, and nothing is to be added for them
-(``draws``). The gains stay charged in expectation, with P / risk as well.
+**As drawn.** Charged with the prediction p_t that was broadcast, in place of the mixture, W / (N P)
+is a supermartingale, which by Ville's inequality exceeds 1 / risk at some time with a probability
+of at most ``risk``. With P / risk for P the regret that follows is that of the draws, and nothing
+is to be added for them (``draws``). The gains stay charged in expectation, with P / risk as well.
 """
 
 import math
@@ -84,7 +83,6 @@ from regretless.forecaster.events.weights import AdaptiveWeights, Moment, Weight
 from regretless.forecaster.reference import Band, Trust
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
-from regretless.market.core.delegated import Delegated
 from regretless.market.records import checked_suggestion
 
 ROUNDING = 1e-9  # of a sum of gains
@@ -111,36 +109,23 @@ class GainEvents(EventSet):
     ) -> None:
         self.rows, self.rule, self.within = LossTable.of(groups), rule or AdaptiveWeights(), within
         self.models, self.losses = models, len(self.rows.start) - 1
-        own = [g.offset.shape[1] + len(g.policies) if fixed else 0 for g in self.groups]
-        shapes = [(*g.offset.shape, c + models) for g, c in zip(self.groups, own, strict=True)]
+        self.members, end = list[GroupPart](), 0
+        for group in self.groups:
+            constants, policies = (group.offset.shape[1], len(group.policies)) if fixed else (0, 0)
+            shape, first = (*group.offset.shape, constants + policies + models), end
+            end += math.prod(shape)
+            own = slice(first, end), shape, constants, policies
+            self.members.append(GroupPart(group, gain_range(group.weights, within), *own))
+        shapes = [part.shape for part in self.members]
         self.experts = sum(k * a * (c - fixed) for k, a, c in shapes)
-        cuts = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
-        self._gain, self._variation = np.zeros(cuts[-1]), np.zeros(cuts[-1])
-        self._squares = np.zeros(cuts[-1])  # whatever the variation is
-        self.members = [
-            GroupPart(
-                group,
-                gain_range(group.weights, within),
-                slice(int(first), int(last)),
-                shape,
-                group.offset.shape[1] if fixed else 0,
-                len(group.policies) if fixed else 0,
-            )
-            for group, first, last, shape in zip(
-                self.groups, cuts[:-1], cuts[1:], shapes, strict=True
-            )
-        ]
-        self._follows = np.zeros(cuts[-1])
+        # ``squares`` whatever the variation is
+        self._gain, self._variation, self._squares, self._follows = np.zeros((4, end))
         for part in self.members:
-            part.view(self._follows)[:, :, part.constants + part.policies :] = 1.0
+            part.view(self._follows)[:, :, part.fixed :] = 1.0
         self._occupancy = np.zeros(len(self.rows.offset))
-        self.arrays = {
-            "gain": self._gain,
-            "variation": self._variation,
-            "squares": self._squares,
-            "occupancy": self._occupancy,
-        }
-        self.reset()
+        self.arrays = {"gain": self._gain, "variation": self._variation}
+        self.arrays |= {"squares": self._squares, "occupancy": self._occupancy}
+        GainEvents.reset(self)
 
     def reset(self) -> None:
         """Begin anew; an action is never weighed against itself."""
@@ -152,12 +137,10 @@ class GainEvents(EventSet):
 
     def active(self, x: Any, suggestions: Indices | None = None) -> list[Indices]:
         """Return what every group's policies and models suggest to its losses, (K, C + M) each."""
-        return [
-            part.suggestions(
-                x, None if suggestions is None else suggestions[self.rows.losses(part.group)]
-            )
-            for part in self.members
-        ]
+        own = (
+            None if suggestions is None else suggestions[self.rows.losses(g)] for g in self.groups
+        )
+        return [part.suggestions(x, said) for part, said in zip(self.members, own, strict=True)]
 
     def top(self, active: list[Indices], moment: Moment) -> float:
         return self.rule.top(self._counted(moment.band), self._variation, moment)
@@ -180,24 +163,17 @@ class GainEvents(EventSet):
         """Whether some regret is more than chance explains, or adds up to more over actions."""
         if trust.rejects(self._gain, self._squares, hint=hint):
             return True
-        if hint:
-            each = ((p.view(self._gain), p.view(self._squares)) for p in self.members)
-            return any(trust.rejects(*_over_actions(*own, 0), hint=True) for own in each)
-        return any(
-            trust.among(tests).rejects(*sums)
-            for part in self.members
-            for tests, sums in self._totals(part, trust)
-        )
-
-    def _totals(self, part: "GroupPart", trust: Trust) -> Iterator[tuple[int, tuple[Array, Array]]]:
-        """Yield how many sums over a loss's actions are watched, the greatest ones and their V."""
-        each = part.view(self._gain), part.view(self._squares)
-        fixed = part.constants + part.policies
         copies = self.losses * trust.tests // self.experts
-        if fixed:
-            yield copies * fixed ** part.shape[1], _greatest(*each, fixed)
-        if self.models:
-            yield copies * self.models, _over_actions(*each, fixed)
+        for part in self.members:
+            own, fixed = (part.view(self._gain), part.view(self._squares)), part.fixed
+            tests = [(trust, _over_actions(*own, 0))] if hint else []
+            if fixed and not hint:
+                tests += [(trust.among(copies * fixed ** part.shape[1]), _greatest(*own, fixed))]
+            if self.models and not hint:
+                tests += [(trust.among(copies * self.models), _over_actions(*own, fixed))]
+            if any(test.rejects(*sums, hint=hint) for test, sums in tests):
+                return True
+        return False
 
     def spent(self) -> float:
         return float(np.log1p(self._variation).sum())
@@ -238,10 +214,9 @@ class GainEvents(EventSet):
             rows, own = part.group.weights, self.rows.slice(part.group)
             worth = played.bias[own].reshape(rows.shape) @ rows.swapaxes(1, 2)
             if played.losses is not None:
-                seen, came = (
-                    one[own].reshape(rows.shape[:2]) for one in (played.seen, played.losses)
-                )
-                _regrets(worth, seen, came, part.scale)
+                seen, came = played.seen[own], played.losses[own]
+                shape = part.shape[:2]
+                _regrets(worth, seen.reshape(shape), came.reshape(shape), part.scale)
             yield worth
 
     def bound(self, **stand: Any) -> GainBound:
@@ -250,9 +225,8 @@ class GainEvents(EventSet):
     @property
     def shape(self) -> dict[str, Any]:
         """What a bound needs to know of it."""
-        return {"within": self.within, "losses": self.losses, "own": self.experts} | {
-            "models": self.models
-        }
+        counts = {"losses": self.losses, "own": self.experts, "models": self.models}
+        return {"within": self.within, **counts}
 
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
         """Bound the sum of expected decision swap regret (K,): sum_a max_c of the gains' bounds.
@@ -264,7 +238,7 @@ class GainEvents(EventSet):
         if bound.trusted:
             gains = np.maximum(part.view(self._gain), 0.0) + ROUNDING
         gains *= part.scale[:, None, None]
-        return np.asarray(gains[:, :, : part.constants + part.policies].max(2).sum(1))
+        return np.asarray(gains[:, :, : part.fixed].max(2).sum(1))
 
     def table(self) -> Iterator[Event]:
         """Yield loss, action, None, None, occupancy and gains (A + C,) in units of the loss."""
@@ -288,6 +262,11 @@ class GroupPart:
     shape: tuple[int, int, int]  # K, A, constants + policies + models
     constants: int  # how many fixed actions are comparators
     policies: int  # and policies; models follow them
+
+    @property
+    def fixed(self) -> int:
+        """How many comparators are no models."""
+        return self.constants + self.policies
 
     def view(self, flat: Array) -> Array:
         """Return this group's entries as an array of this shape."""
@@ -361,7 +340,6 @@ def _add_gains(
     sums: tuple[Array, Array, Array],
     power: int,
 ) -> None:
-    """Add gains (K, A, C) of actions that were played, and powers of their sizes."""
     worth, seen, scale = known
     gains, sizes, squares = sums
     constants = gains.shape[2] - suggested.shape[1]
@@ -383,85 +361,83 @@ CURBS = -RATES - np.log1p(-RATES)  # psi
 PRIOR = -math.log(len(RATES))
 
 
-class Assignments(EventSet):
+class Assignments(GainEvents):
     """Gains, by adaptive weights, with a potential over the assignments of comparators beside.
 
     ``share`` is r. ``risk`` is the chance that its bounds fail, where the assignments are charged
     with the predictions that are broadcast; None for expectations, whose bounds never fail and
-    leave out the draws.
+    leave out the draws. The rest is as in ``GainEvents``.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("gains", "arrays", "unseen")
-    IN_PLACE = True
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("unseen",)
 
     def __init__(
-        self, gains: GainEvents, *, share: float = SHARE, risk: float | None = None
+        self,
+        groups: Sequence[ProtectedLosses],
+        rule: WeightRule | None = None,
+        *,
+        share: float = SHARE,
+        risk: float | None = None,
+        **gains: Any,
     ) -> None:
-        self.gains, self.share, self.risk = gains, share, risk
-        self.drawn, self.unseen = risk is not None, 0
-        self.rows, self.rule = gains.rows, gains.rule
-        self.experts, self._losses = gains.experts, len(gains.rows.start) - 1
-        self._price = math.log(share * self.experts / self._losses) + PRIOR + np.log(RATES)
-        self._parts = [_Part.of(part) for part in gains.members]
-        self.arrays = {
-            f"{name}_{g}": vars(part)[name]
-            for g, part in enumerate(self._parts)
-            for name in ("gain", "squares", "before")
-        }
-
-    active = Delegated("gains")
-    exceeds = Delegated("gains")
-    spent = Delegated("gains")
-    table = Delegated("gains")
+        super().__init__(groups, rule, **gains)
+        self.share, self.risk, self.drawn, self.unseen = share, risk, risk is not None, 0
+        self._price = math.log(share * self.experts / self.losses) + PRIOR
+        self._parts = [_Part(part) for part in self.members]
+        for g, part in enumerate(self._parts):
+            self.arrays |= {f"gain_{g}": part.gain, f"squares_{g}": part.squares}
+            self.arrays[f"before_{g}"] = part.before
 
     def top(self, active: list[Indices], moment: Moment) -> float:
-        self._refresh()
-        own = max(float((part.logs.sum(1) + self._price).max()) for part in self._parts)
-        return max(self.gains.top(active, moment), own)
+        own = [float((part.refreshed().sum(1) + self._rated).max()) for part in self._parts]
+        return max(super().top(active, moment), *own)
+
+    @property
+    def _rated(self) -> Array:
+        return np.asarray(self._price + np.log(RATES))
 
     def weigh(
         self, active: list[Indices], moment: Moment, weights: Weights, share: float = 1.0
     ) -> None:
         """Add the weights of gains and of assignments, which share the loss's rows."""
-        self.gains.weigh(active, moment, weights, share)
+        super().weigh(active, moment, weights, share)
         made, total = [], 0.0
         for part in self._parts:
-            chosen = share * np.exp(part.logs.sum(1) + self._price - weights.top)
+            chosen = share * np.exp(part.logs.sum(1) + self._rated - weights.top)
             total += float(chosen.sum())
             made.append(_weights(part.shares, chosen).reshape(-1))
-        flat = np.concatenate(made)
-        weights.add(flat, lambda own: self.gains.folded(active, own), total=total)
+        weights.add(np.concatenate(made), partial(self.folded, active), total=total)
 
     def charge(self, active: list[Indices], played: Played) -> None:
         """Add a round to the gains in expectation, and to the assignments as they are charged."""
-        worths, one = list(self.gains.worths(played)), played.drawn
-        self.gains.add(active, played, worths)
+        worths, one = list(self.worths(played)), played.drawn
+        self.add(active, played, worths)
         if self.drawn:
             self.unseen += one is None
             if one is not None and one.bias is not played.bias:  # one of several predictions
-                played, worths = one, list(self.gains.worths(one))
-        seen = [played.seen[self.rows.slice(group)] for group in self.groups]
-        for part, worth, own, suggestions in zip(self._parts, worths, seen, active, strict=True):
-            part.add(worth, own, suggestions)
+                played, worths = one, list(self.worths(one))
+        for part, worth, suggestions in zip(self._parts, worths, active, strict=True):
+            seen = played.seen[self.rows.slice(part.of.group)]
+            part.add(worth, seen.reshape(worth.shape[:2]), suggestions)
 
     def begin(self) -> None:
         """Note that the games begin: what was gained so far is known, and no more weighed."""
         for part in self._parts:
-            part.begin()
+            part.before += part.gain
+            part.gain[...] = part.squares[...] = 0.0
+        self._forget()
 
     def log_potential(self, band: Band) -> float:
         """Return the logarithm of the gains' potentials and of the assignments' at their price."""
-        self._refresh()
-        price = math.log(self.share * self.experts / self._losses) + PRIOR
-        own = [(part.logs.sum(1) + price).ravel() for part in self._parts]
-        return float(np.logaddexp.reduce([self.gains.log_potential(band), *np.concatenate(own)]))
+        own = [(part.refreshed().sum(1) + self._price).ravel() for part in self._parts]
+        return float(np.logaddexp.reduce([super().log_potential(band), *np.concatenate(own)]))
 
     def bound(self, **stand: Any) -> "AssignmentBound":
-        own = {"beside": self.share, "risk": self.risk or 1.0} | self.gains.shape
+        own = {"beside": self.share, "risk": self.risk or 1.0} | self.shape
         return AssignmentBound(self.rule, **own, **stand)
 
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
-        alone = self.gains.from_variation(bound, group)
+        alone = super().from_variation(bound, group)
         own = None if self.drawn else self._assigned(bound, group)
         return alone if own is None else np.minimum(alone, own)
 
@@ -470,20 +446,17 @@ class Assignments(EventSet):
 
     def _assigned(self, bound: BiasBound, group: ProtectedLosses) -> Array | None:
         part = self._parts[self.rows.place(group)]
-        fixed = part.gain.shape[2] - self.gains.models
+        fixed = part.gain.shape[2] - self.models
         squares = part.squares[:, :, :fixed].max(2).sum(1)
         before = np.maximum(part.before[:, :, :fixed].max(2), 0.0).sum(1)
         after = bound.assigned(squares, part.gain.shape[1], part.gain.shape[2])
-        return None if after is None else np.asarray(part.scale * (before + after))
+        return None if after is None else np.asarray(part.of.scale * (before + after))
 
     def reset(self) -> None:
-        self.gains.reset()
-        for array in self.arrays.values():
-            array[...] = 0.0
+        super().reset()
         self._forget()
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint: shares are computed anew."""
         super().restore(state)
         self._forget()
 
@@ -491,17 +464,12 @@ class Assignments(EventSet):
         for part in self._parts:
             part.stale[...] = 1.0
 
-    def _refresh(self) -> None:
-        for part in self._parts:
-            part.refresh()
-
 
 @dataclass(frozen=True)
 class AssignmentBound(GainBound):
     """Bound on gains, and on the regret of assignments."""
 
     def regret(self, weights: Array, *, policies: int = 0, rounds: int | None = None) -> Array:
-        """Bound the expected decision swap regret per round (K,), by the lesser of two proofs."""
         alone = super().regret(weights, policies=policies, rounds=rounds)
         if self.risk < 1 or self.stays or rounds not in (None, self.rounds):
             return alone
@@ -509,7 +477,6 @@ class AssignmentBound(GainBound):
         return alone if own is None else np.minimum(alone, own)
 
     def realised(self, weights: Array, *, policies: int = 0) -> Array | None:
-        """Bound it as drawn, if that is what the assignments are charged with."""
         return self._assignments(weights, policies) if self.risk < 1 else None
 
     def _assignments(self, weights: Array, policies: int) -> Array | None:
@@ -540,43 +507,31 @@ class AssignmentBound(GainBound):
         return np.asarray(((level + CURBS * known) / RATES).min(-1))
 
 
-@dataclass(frozen=True, eq=False)
 class _Part:
-    """The assignments of one group's losses."""
+    """The assignments of one group's losses: G and U (K, A, C), and what was gained ``before``.
 
-    gain: Array  # (K, A, C), G since the games began
-    squares: Array  # U
-    before: Array  # what was gained before
-    shares: Array  # (K, A, J, C) of every comparator among those of its action, by rates
-    logs: Array  # (K, A, J) of the sums over comparators, which the shares are of
-    stale: Array  # (K, A), above 0 where shares and logs are to be computed anew
-    scale: Array  # (K,) divides a loss's gains into [-1, 1]
+    ``shares`` (K, A, J, C) are those of every comparator among its action's, by rates, and ``logs``
+    (K, A, J) of the sums over comparators; those of actions that are ``stale`` (K, A) by now, above
+    0, are computed anew.
+    """
 
-    @classmethod
-    def of(cls, part: GroupPart) -> "_Part":
-        """Make room for a group's losses."""
-        losses, actions, comparators = part.shape
-        wide = losses, actions, len(RATES), comparators
-        gain, squares, before = np.zeros((3, *part.shape))
-        room = np.empty(wide), np.empty(wide[:3]), np.ones(wide[:2])
-        return cls(gain, squares, before, *room, part.scale)
-
-    def begin(self) -> None:
-        """Keep apart what was gained so far."""
-        np.add(self.before, self.gain, out=self.before)
-        self.gain[...] = self.squares[...] = 0.0
-        self.stale[...] = 1.0
+    def __init__(self, of: GroupPart) -> None:
+        losses, actions, comparators = of.shape
+        self.of = of
+        self.gain, self.squares, self.before = np.zeros((3, *of.shape))
+        self.shares = np.empty((losses, actions, len(RATES), comparators))
+        self.logs, self.stale = np.empty(self.shares.shape[:3]), np.ones((losses, actions))
 
     def add(self, worth: Array, seen: Array, suggested: Indices) -> None:
         """Add a round: what the bias of each action is worth to every other (K, A, A)."""
-        played = seen.reshape(self.gain.shape[:2])
-        _add(worth, played, self.scale, suggested, (self.gain, self.squares))
-        np.maximum(self.stale, played, out=self.stale)
+        _add(worth, seen, self.of.scale, suggested, (self.gain, self.squares))
+        np.maximum(self.stale, seen, out=self.stale)
 
-    def refresh(self) -> None:
-        """Compute the shares of actions that were played since they were computed."""
+    def refreshed(self) -> Array:
+        """Return ``logs``, those of actions that were played since computed anew."""
         _share(self.stale, self.gain, self.squares, self.shares, self.logs)
         self.stale[...] = 0.0
+        return self.logs
 
 
 @compiled(error_model="numpy")
@@ -622,7 +577,6 @@ def _share(played: Array, gain: Array, squares: Array, shares: Array, logs: Arra
 
 @compiled()
 def _weights(shares: Array, chosen: Array) -> Array:
-    """Return sum_j chosen (K, J) shares (K, A, J, C)."""
     losses, actions, rates, count = shares.shape
     made = np.zeros((losses, actions, count))
     for k in range(losses):

@@ -134,13 +134,10 @@ class Stand:
     rounds: int  # T
     certificate_sum: float  # S, the sum of the positive certificates
     band: Band = PLAIN
-    trust: Trust | None = (
-        None  # within which a reference was broadcast unchanged; None where none was
-    )
-    start: float | None = (
-        None  # logarithm of the games' first mean potential; None for the most that it can be
-    )
-    spent: float | None = None  # mean of ln(1 + C) over all experts since then; None for the most
+    trust: Trust | None = None  # within which a reference was broadcast unchanged, if any was
+    # logarithm of the mean potential when the games begin, and mean of ln(1 + C) over all experts
+    start: float | None = None  # since then; None for the most that they can be
+    spent: float | None = None
     beside: float = 0.0  # what other potentials add to the mean when the games begin
     risk: float = 1.0  # the chance that potentials exceed their bound; 1 where nothing is drawn
     share: float = 1.0  # prior of the expert in question, in units of 1 / N
@@ -255,7 +252,6 @@ def _signed(bias: Array, halves: Array, table: Array) -> float:
 
 @compiled()
 def _spread(bias: Array, halves: Array, signed: Array, sums: Array) -> None:
-    """Write the signed weights (rows, n) and their sums (rows,); halves are (2, rows x n)."""
     size = bias.shape[1]
     for r in range(bias.shape[0]):
         total = 0.0
@@ -300,7 +296,6 @@ class AdaptiveWeights(WeightRule):
     rooted = True
 
     def top(self, gain: Array, variation: Array, moment: Moment, *, both: bool = False) -> float:
-        """Return the greatest exponent of Phi(R + 1)."""
         if both:
             zone = moment.band.zone
             return float(_greatest(gain.reshape(-1), variation.reshape(-1), zone))
@@ -316,7 +311,6 @@ class AdaptiveWeights(WeightRule):
     def _raised(
         bias: Array, variation: Array, moment: Moment, *, top: float, share: float
     ) -> Array:
-        """Return the weights (2, m) of both signs, that of B's own and the other."""
         zone, halves = moment.band.zone, np.empty((2, bias.size))
         _exponents(bias, variation, zone, top, halves)
         _halves(bias, variation, zone, share, top, np.exp(halves, out=halves))
@@ -432,17 +426,15 @@ class ExponentialWeights(WeightRule):
         return np.zeros(np.shape(gain))
 
     def budget(self, stand: Stand) -> float:
-        """Return the greatest R itself."""
         head = float(stand.trust.limit(stand.rounds)) + 1.0 if stand.trust else 0.0
-        entropy, own = math.log(stand.experts), math.log(stand.experts) - math.log(stand.share)
+        entropy, rounds = math.log(stand.experts), stand.rounds
+        own = entropy - math.log(stand.share)
         if self.horizon is None:
-            return (
-                (1 + own / entropy) * math.sqrt(stand.rounds * entropy)
-                + stand.certificate_sum
-                + head
-            )
-        rate = math.sqrt(2 * entropy / self.horizon)
-        return own / rate + rate * stand.rounds / 2 + stand.certificate_sum + head
+            most = (1 + own / entropy) * math.sqrt(rounds * entropy)
+        else:
+            rate = math.sqrt(2 * entropy / self.horizon)
+            most = own / rate + rate * rounds / 2
+        return most + stand.certificate_sum + head
 
     def greatest(self, variation: Array | float, budget: float) -> Array:
         return np.full_like(np.asarray(variation, dtype=np.float64), budget)
@@ -489,14 +481,11 @@ RATES = np.array([0.75 * 0.5**j for j in range(10)])  # enough for V up to ten m
 COSTS = -np.log1p(-RATES) - RATES
 STEEPEST = float(RATES[0])
 NEGLIGIBLE = 40.0  # e^-40 of the greatest summand adds nothing to a sum of doubles
-GAINS = ExponentialMixture(
-    RATES, COSTS, np.full(len(RATES), 1 / len(RATES))
-)  # GAINS.greatest is beta
+GAINS = ExponentialMixture(RATES, COSTS, np.full(len(RATES), 1 / len(RATES)))  # with beta
 
 
 @compiled()
 def _top(gain: Array, noise: Array, variation: Array, sign: float) -> float:
-    """Return the greatest exponent of experts (m,)."""
     top = -np.inf
     for e in range(gain.shape[0]):
         for j in range(RATES.shape[0]):
@@ -533,13 +522,10 @@ class SecondOrderWeights(WeightRule):
     "Second-order quantile methods for experts and combinatorial games") with a uniform prior over
     rates, and with the sharper cost psi of Fan, Grama and Liu (2015) in place of eta^2.
 
-    **One step.** For |g| <= 1 and 0 <= eta < 1, exp(eta g - psi g^2) <= 1 + eta g: as the function
-    f(x) = (x - ln(1 + x)) / x^2 falls in x, eta g - ln(1 + eta g) = (eta g)^2 f(eta g) is at most
-    (eta g)^2 f(-eta) = psi g^2. Hence Phi(R + g, V + g^2) <= Phi(R, V) + g w(R, V).
-
-    **All rounds.** Sum over experts. The game keeps sum w g <= certificate x sum w, and w <= eta_1
-    Phi, so that the potentials' sum stays below N e^(eta_1 S) times their mean at the start, P_0.
-    With
+    **Proof.** As (x - ln(1 + x)) / x^2 falls in x, exp(eta g - psi g^2) <= 1 + eta g for |g| <= 1
+    and 0 <= eta < 1, whence Phi(R + g, V + g^2) <= Phi(R, V) + g w(R, V). The game keeps the sum of
+    w g over experts at most at the certificate times that of w <= eta_1 Phi, so that the
+    potentials' sum stays below N e^(eta_1 S) times their mean at the start, P_0. With
 
         Lambda = ln N + ln P_0 + eta_1 S
 
@@ -583,12 +569,8 @@ class SecondOrderWeights(WeightRule):
             most = float(np.logaddexp.reduce(RATES + COSTS + known)) - math.log(len(RATES))
         if stand.start is not None:
             most = min(most, stand.start)
-        return (
-            math.log(stand.experts)
-            - math.log(stand.share)
-            + most
-            + STEEPEST * stand.certificate_sum
-        )
+        own = math.log(stand.experts) - math.log(stand.share)
+        return own + most + STEEPEST * stand.certificate_sum
 
     def greatest(self, variation: Array | float, budget: float) -> Array:
         """Return beta(V)."""
@@ -628,14 +610,10 @@ class Kept:
         self.signed, self.sums = np.empty((rows, size)), np.empty(rows)
         self.stale, self._zone = np.ones(rows, dtype=bool), np.nan
 
-    def forget(self) -> None:
-        """Take all rows for stale."""
-        self.stale[:] = True
-
     def refresh(self, rule: WeightRule, bias: Array, variation: Array, moment: Moment) -> bool:
         """Weigh the rows whose biases have changed; False where that cannot be kept."""
         if moment.band.zone != self._zone:
-            self.forget()
+            self.stale[:] = True
             self._zone = moment.band.zone
         lines = np.flatnonzero(self.stale)
         if not len(lines):

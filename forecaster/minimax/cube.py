@@ -64,7 +64,6 @@ class CubeSolver(HullSolver):
         return self._spelled(Solution(inside[None], np.ones(1), None, unchanged=True))
 
     def _spelled(self, solution: Solution) -> Solution:
-        """Spell out every point as an ensemble, where outcomes are known."""
         return solution
 
     def _play(self, game: Game) -> Solution:
@@ -98,7 +97,6 @@ class CubeSolver(HullSolver):
         return points[kept], fields[kept]
 
     def choices(self, game: Game) -> Solution:
-        """Return the points of a walk and of a lattice."""
         steps, lattice = steps_for(game.tolerance), self._lattice()
         walked, _ = self._explore(game, game.start.points[0], steps)
         if self.off_ties:
@@ -166,7 +164,6 @@ class Simplex(CubeSolver):
         return float(mass @ (points * fields).sum(1) - (mass @ fields).min())
 
     def _spelled(self, solution: Solution) -> Solution:
-        """Make every point exact probabilities and its own ensemble, where outcomes are known."""
         if self._places is None:
             return solution
         points = np.maximum(solution.points, 0.0)

@@ -159,7 +159,6 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 
 @compiled()
 def _undominated(points: Array, fields: Array, kept: Integers) -> int:
-    """Keep, of the points with equal fields, the one that pays least; write their indices."""
     count = 0
     for t in range(points.shape[0]):
         payment = 0.0
@@ -346,15 +345,13 @@ class HullSolver(Checkpointable, ABC):
             worst = self.worst(start.mass, start.points, game.fields(start.points))
         kept = worst <= tolerance
         solved = replace(start, certificate=worst) if kept else self._play(game)
-        return solved if self.objective is None else self._preferred(game, solved, self.objective)
-
-    def _preferred(self, game: Game, solved: Solution, objective: Objective) -> Solution:
-        """Return the best mixture for an objective of those that are good enough."""
+        if self.objective is None:
+            return solved
         choices = solved.beside(self.choices(game))
         fields = game.fields(choices.points)
         # within rounding of the limit no program could be sure of it
         limit = max(game.tolerance, (solved.certificate or 0.0) + LIGHTEST)
-        mass = self.best_within(objective(choices), choices.points, fields, limit=limit)
+        mass = self.best_within(self.objective(choices), choices.points, fields, limit=limit)
         if mass is None:
             return solved
         best = choices.mixed(mass)

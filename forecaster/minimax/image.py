@@ -170,25 +170,16 @@ class _Walked:
         return WeightedOutcomes.of(self.outcomes, self.images, self.shares[source])
 
 
+@dataclass(eq=False)
 class _Restricted:
-    def __init__(
-        self, points: Array, fields: Array, sources: list[Source], *, outcomes: Array, images: Array
-    ) -> None:
-        self.points, self.fields, self.sources = points, fields, sources
-        self.outcomes, self.images = outcomes, images
-        self.payments = (points * fields).sum(1)
+    """The predictions with their payments and fields, and nature's outcomes, that are known."""
 
-    def add_outcome(self, outcome: Array, image: Array) -> None:
-        """Let nature choose one outcome more."""
-        self.outcomes = np.vstack([self.outcomes, outcome])
-        self.images = np.vstack([self.images, image])
-
-    def add_point(self, spelled: WeightedOutcomes, field: Array) -> None:
-        """Let the forecaster predict one point more."""
-        self.sources.append(spelled)
-        self.points = np.vstack([self.points, spelled.point])
-        self.fields = np.vstack([self.fields, field])
-        self.payments = np.append(self.payments, field @ spelled.point)
+    points: Array
+    payments: Array
+    fields: Array
+    sources: list[Source]
+    outcomes: Array
+    images: Array
 
 
 class Image(HullSolver):
@@ -216,17 +207,12 @@ class Image(HullSolver):
         return _alone(self._mean)
 
     def single(self, point: Array) -> Solution:
-        target = np.asarray(point, dtype=np.float64)
-        nearest = nearest_outcomes(target, self.support, self._mean)
+        nearest = nearest_outcomes(np.asarray(point, np.float64), self.support, self._mean)
         inset = OFF_TIES if self.off_ties else 0.0
         return replace(_alone(self._kept_off(nearest, inset)), unchanged=True)
 
-    def worst(self, mass: Array, points: Array, fields: Array) -> float:
-        """Worst case over every outcome, by the oracle's bound."""
-        return self._worst(mass, points, fields, -np.inf)
-
-    def _worst(self, mass: Array, points: Array, fields: Array, enough: float) -> float:
-        """Bound the worst case, no closer than ``enough``."""
+    def worst(self, mass: Array, points: Array, fields: Array, enough: float = -np.inf) -> float:
+        """Worst case over every outcome, by the oracle's bound, no closer than ``enough``."""
         payment = float(mass @ (points * fields).sum(1))
         return payment + self.support.bound(-(mass @ fields), enough=enough - payment)
 
@@ -239,22 +225,18 @@ class Image(HullSolver):
         # The very points of the game: on ties the mean of an ensemble, off by rounding, would be
         # another prediction.
         points, fields = known.points[chosen], known.fields[chosen]
-        certificate = self._worst(mass, points, fields, ENOUGH * game.tolerance)
+        certificate = self.worst(mass, points, fields, ENOUGH * game.tolerance)
         ensembles = tuple(walked.spelled(known.sources[j]) for j in chosen)
         return Solution(points, mass, certificate, ensembles)
 
     def _open(self, walked: _Walked, game: Game) -> _Restricted:
-        """Open the game with the last mixture's predictions and the walk's."""
         kept = undominated(walked.points, walked.fields)
         own = np.array([atom.point for atom in self._atoms]).reshape(-1, self.size)
         listed = np.unique(np.append(walked.picked, np.arange(walked.first)))
-        return _Restricted(
-            np.vstack([own, walked.points[kept]]),
-            np.vstack([game.fields(own), walked.fields[kept]]),
-            [*self._atoms, *kept.tolist()],
-            outcomes=walked.outcomes[listed],
-            images=walked.images[listed],
-        )
+        points = np.vstack([own, walked.points[kept]])
+        fields = np.vstack([game.fields(own), walked.fields[kept]])
+        there = [*self._atoms, *kept.tolist()], walked.outcomes[listed], walked.images[listed]
+        return _Restricted(points, (points * fields).sum(1), fields, *there)
 
     def _improve(self, known: _Restricted, game: Game) -> Array:
         """Add predictions and outcomes that are known; the masses of the best mixture found."""
@@ -274,9 +256,14 @@ class Image(HullSolver):
             if new_point:
                 answer = WeightedOutcomes.of(known.outcomes, known.images, distribution)
                 answer = self._kept_off(answer, self._inset(game.tolerance))
-                known.add_point(answer, game.field(answer.point))
+                gain = game.field(answer.point)
+                known.sources.append(answer)
+                known.points = np.vstack([known.points, answer.point])
+                known.fields = np.vstack([known.fields, gain])
+                known.payments = np.append(known.payments, gain @ answer.point)
             if new_outcome:
-                known.add_outcome(*vertex)
+                known.outcomes = np.vstack([known.outcomes, vertex.outcome])
+                known.images = np.vstack([known.images, vertex.image])
         return mass
 
     def _kept_off(self, spelled: WeightedOutcomes, inset: float) -> WeightedOutcomes:
@@ -286,7 +273,6 @@ class Image(HullSolver):
         return mean_of((spelled, self._inner), np.array([1 - inset, inset]))
 
     def _walk(self, game: Game) -> _Walked:
-        """Walk from a mean over its outcomes, those of the last mixture, and the candidates."""
         first, inset = _spelled(game.start)[0], self._inset(game.tolerance)
         known = [first, *self._atoms]
         outcomes = np.vstack([*(some.outcomes for some in known), self._outcomes])
@@ -308,7 +294,6 @@ class Image(HullSolver):
         return _Walked(len(first.weights), outcomes, images, points, shares, fields, picked)
 
     def choices(self, game: Game) -> Solution:
-        """Return the predictions of a walk, and those that are one outcome each."""
         walked, inset = self._walk(game), self._inset(game.tolerance)
         kept = undominated(walked.points, walked.fields)
         corners = [
@@ -328,7 +313,7 @@ class Image(HullSolver):
             if mass is None:
                 return None
             mass /= mass.sum()
-            excess = self._worst(mass, points, fields, limit) - limit
+            excess = self.worst(mass, points, fields, limit) - limit
             if excess <= 0.0:
                 return mass
             vertex = self.support.best(-(mass @ fields))
@@ -359,12 +344,10 @@ class Image(HullSolver):
 
 
 def _spelled(solution: Solution) -> tuple[WeightedOutcomes, ...]:
-    """Return what every prediction of an image solver is made of."""
     return cast("tuple[WeightedOutcomes, ...]", solution.ensembles)
 
 
 def _alone(spelled: WeightedOutcomes) -> Solution:
-    """Return a mixture of one prediction."""
     return Solution(spelled.point[None], np.ones(1), None, (spelled,))
 
 

@@ -144,7 +144,6 @@ def _optimise(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 
 @compiled()
 def _best_single(payments: Array, fields: Array, simplex: bool) -> int:  # noqa: FBT001
-    """Find the point with the least worst case."""
     first, least = 0, np.inf
     for j in range(fields.shape[0]):
         gain = -np.inf if simplex else 0.0
@@ -247,15 +246,10 @@ def cheapest(
     count, size = gains.shape
     slacks = np.eye(size) if box else np.ones((size, 1))
     own = np.zeros(slacks.shape[1])
+    rows = np.append(payments, own + 1.0), np.append(np.ones(count), own)
     program = Program(
         np.append(values, own),
-        np.vstack(
-            [
-                np.append(payments, own + 1.0),
-                np.append(np.ones(count), own),
-                np.hstack([gains.T, slacks]),
-            ]
-        ),
+        np.vstack([*rows, np.hstack([gains.T, slacks])]),
         row_lower=np.append([-np.inf, 1.0], np.zeros(size)),
         row_upper=np.append([limit, 1.0], np.full(size, np.inf)),
         lower=np.append(np.zeros(count), own if box else own - np.inf),

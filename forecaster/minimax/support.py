@@ -50,7 +50,6 @@ class ListedSupport(Support):
         self._none = np.zeros(self.size)
 
     def best(self, direction: Array) -> Vertex:
-        """Return the best of the list."""
         top = int(values(self._images, direction).argmax())
         return Vertex(self._places[top], self._images[top])
 
@@ -65,13 +64,6 @@ def listed(basis: Basis, places: Array) -> ListedSupport:
     if len(places) * basis.size > LARGEST_LIST:
         raise ValueError(f"{len(places)} x {basis.size} numbers are too many; use a coarser basis")
     return ListedSupport(places, basis.transform(places))
-
-
-def along(basis: Basis, knots: Array, coordinate: int) -> ListedSupport:
-    """List the knots of the one coordinate that matters."""
-    places = np.full((len(knots), basis.outcomes), 0.5)
-    places[:, coordinate] = knots
-    return listed(basis, places)
 
 
 def grid_levels(size: int, outcomes: int, low: float, high: float) -> Array:
@@ -107,7 +99,6 @@ class SeparableSupport(Support):
         return float(self._parts(direction).max(1).sum() + slack)
 
     def _parts(self, direction: Array) -> Array:
-        """Values (d, G) of every coordinate by itself."""
         own = direction.reshape(self.outcomes, -1)
         return np.asarray(np.einsum("gdm,dm->dg", self._images, own))
 
@@ -118,34 +109,24 @@ class Pieces(Protocol):
     def place(self, levels: Array) -> Array:
         """Turn the grid's coordinates (T, d) into outcomes (T, d)."""
 
-    def images(self, levels: Array) -> Array:
-        """Compute s (T, n)."""
+    def transform(self, y: Array) -> Array:
+        """Compute s (T, n) at outcomes (T, d)."""
 
     def errors(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Return ``above`` and ``below`` (T, n) on boxes with these corners (T, d)."""
 
 
-class CellSupport(Support):
+class CellSupport(ListedSupport):
     """A grid of cells with an error of interpolation each; the worst cells are split in halves."""
 
     def __init__(self, pieces: Pieces, levels: Array, outcomes: int) -> None:
-        self.outcomes, self._pieces = outcomes, pieces
-        self._shape = (len(levels),) * outcomes
-        grid = grid_points(levels, outcomes)
-        self._places = pieces.place(grid)
-        self._images = np.ascontiguousarray(pieces.images(grid))
-        self.size = self._images.shape[1]
-        self._low, self._high = (
-            grid_points(levels[:-1], outcomes),
-            grid_points(levels[1:], outcomes),
-        )
+        places = pieces.place(grid_points(levels, outcomes))
+        super().__init__(places, pieces.transform(places))
+        self._pieces, self._shape = pieces, (len(levels),) * outcomes
+        self._low, self._high = (grid_points(own, outcomes) for own in (levels[:-1], levels[1:]))
         above, below = pieces.errors(self._low, self._high)
         self._above, self._below = _shared(above), _shared(below)
         self._corners = np.array(list(product([0.0, 1.0], repeat=outcomes)))
-
-    def best(self, direction: Array) -> Vertex:
-        top = int(values(self._images, direction).argmax())
-        return Vertex(self._places[top], self._images[top])
 
     def bound(self, direction: Array, *, enough: float = -np.inf) -> float:
         """Split the worst cells until their bound is close to a value that is attained."""
@@ -176,7 +157,6 @@ class CellSupport(Support):
         return np.asarray(grid.ravel() + excess(direction, self._above, self._below))
 
     def _halves(self, low: Array, high: Array) -> tuple[Array, Array]:
-        """Split boxes in halves along every axis."""
         half = (high - low) / 2
         start = low[:, None] + self._corners * half[:, None]
         parts = start.reshape(-1, self.outcomes)
@@ -185,12 +165,12 @@ class CellSupport(Support):
     def _score(self, low: Array, high: Array, direction: Array) -> tuple[Array, float]:
         """Bound h . s on boxes (T,); the greatest value at one of their corners."""
         corners = low[:, None] + self._corners * (high - low)[:, None]
-        scores = values(self._pieces.images(corners.reshape(-1, self.outcomes)), direction)
+        places = self._pieces.place(corners.reshape(-1, self.outcomes))
+        scores = values(self._pieces.transform(places), direction)
         best = scores.reshape(len(low), -1).max(1)
         above, below = self._pieces.errors(low, high)
         return best + excess(direction, above, below), float(best.max())
 
 
 def _shared(table: Array) -> Array:
-    """Keep one row (1, n) where all rows are equal."""
     return table[:1] if (table == table[0]).all() else table

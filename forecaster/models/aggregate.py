@@ -108,15 +108,9 @@ class Aggregate(Model):
         return np.asarray((_mixed(*self._shares) * self._points).sum(0))
 
     def opened(self) -> Any:
-        """Return what all models said in the open round, and how they were weighed."""
-        own, common, choice = self._shares
-        return {
-            "points": self._points.copy(),
-            "own": own,
-            "common": common,
-            "choice": choice,
-            "members": {name: model.opened() for name, model in self.members.items()},
-        }
+        members = {name: model.opened() for name, model in self.members.items()}
+        shares = dict(zip(("own", "common", "choice"), self._shares, strict=True))
+        return {"points": self._points.copy(), "members": members, **shares}
 
     def reopen(self, x: Any, opened: Any) -> None:
         for name, model in self.members.items():
@@ -126,7 +120,6 @@ class Aggregate(Model):
         self._shares = opened["own"], opened["common"], opened["choice"]
 
     def observe_outcome(self, outcome: Array) -> None:
-        """Pass the outcome (d,) on to all models."""
         for model in self.members.values():
             model.observe_outcome(outcome)
 
@@ -146,7 +139,6 @@ def _mixed(own: Array, common: Array, choice: Array) -> Array:
 
 @compiled()
 def _shares(regret: Array, variation: Array) -> Array:
-    """Return the weights (M, m) that go with R and V (M, m)."""
     models, size = regret.shape
     shares = np.empty((models, size))
     for i in range(size):

@@ -27,9 +27,9 @@ class Model(Checkpointable, Forecaster):
     def __init__(self, size: int) -> None:
         self.size, self.time = size, 0
         self._outcome: Array | None = None
+        self._open: dict[str, float] = {}  # the features of the open round, where they matter
 
     def mixture(self, x: Any = None) -> Mixture:
-        """Return the prediction as a distribution with one atom."""
         return Mixture(self.point(x)[None], np.ones(1))
 
     def point(self, x: Any = None) -> Array:
@@ -169,7 +169,6 @@ class SeasonalNaive(Model):
         self._rows: dict[str, int] = {}  # of the table, by season, the oldest first
         self._opened = 0  # seasons ever
         self._uneven: list[str] = []  # features that were no integers
-        self._open: dict[str, float] = {}
 
     def _predicted(self, x: Any) -> Array:
         self._open = features(x)

@@ -16,6 +16,7 @@ do; otherwise it answers for all these rounds at once.
 
 import copy
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -67,10 +68,6 @@ def _takes(model: Any, method: str, parameter: str) -> bool:
         return False
 
 
-def _next_fit(rounds: int) -> int:
-    return int(np.ceil(rounds * GROWTH))
-
-
 class _Wrapped(Model):
     """Shared part: remembers the models, the last vector and the features of the open round."""
 
@@ -80,7 +77,6 @@ class _Wrapped(Model):
         super().__init__(size)
         self._copies = [Copy(model) for model in models]
         self._last = np.full(size, 0.5)
-        self._open: dict[str, float] = {}
 
     @property
     def resumable(self) -> bool:
@@ -120,10 +116,9 @@ class OnlineModel(_Wrapped):
         super().__init__(size, *[model] * size)
 
     def _answer(self, seen: dict[str, float]) -> Array:
-        if not self.time:
-            return self._last
-        told = [_numbers(held.model.predict_one, 1, dict(seen)) for held in self._copies]
-        return np.concatenate(told)
+        asked = (held.model.predict_one for held in self._copies if self.time)
+        told = [_numbers(ask, 1, dict(seen)) for ask in asked]
+        return np.concatenate(told) if told else self._last
 
     def _study(self, seen: dict[str, float], truth: Array) -> None:
         for held, value in zip(self._copies, truth.tolist(), strict=True):
@@ -153,11 +148,10 @@ class BatchModel(_Wrapped):
         if self.time + 1 >= self._next_fit:
             table = self._truths[:, 0] if self.size == 1 else self._truths
             self._copies[0].model.fit(self._seen, table)
-            self._next_fit = _next_fit(self.time + 1)
+            self._next_fit = math.ceil((self.time + 1) * GROWTH)
 
 
 def _window(rows: Array, row: Array) -> Array:
-    """Return the last rows with one more."""
     return np.concatenate([rows[max(len(rows) + 1 - WINDOW, 0) :], row])
 
 
@@ -177,7 +171,6 @@ class SeriesModel(OutcomeModel):
         self._next_fit = 2  # until then it goes by what was forecast at the last fit: _ahead (m, d)
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint: fitted again to what they were fitted to."""
         super().restore(state)
         if len(self._fitted) and self._follows:
             self._asked(_refitted, self._fitted, 1)
@@ -192,7 +185,7 @@ class SeriesModel(OutcomeModel):
         self._ahead = self._ahead[1:]
         rounds = self.time + 1
         if rounds >= self._next_fit:
-            self._next_fit = _next_fit(rounds)
+            self._next_fit = math.ceil(rounds * GROWTH)
             self._ask(_refitted, rounds)
         elif len(self._ahead) and self._follows:
             self._ask(_forward, rounds)
@@ -217,7 +210,6 @@ class SeriesModel(OutcomeModel):
 
 
 def _refitted(model: Any, series: Array, steps: int) -> Array:
-    """Fit a model to a series (T,) and return its forecasts (steps,)."""
     for name, asked in (("fh", np.arange(1, steps + 1)), ("h", steps)):
         if _takes(model, "predict", name):
             model.fit(series)
@@ -226,7 +218,6 @@ def _refitted(model: Any, series: Array, steps: int) -> Array:
 
 
 def _forward(model: Any, series: Array, steps: int) -> Array:
-    """Return the forecasts (steps,) of a model that was fitted to less of a series."""
     return _means(model.forward(y=series, h=steps))
 
 

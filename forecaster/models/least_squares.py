@@ -87,7 +87,6 @@ class Columns(Checkpointable):
         return self._without(dropped) if dropped else None
 
     def _without(self, dropped: list[int]) -> Indices:
-        """Close the gaps that dropped features leave."""
         remain = np.setdiff1d(np.arange(self.size), dropped)
         moved = {int(old): new for new, old in enumerate(remain)}
         self._numbers = {name: moved[place] for name, place in self._numbers.items()}
@@ -160,14 +159,11 @@ class LeastSquares(Model):
         self._past = np.empty((0, 0))  # the last outcomes, the newest first
         self._seen = self._past  # those that the open round's prediction was made of
         self._gram, self._cross = np.zeros((1, 1)), np.zeros((1, size))
-        self._open: dict[str, float] = {}
 
     def opened(self) -> Any:
-        """Return the past that the open round's prediction was made of."""
         return self._past.copy()
 
     def reopen(self, x: Any, opened: Any) -> None:
-        """Go back to a round that was open, with the past as it was known then."""
         self._open, self._seen = features(x), opened
 
     def _predicted(self, x: Any) -> Array:
@@ -178,7 +174,6 @@ class LeastSquares(Model):
         return 0.5 + solved(self._gram, self.ridge, row) @ self._cross
 
     def _row(self) -> Array:
-        """Return the features of the open round: 1, the past, the context."""
         past = [self._seen[lag - 1] for lag in self._lagged(self._seen.shape[1])]
         return np.concatenate([ONE, *past, self._columns.encoded(self._open)])
 
@@ -203,7 +198,6 @@ class LeastSquares(Model):
             self._past[0] = told[:MOST] - 0.5
 
     def _grow(self) -> None:
-        """Learn the context, and make room for its new features."""
         before = self._columns.size
         remain = self._columns.learn(self._open)
         first = len(self._gram) - before
@@ -218,7 +212,6 @@ class LeastSquares(Model):
 
 @compiled()
 def _add(gram: Array, cross: Array, row: Array, truth: Array, forgetting: float) -> None:
-    """Discount both sums, and add a round to them."""
     for i in range(len(row)):
         for j in range(len(row)):
             gram[i, j] = gram[i, j] * forgetting + row[i] * row[j]

@@ -46,12 +46,8 @@ class Spread:
 
     def mark(self, outcome: Array, turn: float) -> Array:
         """Return the marks (d,) of an outcome; among many the one at ``turn`` in [0, 1]."""
-        ends = np.array(
-            [
-                np.interp((y - SPAN, y + SPAN), values, levels)
-                for y, (levels, values) in zip(outcome, self._knots(), strict=True)
-            ]
-        )
+        pairs = zip(outcome, self._knots(), strict=True)
+        ends = np.array([np.interp((y - SPAN, y + SPAN), *knots[::-1]) for y, knots in pairs])
         return np.asarray(ends[:, 0] + turn * (ends[:, 1] - ends[:, 0]))
 
     def believed(self) -> Array:
@@ -88,14 +84,14 @@ class OutcomeModel(Model):
         super().__init__(basis.size)
         self.basis = basis
         self._marks, self._marked = np.zeros((WINDOW, basis.outcomes)), 0
-        self._open: Spread | None = None
+        self._spread: Spread | None = None
 
     def _told(self, x: Any) -> Spread:
         """Return the forecast of this round's outcome."""
         raise NotImplementedError
 
     def _predicted(self, x: Any) -> Array:
-        self._open = told = self._told(x)
+        self._spread = told = self._told(x)
         known = self._marks[: min(self._marked, WINDOW)]
         share = min(self._marked / SURE, 1.0)
         mean = np.zeros(self.size)
@@ -106,21 +102,21 @@ class OutcomeModel(Model):
         return mean
 
     def opened(self) -> Any:
-        told = self._open
+        told = self._spread
         return None if told is None else {"values": told.values, "levels": told.levels}
 
     def reopen(self, x: Any, opened: Any) -> None:
-        self._open = None if opened is None else Spread(opened["values"], opened["levels"])
+        self._spread = None if opened is None else Spread(opened["values"], opened["levels"])
 
     def _learn(self, truth: Array) -> None:
         if self._outcome is None:
             return
-        if self._open is not None:
+        if self._spread is not None:
             turn = (self.time + 1) * 0.6180339887498949 % 1  # evenly, and never the same
-            self._marks[self._marked % WINDOW] = self._open.mark(self._outcome, turn)
+            self._marks[self._marked % WINDOW] = self._spread.mark(self._outcome, turn)
             self._marked += 1
         self._seen(self._outcome)
-        self._open = self._outcome = None
+        self._spread = self._outcome = None
 
     def _seen(self, outcome: Array) -> None:
         """Learn the outcome (d,), where the forecasts depend on it."""
@@ -157,6 +153,14 @@ class ColumnForecast(OutcomeModel):
         return Spread(np.array([[_read(named, n) for n in r] for r in self.columns]), self.levels)
 
 
+def _read(named: dict[str, float], name: str) -> float:
+    if name not in named:
+        raise UserError(f"no feature '{name}' in the context; {closest(name, named)}")
+    if not np.isfinite(named[name]):
+        raise UserError(f"feature '{name}' is {named[name]}; a forecast needs a number")
+    return named[name]
+
+
 def _check(columns: list[list[str]], levels: Array | None, outcomes: int) -> None:
     if len(columns) != outcomes:
         raise ValueError(f"columns are for {len(columns)} outcomes; give them for {outcomes}")
@@ -165,11 +169,3 @@ def _check(columns: list[list[str]], levels: Array | None, outcomes: int) -> Non
         raise ValueError(f"columns are {columns}; give every outcome as many, one per level")
     if levels is not None and not ((np.diff(levels) > 0).all() and 0 < levels[0] < levels[-1] < 1):
         raise ValueError(f"levels are {levels}; give at least two, ascending, between 0 and 1")
-
-
-def _read(named: dict[str, float], name: str) -> float:
-    if name not in named:
-        raise UserError(f"no feature '{name}' in the context; {closest(name, named)}")
-    if not np.isfinite(named[name]):
-        raise UserError(f"feature '{name}' is {named[name]}; a forecast needs a number")
-    return named[name]

@@ -100,7 +100,6 @@ def _bound(gains: Array, weights: Array, charges: Array, *, rate: float, wanted:
 
 
 def _charges(actions: int, comparators: int) -> Array:
-    """Return r (A, A + C)."""
     if actions == 1:
         return np.full((1, comparators), math.log(comparators))
     found = np.full((actions, comparators), math.log(actions) + math.log(comparators - 1))

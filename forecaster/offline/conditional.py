@@ -26,7 +26,7 @@ and q is the objective above.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -124,7 +124,6 @@ def support(outcomes: Array, weights: Array) -> Array:
 
 
 def _sparse(places: Indices, values: Array, columns: int) -> Any:
-    """Put values (m, r) at these columns: sparse (m, columns)."""
     ends = np.arange(0, places.size + 1, places.shape[1])
     return sparse.csr_matrix((values.ravel(), places.ravel(), ends), (len(places), columns))
 
@@ -317,24 +316,21 @@ MIXED = {"auto": tuple(MEMBERS), "ridge": ("marginal", "ridge")}
 
 
 class ConditionalDistribution(Fit):
-    """A mixture of members, with shares (B,) that add up to 1, on points (S, d) of the outcome."""
+    """A mixture of members, with shares (B,) that add up to 1, on points (S, d) of the outcome.
 
-    def __init__(
-        self, listed: Listed, members: Mapping[str, Member], shares: Array, sample: Sample
-    ) -> None:
-        self.listed, self.members, self.shares = listed, dict(members), shares
-        self.rounds, self.points = len(sample.outcomes), sample.points
+    It is learned from rows, as an estimator's ``base`` says.
+    """
 
-    @classmethod
-    def learned(cls, estimator: Any, listed: Listed, rows: Examples) -> "ConditionalDistribution":
-        """Learn the distribution of an estimator's ``base``."""
+    def __init__(self, estimator: Any, listed: Listed, rows: Examples) -> None:
         sample = _sample(estimator, listed, rows)
         names = MIXED[estimator.base] if sample.features.shape[1] else ("marginal",)
         made = [MEMBERS[name](sample) for name in names]
         mixed = shares_of([expected for _, expected in made], sample.truth, sample.weights)
         kept = mixed >= LEAST_SHARE
-        members = {name: own for name, (own, _), k in zip(names, made, kept, strict=True) if k}
-        return cls(listed, members, mixed[kept] / mixed[kept].sum(), sample)
+        members = zip(names, made, kept, strict=True)
+        self.members = {name: own for name, (own, _), k in members if k}
+        self.listed, self.shares = listed, mixed[kept] / mixed[kept].sum()
+        self.rounds, self.points = len(sample.outcomes), sample.points
 
     def expected(self, seen: Seen, table: Array) -> Array:
         """Return E[f | x] (m, q) of functions with values (S, q) on the support."""
@@ -345,11 +341,9 @@ class ConditionalDistribution(Fit):
         return self.expected(seen, self.listed.basis.transform(self.points))
 
     def mixtures(self, seen: Seen) -> tuple[Indices, list[Mixture]]:
-        """See ``Fit``: one prediction per row."""
         return np.arange(len(seen)), [Mixture(p[None], np.ones(1)) for p in self.mean(seen)]
 
     def play(self, loss: Loss, seen: Seen, *, gamma: float = 0.0) -> tuple[Array, Array]:
-        """See ``Fit``: the best response of the loss itself."""
         table = self.expected(seen, loss.losses(self.points))
         return one_hot(best_response(table), table.shape[1]), table.min(1)
 
@@ -375,7 +369,6 @@ class ConditionalDistribution(Fit):
 
 
 def _sample(estimator: Any, listed: Listed, rows: Examples) -> Sample:
-    """Prepare the rows of an estimator."""
     rng = stream(estimator.random_state or 0, "omniprediction", "law")
     features, outcomes = rows.seen.joined, np.round(rows.outcomes, DIGITS)
     if len(outcomes) < 2:

@@ -156,7 +156,6 @@ class Restricted:
     shape: tuple[int, ...]
 
     def __call__(self, y: Array) -> Array:
-        """Return losses (T, N) at outcomes (T, d)."""
         net = np.frombuffer(self.points).reshape(self.shape)
         return np.asarray(self.function(net, y), dtype=np.float64)
 
@@ -172,9 +171,5 @@ class ActionLoss(ContinuousLoss):
     outcomes: int = 1  # d
 
     def on(self, net: Array) -> LipschitzLoss:
-        return LipschitzLoss(
-            Restricted(self.function, net.tobytes(), net.shape),
-            np.array(self.outcome_constant),
-            (len(net),),
-            self.outcomes,
-        )
+        function = Restricted(self.function, net.tobytes(), net.shape)
+        return LipschitzLoss(function, np.array(self.outcome_constant), (len(net),), self.outcomes)

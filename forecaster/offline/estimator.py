@@ -31,9 +31,8 @@ from regretless.forecaster.offline.tables import (
     Seen,
     as_list,
     checked_features,
-    checked_groups,
     checked_outcomes,
-    checked_weights,
+    checked_rows,
     ends_of,
     scaled,
     suggested,
@@ -151,14 +150,12 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         self.holdout, self.refit = holdout, refit
 
     def __sklearn_tags__(self) -> Any:
-        """Describe the estimator to scikit-learn."""
         tags = super().__sklearn_tags__()
         tags.target_tags.required = tags.target_tags.multi_output = True
         tags.target_tags.single_output = False
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether ``fit`` was called."""
         return hasattr(self, "fitted_")
 
     # fitting
@@ -173,19 +170,18 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         _check(self)
         given = checked_outcomes(y)
         features = checked_features(self, X, rows=len(given))
-        weights = checked_weights(sample_weight, len(given))
+        weights, groups = checked_rows(sample_weight, groups, len(given))
         self.ends_ = ends_of(self.ends, given)
         outcomes = scaled(given, self.ends_)
         listed = Listed.of(self, outcomes)
         self.basis_, self.net_ = listed.basis, listed.net
         asked = self._suggested(listed, self.policies, X, len(given))
-        groups = checked_groups(groups, len(given))
         self._learn(listed, Examples(Seen(features, asked), outcomes, weights, groups))
         self.notes_: dict[str, Any] = {}
         return self
 
     def _learn(self, listed: Listed, rows: Examples) -> None:
-        learned = OnlineToBatch.learned if self.base == "none" else ConditionalDistribution.learned
+        learned = OnlineToBatch.learned if self.base == "none" else ConditionalDistribution
         held = self._held_out(rows)
         self.fitted_: Fit = learned(self, listed, rows[~held])
         self.certified_fit_, self.held_ = self.fitted_, rows[held] if held.any() else None
@@ -198,7 +194,6 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             self.fitted_ = learned(self, listed, rows)
 
     def _held_out(self, rows: Examples) -> Mask:
-        """Mark the rows that nothing is learned from."""
         count, share = len(rows.outcomes), self.holdout
         plain = rows.exchangeable and isinstance(self.cv, int | np.integer)
         if share == "auto":
@@ -222,7 +217,6 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         return suggested(policies, X, rows, actions=listed.actions, net=listed.net)
 
     def _seen(self, X: Any) -> Seen:
-        """Features of a table and the fitted policies' suggestions."""
         check_is_fitted(self)
         features = checked_features(self, X)
         asked = self._suggested(self.fitted_.listed, self.policies, X, len(features))
@@ -244,7 +238,6 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         return self._in_units(self.fitted_.outcomes(seen))
 
     def _in_units(self, values: Array) -> Array:
-        """Undo the scaling of values (m, d) or (m, d, k)."""
         low, high = self.ends_.T.reshape(2, -1, *[1] * (values.ndim - 2))
         return np.asarray(low + values * (high - low))
 
@@ -303,7 +296,15 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             columns[name] = means[:, j]
             columns |= {f"{name}_q{100 * q:g}": quantiles[:, j, k] for k, q in enumerate(levels)}
         seen = self._seen(X)
-        for title, loss in _titled(as_list(self.losses), given.get("losses")):
+        stacks = as_list(self.losses)
+        titled: list[tuple[str, AnyLoss]] = []
+        titles = given.get("losses") or [f"loss{s}" for s in range(len(stacks))]
+        for title, own in zip(titles, stacks, strict=True):
+            if isinstance(own, ContinuousLoss) or not own.stack:
+                titled.append((title, own))
+            else:
+                titled += [(f"{title}_{k}", own[k]) for k in range(len(own))]
+        for title, loss in titled:
             strategies, expected = self._play(loss, seen)
             columns[f"{title}_action"] = list(self._drawn(loss, strategies))
             columns[f"{title}_expected_loss"] = expected
@@ -454,24 +455,12 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         return model
 
 
-def _titled(losses: Sequence[Any], titles: Sequence[str] | None) -> list[tuple[str, AnyLoss]]:
-    """Name all losses one by one, those of a stack by their numbers."""
-    found: list[tuple[str, AnyLoss]] = []
-    names = titles or [f"loss{s}" for s in range(len(losses))]
-    for title, loss in zip(names, losses, strict=True):
-        single = isinstance(loss, ContinuousLoss) or not loss.stack
-        rows = () if single else range(len(loss))
-        found += [(title, loss)] if single else [(f"{title}_{k}", loss[k]) for k in rows]
-    return found
-
-
 def _whole(value: Any, least: int) -> bool:
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     return bool(whole and value >= least)
 
 
 def _check(model: OfflineOmnipredictor) -> None:
-    """Raise UserError for a parameter that is out of its range."""
     kept, delta, seed, cv = model.rounds_kept, model.delta, model.random_state, model.cv
     share = model.holdout
     fine = {

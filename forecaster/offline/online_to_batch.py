@@ -135,7 +135,6 @@ class OnlineToBatch(Fit):
         check_like(_at(self.states, 0), self._player.state())
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return everything but what is made of it again."""
         return {name: own for name, own in vars(self).items() if not name.startswith("_")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -203,15 +202,9 @@ class OnlineToBatch(Fit):
 
     def theorem(self, choice: Choice, measure: Measure, *, kappa: float, net: float) -> BatchBound:
         stack, row = choice.place or (0, 0)
-        sampling, kept = errors(
-            measure,
-            losses=self.listed.count,
-            actions=self.listed.offsets[stack].shape[1],
-            policies=self.run.policies,
-            kappa=kappa,
-            rounds=self.rounds,
-            kept=len(self.times),
-        )
+        sizes: Any = {"losses": self.listed.count, "actions": self.listed.offsets[stack].shape[1]}
+        sizes |= {"policies": self.run.policies, "rounds": self.rounds, "kept": len(self.times)}
+        sampling, kept = errors(measure, kappa=kappa, **sizes)
         online = float(self.online[stack][measure][row])
         return BatchBound(online, sampling, kept, 2 * choice.apart, net)
 
@@ -311,7 +304,6 @@ def _stacked(states: Sequence[Any]) -> Any:
 
 
 def _at(tree: Any, index: int) -> Any:
-    """Return one of the trees that were put side by side."""
     if isinstance(tree, dict):
         return {key: _at(part, index) for key, part in tree.items()}
     if not isinstance(tree, np.ndarray):

@@ -98,23 +98,23 @@ def checked_outcomes(Y: Any) -> Array:
     return np.asarray(table.reshape(len(table), -1))
 
 
-def checked_weights(given: Any, rows: int) -> Array:
-    """Return ``sample_weight`` (m,), ones if it is None; UserError where one is negative."""
-    weights = np.ones(rows) if given is None else np.asarray(given, dtype=np.float64)
+def checked_rows(sample_weight: Any, groups: Any, rows: int) -> tuple[Array, Any]:
+    """Return ``sample_weight`` (m,), ones if it is None, and ``groups`` (m,) or None.
+
+    UserError where they do not fit the rows, or say nothing of them.
+    """
+    weights = np.ones(rows) if sample_weight is None else np.asarray(sample_weight, np.float64)
     fine = weights.shape == (rows,) and np.isfinite(weights).all()
     if not (fine and (weights >= 0).all() and weights.any()):
         raise UserError("sample_weight: give one number of at least 0 for each row, not all zero")
-    return weights
-
-
-def checked_groups(given: Any, rows: int) -> Any:
-    """Return ``groups`` (m,) or None; UserError where they do not fit the rows."""
-    groups = None if given is None else np.asarray(given)
-    if groups is not None and groups.shape != (rows,):
-        raise UserError(f"groups has shape {groups.shape} and Y {rows} rows; give one each")
-    if groups is not None and (groups == groups[0]).all():
+    if groups is None:
+        return weights, None
+    named = np.asarray(groups)
+    if named.shape != (rows,):
+        raise UserError(f"groups has shape {named.shape} and Y {rows} rows; give one each")
+    if (named == named[0]).all():
         raise UserError("groups: all rows are in one group; give at least two, or leave groups out")
-    return groups
+    return weights, named
 
 
 def ends_of(given: Any, outcomes: Array) -> Array:
@@ -150,12 +150,22 @@ def suggested(
     """
     if policies and net is None and actions is None:
         raise UserError("policies need losses with one number of actions; fit them apart")
-    answers = [_answers(policy, X, rows) for policy in policies]
-    if net is not None:
-        columns = [snap(own, net) for own in answers]
-    else:
-        pairs = zip(policies, answers, strict=True)
-        columns = [_actions(policy, own, rows, actions or 0) for policy, own in pairs]
+    columns = []
+    for policy in policies:
+        answers = _answers(policy, X, rows)
+        if net is not None:
+            columns.append(snap(answers, net))
+            continue
+        name = getattr(policy, "__name__", type(policy).__name__)
+        try:
+            numbers = np.asarray(answers, dtype=np.float64).reshape(rows)
+        except (TypeError, ValueError) as error:
+            raise UserError(f"policy {name}: give one action per row") from error
+        fine = (numbers >= 0) & (numbers < (actions or 0)) & (numbers % 1 == 0)
+        if not fine.all():
+            told = f"policy {name} suggests {numbers[~fine][0]:g}"
+            raise UserError(f"{told}; actions are 0 to {(actions or 0) - 1}")
+        columns.append(numbers.astype(np.intp))
     return np.array(columns, dtype=np.intp).reshape(len(policies), rows).T
 
 
@@ -168,19 +178,6 @@ def _answers(policy: Any, X: Any, rows: int) -> Any:
         return np.array([policy(row) for row in values])
     columns = tuple(str(name) for name in names)
     return np.array([policy(Context(columns, row)) for row in values.astype(np.float64)])
-
-
-def _actions(policy: Any, answers: Any, rows: int, actions: int) -> Indices:
-    name = getattr(policy, "__name__", type(policy).__name__)
-    try:
-        numbers = np.asarray(answers, dtype=np.float64).reshape(rows)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"policy {name}: give one action per row") from error
-    fine = (numbers >= 0) & (numbers < actions) & (numbers % 1 == 0)
-    if not fine.all():
-        wrong = numbers[~fine][0]
-        raise UserError(f"policy {name} suggests {wrong:g}; actions are 0 to {actions - 1}")
-    return numbers.astype(np.intp)
 
 
 @dataclass(frozen=True)
@@ -262,11 +259,8 @@ class Listed:
     @property
     def choices(self) -> list[Choice]:
         """How each of them plays."""
-        return [
-            Choice(offset[k], weights[k], (s, k), 0.0)
-            for s, (offset, weights) in enumerate(zip(self.offsets, self.weights, strict=True))
-            for k in range(len(offset))
-        ]
+        forms = enumerate(zip(self.offsets, self.weights, strict=True))
+        return [Choice(r0[k], r[k], (s, k), 0.0) for s, (r0, r) in forms for k in range(len(r))]
 
     @property
     def actions(self) -> int | None:
@@ -351,7 +345,6 @@ def _net(estimator: Any, losses: Sequence[ContinuousLoss], rounds: int) -> Array
 
 
 def _same(loss: Loss, other: Loss) -> bool:
-    """Whether two single losses are equal functions of the outcome, action by action."""
     if loss.identity != other.identity:
         return False
     ours, theirs = loss.rows(), other.rows()

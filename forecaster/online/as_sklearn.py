@@ -64,7 +64,6 @@ class OmnipredictorEstimator(RegressorMixin, BaseEstimator):  # type: ignore[mis
         return self
 
     def _made(self, y: Array) -> OnlineOmnipredictor:
-        """Make a new one, with a scale that fits the first outcomes."""
         margin = float(np.ptp(y)) / 10 or max(abs(float(y[0])), 1.0)
         low, high = self.scale or (float(y.min()) - margin, float(y.max()) + margin)
         losses, seed = self.losses or targets(low, high), int(self.random_state or 0)

@@ -52,55 +52,6 @@ from regretless.market.records import Decision
 from regretless.market.regret.ledger import Ledger
 from regretless.market.response import best_response
 
-
-def written(name: str, loss: Loss) -> dict[str, Any]:
-    """Return a loss as arrays and plain values; UserError where it is code."""
-    kind = type(loss).__name__
-    tree = {field.name: getattr(loss, field.name) for field in fields(loss)}
-    if kind not in forms.__all__ or not all(map(remembers, tree.values())):
-        raise UserError(f"losses['{name}'] is code of its own and cannot be saved")
-    return {"kind": kind} | tree
-
-
-def arguments(
-    made: Mapping[str, Any], models: Mapping[str, Any], policies: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
-    """Return what an ``OnlineOmnipredictor`` is to be made with, ``made`` being as it was written.
-
-    Models and policies that are no plain values are given, by name, and by loss and name: UserError
-    if one of them is wanted, ValueError if a loss is unknown.
-    """
-    named = made["models"]
-    for name in sorted(set(made["objects"]) - set(models)):
-        raise UserError(f"load: give models = {{'{name}': ...}}, as it was made")
-    return {
-        "losses": {name: _read(tree) for name, tree in made["losses"].items()},
-        "scale": {name: tuple(ends) for name, ends in made["scale"].items()},
-        "models": named if named == "panel" else {n: (named | models)[n] for n in made["order"]},
-        "forecasts": made["forecasts"],
-        "policies": {
-            loss: {name: _rule(loss, name, one, policies) for name, one in told.items()}
-            for loss, told in made["policies"].items()
-        },
-        "actions": made["actions"],
-        "seed": int(made["seed"]),
-    }
-
-
-def _rule(loss: str, name: str, told: Any, given: Mapping[str, Mapping[str, Any]]) -> Any:
-    if told is None and name not in given.get(loss, {}):
-        raise UserError(f"load: give policies = {{'{loss}': {{'{name}': ...}}}}, as it was made")
-    return given[loss][name] if told is None else told
-
-
-def _read(tree: dict[str, Any]) -> Loss:
-    kind = tree["kind"]
-    if kind not in forms.__all__:
-        raise ValueError(f"unknown loss '{kind}'")
-    loss: Loss = getattr(forms, kind)(**{k: v for k, v in tree.items() if k != "kind"})
-    return loss
-
-
 WINDOW = 512  # past forecast errors that a distribution is made of
 GRID, EVEN = 64, 2.0  # points of all outcomes, and how many errors they count for together
 WAITING = 10_000  # forecasts whose outcomes may come late
@@ -207,21 +158,16 @@ class OnlineOmnipredictor(Checkpointable):
         self._last: tuple[int, Open] | None = None  # not remembered: it is made again
 
     def _task(self, name: str, own: Loss) -> Task:
-        actions = self._called(name, own.actions)
-        policies = rules(self.policies.get(name, {}), actions)
-        return Task(own, actions, *self.basis.coefficients(own), policies)
-
-    def _called(self, name: str, actions: int) -> Sequence[Any]:
-        """Return what the actions of a loss are called."""
-        loss, told = self.losses[name], self.actions.get(name)
-        if told is None and isinstance(loss, Convex1D) and loss.kinks.shape[-1] == 1:
-            return [float(knot) for knot in loss.knots[:, 0]]
-        if told is not None and len(told) != actions:
-            raise UserError(f"actions['{name}'] has {len(told)} names; give {actions}")
-        return range(actions) if told is None else told
+        loss, actions = self.losses[name], self.actions.get(name)
+        if actions is not None and len(actions) != own.actions:
+            raise UserError(f"actions['{name}'] has {len(actions)} names; give {own.actions}")
+        if actions is None and isinstance(loss, Convex1D) and loss.kinks.shape[-1] == 1:
+            actions = loss.knots[:, 0].tolist()
+        called: Sequence[Any] = range(own.actions) if actions is None else actions
+        policies = rules(self.policies.get(name, {}), called)
+        return Task(own, called, *self.basis.coefficients(own), policies)
 
     def _models(self) -> dict[str, Any]:
-        """Make the models by name, those of the user's own forecasts last."""
         told = PANEL if self.models == "panel" else self.models
         if not isinstance(told, Mapping):
             raise UserError(f"models = {brief(told)}: give 'panel', or models by name")
@@ -310,7 +256,14 @@ class OnlineOmnipredictor(Checkpointable):
         if (vector := self._vector(y)) is None:
             self.counts["missing"] += 1
             return
-        unit = self._clipped(vector)
+        given = self.space.to_unit(vector)
+        unit = np.clip(given, 0.0, 1.0)
+        if (unit != given).any():
+            if not self.counts["clipped"]:
+                name = self.names[int((unit != given).argmax())]
+                told = f"an outcome '{name}' lies beyond its scale and is clipped; widen scale"
+                warnings.warn(told, stacklevel=3)
+            self.counts["clipped"] += 1
         if self._last is None or self._last[1] is not open_:  # it was asked something else since
             self.forecaster.mixture(open_.context)
         for place, name in enumerate(self.tasks):
@@ -323,7 +276,6 @@ class OnlineOmnipredictor(Checkpointable):
         self.counts["learned"] += 1
 
     def _charge(self, place: int, name: str, open_: Open, unit: Array) -> None:
-        """Add a round to the regrets of a loss."""
         task = self.tasks[name]
         expected, losses = task.expected(open_.statistics), task.loss.losses(unit)
         choice = best_response(expected[None])
@@ -352,17 +304,6 @@ class OnlineOmnipredictor(Checkpointable):
             raise UserError(f"y = {brief(y)}: give numbers, or None") from error
         return vector if np.isfinite(vector).all() else None
 
-    def _clipped(self, vector: Array) -> Array:
-        unit = self.space.to_unit(vector)
-        kept = np.clip(unit, 0.0, 1.0)
-        if (kept != unit).any():
-            if not self.counts["clipped"]:
-                name = self.names[int((kept != unit).argmax())]
-                told = f"an outcome '{name}' lies beyond its scale and is clipped; widen scale"
-                warnings.warn(told, stacklevel=4)
-            self.counts["clipped"] += 1
-        return np.asarray(kept)
-
     # what came of it
 
     def regrets(self) -> pd.DataFrame:
@@ -372,27 +313,24 @@ class OnlineOmnipredictor(Checkpointable):
         ``decision_swap_regret`` (swaps for policies, too), ``bound`` on them, ``best_model`` in
         hindsight and ``regret_to_model``.
         """
-        return pd.DataFrame([self._fared(i, name) for i, name in enumerate(self.tasks)])
-
-    def _fared(self, place: int, name: str) -> dict[str, Any]:
-        ledger, loss, rounds = self._ledgers[name], self.tasks[name].loss, self.counts["learned"]
-        row: dict[str, Any] = {"loss": name, "rounds": rounds}
-        if not rounds:
-            return row
-        scale, own = float(loss.unit_scale), float(ledger.mean_loss()[0])
-        regrets = {f"{m}_regret": ledger.regret(m) for m in MEASURES}
-        bias, best = ledger.bound_from_bias(), int(self._followed[place].argmin())
-        assert bias is not None  # noqa: S101 - every round had an expectation
-        return (
-            row
-            | {"mean_loss": self.tasks[name].in_units(own)}
-            | {m: scale * float(value[0]) for m, value in regrets.items() if value is not None}
-            | {
-                "bound": scale * (float(bias[0]) + 2 * self.basis.error),
-                "best_model": self.forecaster.models[best],
-                "regret_to_model": scale * (own - float(self._followed[place, best]) / rounds),
-            }
-        )
+        table, rounds = [], self.counts["learned"]
+        for place, (name, task) in enumerate(self.tasks.items()):
+            row: dict[str, Any] = {"loss": name, "rounds": rounds}
+            if rounds:
+                ledger, scale = self._ledgers[name], float(task.loss.unit_scale)
+                own, bias = float(ledger.mean_loss()[0]), ledger.bound_from_bias()
+                assert bias is not None  # noqa: S101 - every round had an expectation
+                row["mean_loss"] = task.in_units(own)
+                for measure in MEASURES:
+                    if (regret := ledger.regret(measure)) is not None:
+                        row[f"{measure}_regret"] = scale * float(regret[0])
+                best = int(self._followed[place].argmin())
+                row["bound"] = scale * (float(bias[0]) + 2 * self.basis.error)
+                row["best_model"] = self.forecaster.models[best]
+                above = own - float(self._followed[place, best]) / rounds
+                row["regret_to_model"] = scale * above
+            table.append(row)
+        return pd.DataFrame(table)
 
     def __repr__(self) -> str:
         told = ", ".join(f"{count:,} {what}" for what, count in self.counts.items() if count)
@@ -409,21 +347,13 @@ class OnlineOmnipredictor(Checkpointable):
             if not remembers(model):
                 cure = "let it learn, give it state() and restore(state), or leave it out"
                 raise UserError(f"models['{name}'] cannot be saved; {cure}")
-        told = {} if self.models == "panel" else self.models
-        objects = sorted(n for n, m in told.items() if not isinstance(m, str | Mapping))
-        plain = {name: model for name, model in told.items() if name not in objects}
         made = {
-            "losses": {name: written(name, loss) for name, loss in self.losses.items()},
+            "losses": {name: _written(name, loss) for name, loss in self.losses.items()},
             "scale": {name: list(ends) for name, ends in self.scale.items()},
-            "models": "panel" if self.models == "panel" else plain,
-            "order": list(told),
-            "objects": objects,
+            "models": self.models if self.models == "panel" else _plain(self.models),
             "forecasts": self.forecasts,
+            "policies": {loss: _plain(told) for loss, told in self.policies.items()},
             "actions": self.actions,
-            "policies": {
-                loss: {name: None if callable(one) else one for name, one in told.items()}
-                for loss, told in self.policies.items()
-            },
             "seed": self.seed,
         }
         checkpoint.save(Path(path), {"made": made, "state": self.state()})
@@ -444,7 +374,7 @@ class OnlineOmnipredictor(Checkpointable):
         """
         try:
             tree = checkpoint.load(Path(path))
-            own = cls(**arguments(tree["made"], models or {}, policies or {}))
+            own = cls(**_arguments(tree["made"], models or {}, policies or {}))
             own.restore(tree["state"])
         except UserError:
             raise
@@ -469,7 +399,6 @@ def _checked(name: str, make: Any) -> Any:
 def _outcomes(
     losses: Mapping[str, Loss], scale: Mapping[str, tuple[float, float]]
 ) -> tuple[list[str], Box]:
-    """Return the names of the outcomes, and their box."""
     if not losses:
         raise UserError("losses: there are none; give one by name")
     for name, loss in losses.items():
@@ -510,3 +439,48 @@ def _groups(tasks: Mapping[str, Task]) -> list[ProtectedLosses]:
         )
         for own in stacks.values()
     ]
+
+
+def _written(name: str, loss: Loss) -> dict[str, Any]:
+    kind = type(loss).__name__
+    tree = {field.name: getattr(loss, field.name) for field in fields(loss)}
+    if kind not in forms.__all__ or not all(map(remembers, tree.values())):
+        raise UserError(f"losses['{name}'] is code of its own and cannot be saved")
+    return {"kind": kind} | tree
+
+
+def _plain(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return models or policies by name, None for those that are objects or functions."""
+    return {name: one if isinstance(one, str | Mapping) else None for name, one in told.items()}
+
+
+def _arguments(
+    made: dict[str, Any], models: Mapping[str, Any], policies: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return what it is to be made with; UserError if an object that was plain None is wanted."""
+
+    def read(tree: dict[str, Any]) -> Loss:
+        kind = tree["kind"]
+        if kind not in forms.__all__:
+            raise ValueError(f"unknown loss '{kind}'")
+        loss: Loss = getattr(forms, kind)(**{k: v for k, v in tree.items() if k != "kind"})
+        return loss
+
+    def given(told: Mapping[str, Any], own: Mapping[str, Any], *around: str) -> dict[str, Any]:
+        for name, one in told.items():
+            if one is None and name not in own:
+                wanted = f"{{'{name}': ...}}".join(around)
+                raise UserError(f"load: give {wanted}, as it was made")
+        return {name: own.get(name, one) for name, one in told.items()}
+
+    named = made["models"]
+    return made | {
+        "losses": {name: read(tree) for name, tree in made["losses"].items()},
+        "scale": {name: tuple(ends) for name, ends in made["scale"].items()},
+        "models": named if named == "panel" else given(named, models, "models = ", ""),
+        "policies": {
+            loss: given(told, policies.get(loss, {}), f"policies = {{'{loss}': ", "}")
+            for loss, told in made["policies"].items()
+        },
+        "seed": int(made["seed"]),
+    }

@@ -214,11 +214,13 @@ class _Parts:
         horizon = max(self.scenario.rounds // (self.spec.delay + 1), 1)
         rule, models = rule_of(self.spec.weights, horizon), len(self.spec.models or ())
         if self.spec.events == "losses":
-            gains = GainEvents(groups, rule, within=self._within, models=models)
+            gains: dict[str, Any] = {"within": self._within, "models": models}
             whole = rule.name == "adaptive" and self.spec.kind == "decision-swap"  # not of cells
             apart = any(cohort.response == "private" for cohort in self.scenario.cohort)
             risk = None if apart or self.spec.intervals else ASSIGNED / (self.spec.delay + 1)
-            return Assignments(gains, risk=risk) if whole else gains  # charged with common draws
+            if whole:  # charged with common draws
+                return Assignments(groups, rule, risk=risk, **gains)
+            return GainEvents(groups, rule, **gains)
         events: EventSet = VectorEvents(groups, rule)
         if models:
             events = events + GainEvents(groups, rule, models=models, fixed=False)

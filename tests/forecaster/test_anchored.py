@@ -169,7 +169,7 @@ def choice() -> ProtectedLosses:
     return ProtectedLosses(np.array([[0.25, 0.75]]), np.array([[[0.5], [-0.5]]]))
 
 
-@pytest.mark.parametrize("events", [GainEvents, lambda groups: Assignments(GainEvents(groups))])
+@pytest.mark.parametrize("events", [GainEvents, Assignments])
 def test_a_base_that_is_too_sure_and_right_is_left_alone(events: Any) -> None:
     """It says 1 where 0.8 is true: biases grow, no loss has a regret. Then it is wrong."""
     rng = np.random.default_rng(0)
@@ -211,7 +211,7 @@ def test_gains_go_on_from_the_regret_of_the_trusted_rounds(seed: int) -> None:
     assert player.reference.disproved_at
 
 
-@pytest.mark.parametrize("make", [GainEvents, lambda groups: Assignments(GainEvents(groups))])
+@pytest.mark.parametrize("make", [GainEvents, Assignments])
 def test_what_a_base_costs_every_action_a_little_adds_up(make: Any) -> None:
     """It is given up before the regret of a single action would do it, and within bounds."""
     apart = ProtectedLosses(np.ones((1, 4)), -np.eye(4)[None])

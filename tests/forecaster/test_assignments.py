@@ -36,7 +36,7 @@ def played(
     kind: str, rounds: int, seed: int = 0, **parts: Any
 ) -> tuple[UnbiasedPrediction, list[Any]]:
     protected, rng = group(seed), np.random.default_rng(seed)
-    forecaster = UnbiasedPrediction(Assignments(GainEvents([protected])), **parts)
+    forecaster = UnbiasedPrediction(Assignments([protected]), **parts)
     log = []
     for t in range(rounds):
         mixture = forecaster.mixture(t)
@@ -85,7 +85,9 @@ def test_the_potential_is_that_of_all_assignments() -> None:
     forecaster, _ = played("switching", 60)
     events: Any = forecaster.events
     gain, squares = events.arrays["gain_0"], events.arrays["squares_0"]
-    both, alone = (np.exp(own.log_potential(forecaster.band)) for own in (events, events.gains))
+    both, alone = (
+        np.exp(kind.log_potential(events, forecaster.band)) for kind in (Assignments, GainEvents)
+    )
     every = list(product(range(ACTIONS + 1), repeat=ACTIONS))
     total = 0.0
     for k in range(LOSSES):
@@ -109,7 +111,7 @@ def test_what_is_drawn_keeps_its_bound(kind: str) -> None:
     """Realised regret, against the bound that needs nothing for the draws; it may fail in 1 %."""
     for seed in range(5):
         protected, rng = group(seed), np.random.default_rng(seed)
-        forecaster = UnbiasedPrediction(Assignments(GainEvents([protected]), risk=0.01), seed=seed)
+        forecaster = UnbiasedPrediction(Assignments([protected], risk=0.01), seed=seed)
         log = []
         for t in range(150):
             forecast = forecaster.predict(t)

@@ -129,6 +129,6 @@ def test_a_grid_is_served_by_scalar_events() -> None:
     model = worlds.played(worlds.told(raw))
     agents = model.agents_frame()
     player: Any = model.game.blocks[0].forecaster
-    assert player.events.gains.within == pytest.approx(2.2)
+    assert player.events.within == pytest.approx(2.2)
     assert (agents["swap_regret"] <= agents["bound_from_bias"]).all()
     assert (agents["bound_from_bias"] <= agents["bound"]).all()
