@@ -32,14 +32,13 @@ round and the rounds until the bound says anything are exponential in n.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from regretless.forecaster.events.bounds import centred_norm, spread
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import ProtectedLosses, moved_mass
-from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.forecaster.unbiased import UnbiasedPrediction, instances_of
 from regretless.forecaster.wrapping import Wrapping
 from regretless.market.core.arrays import Array, grid_points
 from regretless.market.core.errors import UserError
@@ -88,11 +87,11 @@ class CalibratedMultiaccurate(Wrapping):
     @property
     def time(self) -> int:
         """Rounds learned."""
-        return sum(own.time for own in self.inner.instances)
+        return sum(own.time for own in instances_of(self.inner))
 
-    def mixture(self, x: Any = None) -> Mixture:
+    def mixture(self, x: object = None) -> Mixture:
         solved = self.inner.mixture(x)
-        rows = self.inner.instances[0].events.rows
+        rows = instances_of(self.inner)[0].events.rows
         played, _ = moved_mass(rows, solved.points, solved.weights)
         mass = played[: len(self.grid)]
         announced = np.flatnonzero(mass)
@@ -114,7 +113,7 @@ class CalibratedMultiaccurate(Wrapping):
 
     def calibration_bound(self) -> float:
         """Bound K a priori; infinite before the first round."""
-        bounds = [own.bias_bound() for own in self.inner.instances if own.time]
+        bounds = [own.bias_bound() for own in instances_of(self.inner) if own.time]
         cells = len(self.grid)  # biases are concave in occupancy: equal is worst
         total = sum(cells * float(bound.bias(bound.rounds / cells)) for bound in bounds)
         return total / self.time if self.time else np.inf

@@ -236,7 +236,7 @@ class Reference(Checkpointable):
         """Return how it is tested among so many experts; None if it never is trusted."""
         return Trust(experts, self.give_up, turns=self.turns) if self.give_up else None
 
-    def advise(self, x: Any, size: int) -> Array:
+    def advise(self, x: object, size: int) -> Array:
         """Return the model's forecast (n,); UserError if it is not ``size`` finite numbers."""
         point = np.array(self.model.point(x), dtype=np.float64)
         if point.shape != (size,) or not np.isfinite(point).all():

@@ -31,7 +31,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -57,7 +57,7 @@ from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated
 from regretless.market.core.randomness import stream
-from regretless.market.game.protocols import Forecaster
+from regretless.market.game.protocols import Forecaster, LinearLosses
 from regretless.market.losses import Linear, Loss
 from regretless.market.losses.basis import Basis
 from regretless.market.records import Forecast, Mixture
@@ -162,7 +162,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         """Whether a reference is trusted still."""
         return self.reference is not None and self.reference.trusted
 
-    def mixture(self, x: Any = None) -> Mixture:
+    def mixture(self, x: object = None) -> Mixture:
         self._settle()
         reference, size = self.reference, self.events.size
         single = None if reference is None else self.solver.single(reference.advise(x, size))
@@ -199,7 +199,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         experts = math.log(self.events.experts)
         self._start = self.events.log_potential(self.band) - experts
 
-    def predict(self, x: Any = None) -> Forecast:
+    def predict(self, x: object = None) -> Forecast:
         forecast = super().predict(x)
         self.drew(forecast.index)
         return forecast
@@ -211,12 +211,14 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         if self.reference is not None:
             self.reference.model.observe_outcome(outcome)
 
-    def suggested(self, group: ProtectedLosses) -> Indices:
+    def suggested(self, group: LinearLosses) -> Indices:
         if self._pending is None:
             raise ValueError("no round is open; call mixture or predict first")
-        if self._pending.suggestions is not None and group in self.events.groups:
-            return self._pending.suggestions[self.events.rows.losses(group)]
-        return best_responses(LossTable.of([group]), self.points)
+        own = next((listed for listed in self.events.groups if listed is group), None)
+        if self._pending.suggestions is not None and own is not None:
+            return self._pending.suggestions[self.events.rows.losses(own)]
+        apart = ProtectedLosses(group.offset, group.weights)
+        return best_responses(LossTable.of([apart]), self.points)
 
     def update(self, y: ArrayLike) -> None:
         truth = np.asarray(y, dtype=np.float64)
@@ -451,3 +453,8 @@ def grouped(
         offset, weights = (np.concatenate(parts) for parts in zip(*own, strict=True))
         found.append(ProtectedLosses(offset, weights, policies, **rule))
     return found
+
+
+def instances_of(forecaster: Forecaster) -> tuple[UnbiasedPrediction, ...]:
+    """Return the unbiased predictions of which a forecaster consists, one per turn, if any."""
+    return tuple(cast("UnbiasedPrediction", own) for own in forecaster.instances)

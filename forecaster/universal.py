@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.forecaster.events.base import Event, EventSet
+from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.bounds import BiasBound, spread
 from regretless.forecaster.events.coordinate import VectorEvents, View, numbered
 from regretless.forecaster.events.protected import (
@@ -58,7 +58,7 @@ from regretless.market.core.compiled import compiled
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses import Linear
 from regretless.market.losses.basis import Hull
-from regretless.market.records import Ensemble
+from regretless.market.records import Ensemble, Event
 
 # Where in its finest cell a prediction lies: few losses tie there.
 INSIDE = (math.sqrt(5) - 1) / 2
@@ -111,7 +111,7 @@ class CellEvents(VectorEvents):
     def _sums(self) -> list[tuple[Array, Array, float]]:
         return [(view.bias, view.variation, view.share) for view in self.views]
 
-    def active(self, x: Any, suggestions: Indices | None = None) -> list[View]:
+    def active(self, x: object, suggestions: Indices | None = None) -> list[View]:
         return self.views
 
     def charge(self, active: list[View], played: Played) -> None:

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.forecaster.minimax.game import HullSolver, Solution
+from regretless.forecaster.minimax.game import HullSolver, Objective, Solution
 from regretless.forecaster.reference import Evidence, Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
@@ -33,7 +33,7 @@ from regretless.market.core.delegated import Delegated
 from regretless.market.core.own_code import handed
 from regretless.market.core.randomness import stream
 from regretless.market.game.protocols import Forecaster
-from regretless.market.records import Context, Forecast, Mixture
+from regretless.market.records import Context, Event, Forecast, Mixture
 
 
 class Wrapping(Checkpointable, Forecaster):
@@ -73,7 +73,7 @@ class EnsembleBroadcast(Wrapping):
         self.solver = solver
         self._latest: Solution | None = None
 
-    def mixture(self, x: Any = None) -> Mixture:
+    def mixture(self, x: object = None) -> Mixture:
         return self._spelled(self.inner.mixture(x))
 
     def _spelled(self, mixture: Mixture) -> Mixture:
@@ -83,7 +83,7 @@ class EnsembleBroadcast(Wrapping):
         points = np.vstack([found.points for found in nearest])
         return Mixture(points, mixture.weights, ensembles=ensembles)
 
-    def predict(self, x: Any = None) -> Forecast:
+    def predict(self, x: object = None) -> Forecast:
         forecast = self.inner.predict(x)
         return Forecast(self._spelled(forecast.mixture), forecast.index)
 
@@ -108,7 +108,7 @@ class Backlog(Checkpointable):
         self._context: Any = None
         self._outcome: Array | None = None
 
-    def ask(self, x: Any) -> None:
+    def ask(self, x: object) -> None:
         """Let the model know how many rounds are open before the one that it is asked for."""
         self._context, self.model.ahead = x, len(self._waiting)
 
@@ -143,11 +143,11 @@ class LateModel(Wrapping):
         super().__init__(model)
         self._backlog = Backlog(model, rounds)
 
-    def mixture(self, x: Any = None) -> Mixture:
+    def mixture(self, x: object = None) -> Mixture:
         self._backlog.ask(x)
         return self.inner.mixture(x)
 
-    def predict(self, x: Any = None) -> Forecast:
+    def predict(self, x: object = None) -> Forecast:
         self._backlog.ask(x)
         return self.inner.predict(x)
 
@@ -178,7 +178,7 @@ class Delayed(Checkpointable, Forecaster):
         if rounds < 0:
             raise ValueError(f"the delay is {rounds} rounds; give at least 0")
         self.delay, self.time, self.reference = rounds, 0, reference
-        self.instances = [make() for _ in range(rounds + 1)]
+        self.instances: list[UnbiasedPrediction] = [make() for _ in range(rounds + 1)]
         self.models, self.spelled = self.current.models, self.current.spelled
         self.rng = stream(seed, "forecaster")
         self._backlog = None if reference is None else Backlog(reference.model, rounds)
@@ -186,15 +186,14 @@ class Delayed(Checkpointable, Forecaster):
     @property
     def current(self) -> UnbiasedPrediction:
         """Whose turn it is."""
-        own: UnbiasedPrediction = self.instances[self.time % len(self.instances)]
-        return own
+        return self.instances[self.time % len(self.instances)]
 
     points = Delegated("current")
     suggested = Delegated("current")
     drew = Delegated("current")
     latest = Delegated("current")
 
-    def mixture(self, x: Any = None) -> Mixture:
+    def mixture(self, x: object = None) -> Mixture:
         if self._backlog is not None:
             self._backlog.ask(x)
         return self.current.mixture(x)
@@ -220,17 +219,17 @@ class Delayed(Checkpointable, Forecaster):
     def described(self) -> dict[str, Any]:
         return {} if self.reference is None else self.reference.described()
 
-    def prefer(self, values: Any) -> None:
+    def prefer(self, values: Objective) -> None:
         for own in self.instances:
             own.prefer(values)
 
-    def event_table(self) -> Iterator[tuple[Any, ...]]:
+    def event_table(self) -> Iterator[Event]:
         """Yield every event, its occupancy and bias added up over all turns."""
         for rows in zip(*(own.event_table() for own in self.instances), strict=True):
             yield (*rows[0][:4], sum(row[4] for row in rows), sum(row[5] for row in rows))
 
 
-def _noted(x: Any) -> Any:
+def _noted(x: object) -> Any:
     """Write a context as a checkpoint can hold it."""
     if isinstance(x, Context):
         return {"names": list(x.names), "values": np.array(x.values)}

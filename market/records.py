@@ -399,12 +399,17 @@ class Observation:
     play: Mapping[str, Array]
 
 
-def policy_name(policy: Callable[[Any], int], otherwise: str) -> str:
+Policy = Callable[..., int]  # from a context to an action
+Event = tuple[int, int, int | None, int | None, float, Array]
+"""Loss, action, policy, suggestion, occupancy and bias of an event, as tables show it."""
+
+
+def policy_name(policy: Policy, otherwise: str) -> str:
     """Return the name that a policy, any callable, may have."""
     return str(getattr(policy, "name", otherwise))
 
 
-def checked_suggestion(policy: Callable[[Any], int], x: Any, actions: int) -> int:
+def checked_suggestion(policy: Policy, x: object, actions: int) -> int:
     """Ask a policy and check its answer; UserError if it is not one of the actions."""
     answer = policy(x)
     try:
@@ -416,9 +421,6 @@ def checked_suggestion(policy: Callable[[Any], int], x: Any, actions: int) -> in
         wanted = f"return an action from 0 to {actions - 1}"
         raise UserError(f"policy '{name}' suggests {answer!r}; {wanted}")
     return suggestion
-
-
-Policy = Callable[[Any], int]
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,7 +55,7 @@ class Weighed(Aggregate):
         shares = self._own.shares, self._common.shares, self._heard.shares
         return np.array([(one * self._points).sum(0) for one in shares[: self.by_losses]])
 
-    def _predicted(self, x: Any) -> Array:
+    def _predicted(self, x: object) -> Array:
         usual = super()._predicted(x)
         if not self.by_losses:
             return usual

@@ -19,7 +19,7 @@ from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import handed, is_ours, name_of, numbers_of
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
-from regretless.market.records import Context, Decision, Forecast, Mixture, one_hot
+from regretless.market.records import Context, Decision, Forecast, Mixture, Policy, one_hot
 from regretless.market.regret.ledger import Ledger
 
 
@@ -58,7 +58,7 @@ class LearnerCohort(Cohort, Checkpointable):
     learner: RowLearner
     ledger: Ledger
     rng: np.random.Generator
-    policies: tuple[Any, ...] = ()
+    policies: tuple[Policy, ...] = ()
     horizon: int | None = None
     kind: str = field(default="learner", init=False)
 

@@ -22,7 +22,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from regretless.market.game.network import DelayedForecasts
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
 from regretless.market.numerics.storage import narrowed
-from regretless.market.records import Context, Decision, Forecast, Mixture
+from regretless.market.records import Context, Decision, Forecast, Mixture, Policy
 from regretless.market.regret.ledger import Ledger
 from regretless.market.response import best_response, expected_and_realised, expected_losses
 
@@ -197,7 +197,7 @@ class RespondingCohort(Cohort, Checkpointable):
     response: Response
     ledger: Ledger
     rng: np.random.Generator
-    policies: tuple[Any, ...] = ()
+    policies: tuple[Policy, ...] = ()
     representative_of: Indices | None = None
     by_proxy: Mask | None = None
     distance: Indices | None = None

@@ -42,7 +42,7 @@ from regretless.market.core.own_code import name_of, numbers_of, read_only
 from regretless.market.game.network import DelayedForecasts
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
-from regretless.market.records import Context, Decision, Forecast, one_hot
+from regretless.market.records import Context, Decision, Forecast, Policy, one_hot
 from regretless.market.regret.ledger import Ledger
 
 
@@ -251,7 +251,7 @@ class ScriptedCohort(Cohort, Checkpointable):
         loss: Loss,
         agents: Sequence[Any],
         ledger: Ledger,
-        policies: tuple[Any, ...] = (),
+        policies: tuple[Policy, ...] = (),
         distance: Indices | None = None,
         relay: DelayedForecasts | None = None,
     ) -> None:
@@ -283,7 +283,7 @@ class ScriptedCohort(Cohort, Checkpointable):
         size = len(self.loss) // len(self.agents)
         return np.concatenate([_column(agent, name, size) for agent in self.agents])
 
-    def enter(self, model: Any, first: int) -> None:
+    def enter(self, model: object, first: int) -> None:
         """Let the agents know where they play, and their numbers, of which ``first`` is the least.
 
         UserError if one does not hold what it shows.

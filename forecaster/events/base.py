@@ -45,8 +45,7 @@ from regretless.forecaster.reference import Band, Trust
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated
-
-Event = tuple[int, int, int | None, int | None, float, Array]
+from regretless.market.records import Event
 
 
 class EventSet(Checkpointable, ABC):
@@ -73,7 +72,7 @@ class EventSet(Checkpointable, ABC):
         return self.rows.shape[1]
 
     @abstractmethod
-    def active(self, x: Any, suggestions: Indices | None = None) -> Any:
+    def active(self, x: object, suggestions: Indices | None = None) -> Any:
         """Return the events that can happen in a round, given the context.
 
         ``suggestions`` (losses, M) is what each model suggests to each loss. ValueError if a policy
@@ -166,7 +165,7 @@ class Together(EventSet):
         self.crossed, self.joinable = first.crossed, first.joinable
         self.beyond = max(part.beyond for part in parts)
 
-    def active(self, x: Any, suggestions: Indices | None = None) -> Shared:
+    def active(self, x: object, suggestions: Indices | None = None) -> Shared:
         return [(part, 1.0, part.active(x, suggestions)) for part in self.parts]
 
     def top(self, active: Shared, moment: Moment) -> float:
@@ -231,7 +230,7 @@ class Intervals(Together):
         pairs = zip(self.lengths, self.parts[1:], strict=True)
         return [(length, length / self.run, part) for length, part in pairs]
 
-    def active(self, x: Any, suggestions: Indices | None = None) -> Shared:
+    def active(self, x: object, suggestions: Indices | None = None) -> Shared:
         """Return the active events of the whole and of open intervals, each with its share."""
         for length, share, level in self.levels:  # begin anew where an interval is over
             if self._begun != self._time and self._time % length == 0:

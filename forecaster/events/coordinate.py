@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.forecaster.events.base import Event, EventSet
+from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.protected import LossTable, Played, ProtectedLosses
 from regretless.forecaster.events.weights import (
@@ -38,7 +38,7 @@ from regretless.forecaster.events.weights import (
 from regretless.forecaster.reference import Band, Trust
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
-from regretless.market.records import checked_suggestion
+from regretless.market.records import Event, checked_suggestion
 
 
 @compiled()
@@ -104,7 +104,7 @@ class VectorEvents(EventSet):
     def _sums(self) -> list[tuple[Array, Array, float]]:
         return [(bias, variation, 1.0) for bias, variation, *_ in (self._decision, *self._cross)]
 
-    def active(self, x: Any, suggestions: Indices | None = None) -> list[View]:
+    def active(self, x: object, suggestions: Indices | None = None) -> list[View]:
         """Return the events that can happen: all decision events, and one slice per policy."""
         every = slice(0, len(self.rows.offset))
         views = [View(every, *self._decision, self._kept_of((), every))]

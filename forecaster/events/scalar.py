@@ -76,14 +76,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.forecaster.events.base import Event, EventSet
+from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.bounds import BiasBound, GainBound, gain_range
 from regretless.forecaster.events.protected import LossTable, Played, ProtectedLosses
 from regretless.forecaster.events.weights import AdaptiveWeights, Moment, WeightRule, Weights
 from regretless.forecaster.reference import Band, Trust
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
-from regretless.market.records import checked_suggestion
+from regretless.market.records import Event, checked_suggestion
 
 ROUNDING = 1e-9  # of a sum of gains
 
@@ -135,7 +135,7 @@ class GainEvents(EventSet):
             actions = np.arange(part.constants)
             part.view(self._gain)[:, actions, actions] = -np.inf
 
-    def active(self, x: Any, suggestions: Indices | None = None) -> list[Indices]:
+    def active(self, x: object, suggestions: Indices | None = None) -> list[Indices]:
         """Return what every group's policies and models suggest to its losses, (K, C + M) each."""
         own = (
             None if suggestions is None else suggestions[self.rows.losses(g)] for g in self.groups
@@ -272,7 +272,7 @@ class GroupPart:
         """Return this group's entries as an array of this shape."""
         return flat[self.place].reshape(self.shape)
 
-    def suggestions(self, x: Any, models: Indices | None) -> Indices:
+    def suggestions(self, x: object, models: Indices | None) -> Indices:
         """Return what policies suggest given the context, to all alike, and models: (K, C + M)."""
         made = np.empty((self.shape[0], self.shape[2] - self.constants), dtype=np.intp)
         for j, policy in enumerate(self.group.policies[: self.policies]):

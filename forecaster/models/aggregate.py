@@ -98,7 +98,7 @@ class Aggregate(Model):
     def _weighed(self) -> tuple[Array, Array, Array]:
         return self._own.shares, self._common.shares, self._choice.shares
 
-    def _predicted(self, x: Any) -> Array:
+    def _predicted(self, x: object) -> Array:
         for model in self.members.values():
             model.ahead = self.ahead
         self._points = kept(np.array([model.point(x) for model in self.members.values()]))
@@ -112,7 +112,7 @@ class Aggregate(Model):
         shares = dict(zip(("own", "common", "choice"), self._shares, strict=True))
         return {"points": self._points.copy(), "members": members, **shares}
 
-    def reopen(self, x: Any, opened: Any) -> None:
+    def reopen(self, x: object, opened: Any) -> None:
         for name, model in self.members.items():
             model.ahead = self.ahead
             model.reopen(x, opened["members"][name])

@@ -7,7 +7,7 @@ that was asked for last.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,13 +29,13 @@ class Model(Checkpointable, Forecaster):
         self._outcome: Array | None = None
         self._open: dict[str, float] = {}  # the features of the open round, where they matter
 
-    def mixture(self, x: Any = None) -> Mixture:
+    def mixture(self, x: object = None) -> Mixture:
         return Mixture(self.point(x)[None], np.ones(1))
 
-    def point(self, x: Any = None) -> Array:
+    def point(self, x: object = None) -> Array:
         return kept(self._predicted(x))
 
-    def predict(self, x: Any = None) -> Forecast:
+    def predict(self, x: object = None) -> Forecast:
         return Forecast(self.mixture(x), 0)
 
     def observe_outcome(self, outcome: Array) -> None:
@@ -48,7 +48,7 @@ class Model(Checkpointable, Forecaster):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.size} numbers, round {self.time}>"
 
-    def _predicted(self, x: Any) -> Array:
+    def _predicted(self, x: object) -> Array:
         """Return the prediction (n,)."""
         raise NotImplementedError
 
@@ -62,7 +62,7 @@ def kept(values: Array) -> Array:
     return np.asarray(np.minimum(np.maximum(values, 0.0), 1.0))
 
 
-def features(x: Any) -> dict[str, float]:
+def features(x: object) -> dict[str, float]:
     """Name the features of a context: a ``Context``, a mapping, numbers, or None."""
     match x:
         case None:
@@ -85,7 +85,7 @@ class Baseline(Model):
         super().__init__(size)
         self._value = np.full(size, 0.5)
 
-    def _predicted(self, x: Any) -> Array:
+    def _predicted(self, x: object) -> Array:
         return self._value
 
 
@@ -170,7 +170,7 @@ class SeasonalNaive(Model):
         self._opened = 0  # seasons ever
         self._uneven: list[str] = []  # features that were no integers
 
-    def _predicted(self, x: Any) -> Array:
+    def _predicted(self, x: object) -> Array:
         self._open = features(x)
         row = self._rows.get(self._season())
         return self._last if row is None else self._table[row]

@@ -83,7 +83,7 @@ class _Wrapped(Model):
         """Whether the models can be written, which is not known before they have learned."""
         return self.time > 0 and all(held.writable for held in self._copies)
 
-    def _predicted(self, x: Any) -> Array:
+    def _predicted(self, x: object) -> Array:
         lagged = {f"last_{i}": float(value) for i, value in enumerate(self._last)}
         self._open = features(x) | lagged
         return self._answer(self._open)
@@ -175,7 +175,7 @@ class SeriesModel(OutcomeModel):
         if len(self._fitted) and self._follows:
             self._asked(_refitted, self._fitted, 1)
 
-    def _told(self, x: Any) -> Spread:
+    def _told(self, x: object) -> Spread:
         last = self._series[-1] if len(self._series) else np.full(self.basis.outcomes, 0.5)
         point = self._ahead[min(self.ahead, len(self._ahead) - 1)] if len(self._ahead) else last
         return Spread(np.where(np.isfinite(point), point, last)[:, None])

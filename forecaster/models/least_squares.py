@@ -163,10 +163,10 @@ class LeastSquares(Model):
     def opened(self) -> Any:
         return self._past.copy()
 
-    def reopen(self, x: Any, opened: Any) -> None:
+    def reopen(self, x: object, opened: Any) -> None:
         self._open, self._seen = features(x), opened
 
-    def _predicted(self, x: Any) -> Array:
+    def _predicted(self, x: object) -> Array:
         self._open, self._seen = features(x), self._past
         row = self._row()
         if not self.time:

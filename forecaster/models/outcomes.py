@@ -86,11 +86,11 @@ class OutcomeModel(Model):
         self._marks, self._marked = np.zeros((WINDOW, basis.outcomes)), 0
         self._spread: Spread | None = None
 
-    def _told(self, x: Any) -> Spread:
+    def _told(self, x: object) -> Spread:
         """Return the forecast of this round's outcome."""
         raise NotImplementedError
 
-    def _predicted(self, x: Any) -> Array:
+    def _predicted(self, x: object) -> Array:
         self._spread = told = self._told(x)
         known = self._marks[: min(self._marked, WINDOW)]
         share = min(self._marked / SURE, 1.0)
@@ -105,7 +105,7 @@ class OutcomeModel(Model):
         told = self._spread
         return None if told is None else {"values": told.values, "levels": told.levels}
 
-    def reopen(self, x: Any, opened: Any) -> None:
+    def reopen(self, x: object, opened: Any) -> None:
         self._spread = None if opened is None else Spread(opened["values"], opened["levels"])
 
     def _learn(self, truth: Array) -> None:
@@ -148,7 +148,7 @@ class ColumnForecast(OutcomeModel):
         self.levels = None if levels is None else np.array(levels, dtype=np.float64)
         _check(self.columns, self.levels, basis.outcomes)
 
-    def _told(self, x: Any) -> Spread:
+    def _told(self, x: object) -> Spread:
         named = features(x)
         return Spread(np.array([[_read(named, n) for n in r] for r in self.columns]), self.levels)
 

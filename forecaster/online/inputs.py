@@ -10,11 +10,13 @@ import numpy as np
 import pandas as pd
 
 from regretless.market import register
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.losses import Loss, SeparablePower
 
 DATE = re.compile(r"\d{4}-\d\d-\d\d([ T].*)?")
+Inputs = Mapping[Any, Any] | Sequence[Any] | Array | None  # values by name, or by column
 EPOCH = pd.Timestamp("1970-01-01")
 
 
@@ -30,7 +32,7 @@ class Contexts(Checkpointable):
     def __init__(self) -> None:
         self._codes: dict[str, dict[str, int]] = {}
 
-    def numbers(self, x: Any, *, learn: bool = False) -> dict[str, float]:
+    def numbers(self, x: Inputs, *, learn: bool = False) -> dict[str, float]:
         """Return the numbers of a context by name, in the order of their names.
 
         ``x`` has values by name, or of the columns ``x_0``, ``x_1`` and so on; new words are left

@@ -36,7 +36,7 @@ from regretless.forecaster.models import Aggregate, adapted
 from regretless.forecaster.models.aggregate import PANEL
 from regretless.forecaster.models.outcomes import ColumnForecast
 from regretless.forecaster.online.forecast import OnlineForecast, Task
-from regretless.forecaster.online.inputs import Contexts, rules
+from regretless.forecaster.online.inputs import Contexts, Inputs, rules
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import losses as forms
@@ -198,7 +198,7 @@ class OnlineOmnipredictor(Checkpointable):
 
     # the verbs
 
-    def predict_one(self, x: Any = None, *, key: Hashable = None) -> OnlineForecast:
+    def predict_one(self, x: Inputs = None, *, key: Hashable = None) -> OnlineForecast:
         """Forecast the outcome of a context: numbers, words and dates, by name or in a row.
 
         ``key`` (str or int) is what ``learn_late`` will give the outcome under.
@@ -216,7 +216,7 @@ class OnlineOmnipredictor(Checkpointable):
         told = self.names, self.space, self.basis, self.tasks, key
         return OnlineForecast(open_.statistics, likely, prior, *told)
 
-    def learn_one(self, x: Any, y: Any) -> None:
+    def learn_one(self, x: Inputs, y: Any) -> None:
         """Learn the outcome of a context: a number, a dict, a row, or None where it is missing."""
         self._learn(self._opened(self._context(x)), y, x)
 
@@ -231,7 +231,7 @@ class OnlineOmnipredictor(Checkpointable):
         self._learn(Open(**kept), y, None)
         self.counts["late"] += self.counts["learned"] - learned
 
-    def _context(self, x: Any) -> dict[str, float]:
+    def _context(self, x: Inputs) -> dict[str, float]:
         named = self._contexts.numbers(x)
         for columns in self.forecasts.values():
             for j, column in enumerate([columns] if isinstance(columns, str) else columns):
@@ -252,7 +252,7 @@ class OnlineOmnipredictor(Checkpointable):
         self._last = learned, open_
         return open_
 
-    def _learn(self, open_: Open, y: Any, x: Any) -> None:
+    def _learn(self, open_: Open, y: Any, x: Inputs) -> None:
         if (vector := self._vector(y)) is None:
             self.counts["missing"] += 1
             return

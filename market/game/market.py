@@ -22,9 +22,10 @@ which is exact for linear losses (Hotelling 1932); a market may also look at the
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Checkpointable
@@ -192,11 +193,11 @@ class Market(Checkpointable, ABC):
         """
         return None
 
-    def extra_tables(self) -> Mapping[str, Mapping[str, Any]]:
+    def extra_tables(self) -> Mapping[str, Mapping[str, NDArray[np.generic]]]:
         """Return rows of the last clearing for the tables ``trades`` and ``quotes``, by column."""
         return {}
 
-    def book(self) -> Any:
+    def book(self) -> object:
         """Return what agents see of open orders before a round, read-only; None without a book."""
         return None
 
@@ -206,7 +207,7 @@ class Market(Checkpointable, ABC):
             f"{name}_{i}": v[None] for name, part in self.last.items() for i, v in enumerate(part)
         }
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> dict[str, object]:
         """Describe the market and what happened in it so far, for a manifest."""
         return {}
 
@@ -304,7 +305,7 @@ def cleared(
     return read_only(outcome)
 
 
-def _shown(method: Any, decisions: Decisions) -> Decisions:
+def _shown(method: object, decisions: Decisions) -> Decisions:
     """Return what a method is handed: the decisions if it is ours, else read-only ones."""
     if is_ours(method):
         return decisions
@@ -326,7 +327,7 @@ def personal_losses(market: Market, decisions: Decisions) -> Sequence[Array | No
     return tuple(_own(market, *row) for row in rows)
 
 
-def _own(market: Market, cohort: Cohort, decision: Decision | None, own: Any) -> Array | None:
+def _own(market: Market, cohort: Cohort, decision: Decision | None, own: object) -> Array | None:
     """Return a cohort's own losses as a table (N, A) that is the game's; see above."""
     if own is None or decision is None:
         return None

@@ -1,9 +1,9 @@
 """What the players must offer, and what they may: each optional method does nothing by default."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,15 +17,32 @@ from regretless.market.records import (
     AdversaryView,
     Context,
     Decision,
+    Event,
     Forecast,
     History,
     Mixture,
     Observation,
     OutcomeDistribution,
+    Policy,
 )
 from regretless.market.regret.ledger import Ledger
 
 USUAL = frozenset({"history", "mixture"})  # what an adversary sees that declares nothing
+
+
+class LinearLosses(Protocol):
+    """Losses offset + weights . s that are linear in the statistics of a forecast.
+
+    ``offset`` (K, A), ``weights`` (K, A, n).
+    """
+
+    @property
+    def offset(self) -> Array:
+        """What they are at s = 0."""
+
+    @property
+    def weights(self) -> Array:
+        """What a unit of each statistic adds."""
 
 
 class Forecaster(ABC):
@@ -53,23 +70,23 @@ class Forecaster(ABC):
     made_of: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     spelled: bool = False
-    instances: Sequence[Any] = ()
+    instances: Sequence["Forecaster"] = ()
     rng: np.random.Generator
     ahead: int = 0
 
     @abstractmethod
-    def mixture(self, x: Any = None) -> Mixture:
+    def mixture(self, x: object = None) -> Mixture:
         """Return the distribution over predictions, given the context."""
 
     @abstractmethod
     def update(self, y: ArrayLike) -> None:
         """Learn the vector (n,) that was predicted."""
 
-    def predict(self, x: Any = None) -> Forecast:
+    def predict(self, x: object = None) -> Forecast:
         """Return the mixture and a draw from it, for use outside a market."""
         return self.mixture(x).draw(self.rng)
 
-    def point(self, x: Any = None) -> Array:
+    def point(self, x: object = None) -> Array:
         """Return what ``predict`` draws (n,), for those who want no more."""
         return np.asarray(self.predict(x).statistics)
 
@@ -84,19 +101,19 @@ class Forecaster(ABC):
         """What each of the models that it is made of predicts in the open round (M, n)."""
         return np.empty((0, 0))
 
-    def opened(self) -> Any:
+    def opened(self) -> object:
         """Return what is to be kept of the open round until its outcome comes, for a checkpoint."""
         return None
 
-    def reopen(self, x: Any, opened: Any) -> None:
+    def reopen(self, x: object, opened: object) -> None:
         """Go back to a round that was open, with its context, so that ``update`` learns from it."""
         self.predict(x)
 
-    def suggested(self, group: Any) -> Indices:
+    def suggested(self, group: LinearLosses) -> Indices:
         """Return what its ``models`` suggest to a group's losses (K, M) in the open round."""
         raise ValueError(f"{type(self).__name__} has no models that are comparators")
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> dict[str, object]:
         """Return what a run's manifest says of it."""
         return {}
 
@@ -105,10 +122,10 @@ class Forecaster(ABC):
         """The mean of its last mixture, as a mixture of one; None where it keeps none."""
         return None
 
-    def prefer(self, values: Any) -> None:  # noqa: B027 - most choose among no mixtures
+    def prefer(self, values: Callable[..., Array]) -> None:  # noqa: B027 - most choose among no mixtures
         """Prefer mixtures with a low objective among those that are good enough."""
 
-    def event_table(self) -> Iterable[tuple[Any, ...]]:
+    def event_table(self) -> Iterable[Event]:
         """Yield loss, action, policy, suggestion, occupancy and bias of every event it keeps."""
         return ()
 
@@ -169,7 +186,7 @@ class Payoff(ABC):
         outcomes : array (m, d)
         """
 
-    def keys(self) -> dict[str, Any] | None:
+    def keys(self) -> dict[str, object] | None:
         """Return what a table of an adversary says of it; None where no table can."""
         return None
 
@@ -284,7 +301,7 @@ class Cohort(ABC):
     kind: str
     utility: str
     block: int
-    policies: tuple[Any, ...]
+    policies: tuple[Policy, ...]
     row_of: Indices
     loss: Loss
     ledger: Ledger
@@ -349,7 +366,7 @@ class Cohort(ABC):
         """
         return None
 
-    def enter(self, model: Any, first: int) -> None:  # noqa: B027 - most need not know
+    def enter(self, model: object, first: int) -> None:  # noqa: B027 - most need not know
         """Be told the model and the number of the cohort's first agent in the tables."""
 
     def attend(self, here: Mask | None, awake: Mask | None = None) -> None:  # noqa: B027 - as above
@@ -415,21 +432,21 @@ class ForeignForecaster(Checkpointable, Forecaster):
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("player",)
 
-    def __init__(self, player: Any) -> None:
+    def __init__(self, player: object) -> None:
         self.player = player
         for name in METHODS:
             if (method := getattr(player, name, None)) is not None:
                 setattr(self, name, method)
 
-    def mixture(self, x: Any = None) -> Mixture:
+    def mixture(self, x: object = None) -> Mixture:
         """Return the mixture of what it predicts; UserError if that is no ``Forecast``."""
         return self._told(x).mixture
 
-    def point(self, x: Any = None) -> Array:
+    def point(self, x: object = None) -> Array:
         """Return what it predicts (n,); UserError if that is no ``Forecast``."""
         return self._told(x).statistics
 
-    def _told(self, x: Any) -> Forecast:
+    def _told(self, x: object) -> Forecast:
         told = self.predict(x)
         if not isinstance(told, Forecast):
             raise UserError(f"{name_of(self.predict)} returned {brief(told)}; return a Forecast")
@@ -442,6 +459,6 @@ class ForeignForecaster(Checkpointable, Forecaster):
         return repr(self.player)
 
 
-def as_forecaster(player: Any) -> Forecaster:
+def as_forecaster(player: object) -> Forecaster:
     """Return a forecaster as it is, and any other object with its methods as one."""
     return player if isinstance(player, Forecaster) else ForeignForecaster(player)

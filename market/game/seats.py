@@ -37,7 +37,7 @@ covers regret to those, since the forecast was made in ignorance of the signal.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -54,6 +54,7 @@ from regretless.market.records import (
     Decision,
     Deviations,
     Forecast,
+    Policy,
     Round,
     checked_suggestion,
 )
@@ -359,7 +360,7 @@ class Signal(NoSignal):
         return replace(context, own=MappingProxyType({self.name: read_only(drawn)}))
 
 
-def suggestions(policies: Any, context: Context, actions: int) -> Indices:
+def suggestions(policies: Sequence[Policy], context: Context, actions: int) -> Indices:
     """Ask benchmark policies; UserError if an answer is not one of the actions.
 
     Returns int array (C,), or (C, N): a suggestion for everybody, or one for each agent where they

@@ -23,7 +23,7 @@ from regretless.forecaster.events.base import covering
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.draws import contextual_draws, model_draws, swap_draws
 from regretless.forecaster.events.protected import ProtectedLosses
-from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.forecaster.unbiased import UnbiasedPrediction, instances_of
 from regretless.market.core.arrays import Array
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.protocols import Cohort
@@ -47,7 +47,7 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
         if whoever is None:
             notes.append(f"{cohort.name}: no guarantee, since {why}")
         return replace(whoever or Guarantee(), note="; ".join(filter(None, notes)))
-    first = forecaster.instances[0]
+    first = instances_of(forecaster)[0]
     note, without = "; ".join(filter(None, notes)), tuple(unbounded(cohort, first, seat.attendance))
     covers = seat.at_once()
     if seat.attendance is not None and not first.events.joinable:
@@ -201,7 +201,7 @@ class Terms:
 
     @cached_property
     def _players(self) -> tuple[UnbiasedPrediction, ...]:
-        return tuple(self.block.forecaster.instances)
+        return instances_of(self.block.forecaster)
 
     @property
     def _biases(self) -> list[BiasBound]:
@@ -276,7 +276,7 @@ def of_anybody(seat: Placement, block: Block, losses: int) -> Guarantee | None:
     It hears the forecast and plays the best response of its own losses, with actions alone as
     comparators.
     """
-    cohort, players = seat.cohort, block.forecaster.instances
+    cohort, players = seat.cohort, instances_of(block.forecaster)
     if cohort.unguided or not players or len(cohort.policies):
         return None
     if players[0].bound_of_anybody() is None:

@@ -21,7 +21,7 @@ import numpy as np
 from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.cover import Cover, nearest, paper_gamma
 from regretless.forecaster.events.protected import ProtectedLosses
-from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.forecaster.unbiased import UnbiasedPrediction, instances_of
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError
 from regretless.market.game.guarantees import Guarantee
@@ -150,7 +150,10 @@ def served(
     if not covered.any():
         return seat, Guarantee(note=note)
     member = represented(cohort, cover, covered)
-    seat, groups = replace(seat, cohort=member), kin(cohort, block.forecaster.instances[0].events)
+    seat, groups = (
+        replace(seat, cohort=member),
+        kin(cohort, instances_of(block.forecaster)[0].events),
+    )
     offset, weights = map(np.concatenate, _tables(groups))
     group = ProtectedLosses(offset, weights)
     through = replace(seat, cover=cover, kind=None)
@@ -164,7 +167,7 @@ def protection(cohort: Any, block: Block) -> Cover | None:
 
     Only coordinates are unbiased for whoever comes, and only at the prediction itself.
     """
-    events = block.forecaster.instances[0].events
+    events = instances_of(block.forecaster)[0].events
     if not events.joinable or not cohort.response.built_in:
         return None
     if not exact_for(cohort, block):

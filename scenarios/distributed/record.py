@@ -162,7 +162,7 @@ class Recorded(Checkpointable, Forecaster):
     def __init__(self, tape: Tape, place: int) -> None:
         self._tape, self._place = tape, place
 
-    def mixture(self, x: Any = None) -> Mixture:
+    def mixture(self, x: object = None) -> Mixture:
         """Return the recorded mixture."""
         return self._tape.mixtures[self._place]
 

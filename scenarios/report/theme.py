@@ -181,7 +181,7 @@ def slotted(slots: Mapping[Any, Sequence[str]], *, marks: int = 1, **grid: Any) 
     return figure
 
 
-def line(x: Any, y: Any, name: str, **style: Any) -> go.Scatter:
+def line(x: object, y: Any, name: str, **style: Any) -> go.Scatter:
     """Return a curve over rounds that tells its values; ``style`` is its line's."""
     values = {"x": np.asarray(x), "y": np.asarray(y, dtype=np.float64)}
     hover = "round %{x}: %{y:.5g}"
