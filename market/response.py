@@ -96,6 +96,12 @@ def expected_losses(offset: Array, weights: Array, point: Array) -> Array:
         actions lie side by side (``market.numerics.storage``).
     point : array (n,)
         The prediction.
+
+    Examples
+    --------
+    >>> offset, weights = np.array([[0.0, 0.3]]), np.array([[[1.0], [0.0]]])  # leave it, take it
+    >>> expected_losses(offset, weights, np.array([0.25]))  # with a chance of rain of 1/4
+    array([[0.25, 0.3 ]])
     """
     out = np.empty(offset.shape)
     line = np.ascontiguousarray(point, dtype=np.float64)
@@ -207,5 +213,11 @@ def quantal_response(losses: ArrayLike, eta: float | Array) -> Array:
 
 
 def quantal_gap(actions: int, eta: float) -> float:
-    """Bound how much a quantal response can lose against a best response: ln(A) / eta."""
+    """Bound how much a quantal response can lose against a best response: ln(A) / eta.
+
+    Examples
+    --------
+    >>> round(quantal_gap(2, 10.0), 4)  # ln(2) / 10
+    0.0693
+    """
     return float(np.log(actions) / eta)

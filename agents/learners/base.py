@@ -188,7 +188,13 @@ RATES = {"anytime": Rate, "fixed": TunedRate}
 
 
 def rate_of(given: str | float) -> Rate:
-    """Return the rate that a parameter names, or is; UserError unless it is one."""
+    """Return the rate that a parameter names, or is; UserError unless it is one.
+
+    Examples
+    --------
+    >>> rate_of(0.5).at(100), rate_of("anytime").constant is None
+    (0.5, True)
+    """
     if isinstance(given, str) and given in RATES:
         return RATES[given]()
     number = isinstance(given, int | float) and not isinstance(given, bool)

@@ -73,6 +73,16 @@ class Hedge(RatedLearner, TotalLearner):
     ----------
     rate : "anytime", "fixed" or float
         sqrt(8 ln A / t), sqrt(8 ln A / T), or a positive number.
+
+    Examples
+    --------
+    >>> hedge = Hedge(rate=1.0)
+    >>> hedge.start(1, 2)
+    >>> hedge.learn(np.array([[0.0, 1.0]]), np.array([0]))
+    >>> hedge.play().round(3)  # in proportion to 1 and exp(-1)
+    array([[0.731, 0.269]])
+    >>> round(hedge.bound(100), 4)  # ln(2) / 100 + 1 / 8
+    0.1319
     """
 
     name: ClassVar[str] = "hedge"
@@ -99,7 +109,16 @@ class Hedge(RatedLearner, TotalLearner):
 
 @register.learner("regret-matching")
 class RegretMatching(_Matching):
-    """Plays in proportion to positive cumulative regret."""
+    """Plays in proportion to positive cumulative regret.
+
+    Examples
+    --------
+    >>> learner = RegretMatching()
+    >>> learner.start(1, 2)
+    >>> learner.learn(np.array([[0.0, 1.0]]), np.array([0]))
+    >>> learner.play()  # only the first has positive regret
+    array([[1., 0.]])
+    """
 
     name: ClassVar[str] = "regret-matching"
     floored: ClassVar[bool] = False
@@ -168,6 +187,14 @@ class EXP3(RatedLearner, TotalLearner):
         exploration; the fixed rate without exploration is sqrt(2 ln A / (A T)).
     exploration : bool
         Whether a share A x rate of the strategy is uniform.
+
+    Examples
+    --------
+    >>> bandit = EXP3(rate=0.5, exploration=False)
+    >>> bandit.start(1, 2)
+    >>> bandit.learn(np.array([[1.0, 0.0]]), np.array([0]))  # reads the loss of action 0 alone
+    >>> bandit.play().round(3)  # estimates 1 / 0.5 and 0: in proportion to exp(-1) and 1
+    array([[0.269, 0.731]])
     """
 
     name: ClassVar[str] = "exp3"

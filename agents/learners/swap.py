@@ -55,6 +55,14 @@ class BlumMansour(RatedLearner):
     ----------
     rate : "anytime", "fixed" or float
         Of every copy: sqrt(4 A ln A / t), sqrt(8 A ln A / T), or a positive number.
+
+    Examples
+    --------
+    >>> learner = BlumMansour(rate=1.0)
+    >>> learner.start(1, 2)
+    >>> learner.learn(np.array([[0.0, 1.0]]), np.array([0]))
+    >>> learner.play().round(3)  # each copy is told half of the loss
+    array([[0.622, 0.378]])
     """
 
     name: ClassVar[str] = "blum-mansour"
@@ -88,6 +96,13 @@ class SwapRegretMatching(RowLearner):
     """Stationary distribution of the positive regrets of replacing one action by another.
 
     It plays uniformly while no such regret is positive.
+
+    Examples
+    --------
+    >>> learner = SwapRegretMatching()
+    >>> learner.start(1, 4)
+    >>> round(learner.bound(300), 3)  # sqrt(4 x 3 / 300)
+    0.2
     """
 
     name: ClassVar[str] = "swap-regret-matching"

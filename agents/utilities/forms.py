@@ -43,6 +43,11 @@ def LinearUtility(weights: ArrayLike) -> losses.Linear:  # noqa: N802 - beside C
     ----------
     weights : array (..., A, d)
         Value of each good under each action.
+
+    Examples
+    --------
+    >>> LinearUtility([[1.0, 0.0], [0.0, 1.0]]).losses([0.25, 0.75])  # one good or the other
+    array([0.75, 0.25])
     """
     return losses.Linear(-table("weights", weights)).normalised()
 
@@ -62,6 +67,13 @@ def CES(  # noqa: N802 - the economist's name
         Returns to scale, positive. None leaves out the outer power: the additive utility, v = rho.
     y_min : float
         Least level of a good; only with v, and above 0 where rho is negative.
+
+    Examples
+    --------
+    >>> CES([[0.5, 0.5]], 0.5).losses([0.25, 1.0])  # utility (0.5 + 1) / 2
+    array([0.25])
+    >>> CES([[0.5, 0.5]], 0.5, 1.0).losses([0.25, 1.0])  # with constant returns to scale its square
+    array([0.4375])
     """
     power, floor = numbers("rho", rho), _floor(y_min)
     if v is None:
@@ -103,6 +115,11 @@ def CobbDouglas(  # noqa: N802
         Total factor productivity of each action, positive.
     y_min : float
         Least level of a good, in (0, 1).
+
+    Examples
+    --------
+    >>> CobbDouglas([[0.5, 0.5]], y_min=0.25).losses([0.25, 1.0]).round(3)  # output 0.5
+    array([0.667])
     """
     factor, floor = numbers("A", A), _floor(y_min)
     require("A", factor, factor > 0, "must be positive")
@@ -122,6 +139,11 @@ def Leontief(a: ArrayLike) -> losses.MinimumOfRatios:  # noqa: N802
     ----------
     a : array (..., A, d)
         How much of each good a unit takes, at least 0; 0 for a good that is not needed.
+
+    Examples
+    --------
+    >>> Leontief([[1.0, 0.5]]).losses([0.25, 0.25])  # the first good is short
+    array([0.75])
     """
     needs = table("a", a)
     require("a", needs, needs >= 0, "must be at least 0")
@@ -138,6 +160,11 @@ def CARA(weights: ArrayLike, risk_aversion: ArrayLike) -> losses.ExponentialOfSu
         Holdings: wealth is ``weights @ y``.
     risk_aversion : float or array (...)
         gamma, positive.
+
+    Examples
+    --------
+    >>> CARA([[1.0]], 2.0).losses([[0.0], [0.5], [1.0]]).round(3).ravel()  # concave in wealth
+    array([1.   , 0.269, 0.   ])
     """
     gamma = _aversion(risk_aversion)
     holdings = table("weights", weights, [gamma])
@@ -170,6 +197,11 @@ def MeanVariance(  # noqa: N802
     -------
     PowerOfSum
         The square completed: (gamma / 2) (R - m - 1 / gamma)^2 - m - 1 / (2 gamma).
+
+    Examples
+    --------
+    >>> MeanVariance([[1.0]], 1.0).losses([[0.0], [0.5], [1.0]]).ravel()  # utility R - R^2 / 2
+    array([1.  , 0.25, 0.  ])
     """
     gamma, centre = _aversion(risk_aversion), numbers("reference", reference)
     portfolio = table("weights", weights, [gamma, centre])
@@ -205,6 +237,13 @@ def Newsvendor(  # noqa: N802
         Which coordinate of the outcome is demand.
     outcomes : int
         Coordinates of an outcome.
+
+    Examples
+    --------
+    An order of 0, 0.5 or 1 meets a demand of 0.75: costs are 2.25, 0.75 and 0.25, of 3 at most.
+
+    >>> Newsvendor([0.0, 0.5, 1.0], 3.0, 1.0).losses([0.75]).round(3)
+    array([0.75 , 0.25 , 0.083])
     """
     short, over = numbers("underage", underage), numbers("overage", overage)
     quantity = table("orders", orders, [short, over], axes="actions")
@@ -239,6 +278,11 @@ def LpTarget(  # noqa: N802
         At least 1; 1 is absolute and 2 squared distance.
     weights : float or array that broadcasts against the targets
         Importance of each good, at least 0.
+
+    Examples
+    --------
+    >>> LpTarget([[0.5], [1.0]]).losses([0.0])  # squared distances
+    array([0.25, 1.  ])
     """
     power, importance = numbers("p", p), numbers("weights", weights)
     require("p", power, power >= 1, "must be at least 1")

@@ -105,6 +105,13 @@ def firm_population(
         By how much a unit sold lowers the price, as the firm believes; 0 for price takers.
     coordinate : int
         Which outcome is the price, from 0.
+
+    Examples
+    --------
+    >>> from regretless.agents.utilities.populations import Population
+    >>> firm = Population(np.random.default_rng(0), 1, 3, 1)  # sells 0, 1/2 or 1
+    >>> firm_population(firm, cost=0.25).losses([0.75])  # minus its profit at the price 0.75
+    array([[ 0.  , -0.25, -0.5 ]])
     """
     most, unit = population.each("capacity", capacity), population.each("cost", cost)
     impact = population.each("slope", slope)
@@ -121,6 +128,13 @@ def bettor_population(population: Population, *, coordinate: int = 0) -> Linear:
     """Bettors with logarithmic utility on whether an outcome is 1.
 
     ``coordinate`` (int): which outcome, from 0.
+
+    Examples
+    --------
+    >>> from regretless.agents.utilities.populations import Population
+    >>> bettor = Population(np.random.default_rng(0), 1, 3, 1)  # says 1/4, 1/2 or 3/4
+    >>> bettor_population(bettor).losses([1.0]).round(3)  # minus the logarithm
+    array([[1.386, 0.693, 0.288]])
     """
     levels = np.arange(1, population.actions + 1) / (population.actions + 1)
     weights = np.zeros((population.actions, population.goods))
@@ -161,6 +175,13 @@ def depositor_population(
         r and R, above 1 and above r.
     coordinate : int
         Which outcome is the share who withdraw, from 0.
+
+    Examples
+    --------
+    >>> from regretless.agents.utilities.populations import Population
+    >>> depositor = Population(np.random.default_rng(0), 1, 2, 1)
+    >>> depositor_population(depositor, early=1.25, late=2.0).losses([0.0])  # waiting pays 2
+    array([[0.   , 0.375]])
     """
     if population.actions != 2:
         raise ValueError(f"{population.actions} actions; give 2, to wait and to withdraw")

@@ -70,6 +70,12 @@ class LipschitzGridBasis(Basis):
         The error that is wanted; the declared one is at most that.
     centred : bool
         Value of a cell at its centre. Otherwise at the nearest multiple of 1/cells, as printed.
+
+    Examples
+    --------
+    >>> grid = LipschitzGridBasis(1, constant=1.0, error=0.125)  # 1 / 2 of a cell's length
+    >>> grid.size, grid.transform([0.3])
+    (4, array([0., 1., 0., 0.]))
     """
 
     hull = "simplex"
@@ -163,6 +169,13 @@ class RampBasis(Basis):
     Attributes
     ----------
     certificate : ErrorCertificate
+
+    Examples
+    --------
+    >>> from regretless.market.losses import Linear
+    >>> ramps = RampBasis([Linear([[1.0], [0.5]])], knots=2)
+    >>> ramps.size, ramps.transform([0.25])  # one ramp is y itself
+    (1, array([0.25]))
     """
 
     def __init__(

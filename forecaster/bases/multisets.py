@@ -157,6 +157,11 @@ class MonomialBasis(OfMultisets):
         The function g; the power is positive, the floor in [0, 1).
     homogeneous : bool
         Monomials of the degree alone.
+
+    Examples
+    --------
+    >>> MonomialBasis(2, 2).transform([0.5, 0.25])  # y_1, y_2 and the three products
+    array([0.5   , 0.25  , 0.25  , 0.125 , 0.0625])
     """
 
     lipschitz = 1.0
@@ -283,6 +288,11 @@ class TaylorExponentialBasis(ExponentialBasis):
 
     ``lipschitz`` is for the paper's family with A = 1; a normalised loss needs at most
     ``lipschitz`` times ``amplitude``, a bound on its own amplitude times e^max(top of the sum, 0).
+
+    Examples
+    --------
+    >>> TaylorExponentialBasis(1, reach=1.0, error=0.01).degree
+    14
     """
 
     def _choose(self, error: float) -> int:
@@ -318,7 +328,13 @@ class TaylorExponentialBasis(ExponentialBasis):
 
 
 class ChebyshevExponentialBasis(ExponentialBasis):
-    """Chebyshev's series about the middle of each loss's range, for normalised losses."""
+    """Chebyshev's series about the middle of each loss's range, for normalised losses.
+
+    Examples
+    --------
+    >>> ChebyshevExponentialBasis(1, reach=1.0, error=0.01).degree
+    4
+    """
 
     def _choose(self, error: float) -> int:
         self._origin = (self._low + self._high) / 2
@@ -369,7 +385,17 @@ class ChebyshevExponentialBasis(ExponentialBasis):
 
 
 def multisets(coordinates: int, sizes: range) -> Counts:
-    """List how often each coordinate occurs in each multiset (n, d), by size, as sorted tuples."""
+    """List how often each coordinate occurs in each multiset (n, d), by size, as sorted tuples.
+
+    Examples
+    --------
+    >>> multisets(2, range(1, 3))
+    array([[1, 0],
+           [0, 1],
+           [2, 0],
+           [1, 1],
+           [0, 2]])
+    """
     number = sum(math.comb(coordinates + size - 1, size) for size in sizes)
     if number > MOST_MULTISETS:
         raise ValueError(
@@ -395,7 +421,13 @@ def monomials(values: Array, counts: Counts) -> Array:
 
 @register.basis("monomials")
 def monomial(losses: Sequence[Loss]) -> Basis:
-    """Take the losses' greatest exponent as degree, alone if that is everybody's."""
+    """Take the losses' greatest exponent as degree, alone if that is everybody's.
+
+    Examples
+    --------
+    >>> monomial([PowerOfSum([[0.5, 0.5]], 2.0)]).size  # of two coordinates
+    3
+    """
     stacks = of_form(losses, PowerOfSum)
     degree = int(max(float(loss.exponent.max()) for loss in stacks))
     alike = all((loss.exponent == degree).all() and not loss.intercept.any() for loss in stacks)

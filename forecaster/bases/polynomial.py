@@ -66,7 +66,14 @@ KNOTS = 2049  # of a support
 
 
 class LinearBasis(Basis):
-    """The coordinates of the outcome."""
+    """The coordinates of the outcome.
+
+    Examples
+    --------
+    >>> from regretless.market.losses import Linear
+    >>> LinearBasis(2).coefficients(Linear([[1.0, 0.5]], [0.25]))  # its own offset and weights
+    (array([0.25]), array([[1. , 0.5]]))
+    """
 
     lipschitz = 1.0
     error = 0.0
@@ -248,6 +255,14 @@ class BernsteinBasis(Basis):
     on [0, 1]: an even exponent, or every centre at or outside the ends. ``lipschitz`` is d, for the
     paper's ``sum_j (a_j - y_j)^p`` with a in [0, 1]^d and p the degree, as it stands; for a
     normalised loss ``sum |r_i|`` is at most the degree.
+
+    Examples
+    --------
+    >>> basis = BernsteinBasis(outcomes=1, degree=2)
+    >>> basis.transform([0.5])  # (1 - y)^2, 2 y (1 - y), y^2
+    array([0.25, 0.5 , 0.25])
+    >>> basis.inverse(np.array([0.25, 0.5, 0.25]))  # the mean outcome
+    array([0.5])
     """
 
     error = 0.0
@@ -331,7 +346,13 @@ def linear(losses: Sequence[Loss]) -> Basis:
 
 @register.basis("powers")
 def powers(losses: Sequence[Loss], *, error: float = 0.01) -> Basis:
-    """List the losses' exponents, or interpolate between them where there are many."""
+    """List the losses' exponents, or interpolate between them where there are many.
+
+    Examples
+    --------
+    >>> powers([SeparablePower([[1.0]], 0.5), SeparablePower([[1.0]], 2.0)]).exponents
+    array([0.5, 2. ])
+    """
     exponents = np.unique(
         np.concatenate([x.exponent.ravel() for x in of_form(losses, SeparablePower)])
     )

@@ -296,6 +296,13 @@ def unique_losses(loss: Form) -> tuple[Form, Indices]:
     types : the distinct losses in order of first appearance
     type_of : array (K,)
         For each loss of the stack the row of its equal in ``types``.
+
+    Examples
+    --------
+    >>> from regretless.market.losses import Linear
+    >>> types, type_of = unique_losses(Linear([[[1.0]], [[0.5]], [[1.0]]]))
+    >>> len(types), type_of
+    (2, array([0, 1, 0]))
     """
     parts = list(loss.tables().values())
     first, inverse = _by_hash(parts) or _by_order(parts)

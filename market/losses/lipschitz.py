@@ -167,6 +167,12 @@ def averaged(loss: Loss, deviation: float, coordinates: Sequence[int]) -> Averag
         sigma, at least 0.
     coordinates : sequence of int
         Which of the outcome's are shaken, 3^c nodes in all.
+
+    Examples
+    --------
+    >>> from regretless.market.losses import SeparablePower
+    >>> averaged(SeparablePower([[1.0]], 2.0), 0.1, [0]).losses([0.5]).round(6)  # 0.5^2 + 0.1^2
+    array([0.26])
     """
     low, high = loss.range()
     return AveragedLoss(

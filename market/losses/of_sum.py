@@ -126,6 +126,11 @@ class PowerOfSum(OfSum):
     amplitude : array (..., A) or float
         The factor in front, negative for a utility.
     offset, unit_scale, unit_offset : as in ``Loss``
+
+    Examples
+    --------
+    >>> PowerOfSum([[1.0, 1.0]], 2.0).losses([0.5, 0.25])  # (0.5 + 0.25)^2
+    array([0.5625])
     """
 
     form: ClassVar[str] = "power-of-sum"
@@ -195,6 +200,11 @@ class ExponentialOfSum(OfSum):
     amplitude : array (..., A) or float
         The factor in front; the paper's -A.
     offset, unit_scale, unit_offset : as in ``Loss``
+
+    Examples
+    --------
+    >>> ExponentialOfSum([[1.0, 1.0]], 0.0, 0.01).losses([0.5, 0.25])  # minus their product
+    array([-0.125])
     """
 
     form: ClassVar[str] = "exponential-of-sum"

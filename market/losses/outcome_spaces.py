@@ -27,6 +27,12 @@ class Box:
     ----------
     low, high : array (d,)
         Opposite corners.
+
+    Examples
+    --------
+    >>> bikes = Box([0.0], [600.0])
+    >>> bikes.to_unit([150.0]), bikes.from_unit([0.25])
+    (array([0.25]), array([150.]))
     """
 
     def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
@@ -59,6 +65,12 @@ class Box:
 
         ``loss`` itself may be evaluated anywhere in the space; its range there is what
         ``normalised`` of the result uses.
+
+        Examples
+        --------
+        >>> from regretless.market.losses import Linear
+        >>> Box([0.0], [600.0]).pulled_back(Linear([[0.001]])).losses([0.25])  # of 150
+        array([0.15])
         """
         if loss.outcomes != self.outcomes:
             raise ValueError(f"a loss over {loss.outcomes} outcomes in {self.outcomes} dimensions")
@@ -74,6 +86,12 @@ class Polytope(Box):
     ----------
     vertices : array (V, d)
         In own units.
+
+    Examples
+    --------
+    >>> triangle = Polytope([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> triangle.confined([1.0, 1.0])  # the nearest point on the way to the middle
+    array([0.5, 0.5])
     """
 
     def __init__(self, vertices: ArrayLike) -> None:

@@ -132,6 +132,11 @@ class Trade(Loss):
     limit : array (..., A, d) or float
         The price from which on an order does not trade.
     offset, unit_scale, unit_offset : as in ``Loss``
+
+    Examples
+    --------
+    >>> Trade([[1.0], [-1.0]], 0.6).losses([0.5])  # buys for less than 0.6, sells for more
+    array([-0.1,  0. ])
     """
 
     form: ClassVar[str] = "trade"

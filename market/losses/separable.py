@@ -35,6 +35,11 @@ class SeparablePower(Loss):
     centre : array (..., A, d) or float
         Where each coordinate's power is 0.
     offset, unit_scale, unit_offset : as in ``Loss``
+
+    Examples
+    --------
+    >>> SeparablePower([[1.0], [0.5]], 2.0).losses([0.5])  # y^2, and half of it
+    array([0.25 , 0.125])
     """
 
     form: ClassVar[str] = "separable-power"

@@ -43,6 +43,11 @@ def weighted_sum(weights: Array, values: Array) -> Array:
     """Compute sum_j weights[..., a, j] values[..., j]: (..., A, d) and (T, ..., d) to (T, ..., A).
 
     A few coordinates and many losses: adding up whole planes beats a product over the short axis.
+
+    Examples
+    --------
+    >>> weighted_sum(np.array([[1.0, 2.0], [0.0, 4.0]]), np.array([0.5, 0.25]))
+    array([1., 1.])
     """
     total = weights[..., 0] * values[..., None, 0]
     for j in range(1, weights.shape[-1]):
@@ -66,6 +71,11 @@ def transformed(y: Array, power: Array, floor: Array) -> Array:
         Outcomes in [0, 1].
     power, floor : arrays that broadcast against y
         0 is the logarithm.
+
+    Examples
+    --------
+    >>> transformed(np.array([0.0, 0.25]), np.array(0.5), np.array(0.04))  # square roots above 0.04
+    array([0.2, 0.5])
     """
     if (power == 1).all() and not floor.any():
         return y  # beyond the cube too: an affine map of outcomes may come first

@@ -100,6 +100,12 @@ def contextual_swap_regret(losses: ArrayLike, actions: ArrayLike, policies: Arra
     """Worst policy's swap regret when a replacement may depend on its suggestion too.
 
     Arguments and result are as in ``omniprediction_regret``.
+
+    Examples
+    --------
+    >>> losses = [[1.0, 0.3], [0.0, 0.3], [0.0, 0.3], [1.0, 0.3]]
+    >>> round(contextual_swap_regret(losses, [0, 1, 0, 0], [[1, 1, 0, 1]]), 3)  # as the radio says
+    0.425
     """
     table, play = _checked(losses, actions)
     suggested = _suggestions(policies, table.shape)

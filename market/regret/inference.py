@@ -108,7 +108,13 @@ def critical(samples: Array) -> float:
 
 
 def holm(p: Array) -> Array:
-    """Adjust p-values (J,) for their number (Holm 1979, Scandinavian Journal of Statistics 6)."""
+    """Adjust p-values (J,) for their number (Holm 1979, Scandinavian Journal of Statistics 6).
+
+    Examples
+    --------
+    >>> holm(np.array([0.01, 0.04, 0.03]))  # 3 x 0.01, then 2 x 0.03, and no less for the last
+    array([0.03, 0.06, 0.06])
+    """
     order = np.argsort(p, kind="stable")
     steps = np.minimum(p[order] * np.arange(len(p), 0, -1), 1.0)
     adjusted = np.empty_like(p)
