@@ -29,6 +29,13 @@ parameters = { rho = [0.3, 0.9] }
 count = 3
 actions = 3
 """
+NATURE = """\
+name = "nature"
+rounds = 20
+adversary = { kind = "iid", outcomes = 2 }
+forecaster = { kind = "constant" }
+cohort = [{ name = "farmers", utility = "linear", count = 3, actions = 3 }]
+"""
 
 
 def scenario(*cohorts: dict[str, Any], origin: Path = Path(), **keys: Any) -> Scenario:

@@ -15,7 +15,6 @@ from scipy.stats import chisquare
 
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.responses import Quantal
-from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.logs.comparisons import gains
 from regretless.market.logs.welfare import COUNT, agents_in, welfare_record
@@ -115,11 +114,6 @@ def test_a_counted_crowd_is_the_listed_one_in_every_market(name: str, alike: Any
     for model in (listed, counted):
         model.run()
     same(listed, counted)
-
-
-@register.policy("always-the-second")
-def _second(_: Any) -> int:
-    return 1
 
 
 @pytest.mark.parametrize("counts", [[1, 4, 2], [3, 3, 3]])

@@ -27,7 +27,7 @@ from regretless.market import register
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.run import Options, run
 
-LEARNERS, POOR, SCRIPTED = (3, 4), 6, 9
+LEARNERS, POOR = (3, 4), 6
 
 
 def auction(folder: Path, cohorts: tuple[str, ...] = BIDDERS, **keys: Any) -> Scenario:

@@ -1,49 +1,37 @@
-"""Every named scenario runs, and its description holds; the longer ones are played in part."""
+"""Every named scenario runs, its description holds, and every built-in name is in one of them.
+
+The longer ones are played in part.
+"""
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import worlds
+from registered import built_in
 
+from regretless.forecaster import bases
+from regretless.forecaster.models import PANEL
+from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.exploitability.information_design import revenue_cap
+from regretless.market.markets.aggregate import FEEDBACKS
 from regretless.scenarios import load
+from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import catalogue, find, override, read
+from regretless.scenarios.config.scenario import ScenarioSpec
+from regretless.scenarios.config.world import MarketSpec, PricesSpec
 from regretless.scenarios.listing import REGISTRIES, listing
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def test_a_claim_is_of_the_file_as_it_stands() -> None:
     assert load("pigou").spec.description
     assert not load("pigou", rounds=3).spec.description
-
-
-@pytest.mark.parametrize("width", [None, 30, 100])
-def test_the_list_tells_every_claim_within_the_terminal(width: int | None) -> None:
-    lines, names = listing("scenarios", width, verbose=True), list(catalogue())
-    assert [line.split()[0] for line in lines if not line.startswith(" ")] == names
-    told = " ".join(" ".join(lines).split())
-    assert all(read(path)["description"] in told for path in map(find, names))
-    if width is None:
-        assert len(lines) == len(names)
-    else:
-        assert max(map(len, lines)) <= max(width, max(map(len, names)) + 2 + 20)
-
-
-@pytest.mark.parametrize("kind", ["scenarios", "studies"])
-def test_the_short_list_has_two_lines_of_80_columns_for_every_name_at_most(kind: str) -> None:
-    whole = [line.split()[0] for line in listing(kind, verbose=True)]
-    lines = listing(kind, 80)
-    named = [line.split()[0] for line in lines if re.match(r"  \S", line)]
-    assert sorted(named) == sorted(whole)
-    assert max(map(len, lines)) <= 80
-    assert len([line for line in lines if line.startswith("  ")]) <= 2 * len(named)
 
 
 @pytest.mark.slow
@@ -120,3 +108,95 @@ def test_names_that_files_may_use_are_listed_with_a_meaning(kind: str) -> None:
     assert all(len(line.split(maxsplit=1)) == 2 for line in lines)
     with pytest.raises(UserError, match="list: unknown kind 'utilties'; did you mean 'utilities'"):
         listing("utilties")
+
+
+# What the catalogue uses.
+
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "scenarios.md"
+FEW = 5  # agents of a cohort
+NATURE = ("replayed data",)
+FORECASTERS = ("decision-swap", "calibration")  # those that no registry holds
+TRAINED = ("plan", "cem", "es", "exp3")  # `regretless train` seats them in any scenario
+TOGETHER = "DirectSumBasis"  # all blocks of a broadcast: no file names it
+
+
+def expected() -> dict[str, list[str]]:
+    """List what there is to use, by kind."""
+    return {
+        "utility": built_in(register.utility),
+        "response": built_in(register.response),
+        "learner": built_in(register.learner),
+        "agent": built_in(register.agent),
+        "adversary": [*(n for n in built_in(register.adversary) if n not in TRAINED), *NATURE],
+        "forecaster": [*built_in(register.forecaster), *FORECASTERS],
+        "policy": built_in(register.policy),
+        "market": [*FEEDBACKS, *(n for n in built_in(register.market) if n != "prices")],
+        "basis": [name for name in bases.__all__ if name != TOGETHER],
+    }
+
+
+def named(spec: ScenarioSpec) -> dict[str, set[str]]:
+    """Find what a scenario file names, by kind; responses, learners and agents share a key."""
+    adversary = NATURE[0] if spec.adversary is None else spec.adversary.kind
+    members = [] if spec.adversary is None else spec.adversary.parameters.get("members", [])
+    market = {spec.market.feedback} if isinstance(spec.market, PricesSpec) else set()
+    market |= {spec.market.kind} if isinstance(spec.market, MarketSpec) else set()
+    answers = {cohort.response for cohort in spec.cohort}
+    kinds = {spec.forecaster.kind, spec.forecaster.reference.kind}
+    kinds |= {model.kind for model in (spec.forecaster.models or {}).values()}
+    panel = PANEL if spec.forecaster.kind == "aggregate" else {}
+    return {
+        "utility": {cohort.utility for cohort in spec.cohort},
+        "response": answers,
+        "learner": answers,
+        "agent": answers,
+        "adversary": {adversary, *(member["kind"] for member in members)},
+        "forecaster": {*kinds, *(model["kind"] for model in panel.values())},
+        "policy": {policy.kind for policy in spec.policy.values()},
+        "market": market,
+    }
+
+
+@cache
+def scenario(name: str) -> Scenario:
+    """Load a named scenario with few agents, whose bases are those of many."""
+    path = find(name)
+    raw = read(path)
+    for cohort in raw["cohort"]:
+        if "network" not in raw and cohort.get("count", 1) > FEW:
+            cohort["count"] = FEW
+    return worlds.told(raw, origin=path.parent)
+
+
+@cache
+def bases_of(name: str) -> frozenset[str]:
+    """Return the classes of the bases of a scenario's blocks, as built."""
+    return frozenset(type(block.basis).__name__ for block in scenario(name).build().game.blocks)
+
+
+@cache
+def uses() -> dict[tuple[str, str], list[str]]:
+    """In which scenarios each kind and name occurs."""
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    known = expected()
+    for name in catalogue():
+        here = named(scenario(name).spec) | {"basis": set(bases_of(name))}
+        for kind, words in here.items():
+            for word in sorted(words & set(known[kind])):
+                found[kind, word].append(name)
+    return found
+
+
+def test_every_built_in_name_is_used() -> None:
+    known, found = expected(), uses()
+    assert [(k, name) for k in known for name in known[k] if not found[k, name]] == []
+
+
+def test_every_kind_of_basis_that_a_file_may_name_is_among_them() -> None:
+    assert len(built_in(register.basis)) == len(expected()["basis"])
+
+
+def test_the_page_has_every_scenario() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert [name for name in catalogue() if f"**{name}**" not in page] == []

@@ -361,7 +361,7 @@ def test_scenario_completes_with_every_measure_and_its_claim_holds(
     claim = scenario.spec.description
     tables["market"] = pd.DataFrame([manifest.get("market", {})])
     wrong = {}
-    for how, pattern, measure in CLAIMED.get(name, []):  # others: ``test_book_claims``
+    for how, pattern, measure in CLAIMED.get(name, []):  # others: ``test_market_claims``
         found = re.search(pattern, claim)
         assert found is not None, f"{pattern} is not in the claim: {claim}"
         if not holds(how, found[1], measured := measure(tables)):

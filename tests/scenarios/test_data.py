@@ -1,19 +1,26 @@
-"""Tables of outcomes: scaling into [0, 1], what is refused, and the bundled weather."""
+"""Tables of outcomes and forecasts: scaled into [0, 1], refused, drawn anew in blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import worlds
 
 from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import stream
 from regretless.scenarios import load
 from regretless.scenarios.assembly.data import Table, read_table
 from regretless.scenarios.config.data import DataSpec
 from regretless.scenarios.config.files import DATA
+from regretless.scenarios.config.scenario import validated
+from regretless.scenarios.studies.analysis import measures as analysis
+from regretless.scenarios.studies.conduct import Options, conduct
+from regretless.scenarios.studies.design import read_study
 
 Writer = Callable[[pd.DataFrame, Path], None]
 
@@ -193,3 +200,189 @@ def test_the_weather_has_a_row_for_every_day_of_four_years() -> None:
     assert len(frame) == 1461
     days = pd.date_range("2012-01-01", "2015-12-31")
     assert frame["date"].tolist() == days.tolist()
+
+
+# Forecasts as columns.
+
+
+FORECAST = pd.DataFrame(
+    {
+        "temp": [0.0, 10.0, 20.0],
+        "wind": [0.2, 0.4, 0.6],
+        "month": [1, 2, 3],
+        "t1": [1.0, 9.0, 15.0],
+        "t2": [2.0, 10.0, 25.0],
+        "t3": [3.0, 12.0, 30.0],
+        "w1": [0.1, 0.2, -0.5],
+        "w2": [0.1, 0.3, 0.5],
+        "w3": [0.3, 0.4, 0.7],
+    }
+)
+T, W = ["t1", "t2", "t3"], ["w1", "w2", "w3"]
+SCALE = {"temp": [0.0, 20.0]}
+QUANTILES: dict[str, Any] = {"levels": [0.1, 0.5, 0.9], "quantiles": [T, W]}
+
+
+def scenario(folder: Path, forecasts: dict[str, Any], **keys: Any) -> dict[str, Any]:
+    """Write the table; return a scenario on it as it is parsed from a file."""
+    FORECAST.to_csv(folder / "table.csv", index=False)
+    data = {"file": "table.csv", "outcomes": ["temp", "wind"], "scale": SCALE} | keys
+    few = {"name": "few", "utility": "linear", "actions": 2}
+    return {"name": "s", "rounds": 5, "data": data | {"forecasts": forecasts}, "cohort": [few]}
+
+
+def with_forecasts(folder: Path, forecasts: dict[str, Any], **keys: Any) -> tuple[DataSpec, Table]:
+    """Read the table as a scenario would."""
+    spec = validated(scenario(folder, forecasts, **keys), origin=folder).data
+    assert spec is not None
+    return spec, read_table(spec)
+
+
+def test_forecasts_follow_the_context_in_the_units_of_outcomes(tmp_path: Path) -> None:
+    forecasts = {"office": {"point": ["t2", "w2"]}, "ensemble": {"samples": [T, W]}}
+    spec, found = with_forecasts(tmp_path, forecasts, context=["month"])
+    assert found.names == (
+        "month",
+        "forecasts.office.temp.0",
+        "forecasts.office.wind.0",
+        *(f"forecasts.ensemble.temp.{i}" for i in range(3)),
+        *(f"forecasts.ensemble.wind.{i}" for i in range(3)),
+    )
+    assert spec.features_of("office") == [[found.names[1]], [found.names[2]]]
+    assert spec.features_of("ensemble") == [[*found.names[3:6]], [*found.names[6:]]]
+    temp, wind = FORECAST[T].to_numpy() / 20, FORECAST[W].to_numpy()
+    by_hand = np.column_stack([FORECAST["month"], temp[:, 1], wind[:, 1], temp, wind])
+    by_hand[:, 1:] = by_hand[:, 1:].clip(0, 1)  # 25, 30 and -0.5 are beyond the scale
+    np.testing.assert_allclose(found.contexts, by_hand, atol=1e-15)
+    assert found.notes == (
+        "33.3 % of all rows of forecast office were outside their scale and were clipped.",
+        "33.3 % of all rows of forecast ensemble were outside their scale and were clipped.",
+    )
+
+
+def test_without_forecasts_the_names_are_the_context(tmp_path: Path) -> None:
+    assert with_forecasts(tmp_path, {}, context=["month"])[1].names == ("month",)
+
+
+def test_a_reversed_scale_turns_quantiles_round(tmp_path: Path) -> None:
+    """The lowest temperature is the highest outcome: its feature is that of the highest level."""
+    up = with_forecasts(tmp_path, {"model-b": QUANTILES})[1].contexts
+    down = with_forecasts(tmp_path, {"model-b": QUANTILES}, scale={"temp": [20.0, 0.0]})[1].contexts
+    np.testing.assert_allclose(down[:, :3], 1 - up[:, 2::-1], atol=1e-15)
+    assert (np.diff(down[:, :3], axis=1) >= 0).all()
+    np.testing.assert_array_equal(down[:, 3:], up[:, 3:])
+    skewed = QUANTILES | {"levels": [0.1, 0.5, 0.8]}
+    with_forecasts(tmp_path, {"model-b": skewed})
+    with pytest.raises(UserError, match=r"reversed scale of 'temp'; give levels that mirror"):
+        with_forecasts(tmp_path, {"model-b": skewed}, scale={"temp": [20.0, 0.0]})
+
+
+def test_forecasts_are_seen_before_the_round_and_do_not_swell_the_logs(tmp_path: Path) -> None:
+    raw = scenario(tmp_path, {"ensemble": {"samples": [T, W]}}, context=["month"])
+    model = worlds.told(raw, origin=tmp_path).build(seed=1)
+    seen = model.game.adversary.context(model.game.history)
+    assert [seen["month"], seen["forecasts.ensemble.temp.2"]] == [1.0, 3 / 20]
+    model.run()
+    rounds = model.rounds_frame()
+    assert list(rounds.filter(regex="^x_")) == ["x_0"]
+    assert rounds["x_0"].tolist() == [1, 2, 3, 1, 2]
+
+
+def test_a_base_that_serves_half_of_the_agents_costs_the_others_nothing(tmp_path: Path) -> None:
+    """A forecast column knows the first outcome, and says the opposite of the second."""
+    rng, rounds = np.random.default_rng(0), 400
+    known = rng.random((rounds, 2))
+    truth = np.clip(known + 0.1 * rng.standard_normal((rounds, 2)), 0.0, 1.0)
+    columns = [truth[:, 0], truth[:, 1], known[:, 0], 1.0 - known[:, 1]]
+    frame = pd.DataFrame(dict(zip(["first", "second", "m0", "m1"], columns, strict=True)))
+    frame.to_csv(tmp_path / "half.csv", index=False)
+    slopes = [-1.0, -0.5, 0.0, 0.5, 1.0]
+    data = {"file": "half.csv", "outcomes": ["first", "second"]}
+    data["forecasts"] = {"office": {"point": ["m0", "m1"]}}
+    cohorts = [
+        {
+            "name": name,
+            "utility": "affine",
+            "actions": 5,
+            "parameters": {
+                "weights": [[slope if i == j else 0.0 for i in range(2)] for slope in slopes],
+                "gains": [[0.5, 0.27, 0.0, -0.22, -0.5]],
+            },
+        }
+        for j, name in enumerate(["served", "misled"])
+    ]
+    lost = {}
+    for name, forecaster in {
+        "plain": {"models": []},
+        "ours": {},
+        "office alone": {"kind": "office"},
+    }.items():
+        raw = {"name": "half", "rounds": rounds, "data": data, "cohort": cohorts}
+        model = worlds.played(
+            worlds.told(raw | {"forecaster": forecaster}, origin=tmp_path), seed=1
+        )
+        agents = model.agents_frame()
+        lost[name] = agents["mean_loss"].to_numpy()
+        if name == "ours":
+            assert (agents["decision_swap_regret"] <= agents["bound"]).all()
+            assert (agents["regret_to_models"] <= agents["regret_to_models_bound"]).all()
+    assert lost["ours"][0] <= 1.03 * lost["office alone"][0] < lost["plain"][0]
+    assert lost["ours"][1] <= lost["plain"][1] < lost["office alone"][1]
+
+
+# Data drawn anew in blocks.
+
+
+STUDY = """
+scenario = "crop-choice"
+seeds = 3
+rounds = 25
+leave_out = ["forecasts"]
+[set]
+"data.bootstrap" = 5
+"cohort.growers.count" = 5
+[grid]
+"forecaster.kind" = ["decision-swap", "running-mean"]
+"""
+
+
+def test_blocks_follow_the_table_and_are_as_long_as_asked() -> None:
+    outcomes = np.linspace(0, 1, 50)[:, None]
+    contexts = np.arange(50.0)[:, None]
+    names = tuple(map(str, range(50)))
+    table = Table(outcomes, contexts, 0.0, index=names)
+    found = table.resampled(8, 20_000, np.random.default_rng(3))
+    rows = found.contexts[:, 0].astype(int)
+    assert [int(name) for name in found.index] == rows.tolist()
+    np.testing.assert_array_equal(found.outcomes, outcomes[rows])
+    broken = (np.diff(rows) % 50 != 1).mean()
+    assert broken == pytest.approx((1 - 1 / 50) / 8, rel=0.1)
+    assert np.bincount(rows, minlength=50).min() > 200
+    whole = table.resampled(1, 10, np.random.default_rng(3))
+    assert len(whole.outcomes) == 10
+
+
+def test_every_seed_has_a_history_of_its_own_from_a_named_stream() -> None:
+    scenario = load("crop-choice", **{"data.bootstrap": 7, "rounds": 12})
+    histories = []
+    for seed in (1, 1, 2):
+        model = worlds.played(scenario, seed=seed)
+        histories.append(model.game.history.last(12))
+    np.testing.assert_array_equal(histories[0], histories[1])
+    assert not np.array_equal(histories[0], histories[2])
+    again = scenario.table.resampled(7, 12, stream(1, "data", "bootstrap"))
+    np.testing.assert_array_equal(histories[0], again.outcomes)
+
+
+def test_intervals_over_replicates_are_their_quantiles(tmp_path: Path) -> None:
+    values = np.arange(101.0)
+    assert analysis.replicates(values) == pytest.approx((50.0, 2.5, 97.5))
+    assert np.isnan(analysis.replicates([1.0])[1:]).all()
+    (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
+    study = conduct(read_study(str(tmp_path / "study.toml")), Options(tmp_path / "out", jobs=1))
+    assert study.ends is analysis.replicates
+    found = study.contrasts().query("measure == 'mean_loss'").iloc[0]
+    losses = study.cohorts().merge(study.parameters(), on="run")
+    wide = losses.pivot_table(index="seed", columns="forecaster.kind", values="mean_loss")
+    ends = np.quantile(wide["running-mean"] - wide["decision-swap"], [0.025, 0.975])
+    np.testing.assert_allclose(found[["low", "high"]].to_numpy(dtype=float), ends)

@@ -153,12 +153,6 @@ def test_marks_between_thousands_are_named(tmp_path: Path) -> None:
     assert columns["words"].role == "index"
 
 
-def test_a_table_without_an_outcome_says_so(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("x,y\n1,a\n2,b\n1,a\n", encoding="utf-8")
-    with pytest.raises(UserError, match="no column that can be an outcome"):
-        starter(described(tmp_path / "a.csv"), tmp_path)
-
-
 CELLS = st.text(alphabet='0123456789.,-/:;"\t naeINTrue%äfls+', max_size=8)
 
 

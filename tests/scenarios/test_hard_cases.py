@@ -14,18 +14,12 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from desk import Call, Refused
+from worlds import NATURE
 
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.scenarios.cli import commands
 
-NATURE = """\
-name = "nature"
-rounds = 20
-adversary = { kind = "iid", outcomes = 2 }
-forecaster = { kind = "constant" }
-cohort = [{ name = "farmers", utility = "linear", count = 3, actions = 3 }]
-"""
 ROUNDS = 1100  # so many that there are checkpoints
 
 

@@ -1,16 +1,20 @@
-"""The report of a run: what it shows is what the logs say, in one safe, self-contained page."""
+"""The report of a run and what it prints: what the logs say, in one safe, self-contained page."""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
-from typing import TYPE_CHECKING, Any
+from html import unescape
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
 import worlds
+from page_session import command
 from pages import check, panels
 
 from regretless.market import register
@@ -24,10 +28,8 @@ from regretless.scenarios.report import market_figures, run_figures, theme
 from regretless.scenarios.report.figures import Drawn, Run, known
 from regretless.scenarios.report.write import write_report
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.verdict import alternative_cells, promise, records, sentences
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from regretless.scenarios.summary import MOST
+from regretless.scenarios.verdict import alternative_cells, difference, promise, records, sentences
 
 ROUNDS, AGENTS = 60, 8
 Tables = dict[str, pd.DataFrame]
@@ -122,19 +124,6 @@ def test_figures_are_those_that_the_logs_have(
     page = check(report(played(tmp_path / "run", small(change))))
     assert there <= panels(page)
     assert not gone & panels(page)
-
-
-def test_cohorts_that_measure_different_things(tmp_path: Path) -> None:
-    raw = small("rounds=30")
-    for name in ("swap", "external"):
-        raw["cohort"].append(raw["cohort"][0] | {"name": name, "measures": [name]})
-    page = check(report(played(tmp_path / "run", raw, log_every=4)))
-    measures = [row[:2] for row in page.rows if row[0] in {"swap", "external"}]
-    assert [row for row in measures if row[1] in {"swap", "external"}] == [
-        ["swap", "swap"],
-        ["external", "external"],
-    ]
-    assert "external (8" not in page.charts  # no panel where nothing was measured
 
 
 def test_worst_agents_come_with_what_their_regret_is_made_of(directory: Path) -> None:
@@ -296,3 +285,59 @@ def test_own_measures_are_drawn_by_cohort(tmp_path: Path) -> None:
     ends = {(c.yaxis, c.name): c.y[-1] for c in drawn(market_figures.measures(of(tables)))}
     assert list(ends.values()) == [10.0, 2.0, (AGENTS - 1) / 2]
     assert [name for _, name in ends] == ["all", "growers", "growers"]
+
+
+# What is printed, in 80 columns and 40 lines.
+
+
+# one of each kind: models or none, a policy, learners, a single agent, who comes late
+NAMES = ("late-news", "beating-mean-based-learners", "survival", "own-draws")
+RUNS = [(name, "") for name in NAMES]
+RUNS += [("trend-followers", kind) for kind in ("decision-swap", "running-mean")]
+RUNS += [("crop-choice", "exponential-smoothing")]
+RUNS += [pytest.param("mixed-bazaar", "", marks=pytest.mark.catalogue)]
+MEASURES = ("external_regret", "swap_regret", "decision_swap_regret", "exploitability")
+
+
+@pytest.mark.parametrize(("name", "kind"), RUNS)
+def test_what_is_printed_is_in_the_tables(name: str, kind: str, tmp_path: Path) -> None:
+    other = f" --set forecaster.kind={kind}" if kind else ""
+    words = f"regretless run {name} --rounds 6{other} --out {tmp_path}"
+    short, whole = command(f"{words}/run"), command(f"{words}/again --verbose")
+    assert len(short.splitlines()) <= MOST
+    for printed in (short, whole):
+        assert all(len(line) <= 80 for line in printed.splitlines() if "Logs: " not in line)
+    tables = read_run(tmp_path / "run")[1]
+    agents, verdict = tables["agents"], tables["verdict"]
+    page = unescape(write_report(tmp_path / "run").read_text(encoding="utf-8"))
+    assert all(line in page for line in sentences(verdict, agents))
+    for cohort, rows in verdict.groupby("cohort", sort=False):
+        own = agents if cohort == "everybody" else agents[agents["cohort"] == cohort]
+        best = rows[rows["kind"] != "broadcast"].nsmallest(1, "mean_loss")
+        for printed in (short, whole):
+            assert f"{own['mean_loss'].mean():.4f}" in printed
+            assert re.search(rf"{best['mean_loss'].item():.4f} +[+-]0*\.?\d", printed)
+            for column in MEASURES:
+                assert own[column].isna().all() or f"{own[column].max():.4f}" in printed
+        some = int(own["bound"].notna().sum())  # who hears a forecast of today
+        if name == "late-news":
+            assert 0 < some < len(own)
+            assert f"before the run, {some} agents" in short
+        for row in records(rows.iloc[1:]):
+            cells = alternative_cells(row)[1:]
+            assert re.search(" +".join(map(re.escape, filter(None, cells))), whole), cells
+
+
+@pytest.mark.parametrize(
+    ("gap", "half", "words"),
+    [
+        (0.02, 0.03, "no difference found (between -0.0100 and 0.0500)"),
+        (-0.02, 0.01, "0.0200 less (95 % interval -0.0300 to -0.0100)"),
+        (0.02, float("nan"), "0.0200 more"),
+        (0.00001, float("nan"), "a difference below 0.0001"),
+    ],
+)
+def test_an_interval_with_0_in_it_is_no_difference_found(
+    gap: float, half: float, words: str
+) -> None:
+    assert difference({"difference": gap, "low": gap - half, "high": gap + half}) == words

@@ -39,19 +39,9 @@ CHEAP = """\
 name = "cheap"
 rounds = 1100
 seed = 11
-
-[adversary]
-kind = "drifting"
-outcomes = 2
-
-[forecaster]
-kind = "running-mean"
-
-[[cohort]]
-name = "farmers"
-utility = "linear"
-count = 3
-actions = 3
+adversary = { kind = "drifting", outcomes = 2 }
+forecaster = { kind = "running-mean" }
+cohort = [{ name = "farmers", utility = "linear", count = 3, actions = 3 }]
 """
 
 MIXED = """\

@@ -60,17 +60,6 @@ def test_what_cannot_be_shown_is_a_line() -> None:
         other.show()
 
 
-def test_a_market_says_what_it_is() -> None:
-    model = played()
-    worst = model.agents_frame()["decision_swap_regret"].max()
-    told = f"crop-choice: 5 agents, round 12 of 30, worst regret so far {worst:.4f}"
-    assert repr(model) == f"<MarketModel {told}>"
-    assert repr(played(0)) == "<MarketModel crop-choice: 5 agents, round 0 of 30>"
-    (block,) = model.game.blocks
-    said = f"{block.basis.size} numbers, adaptive weights, round 12"
-    assert repr(block.forecaster) == f"<UnbiasedPrediction: {said}>"
-
-
 def test_a_scenario_is_a_class_for_mesa() -> None:
     """Its calls are what ``load`` and ``build`` make; Mesa's tools call it as they please."""
 

@@ -15,18 +15,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import dask.dataframe
+import distributed
 import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import worlds
+from distributed.security import Security
 from worlds import TINY
 from written import tables
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.config.files import override, read
-from regretless.scenarios.executor import DIED, collect
+from regretless.scenarios.executor import DIED, Cluster, collect
 from regretless.scenarios.logs.ownership import held
 from regretless.scenarios.report.write import write_report
 from regretless.scenarios.run import Options as RunOptions
@@ -404,3 +406,18 @@ def test_parts_that_a_run_could_not_remove_do_not_stay(tmp_path: Path, sweep: De
     (directory.draft(0) / ".lock").touch()
     directory.keep(Answer(0))
     assert list(directory.home(0).iterdir()) == []
+
+
+def test_strangers_are_sent_away() -> None:
+    """A client without the cluster's certificate reaches neither scheduler nor worker."""
+    ours = Cluster(1)
+    try:
+        assert ours.map(abs, [-1, -2]) == [1, 2]
+        doors = [ours.client.scheduler.address, *ours.workers()]
+        assert all(door.startswith("tls://127.0.0.1:") for door in doors)
+        strangers = {doors[0]: Security.temporary(), doors[0].replace("tls", "tcp"): None}
+        for door, own in strangers.items():
+            with pytest.raises((OSError, TypeError)):
+                distributed.Client(door, timeout=2, security=own, set_as_default=False)
+    finally:
+        ours.close()
