@@ -71,31 +71,20 @@ ADVERSARIES = [*filter(impartial, built_in(register.adversary)), "replay"]
 
 
 @pytest.mark.parametrize("name", ADVERSARIES)
-def test_adversaries_play_their_role(name: str) -> None:
-    player = adversary(name)
+def test_adversaries_play_their_role_follow_their_seed_and_resume(name: str) -> None:
+    player, history = adversary(name), History(SIZE)
     assert isinstance(player, AdversaryRole)
     assert player.innermost is player
-    rows = outcomes(player, 40)
-    assert rows.shape == (40, SIZE)
-    assert ((rows >= 0) & (rows <= 1)).all()
-
-
-@pytest.mark.parametrize("name", ADVERSARIES)
-def test_adversaries_follow_their_seed(name: str) -> None:
-    assert (outcomes(adversary(name), 30) == outcomes(adversary(name), 30)).all()
+    whole = outcomes(adversary(name), 40)
+    assert whole.shape == (40, SIZE)
+    assert ((whole >= 0) & (whole <= 1)).all()
+    assert (outcomes(player, 12, history) == whole[:12]).all()
     if name in {"iid", "drifting", "switching", "replay"}:
-        assert (outcomes(adversary(name), 30) != outcomes(adversary(name, 1), 30)).any()
-
-
-@pytest.mark.parametrize("name", ADVERSARIES)
-def test_adversaries_resume(name: str) -> None:
-    whole = outcomes(adversary(name), 30)
-    first, history = adversary(name), History(SIZE)
-    outcomes(first, 12, history)
-    assert remembers(first)
+        assert (outcomes(adversary(name, 1), 40) != whole).any()
+    assert remembers(player)
     second = adversary(name, 5 if name != "replay" else 0)
-    second.restore(first.state())
-    assert (outcomes(second, 18, history) == whole[12:]).all()
+    second.restore(player.state())
+    assert (outcomes(second, 28, history) == whole[12:]).all()
 
 
 @pytest.mark.parametrize(
@@ -172,45 +161,28 @@ def replayed(player: Any, rounds: int, start: int = 0) -> list[Forecast]:
 
 
 @pytest.mark.parametrize("name", forecasters())
-def test_forecasters_play_their_role(name: str) -> None:
-    player = forecasters()[name]
+def test_forecasters_play_their_role_and_resume(name: str) -> None:
+    """A mixture is a function of the past: an adversary's simulation of it is harmless."""
+    player, first, second = (forecasters()[name] for _ in range(3))
     assert isinstance(player, Forecaster)
-    for forecast in replayed(player, 40):
+    whole = replayed(player, 40)
+    for forecast in whole:
         mixture = forecast.mixture
         assert ((mixture.points >= 0) & (mixture.points <= 1)).all()
         assert mixture.weights.sum() == pytest.approx(1.0)
         assert (mixture.weights > 0).all()
         assert (forecast.statistics == mixture.points[forecast.index]).all()
-
-
-@pytest.mark.parametrize("name", forecasters())
-def test_forecasters_say_what_they_are(name: str) -> None:
-    player = forecasters()[name]
-    replayed(player, 3)
     assert repr(player).startswith(f"<{type(player).__name__}")
     assert f"{SIZE} numbers" in repr(player)
-    assert "round 3" in repr(player)
+    assert "round 40" in repr(player)
     assert " at 0x" not in repr(player)
-
-
-@pytest.mark.parametrize("name", forecasters())
-def test_forecasters_are_deterministic_and_resume(name: str) -> None:
-    whole = [forecast.statistics for forecast in replayed(forecasters()[name], 30)]
-    first, second = forecasters()[name], forecasters()[name]
     replayed(first, 12)
+    one, again = first.mixture(1), first.mixture(1)
+    assert (one.points == again.points).all()
+    assert (one.weights == again.weights).all()
     second.restore(first.state())
-    later = [forecast.statistics for forecast in replayed(second, 18, start=12)]
-    assert (np.array(whole[12:]) == np.array(later)).all()
-
-
-@pytest.mark.parametrize("name", forecasters())
-def test_asking_twice_changes_nothing(name: str) -> None:
-    """A mixture is a function of the past: an adversary's simulation of it is harmless."""
-    player = forecasters()[name]
-    replayed(player, 10)
-    first, second = player.mixture(1), player.mixture(1)
-    assert (first.points == second.points).all()
-    assert (first.weights == second.weights).all()
+    later = [forecast.statistics for forecast in replayed(second, 28, start=12)]
+    assert (np.array([forecast.statistics for forecast in whole[12:]]) == np.array(later)).all()
 
 
 def test_baselines_are_what_they_say() -> None:

@@ -27,7 +27,8 @@ from regretless.scenarios.config.files import find, override, read
 
 Array = NDArray[np.float64]
 
-STREAMS = ["iid", "cyclic", "anti-forecast"]
+# every stream, the hostile one with losses over one number and over two
+STREAMS = [("iid", 1), ("cyclic", 2), ("anti-forecast", 1), ("anti-forecast", 2)]
 # losses of three actions over one and over two numbers
 LOSSES = {
     1: (np.array([0.5, 0.0, 0.2]), np.array([[0.0], [1.0], [0.5]])),
@@ -121,8 +122,7 @@ def nearest_cell(points: Array, size: int) -> NDArray[np.intp]:
     return np.asarray(steps @ (CELLS[size] ** np.arange(size)[::-1]))
 
 
-@pytest.mark.parametrize("kind", STREAMS)
-@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize(("kind", "size"), STREAMS)
 def test_biases_are_those_of_the_raw_log(size: int, kind: str) -> None:
     recipe, recorder = made(size)
     log = play(recipe, kind, 400)
@@ -146,8 +146,7 @@ def test_biases_are_those_of_the_raw_log(size: int, kind: str) -> None:
     assert recipe.multiaccuracy_error() == pytest.approx(per_round[1])
 
 
-@pytest.mark.parametrize("kind", STREAMS)
-@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize(("kind", "size"), STREAMS)
 @pytest.mark.parametrize("weights", ["adaptive", "exponential"])
 def test_the_bounds_hold(weights: str, size: int, kind: str) -> None:
     """Biases, swap regret and omniprediction regret in expectation over the draws, on every log."""
@@ -180,8 +179,7 @@ def test_whoever_acts_inside_a_cell_is_not_protected() -> None:
     assert swap_regret(losses, np.hstack([heard, 1 - heard])) <= 0.03
 
 
-@pytest.mark.parametrize("kind", STREAMS)
-@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize(("kind", "size"), STREAMS)
 def test_the_calibration_error_falls(size: int, kind: str) -> None:
     """Of the events, towards 0; of what is announced, to within half the distance of the grid."""
     recipe, _ = made(size)

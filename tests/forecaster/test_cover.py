@@ -57,13 +57,12 @@ COVERS: dict[str, Any] = {
     "one for all": lambda own: clustered(*own, count=1),
     "everybody": lambda own: clustered(*own),
 }
-EVERY = pytest.mark.parametrize("name", COVERS)
 
 
 # Distances.
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_distance_is_the_greatest_over_the_box(seed: int) -> None:
     """By all corners, and no prediction within the box is worse."""
     offset, weights = table(seed)
@@ -79,11 +78,10 @@ def test_the_distance_is_the_greatest_over_the_box(seed: int) -> None:
 # Covers.
 
 
-@EVERY
-@pytest.mark.parametrize("seed", range(2))
-def test_every_loss_is_within_its_radius(name: str, seed: int) -> None:
+@pytest.mark.parametrize("name", COVERS)
+def test_every_loss_is_within_its_radius(name: str) -> None:
     """The radius is exactly the distance to the representative; all representatives serve."""
-    own = table(seed)
+    own = table(0)
     cover = COVERS[name](own)
     assert cover.radius == pytest.approx(by_force(*gaps(own, cover)), abs=1e-9)
     assert cover.representative_of.shape == cover.radius.shape == (60,)
@@ -139,8 +137,7 @@ def test_the_farthest_next_is_within_twice_the_best(count: int) -> None:
         assert cover.radius.max() <= 2 * best + SMALLEST
 
 
-@pytest.mark.parametrize("size", [1, 3, 40])
-@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e9])
+@pytest.mark.parametrize(("size", "scale"), [(1, 1e9), (3, 1e-6), (40, 1.0)])
 def test_the_farthest_joins_next(size: int, scale: float) -> None:
     """Every loss is compared with every representative, as the definition has it."""
     offset, weights = (scale * part for part in table(3, losses=1300, size=size))

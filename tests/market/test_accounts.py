@@ -94,10 +94,3 @@ def test_agents_of_ones_own_read_their_accounts() -> None:
     cash = one.accounts_frame()["cash"]
     assert cash.min() < 0.5 <= cash.max()
     assert set(one.regret_frame()["action"]) == {0, 1}
-
-
-def test_what_is_too_much_to_add_exactly_is_not_booked() -> None:
-    accounts = Accounts(people(2), cash=1.0)
-    with pytest.raises(UserError, match="too much to add exactly; give larger units"):
-        accounts.move([2.0**31, 0.0])
-    assert accounts.cash.tolist() == [1.0, 1.0, 0.0]

@@ -115,8 +115,7 @@ def test_hearing_nothing_is_following_the_running_mean() -> None:
     pd.testing.assert_frame_equal(*[log.reset_index(drop=True) for log in logs])
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("stream", ["switching", "anti-forecast"])
+@pytest.mark.parametrize(("stream", "seed"), [("switching", 0), ("anti-forecast", 1)])
 def test_the_bound_from_biases_holds_for_stale_news_too(stream: str, seed: int) -> None:
     """Play responds to what is expected, whatever its age: p_a <= p_b + gap."""
     smooth = cohort("smooth", utility="linear", parameters={}, response="quantal", eta=9.0)

@@ -52,17 +52,16 @@ def test_a_run_page_draws_its_figures(tmp_path: Path) -> None:
     assert "crowd &lt;/script&gt;&lt;" in seen.document  # in the legend
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_theme_follows_the_browser(scheme: str, tmp_path: Path) -> None:
+def test_the_theme_follows_the_browser(tmp_path: Path) -> None:
     raw = BASE | {"cohort": [COHORT | {"name": "calm"}]}
     run(worlds.told(raw, origin=tmp_path), Options(tmp_path / "run"))
     written = write_report(tmp_path / "run")
-    flags = ("--blink-settings=preferredColorScheme=0",) if scheme == "dark" else ()
-    seen = visit(written, tmp_path / "profile", flags=flags)
-    assert seen.console == ()
-    ink = theme.DARK[theme.INK] if scheme == "dark" else theme.INK
-    red, green, blue = (int(ink[i : i + 2], 16) for i in (1, 3, 5))
-    assert f"fill: rgb({red}, {green}, {blue})" in seen.document
+    dark = ("--blink-settings=preferredColorScheme=0",)
+    for ink, flags in ((theme.INK, ()), (theme.DARK[theme.INK], dark)):
+        seen = visit(written, tmp_path / "profile", flags=flags)
+        assert seen.console == ()
+        red, green, blue = (int(ink[i : i + 2], 16) for i in (1, 3, 5))
+        assert f"fill: rgb({red}, {green}, {blue})" in seen.document
 
 
 def filled(rows: list[list[str]], heads: list[str], *programs: str) -> str:
