@@ -273,26 +273,27 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         """Play one round and log it; UserError after the last one."""
         if self.played >= self.rounds:
             raise UserError(f"all {self.rounds} rounds are played; build a run of more rounds")
+        self.conclude(self.begin())
+
+    def begin(self) -> Decided:
+        """Let everybody decide in the next round."""
         with in_round(self.played):
             self._playing = True
-            self._conclude(decide(self.game, commit_and_draw(self.game, offer(self.game))))
+            return decide(self.game, commit_and_draw(self.game, offer(self.game)))
 
     def conclude(self, decided: Decided) -> Round:
         """Finish a round in which everybody has decided, log it, and return it."""
         with in_round(self.played):
-            return self._conclude(decided)
-
-    def _conclude(self, decided: Decided) -> Round:
-        played = finish(self.game, decided)
-        self._playing = False
-        self.passed(played)
-        if self.tracker is not None:
-            self.tracker.add(played)
-        self.journal.add(played)
-        self.bounds.add(self.played)
-        self.running = self.played < self.rounds
-        if hasattr(self, "datacollector"):
-            self.datacollector.collect(self)
+            played = finish(self.game, decided)
+            self._playing = False
+            self.passed(played)
+            if self.tracker is not None:
+                self.tracker.add(played)
+            self.journal.add(played)
+            self.bounds.add(self.played)
+            self.running = self.played < self.rounds
+            if hasattr(self, "datacollector"):
+                self.datacollector.collect(self)
         return played
 
     def passed(self, played: Round) -> None:

@@ -214,6 +214,14 @@ class Game:
         moved = None if self.market is None else self.market.foreseen
         return GameView(self.blocks, self.seats, self.history.rounds, moved)
 
+    def load(self, begun: Round) -> Array | None:
+        """Return what all come to in the market, elsewhere too; None where all are here."""
+        return None
+
+    def sums(self, played: Round) -> dict[str, Array]:
+        """Return what the agents of each cohort come to (``market.game.adversary_view``)."""
+        return summed(self.adversary.payoff, self.cohorts, played)
+
     def affordable(self, place: int) -> Mask | None:
         """Return which actions the agents of a cohort choose among (N, A); None for all."""
         limited = self.seats[place].budget.limits and self.market is not None
@@ -330,16 +338,13 @@ def finish(game: Game, decided: Decided) -> Round:
     return tell_adversary(game, played)
 
 
-def reveal(game: Game, decided: Decided, load: Array | None = None) -> Round:
-    """Let the market move the outcome, and charge everybody.
-
-    ``load``: what agents who are elsewhere come to in the market.
-    """
+def reveal(game: Game, decided: Decided) -> Round:
+    """Let the market move the outcome, and charge everybody."""
     begun, market = decided.begun, game.market
     outcome = begun.outcome
     personal: Sequence[Array | None] = (None,) * len(game.seats)
     if market is not None:
-        outcome = cleared(market, outcome, begun.decisions, load)
+        outcome = cleared(market, outcome, begun.decisions, game.load(begun))
         personal = personal_losses(market, begun.decisions)
     rows = zip(game.seats, begun.decisions, personal, decided.affordable, strict=True)
     losses = tuple(seat.charge(choice, own, outcome, can) for seat, choice, own, can in rows)
@@ -356,16 +361,11 @@ def record(game: Game, decided: Decided, played: Round) -> None:
     game.history.add(played.outcome)
 
 
-def tell_adversary(game: Game, played: Round, sums: dict[str, Array] | None = None) -> Round:
-    """Let the adversary learn what agents did, if it is told; return the round with their sums.
-
-    ``sums``: what agents who are elsewhere come to (``market.game.adversary_view.summed``).
-    """
-    if not game.adversary.observes_play:
-        return played
-    if sums is None:
-        sums = summed(game.adversary.payoff, game.cohorts, played)
-    teach(game.adversary, game.cohorts, played := replace(played, sums=sums))
+def tell_adversary(game: Game, played: Round) -> Round:
+    """Let the adversary learn what agents did, if it is told; return the round with their sums."""
+    if game.adversary.observes_play:
+        played = replace(played, sums=game.sums(played))
+        teach(game.adversary, game.cohorts, played)
     return played
 
 

@@ -19,7 +19,7 @@ Online bandit learning against an adaptive adversary): regret holds outcomes fix
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -104,17 +104,6 @@ class Compared:
     series: Series | None
     multiplicity: Indices | None = None
     decisions: Array | None = None
-
-
-def joined(parts: Sequence[Compared], followed: NotCompared) -> Compared:
-    """Put the agents of a cohort together that were compared in parts, one part after another.
-
-    ``followed`` is the whole cohort's.
-    """
-    losses = np.concatenate([part.losses for part in parts], axis=1)
-    sums = [part.decisions for part in parts if part.decisions is not None]
-    decisions = np.sum(sums, axis=0) if sums else None
-    return replace(parts[0], losses=losses, series=followed.series(), decisions=decisions)
 
 
 def comparisons(game: Game) -> list[Compared]:

@@ -54,10 +54,6 @@ class Logged:
         rows, place_of = np.unique(row_of[places], return_inverse=True)
         return Logged(self.ids[here], places, rows, place_of)
 
-    def nobody(self) -> "Logged":
-        """Return none of them."""
-        return Logged(self.ids[:0], slice(0, 0), slice(0, 0), self.row_of[:0])
-
     def read(self, ledger: Ledger) -> Ledger:
         """Return a ledger whose rows are ``rows``: the cohort's own where that is all of them."""
         return ledger if isinstance(self.rows, slice) else ledger.excerpt(self.rows)

@@ -87,6 +87,7 @@ class Windows(Checkpointable):
         self.bounded = any(own.window is not None for own in self._guarantees)
         self.spans = tuple(spans)
         self.worst: dict[str, Worst] = {}
+        self.elsewhere = frozenset[str]()  # names of cohorts whose regrets come later
         self._at = 0  # the window that is open, or else the next one
         self._before: tuple[Ledger, ...] = ()  # where it is open
         self._open(0)
@@ -135,7 +136,8 @@ class Windows(Checkpointable):
             columns |= {name: rows[own.row_of][played] for name, rows in measures(sums).items()}
             if self.bounded:
                 columns["bound"] = bounded(promise, first, last, own)[played]
-            self.note(cohort.name, columns)
+            if cohort.name not in self.elsewhere:
+                self.note(cohort.name, columns)
             yield columns
 
     def note(self, name: str, columns: dict[str, NDArray[Any]]) -> None:
@@ -221,6 +223,14 @@ class BoundsLog(Checkpointable):
             if guarantee.bound is not None and np.any(cohort.ledger.rounds) and not large:
                 row = [played, place, *_greatest(cohort, guarantee)]
                 self._kept = np.vstack([self._kept, row])
+
+    def join(self, parts: Sequence[tuple[Sequence[int], Array]]) -> None:
+        """Take over regrets and biases of parts: their cohorts' places here, and what they kept."""
+        rows = [(own[0], places[int(own[1])], own[2:4]) for places, kept in parts for own in kept]
+        for mine in self._kept:
+            found = [greatest for at, place, greatest in rows if (at, place) == tuple(mine[:2])]
+            if found:
+                mine[2:4] = np.fmax.reduce(found)
 
     def frame(self) -> pd.DataFrame:
         """One row per logged round and cohort: the greatest regret and the greatest bounds."""

@@ -17,8 +17,9 @@ approximation error of the basis), and since p_a <= p_b + gap for the action pla
 where c runs over the comparators: the bound from the biases, valid on every log.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
+from typing import Any
 
 import numpy as np
 
@@ -214,6 +215,14 @@ class Ledger(Checkpointable):
         span.count, span.fixed = self.count - earlier.count, self.fixed - earlier.fixed
         span.followed = self.followed - earlier.followed
         return span
+
+    def join(self, rows: Indices, part: Mapping[str, Any]) -> None:
+        """Take over the state of a part, which holds some of the rows (k,)."""
+        self.rounds = np.array(np.broadcast_to(self.rounds, len(self.count)))
+        self.rounds[rows], self.expects = part["rounds"], self.expects and part["expects"]
+        for name, own in vars(self).items():
+            if name in part and isinstance(own, np.ndarray) and own.ndim > 1 and len(own):
+                own[rows] = part[name]
 
     @property
     def played(self) -> Mask:

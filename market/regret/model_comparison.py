@@ -205,7 +205,7 @@ class ModelComparison(NotCompared):
         )
 
     def part_state(self, rows: Indices) -> dict[str, Any]:
-        return self.state() | {"sample": rows[self._sample]}
+        return self.state() | {"sample": rows[self._sample], "rows": rows}
 
     def join(self, parts: Sequence[dict[str, Any]]) -> None:
         own = self.state() | {"length": max(int(part["length"]) for part in parts)}
@@ -216,6 +216,7 @@ class ModelComparison(NotCompared):
                 tables, length = {name: _halved(t) for name, t in tables.items()}, 2 * length
             own["gaps"], own["there"] = own["gaps"] + tables["gaps"], own["there"] + tables["there"]
             own["sampled"][:, places] = tables["sampled"]
+            own["sums"][part["rows"]] = part["sums"]
         self.restore(own)
 
     def mean_loss(self, rounds: int | Indices) -> Array:

@@ -3,9 +3,10 @@
 The conductor plays the game with those who cannot be shared out; the seats of all others are empty
 here, and their cohorts stand-ins that nobody can look into. What was broadcast goes to the shares,
 block by block: they play one while the conductor makes the next. Where a market answers to agents,
-or the adversary is told what they do, it asks all shares in every round what theirs come to, and
-adds that up (``market.numerics.exact_sum``). Rows of the logs come back, and are put together chunk
-by chunk to the bytes of a run on one machine; so are the closing tables (``gather``).
+or the adversary is told what they do, the game asks all shares in every round what theirs come to,
+and adds that up (``market.numerics.exact_sum``). Rows of the logs come back, and are put together
+chunk by chunk to the bytes of a run on one machine. At the end the whole market takes over what
+became of all agents, and writes the closing tables as ever.
 
 A worker that dies is replaced: the share is rebuilt from its newest checkpoint and the record of
 the broadcast, which lies in the run's folder. A conductor that dies leaves the record, the rows
@@ -13,50 +14,168 @@ that were put together and its own checkpoint there, from which ``--resume`` goe
 """
 
 import os
-from bisect import bisect
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
-from pathlib import Path
-from typing import Any
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NoReturn
 
 import numpy as np
+import pandas as pd
 
 from regretless.market.core import checkpoint
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
-from regretless.market.core.own_code import in_round
-from regretless.market.game.adversary_view import summed
-from regretless.market.game.round import (
-    commit_and_draw,
-    decide,
-    offer,
-    record,
-    reveal,
-    tell_adversary,
-)
-from regretless.market.logs.windows import bounded
+from regretless.market.game.protocols import Cohort
+from regretless.market.game.round import Game
+from regretless.market.game.seats import Seat
 from regretless.market.model import MarketModel
-from regretless.market.records import Round
+from regretless.market.records import Context, Decision, Forecast, Round
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.scenario import resolved
-from regretless.scenarios.distributed.away import divisible, journal_without, without
-from regretless.scenarios.distributed.crew import Crew, DaskCrew
-from regretless.scenarios.distributed.gather import filled, finish_windows, follow, stacked
-from regretless.scenarios.distributed.record import Points, Recorder, Tree, rounds_of
-from regretless.scenarios.distributed.worker import Answer, Frames, Recipe, Task
-from regretless.scenarios.executor import Cluster
+from regretless.scenarios.distributed.record import BLOCK, Record, Tree, packed
+from regretless.scenarios.distributed.share import divisible, join
+from regretless.scenarios.distributed.worker import (
+    TABLES,
+    Answer,
+    Frames,
+    Recipe,
+    Task,
+    attempt,
+    forget,
+)
+from regretless.scenarios.executor import DIED, Cluster
 from regretless.scenarios.logs.directory import RunDirectory
-from regretless.scenarios.run import Options, Player, closing_tables, interrupts_between_rounds
+from regretless.scenarios.run import Options, Player, interrupts_between_rounds
 from regretless.scenarios.studies.directory import Failure
 
-BLOCK = 100  # rounds of a block, at most; none goes over from one chunk of the logs to the next
 AT_ONCE = 2  # blocks in a worker's hands, at most
 LOOKING = 0.5  # seconds between two looks at whether the workers are there
 DEATHS = 5  # in a row, of workers that got a share nowhere
-ORDER = {"regret_log": ("agent", "round"), "windows": ("agent", "first")}  # the last key leads
+Heard = tuple[int, Answer | Failure | str]  # the share; its answer, why it has none, last words
+
+
+class Remote(Cohort):
+    """A cohort whose agents are elsewhere, as others may see it: what they do is not known here."""
+
+    def __init__(self, whole: Cohort) -> None:
+        self.name, self.kind, self.utility = whole.name, whole.kind, whole.utility
+        self.block, self.policies, self.loss = whole.block, whole.policies, whole.loss
+        self._rule = whole.rule
+
+    @property
+    def rule(self) -> str:
+        """Name of the response rule."""
+        return self._rule
+
+    def decide(self, forecast: Forecast, context: Context) -> Decision:
+        """Raise UserError."""
+        return self._unknown()
+
+    def _unknown(self) -> NoReturn:
+        why = "is played by workers, and what its agents do is not known here"
+        raise UserError(f"cohort.{self.name} {why}; run without --workers and --scheduler")
+
+    ledger = row_of = property(_unknown)
+
+
+class RemoteSeat(Seat):
+    """The seat of a cohort whose agents are elsewhere: here nobody decides, or is remembered."""
+
+    def __init__(self, whole: Seat) -> None:
+        self.whole, self.cohort = whole, Remote(whole.cohort)
+
+    def decide(self, *_: Any, number: int, affordable: Any) -> None:
+        """Let nobody decide; bounds need to know how many rounds there were."""
+        self.whole.cohort.ledger.rounds = self.whole.attendance.spent(number + 1)
+
+    def players(self) -> dict[str, object]:
+        """Nobody has a memory here."""
+        return {}
+
+
+class SharedGame(Game):
+    """A game of whose cohorts those in some ``places`` are elsewhere.
+
+    ``ask`` is called with a round that has begun, or is played; it returns what each share says.
+    """
+
+    def __init__(
+        self, whole: Game, places: Sequence[int], ask: Callable[[Round], list[Any]]
+    ) -> None:
+        vars(self).update(vars(whole))
+        away = set(places)
+        self.seats = tuple(RemoteSeat(s) if i in away else s for i, s in enumerate(whole.seats))
+        self._ask = ask
+
+    def load(self, begun: Round) -> Array | None:
+        """Return what all come to in the market."""
+        if self.market is None:
+            return None
+        return np.asarray(self.market.aggregate(begun.decisions) + sum(self._ask(begun)))
+
+    def sums(self, played: Round) -> dict[str, Array]:
+        """Return what the agents of each cohort come to, wherever they are."""
+        sums = super().sums(played)
+        for answer in self._ask(played):
+            for name, own in answer.items():
+                sums[name] = sums[name] + own
+        return sums
+
+
+class DaskCrew:
+    """Plays shares, one task of each at a time, on a cluster that is closed by who made it.
+
+    It keeps a share where it is, since that is where it was built.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._homes: dict[int, str] = {}
+        self._given: dict[Any, Task] = {}
+        self._runs: set[str] = set()
+
+    def give(self, task: Task) -> None:
+        """Hand a task to the worker that has the share, or to one with few."""
+        place, held = task.recipe.place, Counter(self._homes.values())
+        if place not in self._homes and (free := self._cluster.workers()):
+            self._homes[place] = min(free, key=lambda worker: held[worker])
+        self._runs.add(task.recipe.run)
+        future = self._cluster.submit(_attempt_there, task, at=self._homes.get(place))
+        self._given[future] = task
+
+    def hear(self, patience: float) -> Iterator[Heard]:
+        """Yield what is there, after waiting so many seconds at most for the first.
+
+        UserError if the scheduler, or the last worker, is gone.
+        """
+        while (future := self._cluster.next(patience)) is not None:
+            place, patience = self._given.pop(future).recipe.place, 0.0
+            if self._cluster.died(future):
+                self._homes.pop(place, None)
+                self._cluster.refill()
+                yield place, DIED
+            else:
+                self._homes[place], answer = future.result()
+                yield place, answer
+            future.release()
+
+    def close(self) -> None:
+        """Let the workers forget the run."""
+        for future in self._given:
+            future.cancel()
+        with suppress(OSError, TimeoutError):  # who is gone remembers nothing
+            for run in self._runs:
+                if self._cluster.client.status == "running":
+                    self._cluster.client.run(forget, run, on_error="ignore")
+
+
+def _attempt_there(task: Task) -> tuple[str, Answer | Failure]:
+    """Do a task in a Dask worker, and say in which."""
+    import distributed  # noqa: PLC0415 - an extra, which Dask's workers have
+
+    return distributed.get_worker().address, attempt(task)
 
 
 @dataclass(eq=False)
@@ -68,6 +187,7 @@ class _Progress:
     got further.
     """
 
+    recipe: Recipe
     reached: int = 0
     best: int = 0
     chunks: int = 0
@@ -93,7 +213,7 @@ class Conductor(Player):
     def __init__(  # noqa: PLR0913 - keyword-only from the fifth
         self,
         scenario: Scenario,
-        crew: Crew,
+        crew: Any,
         options: Options,
         shares: int,
         *,
@@ -105,22 +225,18 @@ class Conductor(Player):
         self._places = divisible(self._spec)[0]
         most = max((self._spec.cohort[place].count for place in self._places), default=1)
         run, of = os.urandom(8).hex(), min(shares, most)  # a name, on which nothing depends
-        recipe = Recipe(run, resolved(scenario.spec), options.log_every, imports, str(self._folder))
-        self._recipes = [replace(recipe, place=place, of=of) for place in range(of)]
-        self._shares = [_Progress() for _ in self._recipes]
-        self._firsts, self._recorded = list[int](), 0  # first rounds of the blocks, and all rounds
-        self._open: list[tuple[Round, Points]] = []  # of the block that is made
-        self._asked: tuple[int, str, Tree | None] = (0, "", None)
+        raw, folder = resolved(scenario.spec), str(self._folder)
+        recipe = partial(Recipe, run, raw, options.log_every, imports, folder)
+        self._shares = [_Progress(recipe(place, of)) for place in range(of)]
+        self._asked: tuple[int, bool, Tree | None] = (0, False, None)
         self._said: dict[int, Any] = dict.fromkeys(range(of))  # answers; all of them if none is due
         self._closings: list[Any] = []
         self._waiting: deque[_Chunk] = deque()
         self._rows: defaultdict[int, list[Frames]] = defaultdict(list)  # by the chunk's number
         self._settled = self._merged = 0  # rounds, and chunks
         self._chunk = 0  # rounds of one, once they are known
-        self._progress: Callable[[int], Any] = lambda _: None
-        self._write: Callable[[], Any] = lambda: None  # the chunks that are whole
-        self._window_bounds: dict[int, Array] = {}
-        self._read = lru_cache(maxsize=4)(lambda first: checkpoint.load(self._file(first)))
+        self._record = Record(self._folder, (), ())
+        self._tell: Callable[[], Any] = lambda: None  # what the shares have done
         if self._places and not options.resume:
             self._ask(0)  # they build while the conductor does
 
@@ -137,49 +253,39 @@ class Conductor(Player):
             alone = {"--workers": "all agents are counted, by type"}
         for key, why in alone.items():
             self._warn(f"{key}: {why}; played in this process")
-        if not self.shared:
-            return
-        self._away = without(model.game, self._places)
-        self._seats = [model.game.seats[place] for place in self._places]
-        self._recorder = Recorder(model.game.blocks, self._seats)
-        self._journal = journal_without(model, self._places)
-        self._journal.sink = lambda frames: self._waiting.append(_Chunk(frames, model.played))
-        self._chunk = self._journal.chunk_rounds
-
-    def _state(self) -> Tree:
-        """Return what a checkpoint needs of the market without the agents who are elsewhere."""
-        with self._absent():
-            return self.model.state() | {"shared": True, "here": self._journal.state()}
+        seats = [model.game.seats[place] for place in self._places]
+        self._record = Record(self._folder, model.game.blocks, seats)
+        self._chunk = model.journal.chunk_rounds
+        self._away = SharedGame(model.game, self._places, self._hear_of)
+        self._windows: Any = model.journal.windows
+        if self._windows is not None:
+            self._windows.elsewhere = frozenset(seat.cohort.name for seat in seats)
 
     @contextmanager
-    def _absent(self) -> Iterator[None]:
+    def _absent(self) -> Iterator[MarketModel]:
         """Let the market be without the agents who are elsewhere."""
         before, self.model.game = self.model.game, self._away
         try:
-            yield
+            yield self.model
         finally:
             self.model.game = before
+
+    def _state(self) -> Tree:
+        return self.model.state() | {"shared": True}
 
     def restore(self, state: Tree) -> None:
         """Continue from a checkpoint, with the record that lies beside it."""
         if not self.shared:
             super().restore(state)
             return
-        checkpoint.check_like(state, self._state())
-        with self._absent():
-            self.model.restore(state)
-        self._journal.restore(state["here"])
-        self._settled = self.model.played
+        with self._absent() as model:
+            checkpoint.check_like(state, self._state())
+            model.restore(state)
+        self._settled = model.played
         self._merged = self._settled // self._chunk
         for share in self._shares:
             share.best, share.chunks = self._settled, self._merged
-        for file in sorted(self._folder.glob("record-*.npz")):
-            if int(file.stem.rpartition("-")[2]) == self._recorded < self._settled:
-                self._firsts.append(self._recorded)
-                self._recorded = rounds_of(self._read(self._recorded))
-        if self._recorded != self._settled:
-            lack = f"--resume: {self._folder} lacks a part of the record"
-            raise UserError(f"{lack}; start again with --overwrite")
+        self._record.restore(self._settled)
 
     def play(
         self, directory: RunDirectory, config: dict[str, Any], progress: Callable[[int], Any] | None
@@ -188,77 +294,46 @@ class Conductor(Player):
         if not self.shared:
             super().play(directory, config, progress)
             return
-        self._progress, model = progress or self._progress, self.model
-        self._write = partial(self._put_together, directory, config)
         resumable = not self._away.forgetful()
-        if resumable and model.rounds > self._chunk:
-            checkpoint.check_tree(self._state())
-        with interrupts_between_rounds() as stopped, self._absent():
+
+        def tell() -> None:
+            self._put_together(directory, config)
+            if progress is not None:
+                progress(min(share.best for share in self._shares))
+
+        self._tell = tell
+        with interrupts_between_rounds() as stopped, self._absent() as model:
+            model.stream_logs_to(lambda rows: self._waiting.append(_Chunk(rows, model.played)))
+            if resumable and model.rounds > self._chunk:
+                checkpoint.check_tree(self._state())
             while model.played < model.rounds and not stopped.is_set():
-                with in_round(model.played):
-                    self._round()
-                if self._journal.at_chunk_end:
-                    self._waiting[-1].state = self._state() if resumable else None
-                if self._journal.at_chunk_end or len(self._open) == BLOCK:
-                    self._close_block()
-                    self._ask(self._recorded)
-            self._journal.flush()
-            self._close_block()
-            self._ask(self._recorded, "closing")
+                decided = model.begin()
+                self._record.note(decided.begun)
+                self._record.open[-1]["outcome"] = model.conclude(decided).outcome
+                if model.journal.at_chunk_end and resumable:
+                    self._waiting[-1].state = self._state()
+                if model.journal.at_chunk_end or len(self._record.open) == BLOCK:
+                    self._record.close()
+                    self._ask(model.played)
+            model.journal.flush()
+            self._record.close()
+            self._ask(model.played, closing=True)
             self._closings = self._answers()
             if model.played < model.rounds:
                 raise KeyboardInterrupt
 
-    def _round(self) -> None:
-        """Play a round with those who are here, and note what the others need of it."""
-        game, load, sums = self._away, None, None
-        decided = decide(game, commit_and_draw(game, offer(game)))
-        points = self._recorder.points()
-        if game.market is not None:
-            self._ask(self.model.played, "load", self._recorder.packed([(decided.begun, points)]))
-            load = game.market.aggregate(decided.begun.decisions) + sum(self._answers())
-        played = reveal(game, decided, load)
-        record(game, decided, played)
-        self._open.append((played, points))
-        if game.adversary.observes_play:
-            sums = summed(game.adversary.payoff, game.cohorts, played)
-            self._ask(self.model.played, "sums")
-            for answer in self._answers():
-                for name, own in answer.items():
-                    sums[name] = sums[name] + own
-        self._note_round(tell_adversary(game, played, sums))
+    def _hear_of(self, played: Round) -> list[Any]:
+        """Ask all shares what their agents come to in a round that has begun, or is played."""
+        last = self._record.open[-1]
+        last["outcome"] = played.outcome
+        begun = None if played.losses else packed([last])
+        self._ask(played.number + (begun is None), begun=begun)
+        return self._answers()
 
-    def _note_round(self, played: Round) -> None:
-        """Note a round, as ``MarketModel.step`` does, and what bounds the windows that end."""
-        model = self.model
-        model.passed(played)
-        for seat in self._seats:
-            seat.cohort.ledger.rounds = seat.attendance.spent(model.played)
-        if model.tracker is not None:
-            model.tracker.add(played)
-        self._journal.add(played)
-        model.bounds.add(model.played)
-        windows = model.journal.windows
-        for first, last in windows.spans if windows is not None and windows.bounded else ():
-            if last == played.number:
-                logged = ((place, model.journal.logged[place]) for place in self._places)
-                found = [bounded(model.guarantees[at], first, last, own) for at, own in logged]
-                self._window_bounds[first] = np.concatenate(found)
-
-    def _close_block(self) -> None:
-        if self._open:
-            block, self._open = self._recorder.packed(self._open), []
-            checkpoint.save(self._file(block["first"]), block)
-            self._firsts.append(block["first"])
-            self._recorded = rounds_of(block)
-
-    def _file(self, first: int) -> Path:
-        return self._folder / f"record-{first:09d}.npz"
-
-    def _ask(self, rounds: int, ask: str = "", begun: Tree | None = None) -> None:
+    def _ask(self, rounds: int, *, closing: bool = False, begun: Tree | None = None) -> None:
         """Let all shares play so many rounds, and answer, once they have done what they have to."""
         self._answers()
-        self._asked, self._said = (rounds, ask, begun), {}
+        self._asked, self._said = (rounds, closing, begun), {}
         for place in range(len(self._shares)):
             self._give(place)
 
@@ -267,22 +342,15 @@ class Conductor(Player):
         while len(self._said) < len(self._shares):
             for place, heard in self._crew.hear(LOOKING):
                 self._note(place, heard)
-            self._write()
-            self._progress(min(share.best for share in self._shares))
+            self._tell()
         return [self._said[place] for place in range(len(self._shares))]
 
     def _give(self, place: int) -> None:
         """Hand a share the blocks that it lacks, the first of many."""
-        share, blocks = self._shares[place], list[Tree]()
-        first = share.reached
-        while first < self._asked[0] and len(blocks) < AT_ONCE:
-            if first < self._recorded:
-                blocks.append(self._read(self._firsts[bisect(self._firsts, first) - 1]))
-            else:
-                blocks.append(self._recorder.packed(self._open[first - self._recorded :]))
-            first = rounds_of(blocks[-1])
+        share = self._shares[place]
+        blocks = self._record.blocks(share.reached, self._asked[0], AT_ONCE)
         known = share.reached, share.chunks * self._chunk, self._settled
-        self._crew.give(Task(self._recipes[place], *known, *self._asked, blocks))
+        self._crew.give(Task(share.recipe, *known, *self._asked, blocks))
 
     def _note(self, place: int, heard: Answer | Failure | str) -> None:
         """Take note of an answer, or of a worker's death; ask again where more is to be done."""
@@ -311,28 +379,44 @@ class Conductor(Player):
     def _put_together(self, directory: RunDirectory, config: dict[str, Any]) -> None:
         """Write the chunks whose rows have come from all shares."""
         while self._waiting and all(share.chunks > self._merged for share in self._shares):
-            chunk = self._waiting.popleft()
-            parts = [chunk.frames, *self._rows.pop(self._merged)]
-            rows = {
-                name: stacked([own[name] for own in parts if name in own], keys)
-                for name, keys in ORDER.items()
-            }
-            if len(rows["windows"]):
-                finish_windows(self.model, rows["windows"], self._window_bounds, self._places)
-            directory.add_chunk(chunk.frames | rows)
+            chunk, theirs = self._waiting.popleft(), self._rows.pop(self._merged)
+            directory.add_chunk(chunk.frames | self._rows_of_all(chunk.frames, theirs))
             self._merged += 1
             if chunk.state is not None:
-                chunk.state["journal"] = self.model.journal.state()  # with the worst windows
+                if self._windows is not None:  # some of the worst came later
+                    chunk.state["journal"]["windows"]["worst"] = self._windows.state()["worst"]
                 directory.save_checkpoint(chunk.state, config)
                 self._settled = chunk.played
 
+    def _rows_of_all(self, own: Frames, shares: Sequence[Frames]) -> Frames:
+        """Return the rows of all agents; what bounds those of windows is known here."""
+        parts = {name: [part[name] for part in shares if name in part] for name in TABLES}
+        log = _stacked([own["regret_log"], *parts["regret_log"]], "round")
+        windows, found = own["windows"], _stacked(parts["windows"], "first")
+        if len(found):
+            regrets = [name for name in found if name not in {"agent", "first", "last"}]
+            theirs = windows["agent"].isin(found["agent"])
+            windows.loc[theirs, regrets] = found[regrets].to_numpy()
+        for place in self._places if len(found) else ():
+            mine = found[found["agent"].isin(self.model.journal.logged[place].ids)]
+            if len(mine):
+                self._windows.note(self.model.game.cohorts[place].name, mine.reset_index())
+        return {"regret_log": log, "windows": windows}
+
     def tables(self) -> Frames:
         """Return the tables that close the run."""
-        if not self.shared:
-            return super().tables()
-        follow(self.model, self._closings)
-        self.closed = filled(self.model, self._closings, self._places, closing_tables(self.model))
-        return self.closed
+        join(self.model, self._closings)
+        return super().tables()
+
+
+def _stacked(parts: Sequence[pd.DataFrame], key: str) -> pd.DataFrame:
+    """Put the rows of all shares in the order of a run on one machine: by ``key``, then agent."""
+    parts = [part for part in parts if len(part)]
+    if not parts:
+        return pd.DataFrame()
+    table = pd.concat(parts, ignore_index=True)
+    order = np.lexsort([table["agent"].to_numpy(), table[key].to_numpy()])
+    return table.take(order).reset_index(drop=True)
 
 
 @contextmanager

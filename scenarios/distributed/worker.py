@@ -16,22 +16,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from regretless.market.core import checkpoint
-from regretless.market.core.arrays import Array, Indices
-from regretless.market.exploitability.tracker import COLUMNS
-from regretless.market.game.round import Decided, commit_and_draw, decide, offer
-from regretless.market.logs import comparisons
-from regretless.market.logs.final_tables import agents_table
+from regretless.market.game.round import Decided
 from regretless.market.records import Round
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.scenario import validated
-from regretless.scenarios.distributed.away import divisible
-from regretless.scenarios.distributed.record import Tree, rounds_of
-from regretless.scenarios.distributed.share import Share, share_of
+from regretless.scenarios.distributed.record import Said, Tree, unpacked
+from regretless.scenarios.distributed.share import Share, divisible, share_of
 from regretless.scenarios.imports import import_modules
+from regretless.scenarios.studies.conduct import TURN
+from regretless.scenarios.studies.directory import Failure, failure_of
 
 TABLES = ("regret_log", "windows")  # streamed ones that agents have rows in
 SELDOM = 50.0  # of its own time pass before the next checkpoint
@@ -62,10 +58,9 @@ class Task:
 
     The share has played ``reached`` rounds, as far as is known; rows are wanted from round
     ``after`` on; nobody will go back behind ``settled``. Once ``rounds`` are played, perhaps after
-    further tasks, what is asked is said: "load", what the agents come to in the market in the round
-    that begins; "sums", what the adversary is to be told of the last one
-    (``market.game.adversary_view.summed``); "closing", a ``Closing``; or nothing. ``begun`` is a
-    block of the round that begins, in which agents are to decide and wait.
+    further tasks, an answer is due: where a block ``begun`` is given of the round that begins, in
+    which agents are to decide and wait, what they come to in the market; ``closing``: what closes
+    the run; else what the adversary is to be told of the last round, if it is.
     """
 
     recipe: Recipe
@@ -73,25 +68,9 @@ class Task:
     after: int
     settled: int
     rounds: int
-    ask: str
+    closing: bool
     begun: Tree | None
     blocks: Sequence[Tree]
-
-
-@dataclass(frozen=True, eq=False)
-class Closing:
-    """What a share says of its agents when the run is over.
-
-    ``tables`` are ``agents``, ``swaps``, ``models`` and ``bounds``; ``followed`` has by cohort
-    places in the sample for exploitability, how often each of these rows played each action at each
-    point (k, A, m), and its ledger's sums (k, A, A); ``gaps`` how a cohort fared beside the
-    alternatives together (``ModelComparison.part_state``).
-    """
-
-    tables: Frames
-    compared: Sequence[comparisons.Compared]
-    followed: dict[int, tuple[Indices, Array, Array]]
-    gaps: dict[int, Tree]
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,43 +130,39 @@ class Shard:
         return self.share.model.played
 
     def play(self, task: Task) -> Answer:
-        """Play the blocks of a task that come next, and say what is asked then."""
+        """Play the rounds of a task that come next, and say what is asked then."""
         before, model = self.played, self.share.model
         for block in task.blocks:
-            if block["first"] <= self.played < rounds_of(block):
-                self._through(block)
+            for heard in unpacked(block):
+                if heard["number"][0] == self.played:
+                    self._through(heard)
         if model.journal.at_chunk_end and before < self.played < model.rounds:
             self._save(task.settled)
         said = self._said(task) if self.played == task.rounds else None
         rows, self._rows = self._rows, []
         return Answer(self.played, rows, said)
 
-    def _through(self, block: Tree) -> None:
-        """Play the rounds of a block that come next, the first to its end if it was begun."""
-        model = self.share.model
-        if self._begun is not None:
-            decided, self._begun = self._begun, None
-            outcome = block["outcomes"][self.played - block["first"]]
-            came = replace(decided.begun, outcome=outcome)
-            self._last = model.conclude(replace(decided, begun=came))
-        self.share.tape.load(block, self.played)
-        while self.played < rounds_of(block):
-            self._last = model.conclude(self._decided())
+    def _decided(self, said: Said) -> Decided:
+        """Return the round that begins, which begins once."""
+        if self._begun is None:
+            self.share.tape.said = said
+            self._begun = self.share.model.begin()
+        return self._begun
 
-    def _decided(self) -> Decided:
-        game = self.share.model.game
-        return decide(game, commit_and_draw(game, offer(game)))
+    def _through(self, said: Said) -> None:
+        """Play a round to its end."""
+        decided = self._decided(said)
+        begun, self._begun = replace(decided.begun, outcome=said["outcome"]), None
+        self._last = self.share.model.conclude(replace(decided, begun=begun))
 
     def _said(self, task: Task) -> Any:
         """Return what a task asks for."""
         if task.begun is not None:
-            if self._begun is None:  # it begins once
-                self.share.tape.load(task.begun, self.played)
-                self._begun = self._decided()
-            return self.share.load(self._begun.begun)
-        if task.ask == "sums" and self._last is not None:
-            return self.share.sums(self._last)
-        return self._closing() if task.ask == "closing" else None
+            return self.share.load(self._decided(next(unpacked(task.begun))).begun)
+        if task.closing:
+            self.share.model.journal.flush()
+            return self.share.closing()
+        return None if self._last is None else self.share.sums(self._last)
 
     def _save(self, settled: int) -> None:
         """Keep a checkpoint if there has been none for long; remove those that nobody needs."""
@@ -225,31 +200,6 @@ class Shard:
         found = self._folder.glob(f"shard-{self._recipe.place}-*.npz") if self._resumable else ()
         return {int(file.stem.rpartition("-")[2]): file for file in found}
 
-    def _closing(self) -> Closing:
-        """Say what became of the agents of this share."""
-        model, members = self.share.model, self.share.members
-        model.journal.flush()
-        unknown = [dict.fromkeys(COLUMNS, np.full(len(m.rows), np.nan)) for m in members]
-        agents = agents_table(model.game, model.guarantees, unknown, rounds=model.rounds)
-        ids = np.concatenate([[0], *(member.ids for member in members)])
-        tables = {"agents": agents, "swaps": model.swaps_frame(), "models": model.models_frame()}
-        for name, table in tables.items():
-            tables[name] = table.assign(agent=ids[table["agent"]]) if len(table) else table
-        tables["bounds"] = model.bounds_frame()
-        pairs = zip(members, model.game.seats, strict=True)
-        gaps = {member.place: seat.comparison.part_state(member.rows) for member, seat in pairs}
-        compared = list(comparisons.comparisons(model.game))
-        return Closing(tables, compared, self._followed(), gaps)
-
-    def _followed(self) -> dict[int, tuple[Indices, Array, Array]]:
-        tracker, found = self.share.model.tracker, {}
-        for own, (at, (places, rows)) in enumerate(self.share.followed.items()):
-            assert tracker is not None  # noqa: S101 - there is a sample
-            member = self.share.members[at]
-            sums = member.cohort.ledger.fixed[rows]
-            found[member.place] = places, tracker.bins.counts(own), sums
-        return found
-
 
 _HERE: dict[tuple[str, int], Shard] = {}  # the shares that this process plays
 
@@ -262,9 +212,18 @@ def work(task: Task) -> Answer:
     if shard is None or shard.played != task.reached:
         shard = _HERE[key] = Shard(recipe, task.after)
     answer = shard.play(task)
-    if isinstance(answer.said, Closing):
+    if task.closing and answer.said is not None:
         forget(*key)
     return answer
+
+
+def attempt(task: Task) -> Answer | Failure:
+    """Do a task in a worker; what goes wrong comes back."""
+    try:
+        with TURN:
+            return work(task)
+    except BaseException as error:  # noqa: BLE001 - a user's code may raise SystemExit too
+        return failure_of(error)
 
 
 def forget(run: str, place: int | None = None) -> None:

@@ -26,9 +26,8 @@ from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import is_ours
 from regretless.market.core.randomness import stream
 from regretless.scenarios.distributed import conduct
-from regretless.scenarios.distributed.conduct import Conductor
-from regretless.scenarios.distributed.crew import DaskCrew, Heard, attempt
-from regretless.scenarios.distributed.worker import Task, forget
+from regretless.scenarios.distributed.conduct import Conductor, DaskCrew, Heard
+from regretless.scenarios.distributed.worker import Task, attempt, forget
 from regretless.scenarios.executor import Cluster
 from regretless.scenarios.run import Options, run
 
