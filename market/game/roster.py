@@ -23,7 +23,7 @@ from regretless.market.game.guarantees import Guarantee, unpromised
 from regretless.market.game.market import check_leader
 from regretless.market.game.protocols import as_forecaster
 from regretless.market.game.round import Game
-from regretless.market.game.seats import AttendanceSpan, together
+from regretless.market.game.seats import FOREVER, Attendance
 from regretless.market.regret.model_comparison import NOT_COMPARED
 
 
@@ -50,7 +50,7 @@ def dismiss(game: Game, place: int, agent: int, *, before: int) -> int:
     stay = game.seats[place].attendance.span(len(cohort.ledger.count))
     left = stay.left.copy()
     left[row] = min(left[row], before)
-    changed = AttendanceSpan(np.minimum(stay.entered, left), left)
+    changed = Attendance(np.minimum(stay.entered, left), left)
     spans = [seat.attendance.span(seat.rows) for seat in game.seats]
     spans[place] = changed
     if not any((other.left > before).any() for other in spans):
@@ -64,8 +64,8 @@ def admit(game: Game, place: int, row: int, *, at: int) -> None:
     seat = game.seats[place]
     stay = seat.attendance.span(seat.rows)
     entered, left = stay.entered.copy(), stay.left.copy()
-    entered[row], left[row] = at, together(1).left[0]
-    seat.attendance = AttendanceSpan(entered, left)
+    entered[row], left[row] = at, FOREVER
+    seat.attendance = Attendance(entered, left)
 
 
 def uncovered(promise: Guarantee, row: int, rows: int) -> Guarantee:

@@ -35,9 +35,8 @@ covers regret to those, since the forecast was made in ignorance of the signal.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -63,64 +62,26 @@ from regretless.market.regret.model_comparison import NOT_COMPARED, NotCompared
 Rounds = Indices
 
 
-class Attendance:
-    """When a cohort's rows are there: throughout, unless a ``AttendanceSpan`` says otherwise."""
-
-    throughout: ClassVar[bool] = True
-
-    def some(self, number: int) -> Mask | None:
-        """Say which rows take part in a round (K,); None where all do."""
-        return None
-
-    def spent(self, rounds: int) -> Rounds | int:
-        """Return how many of the first rounds each row was there (K,), one number for all alike."""
-        return rounds
-
-    def awaited(self, rows: int, rounds: int) -> Mask:
-        """Say who has not played yet after so many rounds, although the game has begun (K,)."""
-        return np.zeros(rows, dtype=np.bool_)
-
-    def span(self, rows: int) -> "AttendanceSpan":
-        """Return the rounds before which each of so many rows enters and leaves."""
-        return together(rows)
-
-    def of(self, rows: Indices) -> "Attendance":
-        """Return when some of the rows are there."""
-        return self
-
-    def watch(self) -> Indices:
-        """Return rows of whom one is there whenever anybody is: while nobody is, nobody draws.
-
-        None where everybody always is.
-        """
-        return np.zeros(0, dtype=np.intp)
-
-    def check(self, name: str, rows: int) -> None:
-        """Raise ValueError unless it fits a cohort of so many rows."""
-
-
-ALWAYS = Attendance()
+FOREVER = int(np.iinfo(np.intp).max)
 
 
 @dataclass(frozen=True, eq=False)
-class AttendanceSpan(Attendance):
-    """When a cohort's rows are there.
+class Attendance:
+    """When a cohort's rows are there: throughout, unless the rounds say otherwise.
 
     ValueError if a row leaves before it enters, or enters before round 0.
 
     Parameters
     ----------
-    entered : int array (K,)
-        The round before which each enters, at least 0; the number of rounds of the run for a row
-        that never does.
-    left : int array (K,)
+    entered : int array (K,), or () for all
+        The round before which each enters; the number of rounds of the run for a row that never
+        does.
+    left : int array (K,), or () for all
         The round before which it leaves.
     """
 
-    throughout: ClassVar[bool] = False
-
-    entered: Rounds
-    left: Rounds
+    entered: Rounds = field(default_factory=lambda: np.array(0))
+    left: Rounds = field(default_factory=lambda: np.array(FOREVER))
 
     def __post_init__(self) -> None:
         if self.entered.shape != self.left.shape or (self.entered < 0).any():
@@ -128,48 +89,57 @@ class AttendanceSpan(Attendance):
         if (self.left < self.entered).any():
             raise ValueError("a row leaves before it enters")
 
-    def here(self, number: int) -> Mask:
-        """Say who takes part in a round (K,)."""
-        return np.asarray((self.entered <= number) & (number < self.left))
+    @property
+    def throughout(self) -> bool:
+        """Whether all rows are there in all rounds."""
+        return not self.entered.ndim
 
     def some(self, number: int) -> Mask | None:
-        rows = self.here(number)
+        """Say which rows take part in a round (K,); None where all do."""
+        rows = np.asarray((self.entered <= number) & (number < self.left))
         return None if rows.all() else rows
 
-    def spent(self, rounds: int) -> Rounds:
-        return np.asarray(np.clip(rounds, self.entered, self.left) - self.entered)
+    def spent(self, rounds: int) -> Rounds | int:
+        """Return how many of the first rounds each row was there (K,), one number for all alike."""
+        spent = np.clip(rounds, self.entered, self.left) - self.entered
+        return int(spent) if self.throughout else np.asarray(spent)
 
-    def turn(self, place: int, turns: int) -> "AttendanceSpan":
+    def turn(self, place: int, turns: int) -> "Attendance":
         """Return the stay in the rounds of one of several who take turns, counted by its own."""
-        return AttendanceSpan(
-            *(np.maximum(-((place - t) // turns), 0) for t in (self.entered, self.left))
-        )
+        ends = self.entered, self.left
+        return Attendance(*(np.maximum(-((place - end) // turns), 0) for end in ends))
 
     def awaited(self, rows: int, rounds: int) -> Mask:
-        return np.asarray((self.entered > 0) & (self.entered >= rounds))
+        """Say who has not played yet after so many rounds, although the game has begun (K,)."""
+        return np.broadcast_to((self.entered > 0) & (self.entered >= rounds), rows)
 
-    def span(self, rows: int) -> "AttendanceSpan":
-        return self
+    def span(self, rows: int) -> "Attendance":
+        """Return the same with a round for each of so many rows."""
+        return Attendance(*(np.broadcast_to(end, rows) for end in (self.entered, self.left)))
 
-    def of(self, rows: Indices) -> "AttendanceSpan":
-        return AttendanceSpan(self.entered[rows], self.left[rows])
+    def of(self, rows: Indices) -> "Attendance":
+        """Return when some of the rows are there."""
+        return self if self.throughout else Attendance(self.entered[rows], self.left[rows])
 
     def watch(self) -> Indices:
+        """Return rows of whom one is there whenever anybody is: while nobody is, nobody draws.
+
+        None where everybody always is.
+        """
         rows, now = list[int](), 0
-        while (later := self.left > np.maximum(now, self.entered)).any():
+        while not self.throughout and (later := self.left > np.maximum(now, self.entered)).any():
             now = max(now, int(self.entered[later].min()))
             rows.append(int(np.where(self.entered <= now, self.left, -1).argmax()))
             now = int(self.left[rows[-1]])
         return np.array(rows, dtype=np.intp)
 
-    def check(self, name: str, rows: int) -> None:
-        if len(self.entered) != rows:
-            raise ValueError(f"{name} has {rows} rows and a stay of {len(self.entered)}")
+
+ALWAYS = Attendance()
 
 
-def together(rows: int, *, enters: int = 0) -> AttendanceSpan:
+def together(rows: int, *, enters: int = 0) -> Attendance:
     """Return the stay of rows that come together and never go."""
-    return AttendanceSpan(np.full(rows, enters), np.full(rows, np.iinfo(np.intp).max))
+    return Attendance(np.full(rows, enters), np.full(rows, FOREVER))
 
 
 def seated(decision: Decision, here: Mask | None, row_of: Indices) -> Decision:
@@ -295,12 +265,12 @@ def drawn_stays(
     *,
     window: tuple[int, int],
     rates: tuple[float | None, float | None],
-) -> AttendanceSpan:
+) -> Attendance:
     """Draw when each agent enters and leaves: one visit, of geometric waiting and staying times.
 
     In every round from the first of the window an agent who has not come yet enters with the
     probability ``entry_rate``, and one who has played it leaves with the probability ``exit_rate``.
-    Returns AttendanceSpan: of N rows; whoever would enter too late has entered and left at the end
+    Returns Attendance: of N rows; whoever would enter too late has entered and left at the end
     of the window.
 
     Parameters
@@ -317,9 +287,9 @@ def drawn_stays(
     wait: ArrayLike = 0 if entry is None else rng.geometric(entry, agents) - 1
     entered = np.minimum(np.broadcast_to(first + np.asarray(wait), agents), last)
     if leave is None:
-        return AttendanceSpan(entered.astype(np.intp), np.full(agents, last))
+        return Attendance(entered.astype(np.intp), np.full(agents, last))
     left = np.minimum(entered + rng.geometric(leave, agents), last)
-    return AttendanceSpan(entered.astype(np.intp), left.astype(np.intp))
+    return Attendance(entered.astype(np.intp), left.astype(np.intp))
 
 
 class NoSignal(Checkpointable):
@@ -406,7 +376,10 @@ class Seat:
     deviations: Deviations = NO_DEVIATIONS
 
     def __post_init__(self) -> None:
-        self.attendance.check(self.cohort.name, self.rows)
+        stay = self.attendance
+        if not stay.throughout and len(stay.entered) != self.rows:
+            name = self.cohort.name
+            raise ValueError(f"{name} has {self.rows} rows and a stay of {len(stay.entered)}")
 
     @property
     def rows(self) -> int:

@@ -35,7 +35,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.market.game.network import DelayedForecasts
-from regretless.market.game.seats import AttendanceSpan
+from regretless.market.game.seats import Attendance
 from regretless.market.losses import Loss, unique_losses
 from regretless.market.losses.basis import Basis
 from regretless.market.numerics.storage import side_by_side
@@ -157,7 +157,7 @@ class Placement:
         How its losses are served through fewer.
     kind : int array (K,) or None
         The distinct loss of each row; None where every row has its own.
-    attendance : AttendanceSpan or None
+    attendance : Attendance or None
         When each row is there; None for throughout.
     lies : bool
         Whether some of its agents report other losses than their own.
@@ -167,7 +167,7 @@ class Placement:
     group: ProtectedLosses | None
     cover: Cover | None = None
     kind: NDArray[np.intp] | None = None
-    attendance: AttendanceSpan | None = None
+    attendance: Attendance | None = None
     lies: bool = False
 
     @property

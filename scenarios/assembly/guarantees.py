@@ -28,7 +28,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import Block
-from regretless.market.game.seats import AttendanceSpan
+from regretless.market.game.seats import Attendance
 from regretless.market.numerics.storage import is_mapped
 from regretless.scenarios.assembly.cohorts import Placement
 
@@ -291,14 +291,14 @@ def of_anybody(seat: Placement, block: Block, losses: int) -> Guarantee | None:
     return replace(given, from_variation=terms.from_variation)
 
 
-def stayed(span: AttendanceSpan, rounds: int) -> Array:
+def stayed(span: Attendance, rounds: int) -> Array:
     """Return for how many rounds each row was there (K,); NaN before its first."""
     spans = np.minimum(span.left, rounds) - span.entered
     return np.where(spans > 0, spans, np.nan)
 
 
 def over_stays(
-    biases: Sequence[BiasBound], weights: Array, span: AttendanceSpan, *, policies: int
+    biases: Sequence[BiasBound], weights: Array, span: Attendance, *, policies: int
 ) -> Array:
     """Bound the expected regret per round of each row over its own rounds, without gap and error.
 
@@ -321,7 +321,7 @@ def over_stays(
     return np.asarray(np.sum(turns, axis=0) / stayed(span, sum(bias.rounds for bias in biases)))
 
 
-def _over_turn(bias: BiasBound, weights: Array, span: AttendanceSpan, *, policies: int) -> Array:
+def _over_turn(bias: BiasBound, weights: Array, span: Attendance, *, policies: int) -> Array:
     """Bound the sum of the same over the rounds of one forecaster (K,)."""
     total = np.zeros(len(weights))
     left = np.minimum(span.left, bias.rounds)
@@ -364,9 +364,7 @@ def _misheard(cohort: Any, block: Block) -> str:
     return ""
 
 
-def unbounded(
-    cohort: Cohort, player: UnbiasedPrediction, span: AttendanceSpan | None
-) -> Iterator[str]:
+def unbounded(cohort: Cohort, player: UnbiasedPrediction, span: Attendance | None) -> Iterator[str]:
     """Yield why regrets that a run measures have no bound although a theorem covers the cohort."""
     events = player.events
     here = f"{cohort.name}: no bound on"

@@ -24,7 +24,7 @@ from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.game.network import Network
 from regretless.market.game.seats import (
     PUBLIC,
-    AttendanceSpan,
+    Attendance,
     NoSignal,
     Signal,
     drawn_stays,
@@ -50,7 +50,7 @@ class Draft:
     loss : stack of losses, one per agent
     reported : stack of losses or None
         What the agents say that their losses are; None where it is the truth.
-    attendance : AttendanceSpan or None
+    attendance : Attendance or None
         When each agent is there; None for all throughout.
     distance : int array (N,) or None
         Of each agent from the forecaster; None where all hear at once.
@@ -68,7 +68,7 @@ class Draft:
     spec: CohortSpec
     loss: Loss
     policies: tuple[NamedPolicy, ...]
-    attendance: AttendanceSpan | None = None
+    attendance: Attendance | None = None
     distance: Indices | None = None
     apart: bool = False
     reported: Loss | None = None
@@ -150,14 +150,14 @@ class Draft:
         attendance = self.attendance or together(self.spec.count)
         entered, left = attendance.entered.copy(), attendance.left.copy()
         entered[-count:] = left[-count:] = rounds
-        return replace(self, attendance=AttendanceSpan(entered, left), apart=True)
+        return replace(self, attendance=Attendance(entered, left), apart=True)
 
-    def attendance_of(self, row_of: Indices) -> AttendanceSpan | None:
+    def attendance_of(self, row_of: Indices) -> Attendance | None:
         """Return when each row is there (K,); None where all are throughout."""
         if self.attendance is None:
             return None
         first = first_of(row_of)
-        return AttendanceSpan(self.attendance.entered[first], self.attendance.left[first])
+        return Attendance(self.attendance.entered[first], self.attendance.left[first])
 
     def distance_of(self, row_of: Indices) -> Indices | None:
         """Return each row's distance from the forecaster (K,); None where all hear at once."""
@@ -351,7 +351,7 @@ def _shaken(spec: CohortSpec, loss: Loss) -> Loss:
     return averaged(loss, given.deviation, which)
 
 
-def _drawn_attendance(spec: CohortSpec, root: int, *, rounds: int) -> AttendanceSpan | None:
+def _drawn_attendance(spec: CohortSpec, root: int, *, rounds: int) -> Attendance | None:
     """Draw when the agents of a cohort are there (N rows); None where all are throughout."""
     if not spec.enters and spec.exits is None and spec.entry_rate is spec.exit_rate is None:
         return None

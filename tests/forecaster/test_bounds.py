@@ -25,7 +25,7 @@ from regretless.forecaster.events.weights import AdaptiveWeights, ExponentialWei
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.forecaster.wrapping import Delayed
 from regretless.market.core.randomness import stream
-from regretless.market.game.seats import AttendanceSpan
+from regretless.market.game.seats import Attendance
 from regretless.market.losses import Linear
 from regretless.market.model import MarketModel
 
@@ -243,7 +243,7 @@ def test_who_comes_and_goes_is_promised_the_sum_over_turns(stream: str) -> None:
 
 def test_a_stay_is_the_rounds_of_all_turns() -> None:
     entered, left = np.array([0, 1, 3, 7, 8]), np.array([1, 9, 3, 8, 40])
-    turns = [AttendanceSpan(entered, left).turn(turn, 3) for turn in range(3)]
+    turns = [Attendance(entered, left).turn(turn, 3) for turn in range(3)]
     for row, (first, last) in enumerate(zip(entered, left, strict=True)):
         for turn, own in enumerate(turns):
             rounds = [t // 3 for t in range(first, last) if t % 3 == turn]

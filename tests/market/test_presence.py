@@ -18,7 +18,7 @@ from regretless.forecaster.events.weights import AdaptiveWeights
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.game.round import play_round
-from regretless.market.game.seats import AttendanceSpan, drawn_stays
+from regretless.market.game.seats import Attendance, drawn_stays
 from regretless.market.model import MarketModel
 from regretless.market.records import Round
 from regretless.market.regret import definitions, swap_regret
@@ -69,7 +69,7 @@ def test_stays_lie_in_their_window(
     stay = drawn_stays(rng, 30, window=(first, first + length), rates=(entry, leave))
     assert ((first <= stay.entered) & (stay.entered <= stay.left)).all()
     assert (stay.left <= first + length).all()
-    here = np.array([stay.here(t) for t in range(first + length + 2)])
+    here = np.array([(stay.entered <= t) & (t < stay.left) for t in range(first + length + 2)])
     assert (here.sum(0) == stay.left - stay.entered).all()
     if entry in {None, 1.0}:
         assert (stay.entered == first).all()
@@ -142,7 +142,7 @@ def test_the_bound_over_own_rounds_holds(stream: str, weights: str) -> None:
 def test_over_stays_is_the_theorem_row_by_row() -> None:
     weights = np.random.default_rng(0).random((4, 3, 2))
     bias = BiasBound(AdaptiveWeights(), experts=24, rounds=100, certificate_sum=0.3)
-    stay = AttendanceSpan(np.array([0, 10, 40, 120]), np.array([200, 50, 41, 200]))
+    stay = Attendance(np.array([0, 10, 40, 120]), np.array([200, 50, 41, 200]))
     found = over_stays([bias], weights, stay, policies=0)
     for row, (first, last) in enumerate([(0, 100), (10, 50), (40, 41)]):
         cut = BiasBound(AdaptiveWeights(), experts=24, rounds=last, certificate_sum=0.3)
@@ -156,9 +156,9 @@ def test_over_stays_is_the_theorem_row_by_row() -> None:
 
 def test_a_stay_is_checked() -> None:
     with pytest.raises(ValueError, match="leaves before it enters"):
-        AttendanceSpan(np.array([3]), np.array([2]))
+        Attendance(np.array([3]), np.array([2]))
     with pytest.raises(ValueError, match="at least 0"):
-        AttendanceSpan(np.array([-1]), np.array([2]))
+        Attendance(np.array([-1]), np.array([2]))
 
 
 # Changes between rounds.
