@@ -1,4 +1,4 @@
-"""Parameters of a utility as checked arrays; errors name the parameter, the value, the cure."""
+"""Parameters as checked numbers and arrays; errors name the parameter, the value, the cure."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -76,3 +76,23 @@ def table(
             f"{name} and the other parameters stack agents {told}; give as many of each"
         ) from None
     return np.broadcast_to(found, (*agents, *found.shape[found.ndim - trailing :]))
+
+
+def check_int(name: str, value: Any, *, least: int, below: int | None = None) -> int:
+    """Return a whole number; ValueError unless it is one, and in its range."""
+    fits = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
+    if not fits or (below is not None and value >= below):
+        above = "" if below is None else f" and below {below}"
+        raise ValueError(
+            f"{name} is {brief(value)}; give a whole number of at least {least}{above}"
+        )
+    return int(value)
+
+
+def check_range(name: str, value: Any, low: float, high: float) -> float:
+    """Return a number; ValueError unless it is one between two others."""
+    found = numbers(name, value)
+    if found.ndim or not low <= found <= high:
+        wanted = f"in [{low:g}, {high:g}]" if high < np.inf else f"of at least {low:g}"
+        raise ValueError(f"{name} is {brief(value)}; give a number {wanted}")
+    return float(found)

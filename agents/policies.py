@@ -38,7 +38,6 @@ class AnyPolicy(ContextPolicy):
     rule: Callable[[Context], int]
 
     def __call__(self, context: Context) -> int:
-        """Return the action suggested in this context."""
         return self.rule(context)
 
 
@@ -74,7 +73,6 @@ class Steps(_OfFeature):
             raise ValueError("edges must ascend")
 
     def __call__(self, context: Context) -> int:
-        """Return the action suggested in this context."""
         return int(self.actions[bisect_right(self.edges, context[self.feature])])
 
     def suggests(self) -> Sequence[int]:
@@ -100,7 +98,6 @@ class ContextThreshold(_OfFeature):
         return self.below, self.above
 
     def __call__(self, context: Context) -> int:
-        """Return the action suggested in this context."""
         return self.above if context[self.feature] >= self.at else self.below
 
 
@@ -126,5 +123,4 @@ class NamedPolicy:
     rule: ContextPolicy
 
     def __call__(self, context: Context) -> int:
-        """Return the action suggested in this context."""
         return self.rule(context)

@@ -26,7 +26,14 @@ import numpy as np
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import handed, is_ours, name_of, numbers_of, read_only
+from regretless.market.core.own_code import (
+    handed,
+    is_ours,
+    name_of,
+    numbers_of,
+    read_only,
+    strategies_of,
+)
 from regretless.market.losses import Loss
 from regretless.market.records import Forecast, one_hot
 from regretless.market.response import (
@@ -226,12 +233,8 @@ class Checked(Response):
 
     def play(self, predicted: Array) -> Array:
         """Return the mixed strategy (K, A); UserError where it is none, or exceeds its gap."""
-        ask, wanted = self.rule.play, f"return probabilities of shape {predicted.shape}"
-        play = numbers_of(ask, ask(handed(ask, predicted)), wanted).astype(np.float64, copy=False)
-        if play.shape != predicted.shape or not (play >= 0).all() or (play > 1 + 1e-9).any():
-            raise UserError(f"{name_of(ask)} returned {brief(play)}; {wanted}")
-        if (np.abs(play.sum(1) - 1) > 1e-9).any():
-            raise UserError(f"response '{self.name}': the probabilities of a row must sum to 1")
+        ask = self.rule.play
+        play = strategies_of(ask, ask(handed(ask, predicted)), predicted.shape)
         excess = ((play * predicted).sum(1) - predicted.min(1)).max()
         if excess > self.gap(predicted.shape[1]) + 1e-9:
             declared = f"declares a gap of {self.gap(predicted.shape[1]):.4g}"

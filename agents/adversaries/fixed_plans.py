@@ -42,8 +42,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.adversaries.leader import Leader, check_int, check_range
-from regretless.agents.parameters import numbers
+from regretless.agents.adversaries.leader import Leader
+from regretless.agents.parameters import check_int, check_range, numbers
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, brief, closest

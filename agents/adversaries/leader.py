@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.parameters import numbers, table
+from regretless.agents.parameters import check_int, numbers, table
 from regretless.market.core.arrays import Array, grid_points
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
@@ -227,22 +227,3 @@ def _grid(outcomes: int, grid: int) -> Array:
     if grid**outcomes > MOST:
         raise ValueError(f"grid = {grid} makes {grid}^{outcomes} outcomes; at most {MOST}")
     return grid_points(np.linspace(0, 1, grid), outcomes)
-
-
-def check_int(name: str, value: Any, *, least: int, below: int | None = None) -> int:
-    """Return a whole number; ValueError unless it is one, and in its range."""
-    fits = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
-    if not fits or (below is not None and value >= below):
-        above = "" if below is None else f" and below {below}"
-        raise ValueError(
-            f"{name} is {brief(value)}; give a whole number of at least {least}{above}"
-        )
-    return int(value)
-
-
-def check_range(name: str, value: Any, low: float, high: float) -> float:
-    """Return a number; ValueError unless it is one between two others."""
-    found = numbers(name, value)
-    if found.ndim or not low <= found <= high:
-        raise ValueError(f"{name} is {brief(value)}; give a number in [{low:g}, {high:g}]")
-    return float(found)

@@ -46,11 +46,10 @@ from regretless.agents.adversaries.leader import (
     Leader,
     LinearPayoff,
     ZeroSum,
-    check_int,
     support_of,
 )
 from regretless.agents.learners.external import EXP3
-from regretless.agents.parameters import numbers, require
+from regretless.agents.parameters import check_int, numbers, require
 from regretless.market import register
 from regretless.market.core.arrays import Array, draw_rows
 from regretless.market.core.checkpoint import Checkpointable
@@ -313,7 +312,7 @@ class Trained(Planned):
     """
 
     REMEMBERED = ("search", "distributions", "_plans", "_payoffs", "_sum", "_count")
-    algorithm: ClassVar[str]
+    algorithm: ClassVar[Callable[..., Search]]
 
     def __init__(
         self,
@@ -329,7 +328,7 @@ class Trained(Planned):
         shape = check_int("phases", phases, least=1), check_int("rows", rows, least=1), len(support)
         spent = check_int("length", length, least=1)
         super().__init__(outcomes, rng, distributions=np.ones(shape), rounds=spent, **motive)
-        self.search = SEARCHES[self.algorithm](shape, rng, paid=self.payoff.range())
+        self.search = type(self).algorithm(shape, rng, paid=self.payoff.range())
         self._sum, self._count, self._payoffs = 0.0, 0, np.zeros(0)
         self._plans = self.search.propose()
         self.distributions = self._plans[0]
@@ -352,18 +351,18 @@ class Trained(Planned):
 class CrossEntropyLeader(Trained):
     """Learns a plan while it plays, by the cross-entropy method: 32 episodes, then the best 8."""
 
-    algorithm = "cem"
+    algorithm = CrossEntropy
 
 
 @register.adversary("es")
 class EvolutionLeader(Trained):
     """Learns a plan while it plays, by an evolution strategy: 16 episodes, then a step."""
 
-    algorithm = "es"
+    algorithm = EvolutionStrategy
 
 
 @register.adversary("exp3")
 class BanditLeader(Trained):
     """Learns while it plays which of a list of plans pays, by EXP3."""
 
-    algorithm = "exp3"
+    algorithm = Bandit

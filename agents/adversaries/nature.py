@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.agents.adversaries.leader import support_of
+from regretless.agents.parameters import check_int, check_range, numbers, require
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
@@ -103,8 +104,7 @@ class Nature(Checkpointable, Adversary):
         extreme: bool = False,
     ) -> None:
         super().__init__(outcomes, rng)
-        if concentration < 0:
-            raise ValueError(f"concentration is {concentration}; give a number of at least 0")
+        check_range("concentration", concentration, 0, np.inf)
         if 0 < concentration < LEAST and not extreme:
             raise ValueError(
                 f"concentration is {concentration}, so that nearly all outcomes are 0 or 1; add "
@@ -151,9 +151,9 @@ class IID(Nature):
         extreme: bool = False,
     ) -> None:
         super().__init__(outcomes, rng, concentration=concentration, extreme=extreme)
-        self._mean = np.broadcast_to(np.asarray(mean, dtype=np.float64), (outcomes,))
-        if not ((self._mean >= 0) & (self._mean <= 1)).all():
-            raise ValueError(f"mean is {mean!r}; give numbers in [0, 1]")
+        given = numbers("mean", mean)
+        require("mean", given, (given >= 0) & (given <= 1), "give numbers in [0, 1]")
+        self._mean = np.broadcast_to(given, (outcomes,))
 
     def mean(self, time: int) -> Array:
         return self._mean
@@ -181,9 +181,7 @@ class Drifting(Nature):
         extreme: bool = False,
     ) -> None:
         super().__init__(outcomes, rng, concentration=concentration, extreme=extreme)
-        if step < 0:
-            raise ValueError(f"step is {step}; give a number of at least 0")
-        self.step = step
+        self.step = check_range("step", step, 0, np.inf)
         self._place = rng.random(outcomes)
 
     def mean(self, time: int) -> Array:
@@ -248,9 +246,7 @@ class Switching(Nature):
         extreme: bool = False,
     ) -> None:
         super().__init__(outcomes, rng, concentration=concentration, extreme=extreme)
-        if length < 1:
-            raise ValueError(f"length is {length}; give a whole number of at least 1")
-        self.length = length
+        self.length = check_int("length", length, least=1)
         self._regime = np.full(outcomes, 0.5)
 
     def mean(self, time: int) -> Array:

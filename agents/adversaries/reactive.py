@@ -30,7 +30,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.agents.adversaries.leader import Leader, check_int
+from regretless.agents.adversaries.leader import Leader
+from regretless.agents.parameters import check_int
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError

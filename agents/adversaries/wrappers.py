@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.adversaries.leader import MOST, JointPayoff, check_int
+from regretless.agents.adversaries.leader import MOST, JointPayoff
+from regretless.agents.parameters import check_int
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable

@@ -15,8 +15,7 @@ from regretless.agents.cohorts import parts
 from regretless.agents.learners.base import RowLearner
 from regretless.market.core.arrays import Array, Indices, draw_rows
 from regretless.market.core.checkpoint import Checkpointable
-from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import handed, is_ours, name_of, numbers_of
+from regretless.market.core.own_code import handed, is_ours, strategies_of
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
 from regretless.market.records import Context, Decision, Forecast, Mixture, Policy, one_hot
@@ -104,7 +103,7 @@ class LearnerCohort(Cohort, Checkpointable):
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         strategy = self.learner.play()
         if not is_ours(type(self.learner)):
-            strategy = _checked(self.learner.play, strategy, self.ledger.count.shape)
+            strategy = strategies_of(self.learner.play, strategy, self.ledger.count.shape)
         if self.learner.bandit:
             played = draw_rows(strategy, self.rng.random(len(strategy)))
             actions = played if self._alone else played[self.row_of]
@@ -123,16 +122,3 @@ class LearnerCohort(Cohort, Checkpointable):
             played = decision.actions[self._first]
         learn = self.learner.learn
         learn(handed(learn, losses), handed(learn, played))
-
-
-def _checked(play: Any, answer: Any, shape: tuple[int, ...]) -> Array:
-    """Return what a learner plays as strategies (K, A); UserError unless they are."""
-    wanted = f"return probabilities of shape {shape} whose rows sum to 1"
-    strategies = numbers_of(play, answer, wanted).astype(np.float64, copy=False)
-    fine = strategies.shape == shape and (strategies >= 0).all(1) & (
-        np.abs(strategies.sum(1) - 1) <= 1e-9
-    )
-    if not np.all(fine):
-        shown = strategies[int(np.argmin(fine))] if strategies.shape == shape else strategies
-        raise UserError(f"{name_of(play)} returned {brief(shown)}; {wanted}")
-    return strategies

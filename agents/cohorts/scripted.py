@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike
 from regretless.market.core.arrays import Array, Indices, Mask, draw_index, draw_rows
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import name_of, numbers_of, read_only
+from regretless.market.core.own_code import ROUNDING, name_of, numbers_of, read_only
 from regretless.market.game.network import DelayedForecasts
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
@@ -182,9 +182,6 @@ def _column(member: OwnAgents, name: str, size: int) -> Array:
     if values.ndim and values.shape != (size,):
         raise UserError(f"{where} has shape {values.shape}; give {size} numbers, one per agent")
     return np.broadcast_to(values, size).copy()
-
-
-ROUNDING = 1e-9  # of probabilities that sum to 1
 
 
 class ScriptedAgent(OwnAgents):

@@ -30,6 +30,7 @@ PROJECT = "regretless"
 INSTALLED = {"site-packages", "dist-packages"}  # folders of other packages
 STDLIB = Path(sysconfig.get_path("stdlib")).resolve()
 READ_ONLY = "read-only", "mappingproxy"  # in what is said of arrays and tables not to be written
+ROUNDING = 1e-9  # of probabilities that sum to 1
 own_packages: set[str] = set()  # of what is registered, beside this project
 
 
@@ -164,3 +165,14 @@ def numbers_of(method: Any, answer: Any, wanted: str) -> NDArray[Any]:
     if array.dtype.kind not in "biuf":
         raise UserError(f"{name_of(method)} returned {brief(answer)}; {wanted}")
     return array
+
+
+def strategies_of(method: Any, answer: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return a method's answer as mixed strategies (K, A); UserError unless it is that."""
+    wanted = f"return probabilities of shape {shape} whose rows sum to 1"
+    found = numbers_of(method, answer, wanted).astype(np.float64, copy=False)
+    fine = found.shape == shape and (found >= 0).all(1) & (np.abs(found.sum(1) - 1) <= ROUNDING)
+    if not np.all(fine):
+        shown = found[int(np.argmin(fine))] if found.shape == shape else found
+        raise UserError(f"{name_of(method)} returned {brief(shown)}; {wanted}")
+    return found
