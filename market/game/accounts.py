@@ -27,6 +27,7 @@ from regretless.market.game.protocols import Cohort
 
 UNIT = 2.0**-22  # totals up to 2^31
 BITS = 2.0**53  # a double holds whole numbers up to here
+Endowment = float | dict[str, float]  # of every agent, or by cohort's name
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +74,8 @@ class Accounts(Checkpointable):
     def __init__(
         self,
         cohorts: Sequence[Cohort],
-        cash: float | dict[str, float] = 0.0,
-        goods: Sequence[float | dict[str, float]] = (),
+        cash: Endowment = 0.0,
+        goods: Sequence[Endowment] = (),
         *,
         unit: float = UNIT,
     ) -> None:
@@ -151,16 +152,23 @@ class Accounts(Checkpointable):
         much = f"{most:g} in one account is too much to add exactly"
         raise UserError(f"{much}; give larger units")
 
-    def _endowed(self, what: str, given: float | dict[str, float]) -> Array:
+    def _endowed(self, what: str, given: Endowment) -> Array:
+        own = np.append(self.each(what, given), 0.0)
+        return np.rint(own / self.unit) * self.unit
+
+    def each(self, what: str, given: Endowment, otherwise: float = 0.0) -> Array:
+        """Return each agent's number (N,) from one for all, or one by cohort's name.
+
+        UserError if there is no such cohort, or a number is below 0.
+        """
         named = given if isinstance(given, dict) else dict.fromkeys(self.sizes, given)
-        for name in named:
+        for name, value in named.items():
             if name not in self.sizes:
                 raise UserError(f"market.{what}.{name}: {closest(name, self.sizes)}")
-        for value in named.values():
-            if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
                 raise UserError(f"market.{what} = {given}: give numbers of at least 0")
-        each = [np.full(size, named.get(name, 0.0)) for name, size in self.sizes.items()]
-        return np.rint(np.concatenate([*each, [0.0]]) / self.unit) * self.unit
+        parts = [np.full(n, float(named.get(name, otherwise))) for name, n in self.sizes.items()]
+        return np.concatenate(parts)
 
 
 @compiled(nogil=True)

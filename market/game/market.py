@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Checkpointable
-from regretless.market.core.errors import UserError, brief
+from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.core.own_code import is_ours, name_of, numbers_of, read_only
 from regretless.market.game.accounts import Accounts
 from regretless.market.game.adversary_view import sight_of
@@ -265,6 +265,18 @@ class Market(Checkpointable, ABC):
         for cohort, decision in zip(self.cohorts, decisions, strict=True):
             if decision is not None:
                 yield taken(cohort, decision.actions, decision.counts)
+
+
+def check_key(key: str, value: Any, fine: Any, wanted: str) -> None:
+    """Raise UserError that names a parameter of a market, unless it is fine."""
+    if not fine:
+        raise UserError(f"market.{key} = {value}: give {wanted}")
+
+
+def check_word(key: str, word: str, known: Sequence[str]) -> None:
+    """Raise UserError unless a parameter of a market is one of the words that it takes."""
+    if word not in known:
+        raise UserError(f"market.{key} '{word}'; {closest(str(word), filter(None, known))}")
 
 
 def slopes(loss: Loss) -> Array:

@@ -23,8 +23,7 @@ import numpy as np
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
-from regretless.market.core.errors import UserError, closest
-from regretless.market.game.market import Decisions, Market
+from regretless.market.game.market import Decisions, Market, check_key, check_word
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.seats import taken
 
@@ -85,10 +84,8 @@ class Settling(Market):
         adjustment: float,
         tables: Sequence[Array] = (),
     ) -> None:
-        if feedback not in FEEDBACKS:
-            raise UserError(f"market.feedback '{feedback}'; {closest(feedback, FEEDBACKS)}")
-        if not 0 < adjustment <= 1:
-            raise UserError(f"market.adjustment = {adjustment}; give a number in (0, 1]")
+        check_word("feedback", feedback, FEEDBACKS)
+        check_key("adjustment", adjustment, 0 < adjustment <= 1, "a number in (0, 1]")
         super().__init__(cohorts, rng)
         self.feedback, self.adjustment = feedback, adjustment
         self.answers_at_once = feedback == "same-round"

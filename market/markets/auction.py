@@ -35,8 +35,8 @@ from regretless.market import register
 from regretless.market.core.arrays import Array, Indices, Integers, Mask
 from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError
-from regretless.market.game.accounts import Accounts
-from regretless.market.game.market import Decisions, Market
+from regretless.market.game.accounts import Accounts, Endowment
+from regretless.market.game.market import Decisions, Market, check_key
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses.piecewise import Trade
 
@@ -45,7 +45,6 @@ LOTS = 1024  # to a unit
 MOST = 2.0**62  # of an order times all of them, in lots: what 64 bits hold
 
 Lots = NDArray[np.int64]
-Endowment = float | dict[str, float]
 
 
 def filled(  # noqa: PLR0913 - orders, book, and what was agreed
@@ -148,8 +147,8 @@ class CallAuction(Exchange):
         outside: float = 0.0,
     ) -> None:
         super().__init__(cohorts, rng, cash=cash, stock=stock, refresh=refresh)
-        if refresh < 0 or outside < 0:
-            raise UserError("market.refresh, market.outside: give numbers of at least 0")
+        check_key("refresh", refresh, refresh >= 0, "a number of at least 0")
+        check_key("outside", outside, outside >= 0, "a number of at least 0")
         self.outside, self.gains = outside, 0.0
         self.price, self.volume = np.full(self.goods, 0.5), np.zeros(self.goods)
         self._orders = [_orders(cohort) for cohort in cohorts]

@@ -42,7 +42,7 @@ import numpy as np
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
-from regretless.market.game.market import Decisions, slopes
+from regretless.market.game.market import Decisions, check_key, slopes
 from regretless.market.game.protocols import Cohort
 from regretless.market.markets.aggregate import Moments, Settling
 
@@ -82,10 +82,8 @@ class AttendanceMarket(Settling):
         d = cohorts[0].loss.outcomes
         shares = [np.broadcast_to(np.asarray(s, np.float64), d).copy() for s in (always, start)]
         for name, share in zip(("always", "start"), shares, strict=True):
-            if (share < 0).any() or share.sum() > 1:
-                raise UserError(
-                    f"market.{name} = {share.tolist()}; give shares that sum to at most 1"
-                )
+            fine = (share >= 0).all() and share.sum() <= 1
+            check_key(name, share.tolist(), fine, "shares that sum to at most 1")
         for cohort in cohorts:
             if cohort.loss.actions != d + 1:
                 raise UserError(f"cohort.{cohort.name}.actions; give {d + 1}, outcomes and one")
@@ -161,10 +159,9 @@ class Routes(Settling):
         level = np.asarray([0.0] * roads if start is None else start, dtype=np.float64)
         self.free, self.load = np.asarray(free, np.float64), np.asarray(load, np.float64)
         for name, given in (("free", self.free), ("load", self.load), ("start", level)):
-            if given.shape != (roads,) or (given < 0).any():
-                raise UserError(f"market.{name} = {given.tolist()}; give {roads} numbers from 0 on")
-        if toll < 0:
-            raise UserError(f"market.toll = {toll}; give a number of at least 0")
+            fine = given.shape == (roads,) and (given >= 0).all()
+            check_key(name, given.tolist(), fine, f"{roads} numbers from 0 on")
+        check_key("toll", toll, toll >= 0, "a number of at least 0")
         taken = [slopes(cohort.loss) for cohort in cohorts]
         rules: Any = {"feedback": feedback, "adjustment": adjustment, "tables": taken}
         super().__init__(cohorts, rng, start=level, **rules)

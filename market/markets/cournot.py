@@ -21,8 +21,7 @@ import numpy as np
 
 from regretless.market import register
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import UserError
-from regretless.market.game.market import slopes
+from regretless.market.game.market import check_key, slopes
 from regretless.market.game.protocols import Cohort
 from regretless.market.markets.aggregate import Moments, Settling
 
@@ -63,8 +62,7 @@ class Cournot(Settling):
         feedback: str = "same-round",
         adjustment: float = 1.0,
     ) -> None:
-        if not slope > 0:
-            raise UserError(f"market.slope = {slope}; give a positive number")
+        check_key("slope", slope, slope > 0, "a positive number")
         level = np.full(cohorts[0].loss.outcomes, float(start))
         sold = [-slopes(cohort.loss) for cohort in cohorts]
         rules: Any = {"feedback": feedback, "adjustment": adjustment, "tables": sold}

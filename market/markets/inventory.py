@@ -30,9 +30,9 @@ import numpy as np
 
 from regretless.market import register
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import UserError, closest
+from regretless.market.core.errors import UserError
 from regretless.market.game.accounts import UNIT, Accounts
-from regretless.market.game.market import Decisions, Market
+from regretless.market.game.market import Decisions, Market, check_word
 from regretless.market.game.protocols import Cohort
 from regretless.market.markets.aggregate import Moments
 
@@ -75,8 +75,7 @@ class Shops(Market):
         cash: float | dict[str, float] = 100.0,
     ) -> None:
         super().__init__(cohorts, rng)
-        if seen not in SEEN:
-            raise UserError(f"market.seen '{seen}'; {closest(seen, SEEN)}")
+        check_word("seen", seen, SEEN)
         if self.goods != 1:
             raise UserError(f"market 'shops': {self.goods} outcomes; demand is one")
         if not 0 <= cost < price or holding < 0:

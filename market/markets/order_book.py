@@ -31,13 +31,13 @@ import numpy as np
 
 from regretless.market import register
 from regretless.market.core.arrays import Array, Mask
-from regretless.market.core.errors import UserError, closest
+from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import read_only
-from regretless.market.game.accounts import UNIT
-from regretless.market.game.market import Decisions
+from regretless.market.game.accounts import UNIT, Endowment
+from regretless.market.game.market import Decisions, check_key, check_word
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses.orders import MOST_FEE, Orders
-from regretless.market.markets.auction import Endowment, Exchange
+from regretless.market.markets.auction import Exchange
 from regretless.market.markets.book_rounds import again, play
 from regretless.market.markets.matching import (
     ASK,
@@ -63,8 +63,11 @@ from regretless.market.markets.matching import (
 FINEST = 2**21  # ticks times lots
 UNLIMITED = 2**40  # lots
 MOST_SLOTS = 64  # open orders of an agent that adds to those it has
-WORDS = {"matching": ("continuous", "batch"), "centre": ("fixed", "news")}
-OUTCOMES = ("", "price", "value")
+WORDS = {
+    "matching": ("continuous", "batch"),
+    "centre": ("fixed", "news"),
+    "outcome": ("price", "value", ""),
+}
 AGGRESSORS = np.array(["", "buyer", "seller"], dtype=object)
 
 
@@ -157,15 +160,15 @@ class OrderBook(Exchange):
         outcome: str = "",
     ) -> None:
         super().__init__(cohorts, rng, cash=cash, stock=stock, refresh=refresh)
-        _check_words(matching=matching, centre=centre)
+        for key, word in {"matching": matching, "centre": centre, "outcome": outcome}.items():
+            check_word(key, word, WORDS[key])
         _check_numbers(ticks, lots, refresh=refresh, expires=expires)
         fees = _fee("maker_fee", maker_fee, lots), _fee("taker_fee", taker_fee, lots)
-        if outcome not in OUTCOMES:
-            raise UserError(f"market.outcome = {outcome!r}: give 'price' or 'value'")
         self.ticks, self.lots, self.expires = ticks, lots, expires
         self._fees, self._batch, self._news = fees, matching == "batch", centre == "news"
-        self._latency = self._each("latency", latency or {}, 0.0)
-        self._hold = self._held(hold)
+        self._latency = self.accounts.each("latency", latency or {})
+        most = {} if hold is None else hold
+        self._hold = _lots(self.accounts.each("hold", most, UNLIMITED), lots)
         for cohort in cohorts:
             _check_orders(cohort, ticks, lots)
         self._acts, self._orders, slots = _menu(cohorts, ticks, lots)
@@ -326,28 +329,6 @@ class OrderBook(Exchange):
             total += float(given @ worth[ranked] - stock @ worth)
         return total
 
-    def _held(self, hold: Endowment | None) -> Array:
-        """Return the lots of a good that each agent may hold (N,)."""
-        if hold is None:
-            return np.full(self.agents, UNLIMITED)
-        named = hold if isinstance(hold, dict) else dict.fromkeys(self.accounts.places, hold)
-        return _lots(self._each("hold", named, UNLIMITED), self.lots)
-
-    def _each(self, what: str, given: Any, otherwise: float) -> Array:
-        """Return a cohort's number for each of its agents (N,)."""
-        places = self.accounts.places
-        for name, value in (given if isinstance(given, dict) else {"": given}).items():
-            if name not in places:
-                if not name:
-                    raise UserError(f"market.{what} = {given}: give a table by cohort's name")
-                raise UserError(f"market.{what}.{name}: {closest(name, places)}")
-            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-                raise UserError(f"market.{what}.{name} = {value}: give a number of at least 0")
-        each = np.full(self.agents, float(otherwise))
-        for name, value in given.items():
-            each[places[name]] = value
-        return each
-
 
 def _orders(cohort: Cohort) -> Orders:
     """Return the losses of a cohort; UserError unless they know orders."""
@@ -359,27 +340,20 @@ def _orders(cohort: Cohort) -> Orders:
     return cohort.loss
 
 
-def _check_words(**given: str) -> None:
-    for key, word in given.items():
-        if word not in WORDS[key]:
-            raise UserError(f"market.{key} = {word!r}: give {' or '.join(map(repr, WORDS[key]))}")
-
-
 def _check_numbers(ticks: Any, lots: Any, **counts: Any) -> None:
     for key, value in {"ticks": ticks, "lots": lots}.items():
-        if type(value) is not int or value < 1 or value & (value - 1):
-            raise UserError(f"market.{key} = {value}: give a power of 2")
+        fine = type(value) is int and value >= 1 and not value & (value - 1)
+        check_key(key, value, fine, "a power of 2")
     if ticks * lots > FINEST:
         raise UserError(f"market.ticks, market.lots: {ticks} x {lots} is above {FINEST}; give less")
     for key, value in counts.items():
-        if type(value) is not int or value < 0:
-            raise UserError(f"market.{key} = {value}: give a whole number of at least 0")
+        check_key(key, value, type(value) is int and value >= 0, "a whole number of at least 0")
 
 
 def _fee(key: str, fee: float, lots: int) -> int:
     """Return a fee for a lot in units of the accounts."""
-    if isinstance(fee, bool) or not isinstance(fee, int | float) or not abs(fee) <= MOST_FEE:
-        raise UserError(f"market.{key} = {fee}: give a number from -{MOST_FEE:g} to {MOST_FEE:g}")
+    fine = isinstance(fee, int | float) and not isinstance(fee, bool) and abs(fee) <= MOST_FEE
+    check_key(key, fee, fine, f"a number from -{MOST_FEE:g} to {MOST_FEE:g}")
     return round(fee / lots / UNIT)
 
 

@@ -56,8 +56,7 @@ from numpy.typing import ArrayLike
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
-from regretless.market.core.errors import UserError
-from regretless.market.game.market import at_ends
+from regretless.market.game.market import at_ends, check_key
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
 from regretless.market.markets.aggregate import Settling
@@ -217,8 +216,7 @@ class Prices(Settling):
         impact: float = 0.4,
         adjustment: float = 0.5,
     ) -> None:
-        if not -1 <= impact <= 1:
-            raise UserError(f"market.impact = {impact}; give a number in [-1, 1]")
+        check_key("impact", impact, -1 <= impact <= 1, "a number in [-1, 1]")
         start = np.ones(cohorts[0].loss.outcomes)
         start /= len(start)
         shares = [exposure(cohort.loss) for cohort in cohorts]

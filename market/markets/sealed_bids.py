@@ -21,7 +21,7 @@ import numpy as np
 from regretless.market import register
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError
-from regretless.market.game.market import Decisions, Market
+from regretless.market.game.market import Decisions, Market, check_key
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses.orders import Orders
 
@@ -65,10 +65,8 @@ class SealedBids(Market):
         reserve: float = 0.0,
     ) -> None:
         super().__init__(cohorts, rng)
-        if isinstance(units, bool) or not isinstance(units, int) or units < 1:
-            raise UserError(f"market.units = {units}: give a whole number of at least 1")
-        if not 0 <= reserve <= 1:
-            raise UserError(f"market.reserve = {reserve}: give a number in [0, 1]")
+        check_key("units", units, type(units) is int and units >= 1, "a whole number from 1 on")
+        check_key("reserve", reserve, 0 <= reserve <= 1, "a number in [0, 1]")
         self.units, self.redraw, self.reserve = units, redraw, reserve
         self._shares = [_bids(cohort) for cohort in cohorts]
         most = max(share.shape[1] for share in self._shares)
