@@ -42,12 +42,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.adversaries.leader import (
-    Leader,
-    LinearPayoff,
-    ZeroSum,
-    support_of,
-)
+from regretless.agents.adversaries.leader import Leader, LinearPayoff, ZeroSum, support_of
 from regretless.agents.learners.external import EXP3
 from regretless.agents.parameters import check_int, numbers, require
 from regretless.market import register
