@@ -3,10 +3,6 @@
 Records are frozen. Shapes: d coordinates of an outcome, n functions of a basis, m atoms of a
 distribution, f features.
 
-**A decision** is a mixed strategy per row and an action per agent. Where all play is pure the
-strategy is a one-hot table of mostly zeros, so that one integer per row takes its place and the
-table is made only for who reads it.
-
 **Deviations**: single agents play something else than their rule says, in the eyes of all. The rule
 still decides, so that nobody's random numbers move; what the agent does in its place is
 what the market clears, the ledger charges and an adversary foresees. Its regret stays exact. It no

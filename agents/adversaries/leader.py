@@ -145,7 +145,9 @@ class Leader(Checkpointable, Adversary):
         grid: int | None = None,
     ) -> None:
         super().__init__(outcomes, rng)
-        self.payoff = payoff_of(weights, offset)
+        if weights is None and offset is not None:
+            raise ValueError(f"offset = {brief(offset)} is of a linear payoff; give weights too")
+        self.payoff = ZeroSum() if weights is None else LinearPayoff(weights, offset)
         self.support = support_of(outcomes, support, grid)
         self.followers: tuple[Follower, ...] = ()
         self._values: list[Array] = []
@@ -196,21 +198,14 @@ class Leader(Checkpointable, Adversary):
         return np.asarray(self.support[int((worth >= near).argmax())])
 
 
-def payoff_of(weights: ArrayLike | None, offset: ArrayLike | None) -> Payoff:
-    """Return the linear payoff of a file, or the zero-sum one where it gives none."""
-    if weights is not None:
-        return LinearPayoff(weights, offset)
-    if offset is not None:
-        raise ValueError(f"offset = {brief(offset)} belongs to a linear payoff; give weights too")
-    return ZeroSum()
-
-
 def support_of(outcomes: int, support: ArrayLike | None, grid: int | None) -> Array:
     """Return the list of outcomes (m, d) that a file describes."""
     if support is not None and grid is not None:
         raise ValueError(f"support and grid = {grid} exclude each other; drop one")
     if grid is not None:
-        return _grid(outcomes, grid)
+        if check_int("grid", grid, least=2) ** outcomes > MOST:
+            raise ValueError(f"grid = {grid} makes {grid}^{outcomes} outcomes; at most {MOST}")
+        return grid_points(np.linspace(0, 1, grid), outcomes)
     if support is None:
         return np.eye(outcomes) if outcomes > 1 else np.array([[0.0], [1.0]])
     found = numbers("support", support)
@@ -220,10 +215,3 @@ def support_of(outcomes: int, support: ArrayLike | None, grid: int | None) -> Ar
         outside = found[(found < 0) | (found > 1)][0]
         raise ValueError(f"support holds {outside:g}; give numbers in [0, 1]")
     return found
-
-
-def _grid(outcomes: int, grid: int) -> Array:
-    check_int("grid", grid, least=2)
-    if grid**outcomes > MOST:
-        raise ValueError(f"grid = {grid} makes {grid}^{outcomes} outcomes; at most {MOST}")
-    return grid_points(np.linspace(0, 1, grid), outcomes)

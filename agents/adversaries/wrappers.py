@@ -76,13 +76,11 @@ class Member:
             )
         if "draw" in sees:
             told["drawn"], told["induced"] = lambda: announced.drawn, lambda: announced.induced
-        blocks = None
-        if "mixture" in sees:
-            blocks = tuple(
-                b if b.labels is None else replace(b, labels=b.labels[:, self.own])
-                for b in announced.blocks
-            )
-        return AdversaryView(blocks, **told)
+        if "mixture" not in sees:
+            return AdversaryView(None, **told)
+        labels = (None if b.labels is None else b.labels[:, self.own] for b in announced.blocks)
+        pairs = zip(announced.blocks, labels, strict=True)
+        return AdversaryView(tuple(replace(b, labels=own) for b, own in pairs), **told)
 
     def met(self, follower: Follower) -> Follower:
         """Show a follower whose losses depend on the own coordinates."""
@@ -164,8 +162,8 @@ class Coalition(Checkpointable, Adversary):
         self.sees = frozenset().union(*(sight_of(m.player) for m in self.members))
         paid = [(m.player.payoff, m.own) for m in self.members if m.player.payoff is not None]
         self.payoff = JointPayoff(paid) if paid else None
-        listed = all(m.player.support is not None for m in self.members)
-        self.support = self._combined() if listed else None
+        listed = [m.player.support for m in self.members if m.player.support is not None]
+        self.support = self._product(listed) if len(listed) == len(self.members) else None
 
     @property
     def _players(self) -> list[Any]:
@@ -194,28 +192,19 @@ class Coalition(Checkpointable, Adversary):
     def commit(
         self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
-        distributions = [
+        parts = [
             m.player.commit(context, PartialHistory(history, m.own), m.shown(announced))
             for m in self.members
         ]
-        _check_count([len(distribution.weights) for distribution in distributions])
-        weights = [
-            np.prod(combined)
-            for combined in product(*(distribution.weights for distribution in distributions))
-        ]
-        total = np.array(weights)
-        return OutcomeDistribution(
-            self._product([distribution.points for distribution in distributions]),
-            total / total.sum(),
-        )
-
-    def _combined(self) -> Array:
-        supports = [member.player.support for member in self.members]
-        _check_count([len(support) for support in supports])
-        return self._product(supports)
+        points = self._product([part.points for part in parts])
+        weights = np.array([np.prod(one) for one in product(*(part.weights for part in parts))])
+        return OutcomeDistribution(points, weights / weights.sum())
 
     def _product(self, parts: Sequence[Array]) -> Array:
-        """Every combination (m, d) of the members' outcomes."""
+        """Every combination (m, d) of the members' outcomes; UserError if they are too many."""
+        sizes = [len(part) for part in parts]
+        if np.prod(sizes, dtype=np.float64) > MOST:
+            raise UserError(f"members have {sizes} outcomes each; together at most {MOST}")
         places = list(product(*(range(len(part)) for part in parts)))
         found = np.empty((len(places), self.outcomes))
         for member, part, place in zip(self.members, parts, np.array(places).T, strict=True):
@@ -250,11 +239,6 @@ def _member(
         return Member(maker(len(own), rng, **parameters), own, outcomes)
     except TypeError as error:
         raise UserError(f"members: '{table['kind']}': {error}") from error
-
-
-def _check_count(sizes: Sequence[int]) -> None:
-    if np.prod(sizes, dtype=np.float64) > MOST:
-        raise UserError(f"members have {sizes} outcomes each; together at most {MOST}")
 
 
 class Confined(Checkpointable, Adversary):

@@ -91,11 +91,12 @@ def heard(cohort: Any, loss: Loss, rows: Indices) -> dict[str, Any]:
     return {
         "acts_on": acts_on,
         "coefficients": (offset, weights),
-        "representative_of": _of(cohort.representative_of, rows),
-        "by_proxy": _of(cohort.by_proxy, rows),
-        "distance": _of(cohort.distance, rows),
+        "representative_of": some(cohort.representative_of, rows),
+        "by_proxy": some(cohort.by_proxy, rows),
+        "distance": some(cohort.distance, rows),
     }
 
 
-def _of(table: Any, rows: Indices) -> Any:
+def some(table: Any, rows: Indices) -> Any:
+    """Return some rows of a table; None of none."""
     return None if table is None else table[rows]

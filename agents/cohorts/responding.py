@@ -70,25 +70,13 @@ class DelayGroup:
 
 def by_delay(whole: DelayGroup, distance: Indices) -> tuple[DelayGroup, ...]:
     """Part the rows of a cohort by their distance (K,), the nearest first."""
-    offset, weights = whole.coefficients
-    groups = []
+    (offset, weights), groups = whole.coefficients, []
     for hops in np.unique(distance):
-        rows = np.flatnonzero(distance == hops)
-        own = (
-            whole.coefficients
-            if whole.representative_of is not None
-            else (offset[rows], weights[rows])
-        )
-        groups.append(
-            DelayGroup(
-                int(hops),
-                rows,
-                whole.loss[rows],
-                own,
-                None if whole.representative_of is None else whole.representative_of[rows],
-                None if whole.by_proxy is None else whole.by_proxy[rows],
-            )
-        )
+        rows, own = np.flatnonzero(distance == hops), whole.coefficients
+        if whole.representative_of is None:
+            own = offset[rows], weights[rows]
+        served = (parts.some(table, rows) for table in (whole.representative_of, whole.by_proxy))
+        groups.append(DelayGroup(int(hops), rows, whole.loss[rows], own, *served))
     return tuple(groups)
 
 

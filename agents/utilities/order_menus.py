@@ -16,6 +16,8 @@ action sends. A follower takes an order to fill with a chance that moves by 1 as
 What the orders earn is up to the market (``market.markets.sealed_bids``, ``.order_book``).
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -103,8 +105,8 @@ def orders_population(  # noqa: PLR0913 - the parameters of a scenario file
         rows = _evenly(population, size=size, limits=(low, high), side=side, asset=asset)
     else:
         rows = _listed(menu, population.actions)
-    flags = np.full((2, population.actions), [[keeps], [rests]])
-    return _traders(population, rows, flags, value=value, common=common, most=most, width=width)
+    own: Any = {"value": value, "common": common, "most": most, "width": width}
+    return _traders(population, rows, keeps=keeps, rests=rests, **own)
 
 
 def _listed(menu: ArrayLike, actions: int) -> Array:
@@ -148,11 +150,8 @@ def quotes_population(  # noqa: PLR0913 - the parameters of a scenario file
     """
     _check_positive("size", size)
     half = _spaced((low, high), population.actions)[:, None] / 2
-    bids = np.broadcast_arrays(size, middle - half, float(asset))
-    asks = np.broadcast_arrays(-size, middle + half, float(asset))
-    rows = np.concatenate([np.stack(bids, -1), np.stack(asks, -1)], axis=1)
-    flags = np.full((2, population.actions), [[False], [True]])
-    return _traders(population, rows, flags, value=value, common=common, most=most, width=width)
+    rows = _two_sided(size, half, middle=middle, asset=asset)
+    return _traders(population, rows, value=value, common=common, most=most, width=width)
 
 
 @register.utility("ladder", units=say.orders)
@@ -186,12 +185,15 @@ def ladder_population(  # noqa: PLR0913 - the parameters of a scenario file
     """
     _check_positive("step", step)
     depth = _spaced((low, high), population.actions)[:, None]
-    away = step * (np.arange(levels) + 0.5)
-    bids = np.broadcast_arrays(depth, middle - away, float(asset))
-    asks = np.broadcast_arrays(-depth, middle + away, float(asset))
-    rows = np.concatenate([np.stack(bids, -1), np.stack(asks, -1)], axis=1)
-    flags = np.full((2, population.actions), [[False], [True]])
-    return _traders(population, rows, flags, value=value, common=common, most=most, width=width)
+    rows = _two_sided(depth, step * (np.arange(levels) + 0.5), middle=middle, asset=asset)
+    return _traders(population, rows, value=value, common=common, most=most, width=width)
+
+
+def _two_sided(units: ArrayLike, away: Any, *, middle: float, asset: int) -> Array:
+    """Return rows of a menu (A, 2 m, 3): bids for units at prices below the middle, then asks."""
+    sides = (np.asarray(units), middle - away), (-np.asarray(units), middle + away)
+    rows = [np.stack(np.broadcast_arrays(*side, float(asset)), -1) for side in sides]
+    return np.concatenate(rows, axis=1)
 
 
 def _check_positive(name: str, value: float) -> None:
@@ -223,14 +225,15 @@ def _evenly(
 def _traders(  # noqa: PLR0913 - keyword-only from the third
     population: Population,
     rows: Array,
-    flags: Array,
     *,
     value: ArrayLike,
     common: ArrayLike,
     most: float | None,
     width: float,
+    keeps: bool = False,
+    rests: bool = True,
 ) -> Orders:
-    """Return the losses of traders with one menu (A, m, 3); flags (2, A) are keeps and rests."""
+    """Return the losses of traders with one menu (A, m, 3)."""
     worth, shared = population.each("value", value), population.each("common", common)
     require("value", worth, (worth >= 0) & (worth <= 1), "give a number in [0, 1]")
     require("common", shared, (shared >= 0) & (shared <= 1), "give a number in [0, 1]")
@@ -251,8 +254,8 @@ def _traders(  # noqa: PLR0913 - keyword-only from the third
         units,
         limit,
         asset=asset,
-        keeps=flags[0].astype(float),
-        rests=flags[1].astype(float),
+        keeps=np.full(population.actions, float(keeps)),
+        rests=np.full(population.actions, float(rests)),
         worth=np.repeat(worth[:, None], population.goods, axis=1),
         common=shared,
         most=each,

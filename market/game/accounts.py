@@ -107,7 +107,14 @@ class Accounts(Checkpointable):
         table = {f"goods_{g}": column[own] for g, column in enumerate(self.goods.T)}
         return {"cash": self.cash[own]} | table
 
-    def move(self, cash: ArrayLike, goods: ArrayLike = 0.0) -> None:
+    def trade(self, bought: Array, price: ArrayLike) -> None:
+        """Let goods (N, g), below 0 where an agent sells, change hands at one price each (g,).
+
+        Where columns do not sum to 0 the world outside trades.
+        """
+        self.move(0.0, bought, price=price)
+
+    def move(self, cash: ArrayLike, goods: ArrayLike = 0.0, *, price: ArrayLike = 0.0) -> None:
         """Give to agents (or take, below 0) what the world outside gives up.
 
         UserError if somebody would own less than nothing.
@@ -116,22 +123,11 @@ class Accounts(Checkpointable):
         ----------
         cash : array (N,) or number
         goods : array (N, g) or number
+        price : array (g,) or number
+            What a unit of each good is paid with, beside the cash.
         """
-        self._handed(cash, goods, np.zeros(self.goods.shape[1]))
-
-    def trade(self, bought: Array, price: ArrayLike) -> None:
-        """Let goods change hands at one price each.
-
-        Parameters
-        ----------
-        bought : array (N, g)
-            Below 0 where an agent sells. Where columns do not sum to 0 the world outside trades.
-        price : array (g,)
-        """
-        self._handed(0.0, bought, np.asarray(price, dtype=np.float64))
-
-    def _handed(self, cash: ArrayLike, goods: ArrayLike, price: Array) -> None:
         kinds = self.goods.shape[1]
+        price = np.array(np.broadcast_to(np.asarray(price, dtype=np.float64), kinds))
         paid, given = np.atleast_1d(np.asarray(cash, np.float64)), np.asarray(goods, np.float64)
         given = given if given.ndim == 2 else np.broadcast_to(given, (1, kinds)).copy()
         fits = (1, self.agents)

@@ -155,12 +155,10 @@ def seated(decision: Decision, here: Mask | None, row_of: Indices) -> Decision:
     """
     if here is None:
         return decision
-    counts = decision.counts
+    strategy, choices, counts = decision.strategy, decision.choices, decision.counts
     return decision.changed(
-        strategy=None
-        if decision.strategy is None
-        else np.where(here[:, None], decision.strategy, 0.0),
-        choices=None if decision.choices is None else np.where(here, decision.choices, -1),
+        strategy=None if strategy is None else np.where(here[:, None], strategy, 0.0),
+        choices=None if choices is None else np.where(here, choices, -1),
         actions=np.where(here[row_of], decision.actions, -1),
         counts=None if counts is None else lambda: np.where(here[:, None], counts(), 0.0),
         present=here,

@@ -40,10 +40,8 @@ run:
                    been said. Above 0 the forecast fulfilled itself, below 0 it defeated itself
                    (Merton 1948; "performative" in Perdomo et al. 2020)
 
-The functions are pure: they read the tables ``rounds`` and ``forecasts`` of a run with a market.
-Rounds in which nobody demands anything have no concentration (NaN). Where several blocks are
-broadcast their drawn labels are averaged; without labels the last three are NaN. ``Tally`` keeps
-the means of the first two while a run goes on.
+Where several blocks are broadcast their drawn labels are averaged; without labels the last three
+are NaN. ``Tally`` keeps the means of the first two while a run goes on.
 """
 
 from collections.abc import Sequence
