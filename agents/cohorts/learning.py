@@ -7,7 +7,7 @@ each, charged for the action played.
 
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 

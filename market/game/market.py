@@ -267,7 +267,7 @@ class Market(Checkpointable, ABC):
                 yield taken(cohort, decision.actions, decision.counts)
 
 
-def check_key(key: str, value: Any, fine: Any, wanted: str) -> None:
+def check_key(key: str, value: object, fine: object, wanted: str) -> None:
     """Raise UserError that names a parameter of a market, unless it is fine."""
     if not fine:
         raise UserError(f"market.{key} = {value}: give {wanted}")
