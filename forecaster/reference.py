@@ -61,7 +61,7 @@ as C >= 2 u^2 L where w(C) <= C, and R <= C below.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -207,7 +207,7 @@ class Reference(Checkpointable):
     )  # fmt: skip
 
     def __init__(
-        self, model: Any, *, band: float = BAND, give_up: float = 1.0, turns: int = 1
+        self, model: object, *, band: float = BAND, give_up: float = 1.0, turns: int = 1
     ) -> None:
         for name, given in (("band", band), ("give_up", give_up)):
             if not given >= 0:
@@ -257,7 +257,7 @@ class Reference(Checkpointable):
         """Teach the model s(y) (n,)."""
         self.model.update(handed(self.model.update, truth))
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> dict[str, object]:
         """Return what a run's manifest says of it."""
         kept = self.unchanged_rounds / max(self.time, 1)
         return {"kept": kept, "disproved_at": self.disproved_at}

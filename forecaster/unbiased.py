@@ -37,14 +37,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.forecaster.bases.polynomial import LinearBasis
-from regretless.forecaster.events.base import EventSet
+from regretless.forecaster.events.base import AnyEvents
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.draws import Draws
 from regretless.forecaster.events.protected import (
     LossTable,
     Played,
-    Policy,
     ProtectedLosses,
     best_responses,
     played_of,
@@ -60,7 +59,7 @@ from regretless.market.core.randomness import stream
 from regretless.market.game.protocols import Forecaster, LinearLosses
 from regretless.market.losses import Linear, Loss
 from regretless.market.losses.basis import Basis
-from regretless.market.records import Forecast, Mixture
+from regretless.market.records import Forecast, Mixture, Policy
 from regretless.market.response import SmoothResponse
 
 EARLY, LATE = 0.05, 1.5
@@ -120,7 +119,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
     def __init__(
         self,
-        events: EventSet,
+        events: AnyEvents,
         solver: HullSolver | None = None,
         reference: Reference | None = None,
         *,
@@ -287,9 +286,10 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     def event_bounds(self, occupancy: Array) -> tuple[Array, Array] | None:
         return self.bias_bound().of_events(occupancy)
 
-    def bias_bound(self, events: EventSet | None = None) -> BiasBound:
+    def bias_bound(self, events: AnyEvents | None = None) -> BiasBound:
         """Bound on every event's bias so far; of ``others`` among the events, on theirs."""
-        return (events or self.events).bound(
+        stand = BiasBound(
+            rule=self.events.rule,
             experts=self.events.experts,
             rounds=self.time,
             certificate_sum=self.certificate_sum,
@@ -298,12 +298,13 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
             hull=self.solver.hull,
             trusted=self.trusting,
         )
+        return (events or self.events).bound(stand)
 
     def bound_of_anybody(self) -> BiasBound | None:
         """Bound on what losses that are not listed need; None where nothing is promised to them."""
         return self.bias_bound(self.events.others) if self.events.others else None
 
-    def known_bound(self, events: EventSet | None = None) -> BiasBound:
+    def known_bound(self, events: AnyEvents | None = None) -> BiasBound:
         """Bound on every event's bias, with what is known of all variations so far."""
         self._settle()
         spent = self.events.spent() / self.events.experts - self._spent

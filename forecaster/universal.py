@@ -33,12 +33,11 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.forecaster.events.base import EventSet
+from regretless.forecaster.events.base import AnyEvents
 from regretless.forecaster.events.bounds import BiasBound, spread
 from regretless.forecaster.events.coordinate import VectorEvents, View, numbered
 from regretless.forecaster.events.protected import (
@@ -129,11 +128,11 @@ class CellEvents(VectorEvents):
             if view.kept is not None:
                 view.kept.stale[each] = True
 
-    def bound(self, **stand: Any) -> "CellBound":
-        return CellBound(self.rule, scales=self.scales, cells=self.experts, **stand)
+    def bound(self, stand: BiasBound) -> "CellBound":
+        return CellBound(**vars(stand), scales=self.scales, cells=self.experts)
 
     @property
-    def others(self) -> EventSet:
+    def others(self) -> AnyEvents:
         return self
 
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:

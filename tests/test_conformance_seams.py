@@ -14,7 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
-from regretless.forecaster.events.base import EventSet, Intervals
+from regretless.forecaster.events.base import AnyEvents, Intervals
+from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import ProtectedLosses, best_responses, played_of
 from regretless.forecaster.events.scalar import Assignments, GainEvents
@@ -41,7 +42,7 @@ def group() -> ProtectedLosses:
 
 
 GROUP = group()
-SETS: dict[str, Callable[[Any], EventSet]] = {
+SETS: dict[str, Callable[[Any], AnyEvents]] = {
     "coordinates": lambda rule: VectorEvents([GROUP], rule),
     "gains": lambda rule: GainEvents([GROUP], rule, models=MODELS),
     "assignments": lambda rule: Assignments([GROUP], rule, models=MODELS),
@@ -60,7 +61,7 @@ SETS: dict[str, Callable[[Any], EventSet]] = {
 MODELLED = [name for name in SETS if name not in ("coordinates", "intervals")]
 
 
-def charged(events: EventSet, rounds: range) -> EventSet:
+def charged(events: AnyEvents, rounds: range) -> AnyEvents:
     """Charge rounds of random mixtures."""
     for t in rounds:
         rng = np.random.default_rng([7, t])
@@ -70,7 +71,7 @@ def charged(events: EventSet, rounds: range) -> EventSet:
     return events
 
 
-def table(events: EventSet, band: Band, time: int = 60) -> Array:
+def table(events: AnyEvents, band: Band, time: int = 60) -> Array:
     """Return H of the coming round."""
     told = best_responses(events.rows, np.random.default_rng(1).random((MODELS, SIZE)))
     return events.table_of(events.active(2, told), Moment(time, events.experts, band))
@@ -142,7 +143,7 @@ def test_events_weigh_resume_and_begin_anew(name: str, rule: str, zone: float) -
 @pytest.mark.parametrize("name", SETS)
 def test_a_bound_that_does_not_apply_is_none_and_no_bound_is_nan(name: str) -> None:
     events = SETS[name](rule_of("adaptive"))
-    bound = events.bound(experts=events.experts, rounds=100, certificate_sum=0.1)
+    bound = events.bound(BiasBound(events.rule, events.experts, 100, certificate_sum=0.1))
     answers = {
         "regret": bound.regret(GROUP.weights, policies=2),
         "models": bound.regret_to_models(GROUP.weights),

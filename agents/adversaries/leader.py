@@ -46,7 +46,7 @@ class ZeroSum(Payoff):
         """Return 0 and 1."""
         return 0.0, 1.0
 
-    def keys(self) -> dict[str, Any]:
+    def keys(self) -> dict[str, object]:
         return {}
 
 
@@ -85,7 +85,7 @@ class LinearPayoff(Payoff):
         low, high = np.minimum(self.weights, 0).sum(1), np.maximum(self.weights, 0).sum(1)
         return float((self.offset + low).min()), float((self.offset + high).max())
 
-    def keys(self) -> dict[str, Any]:
+    def keys(self) -> dict[str, object]:
         return {"weights": self.weights.tolist(), "offset": self.offset.tolist()}
 
 

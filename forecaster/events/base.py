@@ -34,7 +34,7 @@ the weights.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -47,8 +47,10 @@ from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated
 from regretless.market.records import Event
 
+Open = TypeVar("Open")  # what a set calls the active events of a round
 
-class EventSet(Checkpointable, ABC):
+
+class EventSet(Checkpointable, ABC, Generic[Open]):
     """Events on which predictions shall have no bias, with what they have gained so far."""
 
     rows: LossTable  # the protected losses, all over the same basis, with R (loss, action) pairs
@@ -72,7 +74,7 @@ class EventSet(Checkpointable, ABC):
         return self.rows.shape[1]
 
     @abstractmethod
-    def active(self, x: object, suggestions: Indices | None = None) -> Any:
+    def active(self, x: object, suggestions: Indices | None = None) -> Open:
         """Return the events that can happen in a round, given the context.
 
         ``suggestions`` (losses, M) is what each model suggests to each loss. ValueError if a policy
@@ -80,14 +82,14 @@ class EventSet(Checkpointable, ABC):
         """
 
     @abstractmethod
-    def top(self, active: Any, moment: Moment) -> float:
+    def top(self, active: Open, moment: Moment) -> float:
         """Return the greatest exponent of active events, to which weights are relative."""
 
     @abstractmethod
-    def weigh(self, active: Any, moment: Moment, weights: Weights, share: float = 1.0) -> None:
+    def weigh(self, active: Open, moment: Moment, weights: Weights, share: float = 1.0) -> None:
         """Add the weights of active events to a round's; ``share`` is their part of the prior."""
 
-    def table_of(self, active: Any, moment: Moment) -> Array:
+    def table_of(self, active: Open, moment: Moment) -> Array:
         """Return H (R + beyond, n), the signed weights of active events, which add up to 1."""
         lines, size = self.rows.shape
         weights = Weights((lines + self.beyond, size), self.top(active, moment))
@@ -95,14 +97,14 @@ class EventSet(Checkpointable, ABC):
         return weights.normalised()
 
     @abstractmethod
-    def charge(self, active: Any, played: Played) -> None:
+    def charge(self, active: Open, played: Played) -> None:
         """Add a round to the gains, in expectation over the mixture."""
 
     def begin(self) -> None:
         """Note that the first game is played after rounds in which a reference was trusted."""
 
     @abstractmethod
-    def exceeds(self, active: Any, trust: Trust, *, hint: bool = False) -> bool:
+    def exceeds(self, active: Open, trust: Trust, *, hint: bool = False) -> bool:
         """Whether a reference has cost some event that was active more than it may.
 
         With ``hint``, whether it has cost more than nothing.
@@ -117,8 +119,8 @@ class EventSet(Checkpointable, ABC):
         """Return the logarithm of the sum of all experts' potentials."""
 
     @abstractmethod
-    def bound(self, **stand: Any) -> BiasBound:
-        """Return the bound on all gains; ``stand`` are the fields of ``Stand`` but the rule."""
+    def bound(self, stand: BiasBound) -> BiasBound:
+        """Return the bound on all gains where a bound on biases stands so."""
 
     @abstractmethod
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
@@ -129,7 +131,7 @@ class EventSet(Checkpointable, ABC):
         return None
 
     @property
-    def others(self) -> "EventSet | None":
+    def others(self) -> "AnyEvents | None":
         """What promises something to losses that are not listed; None where nothing does."""
         return None
 
@@ -141,14 +143,15 @@ class EventSet(Checkpointable, ABC):
     def reset(self) -> None:
         """Begin anew."""
 
-    def __add__(self, other: "EventSet") -> "Together":
+    def __add__(self, other: "AnyEvents") -> "Together":
         return Together([self, other])
 
 
-Shared = list[tuple[EventSet, float, Any]]  # sets with their shares of the prior and active events
+AnyEvents = EventSet[Any]
+Shared = list[tuple[AnyEvents, float, Any]]  # sets with their shares of the prior and active events
 
 
-class Together(EventSet):
+class Together(EventSet[Shared]):
     """The sum of event sets over the same losses and rule: one game keeps all potentials down.
 
     The first one says what is promised to listed losses and what the tables show, the last one what
@@ -157,7 +160,7 @@ class Together(EventSet):
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("parts",)
 
-    def __init__(self, parts: Sequence[EventSet]) -> None:
+    def __init__(self, parts: Sequence[AnyEvents]) -> None:
         self.parts, first = list(parts), parts[0]
         self.first = first
         self.rows, self.rule = first.rows, first.rule
@@ -193,7 +196,7 @@ class Together(EventSet):
         return float(np.logaddexp.reduce([part.log_potential(band) for part in self.parts]))
 
     @property
-    def others(self) -> EventSet | None:
+    def others(self) -> AnyEvents | None:
         return self.parts[-1].others
 
     bound = Delegated("first")
@@ -216,7 +219,7 @@ class Intervals(Together):
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_time", "_begun", "_ended")
 
-    def __init__(self, make: Callable[[], EventSet], *, rounds: int) -> None:
+    def __init__(self, make: Callable[[], AnyEvents], *, rounds: int) -> None:
         lengths = tuple(2**k for k in range(5, 64) if SHORTEST <= 2**k < rounds)
         super().__init__([make(), *(make() for _ in lengths)])
         self.lengths, self.run = lengths, rounds
@@ -225,7 +228,7 @@ class Intervals(Together):
     others = Delegated("first")
 
     @property
-    def levels(self) -> list[tuple[int, float, EventSet]]:
+    def levels(self) -> list[tuple[int, float, AnyEvents]]:
         """The lengths of intervals, their shares, and the events of the one that is open."""
         pairs = zip(self.lengths, self.parts[1:], strict=True)
         return [(length, length / self.run, part) for length, part in pairs]

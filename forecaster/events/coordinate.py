@@ -70,7 +70,7 @@ def numbered(parts: Iterable[Accumulators]) -> dict[str, Array]:
     return {f"{g}_{i}": array for g, part in enumerate(parts) for i, array in enumerate(part)}
 
 
-class VectorEvents(EventSet):
+class VectorEvents(EventSet[list[View]]):
     """The decision and cross events of all coordinates, and their accumulated biases.
 
     Groups are all over the same basis; the rule is adaptive by default. There are N = 2 n |E|
@@ -184,8 +184,8 @@ class VectorEvents(EventSet):
         ]
         return float(np.logaddexp.reduce(np.concatenate(each)))
 
-    def bound(self, **stand: Any) -> BiasBound:
-        return BiasBound(self.rule, **stand)
+    def bound(self, stand: BiasBound) -> BiasBound:
+        return stand
 
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,).

@@ -9,15 +9,15 @@ logit distribution for a quantal one.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from regretless.market.core.arrays import Array, Indices, Integers
 from regretless.market.core.compiled import compiled
+from regretless.market.records import Policy
 from regretless.market.response import expected_losses, expected_rows, lowest
 
-Policy = Callable[[Any], int]
 RowArrays = tuple[Array, Array, Integers, Array, Array]  # a ``LossTable`` spelled out
 Room = tuple[Array, Integers]
 LANES = 32  # rows of a block, whose expected losses are added up side by side

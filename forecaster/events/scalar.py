@@ -88,7 +88,7 @@ from regretless.market.records import Event, checked_suggestion
 ROUNDING = 1e-9  # of a sum of gains
 
 
-class GainEvents(EventSet):
+class GainEvents(EventSet[list[Indices]]):
     """The gains of listed losses against actions and policies, where ``fixed``, and M ``models``.
 
     ``within`` is the range of the gains where predictions stay in conv s(Y): 2 + 4 delta for a
@@ -219,8 +219,8 @@ class GainEvents(EventSet):
                 _regrets(worth, seen.reshape(shape), came.reshape(shape), part.scale)
             yield worth
 
-    def bound(self, **stand: Any) -> GainBound:
-        return GainBound(self.rule, **self.shape, **stand)
+    def bound(self, stand: BiasBound) -> GainBound:
+        return GainBound(**vars(stand) | self.shape)
 
     @property
     def shape(self) -> dict[str, Any]:
@@ -432,9 +432,9 @@ class Assignments(GainEvents):
         own = [(part.refreshed().sum(1) + self._price).ravel() for part in self._parts]
         return float(np.logaddexp.reduce([super().log_potential(band), *np.concatenate(own)]))
 
-    def bound(self, **stand: Any) -> "AssignmentBound":
+    def bound(self, stand: BiasBound) -> "AssignmentBound":
         own = {"beside": self.share, "risk": self.risk or 1.0} | self.shape
-        return AssignmentBound(self.rule, **own, **stand)
+        return AssignmentBound(**vars(stand) | own)
 
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
         alone = super().from_variation(bound, group)

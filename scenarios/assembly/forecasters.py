@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
-from regretless.forecaster.events.base import EventSet, Intervals
+from regretless.forecaster.events.base import AnyEvents, Intervals
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.draws import ASSIGNED
 from regretless.forecaster.events.protected import LossTable, ProtectedLosses, best_responses
@@ -203,13 +203,13 @@ class _Parts:
 
         return Delayed(make, self.spec.delay, reference) if self.spec.delay else make()
 
-    def events(self, groups: Sequence[ProtectedLosses]) -> EventSet:
+    def events(self, groups: Sequence[ProtectedLosses]) -> AnyEvents:
         """Make the events, with their rule; of intervals, too, where the file asks for them."""
         if self.spec.intervals:
             return Intervals(lambda: self._whole(groups), rounds=self.rounds)
         return self._whole(groups)
 
-    def _whole(self, groups: Sequence[ProtectedLosses]) -> EventSet:
+    def _whole(self, groups: Sequence[ProtectedLosses]) -> AnyEvents:
         """Make the events of a run: models are comparators beside coordinates and among gains."""
         horizon = max(self.scenario.rounds // (self.spec.delay + 1), 1)
         rule, models = rule_of(self.spec.weights, horizon), len(self.spec.models or ())
@@ -221,7 +221,7 @@ class _Parts:
             if whole:  # charged with common draws
                 return Assignments(groups, rule, risk=risk, **gains)
             return GainEvents(groups, rule, **gains)
-        events: EventSet = VectorEvents(groups, rule)
+        events: AnyEvents = VectorEvents(groups, rule)
         if models:
             events = events + GainEvents(groups, rule, models=models, fixed=False)
         if not self._everyone:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from regretless.forecaster.events.base import EventSet
+from regretless.forecaster.events.base import AnyEvents
 from regretless.forecaster.events.cover import Cover, nearest, paper_gamma
 from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.unbiased import UnbiasedPrediction, instances_of
@@ -184,7 +184,7 @@ def _tables(groups: Sequence[ProtectedLosses]) -> tuple[list[Array], list[Array]
     return [group.offset for group in groups], [group.weights for group in groups]
 
 
-def kin(cohort: Any, events: EventSet) -> list[ProtectedLosses]:
+def kin(cohort: Any, events: AnyEvents) -> list[ProtectedLosses]:
     """Return the protected losses whose owners have a cohort's actions, rule and policies."""
     wanted = ProtectedLosses(*cohort.coefficients, **cohort.response.protected()).response
     return [
