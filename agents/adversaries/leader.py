@@ -21,7 +21,6 @@ outcomes they take the first in their list.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
