@@ -213,7 +213,7 @@ def _orders(cohort: Cohort) -> tuple[Array, Array]:
     loss = cohort.loss
     if not isinstance(loss, Trade):
         raise UserError(
-            f"market 'call-auction': a {loss.form} loss of cohort.{cohort.name} says no limits; "
+            f"market 'call-auction': a {loss.form} loss of cohort.{cohort.name} has no orders; "
             'use utility = "trader"'
         )
     units = loss.quantity * loss.unit_scale[:, None, None]

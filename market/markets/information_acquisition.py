@@ -97,9 +97,8 @@ class Information(Settling):
         if self.goods != 2 or any(cohort.loss.actions != 2 for cohort in cohorts):
             raise UserError("market 'information': give 2 outcomes, and 2 actions to all")
         if min(aversion, signal, noise, supply) <= 0 or not 0 <= start <= 1 or assets < 1:
-            raise UserError(
-                "market.start is a share, all other numbers of market 'information' are positive"
-            )
+            cure = "give a share as market.start, and positive numbers for the others"
+            raise UserError(f"market 'information': {cure}")
         self.aversion, self.signal, self.noise, self.supply = aversion, signal, noise, supply
         self.informed, self.assets = Moments(1), assets
 

@@ -154,7 +154,7 @@ def _bids(cohort: Cohort) -> Array:
     loss = cohort.loss
     if not isinstance(loss, Orders) or loss.units.shape[-1] != 1 or (loss.units != 1).any():
         raise UserError(
-            f"market: a {loss.form} loss of cohort.{cohort.name} bids for no unit; "
+            f"market: a {loss.form} loss of cohort.{cohort.name} has no bids; "
             'use utility = "bidder"'
         )
     return np.ascontiguousarray(loss.limit[..., 0])

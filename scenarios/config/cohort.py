@@ -201,7 +201,7 @@ class CohortSpec(Strict, Variant):
         if not self.constants and not self.policies:
             raise ValueError("constants = false leaves nothing to compare with; name policies")
         if not self.enters and self.gamma is not None:
-            raise ValueError("gamma is how near losses must be that enter late; give enters")
+            raise ValueError("gamma is for a cohort that enters late; give enters")
         given = {"cover": self.cover, "basis": self.basis.given, "reports": self.reports}
         for key in (key for key, value in given.items() if value and self.enters):
             raise ValueError(

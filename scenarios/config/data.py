@@ -97,7 +97,7 @@ class DataSpec(Strict):
     @classmethod
     def _separates(cls, separator: str) -> str:
         if not re.fullmatch(r"[^\w.+\-\"\r\n]", separator):
-            raise ValueError(f"{separator!r} separates no values; give one character, as ';'")
+            raise ValueError(f"{separator!r} is no separator; give one character, as ';'")
         return separator
 
     @field_validator("index")

@@ -96,7 +96,7 @@ class ForecasterSpec(Variant):
         assert self.models is not None  # noqa: S101 - there are some
         kind, parameters = self.reference.kind, self.reference.parameters
         if AGGREGATE in self.models:
-            raise ValueError(f"models: '{AGGREGATE}' is the name of them all; give it another name")
+            raise ValueError(f"models: '{AGGREGATE}' is the name of their mean; give another name")
         if kind == "none":
             self.reference = ReferenceSpec(kind=AGGREGATE)
         elif kind != AGGREGATE and (kind not in self.models or parameters):

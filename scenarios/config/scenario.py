@@ -61,6 +61,7 @@ SHAPES = {  # what a value is not, and the cure, by pydantic's name of the fault
     "int_type": ("not a whole number", "write it without quotes or decimal point, as 100"),
     "bool_type": ("neither true nor false", "write one of them, without quotes"),
     "string_type": ("not text", 'write it in quotes, as "name"'),
+    "string_pattern_mismatch": ("not a name", "give one without slashes that begins with no dot"),
     "too_short": ("too short a list", "give at least {min_length}"),
     "too_long": ("too long a list", "give at most {max_length}"),
 }
@@ -311,7 +312,7 @@ def check(spec: ScenarioSpec) -> None:
     """Raise UserError at the first cohort whose keys do not go together, or with the others'."""
     for cohort in spec.cohort:
         if cohort.enters >= spec.rounds:
-            there = f"there are {spec.rounds} rounds, from 0; join earlier"
+            there = f"the rounds are 0 to {spec.rounds - 1}; enter earlier"
             raise UserError(f"cohort.{cohort.name}.enters = {cohort.enters}: {there}")
     if all(cohort.enters for cohort in spec.cohort):
         why = "the forecast is made for it"
@@ -360,7 +361,7 @@ def _settled(cohort: CohortSpec, obstacle: str) -> CohortSpec:
 def _obstacles(cohort: CohortSpec, spec: ScenarioSpec) -> Iterator[str]:
     """Yield why a cohort cannot be counted, and what to do about it."""
     if cohort.types is None:
-        yield "its agents have a loss each; give types, how many losses they share"
+        yield "each agent has a loss of its own; give types, the number of different losses"
     if "multiplicity" in cohort.BARRED:
         yield cohort.BARRED["multiplicity"]
     for key in ("entry_rate", "exit_rate", "signal", "budget_constraint"):

@@ -120,7 +120,7 @@ def test_losses_at_the_price_are_what_accounts_gained() -> None:
 def test_what_is_no_order_is_refused() -> None:
     rng = np.random.default_rng(0)
     plain = SimpleNamespace(name="odd", loss=Linear(np.ones((1, 2, 1))), row_of=np.array([0]))
-    with pytest.raises(UserError, match=r'cohort.odd says no limits; use utility = "trader"'):
+    with pytest.raises(UserError, match=r'cohort.odd has no orders; use utility = "trader"'):
         CallAuction([plain], rng)  # type: ignore[list-item]
     people = crowd(rng, 3, 2)
     huge = SimpleNamespace(
