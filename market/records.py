@@ -12,7 +12,7 @@ longer chooses by what it expected, so that its expectation is left out, and wit
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Self
@@ -25,8 +25,6 @@ from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.own_code import frozen, read_only
 from regretless.market.losses.base import Loss
-
-ARRAYS = ("strategy", "actions", "predicted", "present", "choices")
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,13 +67,14 @@ class Decision:
 
     def read_only(self) -> "Decision":
         """Return the same for who may not write into it."""
-        parts = {name: getattr(self, name) for name in ARRAYS}
-        shown: Any = {n: None if part is None else read_only(part) for n, part in parts.items()}
-        return self.changed(**shown)
+        spelled = vars(self.changed())
+        return self.changed(
+            **{name: read_only(own) for name, own in spelled.items() if isinstance(own, np.ndarray)}
+        )
 
     def changed(self, **parts: Any) -> "Decision":
         """Return the same but for some parts."""
-        return Decision(**{part.name: getattr(self, part.name) for part in fields(self)} | parts)
+        return replace(self, **parts)
 
     def losses(self, loss: Loss, outcome: Array) -> Array:
         """Return the losses (K, A) of all actions at the outcome (d,)."""
@@ -169,8 +168,7 @@ class Ensemble:
     weights: Array
 
     def __post_init__(self) -> None:
-        for name in ("outcomes", "weights"):
-            object.__setattr__(self, name, read_only(getattr(self, name)))
+        vars(self).update(outcomes=read_only(self.outcomes), weights=read_only(self.weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,9 +197,10 @@ class Mixture:
     ensembles: tuple[Ensemble, ...] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("points", "weights", "labels"):
-            if (array := getattr(self, name)) is not None:
-                object.__setattr__(self, name, read_only(np.asarray(array)))
+        labels = None if self.labels is None else read_only(np.asarray(self.labels))
+        tables = {"points": self.points, "weights": self.weights}
+        own = {name: read_only(np.asarray(table)) for name, table in tables.items()}
+        vars(self).update(labels=labels, **own)
 
     @cached_property
     def mean(self) -> Array:
@@ -330,9 +329,7 @@ class OutcomeDistribution:
             raise UserError("a distribution of outcomes needs one weight of at least 0 per outcome")
         if abs(weights.sum() - 1) > 1e-9:
             raise UserError(f"the weights of the outcomes sum to {weights.sum()}, not 1")
-        for name, value in {"points": points, "weights": weights}.items():
-            value.flags.writeable = False  # read only
-            object.__setattr__(self, name, value)
+        vars(self).update(points=read_only(points), weights=read_only(weights))
 
     @classmethod
     def pure(cls, y: ArrayLike) -> Self:

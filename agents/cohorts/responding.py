@@ -22,7 +22,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -130,6 +130,10 @@ class Unread(Decision):
     def actions(self) -> Indices:
         """The action of each agent (N,)."""
         return self.choices[self.row_of]
+
+    def changed(self, **parts: Any) -> Decision:
+        spelled = Decision(None, self.actions, self.predicted, choices=self.choices)
+        return replace(spelled, **parts)
 
     def losses(self, loss: Loss, outcome: Array) -> Array:
         if "predicted" in vars(self):

@@ -231,9 +231,9 @@ def test_a_fork_starts_threads_of_its_own() -> None:
     program = """
 import os
 import numpy as np
-from regretless.market.numerics import threads
+from regretless.market.core import compiled
 from regretless.market.response import best_response
-threads.LANES = 2
+compiled.LANES = 2
 table = np.random.default_rng(0).random((30_000, 3))
 here = best_response(table)
 child = os.fork()
