@@ -160,7 +160,7 @@ class Accounts(Checkpointable):
         named = given if isinstance(given, dict) else dict.fromkeys(self.sizes, given)
         for name, value in named.items():
             if name not in self.sizes:
-                raise UserError(f"market.{what}.{name}: {closest(name, self.sizes)}")
+                raise UserError(f"market.{what}: no cohort '{name}'; {closest(name, self.sizes)}")
             if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
                 raise UserError(f"market.{what} = {given}: give numbers of at least 0")
         parts = [np.full(n, float(named.get(name, otherwise))) for name, n in self.sizes.items()]
