@@ -55,8 +55,16 @@ def shown(config: dict[str, Any], model: MarketModel, name: str | None) -> Any:
 def _tables(model: MarketModel) -> Tables:
     """Return the tables that a run directory of the model would have."""
     agents, log = model.agents_frame(), model.regret_frame()
-    names = ("verdict", "rounds", "forecasts", "bounds", "windows", "edges", "measures")
-    tables = {"agents": agents} | {name: getattr(model, f"{name}_frame")() for name in names}
+    tables = {
+        "agents": agents,
+        "verdict": model.verdict_frame(),
+        "rounds": model.rounds_frame(),
+        "forecasts": model.forecasts_frame(),
+        "bounds": model.bounds_frame(),
+        "windows": model.windows_frame(),
+        "edges": model.edges_frame(),
+        "measures": model.measures_frame(),
+    }
     tables["forecast_scores"] = model.scores_frame()
     if len(log):
         tables["regret_curves"] = regret_curves([log], agents)

@@ -10,8 +10,7 @@ a distribution over the m outcomes of its support. With S = 1 it does not look a
 s is the action that the cohort's agents played most in the round before (of several the lowest; 0
 before the first round). So a plan is plain data: a commitment has P = S = 1, up-then-down P = 2.
 
-**A search** proposes a generation of plans, is told what each was paid
-per round, and so on; ``best`` is the plan that it would play.
+**A search** proposes a generation of plans and is told what each was paid per round.
 
 **Cross-entropy** (de Boer, Kroese, Mannor and Rubinstein 2005; with noise, Szita and Lorincz 2006).
 Scores x of a plan, of which softmax makes distributions, are drawn from N(mu, sigma^2), coordinate
@@ -29,10 +28,9 @@ it is told anything; but for that delay its theorem bounds what it loses to the 
 
 The two others start at scores drawn from N(0, 1), with sigma = 2.
 
-**Leaders who learn while they play** cut the run into episodes, and try a plan in each. After an
-episode the search is told what the plan was paid per
-round and agent. Followers do not forget between episodes, so that a plan is judged in the wake of
-those before it; ``regretless train`` rehearses in runs that begin anew.
+**Leaders who learn while they play** cut the run into episodes, and try a plan in each. Followers
+do not forget between episodes, so that a plan is judged in the wake of those before it;
+``regretless train`` rehearses in runs that begin anew.
 """
 
 from collections.abc import Callable

@@ -185,15 +185,7 @@ def _column(member: OwnAgents, name: str, size: int) -> Array:
 
 
 class ScriptedAgent(OwnAgents):
-    """One agent with a method of its own.
-
-    Parameters
-    ----------
-    loss : loss form
-        Its loss; ``loss.losses(y)`` gives (A,).
-    rng : numpy Generator
-        Its own stream.
-    """
+    """One agent with a method of its own; ``self.loss.losses(y)`` gives its losses (A,)."""
 
     def act(self, forecast: Forecast, context: Context) -> int | ArrayLike:
         """Return the action to play, or probabilities (A,) to be charged in expectation.

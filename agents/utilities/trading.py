@@ -27,11 +27,8 @@ A bank promises r to who withdraws early and has 1 for each; what stays in grows
 
 so that waiting is better if and only if  y < (R - r) / (r (R - 1)).
 
-**Buyers in a market with a seller.** The outcome lists an offer per arm, allocation and price. A
-buyer of value v who plays arm a gets the good with probability (or in quantity) x_a and pays p_a,
-so that its utility is v x_a - p_a and its loss (1 + p_a - v x_a) / 2, in [0, 1]. The sellers and
-their arms are those of ``agents.adversaries.fixed_plans`` (Braverman, Mao, Schneider and Weinberg
-2018), arm 0 being nothing for free.
+**Buyers in a market with a seller.** The outcome lists an offer per arm, allocation and price
+(``agents.adversaries.fixed_plans``). A buyer's utility on arm a is v x_a - p_a.
 
 **Followers in a game of a file.** The outcome is the leader's action, as a one-hot vector. A loss
 that is linear in the outcome y, ``l_a(y) = sum_i y_i l[i, a]``, is the follower's expected loss
