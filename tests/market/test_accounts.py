@@ -54,7 +54,7 @@ def test_nobody_spends_what_it_lacks() -> None:
 
 
 def test_endowments_are_checked() -> None:
-    with pytest.raises(UserError, match=r"market.cash.c2: choose one of: c0, c1"):
+    with pytest.raises(UserError, match=r"market.cash: no cohort .c2.; choose one of: c0, c1"):
         Accounts(people(1, 1), {"c2": 1.0})
     with pytest.raises(UserError, match="at least 0"):
         Accounts(people(1), -1.0)
