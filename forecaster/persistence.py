@@ -9,12 +9,11 @@ import copy
 from io import BytesIO
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
 from scipy import sparse
 
-from regretless.market.core.checkpoint import DAMAGED, Own, replacing
+from regretless.market.core.checkpoint import DAMAGED, Own, refuse_expanding, replacing
 from regretless.market.core.errors import UserError
 
 READ = (  # of what skops does not trust; arrays that say where to go are checked below
@@ -58,7 +57,7 @@ def dumps(model: Any, read: tuple[str, ...] = READ) -> bytes:
         data: bytes = skops.dumps(model)
     except NO_CODE as error:
         raise UserError(f"{error} and cannot be saved; use forms and policies") from error
-    if code := _code(skops.get_untrusted_types(data=data), read):
+    if code := [name for name in skops.get_untrusted_types(data=data) if not name.startswith(read)]:
         raise UserError(
             f"{', '.join(code)} is code and cannot be saved; use forms of market.losses and "
             "policies of forecaster.offline or scikit-learn"
@@ -69,9 +68,9 @@ def dumps(model: Any, read: tuple[str, ...] = READ) -> bytes:
 def loads(data: bytes, read: tuple[str, ...] = READ) -> Any:
     """Return the model of bytes; one of ``DAMAGED`` if there is none that may be read."""
     skops = _skops()
-    _refuse_expanding(data)
+    refuse_expanding(BytesIO(data), len(data))
     named = skops.get_untrusted_types(data=data)
-    if code := _code(named, read):
+    if code := [name for name in named if not name.startswith(read)]:
         raise UnreadError(f"names {', '.join(code)}, which is not read")
     model = skops.loads(data, trusted=named)
     _check_trees(model, set())
@@ -106,19 +105,6 @@ def load(kind: type[Any], path: Path) -> Any:
     if not isinstance(model, kind):
         raise UserError(f"'{path}' holds no {kind.__name__}; fit it again")
     return model
-
-
-def _refuse_expanding(data: bytes) -> None:
-    """Raise ValueError if more would be read than the file holds; ``save`` compresses nothing."""
-    with ZipFile(BytesIO(data)) as archive:
-        members = archive.infolist()
-    stored = all(member.compress_type == ZIP_STORED for member in members)
-    if not stored or sum(member.file_size for member in members) > len(data):
-        raise ValueError("its members are compressed or overlap")
-
-
-def _code(names: list[str], read: tuple[str, ...]) -> list[str]:
-    return [name for name in names if not name.startswith(read)]
 
 
 def _check_trees(part: Any, seen: set[int]) -> None:

@@ -75,6 +75,10 @@ ALARM = 0.01  # alpha
 HINT = 1.5  # roots of V + 1
 SHARES = 0.9 * 0.5 ** np.arange(7)  # h
 MOST = 2.0  # s / m that counts
+# Of the bands of `python -m paper anchoring` the widest that meets its aims on every stream.
+BAND = 0.25
+EARLY = 64  # rounds within which a model that is disproved has earned no band
+MODELS_ZONE = 1.0  # y: its models failed with it, and their gains are left alone so far
 
 
 @dataclass(frozen=True)
@@ -157,12 +161,6 @@ class Bets(Checkpointable):
     def won(self) -> bool:
         """Whether the mean exceeds what a calibrated model loses."""
         return bool(np.logaddexp.reduce(self.wealth) > self._enough)
-
-
-# Of the bands of `python -m paper anchoring` the widest that meets its aims on every stream.
-BAND = 0.25
-EARLY = 64  # rounds within which a model that is disproved has earned no band
-MODELS_ZONE = 1.0  # y: its models failed with it, and their gains are left alone so far
 
 
 class Evidence(NamedTuple):

@@ -64,6 +64,7 @@ from regretless.market.response import SmoothResponse
 
 EARLY, LATE = 0.05, 1.5
 START = round((LATE / EARLY) ** 2)  # 900, where the two meet
+ROUNDING = 1e-12  # of sums
 
 
 def tolerance_at(time: int) -> float:
@@ -81,9 +82,6 @@ def certificate_limit(rounds: int) -> float:
     """
     early = EARLY * (2 * math.sqrt(min(rounds, START)) - 1)
     return early + LATE * math.log(max(rounds / START, 1.0))
-
-
-ROUNDING = 1e-12  # of sums
 
 
 class UnbiasedPrediction(Checkpointable, Forecaster):
@@ -169,13 +167,9 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         active = self.events.active(x, suggestions)
         solution = self._answer(active, single)
         self._pending = _Open(active, solution, single, suggestions)
-        return Mixture(
-            solution.points,
-            solution.mass,
-            solution.certificate,
-            labels=None if self.basis is None else self.basis.inverse(solution.points),
-            ensembles=solution.ensembles,
-        )
+        labels = None if self.basis is None else self.basis.inverse(solution.points)
+        atoms = solution.points, solution.mass, solution.certificate
+        return Mixture(*atoms, labels=labels, ensembles=solution.ensembles)
 
     def _answer(self, active: Any, single: Solution | None) -> Solution:
         """Broadcast what is trusted, or solve the round's game."""
@@ -288,16 +282,9 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
     def bias_bound(self, events: AnyEvents | None = None) -> BiasBound:
         """Bound on every event's bias so far; of ``others`` among the events, on theirs."""
-        stand = BiasBound(
-            rule=self.events.rule,
-            experts=self.events.experts,
-            rounds=self.time,
-            certificate_sum=self.certificate_sum,
-            band=self.band,
-            trust=self.trust,
-            hull=self.solver.hull,
-            trusted=self.trusting,
-        )
+        counts = self.events.experts, self.time, self.certificate_sum, self.band, self.trust
+        known: dict[str, Any] = {"hull": self.solver.hull, "trusted": self.trusting}
+        stand = BiasBound(self.events.rule, *counts, **known)
         return (events or self.events).bound(stand)
 
     def bound_of_anybody(self) -> BiasBound | None:
@@ -312,10 +299,8 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
     def beforehand(self, rounds: int) -> BiasBound:
         """Bound every event's bias after so many rounds, if the solver meets its tolerance."""
-        certificate_sum = max(self.certificate_sum, certificate_limit(rounds))
-        return replace(
-            self.bias_bound(), rounds=rounds, certificate_sum=certificate_sum, trusted=False
-        )
+        most = max(self.certificate_sum, certificate_limit(rounds))
+        return replace(self.bias_bound(), rounds=rounds, certificate_sum=most, trusted=False)
 
     def from_variation(self, group: ProtectedLosses, *, stays: bool = False) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,) so far."""

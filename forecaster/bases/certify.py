@@ -82,27 +82,15 @@ def certify(  # noqa: PLR0913 - what is certified, then how hard to try
 ) -> ErrorCertificate:
     """Bound the error of linear forms over all outcomes, from above and from below.
 
-    Parameters
-    ----------
-    loss : Loss
-        One loss or a stack of K, along one axis.
-    offset, weights : array (..., A), (..., A, n)
-        r_0 and r_1..r_n of every action.
-    enclose : callable
-        From boxes ``low, high`` (T, d) to the least and greatest values (T, n) of the functions
-        there; at points, the values themselves.
-    slopes : callable
-        Likewise of their partial derivatives (T, d, n), at kinks those of both sides.
-    cells : array, optional
-        Edges of the first boxes along each side, ascending from 0 to 1, best where losses or
-        functions have kinks. About 512 boxes in all by default.
-    target, tolerance : float
-        A bound at or below the target is good enough, and so is one within this share of the
-        greatest error met.
-    limit : float
-        Give up when a greater error is met: no bound at or below this can be proved.
-    budget : int
-        Most evaluations of (loss, action, box).
+    They are r_0 (..., A) and r_1..r_n (..., A, n) of one loss or a stack of K, along one axis. From
+    boxes ``low, high`` (T, d) ``enclose`` returns the least and greatest values (T, n) of the
+    functions there, at points the values themselves, and ``slopes`` those of their partial
+    derivatives (T, d, n), at kinks of both sides.
+
+    ``cells`` are edges of the first boxes along each side, ascending from 0 to 1, best where losses
+    or functions have kinks; about 512 boxes in all by default. A bound at or below the ``target``
+    is good enough, and so is one within a share ``tolerance`` of the greatest error met. It gives
+    up when an error above the ``limit`` is met, or after a ``budget`` of (loss, action, box).
     """
     search = _Search(loss, offset, weights, enclose, slopes)
     if cells is None:

@@ -20,9 +20,9 @@ coordinates). Let z = Round(m y) in {0..m} and x_i = i / m. Then |f(y) - f(z / m
 
 with |sigma| <= L / m and sigma + sum_i Delta_i <= L / m. Each ReLU_i is one at a multiple of s
 minus at most s - 1 suffix intervals {i'..m}, each at most one dyadic interval of every length. If
-the intervals of one length share the columns of a near-identity there are
-O(ln^(4/3)(1/e) / e^(2/3)) functions. The constants decide: that falls below the broken line only
-for errors below 1e-9. So all intervals are kept, with s = ceil(m^(1/3)): 2 to 3 times the line.
+the intervals of one length share the columns of a near-identity there are O(ln^(4/3)(1/e) /
+e^(2/3)) functions. The constants decide: that falls below the broken line only for errors below
+1e-9. So all intervals are kept, with s = ceil(m^(1/3)): 2 to 3 times the line.
 
 **Optimised** (``OptimisedConvexBasis``). A convex f is const + b y + sum_k m_k |y - t_k| with
 |b| + sum_k m_k <= L (a limit of such sums). So functions s_1 = y, s_2, ..., s_n with
@@ -31,11 +31,11 @@ for errors below 1e-9. So all intervals are kept, with s = ceil(m^(1/3)): 2 to 3
 
 approximate every f within L e, with sum |r_i| <= L max(1, max_t sum_i |c_i(t)|). The shipped tables
 of s and c, found by alternating linear programs (``paper/optimised_nodes.py``), are linear between
-the points of an even grid and are certified when they are read. In a
-cell off the diagonal the distance is bilinear like |y - t| itself, so greatest at a corner. In one
-on the diagonal it is affine plus bilinear on each side, so greatest at a corner or where
-|y - t| = 0, and there (1 - u)^2 A_00 + u (1 - u) (A_01 + A_10) + u^2 A_11 for corner values A: at
-most the largest of |A_00|, |A_01 + A_10| / 2 and |A_11|.
+the points of an even grid and are certified when they are read. In a cell off the diagonal the
+distance is bilinear like |y - t| itself, so greatest at a corner. In one on the diagonal it is
+affine plus bilinear on each side, so greatest at a corner or where |y - t| = 0, and there (1 - u)^2
+A_00 + u (1 - u) (A_01 + A_10) + u^2 A_11 for corner values A: at most the largest of |A_00|, |A_01
++ A_10| / 2 and |A_11|.
 """
 
 import functools
@@ -66,18 +66,10 @@ TABLES = Path(__file__).with_name("optimised.npz")
 class ConvexBasis(Basis):
     """What bases for convex losses of one coordinate share: the family and the label.
 
-    Family: ``Convex1D`` losses of this coordinate with slopes in [-constant, constant].
-
-    ValueError if the coordinate does not exist, or the error or the constant is not positive.
-
-    Parameters
-    ----------
-    error : float
-        Wanted bound on the distance.
-    outcomes, coordinate : int
-        d, and the coordinate j that the losses depend on.
-    constant : float
-        L, the steepest slope; a normalised newsvendor's or pinball loss has one above 1.
+    Family: ``Convex1D`` losses of ``coordinate`` j of the d ``outcomes`` with slopes in [-constant,
+    constant]; a normalised newsvendor's or pinball loss has a constant above 1. ``error`` is the
+    wanted bound on the distance. ValueError if the coordinate does not exist, or the error or the
+    constant is not positive.
     """
 
     knots: Array  # along the coordinate, between which all functions are linear or constant

@@ -164,11 +164,7 @@ class RampBasis(Basis):
     error : float, optional
         Take the fewest knots, at most ``MOST`` functions, whose certified error is at most this.
     budget : int
-        Most evaluations of (loss, action, box) for a certificate.
-
-    Attributes
-    ----------
-    certificate : ErrorCertificate
+        Most evaluations of (loss, action, box) for the ``certificate``.
 
     Examples
     --------

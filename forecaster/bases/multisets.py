@@ -217,19 +217,9 @@ class ExponentialBasis(OfMultisets):
     Subclasses choose the origin, the unit and the series. They serve ``ExponentialOfSum`` losses
     with this power and floor and ``sum_j |w_j| <= reach``.
 
-    ValueError if the parameters are out of range, or there are too many monomials or too large
-    ones.
-
-    Parameters
-    ----------
-    outcomes : int
-        d.
-    reach : float
-        Greatest sum of absolute weights.
-    error : float
-        The error that is wanted; the declared one is at most that.
-    power, floor : float
-        The function g: ``max(y, floor) ** power``, or its logarithm for power 0.
+    ``outcomes`` is d, ``reach`` the greatest sum of absolute weights, and the declared error at
+    most the wanted ``error``. g is ``max(y, floor) ** power``, or its logarithm for power 0.
+    ValueError if they are out of range, or there are too many monomials or too large ones.
     """
 
     def __init__(

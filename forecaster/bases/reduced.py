@@ -70,7 +70,7 @@ class Reduction:
 
 
 class ReducedBasis(Basis):
-    """Real losses as basis functions, fitted to a population.
+    """Real losses as basis functions, fitted to a population; its ``report`` is a ``Reduction``.
 
     ValueError if ``MOST`` functions do not keep the promise.
 
@@ -86,10 +86,6 @@ class ReducedBasis(Basis):
         Fit to a sample of ``QUICK`` functions only.
     seed : int
         Of the samples.
-
-    Attributes
-    ----------
-    report : Reduction
     """
 
     proved = False

@@ -140,23 +140,11 @@ def swap_draws(
     """Bound what draws add to the sum of decision swap regret (K,), with probability 1 - ``RISK``.
 
     For ``promises`` losses (and stays) of the run at once, A ``actions``, A + C ``comparators``, V
-    and what is sure ``known`` (2, K), and losses of this range ``width`` (K,).
+    and what is sure ``known`` (2, K), and losses of this range ``width`` (K,). Contextual regret to
+    policies, promises each, has A^2 cells for actions and A comparators, that to models none.
     """
     chances = np.log(promises) + log_assignments(actions, comparators)
     return drawn(known, chances, 2 * np.asarray(width))
-
-
-def contextual_draws(
-    known: Array, *, promises: int, policies: int, actions: int, width: Array
-) -> Array:
-    """Bound what draws add to the sum of contextual swap regret (K,), likewise."""
-    chances = np.log(promises * policies) + log_assignments(actions**2, actions)
-    return drawn(known, chances, 2 * width)
-
-
-def model_draws(known: Array, *, promises: int, width: Array) -> Array:
-    """Bound what draws add to the sum of regret to every model (K,), likewise."""
-    return drawn(known, np.log(promises), 2 * width)
 
 
 def drawn(known: Array, log_chances: float, step: Array | float = 1.0) -> Array:

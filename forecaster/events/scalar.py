@@ -86,6 +86,10 @@ from regretless.market.core.compiled import compiled
 from regretless.market.records import Event, checked_suggestion
 
 ROUNDING = 1e-9  # of a sum of gains
+SHARE = 0.01  # r
+RATES = 2.0 ** -np.arange(1, 11)  # eta
+CURBS = -RATES - np.log1p(-RATES)  # psi
+PRIOR = -math.log(len(RATES))
 
 
 class GainEvents(EventSet[list[Indices]]):
@@ -353,12 +357,6 @@ def _add_gains(
                 gains[k, a, c] += gain
                 sizes[k, a, c] += gain * gain if power == 2 else abs(gain)
                 squares[k, a, c] += gain * gain
-
-
-SHARE = 0.01  # r
-RATES = 2.0 ** -np.arange(1, 11)  # eta
-CURBS = -RATES - np.log1p(-RATES)  # psi
-PRIOR = -math.log(len(RATES))
 
 
 class Assignments(GainEvents):

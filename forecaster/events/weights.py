@@ -73,10 +73,10 @@ from regretless.market.core.compiled import compiled
 GROWTH = (math.exp(1 / 3) - math.exp(-1)) / 2  # k
 REMAINDER = 0.338  # q
 LOGARITHM = REMAINDER / math.log(2)
-
-
 LANES = 64  # numbers looked at side by side
 HIGHEST = 500.0  # e^709 is the greatest number
+NEWTON = 4  # steps
+MANY = 1 << 16  # numbers of a table from which on weights are kept; all weights take 1 ms there
 
 
 class Moment(NamedTuple):
@@ -379,7 +379,7 @@ def _exponential(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 class ExponentialWeights(WeightRule):
     r"""Exponential weights as printed in the paper: w = exp(rate * R).
 
-    The rate is sqrt(2 ln N / T) where the horizon T is known, else the anytime rate
+    The rate is sqrt(2 ln N / T) where the ``horizon`` T is known, else the anytime rate
     sqrt(ln N / t).
 
     **Proof of the bound.** Hedge with gains in [-1, 1]: (1 / rate) ln(mean of exp(rate R)) grows by
@@ -389,11 +389,6 @@ class ExponentialWeights(WeightRule):
 
     sqrt(2 T ln N) + S at the rate for horizon T, and 2 sqrt(T ln N) + S at the anytime rate; after
     trust it starts at w(T) + 1 at most, in place of 0.
-
-    Parameters
-    ----------
-    horizon : int or None
-        T, for the fixed rate; None for the anytime rate.
     """
 
     name = "exponential"
@@ -440,24 +435,16 @@ class ExponentialWeights(WeightRule):
         return np.full_like(np.asarray(variation, dtype=np.float64), budget)
 
 
-NEWTON = 4  # steps
-
-
 @dataclass(frozen=True, eq=False)
 class ExponentialMixture:
     """A mixture of exponentials, sum_j s_j exp(eta_j x - c_j v), over J rates.
 
     The potential of second-order weights and the supermartingale of the draws have this form.
-
-    Parameters
-    ----------
-    rates, costs, shares : array (J,)
-        eta and c, above 0; s, which add up to 1.
     """
 
-    rates: Array
-    costs: Array
-    shares: Array
+    rates: Array  # (J,), eta, above 0
+    costs: Array  # (J,), c, above 0
+    shares: Array  # (J,), s, which add up to 1
 
     def greatest(self, variation: Array | float, exponent: Array | float) -> Array:
         """Return the greatest x at each v for which the mixture is at most exp(exponent).
@@ -581,9 +568,6 @@ def _held(gain: Array, variation: Array, moment: Moment) -> tuple[Array, Array, 
     """Return gains, what their noise explains, and variations, one number after the other."""
     flat = variation.ravel()
     return gain.ravel(), moment.band.zone * np.sqrt(flat), flat
-
-
-MANY = 1 << 16  # numbers of a table from which on weights are kept; all weights take 1 ms there
 
 
 @compiled()

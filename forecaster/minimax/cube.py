@@ -44,9 +44,10 @@ class CubeSolver(HullSolver):
         # points of the last mixture, and no others
         self._last = np.full((self.size + 1, self.size), np.nan)
 
-    @abstractmethod
     def best(self, points: Array, fields: Array) -> tuple[Array, Array]:
         """Return the best weights (m,) of points and fields (m, n), and nature's mean (n,)."""
+        best = best_against if self.simplex else best_mixture
+        return best((points * fields).sum(1), fields)
 
     @abstractmethod
     def _lattice(self) -> Array:
@@ -98,11 +99,11 @@ class CubeSolver(HullSolver):
 
     def choices(self, game: Game) -> Solution:
         steps, lattice = steps_for(game.tolerance), self._lattice()
-        walked, _ = self._explore(game, game.start.points[0], steps)
+        visited, _ = self._explore(game, game.start.points[0], steps)
         if self.off_ties:
             for point in lattice:
                 keep_off(point, self._inset(game.tolerance), self.simplex)
-        points = np.vstack([walked, lattice])
+        points = np.vstack([visited, lattice])
         return self._spelled(Solution(points, np.empty(len(points)), None))
 
     def best_within(
@@ -132,9 +133,6 @@ class Box(CubeSolver):
     def worst(self, mass: Array, points: Array, fields: Array) -> float:
         """Worst case over the box: every coordinate by itself."""
         return float(mass @ (points * fields).sum(1) - np.minimum(mass @ fields, 0.0).sum())
-
-    def best(self, points: Array, fields: Array) -> tuple[Array, Array]:
-        return best_mixture((points * fields).sum(1), fields)
 
     def _lattice(self) -> Array:
         steps = int(MOST_POINTS ** (1 / self.size))
@@ -175,9 +173,6 @@ class Simplex(CubeSolver):
         super().check(truth)
         if abs(truth.sum() - 1) > 1e-9:
             raise ValueError("update needs numbers that sum to 1")
-
-    def best(self, points: Array, fields: Array) -> tuple[Array, Array]:
-        return best_against((points * fields).sum(1), fields)
 
     def _lattice(self) -> Array:
         return np.eye(self.size)

@@ -64,6 +64,7 @@ NEAR, TURN = 1e-3, 20  # the shortest steps from nature's answer, and when they 
 # shall not tie keep off its sides by about this share of the tolerance; drawing all in piles up.
 INSET = 0.1
 GOLDEN = (math.sqrt(5) - 1) / 2
+LIGHTEST = 1e-9  # atoms with less weight are dropped
 
 
 def steps_for(tolerance: float) -> Array:
@@ -217,9 +218,6 @@ def undominated(points: Array, fields: Array) -> Integers:
     return kept[: _undominated(points, fields, kept)]
 
 
-LIGHTEST = 1e-9  # atoms with less weight are dropped
-
-
 @dataclass(frozen=True, eq=False)
 class Solution:
     """A mixture with its certificate."""
@@ -327,17 +325,10 @@ class HullSolver(Checkpointable, ABC):
     def solve(
         self, rows: LossTable, table: Array, *, tolerance: float, candidate: Array | None = None
     ) -> Solution:
-        """Return a mixture with its certificate.
+        """Return a mixture with its certificate, for H (R, n) and a ``tolerance`` as in ``Game``.
 
-        Parameters
-        ----------
-        table : array (R, n)
-            H, the normalised signed weights.
-        tolerance : float
-            Above 0: the certificate that is good enough.
-        candidate : array (n,), optional
-            A model's forecast. It is the solution, moved into the hull, where its certificate alone
-            is within the tolerance, and the point to start from where it is not.
+        A ``candidate`` (n,), a model's forecast, is the solution, moved into the hull, where its
+        certificate alone is within the tolerance, and the point to start from where it is not.
         """
         start = self.origin if candidate is None else self.single(candidate)
         game, worst = Game(rows, table, tolerance, start), np.inf

@@ -51,6 +51,10 @@ NEGLIGIBLE = 1e-12  # outcomes with less weight are dropped
 CANDIDATES = 128
 CLOSE = 1e-9  # how much nearer an outcome must bring an ensemble
 STEPS, MOST = 200, 10_000
+AIM, ENOUGH = 0.1, 0.2  # shares of the tolerance: of the mixture, and of its certificate
+ANSWERS, TURNS = 12, 40  # nature's answers that are predicted, and linear programs in a round
+OFF_TIES = 1e-6  # how far a single point is kept off ties
+CORNERS = 64  # outcomes that an objective may choose
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,11 +145,6 @@ def nearest_outcomes(target: Array, support: Support, start: WeightedOutcomes) -
 
 
 Source = WeightedOutcomes | int  # weighted outcomes, or a step of the walk
-
-AIM, ENOUGH = 0.1, 0.2  # shares of the tolerance: of the mixture, and of its certificate
-ANSWERS, TURNS = 12, 40  # nature's answers that are predicted, and linear programs in a round
-OFF_TIES = 1e-6  # how far a single point is kept off ties
-CORNERS = 64  # outcomes that an objective may choose
 
 
 @dataclass(frozen=True, eq=False)

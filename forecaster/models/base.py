@@ -18,6 +18,9 @@ from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.game.protocols import Forecaster
 from regretless.market.records import Context, Forecast, Mixture
 
+MOST = 1024  # combinations that are kept
+LONGEST = 100_000  # a period
+
 
 class Model(Checkpointable, Forecaster):
     """A deterministic prediction of n = ``size`` numbers; subclasses say which."""
@@ -132,10 +135,6 @@ class ExponentialSmoothing(Baseline):
 
     def _learn(self, truth: Array) -> None:
         self._value = kept(self._value + self.rate * (truth - self._value))
-
-
-MOST = 1024  # combinations that are kept
-LONGEST = 100_000  # a period
 
 
 @register.forecaster("seasonal-naive")

@@ -72,6 +72,7 @@ class _Wrapped(Model):
     """Shared part: remembers the models, the last vector and the features of the open round."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_copies", "_last")
+    silent: ClassVar[int] = 1  # rounds before it is asked
 
     def __init__(self, size: int, *models: Any) -> None:
         super().__init__(size)
@@ -86,16 +87,9 @@ class _Wrapped(Model):
     def _predicted(self, x: object) -> Array:
         lagged = {f"last_{i}": float(value) for i, value in enumerate(self._last)}
         self._open = features(x) | lagged
-        return self._answer(self._open)
+        return self._answer() if self.time >= self.silent else self._last
 
-    def _learn(self, truth: Array) -> None:
-        self._study(self._open, truth)
-        self._last = truth
-
-    def _answer(self, seen: dict[str, float]) -> Array:
-        raise NotImplementedError
-
-    def _study(self, seen: dict[str, float], truth: Array) -> None:
+    def _answer(self) -> Array:
         raise NotImplementedError
 
 
@@ -115,36 +109,35 @@ class OnlineModel(_Wrapped):
     def __init__(self, model: Any, size: int) -> None:
         super().__init__(size, *[model] * size)
 
-    def _answer(self, seen: dict[str, float]) -> Array:
-        asked = (held.model.predict_one for held in self._copies if self.time)
-        told = [_numbers(ask, 1, dict(seen)) for ask in asked]
-        return np.concatenate(told) if told else self._last
+    def _answer(self) -> Array:
+        asks = [held.model.predict_one for held in self._copies]
+        return np.concatenate([_numbers(ask, 1, dict(self._open)) for ask in asks])
 
-    def _study(self, seen: dict[str, float], truth: Array) -> None:
+    def _learn(self, truth: Array) -> None:
         for held, value in zip(self._copies, truth.tolist(), strict=True):
-            held.model.learn_one(dict(seen), value)
+            held.model.learn_one(dict(self._open), value)
+        self._last = truth
 
 
 class BatchModel(_Wrapped):
     """A regressor of several outputs that is fitted to a table, again and again."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_seen", "_truths", "_next_fit")
+    silent = 2
 
     def __init__(self, model: Any, size: int) -> None:
         super().__init__(size, model)
         self._seen, self._truths = np.zeros((0, 0)), np.zeros((0, size))
         self._next_fit = 2
 
-    def _answer(self, seen: dict[str, float]) -> Array:
-        if self.time < 2:
-            return self._last
-        row = np.array([list(seen.values())])
+    def _answer(self) -> Array:
+        row = np.array([list(self._open.values())])
         return _numbers(self._copies[0].model.predict, self.size, row)
 
-    def _study(self, seen: dict[str, float], truth: Array) -> None:
-        row = np.array([list(seen.values())])
+    def _learn(self, truth: Array) -> None:
+        row = np.array([list(self._open.values())])
         self._seen = _window(self._seen.reshape(-1, row.size), row)
-        self._truths = _window(self._truths, truth[None])
+        self._truths, self._last = _window(self._truths, truth[None]), truth
         if self.time + 1 >= self._next_fit:
             table = self._truths[:, 0] if self.size == 1 else self._truths
             self._copies[0].model.fit(self._seen, table)

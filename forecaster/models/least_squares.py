@@ -33,6 +33,9 @@ from regretless.market.core.compiled import compiled
 LEVELS = 50  # that a column may have, to enter level by level
 CLIP = 3.0  # deviations
 HUGE = 1e100  # beyond which a value is not told apart
+MOST = 64  # features of each kind: of the past, of the context
+LONGEST = 10_000  # a season
+ONE = np.ones(1)
 
 
 class Columns(Checkpointable):
@@ -108,11 +111,6 @@ def _read(given: float) -> tuple[float, str]:
     return value, str(int(value)) if value.is_integer() and abs(value) < 1e9 else ""
 
 
-MOST = 64  # features of each kind: of the past, of the context
-LONGEST = 10_000  # a season
-ONE = np.ones(1)
-
-
 @register.forecaster("least-squares")
 class LeastSquares(Model):
     """A linear forecast from the context and the last outcomes; one half at first.
@@ -120,17 +118,14 @@ class LeastSquares(Model):
     Parameters
     ----------
     lags : int
-        Outcomes of the past that are features, at least 0; as many as fit in ``MOST`` numbers.
+        Outcomes of the past (of s(y), where it observes none) that are features, at least 0; as
+        many as fit in ``MOST`` numbers.
     season : int or None
         One more outcome, so many rounds ago; it has room first.
     forgetting : float
         What a round's weight is multiplied by from round to round, in (0, 1]; 1 forgets nothing.
     ridge : float
         Greater than 0.
-
-    Notes
-    -----
-    Where it does not observe outcomes, the past is that of s(y).
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_columns", "_past", "_gram", "_cross")

@@ -75,9 +75,7 @@ class Sample:
     features: Array  # (m, f)
     outcomes: Array  # (m, d)
     weights: Array  # (m,)
-    folds: Sequence[
-        tuple[Indices, Indices]
-    ]  # rows to learn from and rows to test on, which are in one test at most
+    folds: Sequence[tuple[Indices, Indices]]  # to learn from; to test on, each row once at most
     trees: int
     rng: np.random.Generator
     points: Array  # (S, d), the support
@@ -155,32 +153,24 @@ def cross_fitted(grow: Callable[[Sample, Indices], Member], sample: Sample) -> t
     return grow(sample, sample.every), expected
 
 
-@dataclass(frozen=True, eq=False)
 class Marginal(Member):
-    """The distribution of all rows: one row of weights (S,)."""
+    """The distribution of some rows: one row of weights (S,)."""
 
-    of_all: Array
-
-    @classmethod
-    def grown(cls, sample: Sample, rows: Indices) -> "Marginal":
-        """Count some rows."""
+    def __init__(self, sample: Sample, rows: Indices) -> None:
         mass = np.asarray(sample.counted(rows)[1].sum(0)).ravel()
-        return cls(mass / mass.sum())
+        self.of_all = mass / mass.sum()
 
     def weights(self, features: Array) -> Array:
         return np.tile(self.of_all, (len(features), 1))
 
 
-@dataclass(frozen=True, eq=False)
 class Leaves(Member):
-    """The rows in the same leaves of a forest."""
+    """The rows in the same leaves of a forest, which is grown on some rows.
 
-    forest: Any
-    shares: Any  # sparse (nodes, S), of the support's points in every leaf, divided by the trees
+    ``shares``, sparse (nodes, S), are of the support's points in every leaf, divided by the trees.
+    """
 
-    @classmethod
-    def grown(cls, sample: Sample, rows: Indices) -> "Leaves":
-        """Grow a forest on some rows."""
+    def __init__(self, sample: Sample, rows: Indices) -> None:
         many = len(rows) > MOST_ROWS
         forest = ExtraTreesRegressor(
             sample.trees,
@@ -195,7 +185,8 @@ class Leaves(Member):
         weights, onto = sample.counted(rows)
         inside = _leaves(forest, sample.features).T.tocsr()
         mass = np.maximum(inside @ weights, FLOOR) * sample.trees
-        return cls(forest, sparse.csr_matrix(sparse.diags(1 / mass) @ inside @ onto))
+        self.forest = forest
+        self.shares: Any = sparse.csr_matrix(sparse.diags(1 / mass) @ inside @ onto)
 
     def weights(self, features: Array) -> Array:
         return np.asarray((_leaves(self.forest, features) @ self.shares).toarray())
@@ -307,10 +298,10 @@ def boosted(sample: Sample, rows: Indices) -> Any:
 
 
 MEMBERS: dict[str, Callable[[Sample], tuple[Member, Array]]] = {
-    "marginal": partial(cross_fitted, Marginal.grown),
+    "marginal": partial(cross_fitted, Marginal),
     "ridge": partial(Around.learned, ridge),
     "boosting": partial(Around.learned, boosted),
-    "extra trees": partial(cross_fitted, Leaves.grown),
+    "extra trees": partial(cross_fitted, Leaves),
 }
 MIXED = {"auto": tuple(MEMBERS), "ridge": ("marginal", "ridge")}
 
@@ -374,11 +365,10 @@ def _sample(estimator: Any, listed: Listed, rows: Examples) -> Sample:
     if len(outcomes) < 2:
         raise UserError("Found array with 1 sample(s) while a minimum of 2 is required; add rows")
     points = support(outcomes, rows.weights)
-    table, truth = (  # less each loss's mean over actions, side by side
-        np.concatenate(
-            [(t - t.mean(-1, keepdims=True)).reshape(len(t), -1) for t in listed.values(given)], 1
-        )
-        for given in (points, outcomes)
+    table, truth = (
+        # less each loss's mean over actions, side by side
+        np.concatenate([(t - t.mean(-1, keepdims=True)).reshape(len(t), -1) for t in tables], 1)
+        for tables in (listed.values(points), listed.values(outcomes))
     )
     kept = np.arange(table.shape[1])
     if len(kept) > MOST_FUNCTIONS:

@@ -94,8 +94,8 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         Whether the distribution in use is learned again from all rows, after the one learned
         without the held-out rows was certified. With False the certified one is in use.
     ends : sequence of (low, high), optional
-        What becomes 0 and 1 of each outcome. By default the least and greatest one where an
-        outcome leaves [0, 1].
+        What becomes 0 and 1 of each outcome, since losses are functions of outcomes in [0, 1]. By
+        default the least and greatest one where an outcome leaves [0, 1].
 
     Attributes
     ----------
@@ -115,10 +115,6 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         The greatest ``bound`` on decision swap regret of a listed loss; None where none holds.
     notes_ : dict
         Plain values that ``save`` was given.
-
-    Notes
-    -----
-    Losses are functions of outcomes in [0, 1]; ``ends`` says how the table's get there.
     """
 
     def __init__(  # noqa: PLR0913 - scikit-learn's convention: one keyword per parameter
@@ -173,7 +169,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         weights, groups = checked_rows(sample_weight, groups, len(given))
         self.ends_ = ends_of(self.ends, given)
         outcomes = scaled(given, self.ends_)
-        listed = Listed.of(self, outcomes)
+        listed = Listed(self, outcomes)
         self.basis_, self.net_ = listed.basis, listed.net
         asked = self._suggested(listed, self.policies, X, len(given))
         self._learn(listed, Examples(Seen(features, asked), outcomes, weights, groups))
@@ -181,7 +177,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         return self
 
     def _learn(self, listed: Listed, rows: Examples) -> None:
-        learned = OnlineToBatch.learned if self.base == "none" else ConditionalDistribution
+        learned = OnlineToBatch if self.base == "none" else ConditionalDistribution
         held = self._held_out(rows)
         self.fitted_: Fit = learned(self, listed, rows[~held])
         self.certified_fit_, self.held_ = self.fitted_, rows[held] if held.any() else None
@@ -435,7 +431,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         """
         _check(self)
         outcomes = as_list(self.losses)[0].outcomes
-        return sample_size(self, Listed.of(self, np.empty((1, outcomes))), regret)
+        return sample_size(self, Listed(self, np.empty((1, outcomes))), regret)
 
     # files
 

@@ -43,14 +43,12 @@ with the constants.
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from sklearn.linear_model import Ridge
 
-from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.events.scalar import GainEvents
@@ -93,44 +91,61 @@ def errors(  # noqa: PLR0913 - the numbers of the module docstring
     return math.sqrt(2 * logarithm / rounds), math.sqrt(2 * left * logarithm / kept)
 
 
-@dataclass(frozen=True)
-class Run:
-    """How the online forecaster is run; ``rounds`` are all of them, T."""
-
-    events: str
-    weights: str
-    rounds: int
-    policies: int
-
-    def player(self, listed: Listed) -> UnbiasedPrediction:
-        """Return the online forecaster, before its first round."""
-        rules = tuple(map(itemgetter, range(self.policies)))  # of the tuple of all suggestions
-        pairs = zip(listed.offsets, listed.weights, strict=True)
-        groups = [ProtectedLosses(offset, weights, rules) for offset, weights in pairs]
-        if self.events not in EVENTS:
-            raise UserError(f"events = {self.events!r}: choose from {', '.join(EVENTS)}")
-        try:
-            events = EVENTS[self.events](groups, rule_of(self.weights, self.rounds))
-            return UnbiasedPrediction(events, cube(listed.basis.size, listed.basis.hull))
-        except ValueError as reason:
-            raise UserError(str(reason)) from reason
+def player_of(
+    listed: Listed, *, events: str, weights: str, rounds: int, policies: int
+) -> UnbiasedPrediction:
+    """Return the online forecaster of a run of so many rounds, before the first."""
+    rules = tuple(map(itemgetter, range(policies)))  # of the tuple of all suggestions
+    pairs = zip(listed.offsets, listed.weights, strict=True)
+    groups = [ProtectedLosses(offset, own, rules) for offset, own in pairs]
+    if events not in EVENTS:
+        raise UserError(f"events = {events!r}: choose from {', '.join(EVENTS)}")
+    try:
+        made = EVENTS[events](groups, rule_of(weights, rounds))
+        return UnbiasedPrediction(made, cube(listed.basis.size, listed.basis.hull))
+    except ValueError as reason:
+        raise UserError(str(reason)) from reason
 
 
-@dataclass(eq=False)
 class OnlineToBatch(Fit):
-    """The uniform mixture of kept rounds' prediction functions."""
+    """The uniform mixture of kept rounds' prediction functions.
 
-    listed: Listed
-    run: Run
-    rounds: int  # T
-    times: list[int]  # the kept ones
-    states: dict[str, Any]  # a tree of arrays: the player before each of these
-    online: list[dict[str, Any]]  # of each stack, by measure: the regret (K,) of the run per round
-    bias: BiasBound  # of the run, from its certificates
-    readout: Array  # (1 + n, d), the linear reading of an outcome off s(y)
+    The online forecaster is played over the rows in a random order. ``times`` are the kept rounds,
+    ``states`` a tree of arrays: the player before each of these. ``online`` has the regret (K,) of
+    the run per round, of each stack, by measure, ``bias`` the bound from the run's certificates,
+    and ``readout`` (1 + n, d) is the linear reading of an outcome off s(y).
 
-    def __post_init__(self) -> None:
-        self._player = self.run.player(self.listed)
+    UserError if the kept rounds do not fit into memory, or rows count unequally.
+    """
+
+    def __init__(self, estimator: Any, listed: Listed, rows: Examples) -> None:
+        if not rows.exchangeable:
+            raise UserError("base = 'none' knows no sample_weight and groups; use base='auto'")
+        self.listed, (self.rounds, self.policies) = listed, rows.seen.suggestions.shape
+        self.kinds = {"events": estimator.events, "weights": estimator.weights}
+        player, rounds = self._fresh(), self.rounds
+        kept = min(estimator.rounds_kept or math.ceil(10 * math.sqrt(rounds)), rounds)
+        if (size := kept * _bytes(player.state()) / 2**20) > MOST_MEGABYTES:
+            told = f"rounds_kept = {kept}: they take {size:,.0f} MiB"
+            raise UserError(f"{told}; keep fewer, or use events='losses'")
+        rng = stream(estimator.random_state or 0, "omniprediction")
+        order = rng.permutation(rounds)
+        times = np.sort(rng.choice(rounds, kept, replace=False))
+        own: Any = {"policies": self.policies, "measures": MEASURES}
+        ledgers = [Ledger(*offset.shape, **own) for offset in listed.offsets]
+        self.times: list[int] = times.tolist()
+        self.states: Any = _stacked(_played(player, listed, rows[order], ledgers, times))
+        regrets = [{name: own.regret(name) for name in MEASURES} for own in ledgers]
+        self.online: Any = regrets
+        self.bias, self.readout = player.bias_bound(), readout(listed.basis, rows.outcomes)
+        self._wake()
+
+    def _fresh(self) -> UnbiasedPrediction:
+        sizes = {"rounds": self.rounds, "policies": self.policies}
+        return player_of(self.listed, **self.kinds, **sizes)
+
+    def _wake(self) -> None:
+        self._player = self._fresh()
         self._solved: dict[tuple[int, ...], Mixture] = {}
         check_like(_at(self.states, 0), self._player.state())
 
@@ -139,33 +154,7 @@ class OnlineToBatch(Fit):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self.__post_init__()
-
-    @classmethod
-    def learned(cls, estimator: Any, listed: Listed, rows: Examples) -> "OnlineToBatch":
-        """Play the online forecaster over the rows in a random order.
-
-        UserError if the kept rounds do not fit into memory, or rows count unequally.
-        """
-        if not rows.exchangeable:
-            raise UserError("base = 'none' knows no sample_weight and groups; use base='auto'")
-        rounds, policies = rows.seen.suggestions.shape
-        run = Run(estimator.events, estimator.weights, rounds, policies)
-        player = run.player(listed)
-        kept = min(estimator.rounds_kept or math.ceil(10 * math.sqrt(rounds)), rounds)
-        if (size := kept * _bytes(player.state()) / 2**20) > MOST_MEGABYTES:
-            told = f"rounds_kept = {kept}: they take {size:,.0f} MiB"
-            raise UserError(f"{told}; keep fewer, or use events='losses'")
-        rng = stream(estimator.random_state or 0, "omniprediction")
-        order = rng.permutation(rounds)
-        times = np.sort(rng.choice(rounds, kept, replace=False))
-        sizes = [offset.shape for offset in listed.offsets]
-        ledgers = [Ledger(*size, policies=policies, measures=MEASURES) for size in sizes]
-        states = _played(player, listed, rows[order], ledgers, times)
-        online = [{name: own.regret(name) for name in MEASURES} for own in ledgers]
-        kept_states, read = _stacked(states), readout(listed.basis, rows.outcomes)
-        own = rounds, times.tolist(), kept_states, online, player.bias_bound(), read
-        return cls(listed, run, *own)
+        self._wake()
 
     def at(self, suggestions: Sequence[int]) -> Mixture:
         """Return all kept rounds' mixtures as one, solved once for each tuple."""
@@ -203,14 +192,14 @@ class OnlineToBatch(Fit):
     def theorem(self, choice: Choice, measure: Measure, *, kappa: float, net: float) -> BatchBound:
         stack, row = choice.place or (0, 0)
         sizes: Any = {"losses": self.listed.count, "actions": self.listed.offsets[stack].shape[1]}
-        sizes |= {"policies": self.run.policies, "rounds": self.rounds, "kept": len(self.times)}
+        sizes |= {"policies": self.policies, "rounds": self.rounds, "kept": len(self.times)}
         sampling, kept = errors(measure, kappa=kappa, **sizes)
         online = float(self.online[stack][measure][row])
         return BatchBound(online, sampling, kept, 2 * choice.apart, net)
 
     def online_bound(self, choice: Choice) -> float:
         stack, row = choice.place or (0, 0)
-        bound = self.bias.regret(self.listed.weights[stack], policies=self.run.policies)[row]
+        bound = self.bias.regret(self.listed.weights[stack], policies=self.policies)[row]
         return float(bound + 2 * self.listed.basis.certified_error(self.listed.stacks[stack]))
 
 
@@ -272,8 +261,9 @@ def sample_size(estimator: Any, listed: Listed, regret: float) -> int:
     own: Any = {"losses": listed.count, "policies": policies, "kappa": estimator.kappa}
 
     def most(rounds: int) -> float:
-        run = Run(estimator.events, estimator.weights, rounds, policies)
-        bias, totals = run.player(listed).beforehand(rounds), []
+        kinds = {"events": estimator.events, "weights": estimator.weights}
+        player = player_of(listed, **kinds, rounds=rounds, policies=policies)
+        bias, totals = player.beforehand(rounds), []
         for stack, weights in zip(listed.stacks, listed.weights, strict=True):
             size = {"actions": weights.shape[1], "rounds": rounds, "kept": rounds}
             online = float(bias.regret(weights, policies=policies).max())

@@ -32,6 +32,11 @@ from regretless.market.losses import Loss, unique_losses
 from regretless.market.losses.basis import Basis
 from regretless.market.records import Context, Mixture
 
+SAME = 1e-12  # linear forms closer than this are equal
+FEW = 24  # losses' actions that are a basis themselves
+COARSE = 0.25  # net on which the size of a basis is found out
+ROUNDING = 1e-9
+
 
 @dataclass(frozen=True, eq=False)
 class Seen:
@@ -197,11 +202,6 @@ class Threshold:
 
 AnyLoss = Loss | ContinuousLoss
 
-SAME = 1e-12  # linear forms closer than this are equal
-FEW = 24  # losses' actions that are a basis themselves
-COARSE = 0.25  # net on which the size of a basis is found out
-ROUNDING = 1e-9
-
 
 @dataclass(frozen=True, eq=False)
 class Choice:
@@ -213,38 +213,36 @@ class Choice:
     apart: float  # how far that loss is at most
 
 
-@dataclass(frozen=True, eq=False)
 class Listed:
-    """The protected losses."""
+    """The protected losses of an estimator, which outcomes (m, d) are about; UserError if none fit.
 
-    basis: Basis
-    stacks: tuple[Loss, ...]  # distinct within a stack, with values in [0, 1]
-    offsets: tuple[Array, ...]  # (K, A) for each stack
-    weights: tuple[Array, ...]  # (K, A, n)
-    net: Array | None  # (N, m), the points that are actions, where these are continuous
-    steepest: float  # greatest Lipschitz constant in the action, 0 without a net
+    ``stacks`` are distinct within a stack, with values in [0, 1]; ``offsets`` (K, A) and
+    ``weights`` (K, A, n) are those of each in the ``basis``. ``net`` (N, m) has the points that are
+    actions, where these are continuous, and ``steepest`` is the greatest Lipschitz constant in the
+    action, 0 without a net.
+    """
 
-    @classmethod
-    def of(cls, estimator: Any, outcomes: Array) -> "Listed":
-        """List an estimator's losses, which outcomes (m, d) are about; UserError if none fit."""
+    def __init__(self, estimator: Any, outcomes: Array) -> None:
         losses = as_list(estimator.losses)
         for loss in losses:
             if loss.outcomes != outcomes.shape[1]:
                 count = outcomes.shape[1]
                 raise UserError(f"Y has {count} outcomes, a loss has {loss.outcomes}; use as many")
         moving = [loss for loss in losses if isinstance(loss, ContinuousLoss)]
-        net = _net(estimator, moving, len(outcomes)) if moving else None
-        finite: Any = losses if net is None else [loss.on(net) for loss in moving]
-        basis = estimator.basis or default_basis(finite, error=estimator.delta, listed=FEW)
+        self.net = _net(estimator, moving, len(outcomes)) if moving else None
+        finite: Any = losses if self.net is None else [loss.on(self.net) for loss in moving]
+        fitting = estimator.basis or default_basis(finite, error=estimator.delta, listed=FEW)
+        self.basis: Basis = fitting
         stacks = [unique_losses(loss if loss.stack else loss.as_stack())[0] for loss in finite]
         try:
-            tables = [basis.coefficients(stack) for stack in stacks]
+            tables = [self.basis.coefficients(stack) for stack in stacks]
         except ValueError as reason:
-            raise UserError(f"basis {type(basis).__name__}: {reason}; leave basis out") from reason
-        offsets, weights = zip(*tables, strict=True)
-        plain = tuple(map(np.ascontiguousarray, offsets)), tuple(map(np.ascontiguousarray, weights))
-        steepest = max((loss.constant for loss in moving), default=0.0)
-        return cls(basis, tuple(stacks), *plain, net, steepest)
+            kind = type(self.basis).__name__
+            raise UserError(f"basis {kind}: {reason}; leave basis out") from reason
+        self.stacks: tuple[Loss, ...] = tuple(stacks)
+        self.offsets = tuple(np.ascontiguousarray(offset) for offset, _ in tables)
+        self.weights = tuple(np.ascontiguousarray(weights) for _, weights in tables)
+        self.steepest = max((loss.constant for loss in moving), default=0.0)
 
     @property
     def count(self) -> int:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from regretless.market.losses import Loss, SeparablePower
 DATE = re.compile(r"\d{4}-\d\d-\d\d([ T].*)?")
 Inputs = Mapping[Any, Any] | Sequence[Any] | Array | None  # values by name, or by column
 EPOCH = pd.Timestamp("1970-01-01")
+POINTS = 11
 
 
 class Contexts(Checkpointable):
@@ -104,24 +106,25 @@ def rules(told: Mapping[str, Any], actions: Sequence[Any]) -> list[Rule]:
 
     UserError if a table is of no registered policy, or lacks something.
     """
-    return [Rule(name, _answers(name, one, actions), actions) for name, one in told.items()]
+    found = []
+    for name, one in told.items():
+        if callable(one):
+            found.append(Rule(name, one, actions))
+            continue
+        kind = str(one.get("kind") if isinstance(one, Mapping) else one)
+        if kind not in register.policy:
+            cure = closest(kind, register.policy.names())
+            raise UserError(f"policies['{name}']: unknown kind {kind!r}; {cure}")
+        try:
+            made = register.policy[kind](**{key: v for key, v in one.items() if key != "kind"})
+        except (TypeError, ValueError) as error:
+            raise UserError(f"policies['{name}']: {error}") from error
+        found.append(Rule(name, partial(_named, made, actions), actions))
+    return found
 
 
-def _answers(name: str, told: Any, actions: Sequence[Any]) -> Callable[[Any], Any]:
-    if callable(told):
-        return told  # type: ignore[no-any-return]
-    kind = str(told.get("kind") if isinstance(told, Mapping) else told)
-    if kind not in register.policy:
-        cure = closest(kind, register.policy.names())
-        raise UserError(f"policies['{name}']: unknown kind {kind!r}; {cure}")
-    try:
-        made = register.policy[kind](**{key: v for key, v in told.items() if key != "kind"})
-    except (TypeError, ValueError) as error:
-        raise UserError(f"policies['{name}']: {error}") from error
-    return lambda context: actions[made(context)]
-
-
-POINTS = 11
+def _named(made: Callable[[Any], int], actions: Sequence[Any], context: Any) -> Any:
+    return actions[made(context)]
 
 
 def targets(low: float, high: float) -> dict[str, Loss]:

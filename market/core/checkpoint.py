@@ -17,7 +17,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, BinaryIO, ClassVar, Protocol, runtime_checkable
 from urllib.parse import quote, unquote
 from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
@@ -136,7 +136,7 @@ def _writable(value: Any) -> bool:
 
 def load(path: Path) -> dict[str, Any]:
     """Read a tree that ``save`` wrote; one of ``DAMAGED`` if it is no such file."""
-    _refuse_expanding(path)
+    refuse_expanding(path, path.stat().st_size)
     with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
     plain: dict[str, Any] = json.loads(arrays.pop(PLAIN).tobytes().decode())
@@ -149,12 +149,12 @@ def load(path: Path) -> dict[str, Any]:
     return plain
 
 
-def _refuse_expanding(path: Path) -> None:
-    """Raise ValueError if more would be read than the file holds; ``save`` compresses nothing."""
-    with ZipFile(path) as archive:
+def refuse_expanding(file: Path | BinaryIO, size: int) -> None:
+    """Raise ValueError if more would be read than the bytes of a file, which compresses nothing."""
+    with ZipFile(file) as archive:
         members = archive.infolist()
     stored = all(member.compress_type == ZIP_STORED for member in members)
-    if not stored or sum(member.file_size for member in members) > path.stat().st_size:
+    if not stored or sum(member.file_size for member in members) > size:
         raise ValueError("its members are compressed or overlap")
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from regretless.forecaster.events.base import covering
 from regretless.forecaster.events.bounds import BiasBound
-from regretless.forecaster.events.draws import contextual_draws, model_draws, swap_draws
+from regretless.forecaster.events.draws import swap_draws
 from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.unbiased import UnbiasedPrediction, instances_of
 from regretless.market.core.arrays import Array
@@ -169,19 +169,16 @@ class Terms:
     def contextual(self) -> Array:
         """Bound each row's realised contextual swap regret per round (K,)."""
         expected = self._summed(lambda bias: bias.contextual(self.group.weights))
-        drawn = contextual_draws(
-            self._known(fixed=False),
-            promises=self.promises,
-            policies=len(self.cohort.policies),
-            actions=self.cohort.loss.actions,
-            width=self._width,
-        )
+        actions, promises = self.cohort.loss.actions, self.promises * len(self.cohort.policies)
+        sizes = {"actions": actions**2, "comparators": actions, "promises": promises}
+        drawn = swap_draws(self._known(fixed=False), width=self._width, **sizes)
         return np.asarray(expected + drawn / self._rounds + self._beside())
 
     def to_models(self) -> Array:
         """Bound each row's realised regret per round to every model (K,)."""
         expected = self._summed(lambda bias: bias.regret_to_models(self.group.weights))
-        drawn = model_draws(self._known(fixed=True), promises=self.promises, width=self._width)
+        sizes = {"actions": 0, "comparators": 1, "promises": self.promises}
+        drawn = swap_draws(self._known(fixed=True), width=self._width, **sizes)
         return np.asarray(expected + drawn / self._rounds + self._beside())
 
     def _drawn(self) -> Array:

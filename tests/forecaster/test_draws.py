@@ -13,9 +13,7 @@ from regretless.forecaster.events import draws
 from regretless.forecaster.events.draws import (
     RISK,
     Draws,
-    contextual_draws,
     drawn,
-    model_draws,
     swap_draws,
 )
 from regretless.forecaster.events.protected import LossTable, ProtectedLosses, responses_at
@@ -85,9 +83,9 @@ def test_what_is_sure_adds_nothing_and_range_scales() -> None:
     assert allowed[0] == 0 < allowed[1]
     wide = swap_draws(4 * known, promises=10, actions=2, comparators=2, width=2.0)
     assert wide[1] == pytest.approx(min(2 * allowed[1], 120))
-    one = np.ones(2)
-    more = contextual_draws(known, promises=10, policies=3, actions=2, width=one)
-    assert more[1] > allowed[1] > model_draws(known, promises=10, width=one)[1] * 0.9
+    more = swap_draws(known, promises=10 * 3, actions=2**2, comparators=2)  # contextual
+    to_model = swap_draws(known, promises=10, actions=0, comparators=1)
+    assert more[1] > allowed[1] > to_model[1] * 0.9
     assert drawn(np.array([0.5, 1.0]), 7.0) == 1.0  # surely no more than all rounds could bring
 
 
@@ -104,7 +102,7 @@ def test_every_assignment_is_counted_those_that_keep_actions_included() -> None:
     allowed = swap_draws(known, promises=10, actions=2, comparators=3)
     assert allowed == pytest.approx(drawn(known, np.log(10 * len(swaps)), 2.0))
     contextual = list(product(range(2), repeat=2 * 2))  # an action for each played and suggested
-    allowed = contextual_draws(known, promises=10, policies=3, actions=2, width=np.ones(1))
+    allowed = swap_draws(known, promises=10 * 3, actions=2**2, comparators=2)
     assert allowed == pytest.approx(drawn(known, np.log(10 * 3 * len(contextual)), 2.0))
 
 

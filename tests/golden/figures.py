@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import worlds
 
 import regretless.scenarios
 from regretless import OfflineOmnipredictor, load, register
@@ -78,7 +77,8 @@ def played(name: str) -> Figures:
     """Play a scenario of the catalogue, or a key's file, with seed 3."""
     keyed = name.startswith("keys/")
     scenario = load(str(KEYS / f"{name[5:]}.toml")) if keyed else load(name, rounds=ROUNDS)
-    model = worlds.played(scenario, seed=3)
+    model = scenario.build(seed=3)
+    model.run()
     return of_agents(model.agents_frame())
 
 
