@@ -54,7 +54,7 @@ class Spread:
         """Return the outcomes (m, d) of a forecast that is believed as it is."""
         if self.levels is None:
             return kept(self.values.T)
-        return self.at(_grid(len(self.values)))
+        return self.at(lattice(len(self.values)))
 
     def _knots(self) -> list[tuple[Array, Array]]:
         """Return levels and values of Q for every coordinate, with a knot beyond either end."""
@@ -69,8 +69,8 @@ class Spread:
         return [(wide, row) for row in continued]
 
 
-def _grid(coordinates: int) -> Array:
-    """Return marks (WINDOW, d), even on [0, 1] in every coordinate, as a lattice jointly."""
+def lattice(coordinates: int) -> Array:
+    """Return points (WINDOW, d), even on [0, 1] in every coordinate, as a lattice jointly."""
     steps = np.array([pow(19, i, WINDOW) for i in range(coordinates)])
     return (np.outer(np.arange(WINDOW), steps) % WINDOW + 0.5) / WINDOW
 

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, validate_data
 
 from regretless.forecaster.bases import default_basis
+from regretless.forecaster.bases.of_losses import keys_of
 from regretless.forecaster.events.cover import nearest
 from regretless.forecaster.offline import continuous_actions as nets
 from regretless.forecaster.offline.certificate import BatchBound, Measure
@@ -343,10 +344,8 @@ def _net(estimator: Any, losses: Sequence[ContinuousLoss], rounds: int) -> Array
 
 
 def _same(loss: Loss, other: Loss) -> bool:
-    if loss.identity != other.identity:
-        return False
-    ours, theirs = loss.rows(), other.rows()
-    return ours.shape == theirs.shape and bool((ours == theirs).all())
+    """Whether two single losses are equal functions of the outcome, action by action."""
+    return keys_of(loss.as_stack()) == keys_of(other.as_stack())
 
 
 class Fit(ABC):

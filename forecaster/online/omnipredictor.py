@@ -34,7 +34,7 @@ from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.models import Aggregate, adapted
 from regretless.forecaster.models.aggregate import PANEL
-from regretless.forecaster.models.outcomes import ColumnForecast
+from regretless.forecaster.models.outcomes import ColumnForecast, lattice
 from regretless.forecaster.online.forecast import OnlineForecast, Task
 from regretless.forecaster.online.inputs import Contexts, Inputs, rules
 from regretless.forecaster.reference import Reference
@@ -53,7 +53,7 @@ from regretless.market.regret.ledger import Ledger
 from regretless.market.response import best_response
 
 WINDOW = 512  # past forecast errors that a distribution is made of
-GRID, EVEN = 64, 2.0  # points of all outcomes, and how many errors they count for together
+EVEN = 2.0  # how many errors a lattice of all outcomes counts for
 WAITING = 10_000  # forecasts whose outcomes may come late
 COUNTS = ("learned", "missing", "clipped", "late", "forgotten")
 MEASURES = ("external", "swap", "decision_swap")
@@ -152,8 +152,7 @@ class OnlineOmnipredictor(Checkpointable):
         }
         self._followed = np.zeros((len(self.tasks), len(made)))  # losses of following each model
         self._errors = np.zeros((0, len(self.names)))
-        steps = np.array([pow(19, i, GRID) for i in range(len(self.names))])  # a lattice
-        self._grid = (np.outer(np.arange(GRID), steps) % GRID + 0.5) / GRID
+        self._grid = lattice(len(self.names))
         self._waiting: dict[str, dict[str, Any]] = {}
         self._last: tuple[int, Open] | None = None  # not remembered: it is made again
 
@@ -212,7 +211,8 @@ class OnlineOmnipredictor(Checkpointable):
             self._contexts.numbers(x, learn=True)
         about = open_.statistics[-len(self.names) :]  # what it expects of the outcomes themselves
         likely = np.concatenate([np.clip(about + self._errors, 0.0, 1.0), self._grid])
-        prior = np.repeat([1.0, EVEN / GRID], [len(self._errors), GRID])
+        counts = len(self._errors), len(self._grid)
+        prior = np.repeat([1.0, EVEN / counts[1]], counts)
         told = self.names, self.space, self.basis, self.tasks, key
         return OnlineForecast(open_.statistics, likely, prior, *told)
 
