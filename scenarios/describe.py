@@ -228,7 +228,7 @@ def _of_numbers(name: str, numbers: Array) -> Column:
     if distinct == 1:
         role, note = "", SAME
     elif whole and len(steps) and ((steps >= 0).all() or (steps <= 0).all()):
-        role, note = "", "a counter: it only goes one way"
+        role, note = "", "a counter: it never turns"
     elif whole and distinct <= FEW_NUMBERS:
         role = "context"
     missing = len(numbers) - len(known)
