@@ -17,17 +17,10 @@ Raw = dict[str, Any]
 TINY = """\
 name = "tiny"
 rounds = 50
-
-[adversary]
-kind = "drifting"
-outcomes = 2
-
-[[cohort]]
-name = "farmers"
-utility = "ces"
-parameters = { rho = [0.3, 0.9] }
-count = 3
-actions = 3
+adversary = { kind = "drifting", outcomes = 2 }
+cohort = [
+  { name = "farmers", utility = "ces", parameters = { rho = [0.3, 0.9] }, count = 3, actions = 3 },
+]
 """
 NATURE = """\
 name = "nature"

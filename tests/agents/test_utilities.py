@@ -251,12 +251,3 @@ def test_parameters_outside_their_domain_are_refused(make: Callable[[], Any], sa
     with pytest.raises(ValueError, match=says) as caught:
         make()
     assert "\n" not in str(caught.value)
-
-
-# --- populations ---------------------------------------------------------------------------------
-
-
-# a maker's parameters, arrays being one number per agent, and the same utility for agent k alone
-
-
-# --- as scenario files name them -----------------------------------------------------------------

@@ -497,8 +497,8 @@ def test_the_transform_has_the_declared_size_and_range(name: str) -> None:
 
 
 @EVERY
-def test_coefficients_have_their_shapes_and_layout(name: str) -> None:
-    """The kernels read them in index order, whatever the strides of the loss."""
+def test_coefficients_have_their_layout_and_are_the_same_alone_and_in_a_stack(name: str) -> None:
+    """In index order, as the kernels read them; the same in another order, and asked again."""
     case = CASES[name]
     for draw in (case.draw, case.raw or case.draw):
         offset, weights = case.basis.coefficients(draw(np.random.default_rng(0), STACK))
@@ -508,12 +508,6 @@ def test_coefficients_have_their_shapes_and_layout(name: str) -> None:
             assert array.dtype == np.float64
             assert array.flags.c_contiguous
             assert np.isfinite(array).all()
-
-
-@EVERY
-def test_a_loss_has_the_same_coefficients_alone_and_in_a_stack(name: str) -> None:
-    """And in another order, and when asked again."""
-    case = CASES[name]
     losses = case.losses()
     offset, weights = case.basis.coefficients(losses)
     for k in (STACK - 1, 0, 3):

@@ -32,8 +32,7 @@ def test_a_slow_series_is_known_by_its_effective_sample() -> None:
     assert np.quantile(found, 0.9) < TRUSTED
 
 
-@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
-@pytest.mark.parametrize("common", [0.0, 2.0])
+@pytest.mark.parametrize(("rho", "common"), [(0.0, 0.0), (0.5, 2.0), (0.9, 0.0), (0.9, 2.0)])
 def test_intervals_of_many_differences_hold_together(rho: float, common: float) -> None:
     """Twelve at once, in batches as a run keeps them; one alone would miss up to 40 % of them."""
     drawn = correlated(rho, 13)

@@ -7,7 +7,6 @@ import gc
 import pickle
 import tracemalloc
 import weakref
-from itertools import cycle
 from typing import Any
 
 import mesa
@@ -15,7 +14,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import worlds
-from streams import FORECASTS, STREAMS, scenario
 
 from regretless.market.core.errors import UserError
 from regretless.market.game.round import play_round
@@ -23,7 +21,6 @@ from regretless.market.model import MarketModel
 from regretless.market.records import Round
 from regretless.market.regret import definitions
 from regretless.market.regret.ledger import MEASURES
-from regretless.market.response import best_response, expected_losses
 from regretless.scenarios import load
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import find, read
@@ -68,34 +65,9 @@ def assert_ledger_equals_raw_log(model: MarketModel, log: list[Round]) -> None:
                 assert value == pytest.approx(compute(losses[:, k], play[:, k], *extra), abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("stream", "forecast"),
-    [*zip(STREAMS, cycle(FORECASTS), strict=False), *zip(cycle(STREAMS), FORECASTS, strict=False)],
-)
-def test_ledger_agrees_with_the_raw_log_on_every_stream(stream: str, forecast: str) -> None:
-    model = scenario(stream, forecast, rounds=60, seed=1).build()
-    assert_ledger_equals_raw_log(model, recorded(model, 60))
-
-
 def test_ledger_agrees_with_the_raw_log_in_a_mixed_market() -> None:
     model = mixed_market().build()
     assert_ledger_equals_raw_log(model, recorded(model, 80))
-
-
-def test_the_forecaster_knows_every_action_of_sophisticated_agents() -> None:
-    """Occupancy of the decision events equals the expected number of times an action is played."""
-    model = mixed_market(forecaster={"models": []}).build()
-    log = recorded(model, 60)
-    growers = model.game.cohorts[0]
-    expected = np.zeros_like(growers.ledger.count)
-    for played in log:
-        mixture = played.forecasts[growers.block].mixture
-        for point, weight in zip(mixture.points, mixture.weights, strict=True):
-            action = best_response(expected_losses(*growers.coefficients, point))
-            expected[np.arange(len(action)), action] += weight
-    events = model.game.blocks[growers.block].forecaster.events
-    seen = events._decision[2][: expected.size].reshape(expected.shape)
-    assert np.abs(seen - expected).max() < 1e-9
 
 
 def test_mesa_sees_the_agents() -> None:

@@ -34,23 +34,13 @@ MARKET = """\
 name = "tiny"
 rounds = 20
 seed = 3
-
+forecaster = { kind = "running-mean" }
+policy = { weekend = { kind = "threshold", feature = "weekday", at = 5, below = 0, above = 1 } }
 [data]
 file = "prices.csv"
 outcomes = ["bread", "fuel"]
 context = ["weekday"]
 scale = { bread = [1.0, 3.0] }
-
-[forecaster]
-kind = "running-mean"
-
-[policy.weekend]
-kind = "threshold"
-feature = "weekday"
-at = 5
-below = 0
-above = 1
-
 [[cohort]]
 name = "bakers"
 utility = "ces"
@@ -58,7 +48,6 @@ parameters = { rho = [0.3, 0.9] }
 count = 3
 actions = 3
 policies = ["weekend"]
-
 [[cohort]]
 name = "drivers"
 utility = "linear"

@@ -51,13 +51,11 @@ def rounds_so_far(model: Any) -> float:
     return float(model.played)
 
 
-STUDY = """
+STUDY = """\
 scenario = "base.toml"
 seeds = 1
-[grid]
-"forecaster.kind" = ["decision-swap", "running-mean"]
-[branch.changes.stubborn]
-"agent.1" = 0
+grid = { "forecaster.kind" = ["decision-swap", "running-mean"] }
+branch = { changes = { stubborn = { "agent.1" = 0 } } }
 """
 PLAIN: dict[str, Any] = {"utility": "linear", "count": 4, "actions": 3}
 CROWD: dict[str, Any] = {

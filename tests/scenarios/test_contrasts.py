@@ -28,21 +28,14 @@ from regretless.scenarios.studies.answers import print_summary
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import read_study
 
-BASE = """
+BASE = """\
 name = "tiny"
 rounds = 30
 adversary = { kind = "pump-and-dump", outcomes = 2, exposure = [0.0, 1.0], pump = 5, dump = 5 }
-[[cohort]]
-name = "one"
-utility = "linear"
-count = 3
-actions = 2
-[[cohort]]
-name = "two"
-utility = "linear"
-count = 1
-actions = 2
-response = "hedge"
+cohort = [
+  { name = "one", utility = "linear", count = 3, actions = 2 },
+  { name = "two", utility = "linear", count = 1, actions = 2, response = "hedge" },
+]
 """
 STUDY = """
 scenario = "tiny.toml"
@@ -313,12 +306,11 @@ def test_the_third_that_a_value_helps_is_found() -> None:
     assert found["cohort"].str.contains("kind").sum() == 2
 
 
-CROWD = """
+CROWD = """\
 name = "crowd"
 rounds = 20
 adversary = { kind = "iid", outcomes = 2, concentration = 20.0 }
 market = { feedback = "same-round", impact = 0.4 }
-
 [[cohort]]
 name = "followers"
 utility = "ces"

@@ -333,16 +333,13 @@ def test_a_base_that_serves_half_of_the_agents_costs_the_others_nothing(tmp_path
 # Data drawn anew in blocks.
 
 
-STUDY = """
+STUDY = """\
 scenario = "crop-choice"
 seeds = 3
 rounds = 25
 leave_out = ["forecasts"]
-[set]
-"data.bootstrap" = 5
-"cohort.growers.count" = 5
-[grid]
-"forecaster.kind" = ["decision-swap", "running-mean"]
+set = { "data.bootstrap" = 5, "cohort.growers.count" = 5 }
+grid = { "forecaster.kind" = ["decision-swap", "running-mean"] }
 """
 
 

@@ -24,19 +24,10 @@ name = "tiny"
 rounds = 20
 adversary = { kind = "switching", outcomes = 2 }
 forecaster = { kind = "decision-swap" }
-
-[[cohort]]
-name = "farmers"
-utility = "linear"
-count = 2
-actions = 2
-
-[[cohort]]
-name = "learners"
-utility = "linear"
-count = 2
-actions = 2
-response = "hedge"
+cohort = [
+  { name = "farmers", utility = "linear", count = 2, actions = 2 },
+  { name = "learners", utility = "linear", count = 2, actions = 2, response = "hedge" },
+]
 """
 SWEEP = """\
 scenario = "tiny.toml"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -56,8 +57,9 @@ def test_a_truthful_report_gives_the_same_bytes(response: str) -> None:
             pd.testing.assert_frame_equal(ours, theirs, check_exact=True)
 
 
-@pytest.mark.parametrize("acts_on", ["truth", "report"])
-@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize(
+    ("lie", "acts_on"), [*zip(LIES, cycle(["truth", "report"]), strict=False), ("turned", "report")]
+)
 def test_truthful_cohorts_keep_their_bound_beside_any_liar(lie: str, acts_on: str) -> None:
     model = built({"reports": {"weights": LIES[lie]}, "acts_on": acts_on}, rounds=600)
     model.run()

@@ -48,11 +48,7 @@ MIXED = """\
 name = "mixed"
 rounds = 1100
 seed = 5
-
-[adversary]
-kind = "switching"
-outcomes = 2
-
+adversary = { kind = "switching", outcomes = 2 }
 [[cohort]]
 name = "farmers"
 utility = "ces"
@@ -60,7 +56,6 @@ parameters = { rho = { choices = [0.5, 0.8] } }
 count = 3
 actions = 3
 measures = ["external", "swap", "omniprediction", "decision_swap", "contextual_swap"]
-
 [[cohort]]
 name = "naive"
 utility = "linear"
@@ -68,7 +63,6 @@ count = 2
 actions = 2
 response = "quantal"
 eta = 8.0
-
 [[cohort]]
 name = "scripted"
 utility = "linear"

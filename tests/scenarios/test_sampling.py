@@ -21,15 +21,11 @@ from regretless.scenarios.studies.sampling import (
     sensitivity_table,
 )
 
-BASE = """
+BASE = """\
 name = "tiny"
 rounds = 20
 adversary = { kind = "iid", outcomes = 2, concentration = 5.0 }
-[[cohort]]
-name = "one"
-utility = "linear"
-count = 3
-actions = 2
+cohort = [{ name = "one", utility = "linear", count = 3, actions = 2 }]
 """
 STUDY = """
 scenario = "tiny.toml"

@@ -27,18 +27,10 @@ BUNDLED = [
 SCENARIO = """\
 name = "small"
 rounds = 3
-[adversary]
-kind = "iid"
-outcomes = 2
-[forecaster]
-reference = "running-mean"
-[windows]
-every = 2
-[[cohort]]
-name = "few"
-utility = "linear"
-actions = 2
-basis = "linear"
+adversary = { kind = "iid", outcomes = 2 }
+forecaster = { reference = "running-mean" }
+windows = { every = 2 }
+cohort = [{ name = "few", utility = "linear", actions = 2, basis = "linear" }]
 """
 STUDY = """\
 scenario = "crop-choice"

@@ -292,30 +292,21 @@ def size(model):
 def number(model):
     return [agent.unique_id for agent in model.agents]
 """
-SCENARIO = """
+SCENARIO = """\
 name = "tiny"
 rounds = 9
 measures = ["played", "size", "number"]
 adversary = { kind = "cyclic", outcomes = 2 }
 forecaster = { kind = "running-mean" }
-
-[[cohort]]
-name = "one"
-utility = "linear"
-count = 3
-actions = 2
-
-[[cohort]]
-name = "two"
-utility = "linear"
-count = 2
-actions = 2
+cohort = [
+  { name = "one", utility = "linear", count = 3, actions = 2 },
+  { name = "two", utility = "linear", count = 2, actions = 2 },
+]
 """
-OWN = """
+OWN = """\
 scenario = "tiny.toml"
 seeds = 2
-[grid]
-"cohort.one.count" = [0, 4]
+grid = { "cohort.one.count" = [0, 4] }
 """
 
 

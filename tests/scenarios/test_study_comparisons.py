@@ -35,25 +35,16 @@ def {name}(model):
 """
     for name, share in SHARES.items()
 )
-CROWD = """
+CROWD = """\
 name = "crowd"
 rounds = 1
 measures = ["round", "near", "all_or_nothing", "whole"]
 adversary = { kind = "iid", outcomes = 2 }
 market = { feedback = "same-round", impact = 0.4 }
-
-[[cohort]]
-name = "followers"
-utility = "linear"
-count = 3
-actions = 2
-
-[[cohort]]
-name = "learners"
-utility = "linear"
-count = 3
-actions = 2
-response = "hedge"
+cohort = [
+  { name = "followers", utility = "linear", count = 3, actions = 2 },
+  { name = "learners", utility = "linear", count = 3, actions = 2, response = "hedge" },
+]
 """
 LISTEN = """
 nobody = { "cohort.followers.response" = "hedge" }
@@ -62,12 +53,11 @@ all = { "cohort.learners.response" = "best-response" }
 "nobody, other people" = { "cohort.followers.count" = 0, "cohort.learners.count" = 6 }
 "all, other people" = { "cohort.followers.count" = 6, "cohort.learners.count" = 0 }
 """
-FIRMS = """
+FIRMS = """\
 name = "firms"
 rounds = 40
 adversary = { kind = "iid", outcomes = 1, concentration = 4.0 }
 forecaster = { kind = "running-mean" }
-
 [[cohort]]
 name = "firms"
 utility = "firm"

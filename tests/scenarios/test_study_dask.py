@@ -21,8 +21,7 @@ from regretless.scenarios.studies.design import read_study
 SWEEP = """\
 scenario = "tiny.toml"
 seeds = 3
-[set]
-"adversary.kind" = "fickle"
+set = { "adversary.kind" = "fickle" }
 [grid]
 "forecaster.kind" = ["decision-swap", "running-mean"]
 "adversary.temper" = ["mild", "bad"]
