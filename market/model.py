@@ -320,8 +320,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         """Return a second market with this one's past and random numbers, and something changed.
 
         ``changes`` are dotted keys of the scenario and ``agent.NUMBER``
-        (``scenarios.build.branches``), ``players`` those of ``swap``. Its logs begin here. Without
-        a change it goes on to the same bytes. UserError if no scenario built this market.
+        (``scenarios.assembly.branches``), ``players`` those of ``replace``. Its logs begin here.
+        Without a change it goes on to the same bytes. UserError if no scenario built this market.
         """
         if self.recipe is None:
             raise UserError("no scenario built this market; branch one that load(...).build() made")
@@ -515,7 +515,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         if forgetful := self.game.forgetful():
             raise ValueError(f"{', '.join(forgetful)} cannot be resumed: no state() and restore()")
         if self._replaced:
-            raise ValueError("players were swapped, which no file says: it cannot be resumed")
+            raise ValueError("players were replaced, which no file says: it cannot be resumed")
         players = self.game.players()
         return {
             "changed": [list(change) for change in self._changed],

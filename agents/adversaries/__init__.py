@@ -1,6 +1,6 @@
 """Who chooses the outcomes: replayed data, nature, opponents of the forecast, and leaders.
 
-Leaders have a motive: a payoff of their own (``strategic``). One's own is a class with one method:
+Leaders have a motive: a payoff of their own (``leader``). One's own is a class with one method:
 
     @register.adversary("stubborn")
     class Stubborn(Adversary):

@@ -154,7 +154,7 @@ class Linear(SeparablePower):
         return np.asarray(np.max(gaps, axis=0))
 
     def in_single_precision(self) -> Self:
-        """Round the weights to 24 significant bits, which 32 hold (``side_by_side.narrowed``).
+        """Round the weights to 24 significant bits, which 32 hold (``storage.narrowed``).
 
         Losses move by at most 2^-24 sum |weights|: 6e-8 where they are normalised.
         """

@@ -47,8 +47,6 @@ class SealedBids(Market):
     ----------
     value : array (N,)
         What the unit is worth to each bidder in this round.
-    bids : array (N, A)
-        What each action bids.
     lot : int array (N,)
         Who comes first among equal bids: the least.
     """

@@ -41,7 +41,7 @@ def drawn_values(where: str, value: Any, rng: np.random.Generator, count: int) -
 def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any:
     """Call a registered maker; a parameter that does not fit is the user's mistake.
 
-    Parameters are handed to a maker of the user's own as ``read_only.lent`` says.
+    Parameters are handed to a maker of the user's own as ``market.core.own_code.lent`` says.
     """
     try:
         inspect.signature(maker).bind_partial(*arguments, **parameters)  # what is misspelt, first

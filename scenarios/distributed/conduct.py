@@ -74,6 +74,7 @@ class Remote(Cohort):
         return self._unknown()
 
     def _unknown(self) -> NoReturn:
+        """Raise UserError: workers know it."""
         why = "is played by workers, and what its agents do is not known here"
         raise UserError(f"cohort.{self.name} {why}; run without --workers and --scheduler")
 
