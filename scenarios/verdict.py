@@ -27,7 +27,7 @@ REGRETS = {
     "swap": "swap_regret",
     "decision swap": "decision_swap_regret",
 }
-BEFORE, UNCORRECTED = "before the run", "given no correction"  # of a reference
+BEFORE, UNCORRECTED = "before the run", "without correction"  # of a reference
 BOUNDS = {
     "given the biases": "bound_from_bias",
     "given the variation": "bound_from_variation",
@@ -50,7 +50,7 @@ DEFINITIONS = {
     "Bounds": (
         "on the worst decision swap regret of a cohort. Given the biases: from the measured "
         "errors of the forecast. Given the variation, and before the run: by the theorem, with "
-        "probability 0.99 in all rounds at once. Given no correction: by the theorem, while the "
+        "probability 0.99 in all rounds at once. Without correction: by the theorem, while the "
         "models' forecast is broadcast as it is."
     ),
     "Exploitability": (
