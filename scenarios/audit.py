@@ -225,7 +225,6 @@ def _valued(  # noqa: PLR0913 - what a utility is made of
     parameters: dict[str, Any],
     scale: dict[str, tuple[float, float]],
 ) -> Losses:
-    """Evaluate a utility at the outcomes."""
     if utility not in register.utility:
         cure = closest(utility, register.utility.names())
         raise UserError(f"utility: unknown '{utility}'; {cure}")
@@ -279,7 +278,6 @@ def _places(names: Sequence[str], known: Sequence[str], what: str) -> Indices:
 
 
 def _agent(name: str, table: Array, chosen: Indices, suggested: Indices) -> dict[str, Any]:
-    """Measure one decision maker's rounds."""
     least, span = float(table.min()), float(np.ptp(table)) or 1.0
     unit = (table - least) / span
     row: dict[str, Any] = {"agent": name, "rounds": len(table)}
@@ -304,7 +302,6 @@ def _agent(name: str, table: Array, chosen: Indices, suggested: Indices) -> dict
 
 
 def _exploitability(unit: Array, chosen: Indices) -> float:
-    """Return the exploitability of (outcome, action); equal rounds are one outcome."""
     outcomes, where = np.unique(unit, axis=0, return_inverse=True)
     joint = np.zeros((len(outcomes), unit.shape[1]))
     np.add.at(joint, (where.ravel(), chosen), 1 / len(unit))

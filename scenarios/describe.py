@@ -141,7 +141,6 @@ def _separator(file: Path) -> str:
 
 
 def _decimal(frame: pd.DataFrame) -> str:
-    """Return the mark that numbers are written with."""
     cells = frame.head(LOOKED_AT).astype(str).to_numpy().ravel()
     commas = sum(bool(frames.COMMA.fullmatch(cell.strip())) for cell in cells)
     points = sum(bool(frames.POINT.fullmatch(cell.strip())) for cell in cells)
@@ -255,7 +254,6 @@ def _gaps(words: "pd.Series[Any]") -> str:
 
 
 def _length(step: pd.Timedelta) -> str:
-    """Write a length of time in its greatest unit."""
     for unit in ("day", "hour", "minute", "second"):
         many = step / pd.Timedelta(1, unit)
         if many == 1:
@@ -413,12 +411,10 @@ def _ends(values: Array) -> tuple[float, float, float]:
 
 
 def _code(column: Column) -> dict[str, int]:
-    """Return the numbers that stand for a column's words."""
     return {word: TRUTHS.get(word.casefold(), i) for i, word in enumerate(column.values)}
 
 
 def _cuts(values: Array) -> list[float]:
-    """Return one or two cuts, midway between neighbouring values, nearest to thirds of the rows."""
     different, counts = np.unique(values, return_counts=True)
     below = counts.cumsum()[:-1] / len(values)
     places = np.unique([np.abs(below - third).argmin() for third in (1 / 3, 2 / 3)])

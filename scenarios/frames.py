@@ -128,7 +128,6 @@ def _text(path: Path, where: str) -> str:
 
 
 def _csv(text: str, where: str, form: Form) -> pd.DataFrame:
-    """Read a CSV as text, quickly if it is a plain one."""
     names, newline, body = text.replace("\r\n", "\n").partition("\n")
     header = names.split(form.separator)
     plain = '"' not in text and "\r" not in body and "\n\n" not in newline + body
@@ -316,7 +315,6 @@ def _kind(text: str, decimal: str) -> str:
 
 
 def _shown(text: str) -> str:
-    """Put a value on a line, shortened."""
     line = " ".join(text.split())
     return line if len(line) <= SHOWN else f"{line[: SHOWN - 3]}..."
 

@@ -60,7 +60,6 @@ def _rows(named: Mapping[str, str], width: int | None, column: int = 0) -> list[
 
 
 def _named(kind: str) -> dict[str, str]:
-    """Return names and their meanings."""
     if kind == "scenarios":
         return {name: str(read(path).get("description", "")) for name, path in catalogue().items()}
     if kind == "studies":

@@ -53,7 +53,6 @@ def shown(config: dict[str, Any], model: MarketModel, name: str | None) -> Any:
 
 
 def _tables(model: MarketModel) -> Tables:
-    """Return the tables that a run directory of the model would have."""
     agents, log = model.agents_frame(), model.regret_frame()
     tables = {
         "agents": agents,

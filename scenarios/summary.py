@@ -116,7 +116,6 @@ def short(verdict: pd.DataFrame, agents: pd.DataFrame, *, width: int) -> Iterato
 
 
 def _regrets(agents: pd.DataFrame, names: list[str]) -> tuple[list[str], list[list[str]]]:
-    """Return headers and rows of the worst regrets, and the least bound, of several cohorts."""
     columns = words.REGRETS | {"exploitability": "exploitability"}
     parts = [agents[agents["cohort"] == name] for name in names]
     worst = [(leading_regret(own) * own["loss_scale"]).max() for own in parts]
@@ -156,7 +155,6 @@ def _cohort(
     *,
     width: int,
 ) -> Iterator[RenderableType]:
-    """Yield the two tables of a cohort: alternatives in hindsight, and regrets."""
     cells = [
         words.alternative_cells(*pair) for pair in alternatives if pair[0]["kind"] != "broadcast"
     ]
@@ -176,7 +174,6 @@ def _cohort(
 
 
 def _bounded(agents: pd.DataFrame) -> Iterator[list[str]]:
-    """Yield the rows of the table of regrets, with the bounds beside decision swap regret."""
     for row in words.regret_rows(agents):
         bounds = words.bounds_in_words(agents) if row[0] == "decision swap" else []
         yield [*row, *(bounds[:1] or [""])]

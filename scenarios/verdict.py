@@ -262,19 +262,15 @@ def regret_rows(agents: pd.DataFrame) -> Iterator[list[str]]:
             yield [name, four(mean_of(agents, column)), four(agents[column].max()), *units]
 
 
-def bounds(agents: pd.DataFrame) -> dict[str, float]:
-    """Return the bounds on the worst decision swap regret of a cohort that there are, by name."""
-    known = {word: float(agents[column].max()) for word, column in BOUNDS.items()}
-    return {word: value for word, value in known.items() if not np.isnan(value)}
-
-
 def bounds_to_print(agents: pd.DataFrame) -> dict[str, float]:
     """Return the bounds by what they take as known.
 
     While a reference is broadcast uncorrected the bound given the variation is the regret itself,
     and left out, and ``bound`` is what the switch test has allowed.
     """
-    known, regret = bounds(agents), agents["decision_swap_regret"]
+    known = {word: float(agents[column].max()) for word, column in BOUNDS.items()}
+    known = {word: value for word, value in known.items() if not np.isnan(value)}
+    regret = agents["decision_swap_regret"]
     if "given the variation" in known and np.allclose(
         agents[BOUNDS["given the variation"]], regret, rtol=0, atol=1e-9
     ):

@@ -209,7 +209,6 @@ def seat_of(draft: Draft, place: Place) -> Placement:
 
 
 def _responding(draft: Draft, place: Place) -> Placement:
-    """Seat agents who respond to the forecast."""
     spec = draft.spec
     types, type_of = unique_losses(draft.declared)
     kind, row_of = draft.split(type_of)
@@ -254,7 +253,6 @@ def _responding(draft: Draft, place: Place) -> Placement:
 
 
 def _scripted(draft: Draft, place: Place) -> Placement:
-    """Seat agents with a method of their own."""
     spec = draft.spec
     kind, agents = _written(draft, place.root)
     cohort = kind(

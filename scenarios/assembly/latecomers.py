@@ -180,7 +180,6 @@ def protection(cohort: Any, block: Block) -> Cover | None:
 
 
 def _tables(groups: Sequence[ProtectedLosses]) -> tuple[list[Array], list[Array]]:
-    """Return offsets and weights of several groups."""
     return [group.offset for group in groups], [group.weights for group in groups]
 
 

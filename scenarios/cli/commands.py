@@ -97,7 +97,6 @@ def audit(  # noqa: PLR0913 - one parameter per option
 
 
 def _ends(pair: str) -> tuple[str, tuple[float, float]]:
-    """Read COLUMN=WORST:BEST."""
     column, _, ends = pair.rpartition("=")
     try:
         worst, best = (float(end) for end in ends.split(":"))

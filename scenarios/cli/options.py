@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 def _scenarios(begun: str) -> list[str]:
-    """Complete a scenario's name."""
     from regretless.scenarios.config.files import catalogue
 
     return [name for name in catalogue() if name.startswith(begun)]

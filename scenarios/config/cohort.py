@@ -284,7 +284,6 @@ COHORTS = OF_RULES | {"rule": RuleSpec, "learner": LearnerSpec, "agent": AgentSp
 
 
 def _answers(cohort: Any) -> str:
-    """Tell which of the models reads a cohort's table: by the name of its response."""
     given = vars(cohort) if isinstance(cohort, CohortSpec) else cohort
     if not isinstance(given, dict):
         return "best-response"  # whose model says what is wrong with it

@@ -73,7 +73,6 @@ class ForecasterSpec(Variant):
     @field_validator("models", mode="before")
     @classmethod
     def _named(cls, models: Any) -> Any:
-        """Turn a list of names and tables into tables by name."""
         models = [models] if isinstance(models, str) else models
         if not isinstance(models, list):
             return models
@@ -161,7 +160,6 @@ FORECASTERS: dict[str, type[ForecasterSpec]] = {
 
 
 def _kind(table: Any) -> str:
-    """Tell which of the models reads the table of a forecaster."""
     given = table if isinstance(table, dict) else vars(table)
     return reasons.kind_of_forecaster(given.get("kind", "decision-swap"))
 

@@ -277,7 +277,6 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def _host_name(host: str) -> str | None:
-    """Return the name in a Host header, without its port, if there is one."""
     try:
         return urlsplit(f"//{host}").hostname
     except ValueError:
@@ -405,7 +404,6 @@ def _agent(session: Session, tables: dict[str, Any], number: int) -> dict[str, A
 
 
 def _swap(swap: dict[Any, Any]) -> list[str]:
-    """Write the action, how often it was played, what would have been better, and by how much."""
     played, count, better, policy, gain = origin(swap)
     if swap["contribution"] < LEAST:
         return [played, count, "none", ""]

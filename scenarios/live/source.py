@@ -195,7 +195,6 @@ def _number(value: Any) -> bool:
 
 
 def _key(name: str, value: float, field: FieldInfo | None, *, given: bool) -> Key:
-    """Make a control of a number; the ends of a slider hold its value."""
     whole = isinstance(value, int)
     low, high = min(0, REACH * value), max(REACH * value, 10 if whole else 1.0)
     limits = dict(_limits(field))
@@ -208,7 +207,6 @@ def _key(name: str, value: float, field: FieldInfo | None, *, given: bool) -> Ke
 
 
 def _limits(part: Any) -> Iterator[tuple[str, float]]:
-    """Yield the limits of a field, or of a part of its type, as pydantic calls them."""
     if isinstance(part, FieldInfo):
         for own in (part.annotation, *part.metadata):
             yield from _limits(own)

@@ -279,7 +279,6 @@ def interrupted(path: Path) -> bool:
 
 
 def _chained(checksum: int, part: Path) -> int:
-    """Add a part's name and content to the checksum of the parts before it."""
     checksum = zlib.crc32(part.name.encode(), checksum)
     with part.open("rb") as file:
         while block := file.read(BLOCK):

@@ -71,7 +71,6 @@ def _ahead(made: Iterator[Some]) -> Iterator[Some]:
 
 
 def _opened(part: Path) -> pa.Table:
-    """Return a part's rows, mapped rather than read."""
     return pa.ipc.open_file(pa.memory_map(str(part))).read_all()
 
 

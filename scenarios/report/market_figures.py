@@ -145,7 +145,6 @@ def market(run: Run) -> go.Figure | None:
 
 
 def _kinds(run: Run) -> Iterator[tuple[str, list[str]]]:
-    """Yield each kind of a market's columns of the rounds table, with its columns."""
     words = [str(column).rpartition("_") for column in run.table("rounds")]
     kinds = [word for word, _, place in words if place.isdigit() and word not in OTHERS]
     for kind in dict.fromkeys(kinds):

@@ -25,8 +25,18 @@ from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import Drawn
 
 HERE = Path(__file__).parent
-CSS = (HERE / "page.css").read_text(encoding="utf-8")
+FOLDED = {"64rem": "9", "40rem": "6"}  # below a width, tables of so many columns or more
 LIVE = HERE.parent / "live"
+
+
+def _css() -> str:
+    """Return the style of all pages, with the rules for folded tables at each width."""
+    head, fold, tail = (HERE / "page.css").read_text(encoding="utf-8").split("/* fold */\n")
+    folds = (fold.replace("WIDTH", w).replace("COLUMNS", n) for w, n in FOLDED.items())
+    return "".join([head, *folds, tail])
+
+
+CSS = _css()
 
 
 @cache

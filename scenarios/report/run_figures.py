@@ -106,7 +106,6 @@ def _levels(run: Run) -> Iterator[tuple[Any, list[go.Scatter]]]:
 
 
 def _courses(run: Run) -> Iterator[tuple[Any, list[go.Scatter]]]:
-    """Yield the course of each alternative of each cohort."""
     course = run.table("course")
     names = course.loc[course["kind"].isin(["model", "policy"]), "name"].unique()
     shades, words = theme.colours(names), {"broadcast": "as played", "action": "best fixed action"}
@@ -137,7 +136,6 @@ def regret(run: Run) -> go.Figure | None:
 
 
 def _regrets(run: Run, curve: pd.DataFrame, name: Any) -> Iterator[go.Scatter]:
-    """Yield the regrets of a cohort, and its bounds: over time where kept, else at the end."""
     for word, column, width in (("mean", "mean", 1.5), ("worst agent", "max", 3)):
         yield theme.line(curve.index, curve[column], word, color=run.shades[name], width=width)
     bounds, agents = run.table("bounds"), run.agents
@@ -263,7 +261,6 @@ def regret_by_parameter(run: Run) -> go.Figure | None:
 
 
 def _dots(run: Run, shown: pd.DataFrame, x: str) -> Iterator[go.Scatter]:
-    """Yield the dots of each cohort's agents, their regret upwards."""
     for name, members in shown.groupby("cohort", sort=False):
         yield go.Scatter(
             x=members[x].to_numpy(),

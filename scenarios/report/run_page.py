@@ -85,7 +85,6 @@ def text(directory: Path) -> str:
 
 
 def _notes(verdict: pd.DataFrame) -> Iterator[str]:
-    """Yield what is to be known of the alternatives."""
     if verdict.empty or not (verdict["kind"] == "model").any():
         yield ALONE
     if len(verdict):

@@ -16,12 +16,11 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
-from scipy import stats
 
 from regretless.scenarios.logs.reading import log_parts, regret_curves, thinned
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import figure
-from regretless.scenarios.studies.analysis.measures import LEVEL, MEASURES, REGRETS, keys_of
+from regretless.scenarios.studies.analysis.measures import MEASURES, REGRETS, interval, keys_of
 from regretless.scenarios.studies.results import Study, run_table
 
 VALUE = ("cohort", "baseline", "pairs", "mean", "low", "high")
@@ -100,13 +99,8 @@ def setting_curves(study: Study, settings: pd.Series[str]) -> pd.DataFrame | Non
     if not parts or max(part["round"].nunique() for part in parts) < 2:
         return pd.DataFrame(columns=COLUMNS)
     groups = pd.concat(parts).groupby(["setting", "cohort", "round"], sort=False)["mean"]
-    table = groups.agg(["count", "mean", "std"]).reset_index()
-    count = table["count"].to_numpy()
-    with np.errstate(invalid="ignore"):
-        quantile: Any = stats.t.ppf((1 + LEVEL) / 2, np.where(count > 1, count - 1, np.nan))
-        half = quantile * table["std"] / np.sqrt(count)
-    table = table.assign(seeds=count, low=table["mean"] - half, high=table["mean"] + half)
-    return table[COLUMNS]
+    rows = [[*place, len(own), *interval(own.to_numpy())] for place, own in groups]
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 SHOWN = {  # measures of the effects, with their units

@@ -111,7 +111,6 @@ def _text_of(data: StudyData) -> str:
 
 
 def _sections(data: StudyData) -> Iterator[tuple[str, list[Part]]]:
-    """Yield the headings of the page, and what stands below each."""
     study, parameters = data.study, data.of("parameters")
     figures, keys, tested = drawn("study", data), keys_of(parameters), tables(data)
     design = "table", DESIGN, list(_varied(study.record["study"]["file"], parameters)), 3
@@ -138,7 +137,6 @@ def _many(count: int, what: str) -> str:
 
 
 def _varied(file: dict[str, Any], parameters: pd.DataFrame) -> Iterator[list[str]]:
-    """Yield each key, how it was chosen, and its values."""
     rows: list[tuple[str, str, Any]]
     ranges = (file.get("sample") or {}).get("keys", {})
     rows = [
@@ -159,7 +157,6 @@ def _varied(file: dict[str, Any], parameters: pd.DataFrame) -> Iterator[list[str
 
 
 def _calibration(study: Study) -> Iterator[list[str]]:
-    """Yield the estimate of each sampled key and the range that was searched."""
     for row in study.calibration().to_dict("records"):
         near = not np.isnan(row["estimate"])
         ends = f"{row['low']:.3g} to {row['high']:.3g}" if near else "-"
@@ -169,7 +166,6 @@ def _calibration(study: Study) -> Iterator[list[str]]:
 
 
 def _value(table: pd.DataFrame) -> Part:
-    """Write what Decision-Swap is worth, by cohort, setting and baseline."""
     keys, rows = keys_of(table, beside=VALUE), []
     at = decimals(table[["mean", "low", "high"]].to_numpy().ravel() if len(table) else [], 3)
     for row in table.to_dict("records"):

@@ -51,15 +51,17 @@ class PrintedTable:
         """Print the rows of the measures that answer something, the first of many."""
         path = study.path / f"{self.table}.parquet"
         found = pd.read_parquet(path) if path.exists() else pd.DataFrame()
-        if "measure" in found:
+        first = found.index
+        if "measure" in found:  # what is known of every study comes first: each change has a line
             own = ~found["measure"].isin(KNOWN)
             found = _once(found[found["measure"].isin(TOLD) | own], own)
+            first = found.index[np.argsort(~found["measure"].isin(TOLD), kind="stable")]
         beside = [name for name in ("cohort", "measure") if name in found]
         if "cohort" in found and len(found["cohort"].unique()) == 1:
             beside.remove("cohort")
         if found.empty:
             return
-        shown = found.loc[sorted(_first(found).index[:MOST])]
+        shown = found.loc[sorted(first[:MOST])]
         figures = pd.DataFrame(_figures(shown), columns=[self.figure, "95 % interval"])
         cells = pd.concat([shown[beside].reset_index(drop=True).astype(str), figures], axis=1)
         cells["adjusted p"] = [_adjusted(row) for row in shown.to_dict("records")]
@@ -87,15 +89,6 @@ def _once(found: pd.DataFrame, own: "pd.Series[bool]") -> pd.DataFrame:
     return found.drop_duplicates(["cohort", *alike])
 
 
-def _first(found: pd.DataFrame) -> pd.DataFrame:
-    """Put what is known of every study first, so that each change has its line."""
-    return (
-        found.sort_values("measure", key=lambda own: ~own.isin(TOLD), kind="stable")
-        if "measure" in found
-        else found
-    )
-
-
 def _lines(cells: pd.DataFrame, headings: list[str], *, words: int) -> Iterator[str]:
     """Lay rows out under headings, each of which is written once; text is on the left.
 
@@ -120,7 +113,6 @@ def _lines(cells: pd.DataFrame, headings: list[str], *, words: int) -> Iterator[
 
 
 def _adjusted(row: dict[Any, Any]) -> str:
-    """Write the p-value, adjusted for all rows of the table."""
     p = row.get("p_adjusted", np.nan)
     if np.isnan(p):
         return ""

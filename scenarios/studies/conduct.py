@@ -105,7 +105,6 @@ def _warned(answers: Iterable[Answer], warn: Callable[[str], Any]) -> None:
 def _check_settings(
     design: Design, workers: Executor, settings: list[Task], warn: Callable[[str], Any]
 ) -> None:
-    """Build the first market of every setting; UserError for the first that cannot be."""
     found = dict(workers.answers(check, settings))
     answers = [found[place] or _died(one.run) for place, one in enumerate(settings)]
     for answer in answers:

@@ -134,7 +134,6 @@ class StudyDirectory:
                 ownership.refuse(self.path, f"{DRAFTS}/{found.name}")
 
     def _check_same(self, recorded: dict[str, Any]) -> None:
-        """Raise UserError if the study that is here is another one, or another version's."""
         begun = recorded.get("versions", {}).get("regretless")
         if begun != version("regretless"):
             where = f"--resume: {self.path} was begun by {begun or 'another version'}"

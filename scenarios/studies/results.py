@@ -93,7 +93,6 @@ class Study:
         return pd.concat(parts.values(), ignore_index=True)
 
     def _each(self, name: str) -> Iterator[tuple[int, pd.DataFrame]]:
-        """Yield a table of each complete run that has it."""
         for run, home in self.homes().items():
             if (home / f"{name}.parquet").exists():
                 yield run, run_table(home, name)
@@ -276,7 +275,6 @@ class Study:
 
 
 def _cohorts(home: Path, run: int) -> pd.DataFrame:
-    """Sum up a run's cohorts, with what its own measures say of them."""
     agents = run_table(home, "agents")
     table = analysis.cohorts_of(agents, run)
     if not (home / "measures.parquet").exists():

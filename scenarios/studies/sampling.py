@@ -170,7 +170,6 @@ class SampleSpec(Strict):
         return [dict(zip(self.keys, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def _shares(self) -> Array:
-        """Return the settings (len, d) in the unit cube."""
         d = len(self.keys)
         if self.own_seeds:
             return np.asarray(qmc.LatinHypercube(d, rng=self.seed).random(self.points))
@@ -242,7 +241,6 @@ def _sobol(
 
 
 def _indices(values: Array, sample: SampleSpec) -> Iterator[tuple[str, str, tuple[float, ...]]]:
-    """Yield index, key, and estimate with the ends of its interval."""
     blocks = values.reshape(-1, 1, sample.points)
     parts = {"f_A": blocks[0], "f_B": blocks[1], "f_AB": blocks[2:]}
     rng = np.random.default_rng(SEED)
@@ -326,7 +324,6 @@ def nearness(moments: Array, observed: Array) -> tuple[Array, Array]:
 
 
 def _estimate(span: Span, values: Array, weights: Array, apart: Array) -> list[Any]:
-    """Return estimate, low and high of a key, and its range."""
     ends = [float(span.low), float(span.high)]
     if not weights.any():
         return [*[np.nan] * 3, *ends]

@@ -131,7 +131,6 @@ def family(found: Sequence[Difference], columns: Mapping[str, Any], rules: Rules
 def _tested(
     table: pd.DataFrame, samples: Sequence["pd.Series[float]"], rules: Rules
 ) -> pd.DataFrame:
-    """Fill in the columns of ``TESTED``."""
     seeds, mean = table["seeds"].to_numpy(), table["mean"].to_numpy()
     known = [int(i) for i in np.flatnonzero(seeds >= 2)]
     if not known:

@@ -154,7 +154,6 @@ def _terms(
 
 
 def _add(terms: dict[str, Array], name: str, values: Array) -> None:
-    """Add a column unless the others determine it."""
     others = np.stack(list(terms.values()), axis=1)
     left = values - others @ np.linalg.lstsq(others, values, rcond=None)[0]
     if np.abs(left).max() > 1e-9 * max(np.abs(values).max(), 1e-300):
@@ -162,7 +161,6 @@ def _add(terms: dict[str, Array], name: str, values: Array) -> None:
 
 
 def _fitted(rows: pd.DataFrame, measure: str, terms: Mapping[str, Array]) -> list[list[Any]]:
-    """Return term, coefficient, interval, p-value and sizes of each term."""
     design = np.stack(list(terms.values()), axis=1)
     weight = rows[COUNT].to_numpy(dtype=np.float64) if COUNT in rows else np.ones(len(rows))
     target = rows[measure].to_numpy(dtype=np.float64)
