@@ -144,7 +144,7 @@ def full(verdict: pd.DataFrame, agents: pd.DataFrame, *, width: int) -> Iterator
         yield ""
         yield words.played(rows, own)
         yield ""
-        ranked = words.records(rows.sort_values("mean_loss", kind="stable"))
+        ranked = words.records(words.alternatives(rows).sort_values("mean_loss", kind="stable"))
         yield from _cohort([(row, None) for row in ranked], rows, own, width=width)
 
 
@@ -155,9 +155,7 @@ def _cohort(
     *,
     width: int,
 ) -> Iterator[RenderableType]:
-    cells = [
-        words.alternative_cells(*pair) for pair in alternatives if pair[0]["kind"] != "broadcast"
-    ]
+    cells = [words.alternative_cells(*pair) for pair in alternatives]
     yield table([ALTERNATIVES, *HEADERS], cells, width=width)
     yield from (f"  {line}" for line in words.assumed(verdict))
     yield ""

@@ -75,7 +75,7 @@ def sentences(verdict: pd.DataFrame, agents: pd.DataFrame) -> Iterator[str]:
         yield " ".join([*_extremes(cohorts, agents), *_worst(agents)])
         return
     for rows in cohorts:
-        others = (compared(row, rows) for row in best_of_each(rows) if row["kind"] != "broadcast")
+        others = (compared(row, rows) for row in best_of_each(rows))
         own = agents[agents["cohort"] == rows["cohort"].iloc[0]]
         yield " ".join([played(rows, own), *others, *_worst(own)])
 
@@ -134,10 +134,15 @@ def unit_of(agents: pd.DataFrame) -> str:
     return unit if isinstance(unit, str) else ""
 
 
+def alternatives(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of a verdict without those of what was played."""
+    return rows[rows["kind"] != "broadcast"]
+
+
 def best_of_each(rows: pd.DataFrame) -> list[Row]:
-    """Return what a cohort did and the best alternative of each kind, the least loss first."""
-    ranked = rows.sort_values("mean_loss", kind="stable").drop_duplicates("kind")
-    return records(ranked)
+    """Return the best alternative of each kind, the least loss first."""
+    ranked = alternatives(rows).sort_values("mean_loss", kind="stable")
+    return records(ranked.drop_duplicates("kind"))
 
 
 def records(rows: pd.DataFrame) -> list[Row]:
@@ -211,7 +216,7 @@ def _extremes(cohorts: Sequence[pd.DataFrame], agents: pd.DataFrame) -> Iterator
 
 def best_alternative(rows: pd.DataFrame) -> Row:
     """Return the alternative of a cohort with the least loss."""
-    return next(row for row in best_of_each(rows) if row["kind"] != "broadcast")
+    return best_of_each(rows)[0]
 
 
 def unchanged(base: str, blocks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

@@ -13,17 +13,10 @@ from regretless.forecaster.unbiased import certificate_limit
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.tracker import TOLERANCE
 from regretless.market.logs.welfare import COUNT, means_of, with_counts
+from regretless.scenarios import verdict as words
 from regretless.scenarios.logs.reading import leading_regret, thinned
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import Run, described, figure
-from regretless.scenarios.verdict import (
-    UNCORRECTED,
-    apart,
-    best_of_each,
-    bounds_to_print,
-    named,
-    records,
-)
 
 MOST = 4000  # agents that are drawn; beyond, a seeded sample with the worst in it
 BINS = 30
@@ -48,19 +41,22 @@ def alternatives(run: Run) -> go.Figure | None:
     """Draw a panel per cohort, the best alternative on top; None with one each."""
     verdict = run.table("verdict")
     cohorts = {
-        name: rows[rows["kind"] != "broadcast"].sort_values("difference", kind="stable")
+        name: words.alternatives(rows).sort_values("difference", kind="stable")
         for name, rows in (verdict.groupby("cohort", sort=False) if len(verdict) else ())
         if len(rows) > 2
     }
     if not cohorts:
         return None
-    slots = {name: [theme.short(named(r)) for r in records(rows)] for name, rows in cohorts.items()}
+    slots = {
+        name: [theme.short(words.named(r)) for r in words.records(rows)]
+        for name, rows in cohorts.items()
+    }
     made = theme.slotted(slots)
     for row, (name, rows) in enumerate(cohorts.items(), 1):
         text = [
             f"{word}<br>mean loss {own['mean_loss']:.4f}<br>"
             f"{own['better_off']} of {own['agents']} agents better off with it"
-            for word, own in zip(slots[name], records(rows), strict=True)
+            for word, own in zip(slots[name], words.records(rows), strict=True)
         ]
         halves = (rows["high"] - rows["difference"]).fillna(0.0).to_numpy(dtype=np.float64)
         marks = go.Scatter(
@@ -91,29 +87,27 @@ def _levels(run: Run) -> Iterator[tuple[Any, list[go.Scatter]]]:
     curves, verdict = run.table("regret_curves"), run.table("verdict")
     if verdict.empty or not run.long("regret_curves"):
         return
-    for name, rows in apart(verdict).groupby("cohort", sort=False):
+    for name, rows in words.apart(verdict).groupby("cohort", sort=False):
         curve = curves["loss"].xs(name, level="cohort").expanding().mean()
         rounds = curve.index.to_numpy()
         points = thinned(rounds[rounds >= theme.EARLY * rounds[-1]])
         drawn = [theme.line(points, curve[points], "as played", color=run.shades[name], width=3)]
-        for best in best_of_each(rows):
-            if best["kind"] != "broadcast":
-                style = {"color": theme.FAINT} | STYLES[best["kind"]]
-                word = theme.short(named(best).removesuffix(" of each agent"))
-                ends = points[[0, -1]]
-                drawn.append(theme.line(ends, [best["mean_loss"]] * 2, word, **style))
+        for best in words.best_of_each(rows):
+            style = {"color": theme.FAINT} | STYLES[best["kind"]]
+            word = theme.short(words.named(best).removesuffix(" of each agent"))
+            drawn.append(theme.line(points[[0, -1]], [best["mean_loss"]] * 2, word, **style))
         yield name, drawn
 
 
 def _courses(run: Run) -> Iterator[tuple[Any, list[go.Scatter]]]:
     course = run.table("course")
     names = course.loc[course["kind"].isin(["model", "policy"]), "name"].unique()
-    shades, words = theme.colours(names), {"broadcast": "as played", "action": "best fixed action"}
+    shades, titles = theme.colours(names), {"broadcast": "as played", "action": "best fixed action"}
     for cohort, whole in course.groupby("cohort", sort=False):
         own, curves = whole[whole["round"] >= theme.EARLY * whole["round"].max()], []
         for (kind, name), rows in own.groupby(["kind", "name"], sort=False):
             style = {"color": shades.get(name, theme.FAINT)} | STYLES[str(kind)]
-            word = theme.short(words.get(str(kind), name))
+            word = theme.short(titles.get(str(kind), name))
             curves.append(theme.line(rows["round"], rows["mean_loss"], word, **style))
         yield cohort, curves
 
@@ -144,7 +138,7 @@ def _regrets(run: Run, curve: pd.DataFrame, name: Any) -> Iterator[go.Scatter]:
         last = agents.loc[agents["cohort"] == name, list(BOUNDS)].max()
         ends = run.table("regret_curves").index.unique("round")[[0, -1]]
         own = pd.DataFrame([last, last]).assign(round=ends)
-    uncorrected = UNCORRECTED in bounds_to_print(agents[agents["cohort"] == name])
+    uncorrected = words.UNCORRECTED in words.bounds_to_print(agents[agents["cohort"] == name])
     for column, (word, dash) in BOUNDS.items():
         if uncorrected and column == "bound_from_variation":
             continue
