@@ -34,7 +34,6 @@ MISSING = {"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none"}
 TRUTHS = {"true": 1, "false": 0}
 SEPARATORS = (",", ";", "\t", "|")
 DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T].*)?")
-ORDERS = ("ISO 8601", "day first", "month first")
 OFFSET = re.compile(r"([T ]\d\d?(?::?\d\d)*(?:[.,]\d+)?) ?(?:Z|[+-]\d\d(?::?\d\d)?)$")
 COMMA = re.compile(r"[+-]?\d[\d.]*,\d+([eE][+-]?\d+)?")
 POINT = re.compile(r"[+-]?\d[\d,]*\.\d+([eE][+-]?\d+)?")
@@ -49,29 +48,19 @@ def calendar(words: "pd.Series[Any]") -> "pd.Series[pd.Timestamp]":
     Day or month first is what is in order, rather upwards than down; NaT for what is no date. Times
     are local: an offset from Greenwich, which changes in summer, is passed over.
     """
-    return ordered_dates(words)[0]
-
-
-def ordered_dates(words: "pd.Series[Any]") -> "tuple[pd.Series[pd.Timestamp], str]":
-    """Read dates, and say how they are written, one of ``ORDERS``, by the rule of ``calendar``."""
-    found = dates_in(words, ORDERS[0])
-    if found.notna().all():
-        return found, ORDERS[0]
-    ways = [(dates_in(words, order), order) for order in ORDERS[1:]]
-    for way in ("is_monotonic_increasing", "is_monotonic_decreasing"):
-        for found, order in ways:
-            if found.notna().all() and getattr(found, way):
-                return found, order
-    return ways[-1]
-
-
-def dates_in(words: "pd.Series[Any]", order: str) -> "pd.Series[pd.Timestamp]":
-    """Read dates in one of ``ORDERS``; NaT for what is no date."""
     local = words.astype(str).str.replace(OFFSET, r"\1", regex=True)
-    if order == ORDERS[0]:
-        return pd.to_datetime(local, errors="coerce", format="ISO8601")
-    first = order == "day first"
-    return pd.to_datetime(local, errors="coerce", format="mixed", dayfirst=first)
+    found = pd.to_datetime(local, errors="coerce", format="ISO8601")
+    if found.notna().all():
+        return found
+    ways = [
+        pd.to_datetime(local, errors="coerce", format="mixed", dayfirst=first)
+        for first in (True, False)
+    ]
+    for direction in ("is_monotonic_increasing", "is_monotonic_decreasing"):
+        for found in ways:
+            if found.notna().all() and getattr(found, direction):
+                return found
+    return ways[-1]
 
 
 @dataclass(frozen=True)

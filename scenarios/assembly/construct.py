@@ -61,7 +61,9 @@ def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any
     except (TypeError, ValueError, ArithmeticError, MemoryError) as error:
         if is_writing(error) and (written := blamed(error)):
             raise UserError(f"{where}: {written}") from error
-        given = ", ".join(f"{name} = {value}" for name, value in shown(parameters).items())
+        texts = {name: " ".join(repr(value).split()) for name, value in parameters.items()}
+        ends = {n: t if len(t) < 60 else f"{t[:28]} ... {t[-28:]}" for n, t in texts.items()}
+        given = ", ".join(f"{name} = {text}" for name, text in ends.items())
         reason = "too large for this machine" if isinstance(error, MemoryError) else error
         raise UserError(f"{where}: {reason}; check {given or 'it'}") from error
 
@@ -78,9 +80,3 @@ def with_length(maker: Any, parameters: dict[str, Any], rounds: int) -> dict[str
     """Add the length of the run to the parameters of a maker that takes ``rounds``."""
     takes = "rounds" in inspect.signature(maker).parameters
     return {"rounds": rounds} | parameters if takes else parameters
-
-
-def shown(parameters: dict[str, Any]) -> dict[str, str]:
-    """Write parameters for an error line: short values as they are, of long ones their ends."""
-    texts = {name: " ".join(repr(value).split()) for name, value in parameters.items()}
-    return {n: t if len(t) < 60 else f"{t[:28]} ... {t[-28:]}" for n, t in texts.items()}

@@ -32,7 +32,6 @@ from regretless.scenarios.assembly.cohorts import Layout, Place, Placement, lear
 from regretless.scenarios.assembly.guarantees import Member, Terms, exact_for, guarantee, of_anybody
 from regretless.scenarios.assembly.populations import Draft
 from regretless.scenarios.config import reasons
-from regretless.scenarios.config.cohort import CohortSpec
 
 UNMATCHED = (
     "no loss is protected by coordinates for agents with its actions, response rule and policies"
@@ -47,17 +46,29 @@ def latecomers(
     root: int,
     rounds: int,
 ) -> list[Member]:
-    """Seat those who join late beside a broadcast that does not know of them."""
-    seats = []
+    """Seat those who join late beside a broadcast that does not know of them.
+
+    They are served through protected losses where that is possible, and bounds hold with
+    probability 0.99 for all late agents at once. ``rounds`` is the length of the run, for the
+    default gamma.
+    """
+    late = []
     for draft in drafts:
         if not draft.spec.learns:
             at = homes[draft.spec.name]
             place = Place(root, rounds, at, blocks[at].basis, blocks[at].relay)
-            seats.append((seat_of(draft, place), draft.spec))
-    return [
-        *admitted(seats, blocks, rounds=rounds),
-        *(idle(draft, root, rounds=rounds) for draft in drafts if draft.spec.learns),
-    ]
+            late.append((seat_of(draft, place), draft.spec))
+    losses = sum(seat.promises for seat, _ in late)
+    members: list[Member] = []
+    for seat, spec in late:
+        block = blocks[seat.cohort.block]
+        promised = guarantee(seat, block, losses)  # if they had been there from the start
+        reach = spec.gamma or paper_gamma(block.basis.size, rounds)
+        when = "before" if spec.entry_rate is None else "at a rate after"
+        note = f"{spec.name}: {spec.count} agents entered {when} round {spec.enters}"
+        member, given = served(seat, block, promised, reach=reach, losses=losses)
+        members.append((member, replace(given, note=note + given.note)))
+    return members + [idle(draft, root, rounds=rounds) for draft in drafts if draft.spec.learns]
 
 
 def idle(draft: Draft, root: int, *, rounds: int) -> Member:
@@ -100,36 +111,6 @@ def spans(basis: Basis, loss: Loss) -> bool:
     except ValueError:
         return False
     return True
-
-
-def admitted(
-    late: Sequence[tuple[Placement, CohortSpec]], blocks: Sequence[Block], *, rounds: int
-) -> list[Member]:
-    """Serve late cohorts through protected losses where that is possible.
-
-    Parameters
-    ----------
-    late : sequence of (Placement, CohortSpec)
-        Those who join late, with their own coefficients.
-    rounds : int
-        Length of the run, for the default gamma.
-
-    Returns
-    -------
-    list of (Placement, Guarantee)
-        Bounds hold with probability 0.99 for all late agents at once.
-    """
-    losses = sum(seat.promises for seat, _ in late)
-    members: list[Member] = []
-    for seat, spec in late:
-        block = blocks[seat.cohort.block]
-        promised = guarantee(seat, block, losses)  # if they had been there from the start
-        reach = spec.gamma or paper_gamma(block.basis.size, rounds)
-        when = "before" if spec.entry_rate is None else "at a rate after"
-        note = f"{spec.name}: {spec.count} agents entered {when} round {spec.enters}"
-        member, given = served(seat, block, promised, reach=reach, losses=losses)
-        members.append((member, replace(given, note=note + given.note)))
-    return members
 
 
 def served(

@@ -25,7 +25,7 @@ were sold by orders that met another one in round t,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -125,12 +125,15 @@ def demand(run: Run) -> go.Figure | None:
 @figure("run")
 def market(run: Run) -> go.Figure | None:
     """Draw what a market's columns of the rounds table say, a panel per kind of them."""
-    rounds, kinds = run.table("rounds"), dict(_kinds(run))
+    rounds = run.table("rounds")
+    words = [str(column).rpartition("_") for column in rounds]
+    known = [word for word, _, place in words if place.isdigit() and word not in OTHERS]
+    kinds = {kind: [f"{kind}_{p}" for word, _, p in words if word == kind] for kind in known}
     if len(rounds) < 2 or not kinds:
         return None
-    kind = (run.config.get("market") or {}).get("kind", "")
-    known = kind in register.market  # one of a user's own may not be imported
-    clears: Any = register.market[kind] if known else Market
+    named = (run.config.get("market") or {}).get("kind", "")
+    imported = named in register.market  # one of a user's own may not be
+    clears: Any = register.market[named] if imported else Market
     goods = list(map(str, run.agents["cohort"].unique())) if clears.by_cohort else run.goods
     indexed, panels = rounds.set_index("round"), {}
     for kind, places in kinds.items():
@@ -142,13 +145,6 @@ def market(run: Run) -> go.Figure | None:
             for (word, colour), column in zip(theme.colours(names).items(), places, strict=True)
         ]
     return theme.stacked(panels, x=f"round; {rolled(len(rounds))}", y="mean")
-
-
-def _kinds(run: Run) -> Iterator[tuple[str, list[str]]]:
-    words = [str(column).rpartition("_") for column in run.table("rounds")]
-    kinds = [word for word, _, place in words if place.isdigit() and word not in OTHERS]
-    for kind in dict.fromkeys(kinds):
-        yield kind, [f"{kind}_{place}" for word, _, place in words if word == kind]
 
 
 @figure("run")

@@ -287,7 +287,10 @@ def read_study(name: str) -> Design:
     try:
         spec = StudySpec.model_validate(raw)
     except ValidationError as error:
-        raise UserError(f"{path.name}: {_one_line(error)}") from error
+        first = error.errors()[0]
+        known = [field.alias or name for name, field in StudySpec.model_fields.items()]
+        line = fault_line(first, ".".join(map(str, first["loc"])), known, "study")
+        raise UserError(f"{path.name}: {line}") from error
     beside = path.parent / spec.scenario
     scenario = find_scenario(spec.scenario) if spec.scenario in named_scenarios() else beside
     if not scenario.is_file():
@@ -329,9 +332,3 @@ def _refuse_repeats(key: str, values: list[Any]) -> None:
     for place, value in enumerate(values):
         if value in values[:place]:
             raise ValueError(f"{key} repeats {shown(value)}; drop it, seeds give repetitions")
-
-
-def _one_line(error: ValidationError) -> str:
-    first = error.errors()[0]
-    known = [field.alias or name for name, field in StudySpec.model_fields.items()]
-    return fault_line(first, ".".join(map(str, first["loc"])), known, "study")

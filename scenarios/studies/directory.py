@@ -183,10 +183,6 @@ class StudyDirectory:
         """Folder of a run that is being played."""
         return self._drafts / f"run={run:04d}"
 
-    def complete(self) -> list[int]:
-        """Return the runs that are there, in order."""
-        return [run for run in range(len(self.design)) if self.home(run).exists()]
-
     def keep(self, answer: Answer) -> None:
         """Move a run's logs to their place, or record its failure."""
         draft = self.draft(answer.run)
@@ -214,7 +210,7 @@ class StudyDirectory:
             "study": self.design.identity(),
             "status": status,
             "runs": len(self.design),
-            "complete": len(self.complete()),
+            "complete": sum(self.home(run).exists() for run in range(len(self.design))),
             "failed": len(self.failures),
             "within": register.measure.within,
             "versions": versions(),

@@ -133,16 +133,14 @@ class SampleSpec(Strict):
     def _pairs(cls, keys: Any) -> Any:
         if not isinstance(keys, dict):
             return keys
-        return {key: cls._span(key, span) for key, span in keys.items()}
-
-    @staticmethod
-    def _span(key: str, span: Any) -> Any:
-        if isinstance(span, dict):
-            return span
-        numbers = isinstance(span, list) and all(type(end) in {int, float} for end in span)
-        if not numbers or len(span) != 2:
-            raise ValueError(f"{key} = {shown(span)}: give [low, high], or low, high and log")
-        return {"low": span[0], "high": span[1]}
+        spans = dict(keys)
+        for key, span in keys.items():
+            numbers = isinstance(span, list) and all(type(end) in {int, float} for end in span)
+            if numbers and len(span) == 2:
+                spans[key] = {"low": span[0], "high": span[1]}
+            elif not isinstance(span, dict):
+                raise ValueError(f"{key} = {shown(span)}: give [low, high], or low, high and log")
+        return spans
 
     @model_validator(mode="after")
     def _enough(self) -> "SampleSpec":
