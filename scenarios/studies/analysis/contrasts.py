@@ -238,10 +238,7 @@ def contrasts_table(
 
 
 def interactions_table(
-    cohorts: pd.DataFrame,
-    parameters: pd.DataFrame,
-    *,
-    rules: Rules = Rules(),
+    cohorts: pd.DataFrame, parameters: pd.DataFrame, *, rules: Rules = Rules()
 ) -> pd.DataFrame:
     """Say of each two keys how the contrasts of the first depend on the second.
 
