@@ -59,21 +59,11 @@ class Parts:
 
 @dataclass(frozen=True)
 class Changes:
-    """What is to be changed, sorted by whom it concerns.
+    """What is to be changed, sorted by whom it concerns."""
 
-    Parameters
-    ----------
-    keys : dict
-        Of the scenario.
-    agents : dict of int to action or policy
-        By number in the tables.
-    whom : dict of str to bool
-        Players by name (``"adversary"``, ``"cohort NAME"``), and whether each begins anew.
-    """
-
-    keys: Mapping[str, Any]
-    agents: Mapping[int, Any]
-    whom: Mapping[str, bool]
+    keys: Mapping[str, Any]  # of the scenario
+    agents: Mapping[int, Any]  # by number in the tables, an action or a policy
+    whom: Mapping[str, bool]  # "adversary", "cohort NAME", ..., and whether it begins anew
 
     def altered(self, spec: ScenarioSpec) -> ScenarioSpec:
         """Return the scenario with the changed keys; UserError if it does not validate."""

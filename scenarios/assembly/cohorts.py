@@ -87,17 +87,9 @@ def layout(drafts: Sequence[Draft]) -> Layout:
 
 
 def make(where: str, kind: str, losses: Sequence[Loss], **parameters: Any) -> Basis:
-    """Make the basis for cohorts with these losses.
+    """Make the basis for cohorts with these stacks of losses, and the file's parameters.
 
-    UserError if the kind is unknown, or the losses or parameters do not fit it.
-
-    Parameters
-    ----------
-    where : str
-        The key in the scenario file, for error lines.
-    losses : sequence of stacks
-    **parameters
-        From the scenario file.
+    UserError, under the key ``where``, if the kind is unknown, or losses or parameters do not fit.
     """
     if kind not in register.basis:
         known = closest(kind, ["auto", *register.basis.names()])
@@ -125,17 +117,7 @@ RULE = ("name", "hears_label", "lipschitz", "gap", "predicted", "play")  # must 
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Where a cohort sits.
-
-    Parameters
-    ----------
-    block : int
-        Which block of the broadcast it hears.
-    basis : Basis
-        Of that block.
-    relay : DelayedForecasts or None
-        Of that block, where there is a network.
-    """
+    """Where a cohort sits: a block of the broadcast, its basis, and its relay in a network."""
 
     root: int
     rounds: int
@@ -146,29 +128,14 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """A cohort in the game, and what the forecaster promises it.
-
-    Parameters
-    ----------
-    cohort : Cohort
-    group : ProtectedLosses or None
-        What the forecaster protects on its behalf; None for those for whom it is not made.
-    cover : Cover or None
-        How its losses are served through fewer.
-    kind : int array (K,) or None
-        The distinct loss of each row; None where every row has its own.
-    attendance : Attendance or None
-        When each row is there; None for throughout.
-    lies : bool
-        Whether some of its agents report other losses than their own.
-    """
+    """A cohort in the game, and what the forecaster promises it."""
 
     cohort: Any
-    group: ProtectedLosses | None
-    cover: Cover | None = None
-    kind: NDArray[np.intp] | None = None
-    attendance: Attendance | None = None
-    lies: bool = False
+    group: ProtectedLosses | None  # what is protected on its behalf; None where nothing is
+    cover: Cover | None = None  # how its losses are served through fewer
+    kind: NDArray[np.intp] | None = None  # (K,) distinct loss of each row; None for its own
+    attendance: Attendance | None = None  # of each row; None for throughout
+    lies: bool = False  # whether some of its agents report other losses than their own
 
     @property
     def promises(self) -> int:
@@ -181,13 +148,8 @@ class Placement:
     @property
     def lines(self) -> NDArray[np.intp] | slice:
         """The line of the group's losses through which each row is served."""
-        if self.cover is None:
-            return slice(None) if self.kind is None else self.kind
-        return (
-            self.cover.representative_of
-            if self.kind is None
-            else self.cover.representative_of[self.kind]
-        )
+        lines = slice(None) if self.kind is None else self.kind
+        return lines if self.cover is None else self.cover.representative_of[lines]
 
     def at_once(self) -> NDArray[np.bool_] | None:
         """Return the rows that hear every forecast at once (K,); None for all."""

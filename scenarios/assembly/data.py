@@ -22,28 +22,16 @@ from regretless.scenarios.frames import Form, column_of, numeric, place, read_fr
 class Table:
     """Outcomes and contexts of a data file.
 
-    Parameters
-    ----------
-    outcomes : array (T, d)
-        Scaled and clipped into [0, 1].
-    contexts : array (T, f)
-        Features as they stand in the file, then forecasts, scaled and clipped as their outcomes.
-    shares : dict of str to float
-        Share of rows that were clipped, of each forecast by name and of the outcomes under "".
-    names : tuple of str
-        Of the features, the forecasts' as ``DataSpec.features_of`` has them.
-    index : tuple of str
-        What the data call each row; empty where they say nothing.
-    notes : tuple of str
-        What was done to the data, in sentences.
+    The features of ``contexts`` are as they stand in the file, then forecasts, scaled and clipped
+    as their outcomes.
     """
 
-    outcomes: Array
-    contexts: Array
-    shares: Mapping[str, float]
-    names: tuple[str, ...] = ()
-    index: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    outcomes: Array  # (T, d), scaled and clipped into [0, 1]
+    contexts: Array  # (T, f)
+    shares: Mapping[str, float]  # of rows that were clipped, by forecast; of outcomes under ""
+    names: tuple[str, ...] = ()  # of the features, as ``DataSpec.features_of`` has them
+    index: tuple[str, ...] = ()  # what the data call each row; empty where they say nothing
+    notes: tuple[str, ...] = ()  # what was done to the data, in sentences
 
     @property
     def clipped(self) -> float:

@@ -299,17 +299,9 @@ def over_stays(
 ) -> Array:
     """Bound the expected regret per round of each row over its own rounds, without gap and error.
 
-    Parameters
-    ----------
-    biases : sequence of BiasBound
-        One for each forecaster that takes turns, in order.
-    weights : array (K, A, n)
-        Coefficients of protected losses.
-
-    Returns
-    -------
-    array (K,)
-        NaN for a row that has not played, and for one that came late where the gains are scalar.
+    ``biases`` has one for each forecaster that takes turns, in order; ``weights`` (array (K, A, n))
+    are coefficients of protected losses. Returns array (K,), NaN for a row that has not played, and
+    for one that came late where the gains are scalar.
     """
     turns = [
         _over_turn(bias, weights, span.turn(place, len(biases)), policies=policies)

@@ -43,38 +43,18 @@ MOST_SHAKEN = 6  # coordinates with noise of one's own, 3 nodes each
 
 @dataclass(frozen=True, eq=False)
 class Draft:
-    """A cohort between its population and its seat in the game.
-
-    Parameters
-    ----------
-    loss : stack of losses, one per agent
-    reported : stack of losses or None
-        What the agents say that their losses are; None where it is the truth.
-    attendance : Attendance or None
-        When each agent is there; None for all throughout.
-    distance : int array (N,) or None
-        Of each agent from the forecaster; None where all hear at once.
-    apart : bool
-        Whether every agent has a row of its own.
-    multiplicity : int array (N,) or None
-        Of a cohort that is counted, how many agents each type has; the losses are then one per
-        type.
-    parameters : mapping
-        Of the utility: a number or text for all, an array with one for each, or something else.
-    units : Units
-        Of the losses and actions.
-    """
+    """A cohort between its population and its seat in the game; N agents, or types if counted."""
 
     spec: CohortSpec
-    loss: Loss
+    loss: Loss  # of each agent, or of each type of a cohort that is counted
     policies: tuple[NamedPolicy, ...]
-    attendance: Attendance | None = None
-    distance: Indices | None = None
-    apart: bool = False
-    reported: Loss | None = None
-    multiplicity: Indices | None = None
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    units: Units = field(default_factory=Units)
+    attendance: Attendance | None = None  # of each agent; None for all throughout
+    distance: Indices | None = None  # (N,) from the forecaster; None where all hear at once
+    apart: bool = False  # whether every agent has a row of its own
+    reported: Loss | None = None  # what agents say that their losses are; None for the truth
+    multiplicity: Indices | None = None  # (N,) agents of each type, where the cohort is counted
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # the utility's; (N,) if drawn
+    units: Units = field(default_factory=Units)  # of losses and actions
 
     @cached_property
     def entries(self) -> Indices:
@@ -121,16 +101,8 @@ class Draft:
     def split(self, type_of: Indices) -> tuple[Indices, Indices]:
         """Give agents who differ in more than their loss rows of their own.
 
-        Parameters
-        ----------
-        type_of : int array (N,)
-            The distinct loss that each agent tells of.
-
-        Returns
-        -------
-        kind : int array (K,)
-            The distinct loss of each row, in order.
-        row_of : int array (N,)
+        Takes the distinct loss of each agent (N,); returns that of each row (K,), in order, and the
+        row of each agent (N,).
         """
         if self.apart or self.spec.draws_alone or self.spec.budget_constraint:
             return type_of, np.arange(len(type_of))
@@ -233,23 +205,10 @@ def measured(scenario: ScenarioSpec, goods: int) -> OutcomeUnits:
 def drawn_population(
     spec: CohortSpec, scenario: ScenarioSpec, root: int, *, goods: int, game: Bimatrix | None = None
 ) -> tuple[Loss, dict[str, Any], Units]:
-    """Draw a cohort's losses from its stream, one per agent, and their parameters.
+    """Draw a cohort's losses in [0, 1] from its stream, one per agent, with parameters and units.
 
-    UserError if a parameter does not fit the utility.
-
-    Parameters
-    ----------
-    game : Bimatrix, optional
-        Of the scenario. A follower's loss is in [0, 1] at mixed actions and needs no other range.
-
-    Returns
-    -------
-    loss : stack of N losses
-        In [0, 1].
-    parameters : dict
-        As they were drawn or given.
-    units : Units
-        Of the losses and actions.
+    Parameters are as they were drawn or given. A follower's loss in a ``game`` is in [0, 1] at
+    mixed actions and needs no other range. UserError if a parameter does not fit the utility.
     """
     needed = 8 * COPIES * (spec.types or spec.count) * spec.actions * goods
     with on_disk(wanted=needed > free() if spec.mapped is None else spec.mapped):

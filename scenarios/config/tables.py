@@ -49,20 +49,18 @@ def check_names(names: list[str] | None, number: int | None, key: str) -> None:
         raise ValueError(f"{key} = {names}: give each of the {number} a name of its own")
 
 
-class Strict(BaseModel):
+class Table(BaseModel):
+    """A table of a file: values are of their types, and finite."""
+
+    model_config = ConfigDict(allow_inf_nan=False, strict=True, use_attribute_docstrings=True)
+
+
+class Strict(Table, extra="forbid"):
     """A table in which every key is known."""
 
-    model_config = ConfigDict(
-        extra="forbid", allow_inf_nan=False, strict=True, use_attribute_docstrings=True
-    )
 
-
-class Open(BaseModel):
+class Open(Table, extra="allow"):
     """Keys beyond the named ones are parameters of the building block that is named."""
-
-    model_config = ConfigDict(
-        extra="allow", allow_inf_nan=False, strict=True, use_attribute_docstrings=True
-    )
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -70,10 +68,9 @@ class Open(BaseModel):
         return dict(self.model_extra or {})
 
 
-class Variant(BaseModel):
+class Variant(Table):
     """One of several models of a table, told apart by one key, in which some keys mean nothing."""
 
-    model_config = ConfigDict(allow_inf_nan=False, strict=True, use_attribute_docstrings=True)
     BARRED: ClassVar[dict[str, str]] = {}  # keys without a meaning here, and why
 
     @classmethod
