@@ -79,7 +79,7 @@ def test_a_strange_value_on_the_command_line_is_one_line(refused: Refused, text:
 
 def test_a_file_may_begin_with_a_byte_order_mark(desk: Path) -> None:
     (desk / "nature.toml").write_text(NATURE, encoding="utf-8-sig")
-    assert commands._loaded("nature.toml", [], {}).spec.name == "nature"
+    assert commands.shared.loaded("nature.toml", [], {}).spec.name == "nature"
 
 
 def test_paths_too_long_are_one_line(refused: Refused) -> None:
@@ -205,7 +205,9 @@ def test_what_was_written_before_there_was_no_room_is_kept(desk: Path) -> None:
 def test_what_the_system_refuses_anywhere_is_one_line(
     refused: Refused, monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
 ) -> None:
-    monkeypatch.setattr(commands, "_loaded", Mock(side_effect=error))  # not from the user's code
+    monkeypatch.setattr(
+        commands.shared, "loaded", Mock(side_effect=error)
+    )  # not from the user's code
     assert refused("run", "nature.toml").startswith(told)
 
 
