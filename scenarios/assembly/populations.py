@@ -22,14 +22,7 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.game.network import Network
-from regretless.market.game.seats import (
-    PUBLIC,
-    Attendance,
-    NoSignal,
-    Signal,
-    drawn_stays,
-    together,
-)
+from regretless.market.game.seats import PUBLIC, Attendance, NoSignal, Signal, drawn_stays, together
 from regretless.market.losses import Linear, Loss, averaged, unique_losses
 from regretless.market.numerics.storage import free, on_disk
 from regretless.market.regret.ledger import MEASURES, Ledger
