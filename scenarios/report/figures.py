@@ -98,7 +98,7 @@ Tables = Mapping[str, pd.DataFrame]
 class Run:
     """The tables of a run directory, or of a market in memory, and its resolved configuration.
 
-    Beside the tables of ``market.logs`` there may be ``regret_curves`` (``logs.curves``), and of
+    Beside the tables of ``market.logs`` there may be ``regret_curves`` (``logs.reading``), and of
     a market in memory ``course``, ``owned``, ``actions`` (``live.watched``).
     """
 

@@ -10,7 +10,7 @@
     regression.parquet    regrets of agents on their parameters and the keys
     gains.parquet         what each branch did to each agent, over seeds
     sensitivity, calibration .parquet   of keys that were sampled (`scenarios.studies.sampling`)
-    windows.parquet       regret over windows, where the runs have it (`scenarios.studies.windows`)
+    windows.parquet       regret over windows, where the runs have it
 
 A run is written into a draft folder and moved to its place in one step. What is killed leaves
 drafts, which nobody reads and the next start removes. ``study.json`` lists the tables; of an

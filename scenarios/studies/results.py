@@ -130,7 +130,7 @@ class Study:
 
     @cached_property
     def measures(self) -> pd.DataFrame:
-        """``cohorts`` with rows for everybody, and for the whole market (``market_measures``)."""
+        """``cohorts`` with rows for everybody, and for the whole market (``market_of``)."""
         parts = [market_of(rounds, run) for run, rounds in self._each("rounds")]
         cohorts = analysis.with_everybody(self.cohorts())
         return with_market(cohorts, pd.concat(parts, ignore_index=True)) if parts else cohorts
@@ -154,12 +154,12 @@ class Study:
         return analysis.effects_table(*found, pairs=True)
 
     def effects_by_parameter(self) -> pd.DataFrame:
-        """``effects`` among agents alike in a parameter of their utility (``by_parameter``)."""
+        """``effects`` among agents alike in a parameter of their utility (``parted``)."""
         found = self._levels(), self.ends, self.within
         return named(analysis.effects_table(self._parted, *found))
 
     def contrasts_by_parameter(self) -> pd.DataFrame:
-        """``contrasts`` among agents alike in a parameter of their utility (``by_parameter``)."""
+        """``contrasts`` among agents alike in a parameter of their utility (``parted``)."""
         return named(contrasts_table(self._parted, self._levels(), rules=self.rules))
 
     @cached_property
@@ -167,7 +167,7 @@ class Study:
         return parted(self.agents() if self.runs() else pd.DataFrame(columns=["cohort"]))
 
     def regression(self, *measures: str, on: Sequence[str] | None = None) -> pd.DataFrame:
-        """Regress measures of agents on parameters and keys; see ``regression``.
+        """Regress measures of agents on parameters and keys; see ``regression_table``.
 
         ``measures`` are columns of ``agents``, by default the mean loss and the regrets that were
         kept; ``on`` names parameters and keys, by default all that differ.
@@ -208,13 +208,13 @@ class Study:
         return known if self.sample is None else known[["run", "seed"]]
 
     def sensitivity(self) -> pd.DataFrame:
-        """How strongly each sampled key moves a measure; see ``sensitivity.sensitivity_table``."""
+        """How strongly each sampled key moves a measure; see ``sampling.sensitivity_table``."""
         if self.sample is None:
             raise UserError(f"{self.path}: nothing was sampled; give the study file a [sample]")
         return sensitivity_table(self.cohorts(), self.parameters(), self.sample)
 
     def calibration(self, targets: Mapping[str, float] | None = None) -> pd.DataFrame:
-        """Keys that give what was observed; see ``calibration.calibration_table``.
+        """Keys that give what was observed; see ``sampling.calibration_table``.
 
         ``targets`` are measures with their values, by default those of the study file.
         """

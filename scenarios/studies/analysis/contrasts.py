@@ -223,7 +223,7 @@ def contrasts_table(
     ``cohorts`` has ``COHORTS`` and measures of one's own, ``parameters`` has ``run``, ``seed`` and
     the keys, ``branches`` are the runs' tables of branches, with their ``run``. Returns frame:
     ``key``, ``value`` and ``against`` (text), ``cohort``, ``measure``, and the columns of
-    ``families.family``.
+    ``family``.
     """
     keys, runs = keys_of(parameters), parameters.merge(cohorts, on="run")
     found = [
