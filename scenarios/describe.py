@@ -33,8 +33,7 @@ from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
 from regretless.scenarios import frames
-from regretless.scenarios.config.files import DATA
-from regretless.scenarios.config.values import CONTROL
+from regretless.scenarios.config.files import CONTROL, DATA
 from regretless.scenarios.frames import TRUTHS, spelled
 from regretless.scenarios.terminal import console, print_plainly
 from regretless.scenarios.terminal import table as laid_out

@@ -31,7 +31,7 @@ from regretless.scenarios.config.cohort import (
     SignalSpec,
 )
 from regretless.scenarios.config.data import DataSpec, ForecastColumnsSpec
-from regretless.scenarios.config.files import DATA
+from regretless.scenarios.config.files import DATA, check_renamed, check_values, shown
 from regretless.scenarios.config.forecaster import (
     FORECASTERS,
     AnyForecasterSpec,
@@ -39,7 +39,6 @@ from regretless.scenarios.config.forecaster import (
     ModelSpec,
 )
 from regretless.scenarios.config.tables import LONGEST, Count, Label, Name, Open, Strict, Variant
-from regretless.scenarios.config.values import check_renamed, check_values, shown
 from regretless.scenarios.config.world import (
     GRAPHS,
     AdversarySpec,

@@ -34,9 +34,8 @@ from plotly.io import to_json
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.config.files import catalogue
+from regretless.scenarios.config.files import catalogue, shown
 from regretless.scenarios.config.scenario import resolved
-from regretless.scenarios.config.values import shown
 from regretless.scenarios.live.session import SPEEDS, TURN, Session, forecasters
 from regretless.scenarios.live.source import Saving, Source
 from regretless.scenarios.report import theme

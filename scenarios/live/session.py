@@ -27,10 +27,9 @@ from regretless.market.model import MarketModel
 from regretless.market.records import Context, History
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.assembly.world import make_adversary
-from regretless.scenarios.config.files import catalogue
+from regretless.scenarios.config.files import catalogue, shown
 from regretless.scenarios.config.forecaster import KINDS
 from regretless.scenarios.config.scenario import resolved, validated
-from regretless.scenarios.config.values import shown
 from regretless.scenarios.config.world import AdversarySpec
 from regretless.scenarios.live.source import Key, Saving, Source, numeric_keys
 from regretless.scenarios.live.watched import Watched

@@ -27,10 +27,9 @@ from pydantic.fields import FieldInfo
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.files import assign, find, override, read
+from regretless.scenarios.config.files import assign, find, override, read, shown
 from regretless.scenarios.config.scenario import ScenarioSpec, validated
 from regretless.scenarios.config.tables import Variant
-from regretless.scenarios.config.values import shown
 
 RIVALS = ("running-mean", "exponential-smoothing", "last-value")  # of the forecaster in a study
 SEEDS = 5

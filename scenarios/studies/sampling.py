@@ -55,9 +55,9 @@ from scipy.stats import qmc
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.comparisons import EVERYBODY
+from regretless.scenarios.config.files import shown
 from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.tables import Count, Name, Strict
-from regretless.scenarios.config.values import shown
 from regretless.scenarios.studies.analysis.measures import (
     MEASURES,
     laid_out,

@@ -13,9 +13,8 @@ from desk import Call
 from jsonschema import Draft202012Validator
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.config.files import CATALOGUE, read
+from regretless.scenarios.config.files import CATALOGUE, KEYS, VALUES, check_renamed, read
 from regretless.scenarios.config.scenario import validated
-from regretless.scenarios.config.values import KEYS, VALUES, check_renamed
 from regretless.scenarios.schema import FILES, schema
 from regretless.scenarios.studies import design
 
