@@ -55,7 +55,8 @@ class PrintedTable:
         if "measure" in found:  # what is known of every study comes first: each change has a line
             own = ~found["measure"].isin(KNOWN)
             found = _once(found[found["measure"].isin(TOLD) | own], own)
-            first = found.index[np.argsort(~found["measure"].isin(TOLD), kind="stable")]
+            order = np.argsort(~found["measure"].isin(TOLD).to_numpy(), kind="stable")
+            first = found.index[order]
         beside = [name for name in ("cohort", "measure") if name in found]
         if "cohort" in found and len(found["cohort"].unique()) == 1:
             beside.remove("cohort")
