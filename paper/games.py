@@ -13,7 +13,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from paper.harness import Row, Table
-from regretless.forecaster import ProtectedLosses, UnbiasedPrediction, UniversalDecisionSwap
+from regretless.forecaster import (
+    ProtectedLosses,
+    UnbiasedPrediction,
+    UniversalDecisionSwap,
+)
 from regretless.forecaster.events.draws import ASSIGNED
 from regretless.forecaster.events.scalar import Assignments
 from regretless.market.core.arrays import Array

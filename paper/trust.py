@@ -23,7 +23,12 @@ from paper.harness import Row, Table
 from paper.listed import STREAMS, Crowd, against_listed, against_mean, random_losses
 from paper.series import market, tables
 from regretless import load
-from regretless.forecaster import ProtectedLosses, Reference, RunningMean, UnbiasedPrediction
+from regretless.forecaster import (
+    ProtectedLosses,
+    Reference,
+    RunningMean,
+    UnbiasedPrediction,
+)
 from regretless.forecaster.events.scalar import Assignments
 from regretless.forecaster.models import Aggregate, ExponentialSmoothing
 from regretless.forecaster.models.aggregate import PANEL, made
