@@ -22,7 +22,8 @@ from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.scenarios.config.files import catalogue
 from regretless.scenarios.config.scenario import resolved, validated
-from regretless.scenarios.live import server, watched
+from regretless.scenarios.live import server
+from regretless.scenarios.live import session as sessions
 from regretless.scenarios.live.server import Live, answer
 from regretless.scenarios.live.session import Session, forecasters
 from regretless.scenarios.live.source import Saving, Source, numeric_keys
@@ -81,15 +82,15 @@ def test_every_slider_holds_its_value_and_sets_it_back(name: str) -> None:
 @pytest.mark.slow
 def test_a_watched_market_is_remembered_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four times as many rounds take no more memory, and no decision is lost when points go."""
-    monkeypatch.setattr(watched, "POINTS", 20)
-    monkeypatch.setattr(watched, "WINDOW", 50)
+    monkeypatch.setattr(sessions, "POINTS", 20)
+    monkeypatch.setattr(sessions, "WINDOW", 50)
     small = SMALL | {"rounds": 320, "forecaster": {"kind": "constant"}}
     held = []
     tracemalloc.start()
     try:
         model = Source("small", small, Path()).scenario().build()
         model.tracker = None
-        seen = watched.Watched(model)
+        seen = sessions.Watched(model)
         while model.played < 320:
             model.step()
             seen.note()
