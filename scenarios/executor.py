@@ -142,6 +142,8 @@ class Cluster(Executor):
             here = {}
         if self.client.status != "running":
             self.lost("was lost")
+        if self._local is not None and len(here) < self._count:
+            self._local.scale(self._count)  # Dask gives one up that is long in starting again
         if here:
             self._seen = time.monotonic()
         elif time.monotonic() - self._seen > WITHOUT_WORKERS:

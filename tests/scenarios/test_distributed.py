@@ -291,7 +291,8 @@ class Mortal(DaskCrew):
         if self._given and self.deaths and time.monotonic() > self._at:
             task = list(self._given.values())[int(self._rng.integers(len(self._given)))]
             home = self._homes.get(task.recipe.place)
-            for pid in self._cluster.client.run(os.getpid, workers=[home] * bool(home)).values():
+            ask, homes = self._cluster.client.run, [home] * bool(home)
+            for pid in ask(os.getpid, workers=homes, on_error="ignore").values():  # it may be dead
                 os.kill(pid, signal.SIGKILL)
                 self.deaths -= 1
             self._at = time.monotonic() + self._rng.uniform(0.0, 3.0)
