@@ -177,7 +177,7 @@ def train(  # noqa: PLR0913 - one parameter per option
     if algorithm is None or budget is None:
         raise UserError(NEEDED)
     from regretless.scenarios.training import results
-    from regretless.scenarios.training.directory import interrupted
+    from regretless.scenarios.training.results import interrupted
     from regretless.scenarios.training.train import Order, prepared
     from regretless.scenarios.training.train import train as train_attackers
 

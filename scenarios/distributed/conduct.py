@@ -135,14 +135,14 @@ class DaskCrew:
         self._cluster = cluster
         self._homes: dict[int, str] = {}
         self._given: dict[Any, Task] = {}
-        self._runs: set[str] = set()
+        self._run = ""
 
     def give(self, task: Task) -> None:
         """Hand a task to the worker that has the share, or to one with few."""
         place, held = task.recipe.place, Counter(self._homes.values())
         if place not in self._homes and (free := self._cluster.workers()):
             self._homes[place] = min(free, key=lambda worker: held[worker])
-        self._runs.add(task.recipe.run)
+        self._run = task.recipe.run
         future = self._cluster.submit(_attempt_there, task, at=self._homes.get(place))
         self._given[future] = task
 
@@ -167,9 +167,8 @@ class DaskCrew:
         for future in self._given:
             future.cancel()
         with suppress(OSError, TimeoutError):  # who is gone remembers nothing
-            for run in self._runs:
-                if self._cluster.client.status == "running":
-                    self._cluster.client.run(forget, run, on_error="ignore")
+            if self._run and self._cluster.client.status == "running":
+                self._cluster.client.run(forget, self._run, on_error="ignore")
 
 
 def _attempt_there(task: Task) -> tuple[str, Answer | Failure]:
@@ -257,19 +256,10 @@ class Conductor(Player):
         seats = [model.game.seats[place] for place in self._places]
         self._record = Record(self._folder, model.game.blocks, seats)
         self._chunk = model.journal.chunk_rounds
-        self._away = SharedGame(model.game, self._places, self._hear_of)
+        self._whole, self._away = model.game, SharedGame(model.game, self._places, self._hear_of)
         self._windows: Any = model.journal.windows
         if self._windows is not None:
             self._windows.elsewhere = frozenset(seat.cohort.name for seat in seats)
-
-    @contextmanager
-    def _absent(self) -> Iterator[MarketModel]:
-        """Let the market be without the agents who are elsewhere."""
-        before, self.model.game = self.model.game, self._away
-        try:
-            yield self.model
-        finally:
-            self.model.game = before
 
     def _state(self) -> Tree:
         return self.model.state() | {"shared": True}
@@ -279,10 +269,10 @@ class Conductor(Player):
         if not self.shared:
             super().restore(state)
             return
-        with self._absent() as model:
-            checkpoint.check_like(state, self._state())
-            model.restore(state)
-        self._settled = model.played
+        self.model.game = self._away
+        checkpoint.check_like(state, self._state())
+        self.model.restore(state)
+        self._settled = self.model.played
         self._merged = self._settled // self._chunk
         for share in self._shares:
             share.best, share.chunks = self._settled, self._merged
@@ -295,7 +285,8 @@ class Conductor(Player):
         if not self.shared:
             super().play(directory, config, progress)
             return
-        resumable = not self._away.forgetful()
+        model, resumable = self.model, not self._away.forgetful()
+        model.game = self._away
 
         def tell() -> None:
             self._put_together(directory, config)
@@ -303,7 +294,7 @@ class Conductor(Player):
                 progress(min(share.best for share in self._shares))
 
         self._tell = tell
-        with interrupts_between_rounds() as stopped, self._absent() as model:
+        with interrupts_between_rounds() as stopped:
             model.stream_logs_to(lambda rows: self._waiting.append(_Chunk(rows, model.played)))
             if resumable and model.rounds > self._chunk:
                 checkpoint.check_tree(self._state())
@@ -406,6 +397,7 @@ class Conductor(Player):
 
     def tables(self) -> Frames:
         """Return the tables that close the run."""
+        self.model.game = self._whole
         join(self.model, self._closings)
         return super().tables()
 

@@ -204,24 +204,20 @@ class Shard:
 _HERE: dict[tuple[str, int], Shard] = {}  # the shares that this process plays
 
 
-def work(task: Task) -> Answer:
-    """Do a task with the share that is here, or with a new one that begins where it can."""
-    recipe = task.recipe
-    key = recipe.run, recipe.place
-    shard = _HERE.get(key)
-    if shard is None or shard.played != task.reached:
-        shard = _HERE[key] = Shard(recipe, task.after)
-    answer = shard.play(task)
-    if task.closing and answer.said is not None:
-        forget(*key)
-    return answer
-
-
 def attempt(task: Task) -> Answer | Failure:
-    """Do a task in a worker; what goes wrong comes back."""
+    """Do a task with the share that is here, or with a new one that begins where it can.
+
+    What goes wrong comes back.
+    """
+    key = task.recipe.run, task.recipe.place
     try:
         with TURN:
-            return work(task)
+            if key not in _HERE or _HERE[key].played != task.reached:
+                _HERE[key] = Shard(task.recipe, task.after)
+            answer = _HERE[key].play(task)
+            if task.closing and answer.said is not None:
+                forget(*key)
+            return answer
     except BaseException as error:  # noqa: BLE001 - a user's code may raise SystemExit too
         return failure_of(error)
 

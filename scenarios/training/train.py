@@ -29,9 +29,7 @@ from regretless.scenarios.executor import Executor, mapper
 from regretless.scenarios.logs.ownership import held
 from regretless.scenarios.run import interrupts_between_rounds
 from regretless.scenarios.training import results
-from regretless.scenarios.training.attack import Attack, attacks, written
-from regretless.scenarios.training.directory import TrainingDirectory
-from regretless.scenarios.training.rehearsals import Rehearsals
+from regretless.scenarios.training.attack import Attack, Rehearsals, attacks, written
 
 JUDGED = 20  # runs
 HALF = 2**31  # seeds below are trained on, those above judge
@@ -92,7 +90,7 @@ def train(  # noqa: PLR0913 - keyword-only from the fourth
     found = prepared(scenario, order)
     config = json.loads(found[0].attack.config)
     about = {"config": config, **asdict(order), "jobs": None}
-    directory = TrainingDirectory(out, about, results.files(one.attack for one in found))
+    directory = results.TrainingDirectory(out, about, results.files(one.attack for one in found))
     directory.check(resume=resume, overwrite=overwrite)
     for line in found[0].attack.warnings:
         warn(line)
@@ -119,7 +117,7 @@ def _learn(  # noqa: PLR0913 - the parts of a training
     scenario: Scenario,
     order: Order,
     found: list[Training],
-    directory: TrainingDirectory,
+    directory: results.TrainingDirectory,
     workers: Executor,
     progress: Callable[[int], Any],
 ) -> None:

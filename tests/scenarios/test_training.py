@@ -25,8 +25,7 @@ from regretless.scenarios.cli.commands import main
 from regretless.scenarios.executor import mapper
 from regretless.scenarios.training import file_of
 from regretless.scenarios.training import train as training
-from regretless.scenarios.training.attack import attacks, written
-from regretless.scenarios.training.rehearsals import Rehearsals
+from regretless.scenarios.training.attack import Rehearsals, attacks, written
 from regretless.scenarios.training.train import Order, train
 
 ROUNDS = 40
