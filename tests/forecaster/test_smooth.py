@@ -127,7 +127,7 @@ class Short(Sparsemax):
     ("rule", "message"),
     [
         (Sloppy, "declares a gap of 0 and loses"),
-        (Lost, "must sum to 1"),
+        (Lost, "whose rows sum to 1"),
         (Short, "return probabilities of shape"),
     ],
 )
