@@ -238,7 +238,7 @@ def test_a_forecaster_is_replaced_and_the_promise_with_it() -> None:
     means = model.rounds_frame()[["y_0", "y_1"]].to_numpy()[10:25].mean(0)
     said = model.forecasts_frame().query("round == 25")[["p_0", "p_1"]].to_numpy()
     assert said[0] == pytest.approx(means)
-    with pytest.raises(ValueError, match="swapped"):
+    with pytest.raises(ValueError, match="players were replaced"):
         model.state()
 
 
