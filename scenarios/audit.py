@@ -41,6 +41,7 @@ from regretless.market.regret import (
 )
 from regretless.market.regret.inference import TRUSTED, mean_differences
 from regretless.scenarios.assembly.construct import construct
+from regretless.scenarios.config.files import DATA
 from regretless.scenarios.frames import numeric, place, read_frame, texts
 from regretless.scenarios.terminal import console, print_plainly
 from regretless.scenarios.terminal import table as laid_out
@@ -103,7 +104,7 @@ def audit(  # noqa: PLR0913 - what a table may call its columns
 
     Parameters
     ----------
-    decisions : DataFrame or path of a CSV or Parquet file
+    decisions : DataFrame or path of a CSV or Parquet file, or the name of a bundled one
         Columns ``round`` and ``action``, the name of what was done; ``agent`` where there are
         several decision makers; and those named as ``policies``.
     outcomes : DataFrame or path
@@ -165,14 +166,14 @@ def audit(  # noqa: PLR0913 - what a table may call its columns
 
 
 def _frame(table: pd.DataFrame | Path | str, where: str) -> pd.DataFrame:
-    """Return a table, read where it is a path."""
+    """Return a table, read where it is a path, or the name of one that comes with the package."""
     if isinstance(table, pd.DataFrame):
         if not len(table):
             raise UserError(f"{where} have no rows; give them at least one")
         return table
     path = Path(table)
-    if not path.is_file():
-        raise UserError(f"{where}: no file '{path}'; give the path of a .csv or .parquet file")
+    if not path.is_file() and not (path := DATA / (given := path)).is_file():
+        raise UserError(f"{where}: no file '{given}'; give the path of a .csv or .parquet file")
     return read_frame(path, f"{where} {path.name}")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from rich.console import Console, RenderableType
+from rich.padding import Padding
 
 from regretless.market.logs.comparisons import EVERYBODY
 from regretless.market.logs.welfare import agents_in, mean_of
@@ -108,7 +109,7 @@ def short(verdict: pd.DataFrame, agents: pd.DataFrame, *, width: int) -> Iterato
         cells.append([name, f"{rows['mean_loss'].iloc[0]:.4f}", what, *numbers])
     headers = ["cohort", "loss", "best in\nhindsight", "loss", "differ-\nence", *HEADERS[2:]]
     yield table(headers, cells, width=width, words=(0, 2))
-    yield from (f"  {line}" for line in words.assumed(verdict))
+    yield from (Padding(line, (0, 0, 0, 2)) for line in words.assumed(verdict))
     yield ""
     yield table(*_regrets(agents, list(shown)), width=width)
     if len(cohorts) > len(shown):
@@ -157,7 +158,7 @@ def _cohort(
 ) -> Iterator[RenderableType]:
     cells = [words.alternative_cells(*pair) for pair in alternatives]
     yield table([ALTERNATIVES, *HEADERS], cells, width=width)
-    yield from (f"  {line}" for line in words.assumed(verdict))
+    yield from (Padding(line, (0, 0, 0, 2)) for line in words.assumed(verdict))
     yield ""
     unit = words.unit_of(agents)
     headers = [

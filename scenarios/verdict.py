@@ -37,7 +37,7 @@ DEFINITIONS = {
     "Loss": "per round, in [0, 1]: 0 is the best possible round, 1 the worst.",
     "Difference": (
         "mean loss with the alternative minus mean loss as played; positive if the play was "
-        "better. The 95 % intervals hold for all alternatives of the table at once and assume "
+        "better. The 95 % intervals hold for all alternatives (and cohorts) at once and assume "
         "stationary outcomes. Outcomes are taken as they were realised. The best fixed action of "
         "each agent is chosen in hindsight, which favours it."
     ),
@@ -89,11 +89,12 @@ def assumed(verdict: pd.DataFrame) -> Iterator[str]:
     """Say what the intervals of a verdict assume, and how many are too narrow to trust."""
     known = verdict[verdict["low"].notna()]
     if len(known):
-        yield "intervals: simultaneous over the table, stationary outcomes assumed"
+        yield "intervals: simultaneous over all alternatives, stationary outcomes assumed"
     elif len(verdict):
         yield f"no intervals: they take at least {FEWEST} rounds"
     if few := int((known["effective"] < TRUSTED).sum()):
-        which = f"{few} of {len(known)} intervals"
+        each = f"each {'cohort and ' * (len(set(known['cohort'])) > 1)}alternative"
+        which = f"{few} of the {len(known)} intervals, one for {each},"
         yield f"{which} are too narrow: effective sample below {TRUSTED} rounds"
 
 

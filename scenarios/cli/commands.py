@@ -147,9 +147,14 @@ NEEDED = "train needs --algorithm (cem, es or exp3) and --budget (how many runs 
 def train(  # noqa: PLR0913 - one parameter per option
     scenario: shared.Name,
     *,
-    algorithm: Annotated[str | None, typer.Option(help="Required: cem, es or exp3.")] = None,
+    algorithm: Annotated[
+        str | None,
+        typer.Option(
+            help="Needed: cem (cross-entropy method), es (evolution strategy) or exp3 (bandit)."
+        ),
+    ] = None,
     budget: Annotated[
-        int | None, typer.Option(min=1, help="Runs to learn from, for each cohort; needed.")
+        int | None, typer.Option(min=1, help="Needed: runs to learn from, for each cohort.")
     ] = None,
     cohort: Annotated[
         str | None, typer.Option(help="Cohort to attack; each in turn by default.")

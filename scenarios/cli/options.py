@@ -127,6 +127,7 @@ CURES = {
     errno.ENAMETOOLONG: "shorten it",
     errno.ENOENT: "leave its folder alone",
 }
+UNPARSED = "a valid integer, unable to parse string as an integer"
 OWN = ", if what is your own has state() and restore(state)"
 
 
@@ -178,4 +179,5 @@ def misused(error: Any) -> NoReturn:
     command = getattr(getattr(error, "ctx", None), "info_name", None)
     help_of = f"regretless {command}" if command in sys.argv[1:2] else "regretless"
     said = error.format_message().rstrip(".").replace("Input should be", "must be")
+    said = said.replace(UNPARSED, "a whole number, such as 100")
     fail(f"{said}; see {help_of} --help", 2)

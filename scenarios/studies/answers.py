@@ -18,6 +18,7 @@ KNOWN = {*MEASURES, *GAINS}
 MOST = 12  # lines of an answer
 COMPARED = ("key", "value", "against", "measure")
 SMALL = 0.001  # p-value below which only that is said
+ADJUSTED = "Intervals hold one by one, adjusted p (Holm) for all rows of that table at once."
 
 
 def print_summary(study: Study) -> None:
@@ -39,13 +40,14 @@ class PrintedTable:
     """A table of a study that is printed at its end, if it is there.
 
     ``figure`` is the heading of its figures, which stand with their intervals; ``what`` says of a
-    row what changed.
+    row what changed, ``beside`` are the columns that stand before them.
     """
 
     table: str
     title: str
     figure: str
     what: Callable[[dict[Any, Any]], str]
+    beside: tuple[str, ...] = ("cohort", "measure")
 
     def show(self, study: Study, screen: Console) -> None:
         """Print the rows of the measures that answer something, the first of many."""
@@ -57,8 +59,8 @@ class PrintedTable:
             found = _once(found[found["measure"].isin(TOLD) | own], own)
             order = np.argsort(~found["measure"].isin(TOLD).to_numpy(), kind="stable")
             first = found.index[order]
-        beside = [name for name in ("cohort", "measure") if name in found]
-        if "cohort" in found and len(found["cohort"].unique()) == 1:
+        beside = [name for name in self.beside if name in found]
+        if "cohort" in beside and len(found["cohort"].unique()) == 1:
             beside.remove("cohort")
         if found.empty:
             return
@@ -70,8 +72,11 @@ class PrintedTable:
         headings = [self.what(row) for row in shown.to_dict("records")]
         for line in _lines(cells, headings, words=len(beside)):
             print(line, file=screen.file)
-        left = f"{len(found) - MOST:,} more changes and " if len(found) > MOST else ""
-        screen.print(f"{left}{'all' if left else 'All'} other measures: {path}", soft_wrap=True)
+        left = f"{len(found) - MOST:,} more rows and " if len(found) > MOST else ""
+        rest = f"{left}{'all' if left else 'All'} other measures" if "measure" in found else "Table"
+        screen.print(f"{rest}: {path}", soft_wrap=True)
+        if "p_adjusted" in found:
+            screen.print(ADJUSTED)
         for row in shown.to_dict("records") if "p_equivalence" in shown else ():
             if equal := equivalent(row):
                 screen.print(f"{self.what(row)}: {row['measure']} of {row['cohort']} is {equal}.")
@@ -150,7 +155,8 @@ ANSWERS = (
         "sensitivity",
         "Sensitivity to the keys that were sampled",
         "index",
-        lambda row: f"{row['key']}, {row['value']}",
+        lambda row: f"{row['measure']} of {row['cohort']}, {row['value']}",
+        ("key",),
     ),
     PrintedTable(
         "calibration",

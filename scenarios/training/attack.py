@@ -131,7 +131,8 @@ def _seat(scenario: Scenario, model: MarketModel) -> dict[str, Any]:
     leader: Any = model.game.adversary
     payoff, support = leader.payoff, leader.support
     if scenario.spec.adversary is None:
-        raise UserError("train: outcomes are replayed from data; use an [adversary]")
+        cure = "give a scenario with an [adversary], such as bait"
+        raise UserError(f"train: outcomes are replayed from data; {cure}")
     if payoff is None or support is None:
         given = f"adversary={{ kind = 'up-then-down', outcomes = {leader.outcomes} }}"
         raise UserError(f'train: the adversary has no payoff; give one that has, --set "{given}"')
