@@ -140,6 +140,7 @@ def dashboard(
             viewers.end()
 
 
+ALGORITHMS = "Needed: cem (cross-entropy method), es (evolution strategy) or exp3 (bandit)."
 NEEDED = "train needs --algorithm (cem, es or exp3) and --budget (how many runs to learn from)"
 
 
@@ -147,12 +148,7 @@ NEEDED = "train needs --algorithm (cem, es or exp3) and --budget (how many runs 
 def train(  # noqa: PLR0913 - one parameter per option
     scenario: shared.Name,
     *,
-    algorithm: Annotated[
-        str | None,
-        typer.Option(
-            help="Needed: cem (cross-entropy method), es (evolution strategy) or exp3 (bandit)."
-        ),
-    ] = None,
+    algorithm: Annotated[str | None, typer.Option(help=ALGORITHMS)] = None,
     budget: Annotated[
         int | None, typer.Option(min=1, help="Needed: runs to learn from, for each cohort.")
     ] = None,
