@@ -18,7 +18,7 @@ the least share of rounds that would have to differ for nobody to regret a swap.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,7 @@ from regretless.scenarios.terminal import table as laid_out
 
 ALL = "all"  # the decision maker, where the table names none
 MEASURES = {"external": "one fixed action", "swap": "another for each action"}
+WITH_POLICIES = "another or a policy for each"
 NOTE = (
     "\nLosses are per round, in the unit of the data. Regret: the loss that the best alternative "
     "in hindsight would have avoided. Gain: the loss that the best alternative of one half of the "
@@ -230,7 +231,7 @@ def _valued(  # noqa: PLR0913 - what a utility is made of
         cure = closest(utility, register.utility.names())
         raise UserError(f"utility: unknown '{utility}'; {cure}")
     if not scale:
-        cure = "give scale = {COLUMN: (worst, best)} for each column that it is about"
+        cure = "give scale = {COLUMN: (worst, best)} (in a terminal --scale COLUMN=WORST:BEST)"
         raise UserError(f"utility '{utility}' needs the scale of the outcomes; {cure}")
     maker, unit = register.utility[utility], 1.0
     if "orders" in inspect.signature(maker).parameters and "orders" not in parameters:
@@ -355,13 +356,19 @@ def print_audit(found: Audit) -> None:
         [str(r["agent"]), f"{r['rounds']:,}", f"{r['mean_loss']:.4g}", f"{r['exploitability']:.4f}"]
         for r in rows
     ]
-    saved = [_saving(row, *kind) for row in rows for kind in MEASURES.items()]
+    saved = [cells for row in rows for cells in _savings(row)]
     headers = ["decision maker", "rounds", "mean loss", "exploitability"]
     print_plainly(screen, laid_out(headers, lost, width=screen.width))
     screen.print()
     headers = ["decision maker", "alternative", "regret", "gain", "95 % interval"]
     print_plainly(screen, laid_out(headers, saved, width=screen.width, words=(0, 1)))
-    screen.print(NOTE)
+    print_plainly(screen, NOTE)
+
+
+def _savings(row: dict[Any, Any]) -> Iterator[list[str]]:
+    yield from (_saving(row, *kind) for kind in MEASURES.items())
+    if "decision_swap_regret" in row:
+        yield [str(row["agent"]), WITH_POLICIES, f"{row['decision_swap_regret']:.4g}", "", ""]
 
 
 def _saving(row: dict[Any, Any], measure: str, what: str) -> list[str]:

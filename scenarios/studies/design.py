@@ -283,6 +283,8 @@ def read_study(name: str) -> Design:
         check_renamed(raw)
     except UserError as error:
         raise UserError(f"{path.name}: {error}") from error
+    if "scenario" not in raw and "cohort" in raw:
+        raise UserError(f"{path.name} is a scenario; regretless run FILE plays it once")
     try:
         spec = StudySpec.model_validate(raw)
     except ValidationError as error:

@@ -42,6 +42,7 @@ the moments do not tell the keys apart. Where an observed moment lies outside wh
 nothing is estimated.
 """
 
+import warnings
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
@@ -52,7 +53,7 @@ from scipy import stats
 from scipy.special import expit, logit
 from scipy.stats import qmc
 
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.comparisons import EVERYBODY
 from regretless.scenarios.config.files import shown
@@ -239,17 +240,24 @@ def _sobol(
 
 
 def _indices(values: Array, sample: SampleSpec) -> Iterator[tuple[str, str, tuple[float, ...]]]:
-    blocks = values.reshape(-1, 1, sample.points)
-    parts = {"f_A": blocks[0], "f_B": blocks[1], "f_AB": blocks[2:]}
-    rng = np.random.default_rng(SEED)
-    found = stats.sobol_indices(func=parts, n=sample.points, rng=rng)
-    again = found.bootstrap(confidence_level=0.95, n_resamples=RESAMPLES)
-    for index, estimate, ends in (
-        ("first order", found.first_order, again.first_order.confidence_interval),
-        ("total order", found.total_order, again.total_order.confidence_interval),
-    ):
+    blocks = values.reshape(-1, sample.points)
+    first, second, *mixed = blocks - blocks[:2].mean()
+
+    def indices(rows: Indices) -> Array:
+        a, b, ab = first[rows], second[rows], np.stack(mixed)[:, rows]
+        found = np.stack([(b * (ab - a)).mean(-1), ((a - ab) ** 2).mean(-1) / 2])
+        return np.asarray(found / np.var([a, b]))
+
+    every, rng = np.arange(sample.points), np.random.default_rng(SEED)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):  # what hardly varies has empty ends
+        warnings.simplefilter("ignore", RuntimeWarning)
+        found = np.nan_to_num(indices(every), posinf=0, neginf=0)
+        again = stats.bootstrap((every,), indices, n_resamples=RESAMPLES, vectorized=False, rng=rng)
+    ends = again.confidence_interval
+    for order, index in enumerate(("first order", "total order")):
         for place, key in enumerate(sample.keys):
-            yield index, key, tuple(float(np.ravel(a)[place]) for a in (estimate, *ends))
+            parts = (found, ends.low, ends.high)
+            yield index, key, tuple(float(own[order, place]) for own in parts)
 
 
 NEAREST = 0.5

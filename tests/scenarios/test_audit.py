@@ -19,6 +19,11 @@ TRAVEL = DATA / "travel-decisions.csv", DATA / "travel-costs.csv"
 NAMES = {"round": "traveller", "action": "mode"}
 
 
+def test_a_table_of_the_package_is_found_by_its_name() -> None:
+    whole, named = audit(*TRAVEL, **NAMES), audit(*(path.name for path in TRAVEL), **NAMES)
+    pd.testing.assert_frame_equal(whole.agents, named.agents)
+
+
 def test_known_costs() -> None:
     """The umbrella of ``swap_regret``'s docstring, its costs in cents."""
     done = pd.DataFrame({"round": range(4), "action": ["leave", "take", "leave", "leave"]})

@@ -97,6 +97,14 @@ def test_published_indices_of_ishigami_s_function() -> None:
             assert row["low"] < row["mean"] < row["high"]
 
 
+def test_the_intervals_of_indices_are_the_same_each_time() -> None:
+    keys = {"a": [0.0, 1.0], "b": [0.0, 1.0]}
+    sample = SampleSpec.model_validate({"method": "sobol", "points": 16, "keys": keys})
+    runs = tables(sample, lambda p: p["a"] + p["b"] ** 2)
+    once, again = (sensitivity_table(*runs, sample) for _ in range(2))
+    pd.testing.assert_frame_equal(once, again, check_exact=True)
+
+
 def test_a_rank_correlation_sees_what_is_monotone() -> None:
     sample = SampleSpec.model_validate({"points": 40, "keys": {"a": [0.0, 1.0], "b": [0.0, 1.0]}})
     found = sensitivity_table(*tables(sample, lambda p: np.exp(p["a"])), sample).set_index("key")
