@@ -138,7 +138,7 @@ def _facts(manifest: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> s
     labels = (f"{name}: {label}" for name, label in manifest["guarantee"].items())
     facts = [
         f"{rounds} round{'s' * (planned != 1)}, seed {manifest['seed']}, {manifest['status']}.",
-        f"Guarantee per cohort: {', '.join(labels)}.",
+        f"Guaranteed regret of each cohort: {', '.join(labels)}.",
     ]
     notes = (f"{note}." for note in manifest.get("notes", []))
     return " ".join([*facts, *manifest.get("data", []), *notes])
@@ -159,9 +159,9 @@ def _regrets(agents: pd.DataFrame) -> Iterator[list[str]]:
             cells = [""] * len(words.BOUNDS)
             if measure == "decision swap":
                 known = words.bounds_to_print(own)
-                if words.UNCORRECTED in known:
-                    known[words.BEFORE] = known.pop(words.UNCORRECTED)
                 cells = [words.promise(known.get(word, np.nan), 4) for word in words.BOUNDS]
+                if (value := known.get(words.UNCORRECTED)) is not None:
+                    cells[1:] = "", f"{words.promise(value, 4)} {words.UNCORRECTED}"
             in_units = [f"{value} {unit}".strip() if value else "" for value in units]
             yield [str(name), measure, f"{agents_in(own):,}", mean, worst, *in_units, *cells]
 
