@@ -41,8 +41,8 @@ many as the boxes at every practical size, so the boxes themselves are kept.
 ``LISTED`` members the worst orthant bounds them all, 10 to 60 times less tightly.
 
 The basis is larger than the lattice whose points it replaces: 133 functions at d = 2, m = 10, where
-the lattice has 81 points and the printed construction, which counts every box of {1..2m}^d, 3,702.
-What of the printed statements does not hold is on the page of deviations.
+the lattice has 81 points. What of the printed statements does not hold is on the page of
+deviations.
 """
 
 import itertools
