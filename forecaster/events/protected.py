@@ -219,7 +219,7 @@ class Played(NamedTuple):
     bias: Array  # (R, n) E[q (p - s)]; zero for rows that nobody plays
     distribution: tuple[Array, Array, Array]  # the mixture's points (m, n) and mass (m,), s(y) (n,)
     drawn: "Played | None" = None  # the same of the prediction that was broadcast, if known
-    losses: Array | None = None  # (R,) what came while a reference was trusted
+    losses: Array | None = None  # (R,) charged while a reference was trusted
 
 
 def played_of(rows: LossTable, points: Array, mass: Array, truth: Array) -> Played:

@@ -304,7 +304,7 @@ class OnlineOmnipredictor(Checkpointable):
             raise UserError(f"y = {brief(y)}: give numbers, or None") from error
         return vector if np.isfinite(vector).all() else None
 
-    # what came of it
+    # its results
 
     def regrets(self) -> pd.DataFrame:
         """Return how each loss has fared so far, per round that was learned, in its own units.

@@ -9,7 +9,7 @@ r"""Markets that answer what all agents do together: a load settles, and outcome
     same-round   level(t+1)  no: it answers the draw    none, unless agents draw for themselves
 
 In the lagged market moving the drawn outcome is the same as moving the distribution that was
-sealed. In the same-round market the outcome depends on actions of the round, hence on the
+committed to. In the same-round market the outcome depends on actions of the round, hence on the
 forecast's draw. These are the aggregative games (Selten 1970) with a smoothed aggregate (Nerlove
 1958).
 """

@@ -122,7 +122,7 @@ class Terms:
         stays = self.seat.attendance is not None
         each = [self._varied(p, stays=stays) for p in self._players]
         total = np.sum(each, axis=0)[self.seat.lines]
-        if self.seat.attendance is not None:  # what came before one entered may have been regained
+        if self.seat.attendance is not None:  # the sums before one entered may have been regained
             total = total * np.where(self.seat.attendance.entered == 0, 1, 2)
         total = total + self._drawn()
         drawn = [p.realised(self.group) for p in self._players] if self._heard else [None]

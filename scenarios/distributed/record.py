@@ -158,7 +158,7 @@ class Tape(Checkpointable, Adversary):
     def commit(
         self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
-        """Seal the realised outcome."""
+        """Commit to the realised outcome."""
         return OutcomeDistribution.pure(self.said["outcome"])
 
 
