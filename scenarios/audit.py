@@ -149,12 +149,13 @@ def audit(  # noqa: PLR0913 - what a table may call its columns
     else:
         names = tuple(actions) if actions is not None else _ordered(taken)
         losses = _valued(what, rounds, names, utility, dict(parameters or {}), dict(scale or {}))
-    at = _places(_words(done, round, "decisions"), losses.rounds, "rounds of the outcomes")
+    when = _words(done, round, "decisions")
+    at = _places(when, losses.rounds, "rounds of the outcomes")
     chosen = _places(taken, losses.actions, "actions")
     advice = [
         _places(_words(done, name, "policies"), losses.actions, "actions") for name in policies
     ]
-    who = _makers(done, agent, _words(done, round, "decisions"))
+    who = _makers(done, agent, when)
     order = np.argsort(at, kind="stable")
     parts = [
         (name, rows := order[np.asarray(who)[order] == name], losses.table[at[rows]])
