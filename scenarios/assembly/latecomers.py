@@ -36,6 +36,10 @@ from regretless.scenarios.config import reasons
 UNMATCHED = (
     "no loss is protected by coordinates for agents with its actions, response rule and policies"
 )
+UNLISTED = (
+    "forecaster.events protects listed losses alone; "
+    'events = "coordinates" serves who comes with a loss near one of them'
+)
 
 
 def latecomers(
@@ -123,18 +127,17 @@ def served(
     if promised.label == "none":
         return seat, Guarantee(note=f"; {promised.note}")
     cohort = seat.cohort
+    events = instances_of(block.forecaster)[0].events
     if (cover := protection(cohort, block)) is None:
-        return seat, Guarantee(note=f"; no guarantee, since {UNMATCHED}")
+        reason = UNMATCHED if events.joinable else UNLISTED
+        return seat, Guarantee(note=f"; no guarantee, since {reason}")
     at_once = seat.at_once()
     covered = (cover.radius <= reach) & (True if at_once is None else at_once)
     note = f", {int(cohort.counts[covered].sum())} within {reach:.2g} of a protected loss"
     if not covered.any():
         return seat, Guarantee(note=note)
     member = represented(cohort, cover, covered)
-    seat, groups = (
-        replace(seat, cohort=member),
-        kin(cohort, instances_of(block.forecaster)[0].events),
-    )
+    seat, groups = replace(seat, cohort=member), kin(cohort, events)
     offset, weights = map(np.concatenate, _tables(groups))
     group = ProtectedLosses(offset, weights)
     through = replace(seat, cover=cover, kind=None)

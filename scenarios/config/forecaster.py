@@ -39,10 +39,9 @@ class ForecasterSpec(Variant):
     weights: Literal["adaptive", "second-order", "exponential"] = "adaptive"
     """How the biases of events are weighed."""
     events: Literal["coordinates", "losses", "everyone"] | None = None
-    """What is kept unbiased: all numbers of the forecast, or what listed losses need. The latter
-    by default where there are models and nobody joins late, to whom it would promise nothing.
-    "everyone", for one outcome, adds what losses need that are not listed. To "calibration" the
-    cells of its grid are the listed losses."""
+    """What is kept unbiased: all numbers of the forecast, or what listed losses need (the default
+    where there are models). "everyone", for one outcome, adds what losses need that are not listed.
+    To "calibration" the cells of its grid are the listed losses."""
     delay: Annotated[int, Field(ge=0)] = 0
     """How many rounds late an outcome reaches the forecaster."""
     intervals: bool = False
@@ -103,11 +102,11 @@ class ForecasterSpec(Variant):
             self.models[name] = ModelSpec(kind=kind, **parameters)
             self.reference = ReferenceSpec(kind=name)
 
-    def settle(self, forecasts: Iterable[str] | None, *, joined: bool) -> None:
+    def settle(self, forecasts: Iterable[str] | None) -> None:
         """Fill in what depends on the rest of the file.
 
-        The models, where it names none: the panel and the ``forecasts`` in the data. The events, by
-        whether agents join late. ValueError where a key speaks of a reference that there is not.
+        The models, where it names none: the panel and the ``forecasts`` in the data. ValueError
+        where a key speaks of a reference that there is not.
         """
         plain = self.kind == "decision-swap"
         if self.models is None and plain and forecasts is not None:
@@ -115,7 +114,7 @@ class ForecasterSpec(Variant):
             self.models = {name: ModelSpec(**table) for name, table in tables.items()}
             self._choose_reference()
         if self.events is None:
-            self.events = "losses" if plain and self.models and not joined else "coordinates"
+            self.events = "losses" if plain and self.models else "coordinates"
         for key in ("band", "give_up"):
             if getattr(self, key) is not None and self.reference.kind == "none":
                 given = f"forecaster.{key} = {getattr(self, key)}"

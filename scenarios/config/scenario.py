@@ -186,9 +186,7 @@ class ScenarioSpec(Strict):
             raise ValueError(f"{reasons.MOVED}; drop one of them")
         if self.game is None and self.adversary is not None and self.adversary.outcomes is None:
             raise ValueError("key 'adversary.outcomes' is missing; add it to the scenario file")
-        joined = any(cohort.enters for cohort in self.cohort)
-        forecasts = self.data.forecasts if self.data else None
-        self.forecaster.settle(forecasts, joined=joined)
+        self.forecaster.settle(self.data.forecasts if self.data else None)
         if self.windows is not None:
             self.windows.spans(self.rounds)  # complains of a window after the run
         names = [cohort.name for cohort in self.cohort]

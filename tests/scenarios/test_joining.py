@@ -252,7 +252,7 @@ def weather(policies: list[str]) -> Scenario:
     del alike["concentration"]
     growers = raw["cohort"][0] | {"count": 12, "measures": list(MEASURES), "parameters": alike}
     late = growers | {"name": "late", "policies": policies, "enters": 30}
-    raw |= {"rounds": 80, "cohort": [growers, late]}
+    raw |= {"rounds": 80, "cohort": [growers, late], "forecaster": {"events": "coordinates"}}
     return worlds.told(raw)
 
 
