@@ -71,21 +71,18 @@ means = averages(pd.DataFrame(rows), ["makers", "informed", "measure"], "value")
 of = means.set_index(["makers", "informed", "measure"]).sort_index()
 
 
-def told(rule: str) -> str:
-    """Say what makers lose to four informed traders, regret, and could have gained by one quote."""
-    own = of.loc[rule, 4]
-    lost, regret, best, spread = (said(own.loc[name], 2) for name in MEASURES)
-    return (
-        f"lose {lost} to them, with a swap regret of {regret}, and a fixed spread of {spread} "
-        f"would have saved {best}"
-    )
+def told(measure: str) -> str:
+    """Say a measure of makers who meet four informed traders, by how they choose."""
+    own = [said(of.loc[rule, 4].loc[measure], 2) for rule in RULES]
+    return f"{own[0]}, {own[1]} and {own[2]}"
 
 
+lose, regret, best, _ = map(told, MEASURES)
 quiet = of.loc["no swap regret", 0].loc["swap regret"]
 answer = (
-    "With four informed traders of ten, per round: makers who learn without swap regret "
-    f"{told('no swap regret')}; makers who keep 1/8 {told('keep 1/8')}; makers who learn by Hedge "
-    f"{told('Hedge')}. Where nobody is informed, makers without swap regret have one of "
+    "With four informed traders of ten, makers who learn without swap regret, by Hedge, or keep "
+    f"1/8 lose {lose} per round to them. Their swap regrets are {regret}, and a fixed spread would "
+    f"have saved {best}. Where nobody is informed, makers without swap regret have one of "
     f"{said(quiet, 2)}."
 )
 figure, axes = sheet("Makers, with four informed traders of ten", "per maker and round")
