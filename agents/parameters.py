@@ -1,7 +1,7 @@
-"""Parameters as checked numbers and arrays; errors name the parameter, the value, the cure."""
+"""Parameters as checked numbers and arrays; ValueErrors name the parameter, the value, the cure."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -9,17 +9,21 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import brief
 
 
-def numbers(name: str, value: Any) -> Array:
-    """Return a number, a list or a table of numbers as an array.
+class Rule(NamedTuple):
+    """What numbers must be, and what to change where they are not."""
 
-    ValueError if it holds anything but finite numbers, or its rows differ in length.
+    holds: Callable[[Array], Any]
+    cure: str
 
-    Parameters
-    ----------
-    name : str
-        What the user calls it.
-    value : array_like
-    """
+
+FINITE = Rule(np.isfinite, "give finite numbers")
+POSITIVE = Rule(lambda found: found > 0, "must be positive")
+NOT_NEGATIVE = Rule(lambda found: found >= 0, "must be at least 0")
+SHARE = Rule(lambda found: (found >= 0) & (found <= 1), "give numbers in [0, 1]")
+
+
+def numbers(name: str, value: Any, rule: Rule = FINITE) -> Array:
+    """Return a number, a list or a table of finite numbers, its rows equally long, as an array."""
     try:
         given = np.asarray(value)
     except ValueError:  # rows of different lengths
@@ -28,43 +32,31 @@ def numbers(name: str, value: Any) -> Array:
         cure = ", all rows equally long" if isinstance(value, list) else ""
         raise ValueError(f"{name} = {brief(value)}: give numbers{cure}")
     found = given.astype(np.float64)
-    require(name, found, np.isfinite(found), "give finite numbers")
+    for one in (FINITE, rule):
+        require(name, found, one.holds(found), one.cure)
     return found
 
 
 def require(name: str, values: Array, holds: Any, cure: str) -> None:
-    """Raise ValueError with the first value for which a condition does not hold.
-
-    Parameters
-    ----------
-    values : array
-    holds : bool array
-        Broadcasts against the values.
-    cure : str
-        What to change.
-    """
+    """Raise ValueError with the first value for which a condition, of its shape, does not hold."""
     shown, fine = np.broadcast_arrays(values, holds)
     if not fine.all():
         raise ValueError(f"{name} = {shown[~fine].flat[0]:g}: {cure}")
 
 
 def table(
-    name: str, value: Any, others: Sequence[Array] = (), *, axes: str = "actions x goods"
+    name: str,
+    value: Any,
+    others: Sequence[Array] = (),
+    *,
+    axes: str = "actions x goods",
+    rule: Rule = FINITE,
 ) -> Array:
-    """Return a table of numbers, repeated over the agents that other parameters stack.
+    """Return a table (..., A, d), repeated over the agents that other parameters stack.
 
-    Returns array (..., A, d). ValueError if axes are missing, or the leading ones and the others do
-    not fit together.
-
-    Parameters
-    ----------
-    value : array_like (..., A, d)
-    others : arrays (...)
-        One number per agent, or one for all.
-    axes : str
-        The trailing axes; the others stack agents.
+    ``others`` are arrays (...) of one number per agent, or one for all; ``axes`` the trailing ones.
     """
-    found, trailing = numbers(name, value), axes.count("x") + 1
+    found, trailing = numbers(name, value, rule), axes.count("x") + 1
     if found.ndim < trailing or 0 in found.shape:
         raise ValueError(f"{name} have shape {found.shape}; give {axes}, agents first")
     shapes = [found.shape[: found.ndim - trailing], *(other.shape for other in others)]
@@ -79,18 +71,17 @@ def table(
 
 
 def check_int(name: str, value: Any, *, least: int, below: int | None = None) -> int:
-    """Return a whole number; ValueError unless it is one, and in its range."""
+    """Return a whole number in its range."""
     fits = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
     if not fits or (below is not None and value >= below):
         above = "" if below is None else f" and below {below}"
-        raise ValueError(
-            f"{name} is {brief(value)}; give a whole number of at least {least}{above}"
-        )
+        told = f"{name} is {brief(value)}; give a whole number of at least {least}{above}"
+        raise ValueError(told)
     return int(value)
 
 
 def check_range(name: str, value: Any, low: float, high: float) -> float:
-    """Return a number; ValueError unless it is one between two others."""
+    """Return a number between two others."""
     found = numbers(name, value)
     if found.ndim or not low <= found <= high:
         wanted = f"in [{low:g}, {high:g}]" if high < np.inf else f"of at least {low:g}"

@@ -41,32 +41,27 @@ class AnyPolicy(ContextPolicy):
         return self.rule(context)
 
 
-@dataclass(frozen=True)
-class _OfFeature(ContextPolicy):
-    feature: str
-
-    def reads(self) -> str:
-        return self.feature
-
-
 @register.policy("steps")
 @dataclass(frozen=True)
-class Steps(_OfFeature):
+class Steps(ContextPolicy):
     """A fixed choice per range of one feature, e.g. by season or regime.
 
-    Parameters
-    ----------
-    edges : sequence of float
-        Ascending; action i is chosen where the feature is at least edge i - 1 and below edge i.
-    actions : sequence of int
-        One more than there are edges.
+    Of the ``actions``, one more than there are ascending ``edges``, action i is chosen where the
+    feature is at least edge i - 1 and below edge i.
     """
 
+    feature: str
     edges: Sequence[float]
     actions: Sequence[int]
 
     def __post_init__(self) -> None:
-        _check(self.feature, self.edges, self.actions)
+        if not isinstance(self.feature, str):
+            raise ValueError("feature must be the name of a context column")  # noqa: TRY004
+        values = np.asarray(self.edges)
+        if values.size and (values.dtype.kind not in "iuf" or not np.isfinite(values).all()):
+            raise ValueError("edges and thresholds must be numbers")
+        if np.asarray(self.actions).dtype.kind not in "iu":
+            raise ValueError("actions must be whole numbers")
         if len(self.actions) != len(self.edges) + 1:
             raise ValueError(f"{len(self.edges)} edges need {len(self.edges) + 1} actions")
         if list(self.edges) != sorted(self.edges):
@@ -75,49 +70,22 @@ class Steps(_OfFeature):
     def __call__(self, context: Context) -> int:
         return int(self.actions[bisect_right(self.edges, context[self.feature])])
 
+    def reads(self) -> str:
+        return self.feature
+
     def suggests(self) -> Sequence[int]:
         return self.actions
 
 
 @register.policy("threshold")
-@dataclass(frozen=True)
-class ContextThreshold(_OfFeature):
-    """One action below a threshold on a feature, another at or above it.
-
-    ``below``, ``above`` (int): actions.
-    """
-
-    at: float
-    below: int
-    above: int
-
-    def __post_init__(self) -> None:
-        _check(self.feature, [self.at], self.suggests())
-
-    def suggests(self) -> Sequence[int]:
-        return self.below, self.above
-
-    def __call__(self, context: Context) -> int:
-        return self.above if context[self.feature] >= self.at else self.below
-
-
-def _check(feature: object, numbers: object, actions: object) -> None:
-    """Raise ValueError unless these are a name, finite numbers and whole numbers."""
-    if not isinstance(feature, str):
-        raise ValueError("feature must be the name of a context column")  # noqa: TRY004
-    values = np.asarray(numbers)
-    if values.size and (values.dtype.kind not in "iuf" or not np.isfinite(values).all()):
-        raise ValueError("edges and thresholds must be numbers")
-    if np.asarray(actions).dtype.kind not in "iu":
-        raise ValueError("actions must be whole numbers")
+def threshold(feature: str, at: float, below: int, above: int) -> Steps:
+    """One action below a threshold on a feature, another at or above it."""
+    return Steps(feature, [at], [below, above])
 
 
 @dataclass(frozen=True)
 class NamedPolicy:
-    """A policy under the name that a scenario gives it.
-
-    ``rule``: ContextPolicy.
-    """
+    """A policy under the name that a scenario gives it."""
 
     name: str
     rule: ContextPolicy

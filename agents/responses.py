@@ -46,35 +46,17 @@ from regretless.market.response import (
 
 
 class Response(ABC):
-    """A response rule; ``Checked`` wraps those of a user's own, which need not be subclasses.
-
-    Attributes
-    ----------
-    lipschitz : float
-        How far its play moves in l1 per unit of the table in sup norm.
-    eta : float or None
-        Smoothness of a logit distribution; None for rules without one.
-    pure : bool
-        Whether it plays ``best_response`` to its table, and no strategy of a subclass's own.
-    hears_label, hears_ensemble : bool
-        Whether it reads the label of a forecast, or its weighted outcomes.
-    at_prediction : bool
-        Whether its table is the linear form at the prediction.
-    row_by_row : bool
-        Whether an agent's table is the same, to the last bit, without the others'.
-    built_in : bool
-        Whether the forecaster's kernels know it.
-    """
+    """A response rule; ``Checked`` wraps those of a user's own, which need not be subclasses."""
 
     name: str
-    lipschitz: float
-    eta: float | None = None
-    pure: bool = False
-    hears_label: bool = False
-    hears_ensemble: ClassVar[bool] = False
-    at_prediction: ClassVar[bool] = False
-    row_by_row: ClassVar[bool] = True
-    built_in: ClassVar[bool] = True
+    lipschitz: float  # how far its play moves in l1 per unit of the table in sup norm
+    eta: float | None = None  # smoothness of a logit distribution
+    pure: bool = False  # whether it plays ``best_response``, and no strategy of a subclass's own
+    hears_label: bool = False  # whether it reads the label of a forecast
+    hears_ensemble: ClassVar[bool] = False  # or its weighted outcomes
+    at_prediction: ClassVar[bool] = False  # whether its table is the linear form at the prediction
+    row_by_row: ClassVar[bool] = True  # whether a row's table is the same bits without the others'
+    built_in: ClassVar[bool] = True  # whether the forecaster's kernels know it
 
     @abstractmethod
     def gap(self, actions: int) -> float:
@@ -146,10 +128,7 @@ class CertaintyEquivalent(_AtLabel, _Hard):
 
 @register.response("quantal")
 class Quantal(_AtLabel):
-    """The naive agent: smooth best response to the label forecast.
-
-    ``eta`` (float): smoothness, positive.
-    """
+    """The naive agent: smooth best response to the label forecast."""
 
     name = "quantal"
 
@@ -165,10 +144,7 @@ class Quantal(_AtLabel):
 
 @register.response("ensemble")
 class ExpectedLoss(Response):
-    """The naive agent of the ensemble forecast: responds to its own expected loss over it.
-
-    ``eta`` (float, optional): smoothness, positive; a best response without it.
-    """
+    """The naive agent of the ensemble forecast; a best response to it where eta is None."""
 
     name = "ensemble"
     hears_ensemble = True
@@ -185,11 +161,9 @@ class ExpectedLoss(Response):
         return {"eta": self.eta, "tie": TIE if self.eta is None else 0.0}
 
     def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
-        ensemble = forecast.ensemble
-        if ensemble is None:
+        if (ensemble := forecast.ensemble) is None:
             raise ValueError("this forecast has no ensemble")
-        losses = loss.losses(ensemble.outcomes)
-        return np.tensordot(ensemble.weights, losses, axes=1)
+        return np.tensordot(ensemble.weights, loss.losses(ensemble.outcomes), axes=1)
 
     def play(self, predicted: Array) -> Array:
         """Play the lowest index among the best actions, or the logit distribution."""
@@ -202,11 +176,7 @@ BUILT_IN = (BestResponse, Private, CertaintyEquivalent, Quantal, ExpectedLoss)  
 
 
 class Checked(Response):
-    """A user's response rule, held to what it declares.
-
-    ``rule`` (object): with ``name``, ``hears_label``, ``lipschitz``, ``gap``, ``predicted`` and
-    ``play``.
-    """
+    """A user's response rule, held to what it declares."""
 
     built_in = row_by_row = False
 
@@ -233,10 +203,10 @@ class Checked(Response):
 
     def play(self, predicted: Array) -> Array:
         """Return the mixed strategy (K, A); UserError where it is none, or exceeds its gap."""
-        ask = self.rule.play
+        ask, gap = self.rule.play, self.gap(predicted.shape[1])
         play = strategies_of(ask, ask(handed(ask, predicted)), predicted.shape)
         excess = ((play * predicted).sum(1) - predicted.min(1)).max()
-        if excess > self.gap(predicted.shape[1]) + 1e-9:
-            declared = f"declares a gap of {self.gap(predicted.shape[1]):.4g}"
+        if excess > gap + 1e-9:
+            declared = f"declares a gap of {gap:.4g}"
             raise UserError(f"response '{self.name}' {declared} and loses {excess:.4g}; raise it")
         return play

@@ -1,17 +1,11 @@
 """Who chooses the outcomes: replayed data, nature, opponents of the forecast, and leaders.
 
-Leaders have a motive: a payoff of their own (``leader``). One's own is a class with one method:
+One's own is a class with one method; ``docs/adversaries.md`` says what it is told:
 
     @register.adversary("stubborn")
     class Stubborn(Adversary):
         def commit(self, context, history, announced):
             return OutcomeDistribution.pure(np.ones(self.outcomes))
-
-``announced`` holds the mixture of every block (``announced.mean_label`` is its mean outcome), and
-never the draw, which does not exist yet. What else it wants to see it declares in ``sees``
-(``market.game.adversary_view``). Parameters are keyword arguments of ``__init__``; one called
-``rounds`` is the length of the run unless the file gives another. An adversary that is to be
-resumed also offers ``state()`` and ``restore(state)``.
 """
 
 from regretless.agents.adversaries.fixed_plans import (

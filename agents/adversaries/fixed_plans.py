@@ -1,14 +1,5 @@
 r"""Leaders with a plan that no forecast changes, and sellers.
 
-**Commitment** (Conitzer and Sandholm 2006): the distribution over outcomes that is best to announce
-to a follower who best-responds to it (``market.exploitability.stackelberg``), one linear program
-per action of the follower, every round anew from the same distribution. The value counts on ties
-going the leader's way; a follower who breaks them otherwise gives it less.
-
-**Up, then down** (Deng, Schneider and Sivan 2019): one outcome for a share of the rounds, another
-one for the rest. A learner that follows the past is still committed to its answer to the first
-when the second comes.
-
 **Pump and dump.** A follower who plays a holds e_a units of a good, bought from the leader at the
 fixed price ``level``; the leader is short, and pays what the good turns out to be worth, y. It can
 buy influence on y: pushing the good all the way from ``low`` to ``high`` costs it ``cost`` for the
@@ -30,19 +21,17 @@ value v loses (1 + p - v x) / 2 on the arm that it plays, the seller earns p.
 before it opens it is nothing for free. A buyer that follows the past is lured from one free arm to
 the next and keeps paying for arms that were good once: the seller extracts nearly all welfare,
 more than Myerson's revenue.
-
-**Bait.** All arms but the null arm give the good; the one that the announced play favours (of
-several the first) costs 1, all others nothing.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.adversaries.leader import Leader
+from regretless.agents.adversaries.leader import Leader, Pure
 from regretless.agents.parameters import check_int, check_range, numbers
 from regretless.market import register
 from regretless.market.core.arrays import Array
@@ -52,44 +41,28 @@ from regretless.market.game.protocols import Follower
 from regretless.market.numerics.linear_program import UnprovedError
 from regretless.market.records import AdversaryView, Context, History, OutcomeDistribution
 
-TYPES = ("first", "average")
+STEP = 0.01  # by so much of f the free phase shortens from arm to arm
 
 
 @register.adversary("stackelberg-committer")
+@dataclass(eq=False, repr=False, kw_only=True)
 class StackelbergCommitter(Leader):
-    """Draws every outcome from the best distribution to commit to.
+    """Draws every outcome from the best distribution to commit to (Conitzer and Sandholm 2006).
 
-    Parameters
-    ----------
-    cohort : str, optional
-        The follower; the first cohort by default.
-    follower : "first" or "average"
-        The cohort's first row, or the mean of payoff and loss over its agents: a type that need
-        not exist.
-    **motive : weights, offset, support, grid
-        As in ``Leader``.
-
-    Attributes
-    ----------
-    commitment : Commitment or None
-        Its distribution and value, once it has met the followers.
+    It is best against a follower, of the first cohort or that named, who best-responds to it and
+    breaks ties the leader's way: the cohort's "first" row, or the "average" of payoff and loss over
+    its agents, a type that need not exist. ``commitment`` has its distribution and value
+    (``market.exploitability``), once it has met the followers.
     """
 
     sees = frozenset({"losses"})
+    cohort: str | None = None
+    follower: str = "first"
 
-    def __init__(
-        self,
-        outcomes: int,
-        rng: np.random.Generator,
-        *,
-        cohort: str | None = None,
-        follower: str = "first",
-        **motive: Any,
-    ) -> None:
-        super().__init__(outcomes, rng, **motive)
-        if follower not in TYPES:
-            raise ValueError(f"follower is {follower!r}; write 'first' or 'average'")
-        self.cohort, self._average = cohort, follower == "average"
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.follower not in {"first", "average"}:
+            raise ValueError(f"follower is {self.follower!r}; write 'first' or 'average'")
         self.commitment: Commitment | None = None
 
     def meet(self, followers: Sequence[Follower]) -> None:
@@ -100,7 +73,7 @@ class StackelbergCommitter(Leader):
             raise UserError(f"adversary.cohort '{self.cohort}': {closest(self.cohort, names)}")
         place = 0 if self.cohort is None else names.index(self.cohort)
         counts = followers[place].counts
-        shares = counts / counts.sum() if self._average else np.eye(len(counts))[0]
+        shares = counts / counts.sum() if self.follower == "average" else np.eye(len(counts))[0]
         losses = followers[place].loss.losses(self.support)
         tables = (np.einsum("mka,k->ma", table, shares) for table in (self._values[place], losses))
         try:
@@ -119,50 +92,34 @@ class StackelbergCommitter(Leader):
 
 
 @register.adversary("up-then-down")
-class UpThenDown(Leader):
-    """One outcome first, then another.
+@dataclass(eq=False, repr=False, kw_only=True)
+class UpThenDown(Pure, Leader):
+    """The ``first`` outcome of the support for a ``share`` of the run's ``rounds``, then another.
 
-    Parameters
-    ----------
-    rounds : int
-        Length of the run.
-    first, then : int
-        Which outcomes of the support.
-    share : float
-        Share of the rounds that the first one gets.
-    **motive : weights, offset, support, grid
-        As in ``Leader``.
+    A learner that follows the past is still committed to its answer to the first when the second
+    comes (Deng, Schneider and Sivan 2019).
     """
 
     sees = frozenset({"history"})
+    rounds: int
+    first: int = 0
+    then: int = 1
+    share: float = 0.5
 
-    def __init__(  # noqa: PLR0913 - the parameters of a scenario file
-        self,
-        outcomes: int,
-        rng: np.random.Generator,
-        *,
-        rounds: int,
-        first: int = 0,
-        then: int = 1,
-        share: float = 0.5,
-        **motive: Any,
-    ) -> None:
-        super().__init__(outcomes, rng, **motive)
-        most = len(self.support)
-        self.first = check_int("first", first, least=0, below=most)
-        self.then = check_int("then", then, least=0, below=most)
-        self.turn = check_range("share", share, 0, 1) * check_int("rounds", rounds, least=1)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("first", "then"):
+            check_int(name, getattr(self, name), least=0, below=len(self.support))
+        check_range("share", self.share, 0, 1)
+        check_int("rounds", self.rounds, least=1)
 
-    def commit(
-        self, context: Context, history: History, announced: AdversaryView
-    ) -> OutcomeDistribution:
-        return OutcomeDistribution.pure(
-            self.support[self.first if history.rounds < self.turn else self.then]
-        )
+    def outcome(self, history: History, announced: AdversaryView) -> Array:
+        up = history.rounds < self.share * self.rounds
+        return np.asarray(self.support[self.first if up else self.then])
 
 
 @register.adversary("pump-and-dump")
-class PumpAndDump(Leader):
+class PumpAndDump(Pure, Leader):
     """Pushes a good up at a cost, then lets it fall while it is short.
 
     Parameters
@@ -215,25 +172,15 @@ class PumpAndDump(Leader):
         super().__init__(outcomes, rng, weights=weights, offset=offset, support=support)
         self.pump, self.dump = check_int("pump", pump, least=1), check_int("dump", dump, least=1)
 
-    def commit(
-        self, context: Context, history: History, announced: AdversaryView
-    ) -> OutcomeDistribution:
+    def outcome(self, history: History, announced: AdversaryView) -> Array:
         pumping = history.rounds % (self.pump + self.dump) < self.pump
-        return OutcomeDistribution.pure(self.support[0 if pumping else 1])
+        return np.asarray(self.support[0 if pumping else 1])
 
 
-STEP = 0.01  # by so much of f the free phase shortens from arm to arm
+class Seller(Pure, Leader):
+    """Base of the sellers: paid the price of the arm that is bought, offers of its support (m, d).
 
-
-class Seller(Leader):
-    """Base of the sellers: paid the price of the arm that is bought.
-
-    Parameters
-    ----------
-    outcomes : int
-        Twice the number of arms, the null arm included.
-    support : array (m, d)
-        The lists of offers that it chooses among.
+    ``outcomes`` is twice the number of arms, the null arm included.
     """
 
     def __init__(self, outcomes: int, rng: np.random.Generator, support: Array) -> None:
@@ -244,17 +191,7 @@ class Seller(Leader):
 
 @register.adversary("staggered-seller")
 class StaggeredSeller(Seller):
-    """Opens arm after arm, each free at first.
-
-    ValueError if the schedule needs more arms.
-
-    Parameters
-    ----------
-    outcomes : int
-        Twice the number of arms; arms beyond those of the schedule stay closed.
-    rounds : int
-        Length of the run, T.
-    """
+    """Opens arm after arm, each free at first, for a run of ``rounds``; spare arms stay closed."""
 
     sees = frozenset({"history"})
 
@@ -262,12 +199,10 @@ class StaggeredSeller(Seller):
         span = check_int("rounds", rounds, least=1) ** 0.75
         number = np.arange(math.floor(3 * rounds / (4 * span)) + 1)
         arms = _arms(outcomes, least=len(number) + 1, why=f"for the schedule of {rounds} rounds ")
-        self._opens = np.full(arms, np.inf)
-        self._opens[1 : len(number) + 1] = number * (4 / 3) * span
-        self._asks = np.full(arms, np.inf)
-        self._asks[1 : len(number) + 1] = self._opens[1 : len(number) + 1] + span * (
-            1 - STEP * number
-        )
+        self._opens, self._asks = np.full((2, arms), np.inf)
+        used = slice(1, len(number) + 1)
+        self._opens[used] = number * (4 / 3) * span
+        self._asks[used] = self._opens[used] + span * (1 - STEP * number)
         turns = np.ceil(np.append(self._opens, self._asks))
         starts = np.unique(np.append(0.0, turns[turns < rounds]))
         super().__init__(outcomes, rng, np.array([self.offers(int(turn)) for turn in starts]))
@@ -277,20 +212,16 @@ class StaggeredSeller(Seller):
         allocation, price = time >= self._opens, time >= self._asks
         return np.stack([allocation, price], axis=1).astype(np.float64).ravel()
 
-    def commit(
-        self, context: Context, history: History, announced: AdversaryView
-    ) -> OutcomeDistribution:
-        return OutcomeDistribution.pure(self.offers(history.rounds))
+    def outcome(self, history: History, announced: AdversaryView) -> Array:
+        return self.offers(history.rounds)
 
 
 @register.adversary("bait-seller")
 class BaitSeller(Seller):
     """Asks the full price for what buyers are about to take.
 
-    Parameters
-    ----------
-    outcomes : int
-        Twice the number of arms, at least 2 of them.
+    All arms but the null arm give the good; the one that the announced play favours (of several the
+    first) costs 1, all others nothing.
     """
 
     def __init__(self, outcomes: int, rng: np.random.Generator) -> None:
@@ -300,10 +231,8 @@ class BaitSeller(Seller):
         offers[:, 1:, 1] = np.eye(arms - 1)
         super().__init__(outcomes, rng, offers.reshape(arms - 1, outcomes))
 
-    def commit(
-        self, context: Context, history: History, announced: AdversaryView
-    ) -> OutcomeDistribution:
-        return OutcomeDistribution.pure(self.best(self.worth(announced.play)))
+    def outcome(self, history: History, announced: AdversaryView) -> Array:
+        return self.best(self.worth(announced.play))
 
 
 def _arms(outcomes: int, *, least: int, why: str = "") -> int:
@@ -313,20 +242,9 @@ def _arms(outcomes: int, *, least: int, why: str = "") -> int:
 
 
 def buyer_losses(values: Any, arms: int) -> tuple[Array, Array]:
-    """Losses of buyers over offers: (1 + price - value x allocation) / 2.
+    """Return losses of buyers over offers, weights (K, arms, 2 x arms) and offset (arms,).
 
-    Parameters
-    ----------
-    values : array (K,)
-        What the good is worth to each.
-    arms : int
-        The null arm included.
-
-    Returns
-    -------
-    weights : array (K, arms, 2 x arms)
-    offset : array (arms,)
-        As ``market.losses.Linear`` takes them; in [0, 1] for values in [0, 1].
+    They are (1 + price - value x allocation) / 2, for what the good is worth to each (K,).
     """
     worth = np.atleast_1d(np.asarray(values, dtype=np.float64))
     weights = np.zeros((len(worth), arms, arms, 2))

@@ -1,16 +1,9 @@
-"""Leaders: a payoff, the outcomes to choose among, and what each outcome is worth.
-
-**Payoff.** A leader is paid u(a, y) for the follower's action a and the outcome y:
-
-    ZeroSum         the follower's own loss, normalised into [0, 1]
-    LinearPayoff    offset_a + w_a . y
+"""Leaders: a payoff u(a, y), the outcomes to choose among, and what each outcome is worth.
 
 Over one-hot outcomes a linear payoff is any bimatrix game: ``weights[a][i]`` is what outcome i
-yields against action a. Revenue is one too: the price of the arm that is bought.
-
-**Outcomes to choose among.** They are a finite list, a grid where outcomes are a continuum. A list
-and a payoff make the commitment value and the leader's surplus computable after the run
-(``market.exploitability``).
+yields against action a. Outcomes to choose among are a finite list, a grid where outcomes are a
+continuum. A list and a payoff make the commitment value and the leader's surplus computable after
+the run (``market.exploitability``).
 
 A population's reaction is its mixed strategy (K, A) per cohort. An outcome y is worth
 
@@ -20,21 +13,28 @@ over those whose mixed strategy is known, which is what myopic leaders maximise;
 outcomes they take the first in their list.
 """
 
+from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.parameters import check_int, numbers, table
+from regretless.agents.parameters import check_int, numbers, require, table
 from regretless.market.core.arrays import Array, grid_points
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
 from regretless.market.game.protocols import Adversary, Follower, Payoff
 from regretless.market.losses import Loss
+from regretless.market.records import AdversaryView, Context, History, OutcomeDistribution
+
+MOST = 4096  # outcomes in a support
+TIE = 1e-12  # relative difference of worth that is rounding
 
 
 class ZeroSum(Payoff):
-    """Paid the follower's normalised loss."""
+    """Paid the follower's loss, normalised into [0, 1]."""
 
     of_losses = True
 
@@ -50,16 +50,7 @@ class ZeroSum(Payoff):
 
 
 class LinearPayoff(Payoff):
-    """Paid ``offset_a + w_a . y``, whoever the follower is.
-
-    ValueError if the shapes do not fit or a number is not finite.
-
-    Parameters
-    ----------
-    weights : array (A, d)
-    offset : array (A,), optional
-        0 by default.
-    """
+    """Paid ``offset_a + w_a . y``, by weights (A, d) and offset (A,), whoever the follower is."""
 
     def __init__(self, weights: ArrayLike, offset: ArrayLike | None = None) -> None:
         self.weights = table("weights", weights, axes="actions x outcomes")
@@ -71,7 +62,6 @@ class LinearPayoff(Payoff):
             raise ValueError(f"offset has shape {self.offset.shape}; give {wanted[0]} numbers")
 
     def values(self, loss: Loss, outcomes: Array) -> Array:
-        """Return the payoffs (m, K, A), equal for all rows; ValueError if the sizes do not fit."""
         wanted = loss.actions, outcomes.shape[1]
         if self.weights.shape != wanted:
             got = f"weights have shape {self.weights.shape}"
@@ -89,12 +79,9 @@ class LinearPayoff(Payoff):
 
 
 class JointPayoff(Payoff):
-    """What several leaders are paid together.
+    """What several leaders are paid together, each with the coordinates that it depends on.
 
-    Parameters
-    ----------
-    members : sequence of (Payoff, sequence of int)
-        Each payoff with the coordinates that it depends on; one of losses depends on all of them.
+    One of losses depends on all of them.
     """
 
     def __init__(self, members: Sequence[tuple[Payoff, Sequence[int]]]) -> None:
@@ -108,10 +95,20 @@ class JointPayoff(Payoff):
         return total
 
 
-MOST = 4096  # outcomes in a support
-TIE = 1e-12  # relative difference of worth that is rounding
+class Pure(Adversary):
+    """Commits to one outcome for certain; subclasses say which."""
+
+    def commit(
+        self, context: Context, history: History, announced: AdversaryView
+    ) -> OutcomeDistribution:
+        return OutcomeDistribution.pure(self.outcome(history, announced))
+
+    @abstractmethod
+    def outcome(self, history: History, announced: AdversaryView) -> Array:
+        """Return the outcome (d,) of this round."""
 
 
+@dataclass(eq=False, repr=False)
 class Leader(Checkpointable, Adversary):
     """Base of the adversaries with a payoff.
 
@@ -119,43 +116,35 @@ class Leader(Checkpointable, Adversary):
 
     Parameters
     ----------
-    weights : table (A, d), optional
-        Of a linear payoff; without them the payoff is the follower's loss.
-    offset : list (A,), optional
-        Of a linear payoff.
+    weights, offset : table (A, d), list (A,), optional
+        Of a linear payoff, the offset 0 by default; without them it is the follower's loss.
     support : table (m, d), optional
         The outcomes to choose among; the unit vectors by default (for one coordinate its ends).
     grid : int, optional
         Instead of a support: so many evenly spaced values of each coordinate.
     """
 
+    outcomes: int
+    rng: np.random.Generator
+    _: KW_ONLY
+    weights: Any = None
+    offset: Any = None
+    support: Any = None
+    grid: int | None = None
     sees = frozenset({"history", "mixture", "play", "losses"})
-    payoff: Payoff
-    support: Array
 
-    def __init__(  # noqa: PLR0913 - the parameters of a scenario file
-        self,
-        outcomes: int,
-        rng: np.random.Generator,
-        *,
-        weights: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        support: ArrayLike | None = None,
-        grid: int | None = None,
-    ) -> None:
-        super().__init__(outcomes, rng)
-        if weights is None and offset is not None:
-            raise ValueError(f"offset = {brief(offset)} is of a linear payoff; give weights too")
-        self.payoff = ZeroSum() if weights is None else LinearPayoff(weights, offset)
-        self.support = support_of(outcomes, support, grid)
+    def __post_init__(self) -> None:
+        if self.weights is None and self.offset is not None:
+            told = f"offset = {brief(self.offset)} is of a linear payoff"
+            raise ValueError(f"{told}; give weights too")
+        linear = self.weights is not None
+        self.payoff: Any = LinearPayoff(self.weights, self.offset) if linear else ZeroSum()
+        self.support = support_of(self.outcomes, self.support, self.grid)
         self.followers: tuple[Follower, ...] = ()
         self._values: list[Array] = []
 
     def meet(self, followers: Sequence[Follower]) -> None:
-        """Work out what every outcome of the support pays against every action of every row.
-
-        UserError if the payoff does not fit a cohort.
-        """
+        """Work out what every outcome of the support pays against every action of every row."""
         self.followers = tuple(followers)
         try:
             self._values = [self.payoff.values(who.loss, self.support) for who in followers]
@@ -165,17 +154,9 @@ class Leader(Checkpointable, Adversary):
     def worth(self, play: Sequence[Array | None], outcomes: Array | None = None) -> Array:
         """Return the payoff per agent (m,) of each outcome of the support against mixed strategies.
 
-        UserError if no cohort has a strategy.
-
-        Parameters
-        ----------
-        play : sequence of arrays (K, A) or None
-            One per cohort; cohorts without a strategy are left out.
-        outcomes : array (m, d), optional
-            What a market makes of the support's, which are to be weighed in their place.
+        ``play`` has arrays (K, A), one per cohort, None for one that is left out; ``outcomes``
+        (m, d) are what a market makes of the support. UserError if no cohort has a strategy.
         """
-        if len(play) != len(self.followers):
-            raise ValueError(f"{len(play)} mixed strategies and {len(self.followers)} cohorts")
         if all(strategy is None for strategy in play):
             raise UserError(
                 "no agent's play can be foreseen; scripted agents have no announced strategy"
@@ -210,7 +191,5 @@ def support_of(outcomes: int, support: ArrayLike | None, grid: int | None) -> Ar
     found = numbers("support", support)
     if found.ndim != 2 or found.shape[1] != outcomes or not len(found):
         raise ValueError(f"support has shape {found.shape}; give rows of {outcomes} numbers")
-    if not ((found >= 0) & (found <= 1)).all():
-        outside = found[(found < 0) | (found > 1)][0]
-        raise ValueError(f"support holds {outside:g}; give numbers in [0, 1]")
+    require("support", found, (found >= 0) & (found <= 1), "give numbers in [0, 1]")
     return found

@@ -33,14 +33,15 @@ do not forget between episodes, so that a plan is judged in the wake of those be
 ``regretless train`` rehearses in runs that begin anew.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from regretless.agents.adversaries.leader import Leader, LinearPayoff, ZeroSum, support_of
+from regretless.agents.adversaries.leader import Leader, support_of
 from regretless.agents.learners.external import EXP3
 from regretless.agents.parameters import check_int, numbers, require
 from regretless.market import register
@@ -58,13 +59,17 @@ from regretless.market.response import quantal_response
 
 TURNS = (0.25, 0.5, 0.75)  # of the run, at which a listed plan goes over to its second outcome
 WIDEST = 8  # outcomes of a support whose plans are listed
+WIDE = 2.0  # sigma at the start
+KEPT, PACE, NOISE = 0.25, 0.7, 0.05  # of cross-entropy: the best share, the step, what is added
+ROUNDING = 1e-9
+
+Shape = tuple[int, int, int]  # phases, rows, outcomes of the support
 
 
 @register.adversary("plan")
+@dataclass(eq=False, repr=False, kw_only=True)
 class Planned(Leader):
     """Draws by a plan: a distribution over outcomes per phase and answer of the followers.
-
-    ValueError if the distributions are no such table.
 
     Parameters
     ----------
@@ -74,33 +79,24 @@ class Planned(Leader):
         Length of the run; the plan begins again after it.
     cohort : str, optional
         Whose play it looks at; the first one's by default.
-    **motive : weights, offset, support, grid
-        As in ``Leader``.
     """
 
     sees = frozenset({"history"})
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_last",)
-    payoff: LinearPayoff | ZeroSum
+    distributions: Any
+    rounds: int
+    cohort: str | None = None
 
-    def __init__(
-        self,
-        outcomes: int,
-        rng: np.random.Generator,
-        *,
-        distributions: ArrayLike,
-        rounds: int,
-        cohort: str | None = None,
-        **motive: Any,
-    ) -> None:
-        super().__init__(outcomes, rng, **motive)
-        self.rounds, self.cohort, self._last = check_int("rounds", rounds, least=1), cohort, 0
-        table = numbers("distributions", distributions)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_int("rounds", self.rounds, least=1)
+        self._last, given = 0, self.distributions
+        table = numbers("distributions", given)
         table = table[:, None] if table.ndim == 2 else table
         if table.ndim != 3 or 0 in table.shape or table.shape[2] != len(self.support):
             wanted = f"phases x rows x {len(self.support)} outcomes of the support"
-            raise ValueError(
-                f"distributions = {brief(distributions)} have shape {table.shape}; give {wanted}"
-            )
+            told = f"distributions = {brief(given)} have shape {table.shape}"
+            raise ValueError(f"{told}; give {wanted}")
         require("distributions", table, table >= 0, "give weights of at least 0")
         total = table.sum(-1, keepdims=True)
         require("distributions", total, total > 0, "give each distribution a weight above 0")
@@ -139,8 +135,7 @@ def listed_plans(phases: int, outcomes: int) -> Array:
     """Return plans (L, P, 1, m) that do not look at play: what a bandit chooses among.
 
     Every outcome alone, an even draw of every two, and every outcome until a quarter, half or three
-    quarters of the phases have passed, then another. UserError if there are too many outcomes to
-    list their plans.
+    quarters of the phases have passed, then another.
     """
     if outcomes > WIDEST:
         told = f"exp3 lists plans over at most {WIDEST} outcomes, and there are {outcomes}"
@@ -154,28 +149,10 @@ def listed_plans(phases: int, outcomes: int) -> Array:
     return np.unique(np.array(made), axis=0)[:, :, None]
 
 
-Shape = tuple[int, int, int]  # phases, rows, outcomes of the support
-WIDE = 2.0  # sigma at the start
-KEPT, PACE, NOISE = 0.25, 0.7, 0.05  # of cross-entropy: the best share, the step, what is added
-ROUNDING = 1e-9
-
-
 class Search(Checkpointable):
-    """What every search offers.
+    """What every search offers: plans of a ``shape`` (P, S, m), ``generation`` of them at a time.
 
-    Parameters
-    ----------
-    shape : (int, int, int)
-        Phases, rows and outcomes of a plan.
-    rng : numpy Generator
-        Draws the proposals.
-    paid : (float, float)
-        The least and the most that a round can pay.
-
-    Attributes
-    ----------
-    generation : int
-        Plans in a proposal.
+    ``paid`` has the least and the most that a round can pay.
     """
 
     generation: ClassVar[int]
@@ -187,26 +164,26 @@ class Search(Checkpointable):
         self.shape, self.rng, self.paid = shape, rng, paid
         self.begin()
 
+    @abstractmethod
     def begin(self) -> None:
         """Know nothing yet."""
 
+    @abstractmethod
     def propose(self) -> Array:
         """Return a generation of plans (G, P, S, m)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def feedback(self, payoffs: Array) -> None:
         """Be told what the plans of the last proposal were paid per round (G,)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def best(self) -> Array:
         """Return the plan (P, S, m) that it would play now."""
-        raise NotImplementedError
 
 
 class _Normal(Search):
     """Draws scores from a normal distribution with a centre and a spread for each."""
 
-    generation = 32
     REMEMBERED = ("centre", "spread", "_draws")
 
     def begin(self) -> None:
@@ -223,6 +200,8 @@ class _Normal(Search):
 
 class CrossEntropy(_Normal):
     """Moves to the best quarter of what was tried."""
+
+    generation = 32
 
     def feedback(self, payoffs: Array) -> None:
         count = int(KEPT * self.generation)
@@ -267,7 +246,6 @@ class Bandit(Search):
         return self.plans[self._arms]
 
     def feedback(self, payoffs: Array) -> None:
-        """Learn from the payoff of each plan; UserError if it is beyond the range."""
         (low, high), distribution = self.paid, self.learner.strategy
         for arm, paid in zip(self._arms, payoffs, strict=True):
             if not low - ROUNDING <= paid <= high + ROUNDING:
@@ -289,39 +267,30 @@ SEARCHES: dict[str, Callable[..., Search]] = {
 }
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Trained(Planned):
     """Base of the leaders who learn: plays the plans that its search proposes.
 
-    Parameters
-    ----------
-    rng : numpy Generator
-        Draws what is proposed.
-    length : int
-        Rounds of an episode.
-    phases, rows : int
-        Of a plan; as many rows as followers have actions for plans that look at play.
-    **motive : cohort, weights, offset, support, grid
-        As in ``Planned``.
+    An episode has ``length`` rounds. A plan has ``phases``, and as many ``rows`` as followers have
+    actions where it is to look at play.
     """
 
     REMEMBERED = ("search", "distributions", "_plans", "_payoffs", "_sum", "_count")
     algorithm: ClassVar[Callable[..., Search]]
+    distributions: Any = field(init=False)
+    rounds: int = field(init=False)
+    length: int = 50
+    phases: int = 4
+    rows: int = 1
 
-    def __init__(
-        self,
-        outcomes: int,
-        rng: np.random.Generator,
-        *,
-        length: int = 50,
-        phases: int = 4,
-        rows: int = 1,
-        **motive: Any,
-    ) -> None:
-        support = support_of(outcomes, motive.get("support"), motive.get("grid"))
-        shape = check_int("phases", phases, least=1), check_int("rows", rows, least=1), len(support)
-        spent = check_int("length", length, least=1)
-        super().__init__(outcomes, rng, distributions=np.ones(shape), rounds=spent, **motive)
-        self.search = type(self).algorithm(shape, rng, paid=self.payoff.range())
+    def __post_init__(self) -> None:
+        for name in ("length", "phases", "rows"):
+            check_int(name, getattr(self, name), least=1)
+        wide = len(support_of(self.outcomes, self.support, self.grid))
+        self.distributions, self.rounds = np.ones((self.phases, self.rows, wide)), self.length
+        super().__post_init__()
+        shape = self.distributions.shape
+        self.search = type(self).algorithm(shape, self.rng, paid=self.payoff.range())
         self._sum, self._count, self._payoffs = 0.0, 0, np.zeros(0)
         self._plans = self.search.propose()
         self.distributions = self._plans[0]

@@ -1,18 +1,15 @@
 """Adversaries made of others: a coalition, and one kept to a space.
 
 **A coalition** is several adversaries, each in charge of its own coordinates of the outcome. A
-member is any registered adversary. It plays as if its coordinates were the whole outcome: the
-history and the labels of the forecast that it is shown are those of its coordinates, and of the
-rest it sees what it declares by itself. Members commit independently of each other, so the
-coalition's distribution is the product of theirs.
+member plays as if its coordinates were the whole outcome: the history and the labels of the
+forecast that it is shown are those of its coordinates, and of the rest it sees what it declares by
+itself. Members commit independently of each other, so the coalition's distribution is the product
+of theirs.
 
 Where a member needs whole outcomes, to know the followers' losses or to rehearse, the coordinates
 of the others stand at one half. That is exact for the member's choice where losses are sums over
 coordinates (linear, separable), as its part does not depend on theirs. A linear payoff concerns the
 member's own coordinates alone.
-
-**Confined**, any adversary is kept to a part of the cube: outcomes outside are drawn back to its
-border.
 """
 
 import inspect
@@ -48,10 +45,7 @@ ELSEWHERE = 0.5  # where the others' coordinates stand for a member
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """An adversary and its coordinates.
-
-    ``outcomes`` (int): of the whole outcome, d.
-    """
+    """An adversary and its coordinates, of d ``outcomes`` in all."""
 
     player: Any
     own: list[int]
@@ -78,7 +72,7 @@ class Member:
             told["drawn"], told["induced"] = lambda: announced.drawn, lambda: announced.induced
         if "mixture" not in sees:
             return AdversaryView(None, **told)
-        labels = (None if b.labels is None else b.labels[:, self.own] for b in announced.blocks)
+        labels = [None if b.labels is None else b.labels[:, self.own] for b in announced.blocks]
         pairs = zip(announced.blocks, labels, strict=True)
         return AdversaryView(tuple(replace(b, labels=own) for b, own in pairs), **told)
 
@@ -98,10 +92,7 @@ class Member:
 
 
 class PartialHistory(History):
-    """The past as a member sees it.
-
-    ``own`` (list of int): the member's coordinates.
-    """
+    """The past as a member sees it: its own coordinates."""
 
     def __init__(self, whole: History, own: list[int]) -> None:
         self._whole, self._own = whole, own
@@ -119,24 +110,9 @@ class PartialHistory(History):
 class Coalition(Checkpointable, Adversary):
     """Several adversaries, each with coordinates of its own.
 
-    ValueError if the coordinates of the members are not all coordinates once, or a member is no
-    table.
-
-    Parameters
-    ----------
-    rng : numpy Generator
-        Each member gets a stream of its own that is seeded from it.
-    members : list of tables
-        Each with ``kind``, ``coordinates`` and the kind's own parameters.
-    rounds : int, optional
-        Length of the run, handed to the members that take it.
-
-    Attributes
-    ----------
-    payoff : JointPayoff or None
-        What the members with a payoff are paid together; None where nobody has one.
-    support : array (m, d) or None
-        All combinations; None where a member chooses among infinitely many outcomes.
+    ``members`` are tables, each with ``kind``, ``coordinates`` and the kind's own parameters;
+    ``rounds`` is handed to those that take it. ``payoff`` is what the members with one are paid
+    together, ``support`` all combinations (m, d) where every member has one.
     """
 
     REMEMBERED = ("_players",)
@@ -150,19 +126,22 @@ class Coalition(Checkpointable, Adversary):
         rounds: int | None = None,
     ) -> None:
         super().__init__(outcomes, rng)
-        seed = int(rng.integers(2**63))
+        if not isinstance(members, list | tuple) or not members:
+            raise ValueError(f"members = {brief(members)}: give at least one table")
+        seed, given = int(rng.integers(2**63)), {} if rounds is None else {"rounds": rounds}
+        streams = (stream(seed, "member", str(i)) for i in range(len(members)))
         self.members = [
-            _member(table, outcomes, stream(seed, "member", str(i)), rounds)
-            for i, table in enumerate(_tables(members))
+            _member(table, outcomes, own, given)
+            for table, own in zip(members, streams, strict=True)
         ]
         taken = sorted(i for member in self.members for i in member.own)
         if taken != list(range(outcomes)):
-            told = ", ".join(str(i) for i in taken)
+            told = ", ".join(map(str, taken))
             raise ValueError(f"the members' coordinates are {told}; name 0 to {outcomes - 1} once")
-        self.sees = frozenset().union(*(sight_of(m.player) for m in self.members))
+        self.sees = frozenset().union(*map(sight_of, self._players))
         paid = [(m.player.payoff, m.own) for m in self.members if m.player.payoff is not None]
         self.payoff = JointPayoff(paid) if paid else None
-        listed = [m.player.support for m in self.members if m.player.support is not None]
+        listed = [player.support for player in self._players if player.support is not None]
         self.support = self._product(listed) if len(listed) == len(self.members) else None
 
     @property
@@ -176,7 +155,7 @@ class Coalition(Checkpointable, Adversary):
 
     @property
     def observes_play(self) -> bool:
-        return any(member.player.observes_play for member in self.members)
+        return any(player.observes_play for player in self._players)
 
     def learn(self, payoff: float, observation: Observation) -> None:
         """Tell all members what all are paid together, and each its own coordinates."""
@@ -205,57 +184,36 @@ class Coalition(Checkpointable, Adversary):
         sizes = [len(part) for part in parts]
         if np.prod(sizes, dtype=np.float64) > MOST:
             raise UserError(f"members have {sizes} outcomes each; together at most {MOST}")
-        places = list(product(*(range(len(part)) for part in parts)))
+        places = np.array(list(product(*map(range, sizes))))
         found = np.empty((len(places), self.outcomes))
-        for member, part, place in zip(self.members, parts, np.array(places).T, strict=True):
+        for member, part, place in zip(self.members, parts, places.T, strict=True):
             found[:, member.own] = part[place]
         return found
 
 
-def _tables(members: Any) -> list[dict[str, Any]]:
-    tables = list(members) if isinstance(members, list | tuple) else []
-    for table in tables:
-        if not isinstance(table, dict) or not {"kind", "coordinates"} <= set(table):
-            raise ValueError(f"members: {brief(table)}; give each a kind and coordinates")
-    if not tables:
-        raise ValueError(f"members = {brief(members)}: give at least one table")
-    return tables
-
-
-def _member(
-    table: dict[str, Any], outcomes: int, rng: np.random.Generator, rounds: int | None
-) -> Member:
-    parameters = {key: value for key, value in table.items() if key not in {"kind", "coordinates"}}
-    listed = table["coordinates"]
-    own = [
-        check_int("coordinates", i, least=0, below=outcomes) for i in np.atleast_1d(listed).tolist()
-    ]
+def _member(table: Any, outcomes: int, rng: np.random.Generator, given: dict[str, Any]) -> Member:
+    if not isinstance(table, dict) or not {"kind", "coordinates"} <= set(table):
+        raise ValueError(f"members: {brief(table)}; give each a kind and coordinates")
+    parameters = dict(table)
+    kind, listed = parameters.pop("kind"), parameters.pop("coordinates")
+    coordinates = np.atleast_1d(listed).tolist()
+    own = [check_int("coordinates", i, least=0, below=outcomes) for i in coordinates]
     if not own:
         raise ValueError(f"coordinates = {brief(listed)}: give each member at least one")
-    maker = register.adversary[table["kind"]]
-    if rounds is not None and "rounds" in inspect.signature(maker).parameters:
-        parameters = {"rounds": rounds} | parameters
+    maker = register.adversary[kind]
+    takes = inspect.signature(maker).parameters
+    parameters = {key: value for key, value in given.items() if key in takes} | parameters
     try:
         return Member(maker(len(own), rng, **parameters), own, outcomes)
     except TypeError as error:
-        raise UserError(f"members: '{table['kind']}': {error}") from error
+        raise UserError(f"members: '{kind}': {error}") from error
 
 
 class Confined(Checkpointable, Adversary):
-    """Plays another adversary's outcomes, moved into a space.
+    """Plays another adversary's outcomes, moved from the whole cube into a space.
 
-    It sees what the other one declares, and an adversary with a support chooses within the space.
-
-    Parameters
-    ----------
-    adversary : Adversary
-        Chooses in the whole cube.
-    space : Box or Polytope
-        Where the outcomes may lie, mapped onto the cube.
-    payoff : Payoff, optional
-        What an adversary is taken to earn that has no payoff of its own.
-    support : array (m, d), optional
-        What one is taken to choose among that has no support of its own.
+    It sees what the other one declares, and one with a support chooses within the space.
+    ``payoff`` and ``support`` (m, d) are for an adversary that has none of its own.
     """
 
     REMEMBERED = ("adversary",)
@@ -305,11 +263,9 @@ class Confined(Checkpointable, Adversary):
         self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         distribution = self.adversary.commit(context, history, announced)
-        return OutcomeDistribution(self._moved(distribution.points), distribution.weights)
-
-    def _moved(self, points: Array) -> Array:
-        """Move points (m, d) into the space; those of the support are there, to the last bit."""
-        inside = np.zeros(len(points), dtype=bool)
+        points = distribution.points
+        inside = np.zeros(len(points), dtype=bool)  # those of the support, to the last bit
         if self.support is not None:
             inside = (points[:, None] == self.support).all(2).any(1)
-        return np.where(inside[:, None], points, self.space.confined(points))
+        moved = np.where(inside[:, None], points, self.space.confined(points))
+        return OutcomeDistribution(moved, distribution.weights)

@@ -24,24 +24,11 @@ from regretless.market.regret.ledger import Ledger
 
 @dataclass(eq=False, kw_only=True)
 class LearnerCohort(Cohort, Checkpointable):
-    """Learners of one rule and one number of actions.
+    """Learners of one rule and one number of actions, on distinct losses.
 
-    ValueError if an agent has a row that the ledger lacks, or bandit learners share one.
-
-    Parameters
-    ----------
-    name, utility, block, loss, ledger, policies
-        As in ``Cohort``; the block scores them, they do not listen. The losses are distinct ones,
-        or one per agent for bandit learners.
-    row_of : int array (N,)
-        The row of each agent. A row without an agent is there for company, where agents are shared
-        out.
-    learner : RowLearner
-        Is started here.
-    rng : numpy Generator
-        Draws the actions.
-    horizon : int or None
-        The rounds that will be played, where known.
+    The block scores them, they do not listen. Bandit learners have a row each; a row without an
+    agent is there for company, where agents are shared out. ``learner`` is started here, ``rng``
+    draws the actions.
     """
 
     REMEMBERED = ("ledger", "rng", "learner")
@@ -79,13 +66,11 @@ class LearnerCohort(Cohort, Checkpointable):
 
     @property
     def bandit(self) -> bool:  # type: ignore[override]
-        """Whether an agent is told the loss of what it played alone."""
         return self.learner.bandit
 
     @property
     def rows_apart(self) -> bool:
-        """Whether it is sure that rows learn alone: a user's own learner may mix them."""
-        return is_ours(type(self.learner))
+        return is_ours(type(self.learner))  # a user's own may mix rows
 
     def proved_swap(self, rounds: int) -> float | None:
         proves = self.learner.measure == "swap" and not self.bandit

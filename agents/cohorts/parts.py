@@ -42,14 +42,7 @@ def _telling(loss: Loss) -> set[int]:
 def common(cohort: Any, rows: Indices, agents: slice) -> dict[str, Any]:
     """Return the fields that a part has in place of the whole's, whatever the cohort's kind.
 
-    UserError if losses do not come out the same for a part of the rows.
-
-    Parameters
-    ----------
-    rows : int array (k,)
-        Of the ledger, ascending, ``company`` among them.
-    agents : slice
-        Their places; each has one of the rows.
+    ``rows`` (k,) are of the ledger, ascending, ``company`` among them; ``agents`` have these rows.
     """
     ledger, everybody = cohort.ledger, np.arange(len(cohort.row_of))
     loss = same_losses(cohort.name, cohort.loss, rows)

@@ -19,7 +19,6 @@ differently, so that each has a row of its own and is charged what it did.
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import Any, Self
@@ -41,57 +40,37 @@ from regretless.market.response import best_response, expected_and_realised, exp
 
 @dataclass(frozen=True, eq=False)
 class DelayGroup:
-    """Rows of a cohort that hear the same.
-
-    Parameters
-    ----------
-    distance : int
-        From the forecaster.
-    rows : int array (P,) or slice
-        Their places among the cohort's.
-    loss : stack of P losses
-    coefficients, representative_of, by_proxy
-        As in ``RespondingCohort``, of these rows; with ``representative_of`` the coefficients are
-        those of all representatives.
-    """
+    """Rows of a cohort that hear the same; fields as in ``RespondingCohort``, of these rows."""
 
     distance: int
-    rows: Indices | slice
+    rows: Indices | slice  # (P,), their places among the cohort's
     loss: Loss
-    coefficients: tuple[Array, Array]
+    coefficients: tuple[Array, Array]  # of all representatives where there are some
     representative_of: Indices | None = None
     by_proxy: Mask | None = None
+
+    def at(self, hops: int, rows: Indices) -> "DelayGroup":
+        """Return some of the rows, at one distance."""
+        own = self.coefficients
+        if self.representative_of is None:
+            own = own[0][rows], own[1][rows]
+        served = (parts.some(table, rows) for table in (self.representative_of, self.by_proxy))
+        return DelayGroup(hops, rows, self.loss[rows], own, *served)
 
     def from_mean(self, mean: Array) -> Array:
         """Return the losses (P, A) expected where the mean of s(y) is all that is known."""
         table = expected_losses(*self.coefficients, mean)
         return table if self.representative_of is None else table[self.representative_of]
 
-
-def by_delay(whole: DelayGroup, distance: Indices) -> tuple[DelayGroup, ...]:
-    """Part the rows of a cohort by their distance (K,), the nearest first."""
-    (offset, weights), groups = whole.coefficients, []
-    for hops in np.unique(distance):
-        rows, own = np.flatnonzero(distance == hops), whole.coefficients
-        if whole.representative_of is None:
-            own = offset[rows], weights[rows]
-        served = (parts.some(table, rows) for table in (whole.representative_of, whole.by_proxy))
-        groups.append(DelayGroup(int(hops), rows, whole.loss[rows], own, *served))
-    return tuple(groups)
-
-
-def expected(response: Response, group: DelayGroup, forecast: Forecast) -> Array:
-    """Return the losses (P, A) that a group expects on hearing a forecast.
-
-    ``forecast``: what it hears.
-    """
-    predicted = response.predicted(forecast, group.loss, group.coefficients)
-    if group.representative_of is not None:
-        predicted = predicted[group.representative_of]
-    if group.by_proxy is not None:
-        proxies = expected_losses(*group.coefficients, forecast.statistics)
-        predicted = np.where(group.by_proxy[:, None], proxies, predicted)
-    return predicted
+    def expected(self, response: Response, forecast: Forecast) -> Array:
+        """Return the losses (P, A) that the rows expect on hearing a forecast."""
+        predicted = response.predicted(forecast, self.loss, self.coefficients)
+        if self.representative_of is not None:
+            predicted = predicted[self.representative_of]
+        if self.by_proxy is not None:
+            proxies = expected_losses(*self.coefficients, forecast.statistics)
+            predicted = np.where(self.by_proxy[:, None], proxies, predicted)
+        return predicted
 
 
 class Unread(Decision):
@@ -99,17 +78,10 @@ class Unread(Decision):
 
     Who is linear in the outcome has one table of weights for what it expects and for what it loses:
     where nobody reads the decision before it is charged, both are computed in one pass.
-
-    Parameters
-    ----------
-    coefficients : arrays (K, A), (K, A, d)
-    point : array (d,)
-        The prediction that is heard.
-    row_of : int array (N,)
     """
 
     coefficients: tuple[Array, Array]
-    point: Array
+    point: Array  # (d,), the prediction that is heard
     row_of: Indices
 
     def __init__(self, coefficients: tuple[Array, Array], point: Array, row_of: Indices) -> None:
@@ -147,34 +119,7 @@ class Unread(Decision):
 
 @dataclass(eq=False)
 class RespondingCohort(Cohort, Checkpointable):
-    """Agents of one loss form, one number of actions and one response rule.
-
-    ValueError if ``multiplicity`` does not fit the rows.
-
-    Parameters
-    ----------
-    name, utility, block, loss, row_of, ledger, policies, distance
-        As in ``Cohort``; the losses are distinct ones.
-    coefficients : arrays (K, A), (K, A, n)
-        Offset and weights of each loss in the block's basis, or of each representative.
-    rng : numpy Generator
-        Draws the actions of agents who randomise.
-    representative_of : int array (K,) or None
-        Row of ``coefficients`` through which each loss is served: agents play the best response
-        of that representative. None where every loss has its own.
-    by_proxy : bool array (K,) or None
-        Rows that respond to their line of ``coefficients`` at the prediction, whatever their rule
-        hears: agents who joined late and are served through a loss that is protected.
-    relay : DelayedForecasts or None
-        What those who do not hear at once go by; needed with ``distance``.
-    acts_on : stack of K losses or None
-        Those by which the rows respond, if not ``loss``: what they reported in its place.
-    multiplicity : int array (K,) or None
-        How many agents each row stands for, at least 1; ``row_of`` then lists the rows. None where
-        ``row_of`` lists the agents.
-    expects_own : bool
-        Whether ``coefficients`` are of ``loss`` itself, not of a report or of others in its place.
-    """
+    """Agents of one loss form with distinct losses, one number of actions and one response rule."""
 
     REMEMBERED = ("ledger", "rng")
     foreseeable = True
@@ -184,19 +129,19 @@ class RespondingCohort(Cohort, Checkpointable):
     utility: str
     block: int
     loss: Loss
-    row_of: Indices
-    coefficients: tuple[Array, Array]
+    row_of: Indices  # of agents (N,), or of rows (K,) with a multiplicity
+    coefficients: tuple[Array, Array]  # of each loss in the block's basis, or representative
     response: Response
     ledger: Ledger
-    rng: np.random.Generator
+    rng: np.random.Generator  # draws the actions of agents who randomise
     policies: tuple[Policy, ...] = ()
-    representative_of: Indices | None = None
-    by_proxy: Mask | None = None
+    representative_of: Indices | None = None  # (K,), whose best response a row plays
+    by_proxy: Mask | None = None  # (K,), rows that respond to coefficients, whatever their rule
     distance: Indices | None = None
-    relay: DelayedForecasts | None = None
-    acts_on: Loss | None = None
-    multiplicity: Indices | None = None
-    expects_own: bool = True
+    relay: DelayedForecasts | None = None  # for those who do not hear at once
+    acts_on: Loss | None = None  # what rows respond by, if not ``loss``: what they reported
+    multiplicity: Indices | None = None  # (K,), at least 1
+    expects_own: bool = True  # whether coefficients are of ``loss`` itself
     groups: tuple[DelayGroup, ...] = field(default=(), init=False)
     kind: str = field(default="follower", init=False)
 
@@ -210,7 +155,11 @@ class RespondingCohort(Cohort, Checkpointable):
         offset, weights = self.coefficients
         read = offset, narrowed(weights)
         whole = DelayGroup(0, slice(None), own, read, self.representative_of, self.by_proxy)
-        self.groups = (whole,) if self.distance is None else by_delay(whole, self.distance)
+        self.groups = (whole,)
+        if (hops := self.distance) is not None:
+            self.groups = tuple(
+                whole.at(int(h), np.flatnonzero(hops == h)) for h in np.unique(hops)
+            )
         plain = self.representative_of is None and self.by_proxy is None and self.distance is None
         shared = own is self.loss and own.linear_weights is weights
         self._one_table = plain and shared  # for what is expected and what is lost
@@ -261,14 +210,14 @@ class RespondingCohort(Cohort, Checkpointable):
     def _predicted(self, forecast: Forecast) -> Array:
         """Losses (K, A) that the rows expect."""
         if self.relay is None:
-            return expected(self.response, self.groups[0], forecast)
+            return self.groups[0].expected(self.response, forecast)
         table = np.empty(self.ledger.count.shape)
         for group in self.groups:
             heard = forecast if group.distance == 0 else self.relay.heard(group.distance)
             if heard is None:
                 table[group.rows] = group.from_mean(self.relay.mean)
             else:
-                table[group.rows] = expected(self.response, group, heard)
+                table[group.rows] = group.expected(self.response, heard)
         return table
 
     def gap(self) -> float:
@@ -293,22 +242,15 @@ class RespondingCohort(Cohort, Checkpointable):
 
 @dataclass(eq=False)
 class PrivateCohort(RespondingCohort):
-    """A cohort whose rows hear draws of their own; parameters as in ``Cohort``.
-
-    ``rng`` makes the draws, one uniform number per row and round.
-    """
+    """A cohort whose rows hear draws of their own, by one number of ``rng`` per row and round."""
 
     private = True
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
-        table = np.empty(self.loss.offset.shape)
-        for rows, heard in self._draws(forecast.mixture):
-            table[rows] = self._predicted(heard)[rows]
-        return self._decision(table)
-
-    def _draws(self, mixture: Mixture) -> Iterator[tuple[Indices, Forecast]]:
-        """Yield each atom that was drawn, with the rows that drew it."""
-        uniforms = self.rng.random(len(self.loss))
+        uniforms, mixture = self.rng.random(len(self.loss)), forecast.mixture
         drawn = draw_rows(mixture.weights[None], uniforms, np.zeros(len(uniforms), dtype=np.intp))
+        table = np.empty(self.loss.offset.shape)
         for atom in np.unique(drawn):
-            yield np.flatnonzero(drawn == atom), Forecast(mixture, int(atom))
+            rows = drawn == atom
+            table[rows] = self._predicted(Forecast(mixture, int(atom)))[rows]
+        return self._decision(table)

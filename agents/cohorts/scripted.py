@@ -26,7 +26,6 @@
 ``ScriptedCrowd`` it makes one for all. They sit beside the fast cohorts in the same ledger.
 """
 
-from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -48,18 +47,10 @@ from regretless.market.regret.ledger import Ledger
 
 @dataclass(frozen=True, eq=False)
 class Heard:
-    """What each agent of a cohort hears.
+    """What each agent of a cohort hears."""
 
-    Parameters
-    ----------
-    forecasts : tuple of Forecast
-        The different ones.
-    which : int array (N,)
-        Which of them each agent hears.
-    """
-
-    forecasts: tuple[Forecast, ...]
-    which: Indices
+    forecasts: tuple[Forecast, ...]  # the different ones
+    which: Indices  # (N,), which of them each agent hears
 
     def __getitem__(self, agent: int) -> Forecast:
         return self.forecasts[int(self.which[agent])]
@@ -142,15 +133,9 @@ class OwnAgents(Checkpointable):
 
 
 class ScriptedCrowd(OwnAgents):
-    """All agents of a cohort, with one method for all of them.
+    """All agents of a cohort, with one method for all of them."""
 
-    Attributes
-    ----------
-    here : bool array (N,)
-        Who takes part in this round; what the others would do is not played.
-    """
-
-    here: Mask
+    here: Mask  # (N,), who takes part in this round; what the others would do is not played
 
     @property
     def account(self) -> Any:
@@ -213,49 +198,34 @@ class ScriptedAgent(OwnAgents):
         return [] if self.model is None else list(self.model.neighbours(self.number))
 
 
+@dataclass(eq=False, kw_only=True)
 class ScriptedCohort(Cohort, Checkpointable):
     """Scripted agents side by side, one ledger row each.
 
-    Parameters
-    ----------
-    name, utility, rule, block, loss, ledger, policies, distance
-        As in ``Cohort``; ``rule`` is the registered name.
-    agents : sequence of N ScriptedAgent
-    relay : DelayedForecasts or None
-        Holds the forecasts that come late, and the running mean that is handed to whom none has
-        reached, as a forecast without an ensemble; needed with ``distance``.
+    ``relay`` holds the forecasts that come late, and the running mean that is handed to whom none
+    has reached, as a forecast without an ensemble; it is needed with ``distance``.
     """
 
     REMEMBERED = ("ledger", "agents", "_streams")
-
     kind = "follower"
 
-    def __init__(  # noqa: PLR0913 - keyword-only description of a cohort
-        self,
-        *,
-        name: str,
-        utility: str,
-        rule: str,
-        block: int,
-        loss: Loss,
-        agents: Sequence[Any],
-        ledger: Ledger,
-        policies: tuple[Policy, ...] = (),
-        distance: Indices | None = None,
-        relay: DelayedForecasts | None = None,
-    ) -> None:
-        self.name, self.utility, self._rule, self.block = name, utility, rule, block
-        self.loss, self.ledger, self.policies = loss, ledger, policies
-        self.agents = [*agents]
-        self.row_of = np.arange(len(loss))
-        self.distance: Indices = np.zeros(len(loss), np.intp) if distance is None else distance
-        self.relay = relay
-        self._idle = np.zeros(loss.actions)
-        self.attend(None)
+    name: str
+    utility: str
+    rule: str = ""  # the registered name
+    block: int
+    loss: Loss
+    agents: list[Any]
+    ledger: Ledger
+    policies: tuple[Policy, ...] = ()
+    distance: Any = None
+    relay: DelayedForecasts | None = None
 
-    @property
-    def rule(self) -> str:
-        return self._rule
+    def __post_init__(self) -> None:
+        self.row_of = np.arange(len(self.loss))
+        if self.distance is None:
+            self.distance = np.zeros(len(self.loss), np.intp)
+        self._idle = np.zeros(self.loss.actions)
+        self.attend(None)
 
     @property
     def _streams(self) -> list[np.random.Generator]:
@@ -273,20 +243,14 @@ class ScriptedCohort(Cohort, Checkpointable):
         return np.concatenate([_column(agent, name, size) for agent in self.agents])
 
     def enter(self, model: object, first: int) -> None:
-        """Let the agents know where they play, and their numbers, of which ``first`` is the least.
-
-        UserError if one does not hold what it shows.
-        """
+        """Let the agents know where they play, and their numbers; UserError without a column."""
         for place, agent in enumerate(self.agents):
             agent.model, agent.number = model, first + place
         for name in self.columns:
             self.column(name)
 
     def attend(self, here: Mask | None, awake: Mask | None = None) -> None:
-        """Note who takes part in the round (N,), and which actions they can afford (N, A).
-
-        None for all. Nobody else is asked or taught.
-        """
+        """Note who takes part in the round (N,) and can afford what (N, A); None for all."""
         self._here = np.ones(len(self.loss), dtype=np.bool_) if here is None else here
         for place, agent in enumerate(self.agents):
             agent.affordable = None if awake is None else read_only(awake)[place]
@@ -308,8 +272,7 @@ class ScriptedCohort(Cohort, Checkpointable):
     def _heard(self, forecast: Forecast) -> Heard:
         if self.relay is None:
             return Heard((forecast,), read_only(np.zeros(len(self.loss), dtype=np.intp)))
-        hops, which = np.unique(self.distance, return_inverse=True)
-        relay = self.relay
+        (hops, which), relay = np.unique(self.distance, return_inverse=True), self.relay
         come = [forecast if h == 0 else relay.heard(int(h)) or relay.stand_in() for h in hops]
         return Heard(tuple(come), read_only(which))
 
@@ -329,22 +292,14 @@ class ScriptedCohort(Cohort, Checkpointable):
 class CrowdCohort(ScriptedCohort):
     """A crowd that answers for all of a cohort's agents at once; ``agents`` holds it alone."""
 
-    @property
-    def _crowd(self) -> ScriptedCrowd:
-        crowd: ScriptedCrowd = self.agents[0]
-        return crowd
-
     def attend(self, here: Mask | None, awake: Mask | None = None) -> None:
         super().attend(here)
-        self._crowd.here = read_only(self._here)
-        self._crowd.affordable = None if awake is None else read_only(awake)
+        self.agents[0].here = read_only(self._here)
+        self.agents[0].affordable = None if awake is None else read_only(awake)
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
-        """Ask the crowd, and draw actions from its answer.
-
-        UserError if that is no mixed strategy.
-        """
-        crowd, agents, count = self._crowd, len(self.loss), self.loss.actions
+        """Ask the crowd, and draw actions from its answer; UserError if that is no strategy."""
+        crowd, agents, count = self.agents[0], len(self.loss), self.loss.actions
         answer = crowd.act_many(self._heard(forecast), context)
         wanted = f"return {agents} actions from 0 to {count - 1}, or {agents} x {count} "
         wanted += "probabilities whose rows sum to 1"
@@ -354,7 +309,7 @@ class CrowdCohort(ScriptedCohort):
         return Decision(strategy, draw_rows(strategy, crowd.rng.random(agents)))
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
-        self._crowd.learn_many(read_only(losses), outcome)
+        self.agents[0].learn_many(read_only(losses), outcome)
 
 
 def strategy_of(answer: ArrayLike, agents: int, count: int) -> Array | None:

@@ -23,10 +23,7 @@ from regretless.market.records import Context
 
 
 class Trader(ScriptedCrowd):
-    """What they share: a menu of orders, and no memory but the random stream.
-
-    UserError unless the utility offers orders.
-    """
+    """What they share: a menu of orders, and no memory but the random stream."""
 
     def __init__(self, loss: Any, rng: np.random.Generator) -> None:
         super().__init__(loss, rng)
@@ -64,11 +61,7 @@ class Trader(ScriptedCrowd):
 
 @register.agent("zero-intelligence")
 class ZeroIntelligence(Trader):
-    """Orders at random.
-
-    ``constrained`` (bool): whether only among those that cannot lose, at a fundamental of 1/2 where
-    it matters.
-    """
+    """Orders at random; ``constrained`` to those that cannot lose, at a fundamental of 1/2."""
 
     def __init__(
         self, loss: Any, rng: np.random.Generator, *, constrained: bool | Array = True
@@ -123,10 +116,7 @@ class Sniper(Informed):
 
 @register.agent("linear-insider")
 class LinearInsider(Trader):
-    """Trades in proportion to its signal.
-
-    ``strength`` (float): units for a signal that is 1 above 1/2.
-    """
+    """Trades in proportion to its signal: ``strength`` units for one that is 1 above 1/2."""
 
     def __init__(
         self, loss: Any, rng: np.random.Generator, *, strength: float | Array = 1.0

@@ -54,16 +54,9 @@ class RowLearner(Checkpointable):
     strategy: Array
 
     def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
-        """Forget everything and prepare for K rows of A actions.
+        """Forget everything and prepare for K rows of A actions, and T rounds where that is known.
 
         UserError if a number is below 1, or the horizon is needed and missing.
-
-        Parameters
-        ----------
-        rows, actions : int
-            K and A, at least 1.
-        horizon : int, optional
-            T, the rounds that will be played, for what is tuned to it.
         """
         given = {"rows": rows, "actions": actions, "horizon": 1 if horizon is None else horizon}
         for key, value in given.items():
@@ -87,16 +80,9 @@ class RowLearner(Checkpointable):
         return self.strategy.copy()
 
     def learn(self, losses: Array, actions: Actions) -> None:
-        """Be told a round.
+        """Be told a round: losses (K, A) in [0, 1], and what was played (K,).
 
-        ValueError if a shape does not fit.
-
-        Parameters
-        ----------
-        losses : array (K, A)
-            In [0, 1]; bandit learners read the loss of their own action alone.
-        actions : int array (K,)
-            What was played; only bandit learners read it.
+        Bandit learners alone read what was played, and of the losses that one.
         """
         self._check_started()
         told = np.ascontiguousarray(losses, dtype=np.float64)
@@ -113,7 +99,7 @@ class RowLearner(Checkpointable):
     def bound(self, rounds: int) -> float | None:
         """Bound the regret per round named by ``measure`` after some rounds of losses in [0, 1].
 
-        ``rounds``: at least 1; any number, whatever the horizon. Returns None where none holds.
+        Any number of them, whatever the horizon; None where no bound holds.
         """
         return None
 
@@ -127,7 +113,7 @@ class RowLearner(Checkpointable):
 
 
 class TotalLearner(RowLearner):
-    """A learner that remembers cumulative losses, or estimates of them (K, A)."""
+    """A learner that remembers cumulative losses, or estimates or regrets (K, A)."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("total",)
     total: Array
@@ -136,84 +122,28 @@ class TotalLearner(RowLearner):
         self.total = np.zeros((self.rows, self.actions))
 
 
-class Rate:
-    """The rate of each round: falling like 1 / sqrt(t), unless a subclass says otherwise.
+class PairLearner(TotalLearner):
+    """A learner that remembers them for every pair of actions (K, A, A)."""
 
-    Attributes
-    ----------
-    constant : float or None
-        The rate of all rounds; None where it falls.
-    """
+    measure: ClassVar[str | None] = "swap"
 
-    constant: float | None = None
-    _falling: float = math.nan
-
-    def start(self, scales: tuple[float, float], horizon: int | None) -> None:
-        """Prepare for a run; UserError if the horizon is needed and missing.
-
-        ``scales``: what sqrt(t) divides where the rate falls, what sqrt(T) divides where it is
-        tuned to the horizon.
-        """
-        self._falling = scales[0]
-
-    def at(self, number: int) -> float:
-        """Return the rate of a round, counted from 1."""
-        return self._falling / math.sqrt(number) if self.constant is None else self.constant
-
-    def check(self, most: float, why: str) -> None:
-        """Raise UserError if it was given as a number above ``most``."""
-
-
-class TunedRate(Rate):
-    """One rate for all rounds, tuned to the horizon."""
-
-    def start(self, scales: tuple[float, float], horizon: int | None) -> None:
-        if horizon is None:
-            raise UserError("rate = 'fixed': it needs the horizon; give one or use 'anytime'")
-        self.constant = scales[1] / math.sqrt(horizon)
-
-
-class GivenRate(Rate):
-    """One rate for all rounds, a number of the user's."""
-
-    def __init__(self, number: float) -> None:
-        self.constant = number
-
-    def check(self, most: float, why: str) -> None:
-        if self.at(1) > most:
-            raise UserError(f"rate = {self.constant}: {why}")
-
-
-RATES = {"anytime": Rate, "fixed": TunedRate}
-
-
-def rate_of(given: str | float) -> Rate:
-    """Return the rate that a parameter names, or is; UserError unless it is one.
-
-    Examples
-    --------
-    >>> rate_of(0.5).at(100), rate_of("anytime").constant is None
-    (0.5, True)
-    """
-    if isinstance(given, str) and given in RATES:
-        return RATES[given]()
-    number = isinstance(given, int | float) and not isinstance(given, bool)
-    if not number or not 0 < float(given) < math.inf:
-        raise UserError(f"rate = {brief(given)}: write 'anytime', 'fixed' or a positive number")
-    return GivenRate(float(given))
+    def begin(self) -> None:
+        self.total = np.zeros((self.rows, self.actions, self.actions))
 
 
 class RatedLearner(RowLearner):
-    """A learner with a rate.
+    """A learner with a rate: "anytime", falling like 1 / sqrt(t), "fixed", or a positive number.
 
-    Parameters
-    ----------
-    rate : "anytime", "fixed" or float
-        Falling like 1 / sqrt(t), tuned to the horizon, or a positive number.
+    ``constant`` is the rate of all rounds, None where it falls; "fixed" is tuned to the horizon.
     """
 
+    constant: float | None = None
+
     def __init__(self, *, rate: str | float = "anytime") -> None:
-        self.rate = rate_of(rate)
+        number = isinstance(rate, int | float) and not isinstance(rate, bool)
+        if rate not in ("anytime", "fixed") and not (number and 0 < float(rate) < math.inf):
+            raise UserError(f"rate = {brief(rate)}: write 'anytime', 'fixed' or a positive number")
+        self.rate = rate
 
     def scales(self) -> tuple[float, float]:
         """Return the numbers that sqrt(t) divides (anytime) and that sqrt(T) divides (fixed)."""
@@ -221,4 +151,13 @@ class RatedLearner(RowLearner):
 
     def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
         super().start(rows, actions, horizon=horizon)
-        self.rate.start(self.scales(), horizon)
+        if self.rate == "fixed":
+            if horizon is None:
+                raise UserError("rate = 'fixed': it needs the horizon; give one or use 'anytime'")
+            self.constant = self.scales()[1] / math.sqrt(horizon)
+        elif self.rate != "anytime":
+            self.constant = float(self.rate)
+
+    def rate_at(self, number: int) -> float:
+        """Return the rate of a round, counted from 1."""
+        return self.scales()[0] / math.sqrt(number) if self.constant is None else self.constant

@@ -35,26 +35,29 @@ from typing import ClassVar
 
 import numpy as np
 
-from regretless.agents.learners.base import Actions, RatedLearner, RowLearner, TotalLearner
-from regretless.agents.learners.kernels import bandit_pass, hedge_pass, leader_pass, matching_pass
+from regretless.agents.learners.base import Actions, RatedLearner, TotalLearner
+from regretless.agents.learners.kernels import bandit_pass, hedge_pass
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
+from regretless.market.records import one_hot
+from regretless.market.response import best_response
 
 
-class _Matching(RowLearner):
-    """Plays in proportion to positive regret."""
+class _Matching(TotalLearner):
+    """Plays in proportion to positive regret, its ``total``."""
 
     measure: ClassVar[str | None] = "external"
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("regret",)
-    floored: ClassVar[bool]
-    regret: Array
-
-    def begin(self) -> None:
-        self.regret = np.zeros((self.rows, self.actions))
+    floored: ClassVar[bool] = False
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        return matching_pass(self.regret, self.strategy, losses, self.floored)
+        self.total += (self.strategy * losses).sum(1, keepdims=True) - losses
+        positive = np.maximum(self.total, 0.0)
+        if self.floored:
+            self.total[...] = positive
+        weight = positive.sum(1, keepdims=True)
+        shares = positive / np.where(weight > 0, weight, 1.0)
+        return np.where(weight > 0, shares, 1.0 / self.actions)
 
     def bound(self, rounds: int) -> float:
         """Bound external regret per round by sqrt(A / T).
@@ -67,12 +70,7 @@ class _Matching(RowLearner):
 
 @register.learner("hedge")
 class Hedge(RatedLearner, TotalLearner):
-    """Exponential weights.
-
-    Parameters
-    ----------
-    rate : "anytime", "fixed" or float
-        sqrt(8 ln A / t), sqrt(8 ln A / T), or a positive number.
+    """Exponential weights, at the rate sqrt(8 ln A / t), "fixed" sqrt(8 ln A / T), or a number.
 
     Examples
     --------
@@ -93,7 +91,7 @@ class Hedge(RatedLearner, TotalLearner):
         return scale, scale
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        return hedge_pass(self.total, losses, self.rate.at(self.rounds + 1))
+        return hedge_pass(self.total, losses, self.rate_at(self.rounds + 1))
 
     def bound(self, rounds: int) -> float:
         """Bound external regret per round.
@@ -102,9 +100,9 @@ class Hedge(RatedLearner, TotalLearner):
         Theorem 2.3), ln A / (rate T) + rate / 8 for a constant one (Theorem 2.2).
         """
         entropy = math.log(self.actions)
-        if self.rate.constant is None:
+        if self.constant is None:
             return 2 * math.sqrt(entropy / (2 * rounds)) + math.sqrt(entropy / 8) / rounds
-        return entropy / (self.rate.constant * rounds) + self.rate.constant / 8 if entropy else 0.0
+        return entropy / (self.constant * rounds) + self.constant / 8 if entropy else 0.0
 
 
 @register.learner("regret-matching")
@@ -121,7 +119,6 @@ class RegretMatching(_Matching):
     """
 
     name: ClassVar[str] = "regret-matching"
-    floored: ClassVar[bool] = False
 
 
 @register.learner("regret-matching-plus")
@@ -140,21 +137,16 @@ class FollowTheLeader(TotalLearner):
 
     def begin(self) -> None:
         super().begin()
-        self.strategy = leader_pass(self.total, np.zeros_like(self.total))
+        self.strategy = self.step(self.total, np.zeros(self.rows, dtype=np.intp))
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        return leader_pass(self.total, losses)
+        self.total += losses
+        return one_hot(best_response(self.total), self.actions)
 
 
 @register.learner("quantal-fictitious-play")
 class QuantalFictitiousPlay(TotalLearner):
-    """Fictitious play with a quantal response: logit of the mean loss so far.
-
-    Parameters
-    ----------
-    eta : float
-        Smoothness, positive.
-    """
+    """Fictitious play with a quantal response of smoothness eta: logit of the mean loss so far."""
 
     name: ClassVar[str] = "quantal-fictitious-play"
     measure: ClassVar[str | None] = "external"
@@ -180,13 +172,8 @@ class QuantalFictitiousPlay(TotalLearner):
 class EXP3(RatedLearner, TotalLearner):
     """Exponential weights of importance-weighted estimates.
 
-    Parameters
-    ----------
-    rate : "anytime", "fixed" or float
-        sqrt(ln A / (A t)), sqrt(ln A / (A T)), or a positive number, at most 1 / A with
-        exploration; the fixed rate without exploration is sqrt(2 ln A / (A T)).
-    exploration : bool
-        Whether a share A x rate of the strategy is uniform.
+    The rate is sqrt(ln A / (A t)), "fixed" sqrt(ln A / (A T)), or sqrt(2 ln A / (A T)) without
+    ``exploration``, or a number. With it a share A x rate, at most 1, of the strategy is uniform.
 
     Examples
     --------
@@ -207,15 +194,16 @@ class EXP3(RatedLearner, TotalLearner):
 
     def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
         super().start(rows, actions, horizon=horizon)
-        if self.exploration:
-            self.rate.check(1 / actions, f"with exploration it is at most 1 / {actions}")
+        if self.exploration and not isinstance(self.rate, str) and self.rate > 1 / actions:
+            why = f"with exploration it is at most 1 / {actions}"
+            raise UserError(f"rate = {self.rate}: {why}")
 
     def scales(self) -> tuple[float, float]:
         each = math.log(self.actions) / self.actions
         return math.sqrt(each), math.sqrt(each if self.exploration else 2 * each)
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        rate, share = self.rate.at(self.rounds + 1), 0.0
+        rate, share = self.rate_at(self.rounds + 1), 0.0
         if self.exploration:
             rate = min(rate, 1 / self.actions)
             share = self.actions * rate
@@ -228,11 +216,11 @@ class EXP3(RatedLearner, TotalLearner):
         (e - 1) A rate + ln A / (rate T) for a constant one, A rate / 2 + ln A / (rate T) without.
         """
         entropy = math.log(self.actions)
-        if self.rate.constant is None:
+        if self.constant is None:
             factor = 4 * math.e - 5 if self.exploration else 2
             return factor * math.sqrt(self.actions * entropy / rounds)
         if not entropy:
             return 0.0
-        rate = min(self.rate.constant, 1 / self.actions) if self.exploration else self.rate.constant
+        rate = min(self.constant, 1 / self.actions) if self.exploration else self.constant
         slope = math.e - 1 if self.exploration else 0.5
         return slope * self.actions * rate + entropy / (rate * rounds)

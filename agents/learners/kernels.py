@@ -17,7 +17,6 @@ import numpy as np
 
 from regretless.market.core.arrays import Array, Indices, Integers
 from regretless.market.core.compiled import compiled
-from regretless.market.response import lowest
 
 TINY = 1e-290  # a rate that no division by it takes beyond the largest number
 
@@ -80,35 +79,6 @@ def bandit_pass(  # noqa: PLR0913 - a compiled kernel takes plain arrays
         total[k, a] += seen / max(strategy[k, a], TINY)
         logit(total[k], rate, new[k])
         new[k] = (1.0 - exploration) * new[k] + exploration / len(new[k])
-    return new
-
-
-@compiled()
-def leader_pass(total: Array, losses: Array) -> Array:
-    """Add losses (K, A) and put all mass on the least total, the lowest index where several tie."""
-    strategy = np.zeros_like(total)
-    for k in range(len(total)):
-        total[k] += losses[k]
-        strategy[k, lowest(total[k], 0, len(total[k]), 0.0)] = 1.0
-    return strategy
-
-
-@compiled()
-def matching_pass(regret: Array, strategy: Array, losses: Array, floored: bool) -> Array:  # noqa: FBT001 - a compiled kernel takes plain values
-    """Add the round's regrets, floored at 0 if asked, and play their positive parts (K, A)."""
-    new = np.empty_like(strategy)
-    for k in range(len(strategy)):
-        suffered = (strategy[k] * losses[k]).sum()
-        for a in range(strategy.shape[1]):
-            regret[k, a] += suffered - losses[k, a]
-            new[k, a] = max(regret[k, a], 0.0)
-            if floored:
-                regret[k, a] = new[k, a]
-        weight = new[k].sum()
-        if weight > 0.0:
-            new[k] /= weight
-        else:
-            new[k] = 1.0 / strategy.shape[1]
     return new
 
 

@@ -40,7 +40,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from regretless.agents.learners.base import Actions, RatedLearner, RowLearner
+from regretless.agents.learners.base import Actions, PairLearner, RatedLearner, RowLearner
 from regretless.agents.learners.kernels import copies_pass, swaps_pass, tree_pass
 from regretless.market import register
 from regretless.market.core.arrays import Array, Integers
@@ -48,13 +48,10 @@ from regretless.market.core.errors import UserError
 
 
 @register.learner("blum-mansour")
-class BlumMansour(RatedLearner):
+class BlumMansour(RatedLearner, PairLearner):
     """One copy of Hedge per action, and the stationary distribution of what they play.
 
-    Parameters
-    ----------
-    rate : "anytime", "fixed" or float
-        Of every copy: sqrt(4 A ln A / t), sqrt(8 A ln A / T), or a positive number.
+    The rate of every copy is sqrt(4 A ln A / t), "fixed" sqrt(8 A ln A / T), or a number.
 
     Examples
     --------
@@ -66,19 +63,13 @@ class BlumMansour(RatedLearner):
     """
 
     name: ClassVar[str] = "blum-mansour"
-    measure: ClassVar[str | None] = "swap"
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("total",)
-    total: Array
-
-    def begin(self) -> None:
-        self.total = np.zeros((self.rows, self.actions, self.actions))
 
     def scales(self) -> tuple[float, float]:
         entropy = self.actions * math.log(self.actions)
         return math.sqrt(4 * entropy), math.sqrt(8 * entropy)
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        return copies_pass(self.total, self.strategy, losses, self.rate.at(self.rounds + 1))
+        return copies_pass(self.total, self.strategy, losses, self.rate_at(self.rounds + 1))
 
     def bound(self, rounds: int) -> float:
         """Bound swap regret per round.
@@ -86,13 +77,13 @@ class BlumMansour(RatedLearner):
         sqrt(A ln A / T) for the anytime rate, A ln A / (rate T) + rate / 8 for a constant one.
         """
         entropy = self.actions * math.log(self.actions)
-        if self.rate.constant is None:
+        if self.constant is None:
             return math.sqrt(entropy / rounds)
-        return entropy / (self.rate.constant * rounds) + self.rate.constant / 8 if entropy else 0.0
+        return entropy / (self.constant * rounds) + self.constant / 8 if entropy else 0.0
 
 
 @register.learner("swap-regret-matching")
-class SwapRegretMatching(RowLearner):
+class SwapRegretMatching(PairLearner):
     """Stationary distribution of the positive regrets of replacing one action by another.
 
     It plays uniformly while no such regret is positive.
@@ -106,15 +97,9 @@ class SwapRegretMatching(RowLearner):
     """
 
     name: ClassVar[str] = "swap-regret-matching"
-    measure: ClassVar[str | None] = "swap"
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("regret",)
-    regret: Array
-
-    def begin(self) -> None:
-        self.regret = np.zeros((self.rows, self.actions, self.actions))
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        return swaps_pass(self.regret, self.strategy, losses)
+        return swaps_pass(self.total, self.strategy, losses)
 
     def bound(self, rounds: int) -> float:
         """Bound swap regret per round by sqrt(A (A - 1) / T)."""
@@ -123,13 +108,7 @@ class SwapRegretMatching(RowLearner):
 
 @register.learner("tree-swap")
 class TreeSwap(RowLearner):
-    """A tree of restarted Hedges.
-
-    Parameters
-    ----------
-    depth, breadth : int, optional
-        d and M, at least 1; both or neither. Without them the horizon decides.
-    """
+    """A tree of restarted Hedges, by depth d and breadth M; without both the horizon decides."""
 
     name: ClassVar[str] = "tree-swap"
     measure: ClassVar[str | None] = "swap"
@@ -140,12 +119,10 @@ class TreeSwap(RowLearner):
     spans: Integers
 
     def __init__(self, *, depth: int | None = None, breadth: int | None = None) -> None:
-        given = {"depth": depth, "breadth": breadth}
-        if (depth is None) != (breadth is None):
-            raise UserError(f"depth = {depth}, breadth = {breadth}: give both or neither")
-        for key, value in given.items():
-            if value is not None and value < 1:
-                raise UserError(f"{key} = {value}: a tree needs at least 1")
+        given = depth is not None and breadth is not None and depth >= 1 and breadth >= 1
+        if not given and (depth, breadth) != (None, None):
+            told = f"depth = {depth}, breadth = {breadth}"
+            raise UserError(f"{told}: give both, at least 1, or neither")
         self.depth, self.breadth = depth, breadth
 
     def begin(self) -> None:

@@ -15,9 +15,10 @@ The outcome y_j in [0, 1] is how well good j did; an action a has parameters of 
 A loss is minus the utility, mapped onto [0, 1] by its exact range over the cube. The map is kept:
 the utility in its own units is ``-(unit_offset + unit_scale * loss)``.
 
-Leading axes stack agents, of the table of actions, of the other parameters or of both: a table
-(A, d) with an exponent (N,) is N agents who share the table. Coordinates below ``y_min`` count as
-``y_min``, which keeps logarithms and negative powers finite.
+Tables of actions (weights, alpha, a, targets) have shape (..., A, d), orders (..., A), all else is
+a number or an array (...). Leading axes stack agents, of the table, of the other parameters or of
+both: a table (A, d) with an exponent (N,) is N agents who share the table. Coordinates below
+``y_min`` count as ``y_min``, which keeps logarithms and negative powers finite.
 """
 
 from collections.abc import Callable
@@ -26,7 +27,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.parameters import numbers, require, table
+from regretless.agents.parameters import NOT_NEGATIVE, POSITIVE, Rule, numbers, require, table
 from regretless.market import losses
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import brief
@@ -34,15 +35,14 @@ from regretless.market.core.errors import brief
 Form = TypeVar("Form", bound=losses.Loss)
 
 LEAST = 1e-6  # a curvature nearer to 0 drowns in rounding; its limit has a utility of its own
+AVERSE = Rule(
+    lambda found: found >= LEAST,
+    f"must be at least {LEAST:g}; use linear utility for risk-neutral agents",
+)
 
 
 def LinearUtility(weights: ArrayLike) -> losses.Linear:  # noqa: N802 - beside CES
-    """Linear utility as a normalised loss.
-
-    Parameters
-    ----------
-    weights : array (..., A, d)
-        Value of each good under each action.
+    """Linear utility, by the value of each good under each action.
 
     Examples
     --------
@@ -55,18 +55,11 @@ def LinearUtility(weights: ArrayLike) -> losses.Linear:  # noqa: N802 - beside C
 def CES(  # noqa: N802 - the economist's name
     weights: ArrayLike, rho: ArrayLike, v: ArrayLike | None = None, y_min: float = 0.0
 ) -> losses.SeparablePower | losses.PowerOfSum:
-    """Constant elasticity of substitution, 1 / (1 - rho), as a normalised loss.
+    """Constant elasticity of substitution, 1 / (1 - rho).
 
-    Parameters
-    ----------
-    weights : array (..., A, d)
-        Share parameters of each action; at least 0 where v is given.
-    rho : float or array (...)
-        Below 1 a taste for balance, above 1 for extremes; not 0, the Cobb-Douglas limit.
-    v : float or array (...), optional
-        Returns to scale, positive. None leaves out the outer power: the additive utility, v = rho.
-    y_min : float
-        Least level of a good; only with v, and above 0 where rho is negative.
+    ``rho`` is below 1 for a taste for balance, above 1 for extremes; 0 is the Cobb-Douglas limit.
+    ``v`` are the returns to scale, None for the additive utility, in which v = rho; with v weights
+    are at least 0, and ``y_min`` is above 0 where rho is negative.
 
     Examples
     --------
@@ -81,10 +74,9 @@ def CES(  # noqa: N802 - the economist's name
         require("rho", power, power > 0, cure)
         require("y_min", floor, floor == 0, "needs v; the additive form starts at 0")
         return losses.SeparablePower(-table("weights", weights, [power]), power).normalised()
-    degree = numbers("v", v)
+    degree = numbers("v", v, POSITIVE)
     shares = table("weights", weights, [power, degree])
     require("rho", power, np.abs(power) >= LEAST, "too near 0; use Cobb-Douglas, the limit there")
-    require("v", degree, degree > 0, "must be positive")
     require("weights", shares, shares >= 0, "with v they must be at least 0")
     cure = "below 0 it needs y_min above 0, such as y_min = 0.01"
     require("rho", power, (power > 0) | (floor > 0), cure)
@@ -105,27 +97,19 @@ def CobbDouglas(  # noqa: N802
     A: ArrayLike = 1.0,  # noqa: N803 - total factor productivity
     y_min: float = 0.01,
 ) -> losses.ExponentialOfSum:
-    """Cobb-Douglas utility or output as a normalised loss.
+    """Cobb-Douglas utility or output, by its elasticity in each good.
 
-    Parameters
-    ----------
-    alpha : array (..., A, d)
-        Elasticity of output in each good, at least 0; they sum to the returns to scale.
-    A : float or array (..., A)
-        Total factor productivity of each action, positive.
-    y_min : float
-        Least level of a good, in (0, 1).
+    Elasticities sum to the returns to scale; ``A`` (..., A) is the productivity of each action.
 
     Examples
     --------
     >>> CobbDouglas([[0.5, 0.5]], y_min=0.25).losses([0.25, 1.0]).round(3)  # output 0.5
     array([0.667])
     """
-    factor, floor = numbers("A", A), _floor(y_min)
-    require("A", factor, factor > 0, "must be positive")
+    factor, floor = numbers("A", A, POSITIVE), _floor(y_min)
     require("y_min", floor, floor > 0, "must be above 0, such as 0.01: ln 0 is no number")
-    exponents = table("alpha", alpha, [factor[..., 0] if factor.ndim else factor])
-    require("alpha", exponents, exponents >= 0, "must be at least 0")
+    each = factor[..., 0] if factor.ndim else factor
+    exponents = table("alpha", alpha, [each], rule=NOT_NEGATIVE)
     return _normalised(
         lambda: losses.ExponentialOfSum(exponents, np.array(0.0), floor, amplitude=-factor),
         "lower A",
@@ -133,77 +117,48 @@ def CobbDouglas(  # noqa: N802
 
 
 def Leontief(a: ArrayLike) -> losses.MinimumOfRatios:  # noqa: N802
-    """Leontief utility or output, goods in fixed proportions, as a normalised loss.
-
-    Parameters
-    ----------
-    a : array (..., A, d)
-        How much of each good a unit takes, at least 0; 0 for a good that is not needed.
+    """Goods in fixed proportions, by how much of each a unit takes, 0 for what is not needed.
 
     Examples
     --------
     >>> Leontief([[1.0, 0.5]]).losses([0.25, 0.25])  # the first good is short
     array([0.75])
     """
-    needs = table("a", a)
-    require("a", needs, needs >= 0, "must be at least 0")
+    needs = table("a", a, rule=NOT_NEGATIVE)
     require("a", needs, needs.max(-1, keepdims=True) > 0, "each action must need some good")
     return _normalised(lambda: losses.MinimumOfRatios(needs), "raise the smallest positive a")
 
 
 def CARA(weights: ArrayLike, risk_aversion: ArrayLike) -> losses.ExponentialOfSum:  # noqa: N802
-    """Constant absolute risk aversion as a normalised loss.
-
-    Parameters
-    ----------
-    weights : array (..., A, d)
-        Holdings: wealth is ``weights @ y``.
-    risk_aversion : float or array (...)
-        gamma, positive.
+    """Constant absolute risk aversion gamma, by holdings: wealth is ``weights @ y``.
 
     Examples
     --------
     >>> CARA([[1.0]], 2.0).losses([[0.0], [0.5], [1.0]]).round(3).ravel()  # concave in wealth
     array([1.   , 0.269, 0.   ])
     """
-    gamma = _aversion(risk_aversion)
-    holdings = table("weights", weights, [gamma])
+    gamma = numbers("risk_aversion", risk_aversion, AVERSE)
+    rates = -gamma[..., None, None] * table("weights", weights, [gamma])
     return _normalised(
-        lambda: losses.ExponentialOfSum(
-            -gamma[..., None, None] * holdings, amplitude=np.array(1.0)
-        ),
-        "lower risk_aversion",
+        lambda: losses.ExponentialOfSum(rates, amplitude=np.array(1.0)), "lower risk_aversion"
     )
 
 
 def MeanVariance(  # noqa: N802
     weights: ArrayLike, risk_aversion: ArrayLike, reference: ArrayLike = 0.0
 ) -> losses.PowerOfSum:
-    """Mean-variance utility as a normalised loss.
+    """Mean-variance utility of a portfolio: the return is ``weights @ y``.
 
-    With the expected return as reference, the expected utility is E R - (gamma / 2) Var R; with
-    reference 0 it is quadratic utility, which falls for returns above 1 / gamma.
-
-    Parameters
-    ----------
-    weights : array (..., A, d)
-        Portfolio: the return is ``weights @ y``.
-    risk_aversion : float or array (...)
-        gamma, positive.
-    reference : float or array (...)
-        m, from where deviations count.
-
-    Returns
-    -------
-    PowerOfSum
-        The square completed: (gamma / 2) (R - m - 1 / gamma)^2 - m - 1 / (2 gamma).
+    With the expected return as ``reference`` m, the expected utility is E R - (gamma / 2) Var R;
+    with reference 0 it is quadratic utility, which falls for returns above 1 / gamma. The loss has
+    the square completed: (gamma / 2) (R - m - 1 / gamma)^2 - m - 1 / (2 gamma).
 
     Examples
     --------
     >>> MeanVariance([[1.0]], 1.0).losses([[0.0], [0.5], [1.0]]).ravel()  # utility R - R^2 / 2
     array([1.  , 0.25, 0.  ])
     """
-    gamma, centre = _aversion(risk_aversion), numbers("reference", reference)
+    gamma, centre = numbers("risk_aversion", risk_aversion, AVERSE), numbers("reference", reference)
     portfolio = table("weights", weights, [gamma, centre])
     return _normalised(
         lambda: losses.PowerOfSum(
@@ -225,18 +180,10 @@ def Newsvendor(  # noqa: N802
     coordinate: int = 0,
     outcomes: int = 1,
 ) -> losses.Convex1D:
-    """Cost of an order before demand is known, as a normalised loss.
+    """Cost of an order, in the units of the demand, before this is known.
 
-    Parameters
-    ----------
-    orders : array (..., A)
-        q of each action, at least 0, in the units of the demand: in [0, 1] in scenarios.
-    underage, overage : float or array (...)
-        Cost of each unit short and of each unit left over, at least 0, not both 0.
-    coordinate : int
-        Which coordinate of the outcome is demand.
-    outcomes : int
-        Coordinates of an outcome.
+    ``underage`` and ``overage`` are the costs of a unit short and of one left over, not both 0; the
+    ``coordinate`` of so many ``outcomes`` is demand.
 
     Examples
     --------
@@ -245,11 +192,9 @@ def Newsvendor(  # noqa: N802
     >>> Newsvendor([0.0, 0.5, 1.0], 3.0, 1.0).losses([0.75]).round(3)
     array([0.75 , 0.25 , 0.083])
     """
-    short, over = numbers("underage", underage), numbers("overage", overage)
-    quantity = table("orders", orders, [short, over], axes="actions")
-    require("orders", quantity, quantity >= 0, "must be at least 0")
-    require("underage", short, short >= 0, "must be at least 0")
-    require("overage", over, over >= 0, "must be at least 0")
+    short = numbers("underage", underage, NOT_NEGATIVE)
+    over = numbers("overage", overage, NOT_NEGATIVE)
+    quantity = table("orders", orders, [short, over], axes="actions", rule=NOT_NEGATIVE)
     require("underage", short, short + over > 0, "must be positive where overage is 0")
     if type(coordinate) is not int or not 0 <= coordinate < outcomes:
         cure = f"give a whole number from 0 to {outcomes - 1}"
@@ -268,25 +213,17 @@ def Newsvendor(  # noqa: N802
 def LpTarget(  # noqa: N802
     targets: ArrayLike, p: ArrayLike = 2.0, weights: ArrayLike = 1.0
 ) -> losses.SeparablePower:
-    """Distance of the outcome to a target, to the power p, as a normalised loss.
+    """Distance of the outcome to the target of each action, to the power ``p``, at least 1.
 
-    Parameters
-    ----------
-    targets : array (..., A, d)
-        The point that each action aims at.
-    p : float or array (...)
-        At least 1; 1 is absolute and 2 squared distance.
-    weights : float or array that broadcasts against the targets
-        Importance of each good, at least 0.
+    ``weights`` are the importance of each good, and broadcast against the targets.
 
     Examples
     --------
     >>> LpTarget([[0.5], [1.0]]).losses([0.0])  # squared distances
     array([0.25, 1.  ])
     """
-    power, importance = numbers("p", p), numbers("weights", weights)
+    power, importance = numbers("p", p), numbers("weights", weights, NOT_NEGATIVE)
     require("p", power, power >= 1, "must be at least 1")
-    require("weights", importance, importance >= 0, "must be at least 0")
     centre = table("targets", targets, [power])
     try:
         importance = np.broadcast_to(importance, centre.shape)
@@ -302,13 +239,6 @@ def _floor(y_min: float) -> Array:
         raise ValueError("y_min must be one number for all agents; write y_min = 0.01, say")
     require("y_min", floor, (floor >= 0) & (floor < 1), "must lie in [0, 1)")
     return floor
-
-
-def _aversion(risk_aversion: ArrayLike) -> Array:
-    gamma = numbers("risk_aversion", risk_aversion)
-    cure = f"must be at least {LEAST:g}; use linear utility for risk-neutral agents"
-    require("risk_aversion", gamma, gamma >= LEAST, cure)
-    return gamma
 
 
 def _normalised(make: Callable[[], Form], cure: str) -> Form:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.parameters import numbers, require
+from regretless.agents.parameters import POSITIVE, SHARE, numbers, require
 from regretless.agents.utilities import units as say
 from regretless.agents.utilities.populations import Population
 from regretless.market import register
@@ -33,17 +33,11 @@ from regretless.market.losses.orders import MOST_FEE, Orders, order_losses
 def bidder_population(
     population: Population, *, value: ArrayLike = 1.0, low: float = 0.0, high: float = 1.0
 ) -> Orders:
-    """Bidders for one unit.
+    """Bidders for one unit; ``value`` is the most that it is worth, where the auction redraws it.
 
-    Parameters
-    ----------
-    value : float or array (N,)
-        What the unit is worth to each, in [0, 1]; the most, where the auction redraws values.
-    low, high : float
-        Shares of the value that the first and the last action bid.
+    ``low`` and ``high`` are the shares of the value that the first and the last action bid.
     """
-    worth = population.each("value", value)
-    require("value", worth, (worth >= 0) & (worth <= 1), "give a number in [0, 1]")
+    worth = population.each("value", value, SHARE)
     if population.goods != 1 or not 0 <= low < high:
         raise ValueError("a bidder bids for one good: give one outcome, and 0 <= low < high")
     bids = worth[:, None, None] * np.linspace(low, high, population.actions)[None, :, None]
@@ -79,32 +73,25 @@ def orders_population(  # noqa: PLR0913 - the parameters of a scenario file
     most: float | None = None,
     width: float = 1.0,
 ) -> Orders:
-    """Traders who send one order per round, or none.
+    """Traders who send one order of ``size`` units per round, or none.
 
-    Parameters
-    ----------
-    value, common : float or array (N,)
-        What a unit is worth, in [0, 1] both, and by how much more where the fundamental is 1.
-    size : float
-        Units of an order, positive.
-    low, high : float
-        Limits are evenly spaced between them, both included.
-    side : "buy", "sell" or "both"
-        With both, the first half of the actions after action 0 buys.
-    asset : int
-        Which good, from 0.
-    keeps, rests : bool
-        As above, of all actions.
-    menu : array (A, 3 m), optional
-        In place of size, low, high, side and asset: units (below 0 for a sale, 0 for no order),
-        limit and good of up to m orders of each action.
-    most, width : float, optional
-        As above.
+    Limits are evenly spaced from ``low`` to ``high``; with both sides the first half of the actions
+    after action 0 buys. A ``menu`` (A, 3 m) in their place has units (below 0 for a sale, 0 for no
+    order), limit and good of up to m orders of each action.
     """
-    if menu is None:
-        rows = _evenly(population, size=size, limits=(low, high), side=side, asset=asset)
-    else:
+    if menu is not None:
         rows = _listed(menu, population.actions)
+    else:
+        if side not in {"buy", "sell", "both"}:
+            raise ValueError(f"side = {side!r}: give 'buy', 'sell' or 'both'")
+        numbers("size", size, POSITIVE)
+        each, over = divmod(population.actions - 1, 2 if side == "both" else 1)
+        if over or not each:
+            told = f"{population.actions} actions; give one for no order, and equal sides"
+            raise ValueError(told)
+        parts = {"buy": [size], "sell": [-size], "both": [size, -size]}[side]
+        sent = [_menu(part, _spaced(low, high, each), asset) for part in parts]
+        rows = np.concatenate([np.zeros((1, 3)), *sent])[:, None]
     own: Any = {"value": value, "common": common, "most": most, "width": width}
     return _traders(population, rows, keeps=keeps, rests=rests, **own)
 
@@ -135,21 +122,9 @@ def quotes_population(  # noqa: PLR0913 - the parameters of a scenario file
     most: float | None = None,
     width: float = 1.0,
 ) -> Orders:
-    """Market makers who choose their spread.
-
-    Parameters
-    ----------
-    value, common, most, width : as in ``orders``
-    size : float
-        Units of each quote, positive.
-    low, high : float
-        Spreads are evenly spaced between them, both included.
-    middle : float
-        Between bid and ask.
-    asset : int
-    """
-    _check_positive("size", size)
-    half = _spaced((low, high), population.actions)[:, None] / 2
+    """Market makers who choose their spread, evenly spaced from ``low`` to ``high``."""
+    numbers("size", size, POSITIVE)
+    half = _spaced(low, high, population.actions)[:, None] / 2
     rows = _two_sided(size, half, middle=middle, asset=asset)
     return _traders(population, rows, value=value, common=common, most=most, width=width)
 
@@ -169,57 +144,30 @@ def ladder_population(  # noqa: PLR0913 - the parameters of a scenario file
     most: float | None = None,
     width: float = 1.0,
 ) -> Orders:
-    """Market makers who choose how deep their supply is.
+    """Market makers who choose their units at each of ``levels`` prices on either side.
 
-    Parameters
-    ----------
-    value, common, most, width : as in ``orders``
-    low, high : float
-        Units at each price are evenly spaced between them, both included.
-    levels : int
-        Prices on each side.
-    step : float
-        Between two prices; the first are half a step from the middle.
-    middle : float
-    asset : int
+    Units are evenly spaced from ``low`` to ``high``, prices a ``step`` apart, the first half a step
+    from the middle.
     """
-    _check_positive("step", step)
-    depth = _spaced((low, high), population.actions)[:, None]
+    numbers("step", step, POSITIVE)
+    depth = _spaced(low, high, population.actions)[:, None]
     rows = _two_sided(depth, step * (np.arange(levels) + 0.5), middle=middle, asset=asset)
     return _traders(population, rows, value=value, common=common, most=most, width=width)
 
 
+def _menu(units: ArrayLike, limit: Array, asset: int) -> Array:
+    return np.stack(np.broadcast_arrays(units, limit, float(asset)), -1)
+
+
 def _two_sided(units: ArrayLike, away: Any, *, middle: float, asset: int) -> Array:
     """Return rows of a menu (A, 2 m, 3): bids for units at prices below the middle, then asks."""
-    sides = (np.asarray(units), middle - away), (-np.asarray(units), middle + away)
-    rows = [np.stack(np.broadcast_arrays(*side, float(asset)), -1) for side in sides]
-    return np.concatenate(rows, axis=1)
+    sent = np.asarray(units)
+    return np.hstack([_menu(sent, middle - away, asset), _menu(-sent, middle + away, asset)])
 
 
-def _check_positive(name: str, value: float) -> None:
-    require(name, numbers(name, value), np.asarray(value) > 0, "give a positive number")
-
-
-def _spaced(ends: tuple[float, float], count: int) -> Array:
-    low, high = numbers("low, high", ends)
-    return np.linspace(float(low), float(high), count)
-
-
-def _evenly(
-    population: Population, *, size: float, limits: tuple[float, float], side: str, asset: int
-) -> Array:
-    """Return rows of a menu (A, 1, 3) with evenly spaced limits."""
-    if side not in {"buy", "sell", "both"}:
-        raise ValueError(f"side = {side!r}: give 'buy', 'sell' or 'both'")
-    _check_positive("size", size)
-    each, over = divmod(population.actions - 1, 2 if side == "both" else 1)
-    if over or not each:
-        raise ValueError(f"{population.actions} actions; give one for no order, and equal sides")
-    spaced = _spaced(limits, each)
-    parts = {"buy": [size], "sell": [-size], "both": [size, -size]}[side]
-    rows = [np.zeros((1, 3))]
-    rows += [np.stack(np.broadcast_arrays(part, spaced, float(asset)), -1) for part in parts]
-    return np.concatenate(rows)[:, None]
+def _spaced(low: float, high: float, count: int) -> Array:
+    ends = numbers("low, high", (low, high))
+    return np.linspace(float(ends[0]), float(ends[1]), count)
 
 
 def _traders(  # noqa: PLR0913 - keyword-only from the third
@@ -234,11 +182,9 @@ def _traders(  # noqa: PLR0913 - keyword-only from the third
     rests: bool = True,
 ) -> Orders:
     """Return the losses of traders with one menu (A, m, 3)."""
-    worth, shared = population.each("value", value), population.each("common", common)
-    require("value", worth, (worth >= 0) & (worth <= 1), "give a number in [0, 1]")
-    require("common", shared, (shared >= 0) & (shared <= 1), "give a number in [0, 1]")
-    units, limit, asset = (np.broadcast_to(part, (population.count, *part.shape))
-                           for part in np.moveaxis(rows, -1, 0))  # fmt: skip
+    worth = population.each("value", value, SHARE)
+    shared = population.each("common", common, SHARE)
+    units, limit, asset = (population.repeated(part) for part in np.moveaxis(rows, -1, 0))
     goods = np.arange(population.goods)
     require("asset", asset, np.isin(asset, goods), f"goods are numbered 0 to {goods[-1]}")
     require("limit", limit, (limit >= 0) & (limit <= 1), "give limits in [0, 1]")

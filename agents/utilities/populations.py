@@ -1,12 +1,12 @@
 """Random populations: many agents with one utility, each with parameters of its own.
 
-A maker is registered under the name that scenario files use. It gets a ``Population`` and the
-parameters of the file. One number is everybody's; a range ``[low, high]`` and
-``{ choices = [...] }`` have been drawn and arrive as one number per agent. A parameter that is a
-list of two numbers by nature is written as a table of one row, ``[[0.2, 0.8]]``, lest it be taken
-for a range.
+A maker is registered under the name that scenario files use; ``docs/utilities.md`` says what each
+parameter is. It gets a ``Population`` and the parameters of the file. One number is everybody's; a
+range ``[low, high]`` and ``{ choices = [...] }`` have been drawn and arrive as one number per agent
+(N,). A parameter that is a list of two numbers by nature is written as a table of one row,
+``[[0.2, 0.8]]``, lest it be taken for a range.
 
-Where no table of actions is given, every agent has its own, drawn at random.
+Where no table of actions (A, d) is given, every agent has its own, drawn at random.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.parameters import numbers, require
+from regretless.agents.parameters import (
+    FINITE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SHARE,
+    Rule,
+    numbers,
+    require,
+)
 from regretless.agents.utilities import forms
 from regretless.agents.utilities import units as say
 from regretless.market import register
@@ -28,16 +36,7 @@ from regretless.market.numerics.storage import fresh, laid
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """What a random population is drawn from.
-
-    Parameters
-    ----------
-    rng : numpy Generator
-        The cohort's own stream.
-    count, actions, goods : int
-        N agents, A actions, d coordinates of the outcome.
-    game : Bimatrix, if the scenario has one
-    """
+    """What is drawn: N = ``count`` agents with A ``actions`` over d ``goods``; maybe the game."""
 
     rng: np.random.Generator
     count: int
@@ -46,15 +45,10 @@ class Population:
     game: Bimatrix | None = None
 
     def shares(self, weights: ArrayLike | None, concentration: float | None) -> Array:
-        """Share parameters (N, A, d), without weights uniform in the simplex.
+        """Share parameters (N, A, d), without weights (A, d) uniform in the simplex.
 
-        Parameters
-        ----------
-        weights : array (A, d) or None
-            The actions' shares, common to all.
-        concentration : float or None
-            Each agent's shares are drawn from a Dirichlet distribution around the weights, the
-            closer the larger this number. None gives everybody the same.
+        With a concentration each agent's are drawn from a Dirichlet distribution around the
+        weights, the closer the larger it is; without it everybody has the same.
         """
         if weights is None:
             if concentration is not None:
@@ -66,37 +60,40 @@ class Population:
             return shares
         common = self.table("weights", weights)
         if concentration is None:
-            return np.broadcast_to(common, (self.count, *common.shape))
-        around = numbers("concentration", concentration)
+            return self.repeated(common)
+        around = numbers("concentration", concentration, POSITIVE)
         if around.ndim:
             raise ValueError("concentration must be one number for all agents; write 40.0, say")
-        require("concentration", around, around > 0, "must be positive")
         if (common < 0).any() or (np.abs(common.sum(1) - 1) > 1e-6).any():
             raise ValueError("with a concentration each action's weights must sum to 1")
         rows = [self.rng.dirichlet(around * row + 1e-3, self.count) for row in common]
         return np.stack(rows, axis=1)
 
-    def each(self, name: str, value: ArrayLike) -> Array:
+    def repeated(self, table: Array) -> Array:
+        """Give every agent the same table: (N, ...)."""
+        return np.broadcast_to(table, (self.count, *table.shape))
+
+    def each(self, name: str, value: ArrayLike, rule: Rule = FINITE) -> Array:
         """Give every agent its number (N,); ValueError unless there is one for all or for each."""
-        given = numbers(name, value)
+        given = numbers(name, value, rule)
         if given.shape not in ((), (self.count,)):
             cure = "write a number, a range [low, high] or { choices = [...] }"
             raise ValueError(f"{name} = {brief(value)}: {cure}")
         return np.broadcast_to(given, self.count)
 
-    def table(self, name: str, value: ArrayLike) -> Array:
+    def table(self, name: str, value: ArrayLike, rule: Rule = FINITE) -> Array:
         """Check a table (A, d) that is common to all; ValueError if it has another shape."""
-        given, wanted = numbers(name, value), (self.actions, self.goods)
+        given, wanted = numbers(name, value, rule), (self.actions, self.goods)
         if given.shape != wanted:
             raise ValueError(f"{name} have shape {given.shape}; give {wanted}, actions x goods")
         return given
 
-    def row(self, name: str, value: ArrayLike, length: int) -> Array:
+    def row(self, name: str, value: ArrayLike, length: int, rule: Rule = FINITE) -> Array:
         """Check a list (length,) that is common to all; ValueError if it may be a range.
 
         A range has become a plain array by now; a table of one row is never taken for one.
         """
-        given = numbers(name, value)
+        given = numbers(name, value, rule)
         drawn = isinstance(value, np.ndarray) and given.ndim == 1
         if drawn or given.shape not in ((length,), (1, length)):
             cure = f" as {name} = [[0.2, 0.8]], two plain ones are a range" if length == 2 else ""
@@ -108,10 +105,7 @@ class Population:
 def linear_population(
     population: Population, *, weights: ArrayLike | None = None, concentration: float | None = None
 ) -> Loss:
-    """Risk-neutral agents.
-
-    ``weights``, ``concentration``: as in ``Population.shares``.
-    """
+    """Risk-neutral agents."""
     shares = population.shares(weights, concentration)
     if weights is None:  # they are as they should be, and maybe more than memory holds
         return Linear(fresh(np.negative(shares, out=shares))).normalised()
@@ -128,16 +122,7 @@ def ces_population(  # noqa: PLR0913 - the parameters of a scenario file
     weights: ArrayLike | None = None,
     concentration: float | None = None,
 ) -> Loss:
-    """Agents who substitute one good for another, at an elasticity 1 / (1 - rho).
-
-    Parameters
-    ----------
-    rho, v : float or array (N,)
-        Exponent and returns to scale; without v the additive form.
-    y_min : float
-        Least level of a good.
-    weights, concentration : as in ``Population.shares``
-    """
+    """Agents who substitute one good for another, at an elasticity 1 / (1 - rho)."""
     power, degree = population.each("rho", rho), v if v is None else population.each("v", v)
     return forms.CES(population.shares(weights, concentration), power, degree, y_min)
 
@@ -152,24 +137,11 @@ def cobb_douglas_population(  # noqa: PLR0913 - the parameters of a scenario fil
     weights: ArrayLike | None = None,
     concentration: float | None = None,
 ) -> Loss:
-    """Agents with Cobb-Douglas utility or output.
-
-    Parameters
-    ----------
-    returns : float or array (N,)
-        Returns to scale, by which the shares are multiplied; positive.
-    y_min : float
-        Least level of a good.
-    productivity : float or array (N,)
-        Total factor productivity, positive.
-    weights, concentration : as in ``Population.shares``
-    """
-    scale = population.each("returns", returns)
-    factor = population.each("productivity", productivity)
-    require("returns", scale, scale > 0, "must be positive")
-    require("productivity", factor, factor > 0, "must be positive")
+    """Agents with Cobb-Douglas utility or output; the returns to scale multiply the shares."""
+    scale = population.each("returns", returns, POSITIVE)
+    factor = population.each("productivity", productivity, POSITIVE)
     shares = population.shares(weights, concentration)
-    require("weights", shares, shares >= 0, "must be at least 0")
+    require("weights", shares, shares >= 0, NOT_NEGATIVE.cure)
     return forms.CobbDouglas(scale[:, None, None] * shares, factor[:, None], y_min)
 
 
@@ -180,14 +152,9 @@ def leontief_population(
     steepness: ArrayLike | None = None,
     requirements: ArrayLike | None = None,
 ) -> Loss:
-    """Agents who need goods in fixed proportions.
+    """Agents who need goods in fixed proportions: requirements (A, d), or uniform in [1 / L, 1].
 
-    Parameters
-    ----------
-    steepness : float or array (N,), optional
-        L, at least 1 and by default 4: requirements are drawn uniformly from [1 / L, 1].
-    requirements : array (A, d), optional
-        How much of each good a unit takes, common to all.
+    The ``steepness`` L is at least 1, by default 4.
     """
     if requirements is not None:
         if steepness is not None:
@@ -195,7 +162,7 @@ def leontief_population(
         needs = population.table("requirements", requirements)
         fine = (needs >= 0) & (needs.max(1, keepdims=True) > 0)
         require("requirements", needs, fine, "must be at least 0, and one of each action positive")
-        return forms.Leontief(np.broadcast_to(needs, (population.count, *needs.shape)))
+        return forms.Leontief(population.repeated(needs))
     steep = population.each("steepness", 4.0 if steepness is None else steepness)
     require("steepness", steep, steep >= 1, "must be at least 1")
     size = population.count, population.actions, population.goods
@@ -210,14 +177,7 @@ def cara_population(
     weights: ArrayLike | None = None,
     concentration: float | None = None,
 ) -> Loss:
-    """Investors whose aversion to risk does not depend on their wealth.
-
-    Parameters
-    ----------
-    risk_aversion : float or array (N,)
-        Positive.
-    weights, concentration : as in ``Population.shares``
-    """
+    """Investors whose aversion to risk does not depend on their wealth."""
     gamma = population.each("risk_aversion", risk_aversion)
     return forms.CARA(population.shares(weights, concentration), gamma)
 
@@ -231,15 +191,9 @@ def mean_variance_population(
     weights: ArrayLike | None = None,
     concentration: float | None = None,
 ) -> Loss:
-    """Investors who dislike variance about the reference.
+    """Investors who dislike variance about the return ``reference``.
 
-    Parameters
-    ----------
-    risk_aversion : float or array (N,)
-        Positive. About reference 0, 1 is the most at which a higher return is never worse.
-    reference : float or array (N,)
-        The return from which deviations count.
-    weights, concentration : as in ``Population.shares``
+    About 0, a risk aversion of 1 is the most at which a higher return is never worse.
     """
     gamma = population.each("risk_aversion", risk_aversion)
     centre = population.each("reference", reference)
@@ -255,21 +209,10 @@ def newsvendor_population(
     coordinate: int = 0,
     orders: ArrayLike | None = None,
 ) -> Loss:
-    """Sellers who order before they know demand.
-
-    Parameters
-    ----------
-    underage, overage : float or array (N,)
-        Cost of a unit short and of a unit left over.
-    coordinate : int
-        Which outcome is demand, from 0.
-    orders : list of A numbers, or a table of one row, optional
-        Evenly spaced over [0, 1] by default.
-    """
+    """Sellers who order before they know demand; orders (A,) are evenly spaced by default."""
     levels = np.linspace(0, 1, population.actions)
     if orders is not None:
-        levels = population.row("orders", orders, population.actions)
-        require("orders", levels, (levels >= 0) & (levels <= 1), "must lie in [0, 1]")
+        levels = population.row("orders", orders, population.actions, SHARE)
     short, over = population.each("underage", underage), population.each("overage", overage)
     return forms.Newsvendor(levels, short, over, coordinate=coordinate, outcomes=population.goods)
 
@@ -284,20 +227,12 @@ def lp_target_population(
 ) -> Loss:
     """Agents who want the outcome near a target: forecasters, planners, voters.
 
-    Parameters
-    ----------
-    p : float or array (N,)
-        Power of the distance, at least 1.
-    targets : array (A, d), optional
-        Common to all; by default everybody's own, uniform in the cube.
-    importance : list of d numbers, or a table of one row, optional
-        1 / d by default.
+    ``targets`` (A, d) are everybody's own by default, the ``importance`` (d,) 1 / d.
     """
     goods, power = population.goods, population.each("p", p)
     weight = np.full(goods, 1 / goods)
     if importance is not None:
-        weight = population.row("importance", importance, goods)
-        require("importance", weight, weight >= 0, "must be at least 0")
+        weight = population.row("importance", importance, goods, NOT_NEGATIVE)
     if targets is not None:
         return forms.LpTarget(population.table("targets", targets), power, weight)
     drawn = population.rng.random((population.count, population.actions, goods))

@@ -1,14 +1,7 @@
 r"""Agents whose actions a market clears, buyers of a seller, and followers of a matrix game.
 
-**Agents whose actions a market clears.**
-
-    trader    action 0 stays out; action 1 + k d + g trades (k + 1) / levels of ``size`` of good g
-    firm      action a sells q_a = a / (A - 1) of its capacity, at the price y_j, and earns
-              q_a (y_j - cost) - slope q_a^2 / 2
-    depositor action 0 waits, action 1 withdraws; y_j is the share of all who withdraw
-    growth    ln(1 + sum_j share_aj return_j), the growth of wealth (Kelly 1956)
-    bettor    y_j ln q_a + (1 - y_j) ln (1 - q_a), q_a = (a + 1) / (A + 1) of wealth bet on y_j = 1
-    affine    gains_a + sum_j weights_aj y_j, in a table of the user's own
+``docs/utilities.md`` has the formulas and parameters of trader, firm, depositor, growth, bettor and
+affine.
 
 A firm with slope 0 takes the price as given. One that is told the slope b of inverse demand is
 aware of its impact: with p the price at its output q, selling q' instead would have earned it
@@ -16,9 +9,9 @@ aware of its impact: with p the price at its output q, selling q' instead would 
     q' (p - b (q' - q) - c) - q (p - c) = [q' (p - c) - b q'^2 / 2] - [q (p - c) - b q^2 / 2]
                                           - (b / 2) (q' - q)^2.
 
-So what it regrets by the loss above, taking the price as given, is at least what it would have
-gained by any other output, its own effect on the price included; and it sells where marginal
-revenue at the forecast price is marginal cost, p - b q = c (Cournot 1838).
+So what it regrets by its loss, taking the price as given, is at least what it would have gained by
+any other output, its own effect on the price included; and it sells where marginal revenue at the
+forecast price is marginal cost, p - b q = c (Cournot 1838).
 
 A bank promises r to who withdraws early and has 1 for each; what stays in grows to R > r > 1
 (Diamond and Dybvig 1983). With a share y who withdraw, they and those who wait get, on average,
@@ -26,9 +19,6 @@ A bank promises r to who withdraws early and has 1 for each; what stays in grows
     min(r, 1 / y)    and    R max(0, 1 - r y) / (1 - y),
 
 so that waiting is better if and only if  y < (R - r) / (r (R - 1)).
-
-**Buyers in a market with a seller.** The outcome lists an offer per arm, allocation and price
-(``agents.adversaries.fixed_plans``). A buyer's utility on arm a is v x_a - p_a.
 
 **Followers in a game of a file.** The outcome is the leader's action, as a one-hot vector. A loss
 that is linear in the outcome y, ``l_a(y) = sum_i y_i l[i, a]``, is the follower's expected loss
@@ -41,7 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.agents.adversaries.fixed_plans import buyer_losses
-from regretless.agents.parameters import require
+from regretless.agents.parameters import NOT_NEGATIVE, POSITIVE, SHARE
 from regretless.agents.utilities import units as say
 from regretless.agents.utilities.populations import Population
 from regretless.market import register
@@ -57,14 +47,8 @@ def trader_population(
 ) -> Trade:
     """Buyers and sellers with limit orders at what a unit is worth to them.
 
-    Parameters
-    ----------
-    value : float or array (N,)
-        What a unit is worth to each, in [0, 1]; for sellers what it costs.
-    size : float or array (N,)
-        Units that the greatest order is for; above 0 buyers, below 0 sellers.
-    spread : float
-        Values for the single goods are uniform within so much of it, within [0, 1].
+    Action 0 stays out; action 1 + k d + g trades (k + 1) / levels of ``size``, below 0 for sellers,
+    of good g. Values for the single goods are uniform within ``spread`` of the agent's.
     """
     levels, over = divmod(population.actions - 1, population.goods)
     if over or not levels:
@@ -72,8 +56,7 @@ def trader_population(
             f"{population.actions} actions for {population.goods} goods; give one to stay out and "
             "the same number for each good"
         )
-    worth, units = population.each("value", value), population.each("size", size)
-    require("value", worth, (worth >= 0) & (worth <= 1), "give a number in [0, 1]")
+    worth, units = population.each("value", value, SHARE), population.each("size", size)
     shape = population.count, population.goods
     around = worth[:, None] + spread * population.rng.uniform(-1.0, 1.0, shape)
     limit = np.rint(np.clip(around, 0.0, 1.0) * TICKS) / TICKS
@@ -92,16 +75,7 @@ def firm_population(
     slope: ArrayLike = 0.0,
     coordinate: int = 0,
 ) -> Linear:
-    """Firms that choose how much to sell.
-
-    Parameters
-    ----------
-    cost, capacity : float or array (N,)
-        Of a unit, and the greatest output, positive.
-    slope : float or array (N,)
-        By how much a unit sold lowers the price, as the firm believes; 0 for price takers.
-    coordinate : int
-        Which outcome is the price, from 0.
+    """Firms that choose how much to sell, from nothing to their capacity.
 
     Examples
     --------
@@ -110,10 +84,8 @@ def firm_population(
     >>> firm_population(firm, cost=0.25).losses([0.75])  # minus its profit at the price 0.75
     array([[ 0.  , -0.25, -0.5 ]])
     """
-    most, unit = population.each("capacity", capacity), population.each("cost", cost)
-    impact = population.each("slope", slope)
-    require("capacity", most, most > 0, "must be positive")
-    require("slope", impact, impact >= 0, "must be at least 0")
+    most = population.each("capacity", capacity, POSITIVE)
+    unit, impact = population.each("cost", cost), population.each("slope", slope, NOT_NEGATIVE)
     sold = most[:, None] * np.linspace(0.0, 1.0, population.actions)
     weights = np.zeros((*sold.shape, population.goods))
     weights[:, :, _checked(coordinate, population)] = -sold
@@ -123,8 +95,6 @@ def firm_population(
 @register.utility("bettor", units=say.bettor)
 def bettor_population(population: Population, *, coordinate: int = 0) -> Linear:
     """Bettors with logarithmic utility on whether an outcome is 1.
-
-    ``coordinate`` (int): which outcome, from 0.
 
     Examples
     --------
@@ -136,42 +106,26 @@ def bettor_population(population: Population, *, coordinate: int = 0) -> Linear:
     levels = np.arange(1, population.actions + 1) / (population.actions + 1)
     weights = np.zeros((population.actions, population.goods))
     weights[:, _checked(coordinate, population)] = np.log1p(-levels) - np.log(levels)
-    table = np.broadcast_to(weights, (population.count, *weights.shape))
-    return Linear(table, -np.log1p(-levels))
+    return Linear(population.repeated(weights), -np.log1p(-levels))
 
 
 @register.utility("affine")
 def affine_population(
     population: Population, *, weights: ArrayLike, gains: ArrayLike | None = None
 ) -> Linear:
-    """Agents with one table of gains: drivers on routes, guests of a bar.
-
-    Parameters
-    ----------
-    weights : array (A, d)
-        By how much each outcome raises what each action earns; below 0 for what it costs.
-    gains : list of A numbers, or a table of one row, optional
-        What each action earns beside that; 0 by default.
-    """
+    """Agents with one table (A, d) of gains and fixed ones (A,): drivers on routes, bar guests."""
     common = population.table("weights", weights)
     fixed = np.zeros(population.actions)
     if gains is not None:
         fixed = population.row("gains", gains, population.actions)
-    return Linear(np.broadcast_to(-common, (population.count, *common.shape)), -fixed)
+    return Linear(population.repeated(-common), -fixed)
 
 
 @register.utility("depositor", units=say.depositor)
 def depositor_population(
     population: Population, *, early: float, late: float, coordinate: int = 0
 ) -> LipschitzLoss:
-    """Depositors who wait or withdraw.
-
-    Parameters
-    ----------
-    early, late : float
-        r and R, above 1 and above r.
-    coordinate : int
-        Which outcome is the share who withdraw, from 0.
+    """Depositors who wait or withdraw, r = ``early`` and R = ``late``.
 
     Examples
     --------
@@ -192,11 +146,9 @@ def depositor_population(
         left = np.maximum(0.0, 1 - early * share) / np.maximum(1 - share, 1 - 1 / early)
         return 1 - np.stack([late * left, at_once], axis=1)[:, None] / late
 
-    units = np.array([float(late)])
-    steepest = np.array([early**2 / (early - 1)])
-    one = LipschitzLoss(
-        losses, steepest, (1, 2), population.goods, unit_scale=units, unit_offset=-units
-    )
+    units, steepest = np.array([float(late)]), np.array([early**2 / (early - 1)])
+    own = {"unit_scale": units, "unit_offset": -units}
+    one = LipschitzLoss(losses, steepest, (1, 2), population.goods, **own)
     return one[np.zeros(population.count, dtype=np.intp)]
 
 
@@ -204,14 +156,10 @@ def depositor_population(
 def growth_population(
     population: Population, *, weights: ArrayLike, low: float, high: float
 ) -> LipschitzLoss:
-    """Investors who want their wealth to grow: logarithmic utility.
+    """Investors who want their wealth to grow: logarithmic utility (Kelly 1956).
 
-    Parameters
-    ----------
-    weights : array (A, d)
-        Shares of wealth that each action puts into each asset; the rest is held in cash.
-    low, high : float
-        The return of an asset where its outcome is 0 and where it is 1.
+    ``weights`` (A, d) are shares of wealth, the rest is cash; ``low`` and ``high`` the return of an
+    asset where its outcome is 0 and 1.
     """
     shares = population.table("weights", weights)
     least = 1 + np.minimum(shares * low, shares * high).sum(1)
@@ -223,15 +171,9 @@ def growth_population(
         return -np.log1p(returns @ shares.T)[:, None]
 
     most = 1 + np.maximum(shares * low, shares * high).sum(1)
-    steepest = ((high - low) * np.abs(shares).sum(1) / least).max()
-    one = LipschitzLoss(
-        losses,
-        np.array([steepest]),
-        (1, population.actions),
-        population.goods,
-        low=np.array([-np.log(most.max())]),
-        high=np.array([-np.log(least.min())]),
-    )
+    steepest = np.array([((high - low) * np.abs(shares).sum(1) / least).max()])
+    ends = {"low": np.array([-np.log(most.max())]), "high": np.array([-np.log(least.min())])}
+    one = LipschitzLoss(losses, steepest, (1, population.actions), population.goods, **ends)
     return one[np.zeros(population.count, dtype=np.intp)]
 
 
@@ -243,34 +185,21 @@ def _checked(coordinate: int, population: Population) -> int:
 
 @register.utility("buyer")
 def buyer_population(population: Population, *, value: ArrayLike) -> Linear:
-    """Buyers of one good; the actions are the seller's arms.
-
-    ValueError if a value is outside [0, 1], or the outcomes are not two per action. ``value``
-    (float or array (N,)): what the good is worth to each, in [0, 1].
-    """
+    """Buyers of one good, worth ``value`` to each; the actions are the seller's arms."""
     if population.goods != 2 * population.actions:
         raise ValueError(
             f"{population.actions} arms and {population.goods} outcomes; an offer is an "
             f"allocation and a price: give outcomes = {2 * population.actions}"
         )
-    worth = population.each("value", value)
-    require("value", worth, (worth >= 0) & (worth <= 1), "give a number in [0, 1]")
+    worth, units = population.each("value", value, SHARE), np.ones(population.count)
     weights, offset = buyer_losses(worth, population.actions)
-    units = np.ones(population.count)
-    return Linear(
-        weights,
-        np.broadcast_to(offset, weights.shape[:2]),
-        unit_scale=2.0 * units,
-        unit_offset=-units,
-    )
+    own = {"unit_scale": 2.0 * units, "unit_offset": -units}
+    return Linear(weights, population.repeated(offset), **own)
 
 
 @register.utility("game")
 def game_population(population: Population) -> Linear:
-    """Followers of the scenario's [game], all alike.
-
-    ValueError if the scenario has no game, or the numbers of actions differ.
-    """
+    """Followers of the scenario's [game], all alike."""
     game = population.game
     if game is None:
         raise ValueError("there is no game; add a table [game] with its file")
@@ -281,13 +210,7 @@ def game_population(population: Population) -> Linear:
             f"give actions = {actions}"
         )
     middle = (game.follower_loss.max(0) + game.follower_loss.min(0)) / 2
-    weights = np.broadcast_to(
-        (game.follower_loss - middle).T, (population.count, actions, outcomes)
-    )
+    weights = population.repeated((game.follower_loss - middle).T)
     units = np.ones(population.count)
-    return Linear(
-        weights,
-        np.broadcast_to(middle, (population.count, actions)),
-        unit_scale=game.unit_scale * units,
-        unit_offset=game.unit_offset * units,
-    )
+    own = {"unit_scale": game.unit_scale * units, "unit_offset": game.unit_offset * units}
+    return Linear(weights, population.repeated(middle), **own)

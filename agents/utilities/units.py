@@ -23,24 +23,13 @@ LEAST = 5e-4  # of a holding, to be listed
 
 @dataclass(frozen=True, eq=False)
 class OutcomeUnits:
-    """What the coordinates of an outcome are as they are measured.
-
-    Parameters
-    ----------
-    names : sequence of str
-    low, high : array (d,)
-        What 0 and 1 stand for.
-    units : sequence of str
-        Empty where none is known.
-    known : bool
-        Whether the file says how outcomes are measured.
-    """
+    """What the coordinates of an outcome are as they are measured."""
 
     names: Sequence[str]
-    low: Array
-    high: Array
-    units: Sequence[str]
-    known: bool
+    low: Array  # (d,), what 0 stands for
+    high: Array  # and 1
+    units: Sequence[str]  # empty where none is known
+    known: bool  # whether the file says how outcomes are measured
 
     def written(self, coordinate: int, share: float) -> str:
         """Write the value at a share of a coordinate's scale, with its unit."""
@@ -58,23 +47,14 @@ class OutcomeUnits:
 class Units:
     """What a cohort's losses and actions are in the units of its users.
 
-    Parameters
-    ----------
-    scale, shift : float
-        A loss in these units is ``shift`` plus ``scale`` times that in the utility's own.
-    name : str
-        Of the unit; empty where it is the utility's own.
-    quantities : array (N, A, ...) or None
-        What each action is, agent by agent, or (1, A, ...) where they are common.
-    text : callable
-        Writes the quantities of an action.
+    A loss in these units is ``shift`` plus ``scale`` times that in the utility's own.
     """
 
     scale: float = 1.0
     shift: float = 0.0
-    name: str = ""
-    quantities: Array | None = None
-    text: Callable[[Array], str] = str
+    name: str = ""  # empty where it is the utility's own
+    quantities: Array | None = None  # (N, A, ...), or (1, A, ...) where all have the same
+    text: Callable[[Array], str] = str  # writes the quantities of an action
 
     def names(self, agents: Indices, actions: Indices) -> Any:
         """Name an action of each agent: texts (M,) for numbers of agents and actions (M,)."""
@@ -105,11 +85,9 @@ def newsvendor(outcomes: OutcomeUnits, loss: Loss, parameters: Parameters) -> Un
     at = parameters.get("coordinate", 0)
     orders = np.ravel(parameters.get("orders", np.linspace(0, 1, loss.actions)))
     width, unit = outcomes.of_prices(at)
-    ends = outcomes.low[at], outcomes.high[at] - outcomes.low[at]
+    low, span = outcomes.low[at], outcomes.high[at] - outcomes.low[at]
     named = unit or (outcomes.names[at] if outcomes.known else "")
-    return Units(
-        width, 0.0, named, orders[None], lambda order: f"order {ends[0] + ends[1] * order:.6g}"
-    )
+    return Units(width, 0.0, named, orders[None], lambda order: f"order {low + span * order:.6g}")
 
 
 def portfolio(outcomes: OutcomeUnits, loss: Any, _: Parameters) -> Units:

@@ -292,7 +292,7 @@ def test_announced_play_is_the_frequency_of_actions_over_draws(eta: float | None
         ("myopic", {"grid": 99}, "99\\^3"),
         ("myopic", {"grid": 2, "support": [[0.0, 0.0, 0.0]]}, "exclude each other"),
         ("myopic", {"support": [[0.0, 0.0]]}, "support has shape"),
-        ("myopic", {"support": [[0.0, 0.0, 1.5]]}, "support holds 1.5"),
+        ("myopic", {"support": [[0.0, 0.0, 1.5]]}, "support = 1.5: give"),
         ("myopic", {"offset": [1.0]}, "offset = .* give weights"),
         ("myopic", {"weights": [1.0]}, "weights have shape"),
         ("myopic", {"weights": [["a"]]}, "weights = "),
