@@ -194,9 +194,9 @@ class EXP3(RatedLearner, TotalLearner):
 
     def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
         super().start(rows, actions, horizon=horizon)
-        if self.exploration and not isinstance(self.rate, str) and self.rate > 1 / actions:
+        if self.exploration and self.given is not None and self.given > 1 / actions:
             why = f"with exploration it is at most 1 / {actions}"
-            raise UserError(f"rate = {self.rate}: {why}")
+            raise UserError(f"rate = {self.given}: {why}")
 
     def scales(self) -> tuple[float, float]:
         each = math.log(self.actions) / self.actions
