@@ -18,7 +18,6 @@ import numpy as np
 from benchmarks.duels import Array, Duel, peer
 from regretless.market.core.randomness import stream
 from regretless.market.markets import matching
-from regretless.market.markets.book_rounds import again, play
 
 TOP, LEAST, MOST, UNITS = 64, 1, 62, 5  # ticks, the prices of orders, and their greatest size
 TRADERS, FEW, ARRIVALS = 1000, 100, 20
@@ -55,7 +54,8 @@ class Stream:
             state[rules.own + matching.TURN :: rules.wide] = 0
             orders = np.stack([units, ticks, still], axis=1)
             tape, count = np.zeros((2 * self.traders, 6), np.int64), np.zeros(2, np.int64)
-            play(state, rules, acts, orders, order, still, zero, zero, tape, count)
+            sent = matching.Sent(acts, orders, order, still, zero)
+            matching.play(state, rules, matching.Tape(tape, count), sent, zero)
             trades.append(tape[: count[0]])
         _, buyer, seller, price, lots, _ = np.concatenate(trades).T
         return np.stack([buyer, seller, price / 2, lots], axis=1)
@@ -109,8 +109,8 @@ class Round:
         rules, state = fresh(traders)
         orders = np.stack([self.units, self.ticks, 0 * self.ticks], axis=-1).reshape(-1, 3)
         changes, zero = np.zeros((traders, actions, 2), np.int64), np.zeros(1, np.int64)
-        menu = menus(traders, actions)
-        again(state, rules, menu, orders, self.order, self.played, zero, zero, changes)
+        sent = matching.Sent(menus(traders, actions), orders, self.order, self.played, zero)
+        matching.again(state, rules, sent, zero, changes)
         return changes / [2.0, 1.0]
 
     def plain(self) -> Array:
@@ -140,7 +140,7 @@ def fresh(traders: int) -> tuple[matching.Rules, matching.Whole]:
 
 
 def menus(traders: int, actions: int) -> matching.Whole:
-    """Return actions of one resting order each (N, K, 5), as ``matching.arrive`` reads them."""
+    """Return actions of one resting order each (N, K, 5), as ``matching.Sent`` has them."""
     acts = np.zeros((traders, actions, matching.ENTRIES), dtype=np.int64)
     acts[..., matching.BEGIN] = np.arange(traders * actions).reshape(traders, actions)
     acts[..., matching.END], acts[..., matching.RESTS] = acts[..., matching.BEGIN] + 1, 1

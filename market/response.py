@@ -159,7 +159,7 @@ def expected_and_realised(
 ) -> tuple[Array, Array]:
     """Losses at a prediction and at the outcome, in one pass over the weights.
 
-    The same to the last bit as ``expected_losses`` and ``market.losses.sums.weighted_sums``: many
+    The same to the last bit as ``expected_losses`` and ``market.losses.sums.offset_sum``: many
     losses wait for memory, and each weight is read once in place of twice. Returns arrays (K, A),
     (K, A): what is expected, and what is lost.
 

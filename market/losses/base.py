@@ -1,14 +1,11 @@
 r"""What every loss form offers: losses, exact ranges over boxes, normalisation, stacking.
 
-Arrays may carry leading axes: a loss whose weights are ``(K, A, d)`` is K losses stacked, and
-every formula works on all at once.
+Arrays may carry leading axes: a loss whose weights are ``(K, A, d)`` is K losses stacked.
 
-Normalisation. ``normalised`` maps the exact range of a loss over the cube onto [0, 1] and keeps
-the affine map: the loss in the utility's own units is ``unit_offset + unit_scale * l``.
-
-Enclosures. ``enclosure`` and ``slopes`` are the ranges of the loss and of its partial derivatives
-over boxes of outcomes, with which errors of bases are certified. At kinks the slopes hold the
-derivatives of both sides, which is what the mean value theorem needs.
+``normalised`` maps the exact range of a loss over the cube onto [0, 1]: in the utility's own units
+it is ``unit_offset + unit_scale * l``. ``enclosure`` and ``slopes`` are the ranges of the loss and
+of its partial derivatives over boxes of outcomes, with which errors of bases are certified. At
+kinks the slopes hold the derivatives of both sides, which is what the mean value theorem needs.
 """
 
 from abc import ABC, abstractmethod
@@ -18,6 +15,7 @@ from itertools import pairwise
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, Indices
@@ -29,6 +27,7 @@ Range = tuple[Array, Array]
 MANY = 50_000  # losses whose ranges are computed at a time
 UNITS = {"offset": "a", "unit_scale": "", "unit_offset": ""}  # axes of the fields that all have
 STEEPEST = 1e150  # stands for an infinite slope, and can be multiplied and added up
+BLOCK = 4096  # rows compared at a time
 
 
 def default(value: float) -> Any:
@@ -40,10 +39,17 @@ def default(value: float) -> Any:
 class Loss(ABC):
     """A loss form: frozen arrays and formulas over them.
 
+    ValueError where the arrays do not fit, or a number is not finite.
+
     Attributes
     ----------
     form : str
         Name of the functional form, for the logs and for choosing a basis.
+    AXES : mapping of str to str
+        Trailing axes of each array field: a for actions, d for coordinates, m for anything else.
+        The first field decides the sizes, the others are broadcast to them.
+    PROPORTIONAL : tuple of str
+        Fields that scale with the loss.
     offset : array (..., A)
         The constant of each action.
     unit_scale, unit_offset : array (...)
@@ -51,22 +57,47 @@ class Loss(ABC):
     """
 
     form: ClassVar[str]
-    # Trailing axes of each array field: a for actions, d for coordinates, m for anything else.
-    # The first field decides the sizes, the others are broadcast to them.
     AXES: ClassVar[Mapping[str, str]]
-    PROPORTIONAL: ClassVar[tuple[str, ...]]  # fields that scale with the loss
+    PROPORTIONAL: ClassVar[tuple[str, ...]]
 
     offset: Array = default(0.0)
     unit_scale: Array = default(1.0)
     unit_offset: Array = default(0.0)
 
     def __post_init__(self) -> None:
-        self._settle()
+        """Broadcast all arrays to the sizes of the first."""
+        lead, axes = next(iter(self.AXES.items()))
+        shape = np.shape(self.lead)
+        stack = shape[: len(shape) - len(axes)]
+        if len(shape) < len(axes) or 0 in shape:
+            names = {"a": "actions", "d": "outcomes", "m": "terms"}
+            wanted = ", ".join(names[axis] for axis in axes)
+            raise ValueError(f"{lead} have shape {shape}; give ({wanted})")
+        sizes = dict(zip(axes, shape[len(stack) :], strict=True))
+        for name, given in self.tables().items():
+            trailing = self.AXES[name]
+            sizes = dict(zip(trailing, np.shape(given)[-len(trailing) :], strict=False)) | sizes
+            own = given if isinstance(given, Fresh) else _once(np.asarray(given, dtype=np.float64))
+            value = copied(own) if trailing == "ad" else np.array(own)
+            if not np.isfinite([np.min(value, initial=0.0), np.max(value, initial=0.0)]).all():
+                raise ValueError(f"{name} holds a number that is not finite")
+            full = np.broadcast_to(value, (*stack, *(sizes[axis] for axis in trailing)))
+            object.__setattr__(self, name, full)
 
     @property
     def outcomes(self) -> int:
         """Number of coordinates of an outcome, d."""
         return int(self.lead.shape[-1])
+
+    @property
+    def actions(self) -> int:
+        """Number of actions, A."""
+        return int(self.offset.shape[-1])
+
+    @property
+    def stack(self) -> tuple[int, ...]:
+        """Leading axes: () for a single loss, (K,) for K stacked ones."""
+        return self.offset.shape[:-1]
 
     @property
     def lead(self) -> Array:
@@ -83,12 +114,27 @@ class Loss(ABC):
         """The weights (..., A, d) of losses that are linear in the outcome; None for others."""
         return None
 
-    def moved(self, impact: Array) -> Array:
-        """Bound how far two actions' gap moves (...) with outcomes by ``impact`` (..., d).
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """Whatever decides the losses and is no array: the form, and more where there is more."""
+        return (self.form,)
 
-        It is D_kappa of ``market.game.caveats``.
+    @property
+    def family(self) -> tuple[float, ...]:
+        """What losses of this form must have in common to share a basis made for the form."""
+        return ()
+
+    def rows(self) -> Array:
+        """Return the parameters that decide each action's loss, (..., A, P), units left out.
+
+        Two actions of losses with one ``identity`` are equal functions if their rows are equal.
         """
-        return np.asarray(2 * self.lipschitz() * impact.max(-1))
+        shape, parts = self.offset.shape, []
+        for name, table in self.tables().items():
+            if not name.startswith("unit_"):
+                value = table.reshape(*table.shape, *(1,) * (2 - len(self.AXES[name])))
+                parts.append(np.broadcast_to(value, (*shape, value.shape[-1])))
+        return np.concatenate(parts, axis=-1)
 
     @abstractmethod
     def _at(self, y: Array) -> Array:
@@ -106,6 +152,13 @@ class Loss(ABC):
     def lipschitz(self) -> Array:
         """Bound |l(a, y) - l(a, z)| / max_j |y_j - z_j| over the cube, shape (...)."""
 
+    def moved(self, impact: Array) -> Array:
+        """Bound how far two actions' gap moves (...) with outcomes by ``impact`` (..., d).
+
+        It is D_kappa of ``market.game.caveats``.
+        """
+        return np.asarray(2 * self.lipschitz() * impact.max(-1))
+
     def in_unit_cube(self, low: Array, side: Array) -> "Loss":
         """Return u -> l(low + side u), for ``low`` and ``side`` (d,); ValueError if undefined."""
         raise ValueError(
@@ -113,28 +166,13 @@ class Loss(ABC):
             "state it there, or as a LipschitzLoss"
         )
 
-    @property
-    def actions(self) -> int:
-        """Number of actions, A."""
-        return int(self.offset.shape[-1])
-
-    @property
-    def stack(self) -> tuple[int, ...]:
-        """Leading axes: () for a single loss, (K,) for K stacked ones."""
-        return self.offset.shape[:-1]
-
     def losses(self, y: ArrayLike) -> Array:
         """Losses (..., A) of all actions at one outcome (d,), or (T, ..., A) at many (T, d)."""
-        return self._at(self._spread(np.asarray(y, dtype=np.float64)))
+        return self._at(self._spread(y))
 
     def enclosure(self, low: ArrayLike, high: ArrayLike) -> Range:
-        """Least and greatest loss of every action over boxes of outcomes.
-
-        Returns arrays (T, ..., A), (T, ..., A). ``low``, ``high`` (array (T, d)): opposite corners
-        of each box.
-        """
-        ends = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
-        return self._between(self._spread(ends[0]), self._spread(ends[1]))
+        """Least and greatest loss of every action over boxes (T, d): (T, ..., A) twice."""
+        return self._between(self._spread(low), self._spread(high))
 
     def slopes(self, low: Array, high: Array) -> Range:
         """Least and greatest partial derivatives over boxes (T, d): (T, ..., A, d) twice.
@@ -143,9 +181,9 @@ class Loss(ABC):
         """
         axes = *(1,) * self.offset.ndim, self.outcomes
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            least, most = self._slopes(low.reshape(-1, *axes), high.reshape(-1, *axes))
+            ends = self._slopes(low.reshape(-1, *axes), high.reshape(-1, *axes))
         shape = len(low), *self.offset.shape, self.outcomes
-        least, most = np.broadcast_to(least, shape), np.broadcast_to(most, shape)
+        least, most = (np.broadcast_to(end, shape) for end in ends)
         return np.maximum(least, -STEEPEST), np.minimum(most, STEEPEST)
 
     def range(self) -> Range:
@@ -161,8 +199,12 @@ class Loss(ABC):
         """Return the same loss mapped onto [0, 1], with the map kept in ``unit_*``."""
         low, high = self.range()
         scale = np.where(high > low, high - low, 1.0)
-        own, axes = vars(self), self.AXES
-        shrunk = {n: fresh(_divided(own[n], scale, len(axes[n]))) for n in self.PROPORTIONAL}
+        shrunk = {}
+        for name in self.PROPORTIONAL:
+            own = vars(self)[name]
+            by = scale.reshape((*scale.shape, *(1,) * len(self.AXES[name])))
+            to = laid(*own.shape) if own.ndim == 3 else None
+            shrunk[name] = fresh(np.divide(own, by, out=to))
         return replace(
             self,
             offset=(self.offset - low[..., None]) / scale[..., None],
@@ -173,9 +215,13 @@ class Loss(ABC):
 
     def __getitem__(self, index: int | slice | Indices) -> Self:
         """Pick from a stack of losses along its first axis."""
+        places = np.arange(len(self))[index]
+        return replace(self, **{n: _picked(own, index, places) for n, own in self.tables().items()})
+
+    def __len__(self) -> int:
         if not self.stack:
             raise TypeError("this is a single loss, not a stack")
-        return replace(self, **{n: _picked(own, index) for n, own in self.tables().items()})
+        return self.stack[0]
 
     def as_stack(self) -> Self:
         """View a single loss as a stack of one; a stack is returned as it is."""
@@ -183,59 +229,11 @@ class Loss(ABC):
             return self
         return replace(self, **{n: np.asarray(own)[None] for n, own in self.tables().items()})
 
-    def rows(self) -> Array:
-        """Return the parameters that decide each action's loss, (..., A, P), units left out.
-
-        Two actions of losses with the same ``identity`` are equal functions of the outcome if
-        their rows are.
-        """
-        shape = self.offset.shape
-        parts = []
-        for name, table in self.tables().items():
-            if not name.startswith("unit_"):
-                value = table.reshape(*table.shape, *(1,) * (2 - len(self.AXES[name])))
-                parts.append(np.broadcast_to(value, (*shape, value.shape[-1])))
-        return np.concatenate(parts, axis=-1)
-
-    @property
-    def identity(self) -> tuple[object, ...]:
-        """Whatever else decides the losses: the form and what is not an array."""
-        return (self.form,)
-
-    @property
-    def family(self) -> tuple[float, ...]:
-        """What losses of this form must have in common to share a basis made for the form."""
-        return ()
-
-    def __len__(self) -> int:
-        if not self.stack:
-            raise TypeError("this is a single loss, not a stack")
-        return self.stack[0]
-
-    def _spread(self, y: Array) -> Array:
+    def _spread(self, outcomes: ArrayLike) -> Array:
+        y = np.asarray(outcomes, dtype=np.float64)
         if y.shape[-1:] != (self.outcomes,):
             raise ValueError(f"an outcome has {self.outcomes} coordinates, got shape {y.shape}")
         return y.reshape(*y.shape[:-1], *(1,) * len(self.stack), self.outcomes)
-
-    def _settle(self) -> None:
-        """Broadcast all arrays to the sizes of the first; ValueError where that cannot be."""
-        lead, axes = next(iter(self.AXES.items()))
-        shape = np.shape(self.lead)
-        if len(shape) < len(axes) or 0 in shape:
-            names = {"a": "actions", "d": "outcomes", "m": "terms"}
-            wanted = ", ".join(names[axis] for axis in axes)
-            raise ValueError(f"{lead} have shape {shape}; give ({wanted})")
-        sizes = dict(zip(axes, shape[len(shape) - len(axes) :], strict=True))
-        for name, given in self.tables().items():
-            trailing = self.AXES[name]
-            sizes = dict(zip(trailing, np.shape(given)[-len(trailing) :], strict=False)) | sizes
-            kept = isinstance(given, Fresh)
-            value = given if kept else _once(np.asarray(given, dtype=np.float64))
-            value = copied(value) if trailing == "ad" else np.array(value)
-            if not _finite(value):
-                raise ValueError(f"{name} holds a number that is not finite")
-            full = *shape[: len(shape) - len(axes)], *(sizes[axis] for axis in trailing)
-            object.__setattr__(self, name, np.broadcast_to(value, full))
 
 
 def product(first: Range, second: Range) -> Range:
@@ -248,38 +246,21 @@ def product(first: Range, second: Range) -> Range:
     )
 
 
-def _divided(value: Array, scale: Array, trailing: int) -> Array:
-    """Divide a field by one number for each loss."""
-    by = scale.reshape((*scale.shape, *(1,) * trailing))
-    return np.divide(value, by, out=laid(*value.shape)) if value.ndim == 3 else value / by
-
-
-def _finite(value: Array) -> bool:
-    """Whether all numbers are finite; many are looked at part by part."""
-    rows = np.atleast_1d(value)
-    return all(np.isfinite(rows[i : i + MANY]).all() for i in range(0, len(rows), MANY))
-
-
 def _once(value: Array) -> Array:
     """View an array once along the axes on which it only repeats itself."""
     return value[tuple(slice(None, None if step else 1) for step in value.strides)]
 
 
-def _picked(value: Array, index: int | slice | Indices) -> Array:
+def _picked(value: Array, index: int | slice | Indices, places: Indices) -> Array:
     """Index the first axis; where the array only repeats itself along it, so does the result."""
-    places = np.arange(len(value))[index]
-    if value.strides[0] or not np.ndim(places):
-        if isinstance(index, np.ndarray) and value.ndim == 3:
-            aside = value.swapaxes(1, 2)
-            if aside.flags.c_contiguous:  # so does what is picked lie
-                return fresh(aside[index].swapaxes(1, 2))
-        return np.asarray(value[index])
-    return np.broadcast_to(value[0], (len(places), *value.shape[1:]))
+    if not value.strides[0] and np.ndim(places):
+        return np.broadcast_to(value[0], (len(places), *value.shape[1:]))
+    if isinstance(index, np.ndarray) and value.ndim == 3:
+        aside = value.swapaxes(1, 2)
+        if aside.flags.c_contiguous:  # so does what is picked lie
+            return fresh(aside[index].swapaxes(1, 2))
+    return np.asarray(value[index])
 
-
-Found = tuple[Indices, Indices]  # first of each kind, and the kind of each row
-
-BLOCK = 4096  # rows at a time
 
 Form = TypeVar("Form", bound=Loss)
 
@@ -287,15 +268,11 @@ Form = TypeVar("Form", bound=Loss)
 def unique_losses(loss: Form) -> tuple[Form, Indices]:
     """Keep one of each loss of a stack, so that equal agents are computed once.
 
-    Parameters
-    ----------
-    loss : a stack of K losses
+    Returns the distinct losses in order of first appearance, and for each loss of the stack the row
+    of its equal among them, (K,).
 
-    Returns
-    -------
-    types : the distinct losses in order of first appearance
-    type_of : array (K,)
-        For each loss of the stack the row of its equal in ``types``.
+    Rows are compared by sum_j c_j bits_j modulo 2^64 with odd random c_j (multilinear hashing).
+    Where two that differ agree, which is next to impossible, all are kept.
 
     Examples
     --------
@@ -304,44 +281,18 @@ def unique_losses(loss: Form) -> tuple[Form, Indices]:
     >>> len(types), type_of
     (2, array([0, 1, 0]))
     """
-    parts = list(loss.tables().values())
-    first, inverse = _by_hash(parts) or _by_order(parts)
-    if len(first) == len(loss):
-        return loss, np.arange(len(loss))
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return loss[first[order]], rank[inverse.ravel()]
-
-
-def _by_order(parts: list[Array]) -> Found:
-    """Sort the rows: exact, and slow where there are many."""
-    table = np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
-    _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
-    return first, inverse
-
-
-def _by_hash(parts: list[Array]) -> Found | None:
-    """Sort one number per row; None where two different rows have the same.
-
-    The number is sum_j c_j bits_j modulo 2^64 with odd random c_j (multilinear hashing), so that
-    equal rows always agree.
-    """
-    rng = stream(0, "distinct losses")
-    keys = np.zeros(len(parts[0]), dtype=np.uint64)
+    rng, keys = stream(0, "distinct losses"), np.zeros(len(loss), dtype=np.uint64)
+    parts = [part for part in loss.tables().values() if part.strides[0]]  # others are all the same
+    blocks = [slice(begin, begin + BLOCK) for begin in range(0, len(loss), BLOCK)]
     for part in parts:
-        if part.strides[0] == 0:
-            continue  # the same for all rows
         factors = rng.integers(1 << 63, size=part[0].size, dtype=np.uint64) * 2 + 1
-        for begin in range(0, len(part), BLOCK):
-            block = part[begin : begin + BLOCK]
-            bits = (block.reshape(len(block), -1) + 0.0).view(np.uint64)  # no minus zero
-            keys[begin : begin + BLOCK] += (bits * factors).sum(1, dtype=np.uint64)
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    twin = first[inverse]
-    for part in parts:
-        for begin in range(0, len(part), BLOCK):
-            rows = slice(begin, begin + BLOCK)
-            if part.strides[0] and not np.array_equal(part[rows], part[twin[rows]]):
-                return None
-    return first, inverse
+        for rows in blocks:
+            bits = (part[rows].reshape(-1, factors.size) + 0.0).view(np.uint64)  # no minus zero
+            keys[rows] += (bits * factors).sum(1, dtype=np.uint64)
+    kind, first = pd.factorize(keys)[0], np.flatnonzero(~pd.Series(keys).duplicated())
+    same = (
+        np.array_equal(part[rows], part[first[kind[rows]]]) for part in parts for rows in blocks
+    )
+    if len(first) == len(loss) or not all(same):
+        return loss, np.arange(len(loss))
+    return loss[first], kind

@@ -22,7 +22,6 @@ from regretless.market.core.randomness import stream
 from regretless.market.losses.base import Loss
 
 Form = TypeVar("Form", bound=Loss)
-
 Hull = Literal["box", "simplex", "image"]
 
 READOUT_POINTS = 1024
@@ -36,15 +35,7 @@ class Vertex(NamedTuple):
 
 
 class Support(ABC):
-    """The best outcomes of a basis in every direction of R^n.
-
-    Attributes
-    ----------
-    outcomes : int
-        Coordinates of an outcome, d.
-    size : int
-        Functions of the basis, n.
-    """
+    """The best outcomes of a basis, of d coordinates, in every direction of R^n."""
 
     outcomes: int
     size: int
@@ -70,15 +61,15 @@ class Basis(ABC):
     lipschitz : float
         Bound on sum |r_i| over the family that the class's docstring declares (lambda).
     error : float
-        Bound on the distance between a loss of the family and its linear form (delta). A basis
-        that is fitted to a sample says so: its error is measured, ``certified_error`` is proved.
+        Bound on the distance between a loss of the family and its linear form (delta).
+    proved : bool
+        Whether ``error`` holds at every outcome; else it is measured, and ``certified_error``
+        proved.
     convex_image : bool
         Whether {s(y)} is convex, so that every prediction in the box is some s(y) and a label
         forecast ``inverse`` is exact.
     hull : "box" or "simplex"
         Where every s(y) lies, and predictions with it.
-    proved : bool
-        Whether ``error`` holds at every outcome; else it is measured.
     """
 
     outcomes: int
@@ -105,8 +96,8 @@ class Basis(ABC):
     def inverse(self, points: Array) -> Array:
         """Label forecasts (..., d) for predictions (..., n).
 
-        Where the image is convex this is s^-1. Otherwise it is the mean outcome that a prediction
-        of the mean of s(y) suggests: the linear readout of y from s that fits best on the cube.
+        Where the image is convex this is s^-1, else the mean outcome that a prediction suggests:
+        the linear readout of y from s that fits best on the cube.
         """
         offset, weights = self._readout
         return np.clip(offset + points @ weights, 0.0, 1.0)
@@ -144,10 +135,7 @@ class Basis(ABC):
         return float(np.abs(linear - losses.losses(outcomes)).max())
 
     def certified_error(self, losses: Loss) -> float:
-        """Bound the distance of these losses from their linear forms at every outcome.
-
-        It is the declared error unless a basis measures its error and proves less.
-        """
+        """Bound the distance of these losses from their linear forms at every outcome."""
         return self.error
 
 

@@ -9,8 +9,8 @@ with noise e_i of a distribution that is known. What it expects to lose is again
     l~(a, y) = sum_m w_m l(a, clip(y + e_m, 0, 1)),
 
 so that forecaster, ledger and theorems need nothing new: regret is over l~, the mean over the
-agent's own luck. It is as steep as l at most, since clipping and averaging never stretch. The
-distribution puts on each coordinate that it shakes
+agent's own luck, which is no steeper than l. The distribution puts on each coordinate that it
+shakes
 
     -sqrt(3) sigma, 0, sqrt(3) sigma    with weights 1/6, 2/3, 1/6,
 
@@ -20,9 +20,8 @@ independently.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
@@ -59,12 +58,10 @@ class LipschitzLoss(Loss):
     """
 
     form: ClassVar[str] = "lipschitz"
+    _OWN: ClassVar[tuple[str, ...]] = ("constant", "low", "high", "amplitude")
     AXES: ClassVar[Mapping[str, str]] = {
         "offset": "a",
-        "constant": "",
-        "low": "",
-        "high": "",
-        "amplitude": "",
+        **dict.fromkeys(_OWN, ""),
         **UNITS,
         "row": "",
     }
@@ -86,7 +83,7 @@ class LipschitzLoss(Loss):
             object.__setattr__(self, "offset", np.broadcast_to(self.offset, self.shape))
             rows = np.arange(self.shape[0]) if len(self.shape) == 2 else 0
             object.__setattr__(self, "row", np.asarray(rows, dtype=np.float64))
-        self._settle()
+        super().__post_init__()
         if (self.constant < 0).any() or (self.low > self.high).any():
             raise ValueError("constant must be at least 0 and the range must ascend")
 
@@ -105,22 +102,18 @@ class LipschitzLoss(Loss):
         return np.concatenate([shared, numbers[..., None]], axis=-1)
 
     def lipschitz(self) -> Array:
-        """Return the declared constant, in units of this loss."""
         return np.asarray(self.constant * np.abs(self.amplitude))
 
     def in_unit_cube(self, low: Array, side: Array) -> Loss:
-        """Wrap it: its constant holds everywhere."""
         return wrapped(self, low, side)
 
     def _values(self, y: Array) -> Array:
         """Evaluate the function at spread outcomes: (T, ..., A)."""
-        assert self.row is not None  # noqa: S101 - set on construction
         points = y.reshape(-1, self.dimension)
-        table = np.asarray(self.function(points), dtype=np.float64)
-        if table.shape != (len(points), *self.shape):
-            wanted = (len(points), *self.shape)
+        table, wanted = np.asarray(self.function(points), np.float64), (len(points), *self.shape)
+        if table.shape != wanted:
             raise ValueError(f"the loss function gave shape {table.shape}; return {wanted}")
-        table = table.reshape(len(points), -1, self.actions)[:, self.row.astype(np.intp)]
+        table = table.reshape(len(points), -1, self.actions)[:, np.asarray(self.row, dtype=np.intp)]
         values = table.reshape(*y.shape[: y.ndim - 1 - len(self.stack)], *self.offset.shape)
         slack = 1e-9 * (1 + np.abs(self.high - self.low))[..., None]
         inside = (values >= self.low[..., None] - slack) & (values <= self.high[..., None] + slack)
@@ -132,16 +125,18 @@ class LipschitzLoss(Loss):
         return np.asarray(self.offset + self.amplitude[..., None] * self._values(y))
 
     def _between(self, low: Array, high: Array) -> Range:
-        if ((low <= 0) & (high >= 1)).all():
-            shape = *low.shape[: low.ndim - 1 - len(self.stack)], *self.offset.shape
-            least = np.broadcast_to(self.low[..., None], shape)
-            greatest = np.broadcast_to(self.high[..., None], shape)
-        else:
+        least, greatest = self.low[..., None], self.high[..., None]
+        if not ((low <= 0) & (high >= 1)).all():
             middle = self._values((low + high) / 2)
             reach = self.constant[..., None] * (high - low).max(-1)[..., None] / 2
-            least = np.maximum(middle - reach, self.low[..., None])
-            greatest = np.minimum(middle + reach, self.high[..., None])
-        ends = self.amplitude[..., None] * least, self.amplitude[..., None] * greatest
+            least, greatest = (
+                np.maximum(middle - reach, least),
+                np.minimum(middle + reach, greatest),
+            )
+        shape = *low.shape[: low.ndim - 1 - len(self.stack)], *self.offset.shape
+        ends = [
+            np.broadcast_to(self.amplitude[..., None] * end, shape) for end in (least, greatest)
+        ]
         return self.offset + np.minimum(*ends), self.offset + np.maximum(*ends)
 
     def _slopes(self, low: Array, high: Array) -> Range:
@@ -156,17 +151,11 @@ class AveragedLoss(LipschitzLoss):
     form: ClassVar[str] = "averaged"
 
 
-def averaged(loss: Loss, deviation: float, coordinates: Sequence[int]) -> AveragedLoss:
-    """Average a loss over noise around the outcome.
+Kind = TypeVar("Kind", bound=LipschitzLoss)
 
-    Parameters
-    ----------
-    loss : Loss
-        One, or a stack.
-    deviation : float
-        sigma, at least 0.
-    coordinates : sequence of int
-        Which of the outcome's are shaken, 3^c nodes in all.
+
+def averaged(loss: Loss, deviation: float, coordinates: Sequence[int]) -> AveragedLoss:
+    """Average a loss over noise of a deviation, sigma, on some coordinates c: 3^c nodes in all.
 
     Examples
     --------
@@ -174,50 +163,32 @@ def averaged(loss: Loss, deviation: float, coordinates: Sequence[int]) -> Averag
     >>> averaged(SeparablePower([[1.0]], 2.0), 0.1, [0]).losses([0.5]).round(6)  # 0.5^2 + 0.1^2
     array([0.26])
     """
-    low, high = loss.range()
-    return AveragedLoss(
-        partial(_mean, loss, *_distribution(deviation, coordinates, loss.outcomes)),
-        constant=loss.lipschitz(),
-        **_around(loss, low, high),
-    )
+    nodes = list(product(NODES, repeat=len(coordinates)))
+    shifts = np.zeros((len(nodes), loss.outcomes))
+    shifts[:, list(coordinates)] = [[deviation * at for at, _ in node] for node in nodes]
+    weights = [float(np.prod([weight for _, weight in node])) for node in nodes]
+
+    def mean(y: Array) -> Array:
+        total = np.zeros((len(y), *loss.offset.shape))
+        for shift, weight in zip(shifts, weights, strict=True):
+            total += weight * loss.losses(np.clip(y + shift, 0.0, 1.0))
+        return total
+
+    return _around(AveragedLoss, loss, mean, loss.lipschitz(), loss.range())
 
 
 def wrapped(loss: Loss, low: Array, side: Array) -> LipschitzLoss:
-    """Return u -> l(low + side u), for a loss whose Lipschitz constant holds everywhere.
-
-    ``low``, ``side``: array (d,).
-    """
+    """Return u -> l(low + side u), for ``low`` and ``side`` (d,), if L holds everywhere."""
     least, greatest = loss.enclosure(low, low + side)
-    return LipschitzLoss(
-        lambda u: loss.losses(low + side * u),
-        constant=loss.lipschitz() * side.max(),
-        **_around(loss, least.min(-1), greatest.max(-1)),
+    slope, ends = loss.lipschitz() * side.max(), (least.min(-1), greatest.max(-1))
+    return _around(LipschitzLoss, loss, lambda u: loss.losses(low + side * u), slope, ends)
+
+
+def _around(
+    kind: type[Kind], loss: Loss, function: Callable[[Array], Array], slope: Array, ends: Range
+) -> Kind:
+    """Return a loss that calls another one, with its slope and within its range."""
+    shape, units = loss.offset.shape, (loss.unit_scale, loss.unit_offset)
+    return kind(
+        function, slope, shape, loss.outcomes, *ends, unit_scale=units[0], unit_offset=units[1]
     )
-
-
-def _around(loss: Loss, low: Array, high: Array) -> dict[str, Any]:
-    """Return the fields of a loss that calls another one, within its range."""
-    return {
-        "shape": loss.offset.shape,
-        "dimension": loss.outcomes,
-        "low": low,
-        "high": high,
-        "unit_scale": loss.unit_scale,
-        "unit_offset": loss.unit_offset,
-    }
-
-
-def _distribution(deviation: float, coordinates: Sequence[int], size: int) -> tuple[Array, Array]:
-    """Return the nodes (m, d) and their weights (m,)."""
-    nodes = list(product(NODES, repeat=len(coordinates)))
-    shifts = np.zeros((len(nodes), size))
-    shifts[:, list(coordinates)] = [[deviation * at for at, _ in node] for node in nodes]
-    return shifts, np.array([np.prod([weight for _, weight in node]) for node in nodes])
-
-
-def _mean(loss: Loss, shifts: Array, weights: Array, y: Array) -> Array:
-    """Return the mean losses (T, ..., A) at outcomes (T, d)."""
-    total = np.zeros((len(y), *loss.offset.shape))
-    for shift, weight in zip(shifts, weights, strict=True):
-        total += weight * loss.losses(np.clip(y + shift, 0.0, 1.0))
-    return total

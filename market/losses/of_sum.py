@@ -19,6 +19,8 @@ from regretless.market.core.arrays import Array
 from regretless.market.losses.base import UNITS, Loss, Range, default, product
 from regretless.market.losses.sums import check_floor, offset_sum, slope, to_power, transformed
 
+SHARED = {"weights": "ad", "power": "", "floor": "", "amplitude": "a", **UNITS}
+
 
 class OfSum(Loss):
     """What both forms share: the sum S = intercept + sum_j weights_j g(y_j) and its range."""
@@ -30,6 +32,10 @@ class OfSum(Loss):
     floor: Array
     amplitude: Array
     intercept: Array | float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_floor(self.power, self.floor)
 
     @property
     def family(self) -> tuple[float, ...]:
@@ -91,11 +97,7 @@ class OfSum(Loss):
     def _slopes(self, low: Array, high: Array) -> Range:
         """Multiply the outer derivative by amplitude, weight and g', which is 0 below the floor."""
         power, floor = self.power[..., None, None], self.floor[..., None, None]
-        terms = [self.weights * transformed(y, power, floor) for y in (low, high)]
-        outer = self._steepness(
-            np.asarray(self.intercept + np.minimum(*terms).sum(-1)),
-            np.asarray(self.intercept + np.maximum(*terms).sum(-1)),
-        )
+        outer = self._steepness(*self._sum_between(low[..., 0, :], high[..., 0, :]))
         size = np.where(power == 0, 1.0, power)
         ends = [size * np.maximum(y, floor) ** (power - 1) for y in (low, high)]
         least, most = np.minimum(*ends), np.maximum(*ends)
@@ -134,15 +136,7 @@ class PowerOfSum(OfSum):
     """
 
     form: ClassVar[str] = "power-of-sum"
-    AXES: ClassVar[Mapping[str, str]] = {
-        "weights": "ad",
-        "exponent": "",
-        "power": "",
-        "floor": "",
-        "intercept": "a",
-        "amplitude": "a",
-        **UNITS,
-    }
+    AXES: ClassVar[Mapping[str, str]] = {**SHARED, "exponent": "", "intercept": "a"}
 
     weights: Array
     exponent: Array
@@ -152,8 +146,7 @@ class PowerOfSum(OfSum):
     amplitude: Array = default(1.0)
 
     def __post_init__(self) -> None:
-        self._settle()
-        check_floor(self.power, self.floor)
+        super().__post_init__()
         low, high = self.sum_range()
         beta = self.exponent[..., None]
         if ((beta != np.round(beta)) & (low < 0)).any():
@@ -208,22 +201,12 @@ class ExponentialOfSum(OfSum):
     """
 
     form: ClassVar[str] = "exponential-of-sum"
-    AXES: ClassVar[Mapping[str, str]] = {
-        "weights": "ad",
-        "power": "",
-        "floor": "",
-        "amplitude": "a",
-        **UNITS,
-    }
+    AXES: ClassVar[Mapping[str, str]] = SHARED
 
     weights: Array
     power: Array = default(1.0)
     floor: Array = default(0.0)
     amplitude: Array = default(-1.0)
-
-    def __post_init__(self) -> None:
-        self._settle()
-        check_floor(self.power, self.floor)
 
     def lipschitz(self) -> Array:
         return self._bounded(np.exp(self.sum_range()[1]))

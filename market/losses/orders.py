@@ -13,16 +13,18 @@ f and m = 1/2. Both are linear in y.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
+from regretless.market.losses.base import default
 from regretless.market.losses.separable import Linear
 
-OWN = ("units", "limit", "asset", "keeps", "rests", "worth", "common", "most")
+OWN = dict.fromkeys(("units", "limit", "asset"), "am") | {"keeps": "a", "rests": "a"}
+OWN |= {"worth": "ad", "common": "", "most": ""}
 MOST_FEE = 1 / 8  # that a market may charge, or pay, for a unit
 
 
@@ -47,26 +49,16 @@ class Orders(Linear):
         Units that the agent may trade and have on the book in a round.
     """
 
-    AXES: ClassVar[Mapping[str, str]] = {
-        **Linear.AXES,
-        "units": "am",
-        "limit": "am",
-        "asset": "am",
-        "keeps": "a",
-        "rests": "a",
-        "worth": "ad",
-        "common": "",
-        "most": "",
-    }
+    AXES: ClassVar[Mapping[str, str]] = {**Linear.AXES, **OWN}
 
-    units: Array = field(default_factory=lambda: np.zeros((1, 1)))
-    limit: Array = field(default_factory=lambda: np.zeros((1, 1)))
-    asset: Array = field(default_factory=lambda: np.zeros((1, 1)))
-    keeps: Array = field(default_factory=lambda: np.zeros(()))
-    rests: Array = field(default_factory=lambda: np.ones(()))
-    worth: Array = field(default_factory=lambda: np.zeros(()))
-    common: Array = field(default_factory=lambda: np.zeros(()))
-    most: Array = field(default_factory=lambda: np.ones(()))
+    units: Array = default(0.0)
+    limit: Array = default(0.0)
+    asset: Array = default(0.0)
+    keeps: Array = default(0.0)
+    rests: Array = default(0.0)
+    worth: Array = default(0.0)
+    common: Array = default(0.0)
+    most: Array = default(0.0)
 
     def __init__(self, weights: ArrayLike, offset: ArrayLike = 0.0, **fields: Any) -> None:
         for name in OWN:
@@ -74,35 +66,25 @@ class Orders(Linear):
         super().__init__(weights, offset, **fields)
 
 
-def order_losses(  # noqa: PLR0913 - keyword-only from the third
-    units: Array,
-    limit: Array,
-    *,
-    asset: Array,
-    keeps: Array,
-    rests: Array,
-    worth: Array,
-    common: Array,
-    most: Array,
-    width: float,
-    reach: Array,
+def order_losses(
+    units: Array, limit: Array, *, width: float, reach: Array, worth: Array, **fields: Array
 ) -> Orders:
     """Return the losses of N agents in [0, 1], 1/2 being to earn nothing.
 
     Parameters
     ----------
-    units, limit, asset : array (N, A, m)
-        As in ``Orders``; limits in [0, 1].
-    keeps, rests : array (A,)
-    worth : array (N, d)
-    common, most : array (N,)
+    units, limit : array (N, A, m)
+        As in ``Orders``, limits in [0, 1].
     width : float
         By how much a limit has to move for the chance to move by 1, positive.
     reach : array (N,)
         The most that an agent can gain or lose in a round, in units of its utility.
+    worth : array (N, d)
+    **fields : arrays
+        The other fields of ``Orders``: ``keeps`` and ``rests`` (A,) are of all.
     """
-    goods, shared = worth.shape[1], common[:, None, None]
-    mine = np.eye(goods)[asset.astype(np.intp)]  # (N, A, m, d)
+    shared, asset = fields["common"][:, None, None], fields["asset"]
+    mine = np.eye(worth.shape[1])[asset.astype(np.intp)]  # (N, A, m, d)
     edge = (mine * worth[:, None, None]).sum(-1) - limit
     near = np.sign(units) / width
     chance = 0.5 + near * (limit - np.where(shared > 0, 0.5, 0.0))
@@ -112,7 +94,7 @@ def order_losses(  # noqa: PLR0913 - keyword-only from the third
     ends = np.minimum(weights, 0).sum(2), np.maximum(weights, 0).sum(2)
     believed = np.maximum(*(np.abs(offset + end).max(1) for end in ends))
     scale = np.maximum(np.maximum(reach, believed), np.finfo(float).tiny)
-    actions = offset.shape[1]
+    flags = {key: np.broadcast_to(fields[key], offset.shape) for key in ("keeps", "rests")}
     return Orders(
         weights / (2 * scale)[:, None, None],
         0.5 + offset / (2 * scale)[:, None],
@@ -120,10 +102,6 @@ def order_losses(  # noqa: PLR0913 - keyword-only from the third
         unit_offset=-scale,
         units=units,
         limit=limit,
-        asset=asset,
-        keeps=np.broadcast_to(keeps, (len(worth), actions)),
-        rests=np.broadcast_to(rests, (len(worth), actions)),
-        worth=np.repeat(worth[:, None], actions, axis=1),
-        common=common,
-        most=most,
+        worth=np.repeat(worth[:, None], offset.shape[1], axis=1),
+        **(fields | flags),
     )

@@ -4,11 +4,6 @@ The game is played on [0, 1]^d. A box [low, high] is that cube in other units, y
 low) u. A convex polytope is mapped onto the cube by its bounding box; its outcomes are then a part
 of the cube, and everything that holds for all outcomes of the cube holds for them (the paper
 allows any convex, bounded space in this way).
-
-``pulled_back`` turns a loss that is stated in the space's own units into one over the cube: exactly
-where the affine map can be absorbed (separable powers, functions of a weighted sum of y itself,
-convex losses of one coordinate), and as a ``LipschitzLoss`` for minima of ratios and for functions
-with a Lipschitz constant of their own.
 """
 
 import numpy as np
@@ -36,8 +31,7 @@ class Box:
     """
 
     def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
-        ends = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
-        self.low, self.high = (np.atleast_1d(end) for end in ends)
+        self.low, self.high = (np.atleast_1d(np.asarray(end, np.float64)) for end in (low, high))
         if self.low.shape != self.high.shape or self.low.ndim != 1:
             raise ValueError("low and high need one number per coordinate")
         if not np.isfinite([self.low, self.high]).all() or (self.high <= self.low).any():
@@ -63,8 +57,9 @@ class Box:
     def pulled_back(self, loss: Loss) -> Loss:
         """Turn a loss (..., A) in own units into the same loss over the cube.
 
-        ``loss`` itself may be evaluated anywhere in the space; its range there is what
-        ``normalised`` of the result uses.
+        Exactly where the affine map can be absorbed (separable powers, functions of a weighted sum
+        of y itself, convex losses of one coordinate), and as a ``LipschitzLoss`` for minima of
+        ratios and for functions with a Lipschitz constant of their own.
 
         Examples
         --------
@@ -98,21 +93,18 @@ class Polytope(Box):
         self.vertices = np.atleast_2d(np.asarray(vertices, dtype=np.float64))
         super().__init__(self.vertices.min(axis=0), self.vertices.max(axis=0))
         corners = self.to_unit(self.vertices)
-        self._normals, self._levels = facets(corners)
+        self._normals, self._levels = _facets(corners)
         self._centre = corners.mean(axis=0)
 
     def confined(self, u: ArrayLike) -> Array:
-        """Draw outcomes (..., d) of the cube that lie outside back to the border.
-
-        They move straight towards the mean of the vertices; those inside stay where they are.
-        """
+        """Draw outcomes (..., d) outside to the border, straight towards the vertices' mean."""
         from_centre = np.asarray(u, dtype=np.float64) - self._centre
         room = self._levels - self._normals @ self._centre
         stretch = np.maximum((from_centre @ self._normals.T / room).max(-1), 1.0)
         return np.asarray(np.clip(self._centre + from_centre / stretch[..., None], 0.0, 1.0))
 
 
-def facets(corners: Array) -> tuple[Array, Array]:
+def _facets(corners: Array) -> tuple[Array, Array]:
     """Describe the hull of corners (V, d) as ``normals @ u <= levels``."""
     from scipy.spatial import ConvexHull, QhullError  # noqa: PLC0415 - rarely needed, slow to load
 

@@ -63,7 +63,7 @@ class Convex1D(Loss):
     dimension: int = 1
 
     def __post_init__(self) -> None:
-        self._settle()
+        super().__post_init__()
         if (self.kinks < 0).any():
             raise ValueError("kinks must be at least 0: the loss is convex")
         if not 0 <= self.coordinate < self.dimension:
@@ -82,7 +82,6 @@ class Convex1D(Loss):
         return (self.coordinate,)
 
     def lipschitz(self) -> Array:
-        """Bound the slope: it is steepest at one of the ends."""
         first = self.slope + np.where(self.knots <= 0, self.kinks, 0.0).sum(-1)
         last = self.slope + np.where(self.knots < 1, self.kinks, 0.0).sum(-1)
         return np.asarray(np.maximum(np.abs(first), np.abs(last)).max(-1))
@@ -147,7 +146,6 @@ class Trade(Loss):
     limit: Array
 
     def lipschitz(self) -> Array:
-        """Bound the slope in sup norm: what all orders of an action come to."""
         return np.asarray(np.abs(self.quantity).sum(-1).max(-1))
 
     def _at(self, y: Array) -> Array:
@@ -158,11 +156,9 @@ class Trade(Loss):
         return losses
 
     def _between(self, low: Array, high: Array) -> Range:
-        ends = [
-            np.maximum(0.0, self.quantity * (self.limit - y[..., None, :])) for y in (low, high)
-        ]
-        least = self.offset - np.maximum(*ends).sum(-1)
-        return least, self.offset - np.minimum(*ends).sum(-1)
+        gains = [self.quantity * (self.limit - y[..., None, :]) for y in (low, high)]
+        least = self.offset - np.maximum(np.maximum(*gains), 0.0).sum(-1)
+        return least, self.offset - np.maximum(np.minimum(*gains), 0.0).sum(-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,29 +190,25 @@ class MinimumOfRatios(Loss):
     amplitude: Array = default(-1.0)
 
     def __post_init__(self) -> None:
-        self._settle()
+        super().__post_init__()
         if (self.requirements < 0).any() or (self.requirements.max(-1) == 0).any():
             raise ValueError("requirements must be at least 0, and one of each action positive")
 
     def lipschitz(self) -> Array:
-        """Bound the slope in sup norm: the minimum moves no faster than its fastest ratio."""
         with np.errstate(divide="ignore"):
             rates = np.where(self.requirements > 0, 1 / self.requirements, 0.0)
         return np.asarray((np.abs(self.amplitude) * rates.max(-1)).max(-1))
 
     def in_unit_cube(self, low: Array, side: Array) -> Loss:
-        """Wrap it: a minimum of affine functions is no minimum of ratios."""
         return wrapped(self, low, side)
 
     def _at(self, y: Array) -> Array:
-        least: Array | None = None
-        for j in range(self.outcomes):
+        least = np.asarray(np.inf)
+        for j in range(self.outcomes):  # over whole planes: the last axis is short
             column = self.requirements[..., j]
             ratio = y[..., None, j] / np.where(column > 0, column, 1.0)
-            if not (column > 0).all():
-                ratio = np.where(column > 0, ratio, np.inf)
-            least = ratio if least is None else np.minimum(least, ratio, out=least)
-        return np.asarray(self.offset + self.amplitude * np.asarray(least))
+            least = np.minimum(least, np.where(column > 0, ratio, np.inf))
+        return np.asarray(self.offset + self.amplitude * least)
 
     def _between(self, low: Array, high: Array) -> Range:
         ends = self._at(low), self._at(high)

@@ -51,7 +51,7 @@ class SeparablePower(Loss):
     centre: Array = default(0.0)
 
     def __post_init__(self) -> None:
-        self._settle()
+        super().__post_init__()
         if (self.exponent <= 0).any():
             raise ValueError("exponent must be positive")
 
@@ -79,8 +79,7 @@ class SeparablePower(Loss):
         with np.errstate(divide="ignore"):
             power = np.where(steep >= 0, far**steep, near**steep)
         slopes = np.abs(self.weights) * (steep + 1) * np.where(self.weights == 0, 0.0, power)
-        bound: Array = slopes.sum(-1).max(-1)
-        return bound
+        return np.asarray(slopes.sum(-1).max(-1))
 
     def in_unit_cube(self, low: Array, side: Array) -> Loss:
         if self.linear:
@@ -102,8 +101,8 @@ class SeparablePower(Loss):
         power = self.exponent[..., None, None]
         near = self.weights * np.maximum(np.maximum(left, -right), 0) ** power
         far = self.weights * np.maximum(np.abs(left), np.abs(right)) ** power
-        least = self.offset + np.minimum(near, far).sum(-1)
-        return least, self.offset + np.maximum(near, far).sum(-1)
+        ends = np.minimum(near, far), np.maximum(near, far)
+        return self.offset + ends[0].sum(-1), self.offset + ends[1].sum(-1)
 
     def _slopes(self, low: Array, high: Array) -> Range:
         left, right = low - self.centre, high - self.centre

@@ -1,6 +1,6 @@
 """Sums of g(y_j) over the coordinates of an outcome, in index order, for many losses at once.
 
-``weighted_sum`` broadcasts over outcomes, ``weighted_sums`` is compiled for one outcome; both give
+``weighted_sum`` broadcasts over outcomes, ``weighted_rows`` is compiled for one outcome; both give
 the same to the last bit, and ``offset_sum`` takes whichever fits.
 
 g is a power or the logarithm above a floor: ``power`` 0 stands for ln y, any other number for
@@ -14,7 +14,7 @@ from regretless.market.core.compiled import FEWEST, compiled, over_rows
 
 
 @compiled(nogil=True)
-def weighted_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+def weighted_rows(
     offset: Array, table: Array, values: Array, out: Array, first: int, last: int
 ) -> None:
     """Write the sums of some rows; ``table`` is (K, d, A) (compiled)."""
@@ -29,25 +29,10 @@ def weighted_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
             out[k, a] += offset[k, a]
 
 
-def weighted_sums(offset: Array, weights: Array, values: Array) -> Array:
-    """Compute offset (K, A) + ``weighted_sum`` for a stack at one outcome, to the same last bit.
-
-    Many losses are bound by memory: this reads each weight once and writes nothing between.
-    """
-    out = np.empty(offset.shape)
-    over_rows(weighted_rows, len(out), offset, weights.swapaxes(1, 2), values, out)
-    return out
-
-
 def weighted_sum(weights: Array, values: Array) -> Array:
     """Compute sum_j weights[..., a, j] values[..., j]: (..., A, d) and (T, ..., d) to (T, ..., A).
 
     A few coordinates and many losses: adding up whole planes beats a product over the short axis.
-
-    Examples
-    --------
-    >>> weighted_sum(np.array([[1.0, 2.0], [0.0, 4.0]]), np.array([0.5, 0.25]))
-    array([1., 1.])
     """
     total = weights[..., 0] * values[..., None, 0]
     for j in range(1, weights.shape[-1]):
@@ -56,27 +41,20 @@ def weighted_sum(weights: Array, values: Array) -> Array:
 
 
 def offset_sum(offset: Array | float, weights: Array, values: Array) -> Array:
-    """Compute offset (..., A) + ``weighted_sum``, compiled where many losses meet one outcome."""
+    """Compute offset (..., A) + ``weighted_sum``.
+
+    Many losses at one outcome are bound by memory: a kernel reads each weight once.
+    """
     if weights.ndim == 3 and values.ndim == 2:
-        return weighted_sums(np.broadcast_to(offset, weights.shape[:2]), weights, values)
+        out = np.empty(weights.shape[:2])
+        first = np.broadcast_to(offset, out.shape)
+        over_rows(weighted_rows, len(out), first, weights.swapaxes(1, 2), values, out)
+        return out
     return np.asarray(offset + weighted_sum(weights, values))
 
 
 def transformed(y: Array, power: Array, floor: Array) -> Array:
-    """Compute g(y) coordinate by coordinate.
-
-    Parameters
-    ----------
-    y : array (..., d)
-        Outcomes in [0, 1].
-    power, floor : arrays that broadcast against y
-        0 is the logarithm.
-
-    Examples
-    --------
-    >>> transformed(np.array([0.0, 0.25]), np.array(0.5), np.array(0.04))  # square roots above 0.04
-    array([0.2, 0.5])
-    """
+    """Compute g(y) of outcomes (..., d), against which ``power`` and ``floor`` broadcast."""
     if (power == 1).all() and not floor.any():
         return y  # beyond the cube too: an affine map of outcomes may come first
     level = np.maximum(y, floor)
@@ -90,17 +68,12 @@ def transformed(y: Array, power: Array, floor: Array) -> Array:
 
 
 def to_power(base: Array, exponent: Array) -> Array:
-    """Compute base ** exponent, many rows shared out among the cores.
-
-    ``base``, ``exponent``: arrays that broadcast.
-    """
+    """Compute base ** exponent (broadcast), many rows shared out among the cores."""
     shape = np.broadcast_shapes(base.shape, exponent.shape)
     if not shape or shape[0] < FEWEST:
         return np.asarray(base**exponent)
-    out = np.empty(shape)
-    over_rows(
-        _to_power, shape[0], *(np.broadcast_to(part, shape) for part in (base, exponent)), out
-    )
+    parts, out = (np.broadcast_to(part, shape) for part in (base, exponent)), np.empty(shape)
+    over_rows(_to_power, shape[0], *parts, out)
     return out
 
 

@@ -8,7 +8,7 @@
     information_acquisition  traders who buy a signal, or read it off the price
     sealed_bids              first and second price, some units; losses of each bidder's own
     order_book               limit orders in event time or in batches; losses of each trader's own
-    matching, book_rounds    its orders and rounds, compiled
+    matching                 its orders and rounds, compiled
     inventory                stocks ordered before demand is known, which may be censored
     portfolio                wealth that compounds at the returns of what is held, or is won in bets
 

@@ -32,10 +32,7 @@ ROUNDING = 1e-12  # an outcome beyond [0, 1] by less was not clipped
 
 
 class Moments(Checkpointable):
-    """Running mean and standard deviation of arrays, in bounded memory (Welford 1962).
-
-    ``size`` (int): how long they are.
-    """
+    """Running mean and standard deviation of arrays, in bounded memory (Welford 1962)."""
 
     REMEMBERED = ("count", "mean", "_squares")
 
@@ -74,7 +71,7 @@ class Settling(Market):
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("level", "rounds", "clipped", "outcomes")
 
-    def __init__(  # noqa: PLR0913 - keyword-only from the third
+    def __init__(
         self,
         cohorts: Sequence[Cohort],
         rng: np.random.Generator,

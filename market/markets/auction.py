@@ -24,7 +24,6 @@ that payments are exact. The world outside may trade too, at any price and as th
     outside (fundamental_g - 1/2) units of good g,        bought if above 0, else sold.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -32,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regretless.market import register
-from regretless.market.core.arrays import Array, Indices, Integers, Mask
+from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError
 from regretless.market.game.accounts import Accounts, Endowment
@@ -44,29 +43,7 @@ TICKS = 1024  # between the least and the greatest price
 LOTS = 1024  # to a unit
 MOST = 2.0**62  # of an order times all of them, in lots: what 64 bits hold
 
-Lots = NDArray[np.int64]
-
-
-def filled(  # noqa: PLR0913 - orders, book, and what was agreed
-    wanted: Lots, ticks: Integers, book: Lots, price: int, volume: int, traded: Lots
-) -> float:
-    """Write the lots that each order trades (n,), below 0 for sales; return what all gain.
-
-    Parameters
-    ----------
-    wanted, ticks : int array (n,)
-        Lots, below 0 for sales, and limits.
-    book : int array (2, TICKS + 1)
-        All of them at each limit.
-    price, volume : int
-        As ``clearing`` returns them.
-    traded : int array (n,)
-        Written.
-    """
-    left_bid, left_ask, *at = shares(price, volume, *book)
-    return int(fill(wanted, ticks, price, (left_bid, left_ask), np.array(at), traded)) / (
-        2 * TICKS * LOTS
-    )
+Whole = NDArray[np.int64]
 
 
 class Exchange(Market):
@@ -98,6 +75,8 @@ class Exchange(Market):
         stocks = stock if isinstance(stock, list) else [stock] * self.goods
         if len(stocks) != self.goods:
             raise UserError(f"market.stock has {len(stocks)} entries; give one per good")
+        fine = type(refresh) is int and refresh >= 0
+        check_key("refresh", refresh, fine, "a whole number of at least 0")
         self.accounts: Accounts = Accounts(cohorts, cash, stocks)
         self.refresh, self.rounds = refresh, 0
         self._begun = self.accounts.cash[:-1].copy(), self.accounts.goods[:-1].copy()
@@ -136,7 +115,7 @@ class CallAuction(Exchange):
     REMEMBERED: ClassVar[tuple[str, ...]] = ("price", "rounds", "volume", "gains")
     column_labels: ClassVar[Mapping[str, str]] = {"volume": "units traded"}
 
-    def __init__(  # noqa: PLR0913 - keyword-only from the third
+    def __init__(
         self,
         cohorts: Sequence[Cohort],
         rng: np.random.Generator,
@@ -147,24 +126,27 @@ class CallAuction(Exchange):
         outside: float = 0.0,
     ) -> None:
         super().__init__(cohorts, rng, cash=cash, stock=stock, refresh=refresh)
-        check_key("refresh", refresh, refresh >= 0, "a number of at least 0")
         check_key("outside", outside, outside >= 0, "a number of at least 0")
         self.outside, self.gains = outside, 0.0
         self.price, self.volume = np.full(self.goods, 0.5), np.zeros(self.goods)
-        self._orders = [_orders(cohort) for cohort in cohorts]
-        largest = max(float(np.abs(units).max()) for units, _ in self._orders)
+        orders = [_orders(cohort) for cohort in cohorts]
+        self._units, self._limits = [units for units, _ in orders], [limit for _, limit in orders]
+        largest = max(float(np.abs(units).max()) for units in self._units)
         if largest * LOTS * (largest * self.accounts.agents + outside) * LOTS > MOST:
             raise UserError(f"orders of {largest:g} units are too large; give larger units")
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         if self.restores:
             self.restock()
-        wanted, ticks, book = self._collected(fundamental, decisions)
+        wanted, ticks = self._collected(fundamental, decisions)
         traded, volume, price = np.empty_like(wanted), np.empty(self.goods), np.empty(self.goods)
         for g in range(self.goods):
-            half, lots = clearing(book[0, g], book[1, g], int(self.price[g] * 2 * TICKS))
-            orders = wanted[:, g], ticks[:, g], book[:, g]
-            self.gains += filled(*orders, half, lots, traded[:, g])
+            book = np.zeros((2, TICKS + 1), dtype=np.int64)
+            np.add.at(book, ((wanted[:, g] < 0).astype(np.intp), ticks[:, g]), np.abs(wanted[:, g]))
+            half, lots = clearing(book[0], book[1], int(self.price[g] * 2 * TICKS))
+            left = np.array(shares(half, lots, book[0], book[1]))
+            gained = fill(wanted[:, g], ticks[:, g], half, left, traded[:, g])
+            self.gains += gained / (2 * TICKS * LOTS)
             volume[g], price[g] = lots / LOTS, half / (2 * TICKS)
         self.accounts.trade(traded[:-1] / LOTS, price)
         self.price, self.volume, self.rounds = price, self.volume + volume, self.rounds + 1
@@ -173,9 +155,9 @@ class CallAuction(Exchange):
 
     def affordable(self, place: int) -> Mask:
         """Return which orders an agent's cash, at its limits, and stock cover whole (N, A)."""
-        cohort, (units, limit) = self.cohorts[place], self._orders[place]
-        cost = (np.maximum(units, 0) * limit).sum(2)[cohort.row_of]
-        return self.covered(place, cost, np.maximum(-units, 0)[cohort.row_of])
+        rows, units = self.cohorts[place].row_of, self._units[place]
+        cost = (np.maximum(units, 0) * self._limits[place]).sum(2)[rows]
+        return self.covered(place, cost, np.maximum(-units, 0)[rows])
 
     def described(self) -> dict[str, Any]:
         rounds = max(self.rounds, 1)
@@ -189,23 +171,22 @@ class CallAuction(Exchange):
         traded = " and ".join(f"{volume:.4g}" for volume in self.volume / max(self.rounds, 1))
         return f"Market: a call auction; {traded} units traded per round"
 
-    def _collected(self, fundamental: Array, decisions: Decisions) -> tuple[Lots, Integers, Lots]:
-        """Return all orders, the world outside's last, in lots and ticks, and the book."""
-        agents = self.accounts.agents
-        wanted = np.zeros((agents + 1, self.goods), dtype=np.int64)
-        ticks = np.zeros_like(wanted)
-        book = np.zeros((2, self.goods, TICKS + 1), dtype=np.int64)
-        for cohort, orders, decision in zip(self.cohorts, self._orders, decisions, strict=True):
-            own = self.accounts.places[cohort.name]
-            if decision is not None:
-                held = self.accounts.cash[own], self.accounts.goods[own]
-                played = *orders, cohort.row_of, decision.actions
-                collect(*played, *held, (LOTS, TICKS), wanted[own], ticks[own], book)
-        wanted[-1] = np.rint(self.outside * (fundamental - 0.5) * LOTS)
-        ticks[-1] = np.where(wanted[-1] > 0, TICKS, 0)
-        book[0, :, TICKS] += np.maximum(wanted[-1], 0)
-        book[1, :, 0] += np.maximum(-wanted[-1], 0)
-        return wanted, ticks, book
+    def _collected(self, fundamental: Array, decisions: Decisions) -> tuple[Whole, Whole]:
+        """Return all orders, cut to what agents own, in lots (below 0 for sales) and ticks.
+
+        Each is (N + 1, d); the world outside's are the last.
+        """
+        units, limits = self.chosen(self._units, decisions), self.chosen(self._limits, decisions)
+        bought, cash, cost = np.maximum(units, 0), self.accounts.cash[:-1], np.zeros(len(units))
+        for g in range(self.goods):
+            cost += bought[:, g] * limits[:, g]
+        enough = np.divide(cash, cost, out=np.ones_like(cost), where=cost > cash)
+        sold = np.minimum(np.maximum(-units, 0), self.accounts.goods[:-1])
+        lots = np.floor(bought * enough[:, None] * LOTS) - np.floor(sold * LOTS)
+        outside = np.rint(self.outside * (fundamental - 0.5) * LOTS)
+        wanted = np.vstack([lots, outside]).astype(np.int64)
+        ticks = np.vstack([np.rint(limits * TICKS), np.where(outside > 0, TICKS, 0)])
+        return wanted, ticks.astype(np.int64)
 
 
 def _orders(cohort: Cohort) -> tuple[Array, Array]:
@@ -216,65 +197,11 @@ def _orders(cohort: Cohort) -> tuple[Array, Array]:
             f"market 'call-auction': a {loss.form} loss of cohort.{cohort.name} has no orders; "
             'use utility = "trader"'
         )
-    units = loss.quantity * loss.unit_scale[:, None, None]
-    return np.ascontiguousarray(units), np.ascontiguousarray(loss.limit)
+    return loss.quantity * loss.unit_scale[:, None, None], loss.limit
 
 
 @compiled(nogil=True)
-def collect(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    quantity: Array,
-    limit: Array,
-    rows: Indices,
-    actions: Indices,
-    cash: Array,
-    stock: Array,
-    scale: tuple[int, int],
-    wanted: Lots,
-    ticks: Integers,
-    book: Lots,
-) -> None:
-    """Write each agent's orders, cut to what it owns, and add them to the book.
-
-    Parameters
-    ----------
-    quantity, limit : array (K, A, g)
-        Units of an action's orders, below 0 for sales, and their limits.
-    rows, actions : int array (n,)
-        The row and the action of each agent; -1 where it is absent.
-    cash : array (n,)
-    stock : array (n, g)
-    scale : (int, int)
-        Lots to a unit, and ticks to the greatest price.
-    wanted, ticks : int array (n, g)
-        Written: lots, below 0 for sales, and limits in ticks.
-    book : int array (2, g, ticks + 1)
-        Lots demanded and offered at each limit, to which is added.
-    """
-    lots, steps = scale
-    for i in range(len(rows)):
-        a = actions[i]
-        if a < 0:
-            wanted[i] = 0
-            continue
-        cost = 0.0
-        for g in range(stock.shape[1]):
-            cost += max(quantity[rows[i], a, g], 0.0) * limit[rows[i], a, g]
-        enough = cash[i] / cost if cost > cash[i] else 1.0
-        for g in range(stock.shape[1]):
-            units = quantity[rows[i], a, g]
-            ticks[i, g] = round(limit[rows[i], a, g] * steps)
-            if units > 0:
-                wanted[i, g] = math.floor(units * enough * lots)
-                book[0, g, ticks[i, g]] += wanted[i, g]
-            else:
-                wanted[i, g] = -math.floor(min(-units, stock[i, g]) * lots)
-                book[1, g, ticks[i, g]] -= wanted[i, g]
-
-
-@compiled(nogil=True)
-def fill(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    wanted: Lots, ticks: Integers, price: int, left: tuple[int, int], at: Lots, traded: Lots
-) -> int:
+def fill(wanted: Whole, ticks: Whole, price: int, left: Whole, traded: Whole) -> int:
     """Let orders trade at a price: better limits all, those at it in proportion.
 
     Returns int: what all but the last (the world outside) gain, in half ticks times lots.
@@ -282,45 +209,36 @@ def fill(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     Parameters
     ----------
     wanted, ticks : int array (n,)
-        As ``collect`` writes them.
+        Lots, below 0 for sales, and limits.
     price : int
         In half ticks.
-    left : (int, int)
-        Lots that are left to the buyers and to the sellers whose limit is the price.
-    at : int array (2,)
-        Lots that these buyers want and these sellers offer.
+    left : int array (4,)
+        As ``shares`` returns it.
     traded : int array (n,)
         Written: lots, below 0 for sales. Shares are those of running sums, rounded down: their sum
         is exactly what is left, and nobody gets more than it wanted.
     """
-    gained = 0
-    over = np.zeros(2, dtype=np.int64)
+    gained, over = 0, np.zeros(2, dtype=np.int64)
     for i in range(len(wanted)):
-        side = 0 if wanted[i] > 0 else 1
-        sign = 1 if wanted[i] > 0 else -1
+        side, sign = (0, 1) if wanted[i] > 0 else (1, -1)
         better = sign * (2 * ticks[i] - price)
-        traded[i] = 0
-        if better > 0:
-            traded[i] = wanted[i]
-            gained += better * abs(wanted[i]) if i < len(wanted) - 1 else 0
+        traded[i] = wanted[i] if better > 0 else 0
+        if better > 0 and i < len(wanted) - 1:
+            gained += better * abs(wanted[i])
         elif better == 0 and wanted[i] != 0:
             over[side] += abs(wanted[i]) * left[side]
-            share = over[side] // at[side]
-            over[side] -= share * at[side]
+            share = over[side] // left[2 + side]
+            over[side] -= share * left[2 + side]
             traded[i] = sign * share
     return gained
 
 
 @compiled(nogil=True)
-def clearing(demand: Integers, supply: Integers, last: int) -> tuple[int, int]:
-    """Return the price and the lots that trade at it.
+def clearing(demand: Whole, supply: Whole, last: int) -> tuple[int, int]:
+    """Return the price, in half ticks, and the lots that trade at it.
 
-    Parameters
-    ----------
-    demand, supply : int array (T + 1,)
-        Lots bid for and offered at each tick 0..T.
-    last : int
-        The last price, kept as far as it clears where nothing trades.
+    ``demand``, ``supply`` (T + 1,) are the lots bid for and offered at each tick; the last price is
+    kept as far as it clears where nothing trades.
     """
     top = len(demand) - 1
     above, below = demand.sum(), 0  # D(p), and S(p) less what is offered at p
@@ -339,9 +257,7 @@ def clearing(demand: Integers, supply: Integers, last: int) -> tuple[int, int]:
 
 
 @compiled(nogil=True)
-def shares(
-    price: int, volume: int, demand: Integers, supply: Integers
-) -> tuple[int, int, int, int]:
+def shares(price: int, volume: int, demand: Whole, supply: Whole) -> tuple[int, int, int, int]:
     """Return lots left for bids and offers at the price, and lots that want them."""
     tick, between = price // 2, price % 2
     left_bid = volume - demand[tick + 1 :].sum()

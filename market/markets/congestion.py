@@ -68,7 +68,7 @@ class AttendanceMarket(Settling):
     supports_multiplicity = True
     column_labels: ClassVar[Mapping[str, str]] = {"share": "share of these agents"}
 
-    def __init__(  # noqa: PLR0913 - keyword-only from the third
+    def __init__(
         self,
         cohorts: Sequence[Cohort],
         rng: np.random.Generator,
@@ -142,7 +142,7 @@ class Routes(Settling):
         "time": "mean travel time",
     }
 
-    def __init__(  # noqa: PLR0913 - keyword-only from the third
+    def __init__(
         self,
         cohorts: Sequence[Cohort],
         rng: np.random.Generator,

@@ -50,7 +50,7 @@ class Cournot(Settling):
     supports_multiplicity = True
     column_labels: ClassVar[Mapping[str, str]] = {"quantity": "units supplied"}
 
-    def __init__(  # noqa: PLR0913 - keyword-only from the third
+    def __init__(
         self,
         cohorts: Sequence[Cohort],
         rng: np.random.Generator,

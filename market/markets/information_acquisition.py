@@ -78,7 +78,7 @@ class Information(Settling):
     supports_multiplicity = True
     column_labels: ClassVar[Mapping[str, str]] = {"share": "share who buy"}
 
-    def __init__(  # noqa: PLR0913 - keyword-only from the third
+    def __init__(
         self,
         cohorts: Sequence[Cohort],
         rng: np.random.Generator,

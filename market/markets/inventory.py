@@ -63,7 +63,7 @@ class Shops(Market):
         "sold": "units sold by all",
     }
 
-    def __init__(  # noqa: PLR0913 - keyword-only from the third
+    def __init__(
         self,
         cohorts: Sequence[Cohort],
         rng: np.random.Generator,
@@ -84,8 +84,9 @@ class Shops(Market):
         self.accounts: Accounts = Accounts(cohorts, cash, [0.0])
         self.levels, self.unmet = Moments(1), Moments(1)
         self.answers_at_once = seen == "sales"
+        evenly = [np.linspace(0, 1, cohort.loss.actions) for cohort in cohorts]
         self._orders = [
-            np.tile(np.linspace(0, 1, c.loss.actions), (len(c.loss), 1)) for c in cohorts
+            np.tile(own, (len(c.loss), 1)) for own, c in zip(evenly, cohorts, strict=True)
         ]
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
@@ -109,13 +110,8 @@ class Shops(Market):
         return shown
 
     def described(self) -> dict[str, Any]:
-        cash = self.accounts.cash[:-1].mean()
-        return {
-            "seen": self.seen,
-            "level": float(self.levels.mean[0]),
-            "unmet": float(self.unmet.mean[0]),
-            "cash": float(cash),
-        }
+        means = {"level": float(self.levels.mean[0]), "unmet": float(self.unmet.mean[0])}
+        return {"seen": self.seen, **means, "cash": float(self.accounts.cash[:-1].mean())}
 
     def summary(self) -> str:
         return (

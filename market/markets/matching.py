@@ -1,4 +1,4 @@
-"""Compiled orders of an order book: they are sent, rest, trade with each other and are cancelled.
+"""Compiled orders and rounds of an order book, and rounds that are cleared again.
 
 Everything is a whole number. Prices are ticks 0..T, quantities lots, and cash is counted in units
 of which half a tick of a lot is ``Rules.half``. Slot k belongs to agent k // slots; resting orders
@@ -12,7 +12,10 @@ of one good, side and tick are a queue by time.
                  middle. Better orders trade in full, those at the price in proportion to their
                  size (shares of running sums in the order of arrival, rounded down)
 
-``book_rounds`` plays rounds, and says what every action of an agent would have changed.
+What every action of every agent would have changed (``again``) is exact. In the continuous book the
+state before an agent arrives does not depend on its order, so it is walked through once, and only
+arrivals from the agent's own on are played again, as long as it has an order open. In a batch all
+that the others' orders add up to is collected once.
 
 The state is one array of whole numbers, which is quick to copy and to hand on: first the orders,
 then the ends of each queue, the best prices, and what each agent owns (``Rules``).
@@ -24,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regretless.market.core.compiled import compiled
+from regretless.market.markets.auction import clearing, shares
 
 Whole = NDArray[np.int64]
 
@@ -69,6 +73,43 @@ class Rules(NamedTuple):
     own: int
     wide: int
     size: int
+
+
+class Sent(NamedTuple):
+    """Who comes in a round, and does what.
+
+    Parameters
+    ----------
+    acts : int array (N, A, 5)
+        Of every agent's actions: where their orders begin and end, whether what the agent has on
+        the book stays, whether what does not trade at once rests, and the first action that is the
+        same (-1 beyond an agent's actions).
+    orders : int array (M, 3)
+        Lots (below 0 for a sale), tick and good of all orders, those of an action side by side.
+    arrivals : int array (N,)
+        Agents as they arrive.
+    actions : int array (N,)
+        What each does; -1 where it is absent.
+    shift : int array (d,)
+        Ticks that are added to the limits of each good.
+    """
+
+    acts: Whole
+    orders: Whole
+    arrivals: Whole
+    actions: Whole
+    shift: Whole
+
+
+class Tape(NamedTuple):
+    """What happened: trades (m, 6), none kept if m is 0, and how many trades and refused orders.
+
+    A trade is good, buyer, seller, price in half ticks, lots, and who took it: 1 for the buyer, -1
+    for the seller, 0 in a batch.
+    """
+
+    trades: Whole
+    counts: Whole
 
 
 def layout(agents: int, slots: int, goods: int, top: int) -> dict[str, int]:
@@ -127,10 +168,7 @@ def queue(s: Whole, r: Rules, k: int) -> None:
     ends, best = queue_at(r, g, side, tick), r.best + 2 * g + side
     last = s[ends + 1]
     s[at + NEXT], s[at + BEFORE] = -1, last
-    if last >= 0:
-        s[last * WIDTH + NEXT] = k
-    else:
-        s[ends] = k
+    s[last * WIDTH + NEXT if last >= 0 else ends] = k
     s[ends + 1] = k
     s[best] = max(s[best], tick) if side == BID else min(s[best], tick)
 
@@ -139,38 +177,22 @@ def queue(s: Whole, r: Rules, k: int) -> None:
 def leave(s: Whole, r: Rules, k: int) -> None:
     """Take an order out of its queue, and look for the best price that is left."""
     at = k * WIDTH
-    side, after, before = s[at + SIDE], s[at + NEXT], s[at + BEFORE]
-    ends = queue_at(r, s[at + GOOD], side, s[at + TICK])
-    if before >= 0:
-        s[before * WIDTH + NEXT] = after
-    else:
-        s[ends] = after
-    if after >= 0:
-        s[after * WIDTH + BEFORE] = before
-    else:
-        s[ends + 1] = before
-    best = r.best + 2 * s[at + GOOD] + side
-    step, tick = -1 if side == BID else 1, s[best]
-    while 0 <= tick <= r.top and s[queue_at(r, s[at + GOOD], side, tick)] < 0:
-        tick += step
-    s[best] = tick
+    g, side, after, before = s[at + GOOD], s[at + SIDE], s[at + NEXT], s[at + BEFORE]
+    ends = queue_at(r, g, side, s[at + TICK])
+    s[before * WIDTH + NEXT if before >= 0 else ends] = after
+    s[after * WIDTH + BEFORE if after >= 0 else ends + 1] = before
+    best, step = r.best + 2 * g + side, -1 if side == BID else 1
+    while 0 <= s[best] <= r.top and s[queue_at(r, g, side, s[best])] < 0:
+        s[best] += step
 
 
 @compiled(nogil=True)
 def withdraw(s: Whole, r: Rules, k: int) -> None:
-    """Cancel an order."""
-    reserve(s, r, k, -s[k * WIDTH + LOTS])
-    if not r.batch:
-        leave(s, r, k)
-
-
-@compiled(nogil=True)
-def withdraw_all(s: Whole, r: Rules, agent: int) -> None:
-    """Cancel all that an agent has on the book."""
-    if s[own_at(r, agent) + OPEN]:
-        for k in range(agent * r.slots, (agent + 1) * r.slots):
-            if s[k * WIDTH + LOTS]:
-                withdraw(s, r, k)
+    """Cancel the order in a slot, if there is one."""
+    if s[k * WIDTH + LOTS]:
+        reserve(s, r, k, -s[k * WIDTH + LOTS])
+        if not r.batch:
+            leave(s, r, k)
 
 
 @compiled(nogil=True)
@@ -180,8 +202,7 @@ def close_ranks(s: Whole, r: Rules, agent: int) -> None:
     for k in range(agent * r.slots, (agent + 1) * r.slots):
         if s[k * WIDTH + LOTS]:
             if k > to:
-                for column in range(WIDTH):
-                    s[to * WIDTH + column] = s[k * WIDTH + column]
+                s[to * WIDTH : (to + 1) * WIDTH] = s[k * WIDTH : (k + 1) * WIDTH]
                 s[k * WIDTH + LOTS] = 0
             to += 1
 
@@ -191,14 +212,12 @@ def expire(s: Whole, r: Rules, rounds: int) -> None:
     """Cancel what does not rest, and what has been on the book for so many rounds, 0 for ever."""
     for k in range(r.queues // WIDTH):
         since = s[k * WIDTH + SINCE]
-        if s[k * WIDTH + LOTS] and (since < 0 or 0 < rounds <= r.number + 1 - since):
+        if since < 0 or 0 < rounds <= r.number + 1 - since:
             withdraw(s, r, k)
 
 
 @compiled(nogil=True)
-def at_once(  # noqa: PLR0913 - an order has so many parts
-    s: Whole, r: Rules, lots: int, tick: int, g: int, side: int
-) -> int:
+def at_once(s: Whole, r: Rules, lots: int, tick: int, g: int, side: int) -> int:
     """Return the cash that an order which does not rest costs now (below 0: brings)."""
     cost, other = 0, 1 - side
     at, step = s[r.best + 2 * g + other], 1 if side == BID else -1
@@ -214,24 +233,22 @@ def at_once(  # noqa: PLR0913 - an order has so many parts
 
 
 @compiled(nogil=True)
-def crosses(  # noqa: PLR0913 - an order has so many parts
-    s: Whole, r: Rules, agent: int, tick: int, g: int, side: int
-) -> bool:
+def crosses(s: Whole, r: Rules, agent: int, tick: int, g: int, side: int) -> bool:
     """Say whether an order would trade with one of the agent's own."""
-    if not s[own_at(r, agent) + FIRST + 3 * g + (OFFERED if side == BID else WANTED)]:
-        return False
-    sign = 1 if side == BID else -1
-    for at in range(agent * r.slots * WIDTH, (agent + 1) * r.slots * WIDTH, WIDTH):
-        across = s[at + LOTS] > 0 and s[at + GOOD] == g and s[at + SIDE] != side
-        if across and (tick - s[at + TICK]) * sign >= 0:
-            return True
+    if s[own_at(r, agent) + FIRST + 3 * g + (OFFERED if side == BID else WANTED)]:
+        sign = 1 if side == BID else -1
+        for k in range(agent * r.slots, (agent + 1) * r.slots):
+            at = k * WIDTH
+            across = s[at + LOTS] > 0 and s[at + GOOD] == g and s[at + SIDE] != side
+            if across and (tick - s[at + TICK]) * sign >= 0:
+                return True
     return False
 
 
 @compiled(nogil=True)
-def allowed(  # noqa: PLR0913 - an order has so many parts
+def allowed(
     s: Whole, r: Rules, agent: int, lots: int, tick: int, g: int, side: int, rests: int
-) -> bool:
+) -> bool:  # fmt: skip
     """Say whether an agent may send an order: it can pay for it, and trades not with itself."""
     i = own_at(r, agent)
     own = i + FIRST + 3 * g
@@ -249,42 +266,34 @@ def allowed(  # noqa: PLR0913 - an order has so many parts
 
 
 @compiled(nogil=True)
-def settle(  # noqa: PLR0913 - a trade has so many parts
-    s: Whole, r: Rules, buyer: int, seller: int, g: int, price: int, lots: int, sides: int,
-    tape: Whole, count: Whole,
+def settle(
+    s: Whole, r: Rules, tape: Tape, buyer: int, seller: int, g: int, price: int, lots: int,
+    took: int,
 ) -> None:  # fmt: skip
-    """Hand over goods and cash, and note the trade.
-
-    Parameters
-    ----------
-    price : int
-        In half ticks.
-    sides : int
-        1 if the buyer is the taker, -1 if the seller is; fees of a batch are charged elsewhere (0).
-    tape : int array (m, 6)
-        Written: good, buyer, seller, price, lots, sides; nothing if m is 0.
-    count : int array (2,)
-        Trades and refused orders so far.
-    """
+    """Hand over goods and cash, and note the trade (``Tape``); fees of a batch are not charged."""
     cash, b, a = lots * price * r.half, own_at(r, buyer), own_at(r, seller)
-    fees = lots * (r.taker if sides > 0 else r.maker), lots * (r.maker if sides > 0 else r.taker)
-    s[b + CASH] -= cash + (fees[0] if sides else 0)
-    s[a + CASH] += cash - (fees[1] if sides else 0)
-    s[b + FIRST + 3 * g] += lots
-    s[a + FIRST + 3 * g] -= lots
-    s[b + TURN] += lots
-    s[a + TURN] += lots
-    if len(tape):
-        n = count[0]
-        tape[n, 0], tape[n, 1], tape[n, 2] = g, buyer, seller
-        tape[n, 3], tape[n, 4], tape[n, 5] = price, lots, sides
-    count[0] += 1
+    fees = lots * (r.taker if took > 0 else r.maker), lots * (r.maker if took > 0 else r.taker)
+    s[b + CASH] -= cash + (fees[0] if took else 0)
+    s[a + CASH] += cash - (fees[1] if took else 0)
+    for i, sign in ((b, 1), (a, -1)):
+        s[i + FIRST + 3 * g] += sign * lots
+        s[i + TURN] += lots
+    if len(tape.trades):
+        trade = tape.trades[tape.counts[0]]
+        trade[0], trade[1], trade[2], trade[3], trade[4], trade[5] = (
+            g,
+            buyer,
+            seller,
+            price,
+            lots,
+            took,
+        )
+    tape.counts[0] += 1
 
 
 @compiled(nogil=True)
-def meet(  # noqa: PLR0913 - an order has so many parts
-    s: Whole, r: Rules, agent: int, lots: int, tick: int, g: int, side: int,
-    tape: Whole, count: Whole,
+def meet(
+    s: Whole, r: Rules, tape: Tape, agent: int, lots: int, tick: int, g: int, side: int
 ) -> int:  # fmt: skip
     """Let an order trade with what is on the book, and return the lots that are left."""
     step, other = (1, ASK) if side == BID else (-1, BID)
@@ -297,18 +306,15 @@ def meet(  # noqa: PLR0913 - an order has so many parts
         reserve(s, r, k, -n)
         if not s[k * WIDTH + LOTS]:
             leave(s, r, k)
-        if side == BID:
-            settle(s, r, agent, rival, g, 2 * at, n, 1, tape, count)
-        else:
-            settle(s, r, rival, agent, g, 2 * at, n, -1, tape, count)
+        buyer, seller = (agent, rival) if side == BID else (rival, agent)
+        settle(s, r, tape, buyer, seller, g, 2 * at, n, step)
         lots -= n
     return lots
 
 
 @compiled(nogil=True)
-def send(  # noqa: PLR0913 - an order has so many parts
-    s: Whole, r: Rules, agent: int, signed: int, tick: int, g: int, rests: int,
-    tape: Whole, count: Whole,
+def send(
+    s: Whole, r: Rules, tape: Tape, agent: int, signed: int, tick: int, g: int, rests: int
 ) -> None:  # fmt: skip
     """Let an agent send an order: it is refused, trades, rests, or is dropped."""
     lots, side = abs(signed), BID if signed > 0 else ASK
@@ -317,10 +323,10 @@ def send(  # noqa: PLR0913 - an order has so many parts
         k += 1
     stays = rests or r.batch
     if (k == end and stays) or not allowed(s, r, agent, lots, tick, g, side, rests):
-        count[1] += 1
+        tape.counts[1] += 1
         return
     if not r.batch:
-        lots = meet(s, r, agent, lots, tick, g, side, tape, count)
+        lots = meet(s, r, tape, agent, lots, tick, g, side)
     if lots and stays:
         at = k * WIDTH
         s[at + TICK], s[at + GOOD], s[at + SIDE] = tick, g, side
@@ -331,30 +337,204 @@ def send(  # noqa: PLR0913 - an order has so many parts
 
 
 @compiled(nogil=True)
-def arrive(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    s: Whole, r: Rules, acts: Whole, orders: Whole, agent: int, action: int, shift: Whole,
-    tape: Whole, count: Whole,
+def arrive(s: Whole, r: Rules, tape: Tape, sent: Sent, agent: int, action: int) -> None:
+    """Let an agent take an action; one who is absent (-1) has nothing on the book."""
+    if action < 0 or not sent.acts[agent, action, KEEPS]:
+        if s[own_at(r, agent) + OPEN]:
+            for k in range(agent * r.slots, (agent + 1) * r.slots):
+                withdraw(s, r, k)
+    elif r.batch:
+        close_ranks(s, r, agent)
+    if action >= 0:
+        act = sent.acts[agent, action]
+        for j in range(act[BEGIN], act[END]):
+            g = sent.orders[j, 2]
+            tick = min(max(sent.orders[j, 1] + sent.shift[g], 0), r.top)
+            send(s, r, tape, agent, sent.orders[j, 0], tick, g, act[RESTS])
+
+
+@compiled(nogil=True)
+def filled(
+    s: Whole, k: int, g: int, price: int, split: tuple[int, int, int, int], run: Whole
+) -> int:
+    """Return the lots of a good that the order in slot k trades in a batch.
+
+    ``split`` is as ``shares`` returns it; ``run`` (2,) has the lots of earlier orders at the price,
+    of each side, and is written.
+    """
+    side, lots, tick = s[k * WIDTH + SIDE], s[k * WIDTH + LOTS], s[k * WIDTH + TICK]
+    better = 2 * tick - price if side == BID else price - 2 * tick
+    if s[k * WIDTH + GOOD] != g or lots == 0 or better < 0:
+        return 0
+    if better > 0:
+        return int(lots)
+    left, wanted = (split[0], split[2]) if side == BID else (split[1], split[3])
+    done = run[side] * left // wanted
+    run[side] += lots
+    return int(run[side] * left // wanted - done)
+
+
+@compiled(nogil=True)
+def fee_of(s: Whole, r: Rules, k: int) -> int:
+    """Return what an order pays for a lot in a batch: the maker's fee if it is an older one."""
+    return r.maker if 0 <= s[k * WIDTH + SINCE] < r.number else r.taker
+
+
+@compiled(nogil=True)
+def collect(s: Whole, r: Rules, totals: Whole, sign: int, agent: int) -> None:
+    """Add an agent's orders to what is bid for and offered (d, 2, T + 1), or take them off."""
+    for k in range(agent * r.slots, (agent + 1) * r.slots):
+        at = k * WIDTH
+        if s[at + LOTS]:
+            totals[s[at + GOOD], s[at + SIDE], s[at + TICK]] += sign * s[at + LOTS]
+
+
+@compiled(nogil=True)
+def auction(s: Whole, r: Rules, tape: Tape, arrivals: Whole, last: Whole) -> None:
+    """Clear a batch whose orders are all on the book; write the prices where something trades."""
+    totals = np.zeros((r.goods, 2, r.top + 1), dtype=np.int64)
+    for agent in arrivals:
+        collect(s, r, totals, 1, agent)
+    for g in range(r.goods):
+        price, volume = clearing(totals[g, BID], totals[g, ASK], last[g])
+        if not volume:
+            continue
+        last[g] = price
+        split, run = shares(price, volume, totals[g, BID], totals[g, ASK]), np.zeros(2, np.int64)
+        lots = np.zeros((2, len(arrivals)), dtype=np.int64)
+        for place in range(len(arrivals)):
+            for k in range(arrivals[place] * r.slots, (arrivals[place] + 1) * r.slots):
+                n = filled(s, k, g, price, split, run)
+                if n:
+                    lots[s[k * WIDTH + SIDE], place] += n
+                    s[own_at(r, arrivals[place]) + CASH] -= n * fee_of(s, r, k)
+                    reserve(s, r, k, -n)
+        a = 0  # the first buyer trades with the first seller, and so on
+        for b in range(len(arrivals)):
+            while lots[BID, b]:
+                while not lots[ASK, a]:
+                    a += 1
+                n = min(lots[BID, b], lots[ASK, a])
+                settle(s, r, tape, arrivals[b], arrivals[a], g, price, n, 0)
+                lots[BID, b] -= n
+                lots[ASK, a] -= n
+
+
+@compiled(nogil=True)
+def trade_one(
+    s: Whole, r: Rules, agent: int, g: int, totals: Whole, earlier: Whole, last: int
 ) -> None:  # fmt: skip
-    """Let an agent take an action; one who is absent (-1) has nothing on the book.
+    """Give one agent what it would trade of a good in a batch; its orders stay as they are.
+
+    ``totals``, ``earlier`` (2, T + 1): what all, and who came before it, bid for and offer.
+    """
+    price, volume = clearing(totals[BID], totals[ASK], last)
+    if not volume:
+        return
+    split, i = shares(price, volume, totals[BID], totals[ASK]), own_at(r, agent)
+    run = earlier[:, price // 2].copy()
+    for k in range(agent * r.slots, (agent + 1) * r.slots):
+        lots = filled(s, k, g, price, split, run)
+        if lots:
+            sign = 1 if s[k * WIDTH + SIDE] == BID else -1
+            s[i + CASH] -= lots * (sign * price * r.half + fee_of(s, r, k))
+            s[i + FIRST + 3 * g] += sign * lots
+
+
+@compiled(nogil=True)
+def play(s: Whole, r: Rules, tape: Tape, sent: Sent, last: Whole) -> None:
+    """Play a round; ``last`` (d,) are the last prices, in half ticks."""
+    for agent in sent.arrivals:
+        arrive(s, r, tape, sent, agent, sent.actions[agent])
+    if r.batch:
+        auction(s, r, tape, sent.arrivals, last)
+
+
+@compiled(nogil=True)
+def again(s: Whole, r: Rules, sent: Sent, last: Whole, changes: Whole) -> None:
+    """Write what every action of every agent would have changed for it.
 
     Parameters
     ----------
-    acts : int array (N, A, 5)
-        Of every agent's actions: where their orders begin and end, whether what the agent has on
-        the book stays, whether what does not trade at once rests, and the first action that is the
-        same (-1 beyond an agent's actions).
-    orders : int array (M, 3)
-        Lots (below 0 for a sale), tick and good of all orders, those of an action side by side.
-    shift : int array (d,)
-        Ticks that are added to the limits of each good.
+    s : int array
+        Before the round; written.
+    last : int array (d,)
+        Prices before the round, in half ticks.
+    changes : int array (N, A, 1 + d)
+        Written: cash, and lots of each good, that the agent has more after the round, were it to
+        take the action and all others theirs. Absent agents' rows are 0.
     """
-    if action < 0 or not acts[agent, action, KEEPS]:
-        withdraw_all(s, r, agent)
-    elif r.batch:
-        close_ranks(s, r, agent)
-    if action < 0:
-        return
-    for j in range(acts[agent, action, BEGIN], acts[agent, action, END]):
-        g = orders[j, 2]
-        tick = min(max(orders[j, 1] + shift[g], 0), r.top)
-        send(s, r, agent, orders[j, 0], tick, g, acts[agent, action, RESTS], tape, count)
+    before, tape = s.copy(), Tape(np.zeros((0, 6), np.int64), np.zeros(2, np.int64))
+    if r.batch:
+        again_batch(s, r, tape, sent, last, changes)
+    else:
+        again_continuous(s, r, tape, sent, changes)
+    for i in range(len(sent.actions)):
+        for a in range(sent.acts.shape[1] if sent.actions[i] >= 0 else 0):
+            same = sent.acts[i, a, SAME]
+            if same == a:
+                changes[i, a] -= owned(before, r, i)
+            elif same >= 0:
+                changes[i, a] = changes[i, same]
+
+
+@compiled(nogil=True)
+def owned(s: Whole, r: Rules, agent: int) -> Whole:
+    """Return what an agent owns (1 + d,): cash, and lots of each good."""
+    i, found = own_at(r, agent), np.empty(1 + r.goods, dtype=np.int64)
+    found[0] = s[i + CASH]
+    found[1:] = s[i + FIRST : i + r.wide : 3]
+    return found
+
+
+@compiled(nogil=True)
+def again_continuous(s: Whole, r: Rules, tape: Tape, sent: Sent, after: Whole) -> None:
+    """Write what agents own after each action, in a continuous book."""
+    now, arrivals, acts, actions = np.empty_like(s), sent.arrivals, sent.acts, sent.actions
+    for place in range(len(arrivals)):
+        agent = arrivals[place]
+        for a in range(acts.shape[1] if actions[agent] >= 0 else 0):
+            if acts[agent, a, SAME] != a or acts[agent, actions[agent], SAME] == a:
+                continue
+            now[:] = s
+            arrive(now, r, tape, sent, agent, a)
+            for who in arrivals[place + 1 :]:
+                if not now[own_at(r, agent) + OPEN]:
+                    break
+                arrive(now, r, tape, sent, who, actions[who])
+            after[agent, a] = owned(now, r, agent)
+        arrive(s, r, tape, sent, agent, actions[agent])
+    for agent in arrivals:
+        if actions[agent] >= 0:
+            after[agent, acts[agent, actions[agent], SAME]] = owned(s, r, agent)
+
+
+@compiled(nogil=True)
+def again_batch(s: Whole, r: Rules, tape: Tape, sent: Sent, last: Whole, after: Whole) -> None:
+    """Write what agents own after each action, in a batch.
+
+    Nothing trades before all are here, so that what an agent may send depends on itself alone.
+    """
+    before, acts, actions = s.copy(), sent.acts, sent.actions
+    totals = np.zeros((r.goods, 2, r.top + 1), dtype=np.int64)
+    earlier = np.zeros_like(totals)  # of who arrives before the agent
+    for agent in sent.arrivals:
+        arrive(s, r, tape, sent, agent, actions[agent])
+        collect(s, r, totals, 1, agent)
+    for agent in sent.arrivals:
+        slots = slice(agent * r.slots * WIDTH, (agent + 1) * r.slots * WIDTH)
+        own = slice(own_at(r, agent), own_at(r, agent + 1))
+        orders, held = s[slots].copy(), s[own].copy()
+        collect(s, r, totals, -1, agent)
+        for a in range(acts.shape[1] if actions[agent] >= 0 else 0):
+            if acts[agent, a, SAME] == a:
+                s[slots], s[own] = before[slots], before[own]
+                arrive(s, r, tape, sent, agent, a)
+                collect(s, r, totals, 1, agent)
+                for g in range(r.goods):
+                    trade_one(s, r, agent, g, totals[g], earlier[g], last[g])
+                after[agent, a] = owned(s, r, agent)
+                collect(s, r, totals, -1, agent)
+        s[slots], s[own] = orders, held
+        collect(s, r, totals, 1, agent)
+        collect(s, r, earlier, 1, agent)

@@ -37,28 +37,9 @@ from regretless.market.game.accounts import UNIT, Endowment
 from regretless.market.game.market import Decisions, check_key, check_word
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses.orders import MOST_FEE, Orders
+from regretless.market.markets import matching as kernels
 from regretless.market.markets.auction import Exchange
-from regretless.market.markets.book_rounds import again, play
-from regretless.market.markets.matching import (
-    ASK,
-    BID,
-    CASH,
-    ENTRIES,
-    FIRST,
-    GOOD,
-    HOLD,
-    LOTS,
-    MOST,
-    SIDE,
-    TICK,
-    TURN,
-    WIDTH,
-    Rules,
-    Whole,
-    empty,
-    expire,
-    layout,
-)
+from regretless.market.markets.matching import ASK, BID, FIRST, Rules, Sent, Tape, Whole
 
 FINEST = 2**21  # ticks times lots
 UNLIMITED = 2**40  # lots
@@ -126,21 +107,13 @@ class OrderBook(Exchange):
         Whether limits are prices, or 1/2 stands for this round's fundamental.
     outcome : "price" or "value"
         What is forecast; "value" where somebody's units are worth more with the fundamental.
-
-    Attributes
-    ----------
-    arrivals : int array (N,)
-        Agents in the order in which they arrived in this round.
-    open : int array
-        Open orders, and what each agent owns and set aside (``matching.Rules``).
-    price : int array (d,)
-        Of the last trades, in half ticks.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("open", "price", "rounds", "sums")
     column_labels: ClassVar[Mapping[str, str]] = {"volume": "units traded"}
+    _view: View | None = None
 
-    def __init__(  # noqa: PLR0913 - keyword-only from the third
+    def __init__(
         self,
         cohorts: Sequence[Cohort],
         rng: np.random.Generator,
@@ -162,25 +135,28 @@ class OrderBook(Exchange):
         super().__init__(cohorts, rng, cash=cash, stock=stock, refresh=refresh)
         for key, word in {"matching": matching, "centre": centre, "outcome": outcome}.items():
             check_word(key, word, WORDS[key])
-        _check_numbers(ticks, lots, refresh=refresh, expires=expires)
-        fees = _fee("maker_fee", maker_fee, lots), _fee("taker_fee", taker_fee, lots)
+        _check_grid(ticks, lots)
+        fine = type(expires) is int and expires >= 0
+        check_key("expires", expires, fine, "a whole number of at least 0")
         self.ticks, self.lots, self.expires = ticks, lots, expires
-        self._fees, self._batch, self._news = fees, matching == "batch", centre == "news"
+        self._fees = _fee("maker_fee", maker_fee, lots), _fee("taker_fee", taker_fee, lots)
+        self._batch, self._news = matching == "batch", centre == "news"
         self._latency = self.accounts.each("latency", latency or {})
-        most = {} if hold is None else hold
-        self._hold = _lots(self.accounts.each("hold", most, UNLIMITED), lots)
-        for cohort in cohorts:
-            _check_orders(cohort, ticks, lots)
-        self._acts, self._orders, slots = _menu(cohorts, ticks, lots)
-        self._slots, self._places = slots, layout(self.agents, slots, self.goods, ticks)
-        self._worth = np.concatenate([_orders(cohort).worth[:, 0] for cohort in cohorts])
-        self._common = np.concatenate([_orders(cohort).common for cohort in cohorts])
-        self._most = _lots(np.concatenate([_orders(cohort).most for cohort in cohorts]), lots)
+        losses = [_checked_orders(cohort, ticks, lots) for cohort in cohorts]
+        self._losses, (self._acts, self._orders) = losses, _menu(losses, ticks, lots)
+        self._slots = max(_slots(loss, lots) for loss in losses)
+        self._places = kernels.layout(self.agents, self._slots, self.goods, ticks)
+        self._worth = np.concatenate([loss.worth[:, 0] for loss in losses])
+        self._common = np.concatenate([loss.common for loss in losses])
+        most = np.concatenate([loss.most for loss in losses])
+        may = self.accounts.each("hold", {} if hold is None else hold, UNLIMITED)
+        self._most, self._hold = (
+            np.floor(np.minimum(units * lots, UNLIMITED)).astype(np.int64) for units in (most, may)
+        )
         self._says_value = outcome == "value" or (not outcome and bool(self._common.any()))
         if not (self.accounts.goods * lots % 1 == 0).all():
             raise UserError(f"market.stock: lots are 1/{lots} of a unit; give multiples of that")
-        self.price = np.full(self.goods, ticks, dtype=np.int64)  # in half ticks
-        self._view: View | None = None
+        self.price = np.full(self.goods, ticks, dtype=np.int64)  # of the last trades, in half ticks
         self.sums = np.zeros(5)  # trades, refused, gains, spreads, and how many
         self._empty()
 
@@ -190,25 +166,24 @@ class OrderBook(Exchange):
             self._empty()
             self.restock()
         self._open_round(fundamental, decisions)
-        self._start, before, rules = self.open.copy(), self._own.copy(), self._rules()
-        self._last, count = self.price.copy(), np.zeros(2, dtype=np.int64)
-        tape = np.zeros((self.agents * self._slots + len(self._orders), 6), dtype=np.int64)
-        play(self.open, rules, self._acts, self._orders, *self._round, self.price, tape, count)
-        self._tape = tape[: count[0]]
-        for g in range(0 if self._batch else self.goods):
-            self.price[g] = next((t[3] for t in self._tape[::-1] if t[0] == g), self.price[g])
-        expire(self.open, rules, 0)
+        self._start, self._last, before = self.open.copy(), self.price.copy(), self._own.copy()
+        rules, most = self._rules(), self.agents * self._slots + len(self._orders)
+        tape = Tape(np.zeros((most, 6), dtype=np.int64), np.zeros(2, dtype=np.int64))
+        kernels.play(self.open, rules, tape, self._sent, self.price)
+        self._tape = tape.trades[: tape.counts[0]]
+        if not self._batch:
+            self.price[self._tape[:, 0]] = self._tape[:, 3]  # of several trades the last
+        kernels.expire(self.open, rules, 0)
         self._quotes, self._view = self._seen(), None
         if self.expires:
-            expire(self.open, rules, self.expires)
-        self._settle(before, fundamental, int(count[1]))
+            kernels.expire(self.open, rules, self.expires)
+        self._settle(before, fundamental, int(tape.counts[1]))
         return fundamental if self._says_value else self._quotes.mid
 
     def losses(self, decisions: Decisions) -> Sequence[Array]:
         """Return what every action of every agent would have lost, by clearing again."""
         changes = np.zeros((*self._acts.shape[:2], 1 + self.goods), dtype=np.int64)
-        sent = self._acts, self._orders, *self._round
-        again(self._start.copy(), self._rules(-1), *sent, self._last, changes)
+        kernels.again(self._start.copy(), self._rules(-1), self._sent, self._last, changes)
         cash, goods = changes[..., 0] * UNIT, changes[..., 1:] / self.lots
         return self.losses_of(cash + (goods * self._value[:, None]).sum(2))
 
@@ -235,12 +210,10 @@ class OrderBook(Exchange):
 
     def affordable(self, place: int) -> Mask:
         """Return which actions an agent can pay for whole, if nothing is open (N, A)."""
-        loss = _orders(self.cohorts[place])
-        fee = max(*self._fees, 0) * UNIT * self.lots
+        loss, fee = self._losses[place], max(*self._fees, 0) * UNIT * self.lots
         cost = np.where(loss.units > 0, loss.units * (loss.limit + fee), 0.0).sum(2)
         mine = np.eye(self.goods)[loss.asset.astype(np.intp)]
-        sold = (np.maximum(-loss.units, 0)[..., None] * mine).sum(2)
-        return self.covered(place, cost, sold)
+        return self.covered(place, cost, (np.maximum(-loss.units, 0)[..., None] * mine).sum(2))
 
     def described(self) -> dict[str, Any]:
         rounds, (trades, refused, gains, spread, quoted) = max(self.rounds, 1), self.sums.tolist()
@@ -269,51 +242,49 @@ class OrderBook(Exchange):
 
     def _rules(self, ahead: int = 0) -> Rules:
         """Return the rules of the round that begins, or of the one that has ended (-1)."""
-        half, number = round(1 / UNIT) // (2 * self.ticks * self.lots), self.rounds + ahead
-        maker, taker = self._fees
-        fees = {"half": half, "maker": maker, "taker": taker}
-        return Rules(slots=self._slots, batch=self._batch, number=number, **fees, **self._places)
+        half, (maker, taker) = round(1 / UNIT) // (2 * self.ticks * self.lots), self._fees
+        number, slots = self.rounds + ahead, self._slots
+        return Rules(half, maker, taker, slots, batch=self._batch, number=number, **self._places)
 
     def _empty(self) -> None:
-        """Take everything off the book."""
-        self.open = empty(self._rules())
-        self._own[:, MOST], self._own[:, HOLD] = self._most, self._hold
+        """Take everything off the book; ``open`` is its state (``matching.Rules``)."""
+        self.open = kernels.empty(self._rules())
         self._view = None
+        self._own[:, kernels.MOST], self._own[:, kernels.HOLD] = self._most, self._hold
 
     def _open_round(self, fundamental: Array, decisions: Decisions) -> None:
         """Note who arrives when and does what, what goods are worth, and what agents own."""
         self.arrivals = np.lexsort((self.rng.random(self.agents), self._latency))
         shift = np.rint((fundamental - 0.5) * self.ticks * self._news).astype(np.int64)
-        self._round = self.arrivals, self.acted(decisions).astype(np.int64), shift
+        actions = self.acted(decisions).astype(np.int64)
+        self._sent = Sent(self._acts, self._orders, self.arrivals, actions, shift)
         self._value = self._worth + self._common[:, None] * fundamental
-        self._own[:, TURN] = 0
-        self._own[:, CASH] = np.rint(self.accounts.cash[:-1] / UNIT)
+        self._own[:, kernels.TURN] = 0
+        self._own[:, kernels.CASH] = np.rint(self.accounts.cash[:-1] / UNIT)
         self._own[:, FIRST::3] = np.rint(self.accounts.goods[:-1] * self.lots)
 
     def _settle(self, before: Whole, fundamental: Array, refused: int) -> None:
         """Move what was traded between accounts, and add the round to the sums."""
         change = self._own - before
         bought = change[:, FIRST::3] / self.lots
-        self.accounts.move(change[:, CASH] * UNIT, bought)
+        self.accounts.move(change[:, kernels.CASH] * UNIT, bought)
         spread = self._quotes.ask - self._quotes.bid
-        seen = ~np.isnan(spread)
-        gains = (bought * self._value).sum()
+        seen, gains = ~np.isnan(spread), (bought * self._value).sum()
         self.sums += (len(self._tape), refused, gains, spread[seen].sum(), seen.sum())
         volume = np.bincount(self._tape[:, 0], self._tape[:, 4], self.goods) / self.lots
         self.last, self.rounds = {"fundamental": fundamental, "volume": volume}, self.rounds + 1
 
     def _seen(self) -> View:
         """Return what is on the book."""
-        depth = np.zeros((2, self.goods, self.ticks + 1))
-        orders = self.open[: self._places["queues"]].reshape(-1, WIDTH)
-        np.add.at(depth, tuple(orders[:, [SIDE, GOOD, TICK]].T), orders[:, LOTS])
-        prices, steps = np.arange(self.ticks + 1) / self.ticks, np.arange(self.ticks + 1)
-        high = np.where(depth[BID] > 0, steps, -1).max(1)
-        low = np.where(depth[ASK] > 0, steps, self.ticks + 1).min(1)
-        bid = np.where(high >= 0, high / self.ticks, np.nan)
-        ask = np.where(low <= self.ticks, low / self.ticks, np.nan)
-        last = self.price / (2 * self.ticks)
-        return View(*map(read_only, (prices, *(depth / self.lots), bid, ask, last)))
+        steps, depth = np.arange(self.ticks + 1), np.zeros((2, self.goods, self.ticks + 1))
+        orders = self.open[: self._places["queues"]].reshape(-1, kernels.WIDTH)
+        at = orders[:, [kernels.SIDE, kernels.GOOD, kernels.TICK]]
+        np.add.at(depth, tuple(at.T), orders[:, kernels.LOTS])
+        bid = np.where(depth[BID] > 0, steps, -np.inf).max(1) / self.ticks
+        ask = np.where(depth[ASK] > 0, steps, np.inf).min(1) / self.ticks
+        best = [np.where(np.isinf(end), np.nan, end) for end in (bid, ask)]
+        last, prices = self.price / (2 * self.ticks), steps / self.ticks
+        return View(*map(read_only, (prices, *(depth / self.lots), *best, last)))
 
     def _possible(self) -> float:
         """Return the most that a day's trades can gain; NaN unless days, values and holds say it.
@@ -330,24 +301,12 @@ class OrderBook(Exchange):
         return total
 
 
-def _orders(cohort: Cohort) -> Orders:
-    """Return the losses of a cohort; UserError unless they know orders."""
-    if not isinstance(cohort.loss, Orders):
-        raise UserError(
-            f"market 'order-book': a {cohort.loss.form} loss of cohort.{cohort.name} sends no "
-            'orders; use utility = "orders" or "quotes"'
-        )
-    return cohort.loss
-
-
-def _check_numbers(ticks: Any, lots: Any, **counts: Any) -> None:
+def _check_grid(ticks: Any, lots: Any) -> None:
     for key, value in {"ticks": ticks, "lots": lots}.items():
         fine = type(value) is int and value >= 1 and not value & (value - 1)
         check_key(key, value, fine, "a power of 2")
     if ticks * lots > FINEST:
         raise UserError(f"market.ticks, market.lots: {ticks} x {lots} is above {FINEST}; give less")
-    for key, value in counts.items():
-        check_key(key, value, type(value) is int and value >= 0, "a whole number of at least 0")
 
 
 def _fee(key: str, fee: float, lots: int) -> int:
@@ -357,9 +316,14 @@ def _fee(key: str, fee: float, lots: int) -> int:
     return round(fee / lots / UNIT)
 
 
-def _check_orders(cohort: Cohort, ticks: int, lots: int) -> None:
-    """Raise UserError unless a cohort's orders are whole lots at whole ticks."""
-    loss = _orders(cohort)
+def _checked_orders(cohort: Cohort, ticks: int, lots: int) -> Orders:
+    """Return a cohort's losses; UserError unless their orders are whole lots at whole ticks."""
+    loss = cohort.loss
+    if not isinstance(loss, Orders):
+        raise UserError(
+            f"market 'order-book': a {loss.form} loss of cohort.{cohort.name} sends no orders; "
+            'use utility = "orders" or "quotes"'
+        )
     sent = loss.units != 0
     for what, key, sizes, each in (
         ("an order for {:g} units", "lots", loss.units, lots),
@@ -371,37 +335,30 @@ def _check_orders(cohort: Cohort, ticks: int, lots: int) -> None:
             raise UserError(f"cohort.{cohort.name}: {what.format(sizes[off][0])} {why}")
     if (loss.limit[sent] < 0).any() or (loss.limit[sent] > 1).any():
         raise UserError(f"cohort.{cohort.name}: limits are in [0, 1]; change them")
+    return loss
 
 
-def _menu(cohorts: Sequence[Cohort], ticks: int, lots: int) -> tuple[Whole, Whole, int]:
-    """Return all agents' actions and orders (``matching.arrive``), and the most open ones."""
-    losses, parts = [_orders(cohort) for cohort in cohorts], []
-    acts = np.zeros((sum(map(len, losses)), max(loss.actions for loss in losses), ENTRIES))
-    acts[..., -1] = -1
-    first = begun = 0
+def _menu(losses: Sequence[Orders], ticks: int, lots: int) -> tuple[Whole, Whole]:
+    """Return all agents' actions and orders, as ``matching.Sent`` has them."""
+    most, acts, orders, begun = max(loss.actions for loss in losses), [], [], 0
     for loss in losses:
-        own = acts[first : first + len(loss), : loss.actions]
         sent = loss.units != 0
-        rows = np.stack([loss.units * lots, loss.limit * ticks, loss.asset], axis=-1)
-        ends = begun + np.cumsum(sent.sum(2)).reshape(own.shape[:2])
-        own[...] = np.stack([ends - sent.sum(2), ends, loss.keeps, loss.rests, _firsts(loss)], -1)
-        parts.append(rows[sent])
-        first, begun = first + len(loss), int(ends[-1, -1])
-    orders = np.rint(np.concatenate(parts)).astype(np.int64)
-    return acts.astype(np.int64), orders, max(_slots(loss, lots) for loss in losses)
+        count = sent.sum(2)
+        ends = begun + np.cumsum(count).reshape(count.shape)
+        own = np.stack([ends - count, ends, loss.keeps, loss.rests, _firsts(loss)], -1)
+        beyond = (0, 0), (0, most - loss.actions), (0, 0)
+        acts.append(np.pad(own, beyond, constant_values=-1))
+        orders.append(np.stack([loss.units * lots, loss.limit * ticks, loss.asset], -1)[sent])
+        begun = int(ends[-1, -1])
+    return np.concatenate(acts).astype(np.int64), np.rint(np.concatenate(orders)).astype(np.int64)
 
 
 def _firsts(loss: Orders) -> Whole:
     """Return the first action of each agent with the same orders (N, A)."""
-    orders = np.stack([loss.units, loss.limit, loss.asset], axis=-1)
-    orders *= loss.units[..., None] != 0
-    flags = loss.keeps[..., None], loss.rests[..., None]
-    firsts = np.empty(loss.units.shape[:2], dtype=np.int64)
-    rows = np.concatenate([orders.reshape(*firsts.shape, -1), *flags], axis=2)
-    for agent, table in enumerate(rows):
-        _, first, which = np.unique(table, axis=0, return_index=True, return_inverse=True)
-        firsts[agent] = first[which.ravel()]
-    return firsts
+    orders = np.stack([loss.units, loss.limit, loss.asset], -1) * (loss.units[..., None] != 0)
+    flags = np.stack([loss.keeps, loss.rests], -1)
+    rows = np.concatenate([orders.reshape(*loss.keeps.shape, -1), flags], axis=2)
+    return np.stack([(own[:, None] == own).all(2).argmax(1) for own in rows])
 
 
 def _slots(loss: Orders, lots: int) -> int:
@@ -409,11 +366,6 @@ def _slots(loss: Orders, lots: int) -> int:
     sends = int(loss.units.shape[-1])
     adds = ((loss.keeps[..., None] > 0) & (loss.units != 0)).any()
     return max(sends, min(MOST_SLOTS, int(loss.most.max() * lots))) if adds else sends
-
-
-def _lots(units: Array, lots: int) -> Array:
-    """Return whole lots (N,), rounded down."""
-    return np.floor(np.minimum(units * lots, UNLIMITED)).astype(np.int64)
 
 
 def _at(depth: Array, price: Array) -> Array:

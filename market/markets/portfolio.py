@@ -62,11 +62,9 @@ class Portfolio(Market):
         self.accounts: Accounts = Accounts(cohorts, cash)
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
-        gains = [
-            -(cohort.loss.unit_offset[:, None] + cohort.loss.unit_scale[:, None] * losses)
-            for cohort in self.cohorts
-            for losses in [cohort.loss.losses(fundamental)]
-        ]
+        own = [cohort.loss for cohort in self.cohorts]
+        scales = [loss.unit_scale[:, None] * loss.losses(fundamental) for loss in own]
+        gains = [-(loss.unit_offset[:, None] + n) for loss, n in zip(own, scales, strict=True)]
         growth, wealth = np.exp(self.chosen(gains, decisions)), self.accounts.cash[:-1]
         grown = wealth * growth
         if self.fixed:

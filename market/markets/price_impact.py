@@ -7,10 +7,9 @@ budget on the d goods. Its demand for good g is read off the loss itself,
     share_ag = gain_ag / max_b sum_h gain_bh,
 
 so that an agent's most exposed action spends the whole budget of 1, an action that gains half as
-much from all goods together spends half of it, and one that gains from none stays out. (Were every
-action to spend the whole budget, one whose loss hardly depends on any good would move prices as
-much as a full position.) For linear and separable losses the shares are proportional to what the
-goods are worth to the action; for other forms they are a reading at the middle of the cube.
+much from all goods together spends half of it, and one that gains from none stays out. For linear
+and separable losses the shares are proportional to what the goods are worth to the action; for
+other forms they are a reading at the middle of the cube.
 
 Demand is the mean over the agents who are present, and the price follows it (tatonnement with
 smoothing, Walras; Nerlove 1958):
@@ -20,11 +19,8 @@ smoothing, Walras; Nerlove 1958):
     y_g(t)   = clip(fundamental_g(t) - impact (price_g - 1/d), 0, 1),
 
 with the price of before the round where feedback is lagged, else that of after it
-(``market.markets.aggregate``).
-
-Prices are shares of the agents' total budget, from 0 to 1; 1/d is what equal shares come to and
-has no effect. With impact > 0 crowded goods yield less (congestion), with impact < 0 more
-(momentum). If everybody spends the whole budget the shifts add up to 0 over the goods.
+(``market.markets.aggregate``). With impact > 0 crowded goods yield less (congestion), with
+impact < 0 more (momentum).
 
 **Crowding**, what agents' demand and the forecast did to each other, is read from the logs of a
 run:
@@ -63,18 +59,7 @@ MEASURES = ("concentration", "churn", "miss", "miss_before", "confirmed")
 
 
 def concentration(demand: ArrayLike) -> Array:
-    """Compute the Herfindahl index of each round's demand.
-
-    Parameters
-    ----------
-    demand : array (T, d)
-        At least 0.
-
-    Returns
-    -------
-    array (T,)
-        From 1/d to 1; NaN where nothing is demanded.
-    """
+    """Compute the Herfindahl index of each round's demand (T, d): (T,), NaN for none."""
     table = np.asarray(demand, dtype=np.float64)
     total = table.sum(1, keepdims=True)
     shares = np.divide(table, total, out=np.full(table.shape, np.nan), where=total > 0)
@@ -82,27 +67,14 @@ def concentration(demand: ArrayLike) -> Array:
 
 
 def churn(demand: ArrayLike) -> Array:
-    """Compute the share of all budgets that changed goods since the round before.
-
-    Parameters
-    ----------
-    demand : array (T, d)
-
-    Returns
-    -------
-    array (T,)
-        From 0 to 1; NaN in the first round.
-    """
+    """Compute the share of all budgets that changed goods, by demand (T, d): (T,), NaN at first."""
     table = np.asarray(demand, dtype=np.float64)
-    moved = np.abs(np.diff(table, axis=0)).sum(1) / 2
-    return np.concatenate([np.full(min(1, len(table)), np.nan), moved])
+    moved = np.abs(np.diff(table, axis=0, prepend=np.nan)).sum(1) / 2
+    return np.asarray(moved)
 
 
 class Tally(Checkpointable):
-    """Running means of concentration and churn, in bounded memory.
-
-    ``goods`` (int): d.
-    """
+    """Running means of concentration and churn over d goods, in bounded memory."""
 
     REMEMBERED = ("_demand", "_sums", "_counts")
 
@@ -125,19 +97,9 @@ class Tally(Checkpointable):
 
 
 def crowding(rounds: pd.DataFrame, forecasts: pd.DataFrame) -> pd.DataFrame:
-    """Measure every round.
+    """Measure every round of a run's tables, in order: ``round`` and ``MEASURES``.
 
     ValueError if the run had no market.
-
-    Parameters
-    ----------
-    rounds, forecasts : DataFrame
-        Tables of a run with a market; all its rounds, in order.
-
-    Returns
-    -------
-    DataFrame
-        A row per round: ``round`` and ``MEASURES``.
     """
     demand, outcome = columns(rounds, "demand"), columns(rounds, "y")
     if not demand.shape[1]:
@@ -151,7 +113,7 @@ def crowding(rounds: pd.DataFrame, forecasts: pd.DataFrame) -> pd.DataFrame:
 
 
 def columns(table: pd.DataFrame, name: str) -> Array:
-    """Return the numbered columns of a table, ``name_0`` and so on, as an array (rows, count)."""
+    """Return the columns ``name_0``, ``name_1`` and so on of a table as an array (rows, count)."""
     count = sum(column.rpartition("_")[0] == name for column in table.columns)
     return table[[f"{name}_{i}" for i in range(count)]].to_numpy(dtype=np.float64)
 
@@ -169,17 +131,9 @@ LEAST = 1e-9  # gains of losses in [0, 1] below this are rounding errors
 
 
 def exposure(loss: Loss) -> Array:
-    """Return the share of its agent's budget that each action spends on each good.
+    """Return the share of its agent's budget that each action spends on each good (..., A, d).
 
-    Parameters
-    ----------
-    loss : Loss
-        Of stack shape (...), over d goods.
-
-    Returns
-    -------
-    array (..., A, d)
-        In [0, 1]; over the goods they sum to at most 1, and to 1 for the most exposed action.
+    Over the goods they sum to at most 1, and to 1 for the most exposed action.
     """
     low, high = at_ends(loss)
     gain = low - high
@@ -215,11 +169,9 @@ class Prices(Settling):
         adjustment: float = 0.5,
     ) -> None:
         check_key("impact", impact, -1 <= impact <= 1, "a number in [-1, 1]")
-        start = np.ones(cohorts[0].loss.outcomes)
-        start /= len(start)
-        shares = [exposure(cohort.loss) for cohort in cohorts]
+        d, shares = cohorts[0].loss.outcomes, [exposure(cohort.loss) for cohort in cohorts]
         rules: Any = {"feedback": feedback, "adjustment": adjustment, "tables": shares}
-        super().__init__(cohorts, rng, start=start, **rules)
+        super().__init__(cohorts, rng, start=np.full(d, 1 / d), **rules)
         self.impact, self.tally = impact, Tally(self.goods)
 
     def answer(self, fundamental: Array, load: Array) -> Array:
@@ -246,10 +198,10 @@ class Prices(Settling):
 
     def summary(self) -> str:
         kind = "congestion" if self.impact > 0 else "momentum" if self.impact else "no effect"
-        means = self.tally.means()
+        now = self.described()
         return (
             f"Market: {self.feedback} {kind} ({self.impact:g}), concentration of demand "
-            f"{means['concentration']:.2f} (evenly spread {1 / self.goods:.2f}), "
-            f"{100 * means['churn']:.0f} % of all budgets change goods per round, "
-            f"{100 * self.clipped_share:.1f} % of outcomes clipped"
+            f"{now['concentration']:.2f} (evenly spread {now['reference']:.2f}), "
+            f"{100 * now['churn']:.0f} % of all budgets change goods per round, "
+            f"{100 * now['clipped_share']:.1f} % of outcomes clipped"
         )

@@ -29,8 +29,7 @@ from regretless.market.losses.orders import Orders
 class SealedBids(Market):
     """What both auctions share; a subclass says what winners pay.
 
-    UserError if a loss is of another form, a parameter leaves its range or actions differ in
-    number.
+    UserError if a loss is of another form or a parameter leaves its range.
 
     Parameters
     ----------
@@ -42,13 +41,6 @@ class SealedBids(Market):
         Whether values are drawn anew in every round.
     reserve : float
         The reserve price where the fundamental is 1, at least 0.
-
-    Attributes
-    ----------
-    value : array (N,)
-        What the unit is worth to each bidder in this round.
-    lot : int array (N,)
-        Who comes first among equal bids: the least.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("sums",)
@@ -66,11 +58,11 @@ class SealedBids(Market):
         check_key("units", units, type(units) is int and units >= 1, "a whole number from 1 on")
         check_key("reserve", reserve, 0 <= reserve <= 1, "a number in [0, 1]")
         self.units, self.redraw, self.reserve = units, redraw, reserve
-        self._shares = [_bids(cohort) for cohort in cohorts]
-        most = max(share.shape[1] for share in self._shares)
+        bids = [_bids(cohort) for cohort in cohorts]
+        self._shares, most = [loss.limit[..., 0] for loss in bids], max(b.actions for b in bids)
         padded = [np.pad(own, ((0, 0), (0, most - own.shape[1]))) for own in self._shares]
         self._all_shares = np.concatenate(padded)
-        self._most = np.concatenate([cohort.loss.worth[:, 0, 0] for cohort in cohorts])  # type: ignore[attr-defined]
+        self._most = np.concatenate([loss.worth[:, 0, 0] for loss in bids])
         self.sums = np.zeros(6)  # rounds, revenue, value of who won and should have, bids, values
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
@@ -113,12 +105,9 @@ class SealedBids(Market):
     def _rank(self, bids: Array) -> None:
         """Note the k-th highest bid among the others' (N,) and its lot; -1 where there is none."""
         order, k = np.lexsort((self.lot, -bids)), self.units
-        ahead = np.empty(len(bids), dtype=np.intp)
-        ahead[order] = np.arange(len(bids))
-        at = np.where(ahead < k, k, k - 1)
-        none = at >= len(bids)
+        at = np.where(np.argsort(order) < k, k, k - 1)  # who is among the first meets the next
         rival = order[np.minimum(at, len(bids) - 1)]
-        self._rival, self._rival_lot = np.where(none, -1.0, bids[rival]), self.lot[rival]
+        self._rival, self._rival_lot = np.where(at < len(bids), bids[rival], -1.0), self.lot[rival]
 
     def _wins(self, bids: Array) -> Mask:
         """Say which bids (N, A) win."""
@@ -147,12 +136,12 @@ class SecondPrice(SealedBids):
         return np.broadcast_to(price, bids.shape)
 
 
-def _bids(cohort: Cohort) -> Array:
-    """Return what each action of each bidder bids (N, A); UserError if it bids for no unit."""
+def _bids(cohort: Cohort) -> Orders:
+    """Return a cohort's losses; UserError unless each action bids for one unit of one good."""
     loss = cohort.loss
     if not isinstance(loss, Orders) or loss.units.shape[-1] != 1 or (loss.units != 1).any():
         raise UserError(
             f"market: a {loss.form} loss of cohort.{cohort.name} has no bids; "
             'use utility = "bidder"'
         )
-    return np.ascontiguousarray(loss.limit[..., 0])
+    return loss

@@ -34,7 +34,7 @@ MEASURES = ("external", "swap", "omniprediction", "decision_swap", "contextual_s
 
 
 @compiled(nogil=True)
-def _record(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+def _record(
     play: Array,
     losses: Array,
     suggested: Indices,
@@ -62,7 +62,7 @@ def _record(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 
 
 @compiled(nogil=True)
-def _record_choices(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+def _record_choices(
     choices: Indices,
     predicted: Array,
     losses: Array,

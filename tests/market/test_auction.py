@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from regretless import external_regret, load, swap_regret
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear, Trade
-from regretless.market.markets.auction import LOTS, TICKS, CallAuction, clearing, filled
+from regretless.market.markets.auction import LOTS, TICKS, CallAuction, clearing, fill, shares
 from regretless.market.records import Decision
 
 Array = NDArray[np.float64]
@@ -52,9 +52,8 @@ def test_random_books_clear_as_a_search_does(seed: int) -> None:
         price, volume = clearing(*book, last)
         assert (price, volume) == brute_force(wanted, ticks, last)
         traded = np.empty_like(wanted)
-        gained = filled(wanted, ticks, book, price, volume, traded)
-        own = (traded * (2 * ticks - price))[:-1]  # the last is the world outside
-        assert gained == own.sum() / (2 * TICKS * LOTS)
+        gained = fill(wanted, ticks, price, np.array(shares(price, volume, *book)), traded)
+        assert gained == (traded * (2 * ticks - price))[:-1].sum()  # the last is the world outside
         assert traded[wanted > 0].sum() == -traded[wanted < 0].sum() == volume
         assert ((traded * np.sign(wanted) >= 0) & (np.abs(traded) <= np.abs(wanted))).all()
         gain = np.sign(wanted) * (2 * ticks - price)

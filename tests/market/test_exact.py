@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from regretless.market.core.compiled import FEWEST
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Linear
-from regretless.market.losses.sums import weighted_sums
+from regretless.market.losses.sums import offset_sum
 from regretless.market.numerics import storage
 from regretless.market.numerics.exact_sum import total, total_taken
 from regretless.market.response import expected_and_realised, expected_losses
@@ -75,7 +75,7 @@ def test_sums_are_in_index_order_in_every_layout(
         expected[k, a], true[k, a] = before, offset[k, a] + after
     for table in orders(weights):
         assert expected_losses(offset, table, point).tobytes() == expected.tobytes()
-        assert weighted_sums(offset, table, values[None]).tobytes() == true.tobytes()
+        assert offset_sum(offset, table, values[None]).tobytes() == true.tobytes()
         both = expected_and_realised((offset, offset), table, point=point, outcome=values)
         assert [one.tobytes() for one in both] == [expected.tobytes(), true.tobytes()]
 

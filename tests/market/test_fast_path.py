@@ -12,6 +12,7 @@ import subprocess
 import sys
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -271,7 +272,7 @@ def test_many_outcomes_and_one_at_a_time(
 @given(seed=st.integers(0, 2**32 - 1), rows=st.integers(1, 60))
 @settings(max_examples=50, deadline=None)
 def test_equal_losses_are_found_by_hash_as_by_order(seed: int, rows: int) -> None:
-    """In order of first appearance; minus zero is zero; hashes that collide fall back."""
+    """In order of first appearance; minus zero is zero."""
     rng = np.random.default_rng(seed)
     weights = rng.choice([-1.0, -0.0, 0.0], (rows, 2, 2))
     loss = SeparablePower(weights, rng.choice([1.0, 2.0], rows))
@@ -283,9 +284,16 @@ def test_equal_losses_are_found_by_hash_as_by_order(seed: int, rows: int) -> Non
     assert len(types) == len(first)
     assert type_of.tolist() == [first.index(kind) for kind in kinds]
     assert (types.weights == np.array([kind[:4] for kind in first]).reshape(-1, 2, 2)).all()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(base, "_by_hash", lambda _: None)
-        assert (unique_losses(loss)[1] == type_of).all()
+
+
+def test_losses_whose_hashes_collide_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Factors that are all alike do not see which of two weights is which."""
+    alike = SimpleNamespace(integers=lambda _, size, dtype: np.zeros(size, dtype))
+    monkeypatch.setattr(base, "stream", lambda *_: alike)
+    loss = Linear([[[1.0, 2.0]], [[2.0, 1.0]]])
+    types, type_of = unique_losses(loss)
+    assert types is loss
+    assert type_of.tolist() == [0, 1]
 
 
 class Contrary(BestResponse):
