@@ -14,7 +14,6 @@ from regretless.scenarios.studies.results import Study
 from regretless.scenarios.terminal import console, decimals
 
 TOLD = ("mean_loss", "decision_swap_regret_worst", "gain", "welfare_mean")  # beside own measures
-KNOWN = {*MEASURES, *GAINS}
 MOST = 12  # lines of an answer
 COMPARED = ("key", "value", "against", "measure")
 SMALL = 0.001  # p-value below which only that is said
@@ -53,42 +52,40 @@ class PrintedTable:
         """Print the rows of the measures that answer something, the first of many."""
         path = study.path / f"{self.table}.parquet"
         found = pd.read_parquet(path) if path.exists() else pd.DataFrame()
-        first = found.index
+        if "measure" in found:
+            found = _answering(found)
+        if found.empty:
+            return
+        rest, shown = "Table", found
         if "measure" in found:  # what is known of every study comes first: each change has a line
-            own = ~found["measure"].isin(KNOWN)
-            found = _once(found[found["measure"].isin(TOLD) | own], own)
-            order = np.argsort(~found["measure"].isin(TOLD).to_numpy(), kind="stable")
-            first = found.index[order]
+            shown = found.iloc[np.argsort(~found["measure"].isin(TOLD), kind="stable")]
+            left = f"{len(found) - MOST:,} more rows and all" if len(found) > MOST else "All"
+            rest = f"{left} other measures"
+        shown = shown.head(MOST).sort_index()
+        rows = shown.to_dict("records")
         beside = [name for name in self.beside if name in found]
         if "cohort" in beside and len(found["cohort"].unique()) == 1:
             beside.remove("cohort")
-        if found.empty:
-            return
-        shown = found.loc[sorted(first[:MOST])]
-        figures = pd.DataFrame(_figures(shown), columns=[self.figure, "95 % interval"])
-        cells = pd.concat([shown[beside].reset_index(drop=True).astype(str), figures], axis=1)
-        cells["adjusted p"] = [_adjusted(row) for row in shown.to_dict("records")]
+        cells = shown[beside].astype(str).reset_index(drop=True)
+        cells[[self.figure, "95 % interval"]] = _figures(shown)
+        cells["adjusted p"] = [_adjusted(row) for row in rows]
         print(self.title, file=screen.file)
-        headings = [self.what(row) for row in shown.to_dict("records")]
-        for line in _lines(cells, headings, words=len(beside)):
+        for line in _lines(cells, list(map(self.what, rows)), words=len(beside)):
             print(line, file=screen.file)
-        left = f"{len(found) - MOST:,} more rows and " if len(found) > MOST else ""
-        rest = f"{left}{'all' if left else 'All'} other measures" if "measure" in found else "Table"
         screen.print(f"{rest}: {path}", soft_wrap=True)
         if "p_adjusted" in found:
             screen.print(ADJUSTED)
-        for row in shown.to_dict("records") if "p_equivalence" in shown else ():
+        for row in rows if "p_equivalence" in found else ():
             if equal := equivalent(row):
                 screen.print(f"{self.what(row)}: {row['measure']} of {row['cohort']} is {equal}.")
-        if "same_scale" in found:
-            for note in unit_notes(found):
-                screen.print(note)
+        for note in unit_notes(found) if "same_scale" in found else ():
+            screen.print(note)
 
 
-def _once(found: pd.DataFrame, own: "pd.Series[bool]") -> pd.DataFrame:
-    """Keep one row of what is a number of the whole market, not of each cohort."""
-    if "cohort" not in found:
-        return found
+def _answering(found: pd.DataFrame) -> pd.DataFrame:
+    """Keep what answers something, once what is a number of the whole market."""
+    own = ~found["measure"].isin([*MEASURES, *GAINS])
+    found = found[found["measure"].isin(TOLD) | own]
     alike = [name for name in (*COMPARED, "mean", "low", "high") if name in found]
     shared = own & found.duplicated(alike, keep=False)
     found = found.assign(cohort=found["cohort"].mask(shared, MARKET))

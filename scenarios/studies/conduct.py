@@ -7,7 +7,7 @@ be recorded.
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -34,10 +34,7 @@ PATIENCE = 1800.0  # seconds without a round that a run may take
 
 @dataclass(frozen=True)
 class Options:
-    """How to conduct a study: the options of ``regretless study``.
-
-    ``patience``: seconds without a round after which a worker is ended and its run has failed.
-    """
+    """The options of ``regretless study``; ``patience`` is in seconds without a round."""
 
     out: Path
     jobs: int | None = None
@@ -57,9 +54,9 @@ def conduct(
 ) -> Study:
     """Play a study to its end.
 
-    ``progress`` is called with the number of runs that are over, ``warn`` once with each line of
-    which runs warn. UserError if the directory, a setting or the scheduler is at fault; of the
-    first two nothing is written. KeyboardInterrupt after what is complete has been summed up.
+    ``progress`` is called with the number of runs that are over, ``warn`` once with each warning.
+    UserError if the directory, a setting or the scheduler is at fault, before anything is written;
+    KeyboardInterrupt after what is complete has been summed up.
     """
     directory, warn = StudyDirectory(options.out, design), cache(warn)
     asked = {"resume": options.resume, "overwrite": options.overwrite}
@@ -71,18 +68,17 @@ def conduct(
             if not known:
                 _check_settings(design, workers, settings, warn)
             missing = directory.start(known=known)
+            folders = [None if workers.sends_files else str(directory.draft(r)) for r in missing]
+            pairs = zip(missing, folders, strict=True)
+            tasks = (design.task(run, options.imports, folder) for run, folder in pairs)
             status = "interrupted"
             try:
-                folders = None if workers.sends_files else directory.draft
-                tasks = (
-                    design.task(run, options.imports, folders and str(folders(run)))
-                    for run in missing
-                )
                 answers = workers.answers(play, tasks, options.patience)
                 for over, (place, found) in enumerate(answers, start=1):
                     answer = found or _died(missing[place])
                     directory.keep(answer)
-                    _warned([answer], warn)
+                    for line in answer.warnings:
+                        warn(line)
                     progress(len(design) - len(missing) + over)
                 status = "complete"
             finally:
@@ -97,11 +93,6 @@ def _died(run: int) -> Answer:
     return Answer(run, Failure("WorkerDied", DIED))
 
 
-def _warned(answers: Iterable[Answer], warn: Callable[[str], Any]) -> None:
-    for line in dict.fromkeys(line for answer in answers for line in answer.warnings):
-        warn(line)
-
-
 def _check_settings(
     design: Design, workers: Executor, settings: list[Task], warn: Callable[[str], Any]
 ) -> None:
@@ -112,7 +103,8 @@ def _check_settings(
             other = f"{fault.kind}: {fault.error}; change the setting"
             reason = fault.error if fault.kind == "UserError" else other
             raise design.complaint(answer.run, reason)
-    _warned(answers, warn)
+    for line in (line for answer in answers for line in answer.warnings):
+        warn(line)
 
 
 # Threads of one process take turns: a run changes process-wide settings, such as warning filters.
@@ -153,25 +145,18 @@ def _build(task: Task) -> Answer:
 
 
 def _play(task: Task) -> Answer:
-    if task.folder is not None:
-        return Answer(task.run, warnings=_written(task, Path(task.folder)))
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "run"
-        warnings = _written(task, out)
-        files = {path.name: path.read_bytes() for path in sorted(out.iterdir())}
-        return Answer(task.run, files=files, warnings=warnings)
-
-
-def _written(task: Task, out: Path) -> tuple[str, ...]:
-    """Play a run and write its directory; return the warnings."""
-    trunk = run(task.scenario(), RunOptions(out, log_every=task.log_every), progress=beat)
-    if task.branch is not None:
-        with replacing(out / "branches.parquet") as draft:
-            _branched(task, trunk).to_parquet(draft, index=False)
-    for table in task.leave_out:
-        (out / f"{table}.parquet").unlink(missing_ok=True)
-    RunDirectory(out).list_files()
-    return trunk.warnings
+        out = Path(task.folder or f"{folder}/run")
+        trunk = run(task.scenario(), RunOptions(out, log_every=task.log_every), progress=beat)
+        if task.branch is not None:
+            with replacing(out / "branches.parquet") as draft:
+                _branched(task, trunk).to_parquet(draft, index=False)
+        for table in task.leave_out:
+            (out / f"{table}.parquet").unlink(missing_ok=True)
+        RunDirectory(out).list_files()
+        sent = [] if task.folder else sorted(out.iterdir())
+        files = {path.name: path.read_bytes() for path in sent}
+    return Answer(task.run, files=files, warnings=trunk.warnings)
 
 
 def _branched(task: Task, trunk: MarketModel) -> pd.DataFrame:

@@ -1,16 +1,16 @@
 """What a study file says, and the runs that it stands for.
 
-A study is a base scenario, keys that vary (a full product, a list of rows, or a sample from ranges,
-``scenarios.studies.sampling``) and seeds. In a product a **label** may stand for several keys, as
-the name of a stream for a whole adversary. A **setting** is one choice of all that varies; a run is
-a setting and a seed. Runs are numbered from 0, all seeds of the first setting first. Runs with
-equal seeds share their random streams, whatever the setting (common random numbers: Glasserman and
-Yao, Management Science 38, 1992); only the points of a Latin hypercube have seeds of their own.
+A **setting** is one choice of all that varies: of a full product of keys, in which a label may
+stand for several, of a list of rows, or of a sample from ranges. A run is a setting and a seed, all
+seeds of the first setting first. Runs with equal seeds share their random streams, whatever the
+setting (common random numbers: Glasserman and Yao, Management Science 38, 1992); only the points of
+a Latin hypercube have seeds of their own.
 """
 
 import itertools
 import json
 import math
+from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -84,7 +84,7 @@ class StudySpec(Strict):
     @field_validator("seeds", mode="before")
     @classmethod
     def _seeds(cls, seeds: Any) -> Any:
-        if isinstance(seeds, int) and not isinstance(seeds, bool) and seeds > 0:
+        if type(seeds) is int and seeds > 0:
             return list(range(min(seeds, MOST_RUNS + 1)))  # of too many no list is made
         whole = isinstance(seeds, list) and all(type(seed) is int for seed in seeds)
         if not whole or not seeds or min(seeds) < 0 or len(set(seeds)) != len(seeds):
@@ -102,37 +102,6 @@ class StudySpec(Strict):
         runs = len(self.seeds) * math.prod(map(len, self.grid.values())) * max(len(self.rows), 1)
         if runs * (1 if self.sample is None else len(self.sample)) > MOST_RUNS:
             raise ValueError(f"more than {MOST_RUNS} runs; give fewer values, or fewer seeds")
-        self._check_rows()
-        controls_of(self.control, self._levels())
-        own = {} if self.rounds is None else {"rounds": self.rounds}
-        sampled: Setting = {} if self.sample is None else dict.fromkeys(self.sample.keys)
-        for key in sampled:
-            _refuse_taken(f"sample.keys.{key}", key)
-        given: set[str] = set()
-        grid = [
-            list(values.values()) if isinstance(values, dict) else [{name: v} for v in values]
-            for name, values in self.grid.items()
-        ]
-        for axis in ([own], [self.fixed], [sampled], self.rows, *grid):
-            keys = {key for table in axis for key in table}
-            if keys & given:
-                raise ValueError(f"key '{min(keys & given)}' is given twice; drop one of them")
-            given |= keys
-            for key, value in ((key, own[key]) for own in axis for key in own):
-                if key == "seed":
-                    raise ValueError("key 'seed' is taken by the study; use seeds = [...]")
-                if "." not in key and isinstance(value, dict):
-                    cure = f'write a dotted key in quotes, as in "{key}.NAME"'
-                    raise ValueError(f"{key} is a table; {cure}")
-        return self
-
-    def _levels(self) -> dict[str, list[Any]]:
-        """Return the values, or labels, of each key that is listed."""
-        if self.rows:
-            return {key: [row.get(key) for row in self.rows] for key in self.rows[0]}
-        return {key: list(values) for key, values in self.grid.items()}
-
-    def _check_rows(self) -> None:
         _refuse_repeats("list", self.rows)
         for number, row in enumerate(self.rows):
             for key in row:
@@ -140,15 +109,36 @@ class StudySpec(Strict):
             if set(row) != set(self.rows[0]):
                 key = min(set(row) ^ set(self.rows[0]))
                 raise ValueError(f"list row {number}: not every row has '{key}'; give it to all")
+        levels = {key: [row[key] for row in self.rows] for row in self.rows[:1] for key in row}
+        controls_of(self.control, levels or {key: list(own) for key, own in self.grid.items()})
+        given: set[str] = set()
+        for axis in self._axes():
+            keys = {key for table in axis for key in table}
+            if keys & given:
+                raise ValueError(f"key '{min(keys & given)}' is given twice; drop one of them")
+            given |= keys
+            for key, value in (pair for table in axis for pair in table.items()):
+                _check_key(key, value)
+        return self
+
+    def _axes(self) -> Iterator[list[Setting]]:
+        """Yield the choices of each part of the file that gives keys."""
+        yield [] if self.rounds is None else [{"rounds": self.rounds}]
+        yield [self.fixed]
+        sampled = [] if self.sample is None else list(self.sample.keys)
+        for key in sampled:
+            _refuse_taken(f"sample.keys.{key}", key)
+        yield [dict.fromkeys(sampled)]
+        yield self.rows
+        for key, values in self.grid.items():
+            yield list(values.values()) if isinstance(values, dict) else [{key: v} for v in values]
 
     def settings(self) -> list[Setting]:
         """Every choice of what varies, a label by its name; the last entry runs fastest."""
         if self.sample is not None:
             return self.sample.settings()
-        if self.rows:
-            return self.rows
         product = itertools.product(*self.grid.values())  # of a table its labels
-        return [dict(zip(self.grid, values, strict=True)) for values in product]
+        return self.rows or [dict(zip(self.grid, values, strict=True)) for values in product]
 
     def seed_of(self, setting: int, place: int) -> int:
         """Return a seed of a setting, by their numbers."""
@@ -205,46 +195,37 @@ class Design:
         return len(self.settings) * len(self.spec.seeds)
 
     def sized(self, *, rounds: int | None = None, seeds: int | None = None) -> "Design":
-        """Return the same study with other rounds, or with so many seeds; None changes nothing.
+        """Return the study with other rounds, or so many seeds, and without what its file claims.
 
-        What its file claims was measured with its own, and is left out of one that was changed.
-        UserError if the study sets the rounds of its runs itself.
+        None changes nothing. UserError if the study sets the rounds of its runs itself.
         """
         own = (self.spec.fixed, *map(self.spec.keys_of, self.settings))
         if rounds is not None and any("rounds" in keys for keys in own):
             raise UserError(f"--rounds {rounds}: the study sets 'rounds' itself; drop the option")
         changed: dict[str, Any] = {} if rounds is None else {"rounds": rounds}
-        if seeds is not None:
-            changed["seeds"] = list(range(seeds))
-        if changed:
-            changed["description"] = ""
+        changed |= {} if seeds is None else {"seeds": list(range(seeds))}
+        changed |= {"description": ""} if changed else {}
         return replace(self, spec=self.spec.model_copy(update=changed))
+
+    def _of(self, run: int) -> tuple[Setting, dict[str, int]]:
+        setting, seed = divmod(run, len(self.spec.seeds))
+        return self.settings[setting], {"seed": self.spec.seed_of(setting, seed)}
 
     def parameters(self) -> list[Setting]:
         """Return the keys and the seed of every run, in the runs' order."""
-        pairs = itertools.product(enumerate(self.settings), range(len(self.spec.seeds)))
-        return [row | {"seed": self.spec.seed_of(place, seed)} for (place, row), seed in pairs]
+        return [setting | seed for setting, seed in map(self._of, range(len(self)))]
 
     def task(self, run: int, imports: tuple[str, ...] = (), folder: str | None = None) -> Task:
         """Return a run, ready to be sent to a worker; UserError if a key has no place."""
-        keys = dict(self.spec.fixed)
-        if self.spec.rounds is not None:
-            keys["rounds"] = self.spec.rounds
-        raw = deepcopy(self.base)
-        setting, seed = divmod(run, len(self.spec.seeds))
-        keys |= self.spec.keys_of(self.settings[setting])
-        keys["seed"] = self.spec.seed_of(setting, seed)
-        for key, value in keys.items():
+        spec, raw, (setting, seed) = self.spec, deepcopy(self.base), self._of(run)
+        rounds = {} if spec.rounds is None else {"rounds": spec.rounds}
+        for key, value in (spec.fixed | rounds | spec.keys_of(setting) | seed).items():
             assign(raw, key, deepcopy(value))
-        origin, left_out = str(self.origin.resolve()), tuple(self.spec.leave_out)
-        log_every, branch = self.spec.log_every, self.spec.branch
-        return Task(run, raw, origin, log_every, imports, folder, left_out, branch)
+        origin, left_out = str(self.origin.resolve()), tuple(spec.leave_out)
+        return Task(run, raw, origin, spec.log_every, imports, folder, left_out, spec.branch)
 
     def settings_to_check(self, imports: tuple[str, ...]) -> list[Task]:
-        """Return the first run of every setting, each with a scenario that validates.
-
-        UserError: one line for the first setting that does not validate.
-        """
+        """Return the first run of every setting; UserError names one that does not validate."""
         tasks = []
         for run in range(0, len(self), len(self.spec.seeds)):
             try:
@@ -259,8 +240,7 @@ class Design:
 
     def complaint(self, run: int, reason: str) -> UserError:
         """Return the error that says which setting of the study has a fault."""
-        setting = self.settings[run // len(self.spec.seeds)]
-        keys = ", ".join(f"{key} = {shown(value)}" for key, value in setting.items())
+        keys = ", ".join(f"{key} = {shown(value)}" for key, value in self._of(run)[0].items())
         return UserError(f"study '{self.name}'{', ' if keys else ''}{keys}: {reason}")
 
     def identity(self) -> dict[str, Any]:
@@ -271,12 +251,14 @@ class Design:
 
 
 def read_study(name: str) -> Design:
-    """Read a study file.
-
-    ``name``: a bundled study's name or the path of a TOML file. UserError if there is no such file
-    or it says something that a study file may not.
-    """
-    path = _found(name)
+    """Read a study file, a bundled one by its name; UserError if it may not be what it is."""
+    bundled = {path.stem: path for path in sorted(CATALOGUE.glob("*.toml"))}
+    path = bundled.get(name, Path(name))
+    if not path.is_file() and path.suffix == ".toml":
+        raise UserError(f"study file '{name}' does not exist; check the path")
+    if not path.is_file():
+        cure = f"{closest(name, bundled)} or a path to a .toml file"
+        raise UserError(f"unknown study '{name}'; {cure}")
     raw = read(path)
     try:
         check_values(raw)
@@ -300,16 +282,6 @@ def read_study(name: str) -> Design:
     return Design(path.stem, spec, read(scenario), scenario.parent)
 
 
-def _found(name: str) -> Path:
-    bundled = {path.stem: path for path in sorted(CATALOGUE.glob("*.toml"))}
-    path = bundled.get(name, Path(name))
-    if path.is_file():
-        return path
-    if path.suffix == ".toml":
-        raise UserError(f"study file '{name}' does not exist; check the path")
-    raise UserError(f"unknown study '{name}'; {closest(name, bundled)} or a path to a .toml file")
-
-
 def _check_axis(key: str, values: Any) -> None:
     labels = isinstance(values, dict) and all(isinstance(keys, dict) for keys in values.values())
     if not values or not (labels or isinstance(values, list)):
@@ -322,6 +294,14 @@ def _check_axis(key: str, values: Any) -> None:
         _refuse_taken(f"grid.{key}", key)
     elif key in TAKEN or "." in key:
         raise ValueError(f"grid.{key}: labels need a name without dots that no table's column has")
+
+
+def _check_key(key: str, value: Any) -> None:
+    if key == "seed":
+        raise ValueError("key 'seed' is taken by the study; use seeds = [...]")
+    if "." not in key and isinstance(value, dict):
+        cure = f'write a dotted key in quotes, as in "{key}.NAME"'
+        raise ValueError(f"{key} is a table; {cure}")
 
 
 def _refuse_taken(where: str, key: str) -> None:

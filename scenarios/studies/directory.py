@@ -1,20 +1,8 @@
 """A study directory, and how it survives: nothing in it is ever half-written.
 
-    study.json            the study as it was read, versions, and how far it came
-    parameters.parquet    a row per run: `run`, `seed`, and a typed column per key that varies
-    runs/run=0000/        a run directory (as `regretless run` writes it), there once it is complete
-    failures.parquet      a row per run that failed: `run`, `kind`, `error`, `traceback`
-    cohorts, value, effects .parquet    what `scenarios.studies.analysis.measures` makes of the runs
-    contrasts, interactions .parquet    what each key, two keys together, and each branch change
-    *_by_parameter.parquet              the same among agents alike in a parameter
-    regression.parquet    regrets of agents on their parameters and the keys
-    gains.parquet         what each branch did to each agent, over seeds
-    sensitivity, calibration .parquet   of keys that were sampled (`scenarios.studies.sampling`)
-    windows.parquet       regret over windows, where the runs have it
-
-A run is written into a draft folder and moved to its place in one step. What is killed leaves
-drafts, which nobody reads and the next start removes. ``study.json`` lists the tables; of an
-earlier study only they and its runs are replaced.
+``docs/columns.md`` lists the tables. A run is written into a draft folder and moved to
+``runs/run=0000/`` in one step; what is killed leaves drafts, which nobody reads and the next start
+removes. ``study.json`` lists the tables; of an earlier study only they and its runs are replaced.
 """
 
 import json
@@ -42,13 +30,22 @@ from regretless.scenarios.logs.directory import RunDirectory
 from regretless.scenarios.run import versions
 from regretless.scenarios.studies.design import Design
 
+RECORD = "study.json"
+TABLES = (
+    *("parameters", "failures", "cohorts", "value", "effects", "contrasts", "interactions"),
+    *("pair_effects", "effects_by_parameter", "contrasts_by_parameter", "regression"),
+    *("gains", "sensitivity", "calibration", "windows"),
+)
+KNOWN = {f"{table}.parquet" for table in TABLES}
+DRAFTS, SESSION = ".drafts", "session-"  # one process's drafts lie in a folder of its own
+FAILURES = pa.schema(
+    [("run", pa.int64()), *((name, pa.string()) for name in ("kind", "error", "traceback"))]
+)
+
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a run has no logs.
-
-    ``kind``: the exception's name, or ``WorkerDied``; ``error``: one line.
-    """
+    """Why a run has no logs: ``kind`` is the exception's name, or ``WorkerDied``."""
 
     kind: str
     error: str
@@ -57,11 +54,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a worker sends back.
-
-    ``files`` (dict of str to bytes): the run directory, where the task named no folder;
-    ``warnings`` (tuple of str): what can hardly be meant (``scenarios.notes``).
-    """
+    """What a worker sends back: ``files`` of the run directory where the task named no folder."""
 
     run: int
     failure: Failure | None = None
@@ -74,19 +67,6 @@ def failure_of(error: BaseException) -> Failure:
     line = " ".join(str(error).split()) or type(error).__name__
     kind = type(error.__cause__ or error).__name__
     return Failure(kind, line, "".join(traceback.format_exception(error)))
-
-
-RECORD = "study.json"
-TABLES = (
-    *("parameters", "failures", "cohorts", "value", "effects", "contrasts", "interactions"),
-    *("pair_effects", "effects_by_parameter", "contrasts_by_parameter", "regression"),
-    *("gains", "sensitivity", "calibration", "windows"),
-)
-KNOWN = {f"{table}.parquet" for table in TABLES}
-DRAFTS, SESSION = ".drafts", "session-"  # one process's drafts lie in a folder of its own
-FAILURES = pa.schema(
-    [("run", pa.int64()), *((name, pa.string()) for name in ("kind", "error", "traceback"))]
-)
 
 
 class StudyDirectory:
@@ -103,35 +83,30 @@ class StudyDirectory:
 
         UserError if something else is, or a study that is to be neither resumed nor replaced.
         """
-        ownership.check_asked(self.path, "study", resume=resume, overwrite=overwrite)
+        asked = {"resume": resume, "overwrite": overwrite}
+        ownership.check_asked(self.path, "study", **asked)
         if ownership.unused(self.path, RECORD):
             return False
-        recorded = read_record(self.path)
-        recorded = ownership.known_as_ours(
-            self.path, "study", recorded, resume=resume, overwrite=overwrite
-        )
-        self._check_entries(recorded)
+        found = read_record(self.path)
+        recorded = ownership.known_as_ours(self.path, "study", found, **asked)
+        ownership.check_folder(self.path / "runs")
+        ownership.check_folder(self.path / DRAFTS)
+        mine = ownership.listed(recorded, KNOWN.__contains__) | {RECORD}
+        ownership.check_writable(self.path, KNOWN | {RECORD}, mine)
+        for draft in ownership.contents(self.path / DRAFTS):
+            ownership.check_folder(draft)
+            if not draft.name.startswith(SESSION):
+                ownership.refuse(self.path, f"{DRAFTS}/{draft.name}")
         if resume:
             self._check_same(recorded)
-        for home in [] if resume else ownership.contents(self.path / "runs"):  # which are replaced
+            return True
+        for home in ownership.contents(self.path / "runs"):  # which are replaced
             ownership.check_folder(home)
             if not re.fullmatch(r"run=\d{4,}", home.name):
                 ownership.refuse(self.path, f"runs/{home.name}")
             if strays := RunDirectory(home).strays():
                 ownership.refuse(home, strays[0])
-        return resume
-
-    def _check_entries(self, recorded: dict[str, Any]) -> None:
-        """Raise UserError if something lies in the way that is not the study's."""
-        ownership.check_folder(self.path / "runs")
-        ownership.check_folder(self.path / DRAFTS)
-        ownership.check_writable(
-            self.path, KNOWN | {RECORD}, ownership.listed(recorded, KNOWN.__contains__) | {RECORD}
-        )
-        for found in ownership.contents(self.path / DRAFTS):
-            ownership.check_folder(found)
-            if not found.name.startswith(SESSION):
-                ownership.refuse(self.path, f"{DRAFTS}/{found.name}")
+        return False
 
     def _check_same(self, recorded: dict[str, Any]) -> None:
         begun = recorded.get("versions", {}).get("regretless")
@@ -222,13 +197,14 @@ class StudyDirectory:
 
     def write(self, name: str, table: pa.Table | pd.DataFrame) -> None:
         """Write a table of the study, which the record lists before it is there."""
-        if f"{name}.parquet" not in self.files:
-            ownership.check_writable(self.path, {f"{name}.parquet"}, set())
-            self.files.add(f"{name}.parquet")
+        file = f"{name}.parquet"
+        if file not in self.files:
+            ownership.check_writable(self.path, {file}, set())
+            self.files.add(file)
             self.write_record("interrupted")
         if isinstance(table, pd.DataFrame):
             table = pa.Table.from_pandas(table, preserve_index=False)
-        with replacing(self.path / f"{name}.parquet") as draft:
+        with replacing(self.path / file) as draft:
             pq.write_table(table, draft)
 
     def _write_failures(self) -> None:
@@ -242,19 +218,16 @@ def read_record(path: Path) -> dict[str, Any] | None:
 
 
 def parameters_table(parameters: Sequence[dict[str, Any]]) -> pa.Table:
-    """Lay out the parameters of the runs, one typed column per key.
+    """Lay out the parameters of the runs, a column of booleans, integers, floats or text per key.
 
-    A column of numbers with a fraction among them holds floats; tables, lists and mixtures of types
-    are JSON text.
+    Tables, lists and mixtures of types are JSON text.
     """
     keys = ["seed", *(key for key in parameters[0] if key != "seed")]
-    columns = {key: [row[key] for row in parameters] for key in keys}
-    typed = {key: typed_column(values) for key, values in columns.items()}
+    typed = {key: _typed([row[key] for row in parameters]) for key in keys}
     return pa.table({"run": pa.array(range(len(parameters)), pa.int64())} | typed)
 
 
-def typed_column(values: Sequence[Any]) -> pa.Array:
-    """Turn values of one key into a column of booleans, integers, floats or text."""
+def _typed(values: list[Any]) -> pa.Array:
     kind = pd.api.types.infer_dtype(values, skipna=False)
     if kind == "mixed-integer-float":
         return pa.array([*map(float, values)])

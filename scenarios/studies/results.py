@@ -9,21 +9,9 @@ import pandas as pd
 
 from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.frames import export
+from regretless.scenarios.studies.analysis import contrasts as tests
 from regretless.scenarios.studies.analysis import measures as analysis
-from regretless.scenarios.studies.analysis.contrasts import (
-    Rules,
-    contrasts_table,
-    controls_of,
-    gains_table,
-    interactions_table,
-)
-from regretless.scenarios.studies.analysis.measures import market_of, with_market
-from regretless.scenarios.studies.analysis.parameters import (
-    MEASURED,
-    named,
-    parted,
-    regression_table,
-)
+from regretless.scenarios.studies.analysis import parameters as people
 from regretless.scenarios.studies.directory import TABLES, read_record
 from regretless.scenarios.studies.sampling import SampleSpec, calibration_table, sensitivity_table
 
@@ -38,7 +26,7 @@ def run_table(home: Path, name: str) -> pd.DataFrame:
 
 
 class Study:
-    """What a study has found so far.
+    """What a study has found so far; ``docs/columns.md`` lists the tables' columns.
 
     Parameters
     ----------
@@ -68,9 +56,19 @@ class Study:
             raise UserError(f"{self.path} is not a study directory: give one with a study.json")
         self.record: dict[str, Any] = record
 
+    @property
+    def _file(self) -> dict[str, Any]:
+        file: dict[str, Any] = self.record["study"]["file"]
+        return file
+
     def runs(self) -> list[int]:
         """Return the runs that are complete, in order."""
         return list(self.homes())
+
+    def homes(self) -> dict[int, Path]:
+        """Return the folder of each complete run, in order."""
+        homes = {int(h.name.partition("=")[2]): h for h in self.path.glob("runs/run=*")}
+        return dict(sorted(homes.items()))
 
     def parameters(self) -> pd.DataFrame:
         """One row per run: ``run``, ``seed`` and the keys that vary."""
@@ -118,103 +116,90 @@ class Study:
         return export(own | self.results(), Path(folder))
 
     def cohorts(self) -> pd.DataFrame:
-        """One row per run and cohort; see ``analysis.cohorts_of`` and ``analysis.own_of``."""
-        parts = [_cohorts(home, run) for run, home in self.homes().items()]
+        """One row per run and cohort, with the user's own measures."""
+        parts = []
+        for run, home in self.homes().items():
+            agents = run_table(home, "agents")
+            parts.append(analysis.cohorts_of(agents, run))
+            if (home / "measures.parquet").exists():
+                own = analysis.own_of(run_table(home, "measures"), agents)
+                merge = {"on": "cohort", "how": "left", "sort": False, "suffixes": ("", " (own)")}
+                parts[-1] = parts[-1].merge(own, **merge)
         if not parts:
             return pd.DataFrame(columns=analysis.COHORTS).astype({"run": "int64", "cohort": "str"})
         return pd.concat(parts, ignore_index=True)
 
-    def value(self) -> pd.DataFrame:
-        """Value of the forecast, in the utility's own units; see ``analysis.value_table``."""
-        return analysis.value_table(self.cohorts(), self.parameters(), self.ends)
-
     @cached_property
     def measures(self) -> pd.DataFrame:
-        """``cohorts`` with rows for everybody, and for the whole market (``market_of``)."""
-        parts = [market_of(rounds, run) for run, rounds in self._each("rounds")]
-        cohorts = analysis.with_everybody(self.cohorts())
-        return with_market(cohorts, pd.concat(parts, ignore_index=True)) if parts else cohorts
+        """``cohorts`` with rows for everybody, and for the whole market."""
+        parts = [analysis.market_of(rounds, run) for run, rounds in self._each("rounds")]
+        found = analysis.with_everybody(self.cohorts())
+        return analysis.with_market(found, pd.concat(parts, ignore_index=True)) if parts else found
+
+    def value(self) -> pd.DataFrame:
+        """Value of the forecast, in the utility's own units."""
+        return analysis.value_table(self.cohorts(), self.parameters(), self.ends)
 
     def effects(self) -> pd.DataFrame:
-        """Means for each value of each key; see ``analysis.effects_table``."""
+        """Means for each value of each key."""
         return analysis.effects_table(self.measures, self._levels(), self.ends, self.within)
 
-    def contrasts(self) -> pd.DataFrame:
-        """Return what each key and branch changes; see ``contrasts.contrasts_table``."""
-        found = self.table("branches") if self.has_branches else None
-        return contrasts_table(self.measures, self._levels(), found, rules=self.rules)
-
-    def interactions(self) -> pd.DataFrame:
-        """How the contrasts of a key depend on another; see ``contrasts.interactions_table``."""
-        return interactions_table(self.measures, self._levels(), rules=self.rules)
-
     def pair_effects(self) -> pd.DataFrame:
-        """Means for each values of two keys; see ``analysis.effects_table``."""
+        """Means for each values of two keys."""
         found = self.measures, self._levels(), self.ends, self.within
         return analysis.effects_table(*found, pairs=True)
 
+    def contrasts(self) -> pd.DataFrame:
+        """Return what each key and branch changes."""
+        found = self.table("branches") if self.has_branches else None
+        return tests.contrasts_table(self.measures, self._levels(), found, rules=self.rules)
+
+    def interactions(self) -> pd.DataFrame:
+        """How the contrasts of a key depend on another."""
+        return tests.interactions_table(self.measures, self._levels(), rules=self.rules)
+
     def effects_by_parameter(self) -> pd.DataFrame:
-        """``effects`` among agents alike in a parameter of their utility (``parted``)."""
+        """``effects`` among agents alike in a parameter of their utility."""
         found = self._levels(), self.ends, self.within
-        return named(analysis.effects_table(self._parted, *found))
+        return people.named(analysis.effects_table(self._parted, *found))
 
     def contrasts_by_parameter(self) -> pd.DataFrame:
-        """``contrasts`` among agents alike in a parameter of their utility (``parted``)."""
-        return named(contrasts_table(self._parted, self._levels(), rules=self.rules))
+        """``contrasts`` among agents alike in a parameter of their utility."""
+        found = tests.contrasts_table(self._parted, self._levels(), rules=self.rules)
+        return people.named(found)
 
     @cached_property
     def _parted(self) -> pd.DataFrame:
-        return parted(self.agents() if self.runs() else pd.DataFrame(columns=["cohort"]))
+        return people.parted(self._people())
+
+    def _people(self) -> pd.DataFrame:
+        return self.agents() if self.runs() else pd.DataFrame(columns=["cohort", "run"])
 
     def regression(self, *measures: str, on: Sequence[str] | None = None) -> pd.DataFrame:
-        """Regress measures of agents on parameters and keys; see ``regression_table``.
+        """Regress measures of agents on parameters and keys.
 
         ``measures`` are columns of ``agents``, by default the mean loss and the regrets that were
         kept; ``on`` names parameters and keys, by default all that differ.
         """
-        agents = self.agents() if self.runs() else pd.DataFrame(columns=["cohort", "run"])
+        agents, controls = self._people(), self.rules.controls
         for name in measures:
             if name not in agents:
                 raise UserError(f"regression of '{name}': {closest(name, map(str, agents))}")
-        known = [name for name in measures or MEASURED if name in agents]
-        controls = self.rules.controls
-        return regression_table(agents, self.parameters(), known, on=on, controls=controls)
-
-    @property
-    def rules(self) -> Rules:
-        """How differences are tested: controls and margins are the study file's."""
-        file, keys = self.record["study"]["file"], self._levels()
-        control = controls_of(file.get("control"), {str(k): keys[k] for k in keys})
-        return Rules(self.ends, self.within, control, file.get("margin"))
-
-    @property
-    def has_branches(self) -> bool:
-        """Whether the study has branches, and runs that took them."""
-        return bool(self.record["study"]["file"].get("branch") and self.runs())
+        known = [name for name in measures or people.MEASURED if name in agents]
+        return people.regression_table(agents, self.parameters(), known, on=on, controls=controls)
 
     def gains(self) -> pd.DataFrame:
-        """Return what each branch did to each agent; see ``contrasts.gains_table``."""
-        return gains_table(self.table("branches"), self.parameters(), ends=self.ends)
-
-    @property
-    def sample(self) -> SampleSpec | None:
-        """What was sampled from ranges; None where values were listed."""
-        sample = self.record["study"]["file"].get("sample")
-        return None if sample is None else SampleSpec.model_validate(sample)
-
-    def _levels(self) -> pd.DataFrame:
-        """Return the parameters without keys that were sampled: none has a value twice."""
-        known = self.parameters()
-        return known if self.sample is None else known[["run", "seed"]]
+        """Return what each branch did to each agent."""
+        return tests.gains_table(self.table("branches"), self.parameters(), ends=self.ends)
 
     def sensitivity(self) -> pd.DataFrame:
-        """How strongly each sampled key moves a measure; see ``sampling.sensitivity_table``."""
+        """How strongly each sampled key moves a measure."""
         if self.sample is None:
             raise UserError(f"{self.path}: nothing was sampled; give the study file a [sample]")
         return sensitivity_table(self.cohorts(), self.parameters(), self.sample)
 
     def calibration(self, targets: Mapping[str, float] | None = None) -> pd.DataFrame:
-        """Keys that give what was observed; see ``sampling.calibration_table``.
+        """Keys that give what was observed.
 
         ``targets`` are measures with their values, by default those of the study file.
         """
@@ -226,10 +211,38 @@ class Study:
             raise UserError(f"{self.path}: nothing to calibrate; give the study file {wanted}")
         return calibration_table(self.cohorts(), self.parameters(), sample)
 
+    def windows(self) -> pd.DataFrame:
+        """Regret over windows of rounds; empty without windows."""
+        parts = [pd.DataFrame(columns=["run", *analysis.WINDOW, *analysis.LOSSES])]
+        homes = self.homes()
+        for run, own in self._each("windows"):
+            agents = run_table(homes[run], "agents")
+            parts.append(analysis.windows_of(own, agents).assign(run=run))
+        found = pd.concat(parts[1:] or parts, ignore_index=True).astype({"run": "int64"})
+        return analysis.windows_table(found, self.parameters(), self.ends)
+
+    @property
+    def has_branches(self) -> bool:
+        """Whether the study has branches, and runs that took them."""
+        return bool(self._file.get("branch") and self.runs())
+
     @property
     def has_windows(self) -> bool:
         """Whether the study's runs take regret over windows of rounds."""
         return any(key.partition(".")[0] == "windows" for key in self._keys())
+
+    @property
+    def sample(self) -> SampleSpec | None:
+        """What was sampled from ranges; None where values were listed."""
+        sample = self._file.get("sample")
+        return None if sample is None else SampleSpec.model_validate(sample)
+
+    @property
+    def rules(self) -> tests.Rules:
+        """How differences are tested: controls and margins are the study file's."""
+        keys = self._levels()
+        control = tests.controls_of(self._file.get("control"), {str(k): keys[k] for k in keys})
+        return tests.Rules(self.ends, self.within, control, self._file.get("margin"))
 
     @property
     def ends(self) -> analysis.Ends:
@@ -243,45 +256,21 @@ class Study:
         own = self.record.get("within", {})
         return analysis.WITHIN | {name: (low, high) for name, (low, high) in own.items()}
 
+    def _levels(self) -> pd.DataFrame:
+        """Return the parameters without keys that were sampled: none has a value twice."""
+        known = self.parameters()
+        return known if self.sample is None else known[["run", "seed"]]
+
     def _keys(self) -> set[str]:
         """Return the dotted keys of the base scenario's tables and of the study."""
-        base, file = self.record["study"]["base"], self.record["study"]["file"]
-        found = {
-            f"{name}.{key}" for name, own in base.items() if isinstance(own, dict) for key in own
+        tables = {
+            k: own for k, own in self.record["study"]["base"].items() if isinstance(own, dict)
         }
-        labels = [
-            table
-            for values in file["grid"].values()
-            if isinstance(values, dict)
-            for table in values.values()
-        ]
-        tables = file["set"], file["grid"], *file["list"], *labels
-        return found.union(*tables)
-
-    def windows(self) -> pd.DataFrame:
-        """Regret over windows of rounds; see ``analysis.windows_table``. Empty without windows."""
-        parts = [pd.DataFrame(columns=["run", *analysis.WINDOW, *analysis.LOSSES])]
-        homes = self.homes()
-        for run, own in self._each("windows"):
-            agents = run_table(homes[run], "agents")
-            parts.append(analysis.windows_of(own, agents).assign(run=run))
-        found = pd.concat(parts[1:] or parts, ignore_index=True).astype({"run": "int64"})
-        return analysis.windows_table(found, self.parameters(), self.ends)
-
-    def homes(self) -> dict[int, Path]:
-        """Return the folder of each complete run, in order."""
-        homes = {int(h.name.partition("=")[2]): h for h in self.path.glob("runs/run=*")}
-        return dict(sorted(homes.items()))
-
-
-def _cohorts(home: Path, run: int) -> pd.DataFrame:
-    agents = run_table(home, "agents")
-    table = analysis.cohorts_of(agents, run)
-    if not (home / "measures.parquet").exists():
-        return table
-    own = analysis.own_of(run_table(home, "measures"), agents)
-    merged = table.merge(own, on="cohort", how="left", sort=False, suffixes=("", " (own)"))
-    return pd.DataFrame(merged)
+        found = {f"{name}.{key}" for name, own in tables.items() for key in own}
+        grid = self._file["grid"]
+        labelled = [values for values in grid.values() if isinstance(values, dict)]
+        labels = [keys for values in labelled for keys in values.values()]
+        return found.union(self._file["set"], grid, *self._file["list"], *labels)
 
 
 def load_study(path: str | Path) -> Study:

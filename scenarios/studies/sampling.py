@@ -1,32 +1,15 @@
 r"""Keys that are sampled from ranges: the designs, and what follows from the runs.
 
-    [sample]
-    method = "latin-hypercube"        # or "sobol"
-    points = 200
-
-    [sample.keys]
-    "market.impact" = [0.1, 0.9]                   # evenly from this range
-    "cohort.followers.count" = [10, 40]            # whole numbers: both ends are
-    "cohort.followers.parameters.eta" = { low = 0.1, high = 100.0, log = true }
-
 ``latin-hypercube`` cuts every range into as many strata as there are points and gives each stratum
-one point (McKay, Beckman and Conover, Technometrics 21, 1979). Its points have seeds of their own,
-so that what differs from point to point is nature, too, as between data and a simulation.
+one point (McKay, Beckman and Conover, Technometrics 21, 1979), with seeds of its own. ``sobol`` is
+the design of Saltelli et al. (Computer Physics Communications 181, 2010): two blocks A and B of a
+Sobol sequence in twice as many dimensions, and for each key the block A with that key's column
+taken from B; all with the same seeds.
 
-``sobol`` is the design of Saltelli et al. (Computer Physics Communications 181, 2010): two blocks A
-and B of a Sobol sequence in twice as many dimensions, and for each key the block A with that key's
-column taken from B; n (d + 2) settings, all with the same seeds.
-
-**Sensitivity.** With f a measure as a function of independent keys x_1..x_d, its mean over the
-seeds, a ``sobol`` design gives
-
-    first order   Var(E[f | x_i]) / Var(f)             what x_i explains by itself
-    total order   E[Var(f | all but x_i)] / Var(f)     with everything that it does together with
-                                                       others
-
-estimated as in ``scipy.stats.sobol_indices``, with 95 % bootstrap intervals over the points. A
-Latin hypercube gives Spearman's rank correlation of key and measure over all runs, with Fisher's
-95 % interval.
+**Sensitivity.** Of a measure f of independent keys x_1..x_d, a ``sobol`` design gives the first
+order Var(E[f | x_i]) / Var(f) and the total order E[Var(f | all but x_i)] / Var(f), as in
+``scipy.stats.sobol_indices``, with 95 % bootstrap intervals over the points. A Latin hypercube
+gives Spearman's rank correlation of key and measure over all runs, with Fisher's 95 % interval.
 
 **Calibration.** Run r of a Latin hypercube has keys theta_r, drawn evenly from their ranges, and
 moments m_r, with noise of its own. Given observed moments m*, the posterior of theta under the even
@@ -37,9 +20,8 @@ within h, the distance of the nearest half (each moment in units of its median d
     phi_r = alpha + beta (m_r - m*) + error,       phi_r* = phi_r - beta (m_r - m*),
 
 and estimate and 95 % interval are the weighted quantiles 0.5, 0.025 and 0.975 of phi_r*. The
-interval holds the noise of one observation, as a run of the same length has it; it is wide where
-the moments do not tell the keys apart. Where an observed moment lies outside what all runs gave,
-nothing is estimated.
+interval holds the noise of one observation. Where an observed moment lies outside what all runs
+gave, nothing is estimated.
 """
 
 import warnings
@@ -67,6 +49,17 @@ from regretless.scenarios.studies.analysis.measures import (
 )
 
 FEWEST = 8  # points from which anything is estimated
+RESAMPLES, SEED = 999, 0  # of the bootstrap
+NEAREST = 0.5
+QUANTILES = (0.5, 0.025, 0.975)
+SENSITIVITY = {
+    **dict.fromkeys(["key", "value", "cohort", "measure"], "str"),
+    "runs": "int64",
+    **dict.fromkeys(["mean", "low", "high"], "float64"),
+}
+CALIBRATION = {"key": "str", "runs": "int64"} | dict.fromkeys(
+    ["estimate", "low", "high", "prior_low", "prior_high"], "float64"
+)
 
 
 class Span(Strict):
@@ -93,20 +86,18 @@ class Span(Strict):
         return isinstance(self.low, int) and isinstance(self.high, int)
 
     @property
-    def ends(self) -> tuple[float, float]:
+    def ends(self) -> Array:
         """The ends on the scale that is sampled; whole numbers reach half a unit beyond."""
         half = 0.5 if self.whole else 0.0
-        low, high = self.low - half, self.high + half
-        return (float(np.log(low)), float(np.log(high))) if self.log else (low, high)
+        ends = np.array([self.low - half, self.high + half])
+        return np.log(ends) if self.log else ends
 
     def values(self, share: Array) -> list[float | int]:
         """Return the values at shares of the range, from 0 to 1."""
         low, high = self.ends
         found = low + share * (high - low)
-        found = np.exp(found) if self.log else found
-        if not self.whole:
-            return [float(value) for value in np.clip(found, self.low, self.high)]
-        return [int(value) for value in np.clip(np.rint(found), self.low, self.high)]
+        found = np.clip(np.exp(found) if self.log else found, self.low, self.high)
+        return np.rint(found).astype(int).tolist() if self.whole else found.tolist()
 
     def shares(self, values: Array) -> Array:
         """Return which shares of the range values are, strictly between 0 and 1."""
@@ -132,16 +123,14 @@ class SampleSpec(Strict):
     @field_validator("keys", mode="before")
     @classmethod
     def _pairs(cls, keys: Any) -> Any:
-        if not isinstance(keys, dict):
-            return keys
-        spans = dict(keys)
-        for key, span in keys.items():
+        spans = dict(keys) if isinstance(keys, dict) else {}
+        for key, span in spans.items():
             numbers = isinstance(span, list) and all(type(end) in {int, float} for end in span)
             if numbers and len(span) == 2:
                 spans[key] = {"low": span[0], "high": span[1]}
             elif not isinstance(span, dict):
                 raise ValueError(f"{key} = {shown(span)}: give [low, high], or low, high and log")
-        return spans
+        return spans or keys
 
     @model_validator(mode="after")
     def _enough(self) -> "SampleSpec":
@@ -164,29 +153,16 @@ class SampleSpec(Strict):
 
     def settings(self) -> list[dict[str, Any]]:
         """Return the keys of every setting; of ``sobol`` A, then B, then A with one column of B."""
-        shares, spans = self._shares(), self.keys.items()
-        columns = [span.values(share) for (_, span), share in zip(spans, shares.T, strict=True)]
-        return [dict(zip(self.keys, row, strict=True)) for row in zip(*columns, strict=True)]
-
-    def _shares(self) -> Array:
         d = len(self.keys)
         if self.own_seeds:
-            return np.asarray(qmc.LatinHypercube(d, rng=self.seed).random(self.points))
-        both = qmc.Sobol(2 * d, rng=self.seed).random(self.points)
-        first, second = both[:, :d], both[:, d:]
-        mixed = np.repeat(first[None], d, axis=0)
-        for key in range(d):
-            mixed[key, :, key] = second[:, key]
-        return np.concatenate([first, second, *mixed])
-
-
-RESAMPLES = 999
-SEED = 0  # of the bootstrap
-SENSITIVITY = {
-    **dict.fromkeys(["key", "value", "cohort", "measure"], "str"),
-    "runs": "int64",
-    **dict.fromkeys(["mean", "low", "high"], "float64"),
-}
+            shares = qmc.LatinHypercube(d, rng=self.seed).random(self.points)
+        else:
+            first, second = np.split(qmc.Sobol(2 * d, rng=self.seed).random(self.points), 2, 1)
+            mixed = [np.where(np.arange(d) == key, second, first) for key in range(d)]
+            shares = np.concatenate([first, second, *mixed])
+        pairs = zip(self.keys.values(), shares.T, strict=True)
+        columns = [span.values(share) for span, share in pairs]
+        return [dict(zip(self.keys, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def measured(cohorts: pd.DataFrame) -> pd.DataFrame:
@@ -200,12 +176,11 @@ def measured(cohorts: pd.DataFrame) -> pd.DataFrame:
 def sensitivity_table(
     cohorts: pd.DataFrame, parameters: pd.DataFrame, sample: SampleSpec
 ) -> pd.DataFrame:
-    """Return the indices of every key and measure.
+    """Return the indices of every key and measure: the columns ``SENSITIVITY``.
 
     ``cohorts`` has the columns ``COHORTS`` and measures of one's own, ``parameters`` ``run``,
-    ``seed`` and the keys. Returns frame: ``key``, ``value`` (which index), ``cohort``, ``measure``,
-    ``runs``, ``mean`` (the index), ``low``, ``high``. Measures that do not vary are left out, and
-    where a run of a ``sobol`` design is missing, everything is.
+    ``seed`` and the keys. Measures that do not vary are left out, and where a run of a ``sobol``
+    design is missing, everything is.
     """
     table = measured(cohorts)
     moving = table.loc[:, table.max() - table.min() > 1e-12]
@@ -219,9 +194,8 @@ def _ranked(
     keys = parameters.set_index("run").loc[table.index]
     reach = 1.96 / np.sqrt(max(len(table) - 3, 1))
     for where in table.columns:
-        values = table[where]
         for key in sample.keys:
-            found = float(stats.spearmanr(keys[key], values).statistic)
+            found = float(stats.spearmanr(keys[key], table[where]).statistic)
             middle = np.arctanh(np.clip(found, -1 + 1e-12, 1 - 1e-12))
             ends = np.tanh([middle - reach, middle + reach])
             yield [key, "rank correlation", *where, len(table), found, *ends]
@@ -235,11 +209,15 @@ def _sobol(
     seeds = len(table) // len(sample)
     for where in table.columns:
         of_setting = table[where].to_numpy().reshape(len(sample), seeds).mean(1)
-        for index, key, found in _indices(of_setting, sample):
-            yield [key, index, *where, len(table), *found]
+        parts = _indices(of_setting, sample)
+        for order, index in enumerate(("first order", "total order")):
+            for place, key in enumerate(sample.keys):
+                found = (float(own[order, place]) for own in parts)
+                yield [key, index, *where, len(table), *found]
 
 
-def _indices(values: Array, sample: SampleSpec) -> Iterator[tuple[str, str, tuple[float, ...]]]:
+def _indices(values: Array, sample: SampleSpec) -> tuple[Array, Array, Array]:
+    """Return first-order and total indices (2, d), and the ends of their intervals."""
     blocks = values.reshape(-1, sample.points)
     first, second, *mixed = blocks - blocks[:2].mean()
 
@@ -253,28 +231,16 @@ def _indices(values: Array, sample: SampleSpec) -> Iterator[tuple[str, str, tupl
         warnings.simplefilter("ignore", RuntimeWarning)
         found = np.nan_to_num(indices(every), posinf=0, neginf=0)
         again = stats.bootstrap((every,), indices, n_resamples=RESAMPLES, vectorized=False, rng=rng)
-    ends = again.confidence_interval
-    for order, index in enumerate(("first order", "total order")):
-        for place, key in enumerate(sample.keys):
-            parts = (found, ends.low, ends.high)
-            yield index, key, tuple(float(own[order, place]) for own in parts)
-
-
-NEAREST = 0.5
-QUANTILES = (0.5, 0.025, 0.975)
-CALIBRATION = {"key": "str", "runs": "int64"} | dict.fromkeys(
-    ["estimate", "low", "high", "prior_low", "prior_high"], "float64"
-)
+    return found, again.confidence_interval.low, again.confidence_interval.high
 
 
 def calibration_table(
     cohorts: pd.DataFrame, parameters: pd.DataFrame, sample: SampleSpec
 ) -> pd.DataFrame:
-    """Estimate every sampled key from ``sample.targets``.
+    """Estimate every sampled key from ``sample.targets``: the columns ``CALIBRATION``.
 
-    Returns frame: ``key``, ``runs`` that were near enough to count, ``estimate``, ``low``,
-    ``high``, ``prior_low``, ``prior_high``; NaN where the runs do not reach what was observed.
-    UserError if some run has no number of a target.
+    ``runs`` were near enough to count; NaN where the runs do not reach what was observed. UserError
+    if some run has no number of a target.
     """
     moments = _moments(measured(cohorts), list(sample.targets))
     keys = parameters.set_index("run").loc[moments.index]
@@ -300,13 +266,10 @@ def check_targets(sample: SampleSpec, scenario: ScenarioSpec) -> None:
 
 
 def _moments(table: pd.DataFrame, targets: list[str]) -> pd.DataFrame:
-    """Pick the targets' columns, of a name alone everybody's, or those of the one cohort.
-
-    UserError if some run has no number of a target.
-    """
+    """Pick the targets' columns, of a name alone everybody's, or those of the one cohort."""
     columns = sorted(table.columns.to_list(), key=lambda where: where[0] == EVERYBODY)
     known: dict[str, Any] = {where[1]: where for where in columns}
-    known |= {".".join(where): where for where in table.columns}
+    known |= {".".join(where): where for where in columns}
     for target in targets:
         if target not in known:
             cure = "choose one that every run has"
@@ -322,9 +285,9 @@ def nearness(moments: Array, observed: Array) -> tuple[Array, Array]:
     spread = np.median(np.abs(moments - np.median(moments, axis=0)), axis=0)
     apart = (moments - observed) / np.where(spread > 0, spread, 1.0)
     inside = (moments.min(0) <= observed) & (observed <= moments.max(0))
-    distance = np.linalg.norm(apart, axis=1)
     if not inside.all() or len(moments) < FEWEST:
         return np.zeros(len(moments)), apart
+    distance = np.linalg.norm(apart, axis=1)
     width = max(float(np.quantile(distance, NEAREST)), np.finfo(np.float64).tiny)
     return np.maximum(1 - (distance / width) ** 2, 0.0), apart
 
@@ -341,4 +304,4 @@ def _estimate(span: Span, values: Array, weights: Array, apart: Array) -> list[A
     order = np.argsort(adjusted, kind="stable")
     levels = (np.cumsum(weights[order]) - weights[order] / 2) / weights.sum()
     shares = expit(np.interp(QUANTILES, levels, adjusted[order]))
-    return [*(float(span.values(np.array([share]))[0]) for share in shares), *ends]
+    return [*map(float, span.values(shares)), *ends]

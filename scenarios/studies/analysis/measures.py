@@ -1,39 +1,20 @@
-r"""What a study says: cohorts run by run, the value of a forecast, and the effect of every key.
+r"""What a study says: cohorts run by run, the value of a forecast, the effect of every key.
 
-**Value of a forecast.** Two runs that differ in ``forecaster.kind`` alone and have the same seed
-share their random streams (common random numbers): the same population, the same draws of nature.
-With D_s the welfare of a cohort (mean utility per agent and round, in the utility's own units) with
-Decision-Swap minus that with another forecast, at seed s of n, the value is the mean of D_s with
-the 95 % Student interval
+Two runs that differ in one key and have the same seed share their random streams (common random
+numbers). The **value of a forecast** is the mean over seeds of a cohort's welfare (mean utility per
+agent and round) with Decision-Swap minus that with another forecast; against an adversary that
+reacts the outcomes may differ, which is part of the value. An **effect** is a measure averaged over
+the settings of all other keys, seed by seed; a seed counts if it has a run for every setting.
 
-    mean(D) +- t_{n-1, 0.975} sd(D) / sqrt(n)
-
-over seeds as independent repetitions (Distribution, *Simulation Modeling and Analysis*, 5th ed.,
-10.2). It has no interval with one seed. Against an adversary that reacts the outcomes may differ:
-that is part of the value.
-
-**Effects.** For each value of a key, a measure is averaged over the settings of all other keys,
-seed by seed, and the interval is over seeds. A seed counts if it has a run for every setting with
-that value. In a full grid these are main effects; in a list, keys that vary together are not told
-apart. Where an interval would leave the range of a measure, as of a share, it is taken on the logit
-scale (``interval``).
-
-Where seeds resample the data of one history (``data.bootstrap``), each is a replicate of what might
-have been measured: the ends are then quantiles of the replicates, and more of them do not bring
-them closer together (Efron and Tibshirani, *An Introduction to the Bootstrap*, ch. 13).
-
-**Windows.** Where the runs of a study take regret over windows of rounds (``market.logs.windows``),
-as after each change of regime, a measure of a window is the mean or the maximum over a cohort's
-logged agents, and over the seeds of a setting it has the same interval. A window that a cohort did
-not play in a run is missing there.
-
-**Market.** Mean and standard deviation over the rounds of what a run recorded (outcomes, prices,
-quantities, a leader's payoff) are numbers of the run, under the name ``MARKET``.
+Intervals are Student's over seeds as independent repetitions (Law, *Simulation Modeling and
+Analysis*, 5th ed., 10.2). Where seeds resample the data of one history (``data.bootstrap``), the
+ends are quantiles of these replicates (Efron and Tibshirani, *An Introduction to the Bootstrap*,
+ch. 13).
 """
 
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,49 +25,32 @@ from scipy import special
 from regretless.market.logs.comparisons import EVERYBODY
 from regretless.market.logs.welfare import COUNT, cohort_welfare, means_of, with_counts
 
+Range = tuple[float, float]
+Ends = Callable[[Any, Range | None], tuple[float, float, float]]  # by seed: mean, low, high
+
 FORECASTER, OURS = "forecaster.kind", "decision-swap"
 LEVEL = 0.95
 REGRETS = ("external_regret", "swap_regret", "decision_swap_regret")
-MEASURES = (
-    "mean_loss",
-    "swap_regret_mean",
-    "swap_regret_worst",
-    "decision_swap_regret_mean",
-    "decision_swap_regret_worst",
-    "exploitability_worst",
-    "welfare_mean",
-    "welfare_gini",
-)
 LOSSES = ("mean_loss", *(f"{regret}_{which}" for regret in REGRETS for which in ("mean", "worst")))
+WELFARE = ("welfare_mean", "welfare_gini")
+MEASURES = (LOSSES[0], *LOSSES[3:], "exploitability_worst", *WELFARE)
 NORMALISED = ["loss_scale", "loss_offset"]  # how a utility becomes a loss in [0, 1]
-COHORTS = [
-    "run",
-    "cohort",
-    "agents",
-    *LOSSES,
-    "exploitability_worst",
-    "welfare_mean",
-    "welfare_gini",
-    "welfare_mean_difference",
-    *NORMALISED,
-]
-INTERVAL = ["mean", "low", "high"]
-OF_MARKET = ("_mean", "_deviation")  # how measures of the whole market end
-Range = tuple[float, float]
-Ends = Callable[[Any, Range | None], tuple[float, float, float]]  # by seed: mean, low, high
+COHORTS = ["run", "cohort", "agents", *LOSSES, "exploitability_worst", *WELFARE]
+COHORTS += ["welfare_mean_difference", *NORMALISED]
 UNBOUNDED = {"welfare_mean", "external_regret_mean", "external_regret_worst"}
 WITHIN: dict[str, Range] = {
     name: (0.0, 1.0) for name in (*MEASURES, *LOSSES) if name not in UNBOUNDED
 }
-
 POOLED = ("mean_loss", *(f"{regret}_mean" for regret in REGRETS), *NORMALISED)
 WORST = ("exploitability_worst", *(f"{regret}_worst" for regret in REGRETS))
 WINDOW = ["cohort", "first", "last"]
-EFFECTS = {
-    **dict.fromkeys(["key", "value", "cohort", "measure"], "str"),
-    "seeds": "int64",
-    **dict.fromkeys(INTERVAL, "float64"),
-}
+MARKET = "whole market"
+OF_MARKET = ("_mean", "_deviation")  # how measures of the whole market end
+LEFT_OUT = r"^(round|atoms|certificate|x_\d+)$"  # columns of rounds that are no outcome
+
+INTERVAL = ["mean", "low", "high"]
+SEEDS = {"seeds": "int64"} | dict.fromkeys(INTERVAL, "float64")
+EFFECTS = dict.fromkeys(["key", "value", "cohort", "measure"], "str") | SEEDS
 VALUE = {"baseline": "str", "pairs": "int64"} | dict.fromkeys(INTERVAL, "float64")
 
 
@@ -95,18 +59,25 @@ def keys_of(parameters: pd.DataFrame, *, beside: Sequence[str] = ("run", "seed")
     return [str(key) for key in parameters if key not in beside]
 
 
+def own_measures(cohorts: pd.DataFrame) -> list[str]:
+    """Name the measures of one's own in a table of cohorts."""
+    return [str(name) for name in cohorts if name not in COHORTS]
+
+
 def laid_out(rows: Sequence[Any], types: Mapping[str, Any]) -> pd.DataFrame:
     """Return rows as a table with typed columns."""
     return pd.DataFrame(rows, columns=list(types)).astype(dict(types))
 
 
-def cohorts_of(agents: pd.DataFrame, run: int) -> pd.DataFrame:
-    """Sum up a run's agents table, one row per cohort.
+def text_of(value: Any) -> str:
+    """Write a key's value: text as it is, numbers and booleans as in JSON."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value.item() if isinstance(value, np.generic) else value)
 
-    Returns frame: the columns ``COHORTS``: regrets per round with losses in [0, 1], welfare per
-    round in the utility's own units, and the means of the agents' ``loss_scale`` and
-    ``loss_offset``. What was not measured is NaN.
-    """
+
+def cohorts_of(agents: pd.DataFrame, run: int) -> pd.DataFrame:
+    """Sum up a run's agents table, one row per cohort with ``COHORTS``; NaN if not measured."""
     groups = agents.groupby("cohort", sort=False)
     sizes = groups[COUNT].sum() if COUNT in agents else groups.size()
     table = losses_of(agents, ["cohort"]).assign(agents=sizes)
@@ -117,12 +88,10 @@ def cohorts_of(agents: pd.DataFrame, run: int) -> pd.DataFrame:
 
 
 def own_of(measures: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
-    """Sum up a run's own measures: means over logged rounds and agents, one row per cohort.
+    """Average a run's own measures over logged rounds and agents: a row per cohort.
 
-    What a measure says of the whole round holds for every cohort.
-
-    ``measures``, ``agents``: the run's tables. Returns frame: by cohort, a column per measure; NaN
-    for a cohort of which it says nothing.
+    What a measure says of the whole round holds for every cohort. ``measures``, ``agents``: the
+    run's tables. Returns frame: by cohort, a column per measure, NaN where it says nothing.
     """
     homes = agents.set_index("agent")["cohort"]
     cohort = measures["cohort"].where(measures["cohort"] != "", measures["agent"].map(homes))
@@ -135,39 +104,32 @@ def own_of(measures: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
     return table.rename_axis(columns=None)
 
 
+def losses_of(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Mean loss, and mean and worst of each regret, of groups of agents or windows."""
+    regrets = list(REGRETS)
+    means = means_of(rows, by, ["mean_loss", *regrets])
+    worst = rows.groupby(list(by), sort=False)[regrets].max().add_suffix("_worst")
+    table = means.rename(columns={name: f"{name}_mean" for name in regrets}).join(worst)
+    return table[list(LOSSES)]
+
+
 def with_everybody(cohorts: pd.DataFrame) -> pd.DataFrame:
     """Add a row per run that pools its cohorts, where runs have several between them.
 
-    A mean, also of a measure of one's own, is over all agents; a worst is the worst of all. A
-    number of the whole round, which all cohorts share, is that number. What some cohort of a run
-    did not keep, and what is in a utility's own units, is NaN.
+    A mean, also of a measure of one's own, is over all agents; a worst is the worst of all. What
+    some cohort of a run did not keep, and what is in a utility's own units, is NaN.
     """
     names = set(cohorts["cohort"])
     if len(names) < 2 or EVERYBODY in names:
         return cohorts
-    by_run, means = cohorts.groupby("run", sort=False), (*POOLED, *own_measures(cohorts))
-    pooled = pd.DataFrame({"agents": by_run["agents"].sum()})
-    for name in (*means, *WORST):
-        weighted = cohorts[name] * cohorts["agents"] if name in means else cohorts[name]
-        parts = weighted.groupby(cohorts["run"], sort=False)
-        found = parts.sum() / pooled["agents"] if name in means else parts.max()
-        pooled[name] = found.where(parts.count() == parts.size())  # if all cohorts kept it
-    return pd.concat([cohorts, pooled.reset_index().assign(cohort=EVERYBODY)], ignore_index=True)
-
-
-def own_measures(cohorts: pd.DataFrame) -> list[str]:
-    """Name the measures of one's own in a table of cohorts."""
-    return [str(name) for name in cohorts if name not in COHORTS]
-
-
-def losses_of(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Mean loss, and mean and worst of each regret, of groups of agents or windows."""
-    means, worst = means_of(rows, by, ["mean_loss", *REGRETS]), rows.groupby(list(by), sort=False)
-    table = means[["mean_loss"]].copy()
-    for regret in REGRETS:
-        table[f"{regret}_mean"] = means[regret]
-        table[f"{regret}_worst"] = worst[regret].max()
-    return table
+    means, worst = [*POOLED, *own_measures(cohorts)], list(WORST)
+    weighted = cohorts[means].mul(cohorts["agents"], axis=0)
+    groups = weighted.join(cohorts[worst]).groupby(cohorts["run"], sort=False)
+    agents = cohorts.groupby("run", sort=False)["agents"].sum()
+    pooled = groups[means].sum().div(agents, axis=0).join(groups[worst].max())
+    pooled = pooled.where(groups.count().eq(groups.size(), axis=0))  # if all cohorts kept it
+    pooled = pooled.assign(agents=agents, cohort=EVERYBODY).reset_index()
+    return pd.concat([cohorts, pooled], ignore_index=True)
 
 
 def interval(
@@ -180,9 +142,8 @@ def interval(
     values : array (n,)
     within : pair of float, optional
         What the values cannot leave: (0, 1) of a share. An interval that would is taken on the
-        logit scale instead, by the delta method, and stays inside: with u = (mean - a) / (b - a),
-        its ends are a + (b - a) expit(logit(u) +- half / ((b - a) u (1 - u))), where half is that
-        of Student's interval.
+        logit scale instead, by the delta method: with u = (mean - a) / (b - a), its ends are
+        a + (b - a) expit(logit(u) +- half / ((b - a) u (1 - u))).
 
     Returns
     -------
@@ -199,28 +160,21 @@ def interval(
     (0.89, 0.999)
     """
     sample = np.asarray(values, dtype=np.float64)
-    if not len(sample):
-        return float("nan"), float("nan"), float("nan")
-    mean = float(sample.mean())
     if len(sample) < 2:
-        return mean, float("nan"), float("nan")
+        return float(sample[0]) if len(sample) else np.nan, np.nan, np.nan
+    mean = float(sample.mean())
     reach = special.stdtrit(len(sample) - 1, (1 + LEVEL) / 2) * sample.std(ddof=1)
     half = float(reach / np.sqrt(len(sample)))
     low, high = mean - half, mean + half
-    if within is not None and (low < within[0] or high > within[1]):
-        low, high = _inside(mean, half, within)
-    return mean, low, high
-
-
-def _inside(mean: float, half: float, within: Range) -> Range:
-    """Return the ends of an interval that is taken on the logit scale; see ``interval``."""
+    if within is None or (low >= within[0] and high <= within[1]):
+        return mean, low, high
     least, span = within[0], within[1] - within[0]
     share = (mean - least) / span
     if not 0 < share < 1:  # all values are at one end
-        return mean, mean
+        return mean, mean, mean
     ends = special.logit(share) + np.array([-1.0, 1.0]) * half / (span * share * (1 - share))
     low, high = least + span * special.expit(ends)
-    return float(low), float(high)
+    return mean, float(low), float(high)
 
 
 def replicates(
@@ -230,7 +184,7 @@ def replicates(
     """Mean and 95 % percentile interval of bootstrap replicates: of one history, not of a mean."""
     mean, _, _ = interval(values)
     if len(values) < 2:
-        return mean, float("nan"), float("nan")
+        return mean, np.nan, np.nan
     low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return mean, float(low), float(high)
 
@@ -241,8 +195,7 @@ def value_table(
     """Value of Decision-Swap against each other forecast, per cohort and setting of the other keys.
 
     ``cohorts``, ``parameters``: the columns ``COHORTS``; and ``run``, ``seed`` and the keys.
-    Returns frame: ``cohort``, the other keys, ``baseline``, ``pairs``, and ``mean``, ``low``,
-    ``high`` of the difference. Empty where the study does not vary the forecaster.
+    Returns frame: ``cohort``, the other keys and ``VALUE``; empty where the forecaster is the same.
     """
     others = [key for key in keys_of(parameters) if key != FORECASTER]
     types: dict[str, Any] = {"cohort": "str"} | {key: parameters[key].dtype for key in others}
@@ -267,60 +220,31 @@ def effects_table(
 ) -> pd.DataFrame:
     """Mean of every measure for each value of each key, with intervals over seeds.
 
-    Parameters as of ``value_table``, with rows for everybody where they are wanted; ``within`` are
-    the ranges of measures that have one; ``pairs`` asks for each values of two keys, in place of
-    one. Returns frame: ``key``, ``value`` (text), of pairs ``other_key`` and ``other_value``,
-    ``cohort``, ``measure`` (one of ``MEASURES`` or a study's own), ``seeds``, ``mean``, ``low``,
-    ``high``. Measures that no run has are left out.
+    ``within`` are the ranges of measures that have one; ``pairs`` asks for each values of two keys
+    in place of one. Returns frame: ``EFFECTS``, of pairs with ``other_key`` and ``other_value``;
+    measures that no run has are left out.
     """
+    keys, rows = keys_of(parameters), []
+    measures = [*MEASURES, *own_measures(cohorts)]
+    for names in itertools.combinations(keys, 1 + pairs):
+        settings = parameters.assign(setting=parameters.groupby(keys, sort=False).ngroup())
+        for values, chosen in settings.groupby(list(names), sort=False):
+            words = [w for pair in zip(names, map(text_of, values), strict=True) for w in pair]
+            runs = chosen[["run", "seed", "setting"]].merge(cohorts, on="run")
+            empty = chosen["setting"].nunique() - runs["setting"].nunique()  # nobody is there
+            for cohort, group in runs.groupby("cohort", sort=False):
+                by_seed = group[measures].astype(float).groupby(group["seed"])
+                means, counted = by_seed.mean(), by_seed.count()
+                whole = counted == empty + group["setting"].nunique()
+                for name in (name for name in measures if counted[name].any()):
+                    found = means.loc[whole[name], name].to_numpy()
+                    rows.append([*words, cohort, name, len(found), *ends(found, within.get(name))])
     columns = ["key", "value", "other_key", "other_value"][: 2 + 2 * pairs]
-    rows = [
-        [*words, *found]
-        for names in itertools.combinations(keys_of(parameters), 1 + pairs)
-        for words, found in _at_levels(cohorts, parameters, names, (ends, within))
-    ]
     return laid_out(rows, dict.fromkeys(columns, "str") | EFFECTS)
 
 
-def _at_levels(
-    cohorts: pd.DataFrame,
-    parameters: pd.DataFrame,
-    names: Sequence[str],
-    rules: tuple[Ends, Mapping[str, Range]],
-) -> Iterator[tuple[list[str], list[Any]]]:
-    """Yield keys and values, and cohort, measure, seeds and interval, of each choice of values.
-
-    A seed needs a number for every setting, but for those in which a cohort has nobody.
-    """
-    places = parameters.groupby(keys_of(parameters), sort=False).ngroup()
-    measures, (ends, within) = [*MEASURES, *own_measures(cohorts)], rules
-    for values, chosen in parameters.assign(setting=places).groupby(list(names), sort=False):
-        runs = chosen[["run", "seed", "setting"]].merge(cohorts, on="run")
-        words = [word for pair in zip(names, map(text_of, values), strict=True) for word in pair]
-        empty = chosen["setting"].nunique() - runs["setting"].nunique()
-        for cohort, group in runs.groupby("cohort", sort=False):
-            by_seed, wanted = group.groupby("seed"), empty + group["setting"].nunique()
-            for measure in measures:
-                counted = by_seed[measure].count()
-                means = by_seed[measure].mean()[counted == wanted].to_numpy()
-                if counted.any():
-                    found = ends(means, within.get(measure))
-                    yield words, [cohort, measure, len(means), *found]
-
-
-def text_of(value: Any) -> str:
-    """Write a key's value: text as it is, numbers and booleans as in JSON."""
-    if isinstance(value, str):
-        return value
-    return json.dumps(value.item() if isinstance(value, np.generic) else value)
-
-
 def windows_of(windows: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
-    """Sum up a run's windows table, one row per cohort and window.
-
-    Returns frame: ``cohort``, ``first``, ``last`` and ``LOSSES``: per round of the window, losses
-    in [0, 1]. What was not measured is NaN.
-    """
+    """Sum up a run's windows table: ``LOSSES`` per cohort and window, NaN if not measured."""
     cohort = windows["agent"].map(agents.set_index("agent")["cohort"])
     rows = with_counts(windows.assign(cohort=cohort), agents)
     return losses_of(rows, WINDOW).reset_index()
@@ -331,34 +255,22 @@ def windows_table(
 ) -> pd.DataFrame:
     """Mean and interval over seeds of every window's measures, per setting and cohort.
 
-    ``windows`` has ``run`` and the columns of ``windows_of``, of all runs; ``parameters`` ``run``,
-    ``seed`` and the keys. Returns frame: the keys, ``cohort``, ``first``, ``last``, ``measure``
-    (one of ``LOSSES``), ``seeds``, ``mean``, ``low``, ``high``. Measures that no run of a setting
-    has are left out.
+    ``windows`` has ``run`` and the columns of ``windows_of``, of all runs. Returns frame: the keys,
+    ``WINDOW``, ``measure`` (of ``LOSSES``) and ``SEEDS``; what no run of a setting has is left out.
     """
-    keys = keys_of(parameters)
-    rows = []
+    keys, rows = keys_of(parameters), []
     for place, group in parameters.merge(windows, on="run").groupby([*keys, *WINDOW], sort=False):
         for measure in LOSSES:
-            values = group[measure].dropna().to_numpy()
-            if len(values):
+            if len(values := group[measure].dropna().to_numpy()):
                 found = ends(values, WITHIN.get(measure))
                 rows.append([*place, measure, len(values), *found])
     types: dict[str, Any] = {key: parameters[key].dtype for key in keys}
     types |= {"cohort": "str", "first": "int64", "last": "int64", "measure": "str"}
-    return laid_out(rows, types | {"seeds": "int64"} | dict.fromkeys(INTERVAL, "float64"))
-
-
-MARKET = "whole market"
-LEFT_OUT = r"^(round|atoms|certificate|x_\d+)$"  # columns of rounds that are no outcome
+    return laid_out(rows, types | SEEDS)
 
 
 def market_of(rounds: pd.DataFrame, run: int) -> pd.DataFrame:
-    """Sum up a run's table of rounds.
-
-    Returns frame: one row: ``run``, ``cohort``, and ``NAME_mean`` and ``NAME_deviation`` for every
-    column of numbers; the deviation is the standard deviation over rounds.
-    """
+    """Sum up a run's rounds: mean and deviation of every column of numbers, in a row."""
     numbers = rounds.select_dtypes("number")
     numbers = numbers.drop(columns=list(numbers.filter(regex=LEFT_OUT)))
     both = zip((numbers.mean(), numbers.std(ddof=0)), OF_MARKET, strict=True)

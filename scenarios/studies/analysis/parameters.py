@@ -1,14 +1,9 @@
 r"""Regrets, and other measures of agents, by their parameters: among who is alike, and regressed.
 
-**Parts.** Agents of a cohort are put into thirds by a parameter of their utility, over all runs, or
-by its value where it has few. Runs with the same seed have the same agents, so that each third is
-compared with itself.
-
 **Regression.** Least squares, y = X b + u over the agents of a cohort in all runs, an agent that
 stands for many weighted by them. X has a constant, every parameter of the utility that differs
 between agents, and every key that varies: numbers as they are, anything else as a column per value
-but the first (or the control). Errors are clustered: runs with the same seed share their random
-streams and are one of G clusters,
+but the first (or the control). Errors are clustered by seed, over G seeds,
 
     V = G / (G - 1) (N - 1) / (N - K)  (X'X)^-1 (sum_g X_g' u_g u_g' X_g) (X'X)^-1,
 
@@ -41,6 +36,13 @@ from regretless.scenarios.studies.analysis.measures import (
 PREFIX, BETWEEN = "param_", "\0"
 PARTS, FEW = 3, 5  # parts by quantiles; values that are parts of their own
 PARTED = ["cohort", "parameter", "range"]
+CONSTANT = "constant"
+MEASURED = ("mean_loss", *REGRETS)
+REGRESSION = {
+    **dict.fromkeys(["cohort", "measure", "term"], "str"),
+    **dict.fromkeys(["coefficient", "low", "high", "p"], "float64"),
+    **dict.fromkeys(["agents", "clusters"], "int64"),
+}
 
 
 def varied(agents: pd.DataFrame) -> Iterator[tuple[str, str, "pd.Series[str]"]]:
@@ -49,31 +51,29 @@ def varied(agents: pd.DataFrame) -> Iterator[tuple[str, str, "pd.Series[str]"]]:
         for column in map(str, own.filter(regex=f"^{PREFIX}")):
             values = own[column].dropna().sort_values(kind="stable")
             distinct = values.nunique()
-            if distinct < 2:
+            if distinct < 2 or (distinct > FEW and not pd.api.types.is_numeric_dtype(values)):
                 continue
             if distinct <= FEW:
                 texts = values.map(lambda v: f"{v:.6g}" if isinstance(v, float) else str(v))
-                yield str(cohort), column.removeprefix(PREFIX), texts
-            elif pd.api.types.is_numeric_dtype(values):  # thirds, named by their ends
+            else:  # thirds, named by their ends
                 ends = np.unique(np.quantile(values, np.linspace(0, 1, PARTS + 1)))
                 place = np.clip(np.searchsorted(ends, values, side="right") - 1, 0, len(ends) - 2)
                 names = [f"{low:.3g} to {high:.3g}" for low, high in itertools.pairwise(ends)]
-                named = pd.Series(np.array(names, dtype=object)[place], index=values.index)
-                yield str(cohort), column.removeprefix(PREFIX), named
+                texts = pd.Series(np.array(names, dtype=object)[place], index=values.index)
+            yield str(cohort), column.removeprefix(PREFIX), texts
 
 
 def parted(agents: pd.DataFrame) -> pd.DataFrame:
-    """Sum up each part of each cohort as a cohort of its own.
+    """Sum up (``COHORTS``) each third of each cohort by a parameter, or value where it has few.
 
-    ``agents``: of all runs, with their ``run``. Returns frame: the columns ``COHORTS``; ``cohort``
-    is cohort, parameter and range, for ``named``.
+    ``agents``: of all runs, with their ``run``; ``cohort`` becomes cohort, parameter and range, for
+    ``named``. Runs with the same seed have the same agents: each part is compared with itself.
     """
     found = []
     for cohort, parameter, ranges in varied(agents):
         labels = BETWEEN.join([cohort, parameter, ""]) + ranges
         own = agents.loc[ranges.index].assign(cohort=labels)
-        rows = [cohorts_of(part, int(str(run))) for run, part in own.groupby("run")]
-        parts = pd.concat(rows)
+        parts = pd.concat([cohorts_of(part, int(str(run))) for run, part in own.groupby("run")])
         found += [parts[parts["cohort"] == label] for label in labels.unique()]
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=COHORTS)
 
@@ -81,21 +81,9 @@ def parted(agents: pd.DataFrame) -> pd.DataFrame:
 def named(table: pd.DataFrame) -> pd.DataFrame:
     """Give a table of parts their ``cohort``, ``parameter`` and ``range``."""
     parts = table["cohort"].str.split(BETWEEN, expand=True, regex=False)
-    parts = parts.reindex(columns=range(len(PARTED)))
-    place = list(table).index("cohort")
-    rest = table.drop(columns="cohort")
-    for i, name in enumerate(PARTED):
-        rest.insert(place + i, name, parts[i].astype("str"))
-    return rest
-
-
-CONSTANT = "constant"
-MEASURED = ("mean_loss", *REGRETS)
-REGRESSION = {
-    **dict.fromkeys(["cohort", "measure", "term"], "str"),
-    **dict.fromkeys(["coefficient", "low", "high", "p"], "float64"),
-    **dict.fromkeys(["agents", "clusters"], "int64"),
-}
+    parts = parts.reindex(columns=range(len(PARTED))).set_axis(PARTED, axis=1).astype("str")
+    rest, place = table.drop(columns="cohort"), list(table).index("cohort")
+    return pd.concat([rest.iloc[:, :place], parts, rest.iloc[:, place:]], axis=1)
 
 
 def regression_table(
@@ -111,8 +99,7 @@ def regression_table(
     ``agents`` are of all runs, with their ``run``; ``parameters`` has ``run``, ``seed`` and the
     keys; ``measures`` are columns of ``agents``, and those that were not kept are left out; ``on``
     names parameters and keys, by default all that differ; ``controls`` has, by key, the value
-    without a column. Returns frame: ``cohort``, ``measure``, ``term``, ``coefficient``, ``low``,
-    ``high`` (95 %), ``p``, ``agents`` and ``clusters``. UserError if a name is unknown.
+    without a column. Returns frame: the columns ``REGRESSION``. UserError if a name is unknown.
     """
     keys = keys_of(parameters)
     drawn = [str(column) for column in agents if str(column).startswith(PREFIX)]
@@ -136,28 +123,24 @@ def _terms(
     rows: pd.DataFrame, columns: Mapping[str, str], controls: Mapping[str, Any]
 ) -> dict[str, Array]:
     """Return the columns of X (N,) by name: a constant and what is no combination of others."""
-    terms = {CONSTANT: np.ones(len(rows))}
+    found: dict[str, Any] = {}
     for name, column in columns.items():
         values = rows[column]
         if values.isna().any():  # of another cohort, or of some runs alone
             continue
         if pd.api.types.is_numeric_dtype(values) and values.dtype != bool:
-            _add(terms, name, values.to_numpy(dtype=np.float64))
+            found[name] = values
             continue
-        first = next(iter(values))
-        control = controls.get(name, first)
-        for value in values.drop_duplicates():
-            if not alike(control, value):
-                found = (values == value).to_numpy(dtype=np.float64)
-                _add(terms, f"{name} = {text_of(value)}", found)
+        control = controls.get(name, next(iter(values)))
+        others = (value for value in values.drop_duplicates() if not alike(control, value))
+        found |= {f"{name} = {text_of(value)}": values == value for value in others}
+    terms = {CONSTANT: np.ones(len(rows))}
+    for name, values in found.items():
+        own, known = values.to_numpy(dtype=np.float64), np.stack(list(terms.values()), axis=1)
+        left = own - known @ np.linalg.lstsq(known, own, rcond=None)[0]
+        if np.abs(left).max() > 1e-9 * max(np.abs(own).max(), 1e-300):
+            terms[name] = own
     return terms
-
-
-def _add(terms: dict[str, Array], name: str, values: Array) -> None:
-    others = np.stack(list(terms.values()), axis=1)
-    left = values - others @ np.linalg.lstsq(others, values, rcond=None)[0]
-    if np.abs(left).max() > 1e-9 * max(np.abs(values).max(), 1e-300):
-        terms[name] = values
 
 
 def _fitted(rows: pd.DataFrame, measure: str, terms: Mapping[str, Array]) -> list[list[Any]]:
