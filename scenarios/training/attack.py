@@ -1,14 +1,12 @@
-r"""A leader's seat against one cohort: a plan in the scenario, and what it is paid in rehearsals.
+"""A leader's seat against one cohort: a plan in the scenario, and what it is paid in rehearsals.
 
-The leader keeps the payoff and the outcomes to choose among of the scenario's own adversary. Where
-no market moves outcomes nobody matters to a cohort of learners but the leader, and to followers
-those who hear the forecast with them: the others are left out of rehearsals.
+The leader keeps the payoff and the outcomes of the scenario's own adversary. Where no market moves
+outcomes nobody matters to a cohort of learners but the leader, and to followers those who hear the
+forecast with them: the others are left out of rehearsals.
 
-A **rehearsal** plays a plan through a whole run, without logs. Learners of the package whom nothing
-but the outcomes reaches are rehearsed side by side: the learners of all runs are rows of one, and a
-round of all runs is a few operations on arrays. Random numbers are those of the run itself, so that
-a run is paid what its log says. All others are played one by one, by the game's own round, in a
-process per processor.
+A **rehearsal** plays a plan through a whole run, without logs. Learners whom nothing but outcomes
+reaches are rehearsed side by side, all runs as rows of one learner, with the random numbers of the
+run itself. All others are played one by one, by the game's own round.
 """
 
 import copy
@@ -45,8 +43,7 @@ class Attack:
 
     ``config`` is the scenario as JSON, with an adversary of the kind ``plan``, ``rehearsed`` the
     same without those who do not matter to the cohort, ``shape`` that of a plan: phases, rows,
-    outcomes of the support. ``warnings`` say what can hardly be meant in the scenario
-    (``scenarios.notes``).
+    outcomes of the support.
     """
 
     cohort: str
@@ -88,11 +85,9 @@ def written(plan: Array) -> Array:
 
 
 def attacks(scenario: Scenario, *, phases: int, looking: bool, cohort: str | None) -> list[Attack]:
-    """Return an attack on every cohort, or on one.
+    """Return an attack on every cohort, or on one; ``looking`` at what followers played last.
 
-    ``phases``: of the plans; ``looking``: whether plans look at what followers played last.
-    UserError if the scenario's adversary has no payoff or support that a plan could go by, or there
-    is no such cohort.
+    UserError if no plan could go by the scenario's adversary, or there is no such cohort.
     """
     model = scenario.build()
     if model.game.personal:
@@ -140,14 +135,9 @@ def _seat(scenario: Scenario, model: MarketModel) -> dict[str, Any]:
         kind = type(payoff).__name__
         raise UserError(f"train: a plan's payoff is linear or the followers' loss; drop {kind}")
     own = scenario.spec.adversary.model_dump(exclude_none=True)
-    table: dict[str, Any] = {key: own[key] for key in ("outcomes", "outcome_names") if key in own}
-    table |= {
-        "kind": "plan",
-        "distributions": [[1.0] * len(support)],
-        "support": np.asarray(support).tolist(),
-    }
-    table |= motive
-    return table
+    table = {key: own[key] for key in ("outcomes", "outcome_names") if key in own}
+    plan = {"distributions": [[1.0] * len(support)], "support": np.asarray(support).tolist()}
+    return table | {"kind": "plan"} | plan | dict(motive)
 
 
 @dataclass(frozen=True)
@@ -190,15 +180,7 @@ class Rehearsals:
         """Return what one plan comes to at several seeds."""
         if not self.together:
             return self._workers.map(partial(_score, self.attack, plan), list(seeds))
-        return [self._alone(self.attack.model(seed), plan) for seed in seeds]
-
-    @staticmethod
-    def _alone(model: MarketModel, plan: Array) -> Score:
-        """Score a plan against learners whom nothing but outcomes reaches."""
-        cohort, leader = model.game.cohorts[0], model.game.adversary
-        support = np.asarray(leader.support)
-        found = led(leader.payoff, cohort.loss, _joints(model, plan[None])[0], support)
-        return _mean(found, cohort.counts, _proved(cohort, model.rounds))
+        return [_alone(self.attack.model(seed), plan) for seed in seeds]
 
 
 def _side_by_side(attack: Attack) -> bool:
@@ -236,6 +218,15 @@ def _joints(model: MarketModel, plans: Array) -> Array:
         if rows > 1:
             state = distribution.reshape(shape)[:, cohort.row_of].mean(1).argmax(1)
     return joints / model.rounds
+
+
+def _alone(model: MarketModel, plan: Array) -> Score:
+    """Score a plan against learners whom nothing but outcomes reaches."""
+    cohort, leader = model.game.cohorts[0], model.game.adversary
+    found = led(
+        leader.payoff, cohort.loss, _joints(model, plan[None])[0], np.asarray(leader.support)
+    )
+    return _mean(found, cohort.counts, _proved(cohort, model.rounds))
 
 
 def _paid(attack: Attack, seed: int, plans: Array) -> Array:

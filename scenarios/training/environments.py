@@ -148,15 +148,9 @@ class FollowersEnv(ParallelEnv[str, Seen, Any]):  # type: ignore[misc]
         self._seats = _seats(self._scenario, cohort)
         self.possible_agents, self.agents = list(self._seats), list[str]()
         self._begin(0)
-        self._sees = {
-            name: spaces.Box(0.0, 1.0, seen.shape, np.float32)
-            for name, seen in self._seen().items()
-        }
-        cohorts = self._run.model.game.cohorts
-        self._acts = {
-            name: spaces.Discrete(cohorts[place].loss.actions)
-            for name, (_, place, _) in self._seats.items()
-        }
+        self._sees = {n: spaces.Box(0.0, 1.0, o.shape, np.float32) for n, o in self._seen().items()}
+        actions = [cohort.loss.actions for cohort in self._run.model.game.cohorts]
+        self._acts = {n: spaces.Discrete(actions[at]) for n, (_, at, _) in self._seats.items()}
 
     def observation_space(self, agent: str) -> spaces.Box:
         """Return what an agent observes."""
@@ -180,34 +174,29 @@ class FollowersEnv(ParallelEnv[str, Seen, Any]):  # type: ignore[misc]
         """Let everybody act and play the round; with the last one the run is over."""
         self._chosen |= {name: int(action) for name, action in actions.items()}
         played, present = self._run.finish(), self.agents
-        rewards = dict.fromkeys(present, 0.0)
-        for name, (_, place, agent) in self._seats.items():
-            decision, losses = played.decisions[place], played.losses[place]
-            if name in rewards and decision is not None and losses is not None:
-                row = self._run.model.game.cohorts[place].row_of[agent]
-                action = decision.actions[agent]
-                rewards[name] = 0.0 if action < 0 else -float(losses[row, action])
+        rewards = {name: self._reward(name, played) for name in present}
         self._run.draw()
         seen, over = self._seen(), self._run.over
         self.agents = [] if over else present
         ends, no = dict.fromkeys(present, over), dict.fromkeys(present, False)
-        return (
-            {name: seen[name] for name in present},
-            rewards,
-            ends,
-            no,
-            {name: {} for name in present},
-        )
+        return {n: seen[n] for n in present}, rewards, ends, no, {n: {} for n in present}
+
+    def _reward(self, name: str, played: Round) -> float:
+        _, place, agent = self._seats[name]
+        decision, losses = played.decisions[place], played.losses[place]
+        if decision is None or losses is None or (action := decision.actions[agent]) < 0:
+            return 0.0
+        return -float(losses[self._run.model.game.cohorts[place].row_of[agent], action])
 
     def _begin(self, seed: int) -> None:
         self._run = _Run(self._scenario.build(seed=seed, apart=True))
         self._chosen |= dict.fromkeys(self._seats, 0)
-        policies = {
-            number: partial(_action, self._chosen, name)
-            for name, (number, _, _) in self._seats.items()
-        }
-        deviate(self._run.model, policies)
+        numbers = {name: number for name, (number, _, _) in self._seats.items()}
+        deviate(self._run.model, {n: partial(self._action, name) for name, n in numbers.items()})
         self._run.draw()
+
+    def _action(self, name: str, _: object) -> int:
+        return self._chosen[name]
 
     def _seen(self) -> dict[str, Seen]:
         cohorts, drawn = self._run.model.game.cohorts, self._run.drawn.forecasts
@@ -218,11 +207,12 @@ class FollowersEnv(ParallelEnv[str, Seen, Any]):  # type: ignore[misc]
 class _Run:
     """A run that stops in every round for those who are asked from outside."""
 
+    offered: Offered
+    drawn: Drawn
+
     def __init__(self, model: MarketModel) -> None:
         self.model = model
-        self.offered: Offered
-        self.drawn: Drawn
-        self._open = False  # whether the round waits for the adversary
+        self._committed = False
 
     @property
     def over(self) -> bool:
@@ -232,25 +222,21 @@ class _Run:
     def offer(self) -> None:
         """Begin the next round, if there is one, up to the adversary's commitment."""
         if not self.over:
-            self.offered, self._open = offer(self.model.game), True
+            self.offered, self._committed = offer(self.model.game), False
 
     def draw(self) -> None:
         """Begin the next round, if there is one, up to the agents' decisions."""
         self.offer()
         if not self.over:
-            self._commit()
-
-    def _commit(self) -> None:
-        self.drawn, self._open = commit_and_draw(self.model.game, self.offered), False
+            self.drawn, self._committed = commit_and_draw(self.model.game, self.offered), True
 
     def finish(self) -> Round:
         """Play the round to its end; UserError if the run is over."""
         if self.over:
             raise UserError("the run is over; reset() begins another one")
         game = self.model.game
-        if self._open:
-            self._commit()
-        played = finish(game, decide(game, self.drawn))
+        drawn = self.drawn if self._committed else commit_and_draw(game, self.offered)
+        played = finish(game, decide(game, drawn))
         self.model.passed(played)
         return played
 
@@ -264,10 +250,6 @@ class _Run:
 
 def _loaded(scenario: str | Scenario, settings: dict[str, Any]) -> Scenario:
     return load(scenario, **settings) if isinstance(scenario, str) else scenario
-
-
-def _action(chosen: dict[str, int], name: str, _: object) -> int:
-    return chosen[name]
 
 
 def _seats(scenario: Scenario, cohort: str | None) -> dict[str, tuple[int, int, int]]:

@@ -71,41 +71,30 @@ SAYS_NOTHING = "cap, any is above the largest surplus that payoffs allow, {:.3f}
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """The best ``plan`` (P, S, m) against a cohort, and what was tried before.
-
-    ``scores`` are of runs at seeds that were not trained on; ``seeds`` (n,) and ``paid`` (n, G) of
-    n generations of G plans.
-    """
+    """The best ``plan`` (P, S, m), ``scores`` at other seeds, and n generations of G plans."""
 
     attack: Attack
     plan: Array
     scores: Sequence[Score]
-    seeds: Integers
-    paid: Array
+    seeds: Integers  # (n,)
+    paid: Array  # (n, G)
 
     @property
     def row(self) -> dict[str, str | float]:
         """What the table says: means, and 95 % of Student's interval of the surplus."""
-        found = pd.DataFrame(self.scores)
-        mean, low, high = interval(found["surplus"].to_numpy())
-        names = "value", "cap", "certified", "most"
-        value, cap, certified, most = (float(found[name].mean()) for name in names)
-        numbers = value, mean, low, high, cap, certified, certified - mean, most
-        return dict(zip(COLUMNS, (self.attack.cohort, *numbers), strict=True))
+        scores = pd.DataFrame(self.scores)
+        found = scores.mean().to_dict() | {"cohort": self.attack.cohort}
+        found["surplus"], found["low"], found["high"] = interval(scores["surplus"].to_numpy())
+        found["gap"] = found["certified"] - found["surplus"]
+        return {name: found[name] for name in COLUMNS}
 
     @property
     def curve(self) -> pd.DataFrame:
         """A row per run: cohort, generation, run, seed, and what the leader was paid per round."""
-        count, size = self.paid.shape
-        return pd.DataFrame(
-            {
-                "cohort": self.attack.cohort,
-                "generation": np.repeat(np.arange(count), size),
-                "run": np.arange(self.paid.size),
-                "seed": np.repeat(self.seeds, size),
-                "paid": self.paid.ravel(),
-            }
-        )
+        (count, size), runs = self.paid.shape, np.arange(self.paid.size)
+        found = {"generation": np.repeat(np.arange(count), size), "run": runs}
+        found |= {"seed": np.repeat(self.seeds, size), "paid": self.paid.ravel()}
+        return pd.DataFrame({"cohort": self.attack.cohort} | found)
 
 
 def files(attacks: Iterable[Attack]) -> set[str]:
@@ -144,11 +133,7 @@ def says_nothing(row: Mapping[Any, Any]) -> bool:
 
 
 class TrainingDirectory:
-    """Where a training goes.
-
-    ``about``: what is trained, and how; ``results`` (collection of str): the files that are written
-    at the end.
-    """
+    """Where a training goes; ``about`` is what is trained, ``results`` what is written last."""
 
     def __init__(self, path: Path, about: dict[str, Any], results: Collection[str]) -> None:
         self.path, self._results = path, set(results)

@@ -10,8 +10,9 @@ to the same bytes.
 """
 
 import json
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -38,10 +39,7 @@ PAUSE = 2.0  # seconds between two checkpoints
 
 @dataclass(frozen=True)
 class Order:
-    """How to train: the options of ``regretless train``.
-
-    ``budget``: runs per cohort; ``looking``: whether plans look at what followers played last.
-    """
+    """The options of ``regretless train``; ``budget`` counts runs per cohort."""
 
     algorithm: str
     budget: int
@@ -81,15 +79,12 @@ def train(  # noqa: PLR0913 - keyword-only from the fourth
 ) -> pd.DataFrame:
     """Train attackers of a scenario's cohorts, and write what they learned.
 
-    ``out`` is a new directory; with ``resume`` or ``overwrite`` one that holds a training.
     ``progress`` is called with the number of runs played, ``warn`` with each of the scenario's
-    warnings, before the first run. Returns frame: a row per cohort (``results.COLUMNS``). UserError
-    if nobody can be trained, or the folder cannot be used; KeyboardInterrupt after the search's
-    state has been written.
+    warnings. Returns frame: a row per cohort (``results.COLUMNS``). UserError if nobody can be
+    trained, or the folder cannot be used; KeyboardInterrupt after the state has been written.
     """
-    found = prepared(scenario, order)
-    config = json.loads(found[0].attack.config)
-    about = {"config": config, **asdict(order), "jobs": None}
+    found, seed = prepared(scenario, order), scenario.spec.seed
+    about = {"config": json.loads(found[0].attack.config), **asdict(order), "jobs": None}
     directory = results.TrainingDirectory(out, about, results.files(one.attack for one in found))
     directory.check(resume=resume, overwrite=overwrite)
     for line in found[0].attack.warnings:
@@ -99,11 +94,19 @@ def train(  # noqa: PLR0913 - keyword-only from the fourth
         if not (resume and directory.restore(_state(found), partial(_restore, found))):
             directory.start()
         try:
-            _learn(scenario, order, found, directory, workers, progress)
+            saved = time.monotonic()
+            with interrupts_between_rounds() as stopped:
+                for played in _generations(found, order.budget, seed, workers):
+                    progress(played)
+                    if stopped.is_set() or time.monotonic() - saved > PAUSE:
+                        directory.save(_state(found))
+                        saved = time.monotonic()
+                    _unless(stopped)
+            directory.save(_state(found))
             judged = []
             for one in found:
-                plan, cohort = written(one.search.best()), one.attack.cohort
-                rng = stream(scenario.spec.seed, "judge", cohort)
+                plan = written(one.search.best())
+                rng = stream(seed, "judge", one.attack.cohort)
                 seeds = HALF + rng.integers(HALF, size=JUDGED)
                 scores = Rehearsals(one.attack, workers).scores(plan, seeds.tolist())
                 judged.append(results.Judged(one.attack, plan, scores, one.seeds, one.paid))
@@ -113,28 +116,18 @@ def train(  # noqa: PLR0913 - keyword-only from the fourth
         return directory.finish(partial(results.write, out, judged))
 
 
-def _learn(  # noqa: PLR0913 - the parts of a training
-    scenario: Scenario,
-    order: Order,
-    found: list[Training],
-    directory: results.TrainingDirectory,
-    workers: Executor,
-    progress: Callable[[int], Any],
-) -> None:
-    """Play the runs that are left; KeyboardInterrupt after the state has been kept."""
-    saved = time.monotonic()
-    with interrupts_between_rounds() as stopped:
-        for number, training in enumerate(found):
-            rehearsals = Rehearsals(training.attack, workers)
-            while training.paid.size + training.search.generation <= order.budget:
-                training.step(rehearsals, scenario.spec.seed)
-                progress(number * order.budget + training.paid.size)
-                if stopped.is_set() or time.monotonic() - saved > PAUSE:
-                    directory.save(_state(found))
-                    saved = time.monotonic()
-                if stopped.is_set():
-                    raise KeyboardInterrupt
-    directory.save(_state(found))
+def _unless(stopped: threading.Event) -> None:
+    if stopped.is_set():
+        raise KeyboardInterrupt
+
+
+def _generations(found: list[Training], budget: int, seed: int, workers: Executor) -> Iterator[int]:
+    """Play the generations that are left; yield how many runs were played."""
+    for number, training in enumerate(found):
+        rehearsals = Rehearsals(training.attack, workers)
+        while training.paid.size + training.search.generation <= budget:
+            training.step(rehearsals, seed)
+            yield number * budget + training.paid.size
 
 
 def prepared(scenario: Scenario, order: Order) -> list[Training]:
