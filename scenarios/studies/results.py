@@ -123,8 +123,8 @@ class Study:
             parts.append(analysis.cohorts_of(agents, run))
             if (home / "measures.parquet").exists():
                 own = analysis.own_of(run_table(home, "measures"), agents)
-                merge = {"on": "cohort", "how": "left", "sort": False, "suffixes": ("", " (own)")}
-                parts[-1] = parts[-1].merge(own, **merge)
+                ends = "", " (own)"
+                parts[-1] = parts[-1].merge(own, on="cohort", how="left", suffixes=ends)
         if not parts:
             return pd.DataFrame(columns=analysis.COHORTS).astype({"run": "int64", "cohort": "str"})
         return pd.concat(parts, ignore_index=True)

@@ -97,7 +97,7 @@ class Span(Strict):
         low, high = self.ends
         found = low + share * (high - low)
         found = np.clip(np.exp(found) if self.log else found, self.low, self.high)
-        return np.rint(found).astype(int).tolist() if self.whole else found.tolist()
+        return list(map(int, np.rint(found)) if self.whole else map(float, found))
 
     def shares(self, values: Array) -> Array:
         """Return which shares of the range values are, strictly between 0 and 1."""

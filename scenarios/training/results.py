@@ -92,7 +92,7 @@ class Judged:
     def curve(self) -> pd.DataFrame:
         """A row per run: cohort, generation, run, seed, and what the leader was paid per round."""
         (count, size), runs = self.paid.shape, np.arange(self.paid.size)
-        found = {"generation": np.repeat(np.arange(count), size), "run": runs}
+        found: dict[str, Any] = {"generation": np.repeat(np.arange(count), size), "run": runs}
         found |= {"seed": np.repeat(self.seeds, size), "paid": self.paid.ravel()}
         return pd.DataFrame({"cohort": self.attack.cohort} | found)
 

@@ -100,7 +100,7 @@ def family(found: Sequence[Difference], columns: Mapping[str, Any], rules: Rules
     known = np.flatnonzero(table["seeds"] >= 2)
     if not len(known):
         return table
-    own, tested = [found[i].by_seed for i in known], table.iloc[known]
+    own, tested = [found[int(i)].by_seed for i in known], table.iloc[known]
     mean, seeds = tested["mean"].to_numpy(), tested["seeds"].to_numpy()
     count = 1 if rules.ends is replicates else seeds
     error = np.array([one.std(ddof=1) for one in own]) / np.sqrt(count)
