@@ -2,19 +2,16 @@ r"""Polynomial functions of single coordinates: the outcome itself, its powers, 
 
 **Linear.** s(y) = y, exact for linear losses. With values in [0, 1] they have sum |r_i| <= 1.
 
-**Powers**, s_{j,k}(y) = y_j ** rho_k, n = d m, for additive CES losses. A loss whose exponent is
-one of rho_1..rho_m is exact, with lambda 1 when it is normalised. Between the exponents it is
-interpolated, for each y_j, as a polynomial in rho of degree m - 1 (Lagrange form L_k):
+**Powers**, s_{j,k}(y) = y_j ** rho_k, n = d m, for additive CES losses. A normalised loss whose
+exponent is one of rho_1..rho_m is exact, with lambda 1. Between the exponents it is interpolated,
+for each y_j, as a polynomial in rho of degree m - 1 (Lagrange form L_k):
 
     y ** rho = sum_k L_k(rho) y ** rho_k + remainder,
     |remainder| <= prod_k |rho - rho_k| / m!  *  sup_y |ln y|^m y^rho_1,
 
-and the last factor is (m / (e rho_1))^m, reached at y = exp(-m / rho_1). So ten thousand agents
-with as many exponents need only a handful of functions per coordinate. ``lipschitz`` is then the
-Lebesgue constant of the exponents, sup_rho sum_k |L_k(rho)|.
-
-The L_p losses ``sum_j (a_j - y_j)^p`` of the paper need the exponents 1..p, by the binomial
-expansion. The paper's functions (-y_j)^k leave [0, 1]; here the sign is in the coefficient:
+and the last factor is (m / (e rho_1))^m, reached at y = exp(-m / rho_1). ``lipschitz`` is then the
+Lebesgue constant of the exponents, sup_rho sum_k |L_k(rho)|. The L_p losses ``sum_j (a_j - y_j)^p``
+of the paper need the exponents 1..p, and lambda d (2^p - 1) for a in [0, 1]^d:
 
     (y - c)^p = sum_k C(p, k) (-c)^(p - k) y^k,     sum_{k >= 1} |r_k| <= 2^p - 1 for c in [0, 1].
 
@@ -86,7 +83,6 @@ class LinearBasis(Basis):
         return np.asarray(y, dtype=np.float64)
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
-        """Return the loss's own offset and weights; ValueError if it is not linear."""
         power = self.accept(loss, SeparablePower)
         if not power.linear:
             raise ValueError("a loss with an exponent other than 1 is not linear; use PowerBasis")
@@ -96,12 +92,12 @@ class LinearBasis(Basis):
         return points
 
     def support(self) -> Support:
-        """Compare the ends of each coordinate."""
-        return _separable(self, np.array([0.0, 1.0]), np.zeros(self.size), np.zeros(self.size))
+        none = np.zeros(self.size)
+        return _separable(self, np.array([0.0, 1.0]), above=none, below=none)
 
 
 class PowerBasis(Basis):
-    """The powers ``y_j ** rho_k`` of every coordinate.
+    """The powers ``y_j ** rho_k`` of every coordinate, those of a coordinate side by side.
 
     An exact basis with the exponents 1..p also serves powers p about other points than 0, where
     ``|y - c|^p`` is a polynomial on [0, 1]; see ``binomial`` for their lambda.
@@ -114,6 +110,8 @@ class PowerBasis(Basis):
         d.
     exact : bool
         Refuse losses whose exponent is not listed (error 0). Otherwise they are interpolated.
+    span : (float, float), optional
+        Range of the exponents that are interpolated, by default that of those listed.
 
     Examples
     --------
@@ -121,15 +119,21 @@ class PowerBasis(Basis):
     array([0.5 , 0.25])
     """
 
-    _span: tuple[float, float] | None = None
-
-    def __init__(self, exponents: ArrayLike, outcomes: int, *, exact: bool = True) -> None:
+    def __init__(
+        self,
+        exponents: ArrayLike,
+        outcomes: int,
+        *,
+        exact: bool = True,
+        span: tuple[float, float] | None = None,
+    ) -> None:
         self.exponents = np.unique(np.asarray(exponents, dtype=np.float64))
         if not (self.exponents > 0).all():
             raise ValueError("exponents must be positive")
         self.outcomes, self.exact = outcomes, exact
         self.size = outcomes * len(self.exponents)
         self.convex_image = len(self.exponents) == 1
+        self._span = span or (self.exponents[0], self.exponents[-1])
         self.lipschitz, self.error = (1.0, 0.0) if exact else self._declare()
 
     @classmethod
@@ -143,9 +147,7 @@ class PowerBasis(Basis):
         for count in range(2, MOST_EXPONENTS + 1):
             angles = (2 * np.arange(count) + 1) * np.pi / (2 * count)
             nodes = (low + high) / 2 - (high - low) / 2 * np.cos(angles)
-            basis = cls(nodes, outcomes, exact=False)
-            basis._span = (low, high)
-            basis.lipschitz, basis.error = basis._declare()
+            basis = cls(nodes, outcomes, exact=False, span=(low, high))
             if basis.error <= error:
                 return basis
         raise ValueError(
@@ -163,7 +165,6 @@ class PowerBasis(Basis):
         return basis
 
     def transform(self, y: ArrayLike) -> Array:
-        """Map outcomes (..., d) to (..., d m), the powers of a coordinate side by side."""
         powers = np.asarray(y, dtype=np.float64)[..., None] ** self.exponents
         return powers.reshape(*powers.shape[:-2], self.size)
 
@@ -191,43 +192,38 @@ class PowerBasis(Basis):
         bend = np.nan_to_num(np.maximum(bend[:-1], bend[1:]), posinf=1e300)  # at 0: the range
         by_bend = np.diff(knots)[:, None] ** 2 / 8 * bend
         errors = np.minimum(by_bend, np.diff(knots[:, None] ** rho, axis=0)).max(0)
-        above, below = np.where(rho < 1, errors, 0.0), np.where(rho > 1, errors, 0.0)
-        return _separable(self, knots, above, below)
+        return _separable(self, knots, above=errors * (rho < 1), below=errors * (rho > 1))
 
     def _expanded(self, power: SeparablePower) -> tuple[Array, Array]:
-        rho = power.exponent[..., None, None]
+        """Expand powers about other points by the binomial theorem."""
+        rho, whole = power.exponent[..., None, None], self.exponents % 1 == 0
         weights, centre = signed_powers(power)
-        whole = self.exponents[self.exponents % 1 == 0]
-        listed = (whole <= rho[..., None]).sum(-1) == rho
+        listed = (self.exponents[whole] <= rho[..., None]).sum(-1) == rho
         if not self.exact or ((centre != 0) & ~listed).any():
             raise ValueError(
                 "a power p about another point than 0 needs an exact PowerBasis of 1..p, or "
                 "BernsteinBasis"
             )
         left = rho[..., None] - self.exponents
-        used = (left == 0) | ((left > 0) & (self.exponents % 1 == 0))
-        left = np.where(used, left, 0.0)
+        used = (left == 0) | ((left > 0) & whole)
         binomial = np.where(used, comb(rho[..., None], self.exponents), 0.0)
-        table = weights[..., None] * binomial * (-centre[..., None]) ** left
-        flat = table.reshape(*weights.shape[:-1], self.size)
+        table = weights[..., None] * binomial * (-centre[..., None]) ** np.where(used, left, 0.0)
         offset = power.offset + (weights * (-centre) ** rho).sum(-1)
+        flat = table.reshape(*weights.shape[:-1], self.size)
         return np.ascontiguousarray(offset), np.ascontiguousarray(flat)
 
     def _lagrange(self, rho: Array) -> Array:
         """Lagrange weights (..., m) of exponents (...); unit vectors at the nodes, exactly."""
-        rho = np.asarray(rho, dtype=np.float64)
-        at_node = rho[..., None] == self.exponents
+        gaps, low, high = rho[..., None] - self.exponents, *self._span
+        at_node = gaps == 0
         if self.exact and not at_node.any(-1).all():
             raise ValueError(f"an exponent is not among {self.exponents.tolist()}")
-        low, high = self._span or (self.exponents[0], self.exponents[-1])
         if (rho < low).any() or (rho > high).any():
             raise ValueError(f"an exponent lies outside the basis's range [{low:.6g}, {high:.6g}]")
-        gaps = rho[..., None] - self.exponents
         shares = np.empty_like(gaps)
-        for k in range(len(self.exponents)):
-            others = np.delete(np.arange(len(self.exponents)), k)
-            spans = self.exponents[k] - self.exponents[others]
-            shares[..., k] = np.prod(gaps[..., others] / spans, axis=-1)
+        for k, node in enumerate(self.exponents):
+            others = np.delete(self.exponents, k)
+            shares[..., k] = np.prod(np.delete(gaps, k, -1) / (node - others), axis=-1)
         return np.where(at_node.any(-1)[..., None], at_node.astype(np.float64), shares)
 
     def _declare(self) -> tuple[float, float]:
@@ -237,19 +233,17 @@ class PowerBasis(Basis):
         inner maximum M the slope is 0, and Markov's inequality bounds the second derivative by
         (2 / length)^2 m^2 (m^2 - 1) / 3 M, so the grid misses at most the share ``missed``.
         """
-        low, high = self._span or (self.exponents[0], self.exponents[-1])
-        rho = np.linspace(low, high, GRID + 1)
-        count = len(self.exponents)
+        rho, count = np.linspace(*self._span, GRID + 1), len(self.exponents)
         missed = count**2 * (count**2 - 1) / (6 * GRID**2)
         products = np.abs(rho[:, None] - self.exponents).prod(-1).max()
-        steepest = (count / (math.e * low)) ** count
+        steepest = (count / (math.e * self._span[0])) ** count
         lebesgue = float(np.abs(self._lagrange(rho)).sum(-1).max())
         error = float(products / math.factorial(count) * steepest)
         return lebesgue / (1 - missed), error / (1 - missed)
 
 
 class BernsteinBasis(Basis):
-    """Bernstein polynomials of one degree in every coordinate.
+    """Bernstein polynomials of one degree in every coordinate, those of each side by side.
 
     Serves ``SeparablePower`` losses with an integer exponent up to the degree that are polynomials
     on [0, 1]: an even exponent, or every centre at or outside the ends. ``lipschitz`` is d, for the
@@ -270,17 +264,14 @@ class BernsteinBasis(Basis):
     def __init__(self, outcomes: int, degree: int) -> None:
         if degree < 1:
             raise ValueError(f"a degree of {degree} spans no loss; give at least 1")
-        self.outcomes, self.degree = outcomes, degree
-        self.size = outcomes * (degree + 1)
-        self.lipschitz = float(outcomes)
-        self.convex_image = degree == 1
+        self.outcomes, self.degree, self.size = outcomes, degree, outcomes * (degree + 1)
+        self.lipschitz, self.convex_image = float(outcomes), degree == 1
         self._orders = np.arange(degree + 1)
         # means that raise degree q to p: row k, column i of matrix q, zero for i above q
         low, k, i = np.ix_(self._orders, self._orders, self._orders)
         self._raise = comb(low, i) * comb(degree - low, k - i) / comb(degree, k)
 
     def transform(self, y: ArrayLike) -> Array:
-        """Map outcomes (..., d) to (..., d (p + 1)), those of a coordinate side by side."""
         each = np.asarray(y, dtype=np.float64)[..., None]
         choose, rest = comb(self.degree, self._orders), self.degree - self._orders
         table = choose * each**self._orders * (1 - each) ** rest
@@ -309,10 +300,9 @@ class BernsteinBasis(Basis):
         return np.clip(table @ (self._orders / self.degree), 0.0, 1.0)
 
     def support(self) -> Support:
-        """Put even knots along one coordinate."""
         bend = 2 * self.degree * (self.degree - 1)
         errors = np.full(self.size, bend / (8 * (KNOTS - 1) ** 2))
-        return _separable(self, np.linspace(0, 1, KNOTS), errors, errors)
+        return _separable(self, np.linspace(0, 1, KNOTS), above=errors, below=errors)
 
 
 def signed_powers(loss: SeparablePower) -> tuple[Array, Array]:
@@ -333,7 +323,7 @@ def signed_powers(loss: SeparablePower) -> tuple[Array, Array]:
     return np.where(flipped, -loss.weights, loss.weights), centre
 
 
-def _separable(basis: Basis, knots: Array, above: Array, below: Array) -> Support:
+def _separable(basis: Basis, knots: Array, *, above: Array, below: Array) -> Support:
     images = basis.transform(np.repeat(knots[:, None], basis.outcomes, axis=1))
     return SeparableSupport(knots, images, basis.outcomes, above=above, below=below)
 
@@ -353,13 +343,11 @@ def powers(losses: Sequence[Loss], *, error: float = 0.01) -> Basis:
     >>> powers([SeparablePower([[1.0]], 0.5), SeparablePower([[1.0]], 2.0)]).exponents
     array([0.5, 2. ])
     """
-    exponents = np.unique(
-        np.concatenate([x.exponent.ravel() for x in of_form(losses, SeparablePower)])
-    )
+    own = [loss.exponent.ravel() for loss in of_form(losses, SeparablePower)]
+    exponents, outcomes = np.unique(np.concatenate(own)), losses[0].outcomes
     if len(exponents) <= MOST_EXACT:
-        return PowerBasis(exponents, losses[0].outcomes)
-    low, high = float(exponents[0]), float(exponents[-1])
-    return PowerBasis.covering(low, high, losses[0].outcomes, error=error)
+        return PowerBasis(exponents, outcomes)
+    return PowerBasis.covering(float(exponents[0]), float(exponents[-1]), outcomes, error=error)
 
 
 @register.basis("bernstein")

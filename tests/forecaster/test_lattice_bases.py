@@ -18,13 +18,11 @@ from regretless.forecaster.bases.leontief import (
     MReLUCover,
     lattice_points,
     least_products,
-    merged,
+    mixed_differences,
     mrelu,
-    mrelu_coefficients,
-    orthant_coefficients,
+    orthants,
     paper_stride,
     rounded,
-    step_lows,
     suffix_piece,
     turned,
 )
@@ -98,62 +96,58 @@ def test_point_indicators_are_mrelus(dimension: int, top: int) -> None:
         assert np.array_equal(ahead + back, (z == i).all(-1))
 
 
+def minima(top: int, dimension: int) -> tuple[Ints, Array]:
+    """All b (count, d), and D of z -> min_j b_j z_j for each of them (count, top^d)."""
+    every = lattice_points(1, top, dimension)
+    return every, mixed_differences(np.stack([least_products(b, top) for b in every]))
+
+
+def merged(table: Array) -> Array:
+    """Add the coefficients of thresholds top + 1 to those of top."""
+    for axis in range(table.ndim):
+        along = np.moveaxis(table, axis, 0)
+        joined = np.concatenate([along[:-2], along[-2:].sum(0, keepdims=True)])
+        table = np.moveaxis(joined, 0, axis)
+    return table
+
+
 @pytest.mark.parametrize(("dimension", "top"), SMALL)
 def test_coefficients_are_the_printed_double_sum(dimension: int, top: int) -> None:
-    """The difference of mixed differences is the corollary's formula, for an arbitrary g."""
+    """The mixture of orthants is the corollary's formula, for an arbitrary g."""
     values = np.random.default_rng(2).integers(-9, 9, (top,) * dimension)
-    table = mrelu_coefficients(values)
-    assert table.shape == (top + 2,) * dimension
-    for i in lattice_points(0, top + 1, dimension):
-        assert table[tuple(i)] == printed_coefficient(i, lambda p: values[tuple(p - 1)], top)
+    places = lattice_points(0, top + 1, dimension)
+    printed = [printed_coefficient(i, lambda p: values[tuple(p - 1)], top) for i in places]
+    found = mixed_differences(values[None]) @ orthants(top, dimension)
+    assert np.array_equal(found[0], merged(np.reshape(printed, (top + 2,) * dimension)).ravel())
 
 
 @pytest.mark.parametrize(("dimension", "top"), SMALL)
-def test_every_minimum_is_its_sum_of_mrelus(dimension: int, top: int) -> None:
-    """For all b, on {1..top}^d, at points with a coordinate 0 too, with thresholds merged too."""
+def test_every_minimum_is_its_sum_of_mrelus_and_of_orthants(dimension: int, top: int) -> None:
+    """For all b, at points with a coordinate 0 too; the orthants' total is top min b."""
     z = lattice_points(0, top, dimension)
-    every = mrelu(z[:, None], lattice_points(0, top + 1, dimension)[None])
-    fewer = mrelu(z[:, None], lattice_points(0, top, dimension)[None])
-    assert not fewer[:, -1].any()
-    for b in lattice_points(1, top, dimension):
-        table = mrelu_coefficients(least_products(b, top))
-        assert np.array_equal(every @ table.ravel(), (b * z).min(-1))
-        assert np.array_equal(fewer @ merged(table).ravel(), (b * z).min(-1))
+    values = mrelu(z[:, None], z[None])
+    assert not values[:, -1].any()
+    every, mixtures = minima(top, dimension)
+    assert mixtures.min() >= 0
+    assert np.array_equal(mixtures.sum(1), top * every.min(1))
+    wanted = (every[:, None] * z).min(-1)
+    assert np.array_equal(mixtures @ orthants(top, dimension) @ values.T, wanted)
 
 
 @pytest.mark.parametrize(("dimension", "top"), [(2, 6), (3, 4)])
 def test_distant_thresholds_have_no_coefficient(dimension: int, top: int) -> None:
     """The statement of the zero-coefficient lemma, for all b, i and pairs of coordinates."""
-    i = lattice_points(0, top + 1, dimension)
+    i = lattice_points(0, top, dimension)
     inner = (i >= 2) & (i <= top - 1)
+    every, mixtures = minima(top, dimension)
     met = 0
-    for b in lattice_points(1, top, dimension):
-        table = mrelu_coefficients(least_products(b, top)).ravel()
+    for b, table in zip(every, mixtures @ orthants(top, dimension), strict=True):
         for j, k in itertools.combinations(range(dimension), 2):
             apart = np.abs(b[j] * i[:, j] - b[k] * i[:, k]) >= max(b[j], b[k])
             zero = inner[:, j] & inner[:, k] & apart
             met += zero.sum()
             assert not table[zero].any()
     assert met > 0
-
-
-@pytest.mark.parametrize(("dimension", "top"), SMALL)
-def test_orthants_and_their_mixtures(dimension: int, top: int) -> None:
-    """The sparse table is that of the indicators, and every g a mixture of total top min b."""
-    points = lattice_points(1, top, dimension)
-    table = orthant_coefficients(top, dimension)
-    above = (points[None] >= points[:, None]).all(-1)
-    for row, values in zip(table.toarray(), above, strict=True):
-        wanted = merged(mrelu_coefficients(values.reshape((top,) * dimension)))
-        assert np.array_equal(row, wanted.ravel())
-    for b in lattice_points(1, top, dimension):
-        weights = np.pad(least_products(b, top), [(1, 0)] * dimension)
-        for axis in range(dimension):
-            weights = np.diff(weights, axis=axis)
-        assert weights.min() >= 0
-        assert weights.sum() == top * b.min()
-        wanted = merged(mrelu_coefficients(least_products(b, top)))
-        assert np.array_equal(weights.ravel() @ table.toarray(), wanted.ravel())
 
 
 @pytest.mark.parametrize("bottom", [0, 1])
@@ -168,7 +162,7 @@ def test_adjacent_mrelus_differ_by_a_box(dimension: int, top: int, bottom: int) 
         gap = i[axis] - np.delete(i, axis)
         printed = (own >= i[axis] + 1) & ((own[:, None] - rest) >= gap + 1).all(-1)
         w = turned(z, axis, bottom, top)
-        shifted = (w >= step_lows(i, axis, bottom, top)).all(-1)
+        shifted = (w >= turned(i, axis, bottom, top) + 1).all(-1)
         assert w.min() == 0
         assert np.array_equal(difference, printed)
         assert np.array_equal(difference, shifted)
