@@ -15,11 +15,9 @@ falls with the square of the side. The smaller of the two bounds counts.
 
 Branch and bound. The cube is cut into a grid of boxes, and the pairs (loss, box) with the largest
 bounds are cut into 2^d again, best first, until the largest is within a tolerance of the greatest
-distance met at a midpoint (which no bound can undercut), or until the budget is spent. Whatever
-is left, the largest bound over the remaining boxes holds for every outcome. The first boxes
-are even in sqrt(y), finer towards 0, where losses such as y ** 0.3 are steep.
-
-The bound is true in exact arithmetic; ``ROUNDING`` is added for floating point.
+distance met at a midpoint (which no bound can undercut), or until the budget is spent. The largest
+bound over the remaining boxes holds for every outcome, in exact arithmetic; ``ROUNDING`` is added
+for floating point.
 """
 
 import itertools
@@ -28,9 +26,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.arrays import Array, Indices, Mask, grid_points
 from regretless.market.losses import Loss
 
 Enclose = Callable[[Array, Array], tuple[Array, Array]]
@@ -40,7 +37,6 @@ TOLERANCE = 0.25
 ROUNDING = 1e-12
 FIRST_BOXES = 512
 NUMBERS = 1 << 22  # in one table of functions over boxes: 32 MiB
-FINEST = 1 << 30  # boxes along a side; coordinates are 32-bit
 
 
 @dataclass(frozen=True)
@@ -55,12 +51,11 @@ class ErrorCertificate:
 @dataclass(frozen=True)
 class _Pairs:
     owner: Indices  # (P,) which loss
-    level: Indices  # (P,) how often the box's side was halved
-    place: NDArray[np.int32]  # (P, d) the box's coordinates on the grid of its level
+    box: Array  # (P, 2, d) its lowest and highest corner
     bound: Array  # (P,)
 
     def __getitem__(self, index: Indices | Mask) -> "_Pairs":
-        return _Pairs(self.owner[index], self.level[index], self.place[index], self.bound[index])
+        return _Pairs(self.owner[index], self.box[index], self.bound[index])
 
     def __add__(self, other: "_Pairs") -> "_Pairs":
         both = zip(vars(self).values(), vars(other).values(), strict=True)
@@ -88,25 +83,24 @@ def certify(  # noqa: PLR0913 - what is certified, then how hard to try
     derivatives (T, d, n), at kinks of both sides.
 
     ``cells`` are edges of the first boxes along each side, ascending from 0 to 1, best where losses
-    or functions have kinks; about 512 boxes in all by default. A bound at or below the ``target``
-    is good enough, and so is one within a share ``tolerance`` of the greatest error met. It gives
-    up when an error above the ``limit`` is met, or after a ``budget`` of (loss, action, box).
+    or functions have kinks; by default 512 boxes, finer towards 0, where losses such as y ** 0.3
+    are steep. A bound at or below the ``target`` is good enough, and so is one within a share
+    ``tolerance`` of the greatest error met. It gives up when an error above the ``limit`` is met,
+    or after a ``budget`` of (loss, action, box).
     """
     search = _Search(loss, offset, weights, enclose, slopes)
     if cells is None:
-        count = max(2, round(FIRST_BOXES ** (1 / loss.outcomes)))
-        cells = np.linspace(0, 1, count + 1) ** 2
-    if cells[0] != 0 or cells[-1] != 1 or (np.diff(cells) <= 0).any():
-        raise ValueError("edges must ascend from 0 to 1")
+        cells = np.linspace(0, 1, max(2, round(FIRST_BOXES ** (1 / loss.outcomes))) + 1) ** 2
     pairs = search.start(cells)
-    lower, settled = 0.0, 0.0
+    lower, settled, halves = 0.0, 0.0, 2**loss.outcomes
+    batch = max(1, NUMBERS // (max(weights.shape[-1], loss.actions) * halves * loss.outcomes))
     while True:
         enough = max(target, (1 + tolerance) * lower)
-        cut = (pairs.bound > enough) & (pairs.level < search.deepest)
+        cut = pairs.bound > enough
         settled = max(settled, float(pairs.bound[~cut].max(initial=0.0)))
         pairs = pairs[cut]
-        room = (budget - search.evaluations) // (search.actions * search.cost)
-        count = min(len(pairs.bound), search.batch, room)
+        room = (budget - search.evaluations) // (loss.actions * (1 + 2 * halves))
+        count = min(len(pairs.bound), batch, room)
         if count <= 0 or lower > limit:
             break
         worst = np.argpartition(-pairs.bound, count - 1)[:count]
@@ -121,97 +115,77 @@ class _Search:
     def __init__(
         self, loss: Loss, offset: Array, weights: Array, enclose: Enclose, slopes: Enclose
     ) -> None:
-        if len(loss.stack) > 1:
-            raise ValueError(f"losses are stacked along {len(loss.stack)} axes; give one stack")
-        if offset.shape != (*loss.stack, loss.actions) or weights.shape[:-1] != offset.shape:
-            shapes = f"{offset.shape} and {weights.shape}"
-            raise ValueError(f"coefficients of shape {shapes} for losses {loss.offset.shape}")
-        self.outcomes, self.actions = loss.outcomes, loss.actions
-        self.parts = [loss[k] for k in range(len(loss))] if loss.stack else [loss]
-        self.offset = offset.reshape(-1, self.actions)
-        self.weights = weights.reshape(len(self.parts), self.actions, -1)
-        self.enclose, self.slopes = enclose, slopes
-        children = 2**self.outcomes
-        self.cost = 1 + 2 * children
-        self.rows = max(1, NUMBERS // max(self.weights.shape[-1], self.actions))
-        self.batch = max(1, self.rows // (children * self.outcomes))
-        self.evaluations = 0
-        self.steps = np.array(list(itertools.product((0, 1), repeat=self.outcomes)))
+        many = loss.as_stack()
+        self.parts, self.outcomes = [many[k] for k in range(len(many))], loss.outcomes
+        self.offset = offset.reshape(-1, loss.actions)
+        self.weights = weights.reshape(len(many), loss.actions, -1)
+        self.enclose, self.slopes, self.evaluations = enclose, slopes, 0
 
     def start(self, edges: Array) -> _Pairs:
         """Pair every loss with every box of the first grid."""
-        self.edges, self.deepest = edges, math.floor(math.log2(FINEST / len(edges)))
-        sides = itertools.product(range(len(edges) - 1), repeat=self.outcomes)
-        grid, count = np.array(list(sides), np.int32), len(self.parts)
-        level = np.zeros(len(grid), dtype=np.intp)
-        bounds = []
-        for part in np.split(grid, range(self.rows, len(grid), self.rows)):
-            every = np.divmod(np.arange(count * len(part)), len(part))  # losses and boxes
-            bound = self._first_order(*every, *self._ends(level[: len(part)], part))
-            bounds.append(bound.reshape(count, -1))
-        owner, index = np.divmod(np.arange(count * len(grid)), len(grid))
-        return _Pairs(owner, level[index], grid[index], np.concatenate(bounds, axis=1).ravel())
+        ends = [grid_points(own, self.outcomes) for own in (edges[:-1], edges[1:])]
+        grid = np.stack(ends, axis=1)
+        owner, index = np.divmod(np.arange(len(self.parts) * len(grid)), len(grid))
+        return _Pairs(owner, grid[index], self._first_order(owner, index, grid))
 
     def split(self, pairs: _Pairs, enough: float) -> tuple[float, _Pairs]:
         """Return the greatest error at the boxes' midpoints, and the pairs of their parts."""
         pairs = pairs[np.argsort(pairs.owner, kind="stable")]
-        keys = np.column_stack([pairs.level, pairs.place])
-        boxes, where = np.unique(keys, axis=0, return_inverse=True)
-        level, place, where = boxes[:, 0], boxes[:, 1:], where.ravel()
-        low, high = self._ends(level, place)
-        met = self._first_order(pairs.owner, where, (low + high) / 2, (low + high) / 2)
+        boxes, where = np.unique(pairs.box, axis=0, return_inverse=True)
+        where, middle = where.ravel(), boxes.mean(1, keepdims=True)
+        met = self._first_order(pairs.owner, where, np.repeat(middle, 2, axis=1))
 
-        children = len(self.steps)
-        finer = (2 * place[:, None, :] + self.steps).reshape(-1, self.outcomes).astype(np.int32)
-        levels, owner = np.repeat(level + 1, children), np.repeat(pairs.owner, children)
-        index = (where[:, None] * children + np.arange(children)).ravel()
-        ends = self._ends(levels, finer)
-        bound = self._first_order(owner, index, *ends)
+        marks = np.concatenate([boxes[:, :1], middle, boxes[:, 1:]], axis=1)
+        halves = np.array(list(itertools.product((0, 1), repeat=self.outcomes)))
+        which = halves[:, None] + np.array([[0], [1]])  # of the marks: (2^d, 2, d)
+        finer = marks[:, which, np.arange(self.outcomes)].reshape(-1, 2, self.outcomes)
+        owner = np.repeat(pairs.owner, len(halves))
+        index = (where[:, None] * len(halves) + np.arange(len(halves))).ravel()
+        bound = self._first_order(owner, index, finer)
         left = np.flatnonzero(bound > enough)
         if left.size:
             used, where = np.unique(index[left], return_inverse=True)
-            second = self._second_order(owner[left], where, ends[0][used], ends[1][used])
-            bound[left] = np.minimum(bound[left], second)
-        return float(met.max()), _Pairs(owner, levels[index], finer[index], bound)
+            bound[left] = np.minimum(
+                bound[left], self._second_order(owner[left], where, finer[used])
+            )
+        return float(met.max()), _Pairs(owner, finer[index], bound)
 
-    def _ends(self, level: Indices, place: NDArray[np.int32]) -> tuple[Array, Array]:
-        marks, parts = np.arange(len(self.edges)), 2.0 ** level[:, None]
-        low, high = (np.interp(at / parts, marks, self.edges) for at in (place, place + 1))
-        return low, high
-
-    def _first_order(self, owner: Indices, index: Indices, low: Array, high: Array) -> Array:
+    def _first_order(self, owner: Indices, index: Indices, boxes: Array) -> Array:
         """Bound the error of each owner (ascending) in the box with each index, worst action."""
-        least, greatest = self.enclose(low, high)
-        middle, radius = (least + greatest) / 2, (greatest - least) / 2
+        low, high = boxes[:, 0], boxes[:, 1]
+        middle, radius = _middle_and_radius(self.enclose(low, high))
         bound = np.empty(len(owner))
         for k, part in self._runs(owner):
-            boxes = index[part]
-            under, over = self.parts[k].enclosure(low[boxes], high[boxes])
-            centre = (under + over) / 2 - self.offset[k] - middle[boxes] @ self.weights[k].T
-            width = (over - under) / 2 + radius[boxes] @ np.abs(self.weights[k]).T
+            own = index[part]
+            centre, width = _middle_and_radius(self.parts[k].enclosure(low[own], high[own]))
+            centre -= self.offset[k] + middle[own] @ self.weights[k].T
+            width += radius[own] @ np.abs(self.weights[k]).T
             bound[part] = (np.abs(centre) + width).max(-1)
         return bound
 
-    def _second_order(self, owner: Indices, index: Indices, low: Array, high: Array) -> Array:
+    def _second_order(self, owner: Indices, index: Indices, boxes: Array) -> Array:
         """Bound the same by the error at the midpoint and the slope of the error."""
+        low, high = boxes[:, 0], boxes[:, 1]
         point, half = (low + high) / 2, (high - low) / 2
-        least, greatest = self.slopes(low, high)
-        middle, radius = (least + greatest) / 2, (greatest - least) / 2
-        values = self.enclose(point, point)[0]
-        bound = np.empty(len(owner))
+        middle, radius = _middle_and_radius(self.slopes(low, high))
+        values, bound = self.enclose(point, point)[0], np.empty(len(owner))
         for k, part in self._runs(owner):
-            boxes, form = index[part], self.weights[k].T
-            under, over = self.parts[k].slopes(low[boxes], high[boxes])
-            slope = (under + over).swapaxes(1, 2) / 2 - middle[boxes] @ form
-            width = (over - under).swapaxes(1, 2) / 2 + radius[boxes] @ np.abs(form)
-            drift = (half[boxes, :, None] * (np.abs(slope) + width)).sum(1)
-            error = self.parts[k].losses(point[boxes]) - self.offset[k] - values[boxes] @ form
+            own, form = index[part], self.weights[k].T
+            slope, width = _middle_and_radius(self.parts[k].slopes(low[own], high[own]))
+            slope = np.abs(slope.swapaxes(1, 2) - middle[own] @ form)
+            width = width.swapaxes(1, 2) + radius[own] @ np.abs(form)
+            drift = (half[own, :, None] * (slope + width)).sum(1)
+            error = self.parts[k].losses(point[own]) - self.offset[k] - values[own] @ form
             bound[part] = (np.abs(error) + drift).max(-1)
         return bound
 
     def _runs(self, owner: Indices) -> Iterator[tuple[int, slice]]:
         """Yield every owner with its stretch of pairs, and count them."""
-        self.evaluations += len(owner) * self.actions
+        self.evaluations += len(owner) * self.offset.shape[1]
         starts = np.flatnonzero(np.diff(owner, prepend=-1))
         for first, last in itertools.pairwise([*starts.tolist(), len(owner)]):
             yield int(owner[first]), slice(first, last)
+
+
+def _middle_and_radius(ends: tuple[Array, Array]) -> tuple[Array, Array]:
+    return (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2
