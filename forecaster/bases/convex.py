@@ -19,10 +19,9 @@ coordinates). Let z = Round(m y) in {0..m} and x_i = i / m. Then |f(y) - f(z / m
     sigma = f(x_1) - f(0),  Delta_i = f(x_{i-1}) - 2 f(x_i) + f(x_{i+1}) >= 0,
 
 with |sigma| <= L / m and sigma + sum_i Delta_i <= L / m. Each ReLU_i is one at a multiple of s
-minus at most s - 1 suffix intervals {i'..m}, each at most one dyadic interval of every length. If
-the intervals of one length share the columns of a near-identity there are O(ln^(4/3)(1/e) /
-e^(2/3)) functions. The constants decide: that falls below the broken line only for errors below
-1e-9. So all intervals are kept, with s = ceil(m^(1/3)): 2 to 3 times the line.
+minus at most s - 1 suffix intervals {i'..m}, each at most one dyadic interval of every length.
+Sharing columns of a near-identity among these pays only below errors of 1e-9, so all are kept, with
+s = ceil(m^(1/3)): 2 to 3 times the line.
 
 **Optimised** (``OptimisedConvexBasis``). A convex f is const + b y + sum_k m_k |y - t_k| with
 |b| + sum_k m_k <= L (a limit of such sums). So functions s_1 = y, s_2, ..., s_n with
@@ -58,7 +57,6 @@ from regretless.market.losses.basis import Basis, Support, of_form, steepest
 
 ROUNDING = 1e-9
 MOST_CELLS = 100_000
-MOST_KEPT = 1_000_000  # values on the lattice that are kept
 ERROR = 0.01  # of a broken line whose losses have more kinks than that takes
 TABLES = Path(__file__).with_name("optimised.npz")
 
@@ -67,9 +65,8 @@ class ConvexBasis(Basis):
     """What bases for convex losses of one coordinate share: the family and the label.
 
     Family: ``Convex1D`` losses of ``coordinate`` j of the d ``outcomes`` with slopes in [-constant,
-    constant]; a normalised newsvendor's or pinball loss has a constant above 1. ``error`` is the
-    wanted bound on the distance. ValueError if the coordinate does not exist, or the error or the
-    constant is not positive.
+    constant]. ``error`` is the wanted bound on the distance. ValueError if the coordinate does not
+    exist, or the error or the constant is not positive.
     """
 
     knots: Array  # along the coordinate, between which all functions are linear or constant
@@ -88,25 +85,25 @@ class ConvexBasis(Basis):
     def convex(self, loss: Loss) -> Convex1D:
         """Return the loss if it belongs to the family; ValueError otherwise."""
         found = self.accept(loss, Convex1D)
-        if found.coordinate != self.coordinate:
-            named = f"coordinate {found.coordinate}; the basis is for {self.coordinate}"
-            raise ValueError(f"the loss is convex in {named}")
-        if (most := steepest([found])) > self.constant + ROUNDING:
-            limit = f"the basis is for at most {self.constant:.6g}"
-            raise ValueError(f"the loss has slopes up to {most:.6g}; {limit}")
+        own = f"coordinate {found.coordinate}", f"slopes up to {steepest([found]):.6g}"
+        served = f"coordinate {self.coordinate}", f"slopes up to {self.constant:.6g}"
+        if found.coordinate != self.coordinate or steepest([found]) > self.constant + ROUNDING:
+            raise ValueError(f"a loss of {', '.join(own)}; the basis is for {', '.join(served)}")
         return found
 
     def inverse(self, points: Array) -> Array:
         """Read y_j from the first function; the losses do not depend on the rest, set to 1/2."""
-        points = np.asarray(points)
-        labels = np.full((*points.shape[:-1], self.outcomes), 0.5)
-        labels[..., self.coordinate] = np.clip(points[..., 0], 0.0, 1.0)
-        return labels
+        labels = self._along(np.clip(points[..., 0], 0.0, 1.0).ravel())
+        return labels.reshape(*points.shape[:-1], self.outcomes)
 
     def support(self) -> Support:
-        places = np.full((len(self.knots), self.outcomes), 0.5)
-        places[:, self.coordinate] = self.knots
-        return listed(self, places)
+        return listed(self, self._along(self.knots))
+
+    def _along(self, levels: Array) -> Array:
+        """Outcomes (k, d) with these levels of the coordinate; the rest is 1/2."""
+        outcomes = np.full((len(levels), self.outcomes), 0.5)
+        outcomes[:, self.coordinate] = levels
+        return outcomes
 
     def _own(self, y: ArrayLike) -> Array:
         """Return the coordinate that matters (...)."""
@@ -114,9 +111,7 @@ class ConvexBasis(Basis):
 
     def _at_knots(self, loss: Convex1D) -> Array:
         """Losses (..., A, k) at the knots."""
-        outcomes = np.zeros((len(self.knots), self.outcomes))
-        outcomes[:, self.coordinate] = self.knots
-        return np.moveaxis(loss.losses(outcomes), 0, -1)
+        return np.moveaxis(loss.losses(self._along(self.knots)), 0, -1)
 
 
 class ReLUBasis(ConvexBasis):
@@ -136,13 +131,12 @@ class ReLUBasis(ConvexBasis):
 
     def __init__(self, *, error: float, knots: ArrayLike | None = None, **family: Any) -> None:
         super().__init__(error, **family)
-        constant = self.constant
         if knots is None:
-            size = max(1, math.ceil(constant / (4 * error) - ROUNDING))
-            self.knots, self.error = np.arange(size + 1) / size, constant / (4 * size)
+            size = max(1, math.ceil(self.constant / (4 * error) - ROUNDING))
+            self.knots, self.error = np.arange(size + 1) / size, self.constant / (4 * size)
         else:
             self.knots, self.error = np.array([0.0, *np.asarray(knots), 1.0]), 0.0
-        self.size, self.lipschitz = len(self.knots) - 1, constant
+        self.size, self.lipschitz = len(self.knots) - 1, self.constant
         self._lengths = np.diff(self.knots)
         self.convex_image = self.size == self.outcomes == 1
         inner = self.knots[1:-1]
@@ -198,37 +192,27 @@ class ConvexRankBasis(ConvexBasis):
 
     def __init__(self, *, error: float, stride: int | None = None, **family: Any) -> None:
         super().__init__(error, **family)
-        constant = self.constant
-        if error / constant < 0.5 / MOST_CELLS:
+        if error / self.constant < 0.5 / MOST_CELLS:
             raise ValueError(f"an error of {error} needs more than {MOST_CELLS} cells")
-        self.cells = math.ceil(round(0.5 / (error / constant), 9))
+        self.cells = math.ceil(round(0.5 / (error / self.constant), 9))
         self.knots = np.arange(self.cells + 1) / self.cells
         stride = stride or math.ceil(round(math.cbrt(self.cells), 9))
         self.cover = MReLUCover(1, 0, self.cells, stride)
-        self.size = self.cover.size
-        relus = sparse.csr_array(sparse.eye_array(self.cells + 1))
-        unit = constant / self.cells
-        self.error = unit / 2
+        relus, unit = sparse.eye_array(self.cells + 1, format="csr"), self.constant / self.cells
+        self.size, self.error = self.cover.size, unit / 2
         # sigma = -L/m leaves the most for the rest
         self.lipschitz = unit * (self.cover.weight(relus[[0]]) + 2 * self.cover.weight(relus))
 
     def transform(self, y: ArrayLike) -> Array:
         z = rounded(self.cells * self._own(y), 0, self.cells)
-        if (self.cells + 1) * self.size <= MOST_KEPT:
-            return np.take(self._values, z, axis=0)
         return self.cover.transform(z.reshape(-1, 1)).reshape(*z.shape, self.size)
-
-    @functools.cached_property
-    def _values(self) -> Array:
-        """All functions on the whole lattice (m + 1, n)."""
-        return self.cover.transform(np.arange(self.cells + 1)[:, None])
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Read the slopes' changes off the lattice and write its ReLUs in the functions."""
         values = self._at_knots(self.convex(loss))
-        slopes = np.diff(values)
-        last = np.zeros_like(slopes[..., :1])
-        relus = np.concatenate([slopes[..., :1], np.diff(slopes), last], -1)
+        slopes = np.diff(values, append=values[..., -1:])
+        relus = np.concatenate([slopes[..., :1], np.diff(slopes)], -1)
+        relus[..., -1] = 0.0  # that of the last threshold is 0 on the lattice
         flat = relus.reshape(-1, self.cells + 1) @ self.cover.table
         offset = values[..., 0] + relus @ self.cover.constant
         weights = np.ascontiguousarray(flat).reshape(*values.shape[:-1], self.size)
@@ -250,22 +234,20 @@ class OptimisedConvexBasis(ConvexBasis):
 
     def __init__(self, *, error: float, cap: float = 1.0, **family: Any) -> None:
         super().__init__(error, **family)
-        constant = self.constant
         if not 1 <= cap < math.inf:
             raise ValueError(f"a cap of {cap} is below 1, which a linear loss needs")
-        allowed = [table for table in tables() if table.lipschitz <= cap + ROUNDING]
-        fits = [table for table in allowed if table.error <= error / constant]
+        allowed = [own for own in tables() if own.lipschitz <= cap + ROUNDING]
+        fits = [own for own in allowed if own.error <= error / self.constant]
         if not fits:
-            finest = min(table.error for table in allowed)
             raise ValueError(
-                f"an error of {error / constant:.3g} of the slope is below {finest:.3g}, that of "
-                "the finest table; use ReLUBasis"
+                f"an error of {error / self.constant:.3g} of the slope is below "
+                f"{min(own.error for own in allowed):.3g}, that of the finest table; use ReLUBasis"
             )
         self.table = fits[0]
-        self.size = self.table.functions.shape[1]
-        self.knots = np.linspace(0, 1, len(self.table.functions))
-        self.error = constant * self.table.error
-        self.lipschitz = constant * self.table.lipschitz
+        count, self.size = self.table.functions.shape
+        self.knots = np.linspace(0, 1, count)
+        self.error = self.constant * self.table.error
+        self.lipschitz = self.constant * self.table.lipschitz
         self.convex_image = self.size == self.outcomes == 1
 
     def transform(self, y: ArrayLike) -> Array:
