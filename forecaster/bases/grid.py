@@ -5,13 +5,10 @@ r"""Bases on a grid: indicators of its cells, and ramps, which interpolate at it
     s_i(y) = 1[y in cell i],   r_i(a) = l(a, point_i) - c(a),   r_0(a) = c(a),    n = cells^d.
 
 Any constant c(a) may move into the offset, and the median of an action's values makes
-``sum |r_i|`` least. Predictions live on the simplex. *Centred*, with the cell's centre as its
-point, the error is L / (2 cells) with L in sup norm. *As printed* (paper, basis for L-Lipschitz
-functions) each coordinate is rounded to the nearest of 1/cells, 2/cells, ..., 1: what is close to 0
-is rounded up by as much as 1/cells, and the error is L / cells.
-
-Lambda, sum |r_i| for values in [0, 1] less their median, is at most n/2, not the 1 of the paper
-(the page of deviations).
+``sum |r_i|`` least: at most n/2 for values in [0, 1], not the 1 of the paper (the page of
+deviations). Predictions live on the simplex. *Centred*, with the cell's centre as its point, the
+error is L / (2 cells) with L in sup norm. *As printed* (paper, basis for L-Lipschitz functions)
+each coordinate is rounded to the nearest of 1/cells, 2/cells, ..., 1, and the error is L / cells.
 
 **Ramps** (``RampBasis``), for CES and its limits. With knots t_0 < ... < t_m per coordinate,
 ramp_i(v) = clip((v - t_(i-1)) / (t_i - t_(i-1)), 0, 1) and ramp_0 = 1, the multilinear interpolant
@@ -33,8 +30,8 @@ floor, where such utilities are steep.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -57,19 +54,9 @@ NUMBERS = 1 << 22  # in one table of losses at outcomes
 class LipschitzGridBasis(Basis):
     """Indicators of the cells of a grid, for losses with values in [0, 1] and a Lipschitz constant.
 
-    ValueError if the constant or the error is not positive, or there are more than ``MOST_CELLS``
-    cells.
-
-    Parameters
-    ----------
-    outcomes : int
-        d.
-    constant : float
-        L: every |l(a, y) - l(a, z)| is at most L max_j |y_j - z_j|.
-    error : float
-        The error that is wanted; the declared one is at most that.
-    centred : bool
-        Value of a cell at its centre. Otherwise at the nearest multiple of 1/cells, as printed.
+    Every |l(a, y) - l(a, z)| is at most ``constant`` max_j |y_j - z_j|, and the declared error at
+    most ``error``. Losses are read at the cells' centres, or not ``centred`` as printed. ValueError
+    if constant or error is not positive, or there are more than ``MOST_CELLS`` cells.
 
     Examples
     --------
@@ -94,8 +81,7 @@ class LipschitzGridBasis(Basis):
                 f"{self.cells}^{outcomes} cells exceed {MOST_CELLS}; allow a greater error, or use "
                 "a basis for the form of the losses"
             )
-        self.error = spread / self.cells
-        self.lipschitz = self.size / 2
+        self.error, self.lipschitz = spread / self.cells, self.size / 2
 
     @cached_property
     def points(self) -> Array:
@@ -134,14 +120,6 @@ class LipschitzGridBasis(Basis):
     def support(self) -> Support:
         """List the points: the functions are constant around them."""
         return listed(self, self.points)
-
-
-@dataclass(frozen=True)
-class _Fit:
-    loss: Loss
-    offset: Array
-    weights: Array
-    sampled: float  # the error at and between the knots
 
 
 class RampBasis(Basis):
@@ -194,9 +172,9 @@ class RampBasis(Basis):
         self.outcomes, self.floor, self.budget = losses[0].outcomes, floor, budget
         if error is None:
             self._place(knots)
-            self.certificate = self._certify([self._fit(loss) for loss in losses], None, budget)
-        else:
-            self.certificate = self._search(losses, error, budget)
+        self.certificate = (
+            self._certify(losses, None) if error is None else self._search(losses, error)
+        )
         self.error = self.certificate.upper
         sums = [np.abs(self.coefficients(loss)[1]).sum(-1).max() for loss in losses]
         self.lipschitz = float(max(sums))
@@ -207,12 +185,11 @@ class RampBasis(Basis):
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Mixed differences of the loss at the knots, centred between its excesses."""
         self.check_outcomes(loss)
-        fitted = self._fit(loss)
-        return fitted.offset, fitted.weights
+        return self._fit(loss)[:2]
 
     def certified_error(self, losses: Loss) -> float:
         """Bound the error of these losses, of the family or not, by interval arithmetic."""
-        return self._certify([self._fit(losses)], None, self.budget).upper
+        return self._certify([losses], None).upper
 
     def slopes(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Ranges (T, d, n) of the functions' partial derivatives over boxes (T, d)."""
@@ -262,7 +239,8 @@ class RampBasis(Basis):
             products = wider.reshape(*wider.shape[:-2], wider.shape[-2] * wider.shape[-1])
         return np.ascontiguousarray(products[..., 1:])
 
-    def _fit(self, loss: Loss) -> _Fit:
+    def _fit(self, loss: Loss) -> tuple[Array, Array, float]:
+        """Return the coefficients, and the error at and between the knots."""
         values = loss.losses(grid_points(self.knots, self.outcomes))
         table = values.reshape(*[len(self.knots)] * self.outcomes, *values.shape[1:])
         for axis in range(self.outcomes):
@@ -270,8 +248,7 @@ class RampBasis(Basis):
         weights = np.moveaxis(table.reshape(values.shape), 0, -1)
         offset, weights = weights[..., 0], np.ascontiguousarray(weights[..., 1:])
         least, most = self._excess(loss, offset, weights)
-        sampled = float((most - least).max()) / 2
-        return _Fit(loss, offset - (least + most) / 2, weights, sampled)
+        return offset - (least + most) / 2, weights, float((most - least).max()) / 2
 
     def _excess(self, loss: Loss, offset: Array, weights: Array) -> tuple[Array, Array]:
         """Least and greatest height (..., A) of the form above the loss, at and between knots."""
@@ -283,45 +260,44 @@ class RampBasis(Basis):
             part = outcomes[first : first + rows]
             form = np.moveaxis(weights @ self.transform(part).T, -1, 0) + offset
             excess = form - loss.losses(part)
-            least = np.minimum(least, excess.min(0))
-            most = np.maximum(most, excess.max(0))
+            least, most = np.minimum(least, excess.min(0)), np.maximum(most, excess.max(0))
         return least, most
 
-    def _certify(self, fits: list[_Fit], wish: float | None, budget: int) -> ErrorCertificate:
+    def _certify(self, losses: Sequence[Loss], wish: float | None) -> ErrorCertificate:
         """Bound the error over the family, worst stack first; up to the wish all is the same."""
         upper, lower, evaluations = 0.0, 0.0, 0
         tolerance = TOLERANCE if wish is None else 0.0
-        for fit in sorted(fits, key=lambda fit: -fit.sampled):
+        fits = [(loss, *self._fit(loss)) for loss in losses]
+        for loss, offset, weights, _ in sorted(fits, key=lambda fit: -fit[-1]):
             found = certify(
-                fit.loss,
-                fit.offset,
-                fit.weights,
+                loss,
+                offset,
+                weights,
                 lambda low, high: (self.transform(low), self.transform(high)),  # all ascend
                 self.slopes,
                 cells=np.unique([0.0, *self.knots]),
                 target=max(wish or 0.0, (1 + tolerance) * lower),
                 tolerance=tolerance,
                 limit=wish or math.inf,
-                budget=budget // len(fits),
+                budget=self.budget // len(fits),
             )
             upper, lower = max(upper, found.upper), max(lower, found.lower)
             evaluations += found.evaluations
         return ErrorCertificate(upper, lower, evaluations)
 
-    def _search(self, losses: Sequence[Loss], wish: float, budget: int) -> ErrorCertificate:
+    def _search(self, losses: Sequence[Loss], wish: float) -> ErrorCertificate:
         """Take the fewest knots whose certified error is at most the wish; ValueError if none."""
-        best, knots = (math.inf, 0), 2
-        while knots**self.outcomes - 1 <= MOST:
+        for knots in count(2):
+            if knots**self.outcomes - 1 > MOST:
+                raise ValueError(
+                    f"no {knots - 1} knots or fewer have an error of {wish:.3g}; raise it"
+                )
             self._place(knots)
-            fits = [self._fit(loss) for loss in losses]
-            if max(fit.sampled for fit in fits) <= wish:  # otherwise a certificate is hopeless
-                found = self._certify(fits, wish - ROUNDING, budget)
+            if max(self._fit(loss)[-1] for loss in losses) <= wish:  # otherwise it is hopeless
+                found = self._certify(losses, wish - ROUNDING)
                 if found.upper <= wish:
-                    return found
-                best = min(best, (found.upper, knots))
-            knots += 1
-        reached = f"{best[1]} knots have {best[0]:.3g}" if best[1] else "not even on a sample"
-        raise ValueError(f"no {knots - 1} knots or fewer have an error of {wish:.3g}: {reached}")
+                    break
+        return found
 
 
 @register.basis("lipschitz-grid")

@@ -156,7 +156,7 @@ def least_products(b: Indices, top: int) -> Indices:
     return np.asarray((lattice_points(1, top, len(b)) * b).min(-1).reshape([top] * len(b)))
 
 
-def mixed_differences(tables: Array) -> Array:
+def mixed_differences(tables: Indices) -> Indices:
     """Return D of functions (count, top, ..., top) on {1..top}^d, 0 below: (count, top^d)."""
     for axis in range(1, tables.ndim):
         tables = np.diff(tables, axis=axis, prepend=0)
@@ -237,8 +237,8 @@ class MReLUCover:
         boxes, column = np.unique(np.concatenate(numbers), return_inverse=True)
         axes, shapes, *places = np.unravel_index(boxes, dims)
         self._boxes = axes, sides[shapes], np.array(places).T
-        shape = self.dimension * count, len(boxes)
-        return _marks(np.concatenate(rows), column, shape), np.concatenate(everywhere)
+        marks = _marks(np.concatenate(rows), column, (self.dimension * count, len(boxes)))
+        return marks, np.concatenate(everywhere)
 
     def _path(self, thresholds: Indices, bases: Indices) -> sparse.csr_array:
         """Which unit steps lead to each threshold, (thresholds, d * thresholds).

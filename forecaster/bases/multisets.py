@@ -13,9 +13,8 @@ There are C(d + m - 1, m) of size m, where the paper counts d^m ordered tuples.
 **Integer powers** (CES with an integer outer exponent, mean-variance), exactly. The coefficient of
 g^c, c of size s, is A C(beta, s) c_a^(beta - s) (s! / prod_j c_j!) w^c. A homogeneous family
 (c_a = 0, one beta) needs size beta alone; otherwise all sizes from 1, C(d + beta, beta) - 1 in all.
-``sum |r_i| = |A| ((|c_a| + sum_j |w_j|)^beta - |c_a|^beta)``, the paper's A (R d)^beta for c_a = 0
-and |w_j| <= R. It is 1 with A = 1 and weights in the simplex, and for every normalised loss with
-floor 0 and weights and intercept of one sign, where it is the range.
+``sum |r_i| = |A| ((|c_a| + sum_j |w_j|)^beta - |c_a|^beta)``: 1 with A = 1, c_a = 0 and weights in
+the simplex, and for every normalised loss with floor 0 and weights and intercept of one sign.
 
 **Exponentials** (Cobb-Douglas, CARA) with sum_j |w_j| <= reach become a polynomial of degree k in
 S, over multisets of sizes 1..k: n = C(d + k, k) - 1. Write M, m, D for the greatest |g|, the least
@@ -27,25 +26,24 @@ With C = reach M and the Lagrange remainder, for A = 1,
 
     error <= e^max(S, 0) C^(k + 1) / (k + 1)!,        sum |r_i| <= C + C^2 / 2! + ... + C^k / k!.
 
-A loss *normalised* into [0, 1] has the amplitude 1 / (e^top - e^bottom), with bottom and
-top the ends of S; multiplied by e^max(top, 0) it is at most
+A loss *normalised* into [0, 1], whose sum has the ends bottom and top, has the amplitude
+1 / (e^top - e^bottom); multiplied by e^max(top, 0) it is at most
 
     amplitude = e^(reach m) / (1 - e^(-reach D)),
 
-so its error is at most amplitude C^(k + 1) / (k + 1)!, and its lambda at most amplitude times the
-above. Both factors rise with sum_j |w_j| (for the error (k + 1) / C >= 1 / (e^C - 1)), so these
-are bounds for every loss within reach.
+by which error and lambda above are multiplied. All factors rise with sum_j |w_j| (for the error
+(k + 1) / C >= 1 / (e^C - 1)), so these are bounds for every loss within reach.
 
 *Chebyshev about the middle*, in h_j in [-1, 1], g = middle + h D / 2. Then S is a constant
 plus H u, where H = sum_j |w_j| D / 2 and u, a mean of +-h_j, is in [-1, 1], and
 
     e^(H u) = I_0(H) + 2 sum_j I_j(H) T_j(u),     error <= 2 sum_{j > k} I_j(H),
 
-reached at u = 1. The amplitude is at most 1 / (2 sinh H) for a normalised loss; several actions
-normalised jointly have less. The polynomial in u is sum_s p_s u^s, and u^s is a mean of monomials
-+-h^c. One with all exponents even is in [0, 1] already; any other enters as (1 + h^c) / 2 and
-doubles its coefficient. The even ones have a share of E[(e_1 v_1 + ... + e_d v_d)^s] over random
-signs e, with v_j = |w_j| / sum |w|: convex and symmetric in v, so least for equal weights, and
+reached at u = 1. The amplitude is at most 1 / (2 sinh H) for a normalised loss. The polynomial in u
+is sum_s p_s u^s, and u^s is a mean of monomials +-h^c. One with all exponents even is in [0, 1]
+already; any other enters as (1 + h^c) / 2 and doubles its coefficient. The even ones have a share
+of E[(e_1 v_1 + ... + e_d v_d)^s] over random signs e, with v_j = |w_j| / sum |w|: convex and
+symmetric in v, so least for equal weights, and
 
     sum |r_i| <= sum_s |p_s| (2 - share_s) / (2 sinh H).
 
@@ -143,20 +141,10 @@ class OfMultisets(Basis):
 class MonomialBasis(OfMultisets):
     """Products of ``max(y_j, floor) ** power`` over multisets of coordinates.
 
-    Serves ``PowerOfSum`` losses with this power and floor and an integer exponent: 1 to the degree,
-    or the degree alone and intercept 0 if homogeneous. ``lipschitz`` is 1, for the paper's family
-    with A = 1, intercept 0 and weights whose absolute values add up to at most 1.
-
+    Serves ``PowerOfSum`` losses with this power, above 0, and floor and an integer exponent: 1 to
+    the ``degree``, or the degree alone and intercept 0 if ``homogeneous``. ``lipschitz`` is 1, for
+    the paper's family with A = 1, intercept 0 and absolute weights that add up to at most 1.
     ValueError if a parameter is out of range, or there are too many monomials.
-
-    Parameters
-    ----------
-    outcomes, degree : int
-        d, and the greatest exponent beta, at least 1.
-    power, floor : float
-        The function g; the power is positive, the floor in [0, 1).
-    homogeneous : bool
-        Monomials of the degree alone.
 
     Examples
     --------
@@ -212,14 +200,12 @@ class MonomialBasis(OfMultisets):
 
 
 class ExponentialBasis(OfMultisets):
-    """A power series in the sum of ``t = (g(y) - origin) / unit``.
+    """A power series in the sum of ``t = (g(y) - origin) / unit``, chosen by a subclass.
 
-    Subclasses choose the origin, the unit and the series. They serve ``ExponentialOfSum`` losses
-    with this power and floor and ``sum_j |w_j| <= reach``.
-
-    ``outcomes`` is d, ``reach`` the greatest sum of absolute weights, and the declared error at
-    most the wanted ``error``. g is ``max(y, floor) ** power``, or its logarithm for power 0.
-    ValueError if they are out of range, or there are too many monomials or too large ones.
+    For ``ExponentialOfSum`` losses with this power and floor and ``sum_j |w_j| <= reach``. The
+    declared error is at most the wanted ``error``. g is ``max(y, floor) ** power``, or its
+    logarithm for power 0. ValueError if they are out of range, or there are too many monomials or
+    too large ones.
     """
 
     def __init__(
@@ -229,10 +215,10 @@ class ExponentialBasis(OfMultisets):
             raise ValueError(f"reach {reach} must be above 0 and error {error} above {ROUNDING}")
         super().__init__(outcomes, power, floor)
         self.reach = reach
-        self.degree = self._choose(error)
+        self.degree, self.error = self._choose(error)
         self._list(range(1, self.degree + 1))
         self._signed = (self.counts % 2 == 1).any(-1) & (self._low < self._origin < self._high)
-        self.lipschitz, self.error = self._declare()
+        self.lipschitz = self._lambda()
         if self.lipschitz * ROUNDING > self.error:
             raise ValueError(
                 f"coefficients up to {self.lipschitz:.1e} lose an error of {error:g} to rounding; "
@@ -261,12 +247,12 @@ class ExponentialBasis(OfMultisets):
         return np.clip(outcome, self.floor, 1.0)
 
     @abstractmethod
-    def _choose(self, error: float) -> int:
-        """Set origin and unit; return the least degree with at most this error, normalised."""
+    def _choose(self, error: float) -> tuple[int, float]:
+        """Set origin and unit; return the least degree with at most this error, and its error."""
 
     @abstractmethod
-    def _declare(self) -> tuple[float, float]:
-        """Return lambda and the error at the degree."""
+    def _lambda(self) -> float:
+        """Return the bound on sum |r_i| at the degree."""
 
     @abstractmethod
     def _series(self, weights: Array) -> tuple[Array, Array]:
@@ -285,36 +271,30 @@ class TaylorExponentialBasis(ExponentialBasis):
     14
     """
 
-    def _choose(self, error: float) -> int:
-        ends = np.abs([self._low, self._high])
-        self._origin = 0.0
-        self._unit = self._low if ends[0] > ends[1] else self._high
-        self._most = self.reach * float(ends.max())
+    def _choose(self, error: float) -> tuple[int, float]:
+        near, far = sorted(np.abs([self._low, self._high]).tolist())
+        self._unit = self._low if far > self._high else self._high
+        self._most = self.reach * far
         if self._most > math.log(error / ROUNDING):  # e^C is about the largest coefficient
             raise ValueError(
                 f"Taylor's series up to {self._most:.3g} loses an error of {error:g} to rounding; "
                 "allow a greater error, a smaller reach or a greater floor"
             )
         width = self.reach * (self._high - self._low)
-        self.amplitude = math.exp(self.reach * float(ends.min())) / -math.expm1(-width)
-        degree = 1
-        while self._remainder(degree) > error:
-            degree += 1
-        self.convex_image = degree == 1 and float(ends.min()) == 0
-        return degree
+        self.amplitude = math.exp(self.reach * near) / -math.expm1(-width)
+        for degree in itertools.count(1):
+            rest = self.amplitude * self._most ** (degree + 1) / math.factorial(degree + 1)
+            if rest <= error:
+                break
+        self.convex_image = degree == 1 and near == 0
+        return degree, rest
 
-    def _declare(self) -> tuple[float, float]:
+    def _lambda(self) -> float:
         orders = np.arange(1, self.degree + 1)
-        lipschitz = float((self._most**orders / factorial(orders)).sum())
-        return lipschitz, self._remainder(self.degree)
+        return float((self._most**orders / factorial(orders)).sum())
 
     def _series(self, weights: Array) -> tuple[Array, Array]:
-        series = 1 / factorial(np.arange(self.degree + 1))
-        shape = *weights.shape[:-1], self.degree + 1
-        return weights * self._unit, np.broadcast_to(series, shape)
-
-    def _remainder(self, degree: int) -> float:
-        return self.amplitude * self._most ** (degree + 1) / math.factorial(degree + 1)
+        return weights * self._unit, 1 / factorial(np.arange(self.degree + 1))
 
 
 class ChebyshevExponentialBasis(ExponentialBasis):
@@ -326,7 +306,7 @@ class ChebyshevExponentialBasis(ExponentialBasis):
     4
     """
 
-    def _choose(self, error: float) -> int:
+    def _choose(self, error: float) -> tuple[int, float]:
         self._origin = (self._low + self._high) / 2
         self._unit = (self._high - self._low) / 2
         widest = self.reach * self._unit
@@ -335,18 +315,16 @@ class ChebyshevExponentialBasis(ExponentialBasis):
                 f"sums that range over {2 * widest:.3g} are too wide for a series; allow a smaller "
                 "reach or a greater floor"
             )
-        widths = widest * np.arange(1, GRID + 1) / GRID
+        self._widths = widest * np.arange(1, GRID + 1) / GRID
         orders = np.arange(int(2 * widest) + 60)  # later terms are below rounding
-        bessel = ive(orders, widths[:, None])
-        tails = 2 * bessel[:, ::-1].cumsum(-1)[:, ::-1] / -np.expm1(-2 * widths[:, None])
+        bessel = ive(orders, self._widths[:, None])
+        tails = 2 * bessel[:, ::-1].cumsum(-1)[:, ::-1] / -np.expm1(-2 * self._widths[:, None])
         errors = tails.max(0)  # entry j: of the degree j - 1
         degree = max(int((errors > error).sum()) - 1, 1)
-        self._worst = float(errors[degree + 1])
-        self._widths = widths
         self.convex_image = degree == 1
-        return degree
+        return degree, float(errors[degree + 1])
 
-    def _declare(self) -> tuple[float, float]:
+    def _lambda(self) -> float:
         even = (self.counts % 2 == 0).all(-1)
         shares = np.bincount(self._sizes, self._multinomials * even, self.degree + 1)
         shares = shares / float(self.outcomes) ** np.arange(self.degree + 1)
@@ -355,7 +333,7 @@ class ChebyshevExponentialBasis(ExponentialBasis):
         peak = int(totals.argmax())
         # What a peak inside the range can rise above the grid; most are at its upper end.
         missed = np.ptp(totals[peak - 1 : peak + 2]) if 0 < peak < GRID else 0.0
-        return float(totals[peak] + missed), self._worst
+        return float(totals[peak] + missed)
 
     def _series(self, weights: Array) -> tuple[Array, Array]:
         total = np.abs(weights).sum(-1, keepdims=True)
@@ -375,17 +353,7 @@ class ChebyshevExponentialBasis(ExponentialBasis):
 
 
 def multisets(coordinates: int, sizes: range) -> Counts:
-    """List how often each coordinate occurs in each multiset (n, d), by size, as sorted tuples.
-
-    Examples
-    --------
-    >>> multisets(2, range(1, 3))
-    array([[1, 0],
-           [0, 1],
-           [2, 0],
-           [1, 1],
-           [0, 2]])
-    """
+    """List how often each coordinate occurs in each multiset (n, d), by size, as sorted tuples."""
     number = sum(math.comb(coordinates + size - 1, size) for size in sizes)
     if number > MOST_MULTISETS:
         raise ValueError(
@@ -411,13 +379,7 @@ def monomials(values: Array, counts: Counts) -> Array:
 
 @register.basis("monomials")
 def monomial(losses: Sequence[Loss]) -> Basis:
-    """Take the losses' greatest exponent as degree, alone if that is everybody's.
-
-    Examples
-    --------
-    >>> monomial([PowerOfSum([[0.5, 0.5]], 2.0)]).size  # of two coordinates
-    3
-    """
+    """Take the losses' greatest exponent as degree, alone if that is everybody's."""
     stacks = of_form(losses, PowerOfSum)
     degree = int(max(float(loss.exponent.max()) for loss in stacks))
     alike = all((loss.exponent == degree).all() and not loss.intercept.any() for loss in stacks)

@@ -7,18 +7,16 @@ The loss of action a of loss k, with range [low, high] over the cube, gives the 
 so a normalised loss is its own linear form with sum |r_i| <= 1. Equal functions are listed once.
 
 **Exact.** All functions of a finite population: error 0, lambda 1. The size enters regret only
-through a logarithm, so nothing is statistically better; a reduced basis buys computing time and
-serves agents that were not listed.
+through a logarithm; a reduced basis buys computing time and serves agents that were not listed.
 
-**Direct sum.** The concatenation of several bases' functions, for a population of several loss
-forms. A loss uses one part's functions and has coefficient 0 on all others, so a forecaster may
-treat each part as an independent instance.
+**Direct sum.** Several bases side by side, for a population of several loss forms. A loss uses one
+part's functions and has coefficient 0 on all others.
 
 **Support.** A grid of cells, on each of which a function strays from its interpolant by at most its
 range there, and at most a quarter of the side times the range of its slope, summed over the axes.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -74,37 +72,28 @@ class LossFunctions:
             [[self._found.get(key, -1) for key in row] for row in keys_of(loss.as_stack())]
         )
 
+    def _own(self, read: Callable[[Loss], Array]) -> Array:
+        """Read the own action of every function from tables (..., K, A): (..., size)."""
+        parts = [read(loss)[..., np.arange(len(own)), own] for loss, own in self._parts]
+        return np.concatenate(parts, axis=-1)
+
+    def _stretched(self, table: Array) -> Array:
+        return np.asarray(np.clip((table - self.low) / self.scale, 0.0, 1.0))
+
     def transform(self, y: ArrayLike) -> Array:
         """Compute all functions at outcomes (..., d): (..., size) in [0, 1]."""
         outcomes = np.asarray(y, dtype=np.float64)
-        columns = [
-            loss.losses(outcomes)[..., np.arange(len(actions)), actions]
-            for loss, actions in self._parts
-        ]
-        return self._stretched(columns)
+        return self._stretched(self._own(lambda loss: loss.losses(outcomes)))
 
     def enclosure(self, low: Array, high: Array) -> Range:
         """Ranges of all functions over boxes (T, d): (T, size) twice."""
-        parts = [(loss.enclosure(low, high), actions) for loss, actions in self._parts]
-        least, most = (
-            [pair[end][..., np.arange(len(actions)), actions] for pair, actions in parts]
-            for end in (0, 1)
-        )
-        return self._stretched(least), self._stretched(most)
-
-    def _stretched(self, columns: list[Array]) -> Array:
-        table = np.concatenate(columns, axis=-1)
-        return np.asarray(np.clip((table - self.low) / self.scale, 0.0, 1.0))
+        ends = self._own(lambda loss: np.stack(loss.enclosure(low, high)))
+        return self._stretched(ends[0]), self._stretched(ends[1])
 
     def slopes(self, low: Array, high: Array) -> Range:
         """Ranges of all partial derivatives over boxes (T, d): (T, d, size) twice."""
-        parts = [(loss.slopes(low, high), actions) for loss, actions in self._parts]
-        ends = (
-            np.concatenate([pair[end][:, np.arange(len(own)), own] for pair, own in parts], axis=1)
-            for end in (0, 1)
-        )
-        least, most = (np.moveaxis(end, 1, -1) / self.scale for end in ends)
-        return least, most
+        ends = self._own(lambda loss: np.moveaxis(np.stack(loss.slopes(low, high)), -1, 2))
+        return ends[0] / self.scale, ends[1] / self.scale
 
     def support(self) -> Support:
         """Cut the cube into cells, denser towards 0."""

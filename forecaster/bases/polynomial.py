@@ -133,7 +133,7 @@ class PowerBasis(Basis):
         self.outcomes, self.exact = outcomes, exact
         self.size = outcomes * len(self.exponents)
         self.convex_image = len(self.exponents) == 1
-        self._span = span or (self.exponents[0], self.exponents[-1])
+        self._span = span or (float(self.exponents[0]), float(self.exponents[-1]))
         self.lipschitz, self.error = (1.0, 0.0) if exact else self._declare()
 
     @classmethod
@@ -214,7 +214,7 @@ class PowerBasis(Basis):
 
     def _lagrange(self, rho: Array) -> Array:
         """Lagrange weights (..., m) of exponents (...); unit vectors at the nodes, exactly."""
-        gaps, low, high = rho[..., None] - self.exponents, *self._span
+        gaps, (low, high) = rho[..., None] - self.exponents, self._span
         at_node = gaps == 0
         if self.exact and not at_node.any(-1).all():
             raise ValueError(f"an exponent is not among {self.exponents.tolist()}")
@@ -233,10 +233,11 @@ class PowerBasis(Basis):
         inner maximum M the slope is 0, and Markov's inequality bounds the second derivative by
         (2 / length)^2 m^2 (m^2 - 1) / 3 M, so the grid misses at most the share ``missed``.
         """
-        rho, count = np.linspace(*self._span, GRID + 1), len(self.exponents)
+        (low, high), count = self._span, len(self.exponents)
+        rho = np.linspace(low, high, GRID + 1)
         missed = count**2 * (count**2 - 1) / (6 * GRID**2)
         products = np.abs(rho[:, None] - self.exponents).prod(-1).max()
-        steepest = (count / (math.e * self._span[0])) ** count
+        steepest = (count / (math.e * low)) ** count
         lebesgue = float(np.abs(self._lagrange(rho)).sum(-1).max())
         error = float(products / math.factorial(count) * steepest)
         return lebesgue / (1 - missed), error / (1 - missed)
