@@ -1,14 +1,11 @@
 r"""The reduced basis: a few real losses in whose span a whole population nearly lies.
 
 Real losses of the population, each stretched onto [0, 1], are chosen until every loss has a linear
-form with sum |r_i| <= cap that is within the promised error on a sample of outcomes, denser
-towards 0 where concave losses are steep. Outcomes that the fit did not see are checked next; where
-the promise is broken they join the sample, and what broke it is fitted again. What counts for
-regret is lambda sqrt(n).
-
-``error`` is the greatest error that was measured, on the sample and on the unseen outcomes.
-``certified_error`` bounds it over the whole cube from exact ranges over boxes. A loss that was
-not listed gets its best coefficients on the same sample.
+form with sum |r_i| <= cap that is within the promised error on a sample of outcomes. Outcomes that
+the fit did not see are checked next; where the promise is broken they join the sample, and what
+broke it is fitted again. What counts for regret is lambda sqrt(n). ``error`` is the greatest that
+was measured; ``certified_error`` bounds it over the whole cube from exact ranges over boxes. A loss
+that was not listed gets its best coefficients on the same sample.
 
 **Fits.** Best uniform approximation with a bounded sum of coefficients,
 
@@ -16,13 +13,12 @@ not listed gets its best coefficients on the same sample.
 
 is a linear program. Only the outcomes where the error is greatest matter, so the program holds a
 few working points, shared by all f and grown until no other is clearly worse. From one f to the
-next only the right-hand sides change, and HiGHS starts from the last solution: about a
-millisecond a function.
+next only the right-hand sides change, and HiGHS starts from the last solution: about a millisecond.
 
 **Choice.** Column-pivoted QR takes the function that the chosen ones explain least in the mean
-square. From there the greedy step adds the function that is approximated worst in sup norm. An
-approximation by fewer functions is one by more, so errors only fall: those of earlier steps are
-upper bounds, and a step refits only functions whose old error exceeds the greatest new one.
+square. From there the greedy step adds the function that is approximated worst in sup norm. Errors
+only fall with more functions, so that a step refits only functions whose old error exceeds the
+greatest new one.
 """
 
 from collections.abc import Sequence
@@ -78,10 +74,8 @@ class ReducedBasis(Basis):
     ----------
     losses : sequence of Loss
         Stacks or single losses with values in [0, 1]: the family.
-    error : float
-        The promise: greatest error on the sample and on unseen outcomes.
-    cap : float
-        Bound on sum |r_i|.
+    error, cap : float
+        The promise: greatest error on the sample and on unseen outcomes. Bound on sum |r_i|.
     quick : bool
         Fit to a sample of ``QUICK`` functions only.
     seed : int
@@ -105,20 +99,19 @@ class ReducedBasis(Basis):
         if quick and listed.size > QUICK:
             picked = stream(seed, "quick").choice(listed.size, QUICK, replace=False)
             listed = listed.chosen(picked)
-        self.outcomes, self.promise = listed.outcomes, error
+        self.outcomes, self.promise, self._listed = listed.outcomes, error, listed
         search = _Search(listed, error=error, cap=cap, seed=seed)
-        order = np.argsort(search.chosen)
-        self._listed, self._offset, self._weights = listed, search.offset, search.weights[:, order]
-        self.functions, self._sample = listed.chosen(search.chosen), search.sample
-        self.size = self.functions.size
+        self._offset, self._weights = search.offset, search.weights[:, np.argsort(search.chosen)]
         search.chosen.sort()
-        self._fit = search.fitter()
+        self.functions, self.size = listed.chosen(search.chosen), len(search.chosen)
+        self._sample, self._fit = search.sample, search.fitter()
         self._others: dict[Key, Fit] = {}
         self.lipschitz = float(np.abs(self._weights).sum(1).max())
-        cost = self.lipschitz * self.size**0.5
-        errors = float(search.sampled.max()), float(search.unseen.max())
-        self.report = Reduction(listed.size, self.size, self.lipschitz, cost, *errors)
-        self.error = max(self.report.sampled_error, self.report.unseen_error)
+        cost, errors = self.lipschitz * self.size**0.5, (search.sampled.max(), search.unseen.max())
+        self.report = Reduction(
+            listed.size, self.size, self.lipschitz, cost, float(errors[0]), float(errors[1])
+        )
+        self.error = float(max(errors))
 
     transform = Delegated("functions")
     support = Delegated("functions")
@@ -180,9 +173,8 @@ class Fit:
 class SupNormFit:
     """Fits functions with n given ones, by their values on a sample of M outcomes.
 
-    ``table`` (n, M) has the values of s and ``cap`` bounds sum |r_i|. The ``working`` points grow
-    in place, so that they can be handed on: one joins where its error exceeds the program's by more
-    than ``precision``.
+    ``table`` (n, M) has the values of s. The ``working`` points grow in place, so that they can be
+    handed on: one joins where its error exceeds the program's by more than ``precision``.
     """
 
     def __init__(
