@@ -16,12 +16,8 @@ first points come from a player that walks from last round's mean against h, wit
 with shrinking steps. Where they are not enough, the points of the last mixture and those of a
 walk from m join them and the program is solved again, until its value is small enough.
 
-The certificate is the worst case above, computed from the mixture that is returned. It covers
-every s in the box or simplex, so it holds whatever outcomes the basis can produce. ``cube`` puts
-points and programs together.
-
 A **solver** works over one set of possible s(y): the box, the simplex or conv s(Y). It returns a
-mixture of predictions in that set with a certificate: the mixture's worst case over the whole set,
+mixture of predictions in that set, and as certificate the mixture's worst case over the whole set,
 so that it holds whatever the outcome is. A solver remembers where the last round ended, and may
 have an objective (``program``).
 
@@ -73,10 +69,7 @@ def steps_for(tolerance: float) -> Array:
 
 
 def closer_steps(tolerance: float) -> Array:
-    """Return the sizes of 40 steps from nature's answer, which grow and shrink again.
-
-    Short steps first come to the end of the answer's own cell, where it pays least.
-    """
+    """Return the sizes of 40 steps from nature's answer: short to the end of its own cell first."""
     grow = np.geomspace(min(NEAR, tolerance), 0.1, TURN)
     return np.append(grow, grow[::-1])
 
@@ -105,79 +98,75 @@ def _field(rows: RowArrays, table: Array, point: Array) -> Array:
 def project(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled kernel
     """Move a point to the nearest one of the box or simplex."""
     if not simplex:
-        for i in range(point.shape[0]):
-            point[i] = min(1.0, max(0.0, point[i]))
+        point[:] = np.minimum(1.0, np.maximum(0.0, point))
         return
-    descending = np.sort(point)[::-1]
     total, excess = 0.0, 0.0
-    for i in range(descending.shape[0]):
-        total += descending[i]
-        if descending[i] * (i + 1) > total - 1.0:
+    for i, number in enumerate(np.sort(point)[::-1]):
+        total += number
+        if number * (i + 1) > total - 1.0:
             excess = (total - 1.0) / (i + 1)
-    for i in range(point.shape[0]):
-        point[i] = max(0.0, point[i] - excess)
+    point[:] = np.maximum(0.0, point - excess)
 
 
 @compiled()
 def keep_off(point: Array, inset: float, simplex: bool) -> None:  # noqa: FBT001
     """Keep a point off the sides of the hull, of no two by the same distance."""
-    size = point.shape[0]
-    for i in range(size):
-        share = 0.25 + 0.5 * ((i + 1) * GOLDEN % 1.0)
-        if simplex:
-            point[i] += inset * share
-        else:
-            point[i] = min(1.0 - inset * (1.0 - share), max(inset * share, point[i]))
+    share = 0.25 + 0.5 * (np.arange(1, point.shape[0] + 1) * GOLDEN % 1.0)
     if simplex:
+        point += inset * share
         point /= point.sum()
+    else:
+        point[:] = np.minimum(1.0 - inset * (1.0 - share), np.maximum(inset * share, point))
+
+
+@compiled()
+def _stepped(point: Array, field: Array, step: float, simplex: bool) -> Array:  # noqa: FBT001
+    """Return the nearest point of the hull to one that has moved against its field."""
+    largest = np.abs(field).max()
+    moved = point - (step / largest if largest > 0.0 else 0.0) * field
+    project(moved, simplex)
+    return moved
 
 
 @compiled()
 def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     rows: RowArrays,
     table: Array,
-    origin: Array,
     steps: Array,
     inset: float,
     simplex: bool,  # noqa: FBT001
     points: Array,
     fields: Array,
 ) -> None:
-    """Walk against h, one step size after the other; the visited points and their fields."""
+    """Walk from the first of the points, one step size after the other; write points and fields."""
     room = room_for(rows)
-    points[0] = origin
     for t in range(points.shape[0]):
         if inset > 0.0:
             keep_off(points[t], inset, simplex)
         field_into(rows, table, points[t], room, fields[t])
         if t + 1 < points.shape[0]:
-            largest = np.abs(fields[t]).max()
-            rate = steps[t] / largest if largest > 0.0 else 0.0
-            for i in range(origin.shape[0]):
-                points[t + 1, i] = points[t, i] - rate * fields[t, i]
-            project(points[t + 1], simplex)
+            points[t + 1] = _stepped(points[t], fields[t], steps[t], simplex)
 
 
 @compiled()
-def _undominated(points: Array, fields: Array, kept: Integers) -> int:
-    count = 0
-    for t in range(points.shape[0]):
-        payment = 0.0
+def undominated(points: Array, fields: Array) -> Integers:
+    """Return which points (m, n) to keep: of those with equal fields the one that pays least."""
+    kept, payments, count = np.empty(len(points), np.int64), np.zeros(len(points)), 0
+    for t in range(len(points)):
         for i in range(points.shape[1]):
-            payment += fields[t, i] * points[t, i]
+            payments[t] += fields[t, i] * points[t, i]
         place = count
         for c in range(count):
-            equal, other = True, 0.0
+            equal = True
             for i in range(points.shape[1]):
                 equal = equal and fields[kept[c], i] == fields[t, i]
-                other += fields[kept[c], i] * points[kept[c], i]
             if equal:
-                place = c if payment < other else -1
+                place = c if payments[t] < payments[kept[c]] else -1
                 break
         if place >= 0:
             kept[place] = t
             count = max(count, place + 1)
-    return count
+    return kept[:count]
 
 
 def field_at(rows: LossTable, table: Array, point: Array) -> Array:
@@ -198,24 +187,17 @@ def walked(  # noqa: PLR0913 - a walk has these settings
 ) -> tuple[Array, Array]:
     """Walk against h from ``origin``, at most ``inset`` off the sides; points and fields (T, n)."""
     points, fields = np.empty((2, len(steps), table.shape[1]))
+    points[0] = here = origin
     if not rows.custom:
-        _walk(arrays_of(rows), table, origin, steps, inset, simplex, points, fields)
+        _walk(arrays_of(rows), table, steps, inset, simplex, points, fields)
         return points, fields
-    here = origin.copy()  # response rules that are not compiled
-    for t, step in enumerate(steps):
+    for t, step in enumerate(steps):  # response rules that are not compiled
+        points[t] = here
         if inset > 0.0:
-            keep_off(here, inset, simplex)
-        points[t], fields[t] = here, field_at(rows, table, here)
-        largest = np.abs(fields[t]).max()
-        here = here - (step / largest if largest > 0.0 else 0.0) * fields[t]
-        project(here, simplex)
+            keep_off(points[t], inset, simplex)
+        fields[t] = field_at(rows, table, points[t])
+        here = _stepped(points[t], fields[t], step, simplex)
     return points, fields
-
-
-def undominated(points: Array, fields: Array) -> Integers:
-    """Return which points (m, n) to keep: of those with equal fields the one that pays least."""
-    kept = np.empty(len(points), dtype=np.int64)
-    return kept[: _undominated(points, fields, kept)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,9 +241,8 @@ class Game:
         """Compute h (n,) at a point (n,)."""
         lines = self.rows.shape[0]
         found = field_at(self.rows, self.table[:lines], point)
-        if len(self.table) == lines:
-            return found
-        return np.asarray(found + pulls(self.table[lines:, 0], point))
+        cells = self.table[lines:, 0]
+        return np.asarray(found + pulls(cells, point)) if len(cells) else found
 
     def fields(self, points: Array) -> Array:
         """Compute h (m, n) at points (m, n)."""

@@ -7,31 +7,28 @@ With g = sum_j w_j h_j over the mixture's weights w, and c_j = h_j . p_j, it is
 
 subject to w >= 0, sum_j w_j = 1; against listed outcomes s_k as on the simplex, with h_j . s_k in
 place of h_ji. The primal simplex method starts at the best single point and keeps a dictionary:
-every basic variable as a constant and a row of multiples of the nonbasic ones, which are 0. Over
-the box the basic variables are some w_j and some g_i. A g_i is free and costs max(0, -g_i), so that
-a nonbasic one may enter upwards or downwards, and a step goes on past the zeros of basic ones as
-long as the objective falls. On the simplex u stands for max_i -g_i, and the r_i = u + g_i are at
-least 0 in place of the g_i.
+every basic variable as a row of multiples of the nonbasic ones, which are 0, and a constant. The
+last row is the objective, the last column has the constants. Over the box the basic variables are
+some w_j and some g_i. A g_i is free and costs max(0, -g_i), so that a nonbasic one may enter
+upwards or downwards, and a step goes on past the zeros of basic ones as long as the objective
+falls. On the simplex u stands for max_i -g_i, and the r_i = u + g_i are at least 0 in place of g_i.
 
-The reduced costs of the g_i or r_i are nature's mean. There are n + 1 rows and as many columns as
-points: for tens of either a program takes microseconds, where HiGHS's call alone takes 0.1 ms, and
-there are no tolerances to blur certificates below 1e-7. Every basis is a mixture, so that the last
-one serves where ``PIVOTS`` run out.
+The reduced costs of the g_i or r_i are nature's mean. For tens of rows (n + 1) and columns (points)
+a program takes microseconds, where HiGHS's call alone takes 0.1 ms, and there are no tolerances to
+blur certificates below 1e-7. Every basis is a mixture, so that the last one serves where
+``PIVOTS`` run out.
 
-**Objective**: of the mixtures that are good enough, the best one for a purpose. A round's game is
-solved until the certificate is at most what is let pass (``unbiased``). Many mixtures are. With v_j
-the objective at point p_j, h_j its field and c_j = h_j . p_j, one is chosen by a second linear
-program,
+**Objective**: many mixtures are good enough for a round. With v_j the objective at point p_j, h_j
+its field and c_j = h_j . p_j, one is chosen by a second linear program,
 
     minimise  sum_j w_j v_j
     subject to  sum_j w_j c_j + sum_i s_i <= certificate,   s_i >= -sum_j w_j h_ji,   s, w >= 0,
                 sum_j w_j = 1,
 
-over the points of the solved game (a model's forecast among them, where it is good enough), of a
-walk, and of a lattice. Over the simplex there is one s, at least -g_i for all i, and over
-conv s(Y) one s, at least -g . s(y) for the outcomes that were found to be the worst. The
-certificate is at most the greater of the tolerance and the solved game's: the bound counts it as
-any other, and the guarantee is untouched whatever the objective is.
+over the points of the solved game, of a walk, and of a lattice. Over the simplex there is one s, at
+least -g_i for all i, and over conv s(Y) one s, at least -g . s(y) for the outcomes that were found
+to be the worst. The certificate is at most the greater of the tolerance and the solved game's, so
+that the guarantee is untouched whatever the objective is.
 """
 
 import numpy as np
@@ -46,38 +43,31 @@ EPSILON = 1e-12  # of reduced costs and pivots; fields are scaled to 1
 
 
 @compiled()
-def _bend(dictionary: Array, costs: Array, side: Integers, row: int) -> None:
+def _bend(table: Array, side: Integers, row: int) -> None:
     """Move a basic variable to the other side of 0, where its slope is another."""
     side[row] = -side[row]
-    for k in range(costs.shape[0]):
-        costs[k] += side[row] * dictionary[row, k]
+    table[-1] += side[row] * table[row]
 
 
 @compiled()
-def _exchange(dictionary: Array, levels: Array, costs: Array, row: int, column: int) -> None:
+def _exchange(table: Array, row: int, column: int) -> None:
     """Solve a row for the nonbasic variable of a column, and put it into all others."""
-    inverse = 1.0 / dictionary[row, column]
-    for k in range(costs.shape[0]):
-        dictionary[row, k] *= -inverse
-    dictionary[row, column] = inverse
-    levels[row] *= -inverse
-    for r in range(levels.shape[0]):
-        factor = dictionary[r, column]
+    inverse = 1.0 / table[row, column]
+    table[row] *= -inverse
+    table[row, column] = inverse
+    for r in range(table.shape[0]):
+        factor = table[r, column]
         if r != row and factor != 0.0:
-            dictionary[r, column] = 0.0
-            levels[r] += factor * levels[row]
-            for k in range(costs.shape[0]):
-                dictionary[r, k] += factor * dictionary[row, k]
-    factor, costs[column] = costs[column], 0.0
-    for k in range(costs.shape[0]):
-        costs[k] += factor * dictionary[row, k]
+            table[r, column] = 0.0
+            for k in range(table.shape[1]):  # twice as fast as the sum of two slices
+                table[r, k] += factor * table[row, k]
 
 
 @compiled()
 def _entering(costs: Array, nonbasic: Integers, kinds: Integers) -> tuple[int, float, float]:
     """Find the column that lowers the objective fastest: column, direction, slope; -1 if none."""
     column, direction, slope = -1, 1.0, -EPSILON
-    for k in range(costs.shape[0]):
+    for k in range(nonbasic.shape[0]):
         if costs[k] < slope:
             column, direction, slope = k, 1.0, costs[k]
         if kinds[nonbasic[k]] == BENT and 1.0 - costs[k] < slope:
@@ -109,113 +99,82 @@ def _leaving(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 
 
 @compiled()
-def _optimise(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    dictionary: Array,
-    levels: Array,
-    costs: Array,
-    basic: Integers,
-    nonbasic: Integers,
-    kinds: Integers,
-) -> Integers:
+def _optimise(table: Array, basic: Integers, nonbasic: Integers, kinds: Integers) -> Integers:
     """Pivot until no column lowers the objective; on which side of 0 the basic variables are."""
-    rows = levels.shape[0]
-    side, passed, moves = np.ones(rows, np.int64), np.empty(rows), np.empty(rows)
+    rows = basic.shape[0]
+    levels, side, passed = table[:rows, -1], np.ones(rows, np.int64), np.empty(rows)
     for r in range(rows):
         if kinds[basic[r]] == BENT and levels[r] < 0.0:
-            _bend(dictionary, costs, side, r)
+            _bend(table, side, r)
     for _ in range(PIVOTS * kinds.shape[0]):
-        column, direction, slope = _entering(costs, nonbasic, kinds)
+        column, direction, slope = _entering(table[-1], nonbasic, kinds)
         if column < 0:
             break
-        for r in range(rows):
-            moves[r] = direction * dictionary[r, column]
+        moves = direction * table[:rows, column]
         row = _leaving(moves, levels, kinds[basic], side, slope, passed)
         if row < 0:
             break
         for r in range(rows):
             if passed[r] > 0.0 or (r == row and side[r] < 0):
-                _bend(dictionary, costs, side, r)
-        _exchange(dictionary, levels, costs, row, column)
+                _bend(table, side, r)
+        _exchange(table, row, column)
         basic[row], nonbasic[column] = nonbasic[column], basic[row]
         if direction < 0.0:
-            _bend(dictionary, costs, side, row)
+            _bend(table, side, row)
     return side
-
-
-@compiled()
-def _best_single(payments: Array, fields: Array, simplex: bool) -> int:  # noqa: FBT001
-    first, least = 0, np.inf
-    for j in range(fields.shape[0]):
-        gain = -np.inf if simplex else 0.0
-        for i in range(fields.shape[1]):
-            gain = max(gain, -fields[j, i]) if simplex else gain + max(0.0, -fields[j, i])
-        if payments[j] + gain < least:
-            least, first = payments[j] + gain, j
-    return first
 
 
 @compiled()
 def _opened(
     payments: Array,
     fields: Array,
-    scale: float,
     simplex: bool,  # noqa: FBT001
-) -> tuple[Array, Array, Array, Integers, Integers]:
-    """Open the dictionary of w and g at the best single point, a spare column for the simplex."""
+) -> tuple[Array, Integers, Integers]:
+    """Open the dictionary of w and g, or w, u and r, at the best single point."""
     count, size = fields.shape
-    first = _best_single(payments, fields, simplex)
-    columns = count if simplex else count - 1
-    dictionary, costs = np.zeros((size + 1, columns)), np.zeros(columns)
-    nonbasic, k = np.empty(columns, np.int64), 0
+    first, least, largest = 0, np.inf, np.abs(fields).max()
     for j in range(count):
-        if j != first:
-            nonbasic[k], costs[k] = j, (payments[j] - payments[first]) * scale
-            dictionary[:size, k] = (fields[j] - fields[first]) * scale
-            dictionary[size, k] = -1.0
-            k += 1
-    levels = np.append(fields[first] * scale, 1.0)
-    return dictionary, levels, costs, np.append(np.arange(count, count + size), first), nonbasic
-
-
-@compiled()
-def _lifted(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    dictionary: Array, levels: Array, costs: Array, basic: Integers, nonbasic: Integers, count: int
-) -> None:
-    """Put u = r - g into the row of the least g_i, and r_i = u + g_i into the others."""
-    size = levels.shape[0] - 1
-    lowest = int(np.argmin(levels[:size]))
-    least, level = dictionary[lowest].copy(), levels[lowest]
-    for i in range(size):
-        dictionary[i] -= least
-        dictionary[i, -1] = 1.0
-        levels[i] -= level
-    dictionary[lowest], levels[lowest] = -least, -level
-    dictionary[lowest, -1] = 1.0
-    costs += dictionary[lowest]
-    basic[lowest], nonbasic[-1] = count + size, count + lowest
+        worst = (-fields[j]).max() if simplex else np.maximum(-fields[j], 0.0).sum()
+        if payments[j] + worst < least:
+            first, least = j, payments[j] + worst
+    scale = 1.0 / largest if largest > 0.0 else 1.0
+    columns = count if simplex else count - 1  # a spare one for the simplex
+    table, nonbasic = np.zeros((size + 2, columns + 1)), np.empty(columns, np.int64)
+    basic = np.append(np.arange(count, count + size), first)
+    table[:size, -1], table[size, -1] = fields[first] * scale, 1.0
+    for k in range(count - 1):
+        j = k if k < first else k + 1
+        nonbasic[k], table[size, k] = j, -1.0
+        table[:size, k] = (fields[j] - fields[first]) * scale
+        table[-1, k] = (payments[j] - payments[first]) * scale
+    if simplex:  # u = r - g in the row of the least g_i, and r_i = u + g_i in the others
+        lowest = int(np.argmin(table[:size, -1]))
+        own = table[lowest].copy()
+        own[-2] = -1.0
+        table[:size] -= own
+        table[lowest] = -own
+        table[-1] -= own
+        basic[lowest], nonbasic[-1] = count + size, count + lowest
+    return table, basic, nonbasic
 
 
 @compiled()
 def _solve(payments: Array, fields: Array, simplex: bool) -> tuple[Array, Array]:  # noqa: FBT001
     """Return the masses of the points, and nature's mean, neither normalised."""
     count, size = fields.shape
-    largest = np.abs(fields).max()
-    scale = 1.0 / largest if largest > 0.0 else 1.0
-    dictionary, levels, costs, basic, nonbasic = _opened(payments, fields, scale, simplex)
+    table, basic, nonbasic = _opened(payments, fields, simplex)
     kinds = np.full(count + size + 1, POSITIVE if simplex else BENT)
     kinds[:count], kinds[count + size] = POSITIVE, FREE
-    if simplex:
-        _lifted(dictionary, levels, costs, basic, nonbasic, count)
-    side = _optimise(dictionary, levels, costs, basic, nonbasic, kinds)
+    side = _optimise(table, basic, nonbasic, kinds)
     mass, mean = np.zeros(count), np.zeros(size)
     for r in range(size + 1):
         if basic[r] < count:
-            mass[basic[r]] = max(levels[r], 0.0)
+            mass[basic[r]] = max(table[r, -1], 0.0)
         elif basic[r] < count + size:
             mean[basic[r] - count] = 0.0 if side[r] > 0 else 1.0
-    for k in range(costs.shape[0]):
+    for k in range(nonbasic.shape[0]):
         if nonbasic[k] >= count:
-            mean[nonbasic[k] - count] = min(1.0, max(0.0, costs[k]))
+            mean[nonbasic[k] - count] = min(1.0, max(0.0, table[-1, k]))
     return mass, mean
 
 
