@@ -20,9 +20,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv
 import pyarrow.parquet as pq
 
 from regretless.market.core.arrays import Array
@@ -117,34 +114,7 @@ def _text(path: Path, where: str) -> str:
 
 
 def _csv(text: str, where: str, form: Form) -> pd.DataFrame:
-    names, newline, body = text.replace("\r\n", "\n").partition("\n")
-    header = names.split(form.separator)
-    plain = '"' not in text and "\r" not in body and "\n\n" not in newline + body
-    if not plain or not body or not names or len(header) == 1:
-        return _slow_csv(text, where, form)
-    try:
-        return _plain_csv(body.encode(), header, form.separator)
-    except (pa.ArrowException, ValueError):
-        return _slow_csv(text, where, form)  # which says what is wrong, and where
-
-
-def _plain_csv(body: bytes, header: list[str], separator: str) -> pd.DataFrame:
-    """Read the rows of a CSV each of which is a line; an error if one does not fit the header."""
-    at = [str(i) for i in range(len(header))]  # names may be there twice
-    table = pyarrow.csv.read_csv(
-        pa.BufferReader(body),
-        pyarrow.csv.ReadOptions(column_names=at),
-        pyarrow.csv.ParseOptions(delimiter=separator, quote_char=False),
-        pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(at, pa.string())),
-    )
-    frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype)
-    frame.columns = pd.Index(header, dtype=object)
-    frame.index = pd.RangeIndex(2, len(frame) + 2, name=LINE)
-    return frame
-
-
-def _slow_csv(text: str, where: str, form: Form) -> pd.DataFrame:
-    """Read any CSV; blank lines are left out unless there is a single column."""
+    """Read a CSV; blank lines are left out unless there is a single column."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=form.separator, strict=True)
     header: list[str] = []
     rows: list[list[str]] = []
@@ -153,7 +123,12 @@ def _slow_csv(text: str, where: str, form: Form) -> pd.DataFrame:
         for row in reader:
             if not header:
                 header = row
-                _check_header(header, where, form)
+                for other in SEPARATORS:  # which seem to separate the values in its place
+                    if len(header) == 1 and other != form.separator and other in header[0]:
+                        cure = f"separator = {json.dumps(other)}" if form.keyed else "commas"
+                        there = f"{where} has one column, '{_shown(header[0])}'"
+                        cut = f"is it separated by {json.dumps(other)}"
+                        raise UserError(f"{there}; {cut}? give it {cure}")
             elif row or len(header) == 1:
                 rows.append(row or [""])
                 lines.append(start)
@@ -170,17 +145,6 @@ def _slow_csv(text: str, where: str, form: Form) -> pd.DataFrame:
         rows.pop()
     index = pd.Index(lines[: len(rows)], name=LINE)
     return pd.DataFrame(rows, index=index, columns=pd.Index(header, dtype=object), dtype=object)
-
-
-def _check_header(header: list[str], where: str, form: Form) -> None:
-    """Raise UserError where another character seems to separate the values."""
-    if len(header) != 1:
-        return
-    for other in SEPARATORS:
-        if other != form.separator and other in header[0]:
-            cure = f"separator = {json.dumps(other)}" if form.keyed else "commas"
-            there = f"{where} has one column, '{_shown(header[0])}'"
-            raise UserError(f"{there}; is it separated by {json.dumps(other)}? give it {cure}")
 
 
 def column_of(frame: pd.DataFrame, column: str, key: str) -> "pd.Series[Any]":
@@ -219,30 +183,17 @@ def _numbers(frame: pd.DataFrame, column: str, key: str, form: Form) -> Array:
     if cells.dtype.kind in "iuf" and not codes:
         numbers = cells.to_numpy(dtype=np.float64)
     else:
-        quick = None if codes else _quick(cells, form.decimal)
         read = (_number(cell, codes, form.decimal) for cell in cells.astype(object))
-        numbers = np.fromiter(read, np.float64, len(cells)) if quick is None else quick
+        numbers = np.fromiter(read, np.float64, len(cells))
     for row in np.flatnonzero(np.isinf(numbers) | (np.isnan(numbers) & (not form.gaps)))[:1]:
         texts = dict.fromkeys(str(cell).strip() for cell in cells)
         words = [text for text in texts if np.isinf(_number(text, codes, form.decimal))]
         coded = ", ".join(f"{spelled(text)} = {i}" for i, text in enumerate(words[:WORDS]))
-        finding, cure = _fault(str(cells.iloc[row]).strip(), column, form, coded)
+        text = str(cells.iloc[row]).strip()
+        finding = "has no value" if text.casefold() in MISSING else f"holds '{_shown(text)}'"
+        cure = _cure(text, column, form, coded)
         raise UserError(f"{key}: column '{column}' {finding} in {place(frame, row)}; {cure}")
     return numbers
-
-
-def _quick(cells: "pd.Series[Any]", decimal: str) -> Array | None:
-    """Read a column's texts in one go; None unless each is a finite number."""
-    try:
-        column = pa.chunked_array(pa.array(cells))
-        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-            return None
-        if decimal != ".":
-            column = pc.replace_substring(pc.replace_substring(column, ".", "_"), decimal, ".")
-        numbers = np.asarray(pc.cast(column, pa.float64()))
-    except (pa.ArrowException, TypeError):
-        return None
-    return numbers if np.isfinite(numbers).all() else None
 
 
 def _number(cell: Any, codes: Mapping[str, float], decimal: str) -> float:
@@ -268,39 +219,37 @@ def is_infinite(text: str) -> bool:
         return False
 
 
-def _fault(text: str, column: str, form: Form, coded: str) -> tuple[str, str]:
-    """Say what a value is that cannot be read, and what would cure it; ``coded``: such words."""
-    found, name = f"holds '{_shown(text)}'", spelled(column)
-    quoted = json.dumps(column, ensure_ascii=False)
+def _cure(text: str, column: str, form: Form, coded: str) -> str:
+    """Say what would cure a value that cannot be read; ``coded``: codes of all such words."""
+    name, finite = spelled(column), "every value must be a finite number"
     style = next((do for do in (str.lower, str.upper) if do(text) == text), str.title)
     truths = ", ".join(f"{style(word)} = {number}" for word, number in TRUTHS.items())
-    cures = {
-        "gap": ("fill it", 'fill it, or add missing = "previous" or missing = "drop"'),
-        "truth": ("write 1 and 0", f"add codes = {{ {name} = {{ {truths} }} }}"),
-        "date": ("leave it out", f"a date is no number; give it as index = {quoted}"),
-        "comma": ("write decimal points", 'if that is a decimal comma, add decimal = ","'),
-        "point": ("", 'numbers have decimal = ","; leave that key out or mend the value'),
-    }
-    kind = _kind(text, form.decimal)
-    if kind in cures:
-        return "has no value" if kind == "gap" else found, cures[kind][form.keyed]
-    if kind == "infinite" or not form.keyed or len(text) > SHOWN:
-        return found, "every value must be a finite number"
-    code = f"codes = {{ {name} = {{ {coded} }} }}"
-    return found, f"every value must be a finite number, or add {code}"
-
-
-def _kind(text: str, decimal: str) -> str:
-    """Tell what a value that cannot be read looks like."""
-    looks = {
-        "gap": text.casefold() in MISSING,
-        "truth": text.casefold() in TRUTHS,
-        "date": DATE.fullmatch(text),
-        "comma": decimal != "," and COMMA.fullmatch(text),
-        "point": decimal == "," and POINT.fullmatch(text),
-        "infinite": INFINITE.fullmatch(text),
-    }
-    return next((kind for kind, does in looks.items() if does), "text")
+    index = f"index = {json.dumps(column, ensure_ascii=False)}"
+    gap, missing = text.casefold() in MISSING, 'missing = "previous" or missing = "drop"'
+    comma = form.decimal == ","
+    for so, plain, keyed in (  # what it looks like, and the cures without and with keys
+        (gap, "fill it", f"fill it, or add {missing}"),
+        (
+            text.casefold() in TRUTHS,
+            "write 1 and 0",
+            f"add codes = {{ {name} = {{ {truths} }} }}",
+        ),
+        (DATE.fullmatch(text), "leave it out", f"a date is no number; give it as {index}"),
+        (
+            not comma and COMMA.fullmatch(text),
+            "write decimal points",
+            'if that is a decimal comma, add decimal = ","',
+        ),
+        (
+            comma and POINT.fullmatch(text),
+            "",
+            'numbers have decimal = ","; leave that key out or mend the value',
+        ),
+        (INFINITE.fullmatch(text) or len(text) > SHOWN, finite, finite),
+    ):
+        if so:
+            return keyed if form.keyed else plain
+    return f"{finite}, or add codes = {{ {name} = {{ {coded} }} }}" if form.keyed else finite
 
 
 def _shown(text: str) -> str:

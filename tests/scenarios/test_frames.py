@@ -44,14 +44,6 @@ def refused(folder: Path, content: str | bytes | pa.Table, **keys: Any) -> str:
     return str(error.value)
 
 
-def or_line(folder: Path, text: str, **keys: Any) -> Any:
-    """Return the outcomes of a table, or the line with which it is refused."""
-    try:
-        return table(folder, text, **keys).outcomes.tolist()
-    except UserError as error:
-        return str(error)
-
-
 @pytest.mark.parametrize(
     ("content", "keys"),
     [
@@ -116,6 +108,7 @@ def test_a_table_is_read(content: Any, keys: dict[str, Any], tmp_path: Path) -> 
         ("y,x\n", {}, "has no rows"),
         ("y\n\n\n", {}, "has no rows"),
         (pa.table({"y": pa.array([], pa.float64())}), {}, "has no rows"),
+        *[(f"y\n{cell}\n", {}, "every value") for cell in ("1_0", "nan(7)", "0x1", "yes")],
         ("y,x\n" + "long " * 50 + ",7\n", {}, "holds 'long long long long long long long lo...'"),
     ],
 )
@@ -151,34 +144,6 @@ def test_a_row_keeps_its_number_where_others_are_dropped(tmp_path: Path) -> None
     own = {"levels": [0.1, 0.9], "quantiles": [["low", "high"]]}
     said = refused(tmp_path, text, missing="drop", forecasts={"a": own})
     assert "'high' is below 'low' in data row 2 (line 3)" in said
-
-
-def test_a_plain_table_is_read_quickly_and_to_the_bit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A column is converted as a whole; only where that fails each value is looked at."""
-    values = np.random.default_rng(0).random(500)
-    text = "y,x,day\n" + "".join(f"{value!r},{10 * value:.3e},d1\n" for value in values.tolist())
-    slow = table(tmp_path, text + '"0.5",1,d1\n', context=["x"])
-    monkeypatch.setattr(frames, "_number", None)
-    monkeypatch.setattr(frames, "_slow_csv", None)
-    for form in (text, text.replace("\n", "\r\n"), text.rstrip("\n")):
-        quick = table(tmp_path, form, context=["x"], index="day")
-        np.testing.assert_array_equal(quick.outcomes[:, 0], values)
-        np.testing.assert_array_equal(quick.contexts, slow.contexts[:-1])
-        assert set(quick.index) == {"d1"}
-    commas: dict[str, Any] = {"separator": ";", "decimal": ","}
-    quick = table(tmp_path, text.replace(",", ";").replace(".", ","), context=["x"], **commas)
-    np.testing.assert_array_equal(quick.outcomes[:, 0], values)
-
-
-@pytest.mark.parametrize("cell", ["1_0", " 1 ", "nan(7)", "", "\u0661", "0x1", "true", "1e999"])
-def test_the_quick_way_accepts_what_the_slow_way_does(cell: str, tmp_path: Path) -> None:
-    outcome = [
-        or_line(tmp_path, f"y,x\n0.5,7\n{given},7\n", missing="drop")
-        for given in (cell, f'"{cell}"')
-    ]
-    assert outcome[0] == outcome[1]
 
 
 # The index in the logs.
