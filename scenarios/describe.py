@@ -19,7 +19,9 @@ import json
 import math
 import os
 import re
+from calendar import day_name, month_name
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -45,10 +47,7 @@ INFINITE = "numbers that are not finite: mend these cells"
 BEYOND = "numbers above 1e100: mend these cells"
 BELOW = "no number above 1e-100: give them in a smaller unit"
 LARGEST = 1e100  # of a number that is taken for one; squares and sums of such numbers are finite
-WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-SPRING = ("january", "february", "march", "april", "may", "june")
-AUTUMN = ("july", "august", "september", "october", "november", "december")
-CALENDARS = (WEEKDAYS, SPRING + AUTUMN)
+CALENDARS = [[name.lower() for name in names if name] for names in (day_name, month_name)]
 FEW_NUMBERS, FEW_WORDS = 31, 12  # different values of a context
 LONGEST_SEASON, LEAST_PEAK = 400, 0.2
 GROUPED = r"[+-]?\d{1,3}([., ']?\d{3})*([.,]\d+)?"  # digits in threes
@@ -68,9 +67,9 @@ class Column:
 
     name: str
     kind: str
-    role: str
-    missing: int
-    distinct: int
+    role: str = ""
+    missing: int = 0
+    distinct: int = 0
     low: float = np.nan
     high: float = np.nan
     season: int | None = None
@@ -88,14 +87,12 @@ class Description:
     columns: tuple[Column, ...]
 
     def numbers(self, column: Column) -> Array:
-        """Return the numbers of a column that are there (t,)."""
-        found = frames.numeric(self.frame, [column.name], "the table", self.form)[:, 0]
+        """Return the numbers of a column that are there (t,); codes of words."""
+        form = self.form
+        if code := _code(column):
+            form = replace(form, codes={column.name: code})
+        found = frames.numeric(self.frame, [column.name], "the table", form)[:, 0]
         return np.asarray(found[np.isfinite(found)])
-
-    def words(self, column: Column) -> list[str]:
-        """Return the words of a column that are there (t,)."""
-        written, gone = _written(self.frame, column.name)
-        return list(written[~gone])
 
     def complete(self, columns: Sequence[Column]) -> Mask:
         """Say which rows have a value in all of these columns (t,)."""
@@ -108,89 +105,68 @@ class Description:
 
 
 def described(file: Path) -> Description:
-    """Look at a table, which may be one that comes with the package, by its name.
-
-    UserError if it cannot be read as a table.
-    """
+    """Look at a table, which may be one that comes with the package, by its name."""
     if not file.is_file() and not (file := DATA / (given := file)).is_file():
         raise UserError(f"data file '{given}' does not exist; give a CSV or Parquet file")
     separator = _separator(file) if file.suffix == ".csv" else ","
     frame = frames.read_frame(file, f"data file {file.name}", frames.Form(separator=separator))
     decimal = _decimal(frame) if file.suffix == ".csv" else "."
     form = frames.Form(separator=separator, decimal=decimal, gaps=True)
-    columns = [_looked_at(frame, str(name), i, form) for i, name in enumerate(frame.columns, 1)]
-    dates = [c.name for c in columns if c.kind == "dates" and c.distinct == len(frame)]
-    words = [c.name for c in columns if c.kind == "words" and c.distinct == len(frame)]
-    first = next(iter(dates or words), None)  # dates name the rounds, or else words that all differ
-    for place, column in enumerate(columns):
-        if column.name == first:
-            note = column.note if column.kind == "dates" else ""
-            columns[place] = replace(column, role="index", note=note)
+    names, columns = [str(name) for name in frame], list[Column]()
+    for place, name in enumerate(names, 1):
+        if not name.strip() or CONTROL.search(name):
+            columns.append(Column(f"(column {place})", "unknown", note=NAMELESS))
+        elif names.count(name) > 1:
+            columns.append(Column(f"{name} (column {place})", "unknown", note=TWICE))
+        else:
+            columns.append(_column(frame, name, form))
+    apart = [
+        c
+        for kind in ("dates", "words")
+        for c in columns
+        if (c.kind, c.distinct) == (kind, len(frame))
+    ]
+    for first in apart[:1]:  # dates name the rounds, or else words that all differ
+        note = first.note if first.kind == "dates" else ""
+        columns[columns.index(first)] = replace(first, role="index", note=note)
     return Description(file, frame, form, tuple(columns))
 
 
 def _separator(file: Path) -> str:
     """Return the separator that cuts the header and the first rows into most columns, alike."""
     lines = file.read_bytes().decode("utf-8-sig", "replace").splitlines()[:LOOKED_AT]
-    lines = [line for line in lines if line.strip()]
-    counts = {mark: [line.count(mark) for line in lines] for mark in frames.SEPARATORS}
-    alike = {mark: found[0] for mark, found in counts.items() if lines and len(set(found)) == 1}
-    best = max(alike, key=lambda mark: alike[mark], default=",")
-    return best if alike.get(best) else ","
+    cuts = [{line.count(mark) for line in lines if line.strip()} for mark in frames.SEPARATORS]
+    alike = [max(found) if len(found) == 1 else 0 for found in cuts]
+    return frames.SEPARATORS[int(np.argmax(alike))]
 
 
 def _decimal(frame: pd.DataFrame) -> str:
-    cells = frame.head(LOOKED_AT).astype(str).to_numpy().ravel()
-    commas = sum(bool(frames.COMMA.fullmatch(cell.strip())) for cell in cells)
-    points = sum(bool(frames.POINT.fullmatch(cell.strip())) for cell in cells)
+    cells = [str(cell).strip() for cell in frame.head(LOOKED_AT).to_numpy().ravel()]
+    commas, points = (sum(map(bool, map(m.fullmatch, cells))) for m in (frames.COMMA, frames.POINT))
     return "," if commas > points else "."
-
-
-def _looked_at(frame: pd.DataFrame, name: str, place: int, form: frames.Form) -> Column:
-    if not name.strip() or CONTROL.search(name):
-        return Column(f"(column {place})", "unknown", "", 0, 0, note=NAMELESS)
-    if [str(other) for other in frame.columns].count(name) > 1:
-        return Column(f"{name} (column {place})", "unknown", "", 0, 0, note=TWICE)
-    return _column(frame, name, form)
 
 
 def _column(frame: pd.DataFrame, name: str, form: frames.Form) -> Column:
     written, gone = _written(frame, name)
-    words = written[~gone]
-    missing, distinct = int(gone.sum()), int(words.nunique())
-    if not len(words):
-        return Column(name, "nothing", "", missing, 0, note="every value is missing")
-    if words.str.casefold().isin(frames.TRUTHS).all():
-        return _of_words(name, "yes or no", words, missing)
-    if words.map(lambda word: frames.DATE.fullmatch(word) is not None).all():
-        return Column(name, "dates", "", missing, distinct, note=_gaps(words))
-    try:
-        return _of_numbers(name, frames.numeric(frame, [name], name, form)[:, 0])
-    except UserError:
-        return _of_others(frame, name, form)
-
-
-def _of_others(frame: pd.DataFrame, name: str, form: frames.Form) -> Column:
-    """Describe cells that are not all finite numbers: but for infinite ones they may be."""
-    written, gone = _written(frame, name)
     words, infinite = written[~gone], written.map(frames.is_infinite)
+    own = Column(name, "words", missing=int(gone.sum()), distinct=int(words.nunique()))
+    if not len(words):
+        return replace(own, kind="nothing", note="every value is missing")
+    if words.map(lambda word: frames.DATE.fullmatch(word) is not None).all():
+        return replace(own, kind="dates", note=_gaps(words))
+    with suppress(UserError):
+        return _of_numbers(own, frames.numeric(frame, [name], name, form)[:, 0])
     if words.str.fullmatch(GROUPED).all():
-        return Column(name, "marked numbers", "", int(gone.sum()), words.nunique(), note=MARKED)
+        return replace(own, kind="marked numbers", note=MARKED)
     if infinite.any() and not (infinite | gone).all():
         rest = _column(frame[~infinite.to_numpy()], name, form)
         if "numbers" in rest.kind:
             return replace(rest, role="", season=None, note=INFINITE)
-    return _of_words(name, "words", words, int(gone.sum()))
-
-
-def _of_words(name: str, kind: str, words: "pd.Series[str]", missing: int) -> Column:
-    distinct, note = int(words.nunique()), ""
-    if distinct == 1:
-        note = SAME
-    elif distinct > FEW_WORDS:
-        note = "too many different words for a context"
-    role = "" if note else "context"
-    return Column(name, kind, role, missing, distinct, values=_words(words), note=note)
+    if words.str.casefold().isin(frames.TRUTHS).all():
+        own = replace(own, kind="yes or no")
+    many = "too many different words for a context" if own.distinct > FEW_WORDS else ""
+    note = SAME if own.distinct == 1 else many
+    return replace(own, role="" if note else "context", values=_words(words), note=note)
 
 
 def _written(frame: pd.DataFrame, name: str) -> "tuple[pd.Series[str], pd.Series[bool]]":
@@ -201,9 +177,8 @@ def _written(frame: pd.DataFrame, name: str) -> "tuple[pd.Series[str], pd.Series
 
 
 def _words(words: "pd.Series[Any]") -> tuple[str, ...]:
-    if words.nunique() > FEW_WORDS:
-        return ()
-    found = sorted(words.unique())
+    """Return the different words, if they are few, by the calendar or the alphabet."""
+    found = sorted(words.unique()) if words.nunique() <= FEW_WORDS else []
     for names in CALENDARS:
         places = {word: _place(word, names) for word in found}
         if None not in places.values():
@@ -218,24 +193,31 @@ def _place(word: str, names: Sequence[str]) -> int | None:
     return places[0] if len(places) == 1 and len(start) > 1 else None
 
 
-def _of_numbers(name: str, numbers: Array) -> Column:
+def _of_numbers(own: Column, numbers: Array) -> Column:
     known = numbers[np.isfinite(numbers)]
     whole = bool((known == np.round(known)).all())
     distinct, steps = len(np.unique(known)), np.diff(known)
-    kind, role, note = ("whole numbers" if whole else "numbers"), "outcome", ""
-    if distinct == 1:
-        role, note = "", SAME
-    elif whole and len(steps) and ((steps >= 0).all() or (steps <= 0).all()):
-        role, note = "", "a counter: it never turns"
-    elif whole and distinct <= FEW_NUMBERS:
-        role = "context"
-    missing = len(numbers) - len(known)
     ends = float(known.min()), float(known.max())
     largest = max(map(abs, ends))
-    if largest > LARGEST or 0 < largest < 1 / LARGEST:
-        note = BEYOND if largest > 1 else BELOW
-        return Column(name, kind, "", missing, distinct, *ends, note=note)
-    return Column(name, kind, role, missing, distinct, *ends, season=_season(numbers), note=note)
+    counts = whole and len(steps) and ((steps >= 0).all() or (steps <= 0).all())
+    faults = {
+        BEYOND: largest > LARGEST,
+        BELOW: 0 < largest < 1 / LARGEST,
+        SAME: distinct == 1,
+        "a counter: it never turns": counts,
+    }
+    note = next((fault for fault, is_so in faults.items() if is_so), "")
+    return replace(
+        own,
+        kind="whole numbers" if whole else "numbers",
+        role="" if note else "context" if whole and distinct <= FEW_NUMBERS else "outcome",
+        missing=len(numbers) - len(known),
+        distinct=distinct,
+        low=ends[0],
+        high=ends[1],
+        season=None if note in (BEYOND, BELOW) else _season(numbers),
+        note=note,
+    )
 
 
 def _gaps(words: "pd.Series[Any]") -> str:
@@ -253,13 +235,11 @@ def _gaps(words: "pd.Series[Any]") -> str:
 
 
 def _length(step: pd.Timedelta) -> str:
-    for unit in ("day", "hour", "minute", "second"):
-        many = step / pd.Timedelta(1, unit)
-        if many == 1:
-            return f"an {unit}" if unit == "hour" else f"a {unit}"
-        if many > 1:
-            break
-    return f"{many:g} {unit}s"
+    seconds = step.total_seconds()
+    units = {"day": 86_400, "hour": 3600, "minute": 60, "second": 1}
+    unit = next((name for name, long in units.items() if seconds >= long), "second")
+    many = seconds / units[unit]
+    return f"a{'n' * (unit == 'hour')} {unit}" if many == 1 else f"{many:g} {unit}s"
 
 
 def _season(numbers: Array) -> int | None:
@@ -307,15 +287,13 @@ def describe(data: Path, out: Path | None) -> None:
 
 
 def _cells(column: Column) -> list[str]:
-    ends = ["" if np.isnan(end) else _in_digits(end) for end in (column.low, column.high)]
+    ends = [
+        "" if np.isnan(end) else f"{end:,.0f}" if LONG <= abs(end) < LONGEST else f"{end:.4g}"
+        for end in (column.low, column.high)
+    ]
     season = "" if column.season is None else f"{column.season:,} rows"
     counts = [f"{column.missing:,}" if column.missing else "", f"{column.distinct:,}"]
     return [column.name, column.kind, column.role or "-", *counts, *ends, season]
-
-
-def _in_digits(number: float) -> str:
-    """Write a number in four digits, or in all that it has before the point if these are few."""
-    return f"{number:,.0f}" if LONG <= abs(number) < LONGEST else f"{number:.4g}"
 
 
 TEMPLATE = Path(__file__).with_name("starter.toml.jinja")
@@ -363,9 +341,7 @@ def starter(table: Description, home: Path) -> str:
         "cohorts": COHORTS[len(outcomes) > 1],
     }
     if context:  # a rule on the first column: another action in each third of the rows
-        first, code = context[0], _code(context[0])
-        words = [code[word] for word in table.words(first)] if code else []
-        edges = _cuts(np.array(words, dtype=np.float64) if code else table.numbers(first))
+        edges = _cuts(table.numbers(context[0]))
         values |= {"edges": edges, "actions": {1: [0, 4], 2: [0, 2, 4]}[len(edges)]}
     pages = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)  # noqa: S701 - no HTML
     pages.filters["text"] = lambda value: json.dumps(value, ensure_ascii=False)
@@ -397,9 +373,9 @@ def _beside(file: Path, home: Path) -> str:
 def _ends(values: Array) -> tuple[float, float, float]:
     """Return round ends for values, and the share of values beyond them."""
     least, most = float(values.min()), float(values.max())
-    low, high = np.quantile(values, INNER)
-    low = least if low - least <= 0.5 * (high - low) else float(low)
-    high = most if most - high <= 0.5 * (high - low) else float(high)
+    low, high = map(float, np.quantile(values, INNER))
+    low = least if low - least <= 0.5 * (high - low) else low
+    high = most if most - high <= 0.5 * (high - low) else high
     low, high = (low, high) if low < high else (least, most)
     unit = 10.0 ** math.floor(math.log10(high - low) - 1)
     first, last = math.floor(low / unit) * unit, math.ceil(high / unit) * unit
