@@ -18,7 +18,7 @@ the least share of rounds that would have to differ for nobody to regret a swap.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,15 +79,6 @@ class Audit:
     swaps: pd.DataFrame
 
 
-@dataclass(frozen=True)
-class Losses:
-    """The losses of all actions in all rounds, ``table`` (T, A), in own units."""
-
-    rounds: Sequence[str]
-    actions: tuple[str, ...]
-    table: Array
-
-
 def audit(  # noqa: PLR0913 - what a table may call its columns
     decisions: pd.DataFrame | Path | str,
     outcomes: pd.DataFrame | Path | str,
@@ -139,31 +130,27 @@ def audit(  # noqa: PLR0913 - what a table may call its columns
     [[0.575, 0.275]]
     """
     done, what = _frame(decisions, "decisions"), _frame(outcomes, "outcomes")
-    taken = _words(done, action, "decisions")
-    rounds = _words(what, round, "outcomes")
+    taken, when = (_words(done, column, "decisions") for column in (action, round))
     if utility is None:
         if parameters or scale:
             raise UserError("parameters and scale are a utility's; give utility, or drop them")
         names = tuple(actions or _known(what, taken, round))
-        losses = Losses(rounds, names, numeric(what, list(names), "outcomes"))
+        table = numeric(what, list(names), "outcomes")
     else:
-        names = tuple(actions) if actions is not None else _ordered(taken)
-        losses = _valued(what, rounds, names, utility, dict(parameters or {}), dict(scale or {}))
-    when = _words(done, round, "decisions")
-    at = _places(when, losses.rounds, "rounds of the outcomes")
-    chosen = _places(taken, losses.actions, "actions")
-    advice = [
-        _places(_words(done, name, "policies"), losses.actions, "actions") for name in policies
-    ]
+        names = tuple(_ordered(taken) if actions is None else actions)
+        table = _valued(what, names, utility, dict(parameters or {}), dict(scale or {}))
+    at = _places(when, _words(what, round, "outcomes"), "rounds of the outcomes")
+    moves = [taken, *(_words(done, name, "policies") for name in policies)]
+    chosen, *advice = (_places(words, names, "actions") for words in moves)
     who = _makers(done, agent, when)
     order = np.argsort(at, kind="stable")
-    parts = [
-        (name, rows := order[np.asarray(who)[order] == name], losses.table[at[rows]])
-        for name in dict.fromkeys(who)
-    ]
     suggested = np.array(advice, dtype=np.intp).reshape(len(advice), len(done))
-    agents = [_agent(name, table, chosen[r], suggested[:, r]) for name, r, table in parts]
-    swaps = [_swaps(name, table, chosen[r], losses.actions) for name, r, table in parts]
+    agents, swaps = [], []
+    for name in dict.fromkeys(who):
+        rows = order[np.asarray(who)[order] == name]
+        own = table[at[rows]], chosen[rows]
+        agents.append(_agent(name, *own, suggested[:, rows]))
+        swaps.append(_swaps(name, *own, names))
     return Audit(pd.DataFrame(agents), pd.concat(swaps, ignore_index=True))
 
 
@@ -192,42 +179,39 @@ def _makers(done: pd.DataFrame, agent: str, rounds: Sequence[str]) -> Sequence[s
     """Return who decided in each row; everybody decides once in a round."""
     named = agent in done or agent != "agent"  # a name that was given has to be there
     who = _words(done, agent, "decisions") if named else (ALL,) * len(done)
-    seen = set[tuple[str, str]]()
-    for row in zip(rounds, who, strict=True):
-        if row in seen:
-            cure = "name with agent the column that says who decided, or keep one row"
-            raise UserError(f"decisions: round '{row[0]}' is there twice for '{row[1]}'; {cure}")
-        seen.add(row)
+    both = pd.DataFrame({"round": rounds, "who": who})
+    for again, name in both[both.duplicated()].to_numpy()[:1]:
+        cure = "name with agent the column that says who decided, or keep one row"
+        raise UserError(f"decisions: round '{again}' is there twice for '{name}'; {cure}")
     return who
 
 
-def _known(what: pd.DataFrame, taken: Iterable[str], round_: str) -> tuple[str, ...]:
+def _known(what: pd.DataFrame, taken: Iterable[str], round_: str) -> list[str]:
     """Return the columns of numbers, which are actions; those that were taken must be there."""
     columns = [str(column) for column in what if str(column) != round_]
-    for name in dict.fromkeys(taken):
+    for name in taken:
         if name not in columns:
             cure = f"{closest(name, columns)}; or give utility"
             raise UserError(f"outcomes: no column for the action '{name}'; {cure}")
-    return tuple(columns)
+    return columns
 
 
-def _ordered(taken: Sequence[str]) -> tuple[str, ...]:
+def _ordered(taken: Sequence[str]) -> list[str]:
     """Return the actions that were taken, by size where all are numbers."""
-    names = dict.fromkeys(taken)
     try:
-        return tuple(sorted(names, key=float))
+        return sorted(dict.fromkeys(taken), key=float)
     except ValueError:
-        return tuple(sorted(names))
+        return sorted(set(taken))
 
 
-def _valued(  # noqa: PLR0913 - what a utility is made of
+def _valued(
     what: pd.DataFrame,
-    rounds: Sequence[str],
     actions: tuple[str, ...],
     utility: str,
     parameters: dict[str, Any],
     scale: dict[str, tuple[float, float]],
-) -> Losses:
+) -> Array:
+    """Return the losses (T, A) that a utility gives to the actions, in its own units."""
     if utility not in register.utility:
         cure = closest(utility, register.utility.names())
         raise UserError(f"utility: unknown '{utility}'; {cure}")
@@ -241,8 +225,8 @@ def _valued(  # noqa: PLR0913 - what a utility is made of
         unit = abs(high - low)
     population = Population(stream(0, "audit"), 1, len(actions), len(scale))
     loss = construct(f"utility '{utility}'", maker, population, **parameters)
-    own = loss.unit_offset[0] + loss.unit_scale[0] * loss.losses(_scaled(what, scale))[:, 0]
-    return Losses(rounds, actions, own * unit)
+    losses = loss.losses(_scaled(what, scale))[:, 0]
+    return np.asarray((loss.unit_offset[0] + loss.unit_scale[0] * losses) * unit)
 
 
 def _quantities(actions: Sequence[str]) -> Array:
@@ -256,37 +240,40 @@ def _quantities(actions: Sequence[str]) -> Array:
 
 def _scaled(what: pd.DataFrame, scale: dict[str, tuple[float, float]]) -> Array:
     """Return the outcomes (T, d) in [0, 1]; UserError where one lies beyond its scale."""
-    values = numeric(what, list(scale), "outcomes")
-    for (column, (worst, best)), own in zip(scale.items(), values.T, strict=True):
-        low, high = min(worst, best), max(worst, best)
-        if not low < high:
-            raise UserError(f"scale.{column} = {worst}, {best}: give two different numbers")
-        if own.min() < low or own.max() > high:
+    parts = []
+    for column, (worst, best) in scale.items():
+        own, where = numeric(what, [column], "outcomes"), f"scale.{column} = {worst}, {best}"
+        if worst == best:
+            raise UserError(f"{where}: give two different numbers")
+        if own.min() < min(worst, best) or own.max() > max(worst, best):
             found = f"'{column}' runs from {own.min():g} to {own.max():g}"
-            raise UserError(f"scale.{column} = {worst}, {best}: {found}; widen it")
-    ends = np.array(list(scale.values()), dtype=np.float64)
-    return np.asarray((values - ends[:, 0]) / (ends[:, 1] - ends[:, 0]))
+            raise UserError(f"{where}: {found}; widen it")
+        parts.append((own - worst) / (best - worst))
+    return np.concatenate(parts, axis=1)
 
 
 def _places(names: Sequence[str], known: Sequence[str], what: str) -> Indices:
     """Return where each name stands among those that are known."""
-    place = {name: i for i, name in enumerate(known)}
-    if len(place) < len(known):
-        twice = next(name for i, name in enumerate(known) if place[name] != i)
+    where = pd.Index(known)
+    for twice in where[where.duplicated()][:1]:
         raise UserError(f"{what}: '{twice}' is there twice; keep one row of it")
-    for name in names:
-        if name not in place:
-            raise UserError(f"decisions: '{name}' is none of the {what}; {closest(name, known)}")
-    return np.array([place[name] for name in names], dtype=np.intp)
+    places = where.get_indexer(pd.Index(names))
+    for row in np.flatnonzero(places < 0)[:1]:
+        cure = closest(names[row], known)
+        raise UserError(f"decisions: '{names[row]}' is none of the {what}; {cure}")
+    return places
 
 
 def _agent(name: str, table: Array, chosen: Indices, suggested: Indices) -> dict[str, Any]:
     least, span = float(table.min()), float(np.ptp(table)) or 1.0
     unit = (table - least) / span
-    row: dict[str, Any] = {"agent": name, "rounds": len(table)}
-    row["mean_loss"] = float(table[np.arange(len(table)), chosen].mean())
-    row["external_regret"] = span * external_regret(unit, chosen)
-    row["swap_regret"] = span * swap_regret(unit, chosen)
+    row: dict[str, Any] = {
+        "agent": name,
+        "rounds": len(table),
+        "mean_loss": float(table[np.arange(len(table)), chosen].mean()),
+        "external_regret": span * external_regret(unit, chosen),
+        "swap_regret": span * swap_regret(unit, chosen),
+    }
     if len(suggested):
         fixed = np.arange(table.shape[1])[:, None].repeat(len(table), axis=1)
         suggested = np.concatenate([fixed, suggested])
@@ -295,12 +282,9 @@ def _agent(name: str, table: Array, chosen: Indices, suggested: Indices) -> dict
     row["exploitability"] = _exploitability(unit, chosen)
     for measure, best in (("external", _best_action), ("swap", _best_swaps)):
         found = mean_differences(_gained(table, chosen, best)[:, None])
-        row |= {
-            f"{measure}_gain": float(found.mean[0]),
-            f"{measure}_low": float(found.low[0]),
-            f"{measure}_high": float(found.high[0]),
-            f"{measure}_effective": float(found.effective[0]),
-        }
+        own = {"gain": found.mean, "low": found.low, "high": found.high}
+        own["effective"] = found.effective
+        row |= {f"{measure}_{what}": float(value[0]) for what, value in own.items()}
     return row
 
 
@@ -352,12 +336,15 @@ def _swaps(name: str, table: Array, chosen: Indices, actions: Sequence[str]) -> 
 
 def print_audit(found: Audit) -> None:
     """Print what each decision maker lost, and what something else would have saved."""
-    screen, rows = console(), found.agents.to_dict("records")
-    lost = [
-        [str(r["agent"]), f"{r['rounds']:,}", f"{r['mean_loss']:.4g}", f"{r['exploitability']:.4f}"]
-        for r in rows
-    ]
-    saved = [cells for row in rows for cells in _savings(row)]
+    screen, lost, saved = console(), [], []
+    for row in found.agents.to_dict("records"):
+        numbers = [f"{row['mean_loss']:.4g}", f"{row['exploitability']:.4f}"]
+        lost.append([row["agent"], f"{row['rounds']:,}", *numbers])
+        saved += [[row["agent"], what, *_saving(row, key)] for key, what in MEASURES.items()]
+        if "decision_swap_regret" in row:
+            saved.append(
+                [row["agent"], WITH_POLICIES, f"{row['decision_swap_regret']:.4g}", "", ""]
+            )
     headers = ["decision maker", "rounds", "mean loss", "exploitability"]
     print_plainly(screen, laid_out(headers, lost, width=screen.width))
     screen.print()
@@ -366,17 +353,12 @@ def print_audit(found: Audit) -> None:
     print_plainly(screen, NOTE)
 
 
-def _savings(row: dict[Any, Any]) -> Iterator[list[str]]:
-    yield from (_saving(row, *kind) for kind in MEASURES.items())
-    if "decision_swap_regret" in row:
-        yield [str(row["agent"]), WITH_POLICIES, f"{row['decision_swap_regret']:.4g}", "", ""]
-
-
-def _saving(row: dict[Any, Any], measure: str, what: str) -> list[str]:
+def _saving(row: dict[Any, Any], measure: str) -> list[str]:
+    """Write a regret, its gain and the interval of that."""
     regret, gain, low, high = (row[f"{measure}_{n}"] for n in ("regret", "gain", "low", "high"))
     short = " (too short)" * (row[f"{measure}_effective"] < TRUSTED)
     ends = f"{low:+.4g} to {high:+.4g}{short}" if low <= high else "too few rounds"
-    return [str(row["agent"]), what, f"{regret:.4g}", f"{gain:+.4g}", ends]
+    return [f"{regret:.4g}", f"{gain:+.4g}", ends]
 
 
 def write_audit(found: Audit, out: Path) -> None:
