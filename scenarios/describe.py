@@ -262,10 +262,7 @@ LONG, LONGEST = 1e4, 1e15
 
 
 def describe(data: Path, out: Path | None) -> None:
-    """Print what is in a table, and write a starter scenario if a file is given.
-
-    UserError if the table cannot be read, has no outcome, or the file is there already.
-    """
+    """Print what is in a table, and write a starter scenario if a file is given."""
     if out is not None and (out.suffix != ".toml" or out.exists()):
         reason = "is there already" if out.exists() else "is no .toml file"
         raise UserError(f"--out {out} {reason}; give another name, such as my-{data.stem}.toml")

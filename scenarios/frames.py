@@ -80,7 +80,6 @@ def read_frame(path: Path, where: str, form: Form | None = None) -> pd.DataFrame
     """Read an existing .csv or .parquet file with at least one row.
 
     Returns DataFrame: of a CSV all values are text, and the index holds the line of each row.
-    UserError under ``where``, if the file is no such table.
     """
     if path.suffix not in {".csv", ".parquet"}:
         raise UserError(f"{where} has the ending '{path.suffix}'; use .csv or .parquet")

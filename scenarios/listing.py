@@ -30,8 +30,7 @@ def listing(kind: str, width: int | None = None, *, verbose: bool = False) -> li
 
     ``kind``: "scenarios", "studies", or one of ``REGISTRIES``; ``width``: columns of the terminal,
     in which a meaning is wrapped beside its name; without it every name has one line. Scenarios and
-    studies have a line each, in groups; ``verbose`` writes their whole descriptions. UserError if
-    there is no such kind.
+    studies have a line each, in groups; ``verbose`` writes their whole descriptions.
     """
     if kind not in GROUPED or verbose:
         return _rows(_named(kind), width)

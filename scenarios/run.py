@@ -102,9 +102,7 @@ def run(
     """Play a scenario to its end, write its run directory, and return the model.
 
     ``progress`` is called with the number of rounds played, ``warn`` with each of the model's
-    warnings, before the first round; ``player`` is this process alone by default. UserError if the
-    directory cannot be used or the run cannot be resumed. KeyboardInterrupt after the tables so far
-    and a manifest that says ``interrupted`` have been written.
+    warnings, before the first round; ``player`` is this process alone by default.
     """
     model, player = scenario.build(log_every=options.log_every), player or Player()
     for line in model.warnings:

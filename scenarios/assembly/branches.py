@@ -103,10 +103,7 @@ def changes_of(given: Mapping[str, Any]) -> Changes:
 
 
 def grafted(trunk: Parts, other: Parts, whom: Iterable[str]) -> Parts:
-    """Put those who change, made with the changed keys, in the place of the trunk's.
-
-    UserError if the change would alter the broadcast itself.
-    """
+    """Put those who change, made with the changed keys, in the place of the trunk's."""
     parts = trunk
     if "adversary" in whom:
         parts = replace(parts, adversary=other.adversary)
@@ -197,10 +194,7 @@ def _books(trunk: MarketModel, branch: MarketModel, name: str) -> dict[str, Any]
 
 
 def deviate(branch: MarketModel, agents: Mapping[int, Any]) -> None:
-    """Let agents play actions or policies from now on, whatever their rules say.
-
-    UserError if there is no such agent or action, or an agent shares its row.
-    """
+    """Let agents play actions or policies from now on, whatever their rules say."""
     cohorts, first = branch.game.cohorts, 1
     total = sum(len(cohort.row_of) for cohort in cohorts)
     for number in agents:

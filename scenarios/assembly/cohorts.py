@@ -48,10 +48,7 @@ Key = tuple[str, tuple[float, ...], str]
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The blocks of a broadcast.
-
-    ``block_of`` (tuple of int): the block of each cohort.
-    """
+    """The blocks of a broadcast. ``block_of`` (tuple of int): the block of each cohort."""
 
     names: tuple[str, ...]
     bases: tuple[Basis, ...]
@@ -59,10 +56,7 @@ class Layout:
 
 
 def layout(drafts: Sequence[Draft]) -> Layout:
-    """Put cohorts whose losses live in the same basis into one block.
-
-    UserError if a basis that is asked for does not serve the losses.
-    """
+    """Put cohorts whose losses live in the same basis into one block."""
     groups: dict[Key, list[int]] = {}
     for place, draft in enumerate(drafts):
         wish = draft.spec.basis
@@ -87,10 +81,7 @@ def layout(drafts: Sequence[Draft]) -> Layout:
 
 
 def make(where: str, kind: str, losses: Sequence[Loss], **parameters: Any) -> Basis:
-    """Make the basis for cohorts with these stacks of losses, and the file's parameters.
-
-    UserError, under the key ``where``, if the kind is unknown, or losses or parameters do not fit.
-    """
+    """Make the basis for cohorts with these stacks of losses, and the file's parameters."""
     if kind not in register.basis:
         known = closest(kind, ["auto", *register.basis.names()])
         raise UserError(f"{where}: unknown basis '{kind}'; {known}")

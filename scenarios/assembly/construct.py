@@ -14,10 +14,7 @@ def drawn_values(where: str, value: Any, rng: np.random.Generator, count: int) -
     """Resolve a parameter: a range or choices are drawn per agent, a number is everybody's.
 
     Two numbers ``[low, high]`` are a range, ``{ choices = [...] }`` a list of numbers, or of texts,
-    to draw from; anything else is returned as it stands.
-
-    Returns array (count,), or the value. UserError if a range descends or a table is no list to
-    choose from.
+    to draw from; anything else is returned as it stands. Returns array (count,), or the value.
     """
     match value:
         case bool() | str():

@@ -53,9 +53,7 @@ class Table:
 def read_table(spec: DataSpec) -> Table:
     """Read and scale a data file.
 
-    ``spec``: a file that is not found is looked up among the bundled data sets. UserError if the
-    file cannot be read, a column is missing, not numeric or has gaps of which nothing is said, or
-    an outcome without a scale leaves [0, 1].
+    ``spec``: a file that is not found is looked up among the bundled data sets.
     """
     path = DATA / spec.file  # an absolute path stays itself
     if not path.is_file():

@@ -66,8 +66,6 @@ class Models:
         """Make a model that predicts s(y) of a basis.
 
         A registered maker is given the number n of functions, and the basis if it takes one.
-
-        UserError if the name is unknown, a parameter does not fit, or it makes no model.
         """
         if self.data is not None and kind in self.data.forecasts:
             for key in parameters:
@@ -153,7 +151,6 @@ def make_forecaster(
     """Make the forecaster of a block.
 
     ``listener`` (str or None): a cohort that listens to ensembles; None where points are enough.
-    UserError if the kind is unknown, a parameter does not fit it, or it has no ensembles.
     """
     spec, models = scenario.forecaster, Models(scenario.data)
     spelled, where = listener is not None or spec.hull == "image", f"forecaster '{spec.kind}'"

@@ -44,8 +44,7 @@ def wish(game: Game, objective: str | Payoffs) -> None:
     """Let a game's forecasters prefer what is best for an objective.
 
     ``objective`` ("none", "welfare" or dict): or by cohort what each action is worth to a planner:
-    numbers (A,), or (d, A) per unit of each outcome. UserError for "welfare" where agents have
-    accounts or losses of their own, and for payoffs of no cohort or another shape.
+    numbers (A,), or (d, A) per unit of each outcome.
     """
     if objective == "none":
         return

@@ -162,8 +162,7 @@ def drafted(
 ) -> list[Draft]:
     """Draw the populations of all cohorts, in the order of the file.
 
-    ``network``: its agents are numbered through all cohorts. UserError if a utility, a policy or a
-    parameter does not fit.
+    ``network``: its agents are numbered through all cohorts.
     """
     drafts, first = [], 0
     for spec in scenario.cohort:
@@ -338,10 +337,7 @@ def _policy(name: str, cohort: CohortSpec, scenario: ScenarioSpec) -> NamedPolic
 
 
 def drawn_signal(spec: CohortSpec, scenario: ScenarioSpec, root: int, goods: int) -> NoSignal:
-    """Make a cohort's signal.
-
-    UserError if there is no such coordinate, or a noise is no number of at least 0.
-    """
+    """Make a cohort's signal."""
     if spec.signal is None:
         return PUBLIC
     where = f"cohort.{spec.name}.signal"

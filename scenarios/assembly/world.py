@@ -62,10 +62,7 @@ class MixedActions(Box):
 
 
 def game_of(spec: ScenarioSpec) -> Bimatrix | None:
-    """Read the game of a scenario and fill in its outcomes and names; None without one.
-
-    UserError if the file is malformed, or outcomes or a cohort's actions do not fit it.
-    """
+    """Read the game of a scenario and fill in its outcomes and names; None without one."""
     if spec.game is None or spec.adversary is None:
         return None
     game = read_game(spec.game.file)
@@ -89,10 +86,7 @@ def game_of(spec: ScenarioSpec) -> Bimatrix | None:
 def make_adversary(
     spec: ScenarioSpec, root: int, *, table: Table | None = None, game: Bimatrix | None = None
 ) -> Adversary:
-    """Make the adversary of a scenario.
-
-    UserError if its name is unknown, or a parameter or the space does not fit.
-    """
+    """Make the adversary of a scenario."""
     if spec.data is not None and table is not None:
         if spec.data.bootstrap is not None:
             drawn = stream(root, "data", "bootstrap")
@@ -120,10 +114,7 @@ def make_adversary(
 
 
 def make_market(spec: ScenarioSpec, cohorts: Sequence[Cohort], root: int) -> Market | None:
-    """Make the market of a scenario, None without one.
-
-    UserError if its name is unknown or a parameter does not fit.
-    """
+    """Make the market of a scenario, None without one."""
     if spec.market is None:
         return None
     kind, given = "prices", spec.market.model_dump()
@@ -138,10 +129,7 @@ def make_market(spec: ScenarioSpec, cohorts: Sequence[Cohort], root: int) -> Mar
 
 
 def means_of(spec: CohortSpec, cohort: Cohort, market: Market | None, root: int) -> Unlimited:
-    """Return what limits a cohort's agents to what they can pay for.
-
-    UserError where no market says what that is.
-    """
+    """Return what limits a cohort's agents to what they can pay for."""
     if not spec.budget_constraint:
         return UNLIMITED
     if market is None or type(market).affordable is Market.affordable:
@@ -184,8 +172,7 @@ Integers = NDArray[np.intp]
 def drawn_network(scenario: ScenarioSpec, root: int) -> Network | None:
     """Draw the network of a scenario; None where it has none.
 
-    Learners only pass the news on; all others can subscribe. UserError if the graph or the
-    subscribers do not fit the agents.
+    Learners only pass the news on; all others can subscribe.
     """
     spec, sizes = scenario.network, [cohort.count for cohort in scenario.cohort]
     if spec is None:
@@ -228,8 +215,7 @@ def _subscribers(
 def read_edges(path: Path, agents: int) -> Integers:
     """Read a user's edges: a CSV of two columns of agent numbers, with a line of names above.
 
-    Returns int array (E, 2): numbered from 0. UserError if it is not such a file, or names an agent
-    that there is not.
+    Returns int array (E, 2): numbered from 0.
     """
     where = f"network.file {path}"
     frame = read_frame(path, where)

@@ -95,8 +95,7 @@ class WindowsSpec(Strict):
     def spans(self, rounds: int) -> tuple[Span, ...]:
         """Return first and last round of every window of a run of so many rounds.
 
-        The last window may be shorter than the others: it ends with the run. ValueError if one
-        would start after it.
+        The last window may be shorter than the others: it ends with the run.
         """
         starts = list(range(0, rounds, self.every)) if self.every else list(self.starts or ())
         if starts[-1] >= rounds:
@@ -199,8 +198,7 @@ class ScenarioSpec(Strict):
 def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
     """Check a parsed scenario file.
 
-    ``origin``: the folder of the file, from which a data file's path counts. UserError: one line
-    for the first fault.
+    ``origin``: the folder of the file, from which a data file's path counts.
     """
     check_values(raw)
     check_renamed(raw)
@@ -331,10 +329,7 @@ LISTED = 300  # bytes that an agent of a list takes at the very least; 500 were 
 
 
 def with_counts(spec: ScenarioSpec) -> ScenarioSpec:
-    """Settle which cohorts are counted.
-
-    UserError where one cannot be that asks for it, or memory is too short to list the agents.
-    """
+    """Settle which cohorts are counted."""
     cohorts = [_settled(cohort, next(_obstacles(cohort, spec), "")) for cohort in spec.cohort]
     settled = all(one is other for one, other in zip(cohorts, spec.cohort, strict=True))
     return spec if settled else spec.model_copy(update={"cohort": cohorts})

@@ -63,10 +63,7 @@ def check_format(name: str) -> None:
 
 
 class RunDirectory:
-    """Where a run's logs go.
-
-    ``path``: created if need be; ``format``: "parquet" or "csv".
-    """
+    """Where a run's logs go. ``path``: created if need be; ``format``: "parquet" or "csv"."""
 
     def __init__(self, path: Path, format: str = "parquet") -> None:  # noqa: A002 - the option's name
         check_format(format)
@@ -206,10 +203,7 @@ class RunDirectory:
         checkpoint.save(self.partial / CHECKPOINT, tree)
 
     def load_checkpoint(self, config: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the state to resume from, None if there is none.
-
-        UserError if the checkpoint belongs to another configuration, or it or a part is damaged.
-        """
+        """Return the state to resume from, None if there is none."""
         file = self.partial / CHECKPOINT
         if not file.exists():
             return None

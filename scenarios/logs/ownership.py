@@ -138,8 +138,6 @@ def held(path: Path) -> Iterator[None]:
 
     The system gives the lock up when the process ends, however it ends; the empty file that may be
     left behind holds nobody up.
-
-    UserError if another process holds it, or it cannot be written.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
