@@ -1,24 +1,18 @@
 """Branches: a second market that shares the past and the random numbers of a first one.
 
 A branch is built anew like its trunk and put into the trunk's state; whoever changes is taken from
-a market that is built with the changed keys. So nobody is copied, and all random streams go on
-where they are.
-
-    agent.N        agent N of the tables plays this action from now on, or this policy
-    adversary...   another adversary, or other parameters of it
-    market...      the same of the market
-    forecaster...  of all forecasters
-    cohort.NAME.response, .eta, .settings...    another rule or learner of a cohort
-
-Who gets another ``kind`` or ``response``, or a table of its own, begins anew, with the parameters
-that are given and no others; of whom only a parameter changes, the memory goes on. What is promised
-is cut as where players are swapped (``market.game.roster``), and a cohort that plays by another
-rule is promised nothing.
+a market that is built with the changed keys. Who gets another ``kind`` or ``response``, or a table
+of its own, begins anew, with the parameters that are given and no others; of whom only a parameter
+changes, the memory goes on. What is promised is cut as where players are swapped
+(``market.game.roster``), and a cohort that plays by another rule is promised nothing. The keys are
+those of ``HEADS``, ``cohort.NAME.KEY`` with ``ANSWERS``, and ``agent.N``, numbered as in the
+tables, with an action or a policy that it plays from now on.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +28,7 @@ from regretless.market.game.round import Block
 from regretless.market.logs.comparisons import Fork, suffered
 from regretless.market.losses.basis import Basis
 from regretless.market.model import MarketModel
-from regretless.market.records import Deviations, Policy
+from regretless.market.records import Deviations
 from regretless.scenarios.assembly.guarantees import Member
 from regretless.scenarios.assembly.populations import Draft
 from regretless.scenarios.config.files import assign
@@ -204,40 +198,33 @@ def deviate(branch: MarketModel, agents: Mapping[int, Any]) -> None:
     for place, cohort in enumerate(cohorts):
         size = len(cohort.row_of)
         own = {n - first: what for n, what in agents.items() if first <= n < first + size}
-        policies = {
-            agent: _policy(first + agent, what, cohort.loss.actions) for agent, what in own.items()
-        }
-        if policies and branch.game.seats[place].budget.limits:
+        seat = branch.game.seats[place]
+        if own and seat.budget.limits:
             why = f"branch: cohort.{cohort.name} lives within its means, which a policy may exceed"
             raise UserError(f"{why}; drop budget_constraint")
-        if policies:
-            branch.game.seats[place].deviations = _deviations(cohort, policies)
-            for row in branch.game.seats[place].deviations.rows:
+        if own:
+            seat.deviations = _deviations(cohort, own, first)
+            for row in seat.deviations.rows:
                 promises[place] = uncovered(promises[place], row, len(cohort.ledger.count))
         first += size
     branch.promise(tuple(promises))
 
 
-def _deviations(cohort: Any, policies: Mapping[int, Policy]) -> Deviations:
-    """Let agents of a cohort, by their places in it, play policies in place of their rules."""
-    rows = {}
-    for agent, policy in policies.items():
+def _deviations(cohort: Any, given: Mapping[int, Any], first: int) -> Deviations:
+    """Let agents of a cohort, by their places in it, play what is given in place of their rules."""
+    rows, actions = {}, cohort.loss.actions
+    for agent, what in given.items():
         row = int(cohort.row_of[agent])
         if (cohort.row_of == row).sum() > 1 or cohort.multiplicity is not None:
             why = f"branch: cohort.{cohort.name}: its agent {agent + 1} is one row with others"
             cure = "build(apart=True) gives each a row, if multiplicity = false and none learns"
             raise UserError(f"{why}; {cure}")
-        rows[row] = agent, policy
-    return Deviations(rows, cohort.loss.actions)
+        if not callable(what) and (type(what) is bool or what not in range(actions)):
+            there = f"branch: agent.{first + agent} = {what!r}"
+            raise UserError(f"{there}; give an action from 0 to {actions - 1}")
+        rows[row] = agent, what if callable(what) else partial(_always, int(what))
+    return Deviations(rows, actions)
 
 
-def _policy(number: int, what: Any, actions: int) -> Policy:
-    if callable(what):
-        return what  # type: ignore[no-any-return]
-    whole = isinstance(what, int | np.integer) and not isinstance(what, bool)
-    if not whole or not 0 <= what < actions:
-        raise UserError(
-            f"branch: agent.{number} = {what!r}; give an action from 0 to {actions - 1}"
-        )
-    action = int(what)
-    return lambda _: action
+def _always(action: int, _: Any) -> int:
+    return action

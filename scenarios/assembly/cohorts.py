@@ -41,7 +41,7 @@ from regretless.market.losses.basis import Basis
 from regretless.market.numerics.storage import side_by_side
 from regretless.scenarios.assembly.construct import construct, drawn_values, offering
 from regretless.scenarios.assembly.populations import Draft, first_of
-from regretless.scenarios.config.cohort import AnyCoverSpec, ClusterSpec, CohortSpec, SnapSpec
+from regretless.scenarios.config.cohort import ClusterSpec, CohortSpec
 
 Key = tuple[str, tuple[float, ...], str]
 
@@ -152,21 +152,25 @@ def seat_of(draft: Draft, place: Place) -> Placement:
     """Seat a cohort for whom a forecast is made, by what its response names."""
     if draft.spec.response in register.response:
         return _responding(draft, place)
-    if draft.spec.learns:
-        member = learner_cohort(draft, place.root, rounds=place.rounds, block=place.block)
-        types, type_of = unique_losses(draft.loss)
-        group = ProtectedLosses(*coefficients(draft.spec.name, place.basis, types), draft.policies)
-        kind = type_of if len(member.loss) > len(types) else None
-        return Placement(member, group, kind=kind, attendance=draft.attendance_of(member.row_of))
-    return _scripted(draft, place)
+    if not draft.spec.learns:
+        return _scripted(draft, place)
+    member = learner_cohort(draft, place.root, rounds=place.rounds, block=place.block)
+    types, type_of = unique_losses(draft.loss)
+    group = ProtectedLosses(*coefficients(draft.spec.name, place.basis, types), draft.policies)
+    kind = type_of if len(member.loss) > len(types) else None
+    return Placement(member, group, kind=kind, attendance=draft.attendance_of(member.row_of))
 
 
 def _responding(draft: Draft, place: Place) -> Placement:
-    spec = draft.spec
+    spec, cover = draft.spec, None
     types, type_of = unique_losses(draft.declared)
     kind, row_of = draft.split(type_of)
     own = coefficients(spec.name, place.basis, types)
-    cover = None if spec.cover is None else covered(spec.cover, own, place.rounds)
+    if isinstance(spec.cover, ClusterSpec):
+        cover = clustered(*own, radius=spec.cover.radius or 0.0, count=spec.cover.count)
+    elif spec.cover is not None:
+        gamma = spec.cover.gamma or paper_gamma(own[1].shape[-1], place.rounds)
+        cover = snapped(*own, gamma=gamma)
     protected = own if cover is None else (cover.offset, cover.weights)
     by_proxy = spec.cover is not None and spec.cover.play != "own"
     rule = response_of(spec, place.basis, types, rounds=place.rounds)
@@ -176,9 +180,8 @@ def _responding(draft: Draft, place: Place) -> Placement:
     loss = said if draft.reported is None else draft.loss[first_of(row_of)]
     if draft.reported is not None and spec.acts_on == "truth":
         said, by_kind = loss, coefficients(spec.name, place.basis, loss)
-    kind_of, whose = RespondingCohort, "cohort"
-    if spec.draws_alone:
-        kind_of, whose = PrivateCohort, "referee"
+    alone = spec.draws_alone
+    kind_of, whose = (PrivateCohort, "referee") if alone else (RespondingCohort, "cohort")
     multiplicity = None
     if draft.multiplicity is not None:
         multiplicity = np.bincount(row_of, draft.multiplicity).astype(np.intp)
@@ -244,22 +247,8 @@ def _written(draft: Draft, root: int) -> tuple[type[ScriptedCohort], list[Any]]:
     return ScriptedCohort, made
 
 
-def covered(spec: AnyCoverSpec, coefficients: tuple[Array, Array], rounds: int) -> Cover:
-    """Return the cover of a cohort's coefficients that its file asks for."""
-    offset, weights = coefficients
-    match spec:
-        case SnapSpec():
-            gamma = spec.gamma or paper_gamma(weights.shape[-1], rounds)
-            return snapped(offset, weights, gamma=gamma)
-        case ClusterSpec():
-            return clustered(offset, weights, radius=spec.radius or 0.0, count=spec.count)
-
-
 def response_of(spec: CohortSpec, basis: Basis, losses: Loss, *, rounds: int) -> Response:
-    """Make a cohort's response rule.
-
-    ``basis``: of the block that the cohort hears; its error sets a recommended eta.
-    """
+    """Make a cohort's response rule; the error of its block's basis sets a recommended eta."""
     eta = spec.eta
     if eta == "recommended":
         error = 0.0 if basis.hull == "simplex" else float(basis.certified_error(losses))
@@ -282,25 +271,18 @@ def audience(drafts: Sequence[Draft]) -> list[Draft]:
 
 
 def learner_cohort(draft: Draft, root: int, *, rounds: int, block: int = 0) -> LearnerCohort:
-    """Seat learners.
-
-    ``rounds``: length of the run; learners tune themselves to the part of it in which they are
-    there. UserError if the settings do not fit the learner.
-    """
+    """Seat learners, who tune themselves to the part of the rounds in which they are there."""
     spec, maker = draft.spec, register.learner[draft.spec.response]
     where = f"cohort.{spec.name}.settings of learner '{spec.response}'"
+    types, row_of = unique_losses(draft.loss)
     try:
         made = construct(where, maker, **spec.settings)
-    except UserError as error:
-        reason = str(error)
-        raise UserError(reason if reason.startswith(where) else f"{where}: {reason}") from error
-    if not isinstance(made, RowLearner):
-        raise UserError(f"learner '{spec.response}' is no learner; inherit from RowLearner")
-    learner = offering(f"learner '{spec.response}'", made, ("name",))
-    types, row_of = unique_losses(draft.loss)
-    if learner.bandit or spec.budget_constraint or draft.apart:
-        types, row_of = draft.loss, np.arange(spec.count)
-    try:
+        if not isinstance(made, RowLearner):
+            told = f"learner '{spec.response}' is no learner; inherit from RowLearner"
+            raise UserError(told)  # noqa: TRY301 - the rest is told below
+        learner = offering(f"learner '{spec.response}'", made, ("name",))
+        if learner.bandit or spec.budget_constraint or draft.apart:
+            types, row_of = draft.loss, np.arange(spec.count)
         return LearnerCohort(
             name=spec.name,
             utility=spec.utility,
@@ -314,4 +296,5 @@ def learner_cohort(draft: Draft, root: int, *, rounds: int, block: int = 0) -> L
             horizon=(spec.exits or rounds) - spec.enters,
         )
     except UserError as error:
-        raise UserError(f"cohort.{spec.name}.settings: {error}") from error
+        known = str(error).startswith((where, "learner"))
+        raise UserError(str(error) if known else f"{where}: {error}") from error

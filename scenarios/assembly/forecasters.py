@@ -51,10 +51,7 @@ OWN = "a name of your own needs --import MODULE"
 
 @dataclass(frozen=True)
 class Models:
-    """The models that a scenario may name: forecasts in its data, and registered ones.
-
-    ``data``: DataSpec or None.
-    """
+    """The models that a scenario may name: forecasts in its data, and registered ones."""
 
     data: DataSpec | None = None
 
@@ -154,7 +151,8 @@ def make_forecaster(
     """
     spec, models = scenario.forecaster, Models(scenario.data)
     spelled, where = listener is not None or spec.hull == "image", f"forecaster '{spec.kind}'"
-    parts = _Parts(scenario, basis, listener, spelled=spelled)
+    rounds = max(-(-scenario.rounds // (spec.delay + 1)), 1)
+    parts = _Parts(scenario, spec, basis, listener, rounds, spelled=spelled)
     if spec.kind == "decision-swap":
         return parts.unbiased(groups)
     if spec.kind == "calibration":
@@ -170,64 +168,49 @@ def make_forecaster(
 
 @dataclass(frozen=True)
 class _Parts:
-    """What the forecaster of a block is put together from.
-
-    ``listener`` (str or None): who listens to ensembles, for the line that says that there are
-    none; ``spelled``: whether predictions come with their ensembles.
-    """
+    """What the forecaster of a block is put together from."""
 
     scenario: ScenarioSpec
+    spec: ForecasterSpec
     basis: Basis
-    listener: str | None
-    spelled: bool
-
-    @property
-    def spec(self) -> ForecasterSpec:
-        """The table."""
-        return self.scenario.forecaster
-
-    @property
-    def rounds(self) -> int:
-        """Rounds of every turn."""
-        return max(-(-self.scenario.rounds // (self.spec.delay + 1)), 1)
+    listener: str | None  # a cohort that listens to ensembles
+    rounds: int  # of every turn
+    spelled: bool  # whether predictions come with their ensembles
 
     def unbiased(self, groups: Sequence[ProtectedLosses]) -> Forecaster:
         """Put a forecaster together, one for each turn where outcomes are late."""
-        reference = self.reference()
+        reference = self._reference()
+
+        def events() -> AnyEvents:
+            return self._events(groups)
 
         def make() -> UnbiasedPrediction:
-            return UnbiasedPrediction(self.events(groups), self.solver(), reference)
+            own = Intervals(events, rounds=self.rounds) if self.spec.intervals else events()
+            solver = self.hull()
+            solver.preferring = self.spec.objective != "none"
+            return UnbiasedPrediction(own, solver, reference)
 
         return Delayed(make, self.spec.delay, reference) if self.spec.delay else make()
 
-    def events(self, groups: Sequence[ProtectedLosses]) -> AnyEvents:
-        """Make the events, with their rule; of intervals, too, where the file asks for them."""
-        if self.spec.intervals:
-            return Intervals(lambda: self._whole(groups), rounds=self.rounds)
-        return self._whole(groups)
-
-    def _whole(self, groups: Sequence[ProtectedLosses]) -> AnyEvents:
+    def _events(self, groups: Sequence[ProtectedLosses]) -> AnyEvents:
         """Make the events of a run: models are comparators beside coordinates and among gains."""
         horizon = max(self.scenario.rounds // (self.spec.delay + 1), 1)
         rule, models = rule_of(self.spec.weights, horizon), len(self.spec.models or ())
         if self.spec.events == "losses":
-            gains: dict[str, Any] = {"within": self._within, "models": models}
-            whole = rule.name == "adaptive" and self.spec.kind == "decision-swap"  # not of cells
+            inside = self.basis.hull == "simplex" or self.spelled  # predictions are in conv s(Y)
+            within = 2 + 4 * self.basis.error if inside and self.basis.proved else None
+            gains: dict[str, Any] = {"within": within, "models": models}
+            if rule.name != "adaptive" or self.spec.kind != "decision-swap":
+                return GainEvents(groups, rule, **gains)
             apart = any(cohort.response == "private" for cohort in self.scenario.cohort)
             risk = None if apart or self.spec.intervals else ASSIGNED / (self.spec.delay + 1)
-            if whole:  # charged with common draws
-                return Assignments(groups, rule, risk=risk, **gains)
-            return GainEvents(groups, rule, **gains)
+            return Assignments(groups, rule, risk=risk, **gains)  # charged with common draws
         events: AnyEvents = VectorEvents(groups, rule)
         if models:
             events = events + GainEvents(groups, rule, models=models, fixed=False)
-        if not self._everyone:
+        if self.spec.events != "everyone":
             return events
         return events + CellEvents(groups, self._scales, rule, experts=events.experts)
-
-    @property
-    def _everyone(self) -> bool:
-        return self.spec.events == "everyone"
 
     @property
     def _scales(self) -> int:
@@ -239,22 +222,10 @@ class _Parts:
             f'has {self.basis.size}, or curved ensembles: use events = "coordinates"'
         )
 
-    @property
-    def _within(self) -> float | None:
-        """The range of gains where predictions stay in conv s(Y)."""
-        inside = self.basis.hull == "simplex" or self.spelled
-        return 2 + 4 * self.basis.error if inside and self.basis.proved else None
-
-    def solver(self) -> HullSolver:
-        """Make what solves the rounds' games."""
-        own = self.hull()
-        own.preferring = self.spec.objective != "none"
-        return own
-
     def hull(self) -> HullSolver:
         """Make the solver over the basis's own hull, or over conv s(Y) with ensembles."""
         off_ties = self.spec.off_ties
-        if self._everyone:
+        if self.spec.events == "everyone":
             ends = self.basis.inverse(np.array([[0.0], [1.0]])) if self.spelled else None
             return Line(self._scales, off_ties=off_ties, ends=ends)
         if not self.spelled:
@@ -266,7 +237,7 @@ class _Parts:
             where = said if self.listener else "forecaster.hull 'image'"
             raise UserError(f"{where}: {error}") from error
 
-    def reference(self) -> Reference | None:
+    def _reference(self) -> Reference | None:
         """Make the model whose forecast is kept where it is good; None without one."""
         spec, models = self.spec, Models(self.scenario.data)
         if spec.reference.kind == "none":

@@ -40,25 +40,22 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
 
     ``losses``: promises of the whole run, for the union over all of them.
     """
-    forecaster, cohort, group = block.forecaster, seat.cohort, seat.group
-    notes = [served_note(seat), mapped_note(seat)]
-    why, whoever = unproved(seat, block), of_anybody(seat, block, losses)
+    cohort, group, why = seat.cohort, seat.group, unproved(seat, block)
+    notes = list(_notes(seat))
     if why or group is None:
+        whoever = of_anybody(seat, block, losses)
         if whoever is None:
             notes.append(f"{cohort.name}: no guarantee, since {why}")
-        return replace(whoever or Guarantee(), note="; ".join(filter(None, notes)))
-    first = instances_of(forecaster)[0]
-    note, without = "; ".join(filter(None, notes)), tuple(unbounded(cohort, first, seat.attendance))
-    covers = seat.at_once()
+        return replace(whoever or Guarantee(), note="; ".join(notes))
+    first, note, covers = instances_of(block.forecaster)[0], "; ".join(notes), seat.at_once()
+    without = tuple(unbounded(cohort, first, seat.attendance))
     if seat.attendance is not None and not first.events.joinable:
         there = seat.attendance.entered == 0  # scalar gains promise nothing to who comes later
         covers = there if covers is None else covers & there
     smooth = math.isfinite(cohort.response.lipschitz)
     label = "smooth-decision-swap" if smooth else "decision-swap"
-    if group not in first.events.groups:
-        return Guarantee(
-            label, None, note, covers, unbounded=without
-        )  # latecomers, of whom ``representative_of`` says more
+    if group not in first.events.groups:  # latecomers, of whom ``latecomers.served`` says more
+        return Guarantee(label, None, note, covers, unbounded=without)
     terms = Terms(seat, block, cohort, group, losses)
     throughout = seat.attendance is None
     compared = bool(first.models) and throughout
@@ -80,18 +77,14 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """What the bounds of a cohort are added up from.
-
-    ``promises``: of the whole run, for the union over all of them; ``horizon`` (int or None): after
-    how many rounds, whatever happens in them; None for what happened so far.
-    """
+    """What the bounds of a cohort are added up from."""
 
     seat: Placement
     block: Block
     cohort: Any
     group: ProtectedLosses
-    promises: int
-    horizon: int | None = None
+    promises: int  # of the whole run, for the union over all of them
+    horizon: int | None = None  # rounds, whatever happens in them; None for what happened so far
 
     def beforehand(self, rounds: int) -> Array:
         """Bound what ``bound`` will be after so many rounds (K,)."""
@@ -103,9 +96,8 @@ class Terms:
         if seat.attendance is None:
             expected = self._summed(lambda bias: bias.regret(weights, policies=policies))
         else:
-            expected = over_stays(
-                self._biases, weights[seat.lines], seat.attendance, policies=policies
-            )
+            own = weights[seat.lines]
+            expected = over_stays(self._biases, own, seat.attendance, policies=policies)
         expected = expected + self._drawn() / self._rounds
         if self._heard and all(bias.risk < 1 and not bias.trusted for bias in self._biases):
             drawn = self._summed(lambda bias: bias.realised(weights, policies=policies))
@@ -133,19 +125,12 @@ class Terms:
 
     def window(self, first: int, last: int) -> Array:
         """Bound the same from a first to a last round that was played (K,)."""
-        rounds, policies, turns = last + 1 - first, len(self.cohort.policies), len(self._players)
+        rounds, turns = last + 1 - first, len(self._players)
         total = np.zeros(len(self.group.weights))
         for turn, player in enumerate(self._players):
             own = [len(range(turn, at, turns)) for at in (first, last + 1)]
             total += self._stretch(player, *own)
-        actions = self.cohort.loss.actions
-        drawn = swap_draws(
-            np.minimum(self._known(fixed=not policies), self._at_most(rounds)),
-            promises=self.promises * (first + 1) * (first + 2),  # of all first rounds
-            actions=actions,
-            comparators=actions + policies,
-            width=self._width,
-        )
+        drawn = self._drawn(self._at_most(rounds), times=(first + 1) * (first + 2))
         expected = np.asarray(total[self.seat.lines])
         return np.asarray((expected + drawn) / rounds + self._beside())
 
@@ -181,11 +166,12 @@ class Terms:
         drawn = swap_draws(self._known(fixed=True), width=self._width, **sizes)
         return np.asarray(expected + drawn / self._rounds + self._beside())
 
-    def _drawn(self) -> Array:
+    def _drawn(self, most: float | Array = np.inf, times: int = 1) -> Array:
+        """Bound what draws add to swap regret; ``times``: as many first rounds there may be."""
         actions, policies = self.cohort.loss.actions, len(self.cohort.policies)
         return swap_draws(
-            self._known(fixed=not policies),
-            promises=self.promises,
+            np.minimum(self._known(fixed=not policies), most),
+            promises=self.promises * times,
             actions=actions,
             comparators=actions + policies,
             width=self._width,
@@ -330,27 +316,18 @@ def unproved(seat: Placement, block: Block) -> str:
     cohort = seat.cohort
     if cohort.unguided:
         return str(cohort.unguided)
-    if not block.forecaster.instances:
-        return "no theorem covers its forecaster"
-    if seat.lies:
-        return "it reports other losses than its own"
-    if seat.cover is not None and cohort.representative_of is None:
-        return "agents act on their own losses, and representatives are protected"
-    return _misheard(cohort, block)
-
-
-def _misheard(cohort: Any, block: Block) -> str:
-    """Say why a cohort may expect other losses than the forecaster thinks that it expects."""
-    label = cohort.response.hears_label
-    if label and not block.basis.convex_image:
-        return (
-            f"labels of block {block.name} are not the outcomes s^-1(p) of its predictions "
-            '(the image of s is curved); response = "ensemble" has one'
-        )
-    smooth = math.isfinite(cohort.response.lipschitz)
-    if not smooth and (label or not exact_for(cohort, block)):
-        return "rounding and errors of the basis move best responses to what it hears"
-    return ""
+    label, smooth = cohort.response.hears_label, math.isfinite(cohort.response.lipschitz)
+    by_proxy = seat.cover is None or cohort.representative_of is not None
+    exact = smooth or not (label or not exact_for(cohort, block))
+    reasons = {
+        "no theorem covers its forecaster": not block.forecaster.instances,
+        "it reports other losses than its own": seat.lies,
+        "agents act on their own losses, and representatives are protected": not by_proxy,
+        f"labels of block {block.name} are not the outcomes s^-1(p) of its predictions (the image "
+        'of s is curved); response = "ensemble" has one': label and not block.basis.convex_image,
+        "rounding and errors of the basis move best responses to what it hears": not exact,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
 
 
 def unbounded(cohort: Cohort, player: UnbiasedPrediction, span: Attendance | None) -> Iterator[str]:
@@ -369,11 +346,9 @@ def unbounded(cohort: Cohort, player: UnbiasedPrediction, span: Attendance | Non
 def exact_for(cohort: Any, block: Block) -> bool:
     """Whether a cohort expects the very losses that the forecaster thinks it expects.
 
-    Sophisticated agents do. Naive ones, at a label or over an ensemble, do where the basis has no
-    error, and where ensembles consist of the very outcomes at which an inexact basis reads the
-    losses. Otherwise a smooth distribution differs from the one in the basis by ``sum_a |q_a -
-    q'_a| <= lipschitz x delta`` (see ``agents.responses``), below the paper's e^(2 eta delta) - 1,
-    and with it the regret; a best response may differ altogether.
+    Otherwise a smooth distribution differs from the one in the basis by ``sum_a |q_a - q'_a| <=
+    lipschitz x delta`` (``agents.responses``), below the paper's e^(2 eta delta) - 1, and with it
+    the regret; a best response may differ altogether.
     """
     if not (cohort.response.hears_label or cohort.hears_ensemble):
         return True
@@ -388,21 +363,14 @@ def listener(seats: Sequence[Placement]) -> str | None:
     return next(names, None)
 
 
-def mapped_note(seat: Placement) -> str:
-    """Say that a cohort's losses are read from disk in every round; empty where they are not."""
-    weights = seat.cohort.loss.lead
-    if not is_mapped(weights):
-        return ""
-    return f"{seat.cohort.name}: {weights.nbytes / 1e9:.3g} GB of losses are mapped from disk"
-
-
-def served_note(seat: Placement) -> str:
-    """Say how many representatives serve how many losses, and from how far; empty without any."""
-    cover = seat.cover
-    if cover is None:
-        return ""
-    agents, losses = seat.cohort.population, len(cover.representative_of)
-    return (
-        f"{seat.cohort.name}: {agents:,} agents with {losses:,} losses served through "
-        f"{len(cover.offset):,} representatives within {cover.radius.max():.3g}"
-    )
+def _notes(seat: Placement) -> Iterator[str]:
+    """Yield how many representatives serve how many losses, and that losses are on disk."""
+    cohort, cover, weights = seat.cohort, seat.cover, seat.cohort.loss.lead
+    if cover is not None:
+        yield (
+            f"{cohort.name}: {cohort.population:,} agents with {len(cover.representative_of):,} "
+            f"losses served through {len(cover.offset):,} representatives within "
+            f"{cover.radius.max():.3g}"
+        )
+    if is_mapped(weights):
+        yield f"{cohort.name}: {weights.nbytes / 1e9:.3g} GB of losses are mapped from disk"

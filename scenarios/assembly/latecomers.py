@@ -52,9 +52,7 @@ def latecomers(
 ) -> list[Member]:
     """Seat those who join late beside a broadcast that does not know of them.
 
-    They are served through protected losses where that is possible, and bounds hold with
-    probability 0.99 for all late agents at once. ``rounds`` is the length of the run, for the
-    default gamma.
+    Bounds hold with probability 0.99 for all late agents at once.
     """
     late = []
     for draft in drafts:
@@ -81,9 +79,8 @@ def idle(draft: Draft, root: int, *, rounds: int) -> Member:
     note = f"{spec.name}: no guarantee, since {cohort.unguided}"
     if spec.enters:
         note = f"{spec.name}: {spec.count} agents entered before round {spec.enters}; {note}"
-    return Placement(cohort, None, attendance=draft.attendance_of(cohort.row_of)), Guarantee(
-        note=note
-    )
+    seat = Placement(cohort, None, attendance=draft.attendance_of(cohort.row_of))
+    return seat, Guarantee(note=note)
 
 
 def home(draft: Draft, plan: Layout) -> int:
@@ -92,20 +89,18 @@ def home(draft: Draft, plan: Layout) -> int:
     UserError if no basis spans the losses.
     """
     loss, _ = unique_losses(draft.loss)
-    exact = [i for i, basis in enumerate(plan.bases) if basis.error == 0]
-    for i in exact:
-        if spans(plan.bases[i], loss):
+    able = [i for i, basis in enumerate(plan.bases) if spans(basis, loss)]
+    for i in able:
+        if plan.bases[i].error == 0:
             return i
-    others = [i for i, b in enumerate(plan.bases) if i not in exact and spans(b, loss)]
-    if not others:
+    if not able:
         known = ", ".join(plan.names)
         raise UserError(
             f"cohort.{draft.spec.name}: {reasons.UNSPANNED} (there are: {known}); "
             "drop enters, or let agents with such losses be there from the start"
         )
-    if len(others) == 1:
-        return others[0]
-    return min(others, key=lambda i: plan.bases[i].certified_error(loss))
+    errors = [plan.bases[i].certified_error(loss) for i in able] if len(able) > 1 else [0.0]
+    return able[int(np.argmin(errors))]
 
 
 def spans(basis: Basis, loss: Loss) -> bool:
@@ -137,9 +132,7 @@ def served(
     if not covered.any():
         return seat, Guarantee(note=note)
     member = represented(cohort, cover, covered)
-    seat, groups = replace(seat, cohort=member), kin(cohort, events)
-    offset, weights = map(np.concatenate, _tables(groups))
-    group = ProtectedLosses(offset, weights)
+    seat, group = replace(seat, cohort=member), _listed(kin(cohort, events))
     through = replace(seat, cover=cover, kind=None)
     terms = LateTerms(through, block, member, group, losses, covered=covered)
     known = terms.from_variation
@@ -152,19 +145,16 @@ def protection(cohort: Any, block: Block) -> Cover | None:
     Only coordinates are unbiased for whoever comes, and only at the prediction itself.
     """
     events = instances_of(block.forecaster)[0].events
-    if not events.joinable or not cohort.response.built_in:
+    able = events.joinable and cohort.response.built_in and exact_for(cohort, block)
+    if not able or not (groups := kin(cohort, events)):
         return None
-    if not exact_for(cohort, block):
-        return None
-    groups = kin(cohort, events)
-    if not groups:
-        return None
-    offset, weights = map(np.concatenate, _tables(groups))
-    return nearest(*cohort.coefficients, kept_offset=offset, kept_weights=weights)
+    kept = _listed(groups)
+    return nearest(*cohort.coefficients, kept_offset=kept.offset, kept_weights=kept.weights)
 
 
-def _tables(groups: Sequence[ProtectedLosses]) -> tuple[list[Array], list[Array]]:
-    return [group.offset for group in groups], [group.weights for group in groups]
+def _listed(groups: Sequence[ProtectedLosses]) -> ProtectedLosses:
+    offsets, weights = zip(*((group.offset, group.weights) for group in groups), strict=True)
+    return ProtectedLosses(np.concatenate(offsets), np.concatenate(weights))
 
 
 def kin(cohort: Any, events: AnyEvents) -> list[ProtectedLosses]:
