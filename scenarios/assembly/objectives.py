@@ -62,18 +62,15 @@ def _welfare(game: Game, at: int) -> Objective:
         raise UserError(f"{WHERE} 'welfare': {UNFORESEEN}; drop it or declare payoffs")
 
     def losses(solution: Solution) -> Array:
-        before = market.state()
-        answers = [_answers(game, at, mixture)[1] for mixture in _each(solution)]
-        keys = [
-            b"".join(b"" if strategy is None else strategy.tobytes() for strategy in strategies)
-            for strategies in answers
-        ]
-        known = {
-            key: _future(market, game.cohorts, strategies, before)
-            for key, strategies in dict(zip(keys, answers, strict=True)).items()
-        }
+        before, known, worth = market.state(), dict[bytes, float](), []
+        for mixture in _each(solution):
+            _, strategies = _answers(game, at, mixture)
+            key = b"".join(own.tobytes() for own in strategies if own is not None)
+            if key not in known:
+                known[key] = _future(market, game.cohorts, strategies, before)
+            worth.append(known[key])
         market.restore(before)
-        return np.array([known[key] for key in keys])
+        return np.array(worth)
 
     return losses
 
@@ -122,10 +119,8 @@ def _planned(game: Game, payoffs: Payoffs, at: int) -> Objective:
 
 def _table_of(game: Game, cohort: Any, payoff: Any) -> Array:
     """Return a payoff as (1 + d, A), its first row per action and the others per outcome's unit."""
-    table, shape = (
-        np.array(payoff, dtype=np.float64),
-        (game.adversary.outcomes, cohort.loss.actions),
-    )
+    table = np.array(payoff, dtype=np.float64)
+    shape = game.adversary.outcomes, cohort.loss.actions
     if table.shape not in {shape, shape[1:]}:
         wanted = f"{shape[1]} numbers, or {shape[0]} lists of {shape[1]}"
         raise UserError(f"{WHERE}.{cohort.name}: shape {table.shape}; give {wanted}")
@@ -136,29 +131,22 @@ def _table_of(game: Game, cohort: Any, payoff: Any) -> Array:
 
 def _each(solution: Solution) -> list[Mixture]:
     """Return every point of a solution as a mixture of one."""
-    known = solution.ensembles or [None] * len(solution.points)
+    known: list[Any] = [(own,) for own in solution.ensembles or ()]
+    known = known or [None] * len(solution.points)
     pairs = zip(solution.points, known, strict=True)
-    return [
-        Mixture(point[None], np.ones(1), ensembles=None if own is None else (own,))
-        for point, own in pairs
-    ]
+    return [Mixture(point[None], np.ones(1), ensembles=own) for point, own in pairs]
 
 
 def _answers(game: Game, at: int, mixture: Mixture) -> tuple[Array, Strategies]:
     """Return 1 and the outcome that a block's prediction speaks of, and what all would do."""
-    heard = [
-        mixture if place == at else block.forecaster.latest
-        for place, block in enumerate(game.blocks)
-    ]
-    labelled = [
-        None if own is None else replace(own, labels=block.basis.inverse(own.points))
-        for own, block in zip(heard, game.blocks, strict=True)
-    ]
+    labelled = []
+    for place, block in enumerate(game.blocks):
+        own = mixture if place == at else block.forecaster.latest
+        labelled.append(own and replace(own, labels=block.basis.inverse(own.points)))
     strategies: Strategies = []
     for cohort in game.cohorts:
-        own = labelled[cohort.block]
-        known = own is not None and cohort.predictable
-        strategies.append(cohort.strategy(own, Context()) if known and own is not None else None)
+        heard = labelled[cohort.block] if cohort.predictable else None
+        strategies.append(None if heard is None else cohort.strategy(heard, Context()))
     label = game.blocks[at].basis.inverse(mixture.points)[0]
     return np.append(1.0, label), strategies
 

@@ -119,16 +119,12 @@ class Draft:
 
     def attendance_of(self, row_of: Indices) -> Attendance | None:
         """Return when each row is there (K,); None where all are throughout."""
-        if self.attendance is None:
-            return None
-        first = first_of(row_of)
-        return Attendance(self.attendance.entered[first], self.attendance.left[first])
+        own, first = self.attendance, first_of(row_of)
+        return own and Attendance(own.entered[first], own.left[first])
 
     def distance_of(self, row_of: Indices) -> Indices | None:
         """Return each row's distance from the forecaster (K,); None where all hear at once."""
-        if self.distance is None:
-            return None
-        return np.asarray(self.distance[first_of(row_of)])
+        return None if self.distance is None else np.asarray(self.distance[first_of(row_of)])
 
     @property
     def public(self) -> tuple[NamedPolicy, ...]:
@@ -164,7 +160,7 @@ def drafted(
 
     ``network``: its agents are numbered through all cohorts.
     """
-    drafts, first = [], 0
+    drafts, first = list[Draft](), 0
     for spec in scenario.cohort:
         loss, parameters, units = drawn_population(spec, scenario, root, goods=goods, game=game)
         drafts.append(
@@ -172,7 +168,7 @@ def drafted(
                 spec,
                 loss,
                 tuple(_policy(name, spec, scenario) for name in spec.policies),
-                _drawn_attendance(spec, root, rounds=scenario.rounds),
+                _drawn_attendance(spec, root, scenario.rounds),
                 None if network is None else network.distance[first : first + spec.count],
                 reported=reported_losses(spec, root, goods, game) if spec.reports else None,
                 multiplicity=drawn_multiplicity(spec, root) if spec.multiplicity else None,
@@ -260,14 +256,11 @@ def _distinct(
     """Make the losses of a cohort's agents, or of its types, with their stream and parameters."""
     rng, own = (stream(root, "cohort", spec.name, name) for name in ("population", "reports"))
     population = Population(rng, spec.types or spec.count, spec.actions, goods, game)
-    at, count = f"cohort.{spec.name}", population.count
-    drawn = {
-        key: drawn_values(f"{at}.parameters.{key}", value, rng, count)
-        for key, value in spec.parameters.items()
-    } | {
-        key: drawn_values(f"{at}.reports.{key}", value, own, count)
-        for key, value in (reports or {}).items()
-    }
+    at, count, drawn = f"cohort.{spec.name}", population.count, dict[str, Any]()
+    given = {"parameters": (spec.parameters, rng), "reports": (reports or {}, own)}
+    for table, (values, draws) in given.items():
+        for key, value in values.items():
+            drawn[key] = drawn_values(f"{at}.{table}.{key}", value, draws, count)
     where = f"{at}.{'reports' if reports else 'parameters'} of utility '{spec.utility}'"
     loss: Loss = construct(where, register.utility[spec.utility], population, **drawn)
     wanted = population.count, population.actions, population.goods
@@ -302,14 +295,14 @@ def _shaken(spec: CohortSpec, loss: Loss) -> Loss:
     return averaged(loss, given.deviation, which)
 
 
-def _drawn_attendance(spec: CohortSpec, root: int, *, rounds: int) -> Attendance | None:
+def _drawn_attendance(spec: CohortSpec, root: int, rounds: int) -> Attendance | None:
     """Draw when the agents of a cohort are there (N rows); None where all are throughout."""
-    if not spec.enters and spec.exits is None and spec.entry_rate is spec.exit_rate is None:
-        return None
-    last = rounds if spec.exits is None else min(spec.exits, rounds)
-    rng = stream(root, "cohort", spec.name, "presence")
     rates = spec.entry_rate, spec.exit_rate
-    return drawn_stays(rng, spec.entries, window=(spec.enters, last), rates=rates)
+    if not spec.enters and spec.exits is None and rates == (None, None):
+        return None
+    window = spec.enters, min(spec.exits or rounds, rounds)
+    rng = stream(root, "cohort", spec.name, "presence")
+    return drawn_stays(rng, spec.entries, window=window, rates=rates)
 
 
 def _policy(name: str, cohort: CohortSpec, scenario: ScenarioSpec) -> NamedPolicy:

@@ -28,7 +28,7 @@ from regretless.market.game.round import Block, Game
 from regretless.market.game.seats import ALWAYS, Seat
 from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.branches import Parts, carry_on, changes_of, deviate, grafted
-from regretless.scenarios.assembly.cohorts import Place, Placement, audience, layout, seat_of
+from regretless.scenarios.assembly.cohorts import Place, audience, layout, seat_of
 from regretless.scenarios.assembly.data import Table, read_table
 from regretless.scenarios.assembly.forecasters import followed, make_forecaster
 from regretless.scenarios.assembly.guarantees import Member, guarantee, listener
@@ -42,7 +42,6 @@ from regretless.scenarios.assembly.world import (
     make_market,
     means_of,
 )
-from regretless.scenarios.config.cohort import CohortSpec
 from regretless.scenarios.config.scenario import ScenarioSpec, check, with_counts
 from regretless.scenarios.config.world import gives_own_losses
 from regretless.scenarios.notes import annotate
@@ -97,7 +96,7 @@ class Scenario:
         if not isinstance(root, int | np.integer) or root < 0:
             raise UserError(f"seed = {root!r}: give a whole number of at least 0")
         apart = apart or gives_own_losses(self.spec.market)
-        order = Order(root, log_every, apart, dict(spare or {}))
+        order = Order(root, log_every, apart, spare or {})
         for cohort in self.peopled.cohort:
             if cohort.multiplicity and (apart or cohort.name in order.spare):
                 why = "is counted, and no agent of it is apart from the others"
@@ -185,29 +184,19 @@ class Scenario:
         homes = {own.spec.name: home(own, plan) for own in late if not own.spec.learns}
         listens = [one.spec.name for one in late if one.spec.response == "ensemble"]
         late_at = {homes[name]: name for name in reversed(listens)}
-        blocks = [
-            self._block(name, place, seats, late_at.get(place.block))
-            for name, place in zip(plan.names, places, strict=True)
-        ]
+        blocks = []
+        for name, place in zip(plan.names, places, strict=True):
+            near = [one for one in seats if one.cohort.block == place.block]
+            groups = [one.group for one in near if one.group is not None]
+            hears = listener(near) or late_at.get(place.block)  # its ensembles
+            forecaster = make_forecaster(self.peopled, place.basis, groups, listener=hears)
+            blocks.append(Block(name, place.basis, forecaster, place.relay))
         promises = sum(one.promises for one in seats)
         members = [(one, guarantee(one, blocks[one.cohort.block], promises)) for one in seats]
         members += [idle(draft, root, rounds=rounds) for draft in here]
         members += latecomers(late, blocks, homes, root=root, rounds=rounds)
         order = [draft.spec.name for draft in drafts]
         return blocks, sorted(members, key=lambda member: order.index(member[0].cohort.name))
-
-    def _block(
-        self, name: str, place: Place, seats: Sequence[Placement], late: str | None
-    ) -> Block:
-        """Make the forecaster of a block; ``late`` names who hears its ensembles later."""
-        listeners = [one for one in seats if one.cohort.block == place.block]
-        forecaster = make_forecaster(
-            self.peopled,
-            place.basis,
-            [one.group for one in listeners if one.group is not None],
-            listener=listener(listeners) or late,
-        )
-        return Block(name, place.basis, forecaster, place.relay)
 
     def _game(self, root: int, parts: Parts, other: Scenario) -> Game:
         blocks, members, adversary = parts.blocks, parts.members, parts.adversary
@@ -256,16 +245,14 @@ def sampled(spec: ScenarioSpec) -> ScenarioSpec:
     """Return a scenario with at most ``FEW`` agents of each cohort that names none singly."""
     if spec.network is not None:
         return spec
-    return spec.model_copy(update={"cohort": [_sampled(cohort) for cohort in spec.cohort]})
-
-
-def _sampled(cohort: CohortSpec) -> CohortSpec:
-    given = [*cohort.parameters.values(), *cohort.reports.values(), *cohort.settings.values()]
-    listed = any(isinstance(value, list) and len(value) == cohort.count for value in given)
-    if cohort.count <= FEW or cohort.multiplicity or cohort.cover is not None or listed:
-        return cohort
-    types = cohort.types and min(cohort.types, FEW)
-    return cohort.model_copy(update={"count": FEW, "types": types})
+    cohorts = []
+    for own in spec.cohort:
+        given = [*own.parameters.values(), *own.reports.values(), *own.settings.values()]
+        listed = any(isinstance(value, list) and len(value) == own.count for value in given)
+        few = {"count": FEW, "types": own.types and min(own.types, FEW)}
+        whole = own.count <= FEW or own.multiplicity or own.cover is not None or listed
+        cohorts.append(own if whole else own.model_copy(update=few))
+    return spec.model_copy(update={"cohort": cohorts})
 
 
 def peopled(spec: ScenarioSpec) -> ScenarioSpec:
@@ -278,10 +265,9 @@ def peopled(spec: ScenarioSpec) -> ScenarioSpec:
 
 def _tracker(game: Game, drafts: Sequence[Draft], root: int) -> Tracker | None:
     """Follow the cohorts that keep their exploitability; None where none does."""
-    followed = [not set(MEASURES).isdisjoint(draft.spec.measures) for draft in drafts]
-    if not any(followed):
+    kept = [not set(MEASURES).isdisjoint(draft.spec.measures) for draft in drafts]
+    if not any(kept):
         return None
     if game.personal:
-        return PersonalTracker(game.cohorts, game.adversary, followed, seed=root)
-    unmoved = game.market is None
-    return Tracker(game.cohorts, game.adversary, followed, seed=root, unmoved=unmoved)
+        return PersonalTracker(game.cohorts, game.adversary, kept, seed=root)
+    return Tracker(game.cohorts, game.adversary, kept, seed=root, unmoved=game.market is None)

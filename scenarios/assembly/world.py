@@ -142,18 +142,13 @@ def _registered(spec: ScenarioSpec, root: int, game: Bimatrix | None) -> Any:
     assert spec.adversary is not None  # noqa: S101 - the file has data or an adversary
     kind, given = spec.adversary.kind, spec.adversary.parameters
     maker, where = register.adversary[kind], f"adversary '{kind}'"
-    taken = with_length(maker, given | motive(maker, given, game), spec.rounds)
+    if game is not None and not given.keys() & {"weights", "offset"} and takes(maker, "weights"):
+        given |= {"weights": game.leader_payoff.T.tolist()}  # the file's, unless it has its own
+    taken = with_length(maker, given, spec.rounds)
     made = construct(where, maker, spec.adversary.outcomes, stream(root, "adversary"), **taken)
     if not isinstance(made, Adversary):
         raise UserError(f"{where} is no Adversary; let it subclass regretless.Adversary")
     return made
-
-
-def motive(maker: Any, given: dict[str, Any], game: Bimatrix | None) -> dict[str, Any]:
-    """Return the game's payoff as a parameter of an adversary that takes one and was given none."""
-    if game is None or "weights" in given or "offset" in given or not takes(maker, "weights"):
-        return {}
-    return {"weights": game.leader_payoff.T.tolist()}
 
 
 def takes(maker: Any, key: str) -> bool:
@@ -204,8 +199,7 @@ def _subscribers(
         return np.sort(chosen)
     if not len(candidates):
         raise UserError("network.subscribers: no cohort follows the forecast; drop [network]")
-    share = isinstance(given, float)
-    count = max(1, round(given * len(candidates))) if share else given
+    count = max(1, round(given * len(candidates))) if isinstance(given, float) else given
     if count > len(candidates):
         there = f"{len(candidates)} agents follow the forecast"
         raise UserError(f"network.subscribers = {given}: {there}; lower it")
@@ -213,17 +207,13 @@ def _subscribers(
 
 
 def read_edges(path: Path, agents: int) -> Integers:
-    """Read a user's edges: a CSV of two columns of agent numbers, with a line of names above.
-
-    Returns int array (E, 2): numbered from 0.
-    """
+    """Read a user's edges (E, 2), numbered from 0: two columns of agent numbers, with a header."""
     where = f"network.file {path}"
     frame = read_frame(path, where)
     if frame.shape[1] != 2:
         raise UserError(f"{where} has {frame.shape[1]} columns; give it two")
     numbers = numeric(frame, [str(name) for name in frame], where)
-    wrong = ~((numbers >= 1) & (numbers <= agents) & (numbers == np.floor(numbers)))
-    for row, column in np.argwhere(wrong)[:1]:
+    for row, column in np.argwhere(~np.isin(numbers, np.arange(1, agents + 1)))[:1]:
         there = f"{place(frame, row)}: '{frame.iloc[row, column]!s}' is no agent"
         raise UserError(f"{where}, {there}; give numbers from 1 to {agents}")
     for row in np.flatnonzero(numbers[:, 0] == numbers[:, 1])[:1]:
