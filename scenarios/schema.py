@@ -95,6 +95,8 @@ def _plain(node: Any) -> Any:
         del found["title"]
     if isinstance(found.get("description"), str):
         found["description"] = " ".join(found["description"].split())
+        for key in found.get("properties", {}).values():  # by which the table is told apart
+            key.setdefault("description", found["description"])
     if "oneOf" in found:  # a response that is not known may be of several kinds
         found["anyOf"] = found.pop("oneOf")
     if len(found.get("anyOf", ())) == 1:

@@ -30,9 +30,8 @@ def _number_or_word(eta: Any) -> Any:
     return eta
 
 
-Smoothness = Annotated[
-    Annotated[float, Field(gt=0)] | Literal["recommended"], BeforeValidator(_number_or_word)
-]
+Positive = Annotated[float, Field(gt=0)]
+Smoothness = Annotated[Positive | Literal["recommended"], BeforeValidator(_number_or_word)]
 
 
 class BasisSpec(Open):
@@ -50,8 +49,6 @@ class BasisSpec(Open):
 class CoverSpec(Strict):
     """Serving many losses through few representatives."""
 
-    kind: str
-    """How representatives are found."""
     play: Literal["representative", "own"] = "representative"
     """Whose best response an agent plays; "own" leaves it without a guarantee."""
 
@@ -60,8 +57,7 @@ class SnapSpec(CoverSpec):
     """Representatives on a grid of losses."""
 
     kind: Literal["snap"]
-    """They are on a grid of losses."""
-    gamma: Annotated[float, Field(gt=0)] | None = None
+    gamma: Positive | None = None
     """Width of the grid; by default the paper's."""
 
 
@@ -69,8 +65,7 @@ class ClusterSpec(CoverSpec):
     """Representatives by clustering, as many as a radius takes, or a count of them."""
 
     kind: Literal["cluster"]
-    """They are found by clustering."""
-    radius: Annotated[float, Field(gt=0)] | None = None
+    radius: Positive | None = None
     """How far an agent may be from its representative."""
     count: Count | None = None
     """How many representatives there are."""
@@ -83,7 +78,6 @@ class ClusterSpec(CoverSpec):
 
 
 AnyCoverSpec = Annotated[SnapSpec | ClusterSpec, Field(discriminator="kind")]
-COVERS: dict[str, type[CoverSpec]] = {"snap": SnapSpec, "cluster": ClusterSpec}
 
 
 class SignalSpec(Strict):
@@ -137,7 +131,7 @@ class CohortSpec(Strict, Variant):
     """Probability with which an agent who has not come yet enters in a round."""
     exit_rate: Rate | None = None
     """Probability with which one who has played a round leaves after it."""
-    gamma: Annotated[float, Field(gt=0)] | None = None
+    gamma: Positive | None = None
     """How near a protected loss must be to cover an agent who joins late."""
     basis: Annotated[BasisSpec, ByName] = BasisSpec()
     """In which functions of the outcome the forecast is made for it."""
@@ -204,13 +198,9 @@ class CohortSpec(Strict, Variant):
             raise ValueError("gamma is for a cohort that enters late; give enters")
         given = {"cover": self.cover, "basis": self.basis.given, "reports": self.reports}
         for key in (key for key, value in given.items() if value and self.enters):
-            raise ValueError(
-                f"{key} does not go with enters: {reasons.LATE[key]}; drop one of them"
-            )
+            raise ValueError(f"{key} does not go with enters: {reasons.LATE[key]}; drop one")
         if self.reports and self.cover is not None:
-            raise ValueError(
-                f"reports do not go with a cover: {reasons.UNREPORTED}; drop one of them"
-            )
+            raise ValueError(f"reports do not go with a cover: {reasons.UNREPORTED}; drop one")
         return self
 
 
@@ -219,7 +209,6 @@ class BestResponseSpec(CohortSpec):
 
     BARRED: ClassVar = reasons.COHORTS["best-response"]
     response: Literal["best-response"] = "best-response"
-    """They best-respond to the forecast."""
 
 
 class QuantalSpec(CohortSpec):
@@ -227,7 +216,6 @@ class QuantalSpec(CohortSpec):
 
     BARRED: ClassVar = reasons.COHORTS["quantal"]
     response: Literal["quantal"]
-    """They take better actions more often."""
     eta: Smoothness
     """How fast the probability of an action falls with its loss."""
 
@@ -237,7 +225,6 @@ class EnsembleSpec(CohortSpec):
 
     BARRED: ClassVar = reasons.COHORTS["ensemble"]
     response: Literal["ensemble"]
-    """They average their losses over an ensemble of outcomes."""
 
 
 class PrivateSpec(CohortSpec):
@@ -246,7 +233,6 @@ class PrivateSpec(CohortSpec):
     BARRED: ClassVar = reasons.COHORTS["private"]
     draws_alone: ClassVar = True
     response: Literal["private"]
-    """Each draws a prediction of its own, and best-responds to it."""
 
 
 class RuleSpec(CohortSpec):
@@ -254,7 +240,6 @@ class RuleSpec(CohortSpec):
 
     BARRED: ClassVar = reasons.COHORTS["rule"]
     response: Name
-    """The rule by which they answer the forecast."""
 
 
 class LearnerSpec(CohortSpec):
@@ -263,24 +248,24 @@ class LearnerSpec(CohortSpec):
     BARRED: ClassVar = reasons.COHORTS["learner"]
     learns: ClassVar = True
     response: Name
-    """The learner."""
 
 
 class AgentSpec(CohortSpec):
-    """Agents of your own."""
+    """Agents, or a crowd, of a class of your own."""
 
     BARRED: ClassVar = reasons.COHORTS["agent"]
     response: Name
-    """The class of the agents, or of the crowd."""
 
 
-OF_RULES: dict[str, type[CohortSpec]] = {
+COHORTS: dict[str, type[CohortSpec]] = {
     "best-response": BestResponseSpec,
     "quantal": QuantalSpec,
     "ensemble": EnsembleSpec,
     "private": PrivateSpec,
+    "rule": RuleSpec,
+    "learner": LearnerSpec,
+    "agent": AgentSpec,
 }
-COHORTS = OF_RULES | {"rule": RuleSpec, "learner": LearnerSpec, "agent": AgentSpec}
 
 
 def _answers(cohort: Any) -> str:
@@ -288,7 +273,7 @@ def _answers(cohort: Any) -> str:
     if not isinstance(given, dict):
         return "best-response"  # whose model says what is wrong with it
     response = str(given.get("response", "best-response"))
-    if response in OF_RULES:
+    if response in ("best-response", "quantal", "ensemble", "private"):
         return response
     kinds = {"learner": register.learner, "agent": register.agent}
     return next((kind for kind, own in kinds.items() if response in own), "rule")

@@ -12,7 +12,6 @@ Level = Annotated[float, Field(gt=0, lt=1)]
 TAKEN = re.compile(
     r"round|certificate|atoms|leader_payoff(_\d+)?|(x|y|fundamental|demand|price)_\d+"
 )
-RESERVED = "forecasts."  # how names of features begin that are forecasts
 
 
 class ForecastColumnsSpec(Strict):
@@ -28,11 +27,10 @@ class ForecastColumnsSpec(Strict):
     """For each outcome a column per member of an ensemble."""
 
     @property
-    def kind(self) -> Literal["point", "quantiles", "samples"]:
+    def kind(self) -> str:
         """Which of the three it is."""
-        if self.point is not None:
-            return "point"
-        return "samples" if self.quantiles is None else "quantiles"
+        kinds = {"point": self.point, "quantiles": self.quantiles, "samples": self.samples}
+        return next(kind for kind, columns in kinds.items() if columns is not None)
 
     @property
     def columns(self) -> list[list[str]]:
@@ -116,9 +114,9 @@ class DataSpec(Strict):
                 there = f"forecasts.{name}.{own.kind} is for {len(own.columns)} outcomes"
                 raise ValueError(f"{there}; give it one entry for each of {len(self.outcomes)}")
             levels = own.levels or []
-            mirrored = [abs(a + b - 1) < 1e-9 for a, b in zip(levels, levels[::-1], strict=True)]
-            for outcome in self.outcomes if not all(mirrored) else ():
-                if self.reversed(outcome):
+            mirrored = all(abs(a + b - 1) < 1e-9 for a, b in zip(levels, levels[::-1], strict=True))
+            for outcome, (low, high) in self.scale.items():
+                if low > high and outcome in self.outcomes and not mirrored:
                     there = f"forecasts.{name}.levels = {levels} under the reversed scale of"
                     raise ValueError(f"{there} '{outcome}'; give levels that mirror around 0.5")
         for feature in self.features if self.forecasts else ():
@@ -134,19 +132,10 @@ class DataSpec(Strict):
             asked[f"data.forecasts.{name}"] = [column for row in own.columns for column in row]
         return asked
 
-    def reversed(self, outcome: str) -> bool:
-        """Whether the scale turns an outcome round."""
-        low, high = self.scale.get(outcome, (0.0, 1.0))
-        return low > high
-
     def features_of(self, name: str) -> list[list[str]]:
-        """Return the features that carry a forecast: for each outcome one per level or member.
-
-        They are called ``forecasts.NAME.OUTCOME.INDEX``, with the index of the level or member
-        counted from 0; a point has index 0.
-        """
+        """Return ``forecasts.NAME.OUTCOME.INDEX``: for each outcome one per level or member."""
         rows = zip(self.outcomes, self.forecasts[name].columns, strict=True)
-        return [[f"{RESERVED}{name}.{y}.{i}" for i in range(len(own))] for y, own in rows]
+        return [[f"forecasts.{name}.{y}.{i}" for i in range(len(own))] for y, own in rows]
 
     @property
     def features(self) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ name now is told the new one; ``docs/renamed.md`` shows the same table to reader
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,43 +31,35 @@ def catalogue() -> dict[str, Path]:
 
 def find(name: str) -> Path:
     """Path of a named scenario or of a user's file; UserError if there is none."""
-    known = catalogue()
+    known, path = catalogue(), Path(name)
     if name in known:
         return known[name]
     try:
-        return _own(name, known)
+        there, file = path.exists(), path.is_file()
+        unended = path.with_name(f"{path.name}.toml").is_file() if path.name else False
     except OSError as error:  # too long for a name, or in a folder that is closed to us
         raise UserError(f"scenario {shown(name)}: {error.strerror}; check the path") from error
-
-
-def _own(name: str, known: Iterable[str]) -> Path:
-    path = Path(name)
-    if path.suffix == ".toml" or path.exists():
-        if not path.is_file():
-            what = "is no file" if path.exists() else "does not exist"
+    if path.suffix == ".toml" or there:
+        if not file:
+            what = "is no file" if there else "does not exist"
             raise UserError(f"scenario file '{name}' {what}; check the path")
         if path.suffix in TABLES:
             cure = f"regretless describe {name} --out {path.with_suffix('.toml').name}"
             raise UserError(f"{name} is a table; {cure} writes a scenario for it")
         return path
-    if path.with_name(f"{path.name}.toml").is_file():
-        raise UserError(f"unknown scenario '{name}'; for the file write {name}.toml")
-    raise UserError(
-        f"unknown scenario '{name}'; give a path to a .toml file, or {closest(name, known)}"
-    )
+    other = f"give a path to a .toml file, or {closest(name, known)}"
+    cure = f"for the file write {name}.toml" if unended else other
+    raise UserError(f"unknown scenario '{name}'; {cure}")
 
 
 def read(path: Path) -> dict[str, Any]:
     """Parse a scenario file; UserError if it is not TOML."""
     try:
         text = path.read_text(encoding="utf-8-sig")  # Windows' editors begin a file with a mark
+        return _parsed(text, str(path))
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; check the path") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not valid TOML: {error}; mend that line") from error
-    try:
-        return _parsed(text, str(path))
-    except tomllib.TOMLDecodeError as error:
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UserError(f"{path} is not valid TOML: {error}; mend that line") from error
 
 
@@ -83,18 +76,19 @@ def _parsed(text: str, where: str) -> dict[str, Any]:
 
 
 def override(raw: dict[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
-    """Apply ``KEY=VALUE`` assignments to a parsed scenario.
+    """Apply ``KEY=VALUE`` assignments to a parsed scenario, which is changed and returned.
 
-    ``raw``: changed in place and returned. ``assignments`` (sequence of str): keys are dotted; a
-    cohort is addressed by its name, as in ``cohort.growers.count=50``. Values are TOML; what is not
-    TOML is text.
+    Keys are dotted, as in ``cohort.growers.count=50``; a value that is not TOML is text.
     """
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals or not key:
             raise UserError(f"--set {assignment} is not KEY=VALUE; write e.g. --set rounds=100")
         try:
-            assign(raw, key.strip(), _value(text.strip()))
+            value: Any = text.strip()
+            with suppress(tomllib.TOMLDecodeError):
+                value = _parsed(f"value = {value}", f"{value[:40]}...")["value"]
+            assign(raw, key.strip(), value)
         except UserError as error:
             raise UserError(f"--set {error}") from error
     return raw
@@ -127,13 +121,6 @@ def assign(raw: dict[str, Any], key: str, value: Any) -> None:
             table.pop(unknown, None)
 
 
-def _value(text: str) -> Any:
-    try:
-        return _parsed(f"value = {text}", f"{text[:40]}...")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
-
-
 LARGEST = 2**63 - 1
 DEEPEST = 50  # tables and lists within one another
 PROSE = {"description", "source"}  # keys whose text may have several lines
@@ -142,7 +129,7 @@ SHOWN = 80  # characters of a value in an error line
 
 
 def check_values(value: Any, place: str = "", depth: int = 0) -> None:
-    """Raise UserError at the first value of a parsed file that no key can have.
+    """Raise UserError at the first value that no key can have, or name that is another one now.
 
     ``place``: its key, dotted, cohorts by name; ``depth``: how many tables and lists it lies in.
     """
@@ -151,7 +138,9 @@ def check_values(value: Any, place: str = "", depth: int = 0) -> None:
     if isinstance(value, dict):
         for key, entry in value.items():
             _check_text(f"key {shown(key)}", str(key))
-            check_values(entry, f"{place}.{key}" if place else str(key), depth + 1)
+            own = f"{place}.{key}" if place else str(key)
+            _check_renamed(own, entry)
+            check_values(entry, own, depth + 1)
     elif isinstance(value, list):
         for entry in value:
             name = entry.get("name", "") if isinstance(entry, dict) else ""
@@ -196,24 +185,10 @@ VALUES = {  # of a dotted key: old values and new ones
 }
 
 
-def check_renamed(raw: dict[str, Any]) -> None:
-    """Raise UserError at the first key or kind of a parsed file that has another name now."""
-    for table, place, entries in _tables(raw):
-        for key, value in entries.items():
-            dotted = f"{table}.{key}".lstrip(".")
-            shown = f"{place}.{key}".lstrip(".")
-            if dotted in KEYS:
-                raise UserError(f"{shown} is called '{KEYS[dotted]}' now; rename the key")
-            new = VALUES.get(dotted, {}).get(value) if isinstance(value, str) else None
-            if new is not None:
-                raise UserError(f"{shown} = '{value}' is called '{new}' now; rename it")
-
-
-def _tables(raw: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield the file and its tables: their names, where they are, and their entries."""
-    yield "", "", raw
-    for name, table in raw.items():
-        for entry in table if isinstance(table, list) else [table]:
-            if isinstance(entry, dict):
-                own = entry.get("name")
-                yield name, f"{name}.{own}" if isinstance(table, list) and own else name, entry
+def _check_renamed(place: str, value: Any) -> None:
+    dotted = re.sub(r"^cohort\.[^.]+\.", "cohort.", place)
+    if dotted in KEYS:
+        raise UserError(f"{place} is called '{KEYS[dotted]}' now; rename the key")
+    new = VALUES.get(dotted, {}).get(value) if isinstance(value, str) else None
+    if new is not None:
+        raise UserError(f"{place} = '{value}' is called '{new}' now; rename it")

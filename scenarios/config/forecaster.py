@@ -85,19 +85,17 @@ class ForecasterSpec(Variant):
 
     @model_validator(mode="after")
     def _goes_together(self) -> "ForecasterSpec":
-        if self.models:
-            self._choose_reference()
+        self._choose_reference()
         return self
 
     def _choose_reference(self) -> None:
         """Let the reference be one of the models, or their aggregate."""
-        assert self.models is not None  # noqa: S101 - there are some
         kind, parameters = self.reference.kind, self.reference.parameters
-        if AGGREGATE in self.models:
+        if self.models and AGGREGATE in self.models:
             raise ValueError(f"models: '{AGGREGATE}' is the name of their mean; give another name")
-        if kind == "none":
+        if self.models and kind == "none":
             self.reference = ReferenceSpec(kind=AGGREGATE)
-        elif kind != AGGREGATE and (kind not in self.models or parameters):
+        elif self.models and kind != AGGREGATE and (kind not in self.models or parameters):
             name = "reference" if kind in self.models else kind
             self.models[name] = ModelSpec(kind=kind, **parameters)
             self.reference = ReferenceSpec(kind=name)
@@ -125,14 +123,12 @@ class DecisionSwapSpec(ForecasterSpec, Strict):
     """The forecaster of the theorem: small decision swap regret for every agent."""
 
     kind: Literal["decision-swap"] = "decision-swap"
-    """The forecaster of the theorem."""
 
 
 class CalibrationSpec(ForecasterSpec, Strict):
     """The older recipe: calibrated, and unbiased where a policy suggests an action."""
 
     kind: Literal["calibration"]
-    """The older recipe."""
     cells: Annotated[int, Field(ge=2)] | None = None
     """How many grid points there are per coordinate; by default the most that leave 1,000."""
 
@@ -143,19 +139,11 @@ class CalibrationSpec(ForecasterSpec, Strict):
 
 
 class BaselineSpec(ForecasterSpec, Open):
-    """A model that forecasts alone; keys beside the kind are its parameters."""
+    """A model, registered or forecasts in the data file, that forecasts alone."""
 
     BARRED: ClassVar = reasons.FORECASTERS["baseline"]
     kind: Name
-    """The name of a model: a registered one, or forecasts in the data file."""
     parameters = Open.parameters
-
-
-FORECASTERS: dict[str, type[ForecasterSpec]] = {
-    "decision-swap": DecisionSwapSpec,
-    "calibration": CalibrationSpec,
-    "baseline": BaselineSpec,
-}
 
 
 def _kind(table: Any) -> str:

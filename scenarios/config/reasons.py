@@ -1,81 +1,28 @@
 """What never goes together in a scenario file, and why: keys of one kind of cohort or forecaster.
 
-The models of ``cohort`` and ``forecaster`` read their keys here. ``ROWS`` is the table of the docs,
-and the test of all pairs of features refuses any other reason.
+The models of ``cohort`` and ``forecaster`` read their keys here. ``docs/combinations.md`` has the
+table of features, and the test of all pairs of them refuses any other reason.
 """
 
-from typing import NamedTuple
-
-SMOOTH = 'is the smoothness of response = "quantal" or "ensemble"'
 COVERED = "a representative stands for a loss in the basis, which this response does not read"
-ALONE = "each agent has its own path of actions"
-SETTLED = "is for learners and for agents of your own"
-UNREAD = "is read by agents of your own alone"
 TOGETHER = "agents with memory enter and leave together, by enters and exits"
-DEAF = "learners hear no forecast"
-UNASKED = "learners report nothing to the forecaster"
 OURS = "a model alone corrects nothing"
 APART = "distinguishes agents with equal losses"
 HOPS = "decides for each agent when it hears the forecast"
 SINGLY = "treats agents one by one"
-PROTECTED = "agents who enter late are served through losses that are protected already"
-HEARD = "agents who enter late hear a forecast that exists already"
-BEFORE = "the forecaster asks for losses before the first round"
 UNSPANNED = "no block of the forecast spans its losses"
 UNREPORTED = "a representative stands for true losses, not for reported ones"
 MOVED = "[market] moves outcomes out of a [game] or [space]"
 UNFORESEEN = "agents have accounts, or losses of their own, which the forecaster cannot compute"
 CURVED = "is for one number in which all losses are linear"
 
-
-class Row(NamedTuple):
-    """A feature, others that never go with it, and the reason."""
-
-    one: str
-    others: tuple[str, ...]
-    why: str
-
-
-REMEMBERING = ("learner", "own agent")
-CORRECTING = (
-    "weights", "intervals", "off_ties", "events", "objective", "models", "reference", "band",
-    "give_up",
-)  # fmt: skip
-ROWS = (
-    Row("cover", ("quantal", "ensemble", "certainty-equivalent", *REMEMBERING), COVERED),
-    Row("multiplicity", ("private", *REMEMBERING), ALONE),
-    Row("multiplicity", ("entry by rate", "exit by rate", "budget"), APART),
-    Row("multiplicity", ("network",), HOPS),
-    Row("multiplicity", ("accounts",), SINGLY),
-    Row("entry by rate", REMEMBERING, TOGETHER),
-    Row("exit by rate", REMEMBERING, TOGETHER),
-    Row("reports", ("learner",), UNASKED),
-    Row("reports", ("cover",), UNREPORTED),
-    Row("entry by round", ("cover",), PROTECTED),
-    Row("entry by round", ("reports",), BEFORE),
-    Row("entry by round", ("idiosyncratic",), UNSPANNED),
-    Row("polytope", ("lagged prices", "same-round prices", "another market"), MOVED),
-    Row("polytope", ("accounts", "budget"), MOVED),
-    Row("welfare", ("accounts", "budget"), UNFORESEEN),
-    Row("everyone", ("idiosyncratic",), CURVED),
-    Row(
-        "model alone",
-        (
-            "intervals", "second-order weights", "exponential weights", "off-ties",
-            "objective", "welfare", "events of coordinates", "events of losses", "models",
-            "reference", "everyone",
-        ),
-        OURS,
-    ),
-)  # fmt: skip
-
 _RESPONDING = {
-    "settings": f"{SETTLED}; drop it",
-    "signal": f"{UNREAD}; name one as response, or drop it",
+    "settings": "is for learners and for agents of your own; drop it",
+    "signal": "is read by agents of your own alone; name one as response, or drop it",
 }
-_SMOOTH = {"eta": f"{SMOOTH}; use one of them"}
+_SMOOTH = {"eta": 'is the smoothness of response = "quantal" or "ensemble"; use one of them'}
 _COVERED = {"cover": f'{COVERED}; use response = "best-response"'}
-_ALONE = {"multiplicity": f"{ALONE}; drop it"}
+_ALONE = {"multiplicity": "each agent has its own path of actions; drop it"}
 _REMEMBERING = (
     dict.fromkeys(("entry_rate", "exit_rate"), f"{TOGETHER}; use these")
     | {"acts_on": "is for those who respond to the forecast; drop it"}
@@ -89,17 +36,21 @@ COHORTS = {  # by kind: the keys without a meaning, and why
     "rule": _RESPONDING | _SMOOTH | _COVERED,
     "learner": _REMEMBERING
     | {
-        "signal": f"{UNREAD}; name one as response, or drop it",
-        "gamma": f"{DEAF}; drop it",
-        "reports": f"{UNASKED}; drop it",
+        "signal": _RESPONDING["signal"],
+        "gamma": "learners hear no forecast; drop it",
+        "reports": "learners report nothing to the forecaster; drop it",
     },
     "agent": _REMEMBERING,
 }
 LATE = {  # keys of a cohort that is there from the start, and why another cannot have them
-    "cover": PROTECTED,
-    "basis": HEARD,
-    "reports": BEFORE,
+    "cover": "agents who enter late are served through losses that are protected already",
+    "basis": "agents who enter late hear a forecast that exists already",
+    "reports": "the forecaster asks for losses before the first round",
 }
+CORRECTING = (
+    "weights", "intervals", "off_ties", "events", "objective", "models", "reference", "band",
+    "give_up",
+)  # fmt: skip
 FORECASTERS = {
     "decision-swap": {},
     "calibration": {},

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
@@ -24,29 +24,29 @@ from regretless.market.logs.windows import Span
 from regretless.scenarios.config import reasons
 from regretless.scenarios.config.cohort import (
     COHORTS,
-    COVERS,
     AnyCohortSpec,
     CohortSpec,
+    CoverSpec,
     IdiosyncraticSpec,
     SignalSpec,
 )
 from regretless.scenarios.config.data import DataSpec, ForecastColumnsSpec
-from regretless.scenarios.config.files import DATA, check_renamed, check_values, shown
+from regretless.scenarios.config.files import DATA, check_values, shown
 from regretless.scenarios.config.forecaster import (
-    FORECASTERS,
     AnyForecasterSpec,
     DecisionSwapSpec,
+    ForecasterSpec,
     ModelSpec,
 )
 from regretless.scenarios.config.tables import LONGEST, Count, Label, Name, Open, Strict, Variant
 from regretless.scenarios.config.world import (
-    GRAPHS,
     AdversarySpec,
     AnyMarketSpec,
     AnyNetworkSpec,
     EdgeListSpec,
     GameSpec,
     MarketSpec,
+    NetworkSpec,
     PricesSpec,
     SpaceSpec,
     gives_own_losses,
@@ -201,7 +201,6 @@ def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
     ``origin``: the folder of the file, from which a data file's path counts.
     """
     check_values(raw)
-    check_renamed(raw)
     if "scenario" in raw:
         raise UserError("key 'scenario': this is a study; regretless study FILE --out DIR runs it")
     try:
@@ -285,7 +284,10 @@ def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, list[str]]:
         "windows": WindowsSpec,
         "market": PricesSpec,
     }
-    kinds: dict[str, type[BaseModel]] = {**COHORTS, **FORECASTERS, **COVERS, **GRAPHS}
+    kinds: dict[str, type[BaseModel]] = {**COHORTS}
+    for whole, key in ((CoverSpec, "kind"), (NetworkSpec, "graph"), (ForecasterSpec, "kind")):
+        for own in whole.__subclasses__():
+            kinds |= dict.fromkeys(get_args(own.model_fields[key].annotation), own)
     spelled = []
     for place, step in enumerate(location):
         if not isinstance(raw, dict | list):

@@ -25,11 +25,9 @@ Rate = Annotated[float, Field(gt=0, le=1)]
 Range = Annotated[list[float], Field(min_length=2, max_length=2)]
 
 
-def _by_name(table: Any) -> Any:
-    return {"kind": table} if isinstance(table, str) else table
-
-
-ByName = BeforeValidator(_by_name)  # for a table that may be given by its kind alone
+ByName = BeforeValidator(  # for a table that may be given by its kind alone
+    lambda table: {"kind": table} if isinstance(table, str) else table
+)
 
 
 def counted(raw: Any, key: str) -> Any:

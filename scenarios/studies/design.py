@@ -21,7 +21,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.files import assign, check_renamed, check_values, read, shown
+from regretless.scenarios.config.files import assign, check_values, read, shown
 from regretless.scenarios.config.files import catalogue as named_scenarios
 from regretless.scenarios.config.files import find as find_scenario
 from regretless.scenarios.config.scenario import fault_line, validated
@@ -262,7 +262,6 @@ def read_study(name: str) -> Design:
     raw = read(path)
     try:
         check_values(raw)
-        check_renamed(raw)
     except UserError as error:
         raise UserError(f"{path.name}: {error}") from error
     if "scenario" not in raw and "cohort" in raw:

@@ -13,7 +13,7 @@ from desk import Call
 from jsonschema import Draft202012Validator
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.config.files import CATALOGUE, KEYS, VALUES, check_renamed, read
+from regretless.scenarios.config.files import CATALOGUE, KEYS, VALUES, check_values, read
 from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.schema import FILES, schema
 from regretless.scenarios.studies import design
@@ -174,7 +174,7 @@ def nested(dotted: str, value: Any) -> dict[str, Any]:
 def test_an_old_key_is_refused_with_its_new_name(old: str, new: str) -> None:
     with pytest.raises(UserError, match=f"{old.rpartition('.')[2]} is called '{new}' now"):
         validated(nested(old, 1), origin=Path())
-    check_renamed(nested(f"{old.rpartition('.')[0]}.{new}".lstrip("."), 1))
+    check_values(nested(f"{old.rpartition('.')[0]}.{new}".lstrip("."), 1))
 
 
 @pytest.mark.parametrize(
