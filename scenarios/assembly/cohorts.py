@@ -297,5 +297,4 @@ def learner_cohort(draft: Draft, root: int, *, rounds: int, block: int = 0) -> L
         )
     except UserError as error:
         known = str(error).startswith((where, "learner"))
-        settings = f"cohort.{spec.name}.settings: {error}"
-        raise UserError(str(error) if known else settings) from error
+        raise UserError(str(error) if known else f"{where}: {error}") from error
