@@ -1,4 +1,4 @@
-"""Ensemble forecasts: oracles and certificates against brute force, naive agents against the basis.
+"""Ensemble forecasts: their means and certificates, and naive agents against the basis.
 
 Where the image {s(y)} is curved a label forecast does not exist for most predictions; an ensemble
 does. Naive agents who minimise their expected loss over it must do what the basis would have done.
@@ -6,7 +6,7 @@ does. Naive agents who minimise their expected loss over it must do what the bas
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,53 +29,24 @@ from regretless.forecaster.minimax.image import (
 from regretless.forecaster.wrapping import EnsembleBroadcast
 from regretless.market.core.errors import UserError
 from regretless.market.game.round import play_round
-from regretless.market.losses import MinimumOfRatios, PowerOfSum, SeparablePower
-from regretless.market.losses.basis import Basis, Support
+from regretless.market.losses import SeparablePower
+from regretless.market.losses.basis import Basis
 from regretless.market.model import MarketModel
-from regretless.market.records import Forecast, Mixture, Round
+from regretless.market.records import Forecast, Mixture
 from regretless.market.response import TIE, best_response, expected_losses, quantal_response
 
 Array = NDArray[np.float64]
 SHARES = np.random.default_rng(0).dirichlet(np.ones(2), (4, 3))
-SQUARES = PowerOfSum(SHARES, np.array(2.0), power=np.array(0.5))
-FIXED = MinimumOfRatios(0.2 + SHARES).normalised()
 
-# A basis of every kind, with the greatest gap of its oracle's bound per unit of |h|_1.
-SERVED: dict[str, tuple[Any, float]] = {
-    "linear": (lambda: bases.LinearBasis(3), 1e-9),
-    "powers": (lambda: bases.PowerBasis([0.3, 0.6, 2.5], 3), 1e-5),
-    "steep powers": (lambda: bases.PowerBasis([0.05, 1.0], 2), 1e-4),
-    "bernstein": (lambda: bases.BernsteinBasis(2, 4), 1e-5),
-    "monomials": (lambda: bases.MonomialBasis(3, 2, power=0.5), 5e-4),
-    "monomials above a floor": (lambda: bases.MonomialBasis(2, 3, floor=0.2), 2e-4),
-    "chebyshev": (lambda: bases.ChebyshevExponentialBasis(2, reach=1.0, error=0.02), 5e-4),
-    "cara": (
-        lambda: bases.ChebyshevExponentialBasis(2, reach=2.0, error=0.02, power=1.0, floor=0.0),
-        5e-4,
-    ),
-    "taylor": (lambda: bases.TaylorExponentialBasis(2, reach=1.0, error=0.1, floor=0.3), 5e-4),
-    "relu": (lambda: bases.ReLUBasis(error=0.02, outcomes=2, coordinate=1), 1e-9),
-    "optimised": (lambda: bases.OptimisedConvexBasis(error=0.03), 1e-9),
-    "convex-rank": (lambda: bases.ConvexRankBasis(error=0.05), 1e-9),
-    "grid": (lambda: bases.LipschitzGridBasis(2, constant=1.0, error=0.1), 1e-9),
-    "leontief": (
-        lambda: bases.LeontiefBasis.covering(2, constant=1.0, error=0.2, nearest=True),
-        1e-9,
-    ),
-    "ramps": (lambda: bases.RampBasis([SQUARES.normalised()], knots=4), 1e-9),
-    "exact": (lambda: bases.ExactLossesBasis([SQUARES[:1].normalised(), FIXED[:1]]), 2e-3),
-    "reduced": (lambda: bases.ReducedBasis([FIXED], error=0.1), 2e-3),
+BASES: dict[str, Callable[[], Basis]] = {
+    "powers": lambda: bases.PowerBasis([0.3, 0.6, 2.5], 3),
+    "monomials": lambda: bases.MonomialBasis(3, 2, power=0.5),
+    "cara": lambda: bases.ChebyshevExponentialBasis(2, reach=2.0, error=0.02, power=1.0, floor=0.0),
+    "grid": lambda: bases.LipschitzGridBasis(2, constant=1.0, error=0.1),
 }
 
 
-@cache
-def served(name: str) -> tuple[Basis, Support]:
-    """Make a basis and its support oracle."""
-    basis = SERVED[name][0]()
-    return basis, basis.support()
-
-
-def scattered(outcomes: int, count: int = 20_000) -> Array:
+def scattered(outcomes: int, count: int) -> Array:
     """Outcomes all over the cube, near 0 and on its faces."""
     rng = np.random.default_rng(1)
     points = rng.random((count, outcomes))
@@ -83,32 +54,6 @@ def scattered(outcomes: int, count: int = 20_000) -> Array:
     points[1::4] = np.where(rng.random(points[1::4].shape) < 0.5, 1.0, points[1::4])
     points[2::5] = np.round(points[2::5])
     return points
-
-
-def directions(size: int, count: int = 12) -> Array:
-    """Directions with |h|_1 = 1, some of them sparse."""
-    rng = np.random.default_rng(2)
-    rows = rng.standard_normal((count, size))
-    rows[::2] *= rng.random((len(rows[::2]), size)) < 0.4
-    rows[np.abs(rows).sum(1) == 0] = 1.0
-    return rows / np.abs(rows).sum(1, keepdims=True)
-
-
-# Oracles.
-
-
-@pytest.mark.parametrize("name", SERVED)
-def test_an_oracle_bounds_every_outcome_and_closely(name: str) -> None:
-    basis, support = served(name)
-    images = basis.transform(scattered(basis.outcomes))
-    for direction in directions(basis.size):
-        vertex, bound = support.best(direction), support.bound(direction)
-        assert ((vertex.outcome >= 0) & (vertex.outcome <= 1)).all()
-        assert basis.transform(vertex.outcome) == pytest.approx(vertex.image, abs=1e-12)
-        brute = float((images @ direction).max())
-        assert brute <= bound
-        assert bound <= support.bound(direction, enough=bound + 0.01) <= bound + 0.01
-        assert bound <= max(brute, float(vertex.image @ direction)) + SERVED[name][1]
 
 
 # Ensembles.
@@ -131,9 +76,10 @@ def test_few_outcomes_have_the_same_mean(size: int, count: int, seed: int) -> No
     assert fewer @ images == pytest.approx(weights @ images, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", ["powers", "monomials", "cara", "grid"])
+@pytest.mark.parametrize("name", BASES)
 def test_the_nearest_ensemble_is_nearest(name: str) -> None:
-    basis, support = served(name)
+    basis = BASES[name]()
+    support = basis.support()
     images, rng = basis.transform(scattered(basis.outcomes, 4000)), np.random.default_rng(4)
     start = WeightedOutcomes.of(*candidates(support), np.full(len(candidates(support)[1]), 1.0))
     inside = rng.dirichlet(np.ones(50)) @ images[rng.integers(len(images), size=50)]
@@ -161,11 +107,10 @@ def test_a_logit_distribution_moves_by_at_most_its_smoothness_times_the_error(
 # The game.
 
 
-def check_ensembles(basis: Basis, points: Array, ensembles: Any) -> None:
+def check_ensembles(basis: Basis, mixture: Mixture) -> None:
     """Every ensemble is a distribution of at most n + 1 outcomes whose mean of s is the point."""
-    assert ((points >= 0) & (points <= 1)).all()
-    assert len(points) == len(ensembles)
-    for point, ensemble in zip(points, ensembles, strict=True):
+    assert mixture.ensembles is not None
+    for point, ensemble in zip(mixture.points, mixture.ensembles, strict=True):
         assert len(ensemble.weights) <= basis.size + 1
         assert (ensemble.weights > 0).all()
         assert ensemble.weights.sum() == pytest.approx(1.0, abs=1e-12)
@@ -201,14 +146,6 @@ def market(
     return worlds.scenario(*cohorts, **keys).build(log_every=1000)
 
 
-def refusal(*cohorts: dict[str, Any], **keys: Any) -> str:
-    """Expect one line of complaint."""
-    with pytest.raises(UserError) as caught:
-        market(*cohorts, **keys)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
 EXACT = {
     "powers": cohort("powers"),
     "monomials": cohort("monomials"),
@@ -227,9 +164,9 @@ def test_naive_agents_do_what_the_basis_would_have_done(name: str) -> None:
     coefficients = listeners.coefficients  # type: ignore[attr-defined]
     out = np.empty(len(forecaster.events.rows.offset))
     for _ in range(40):
-        played: Round = play_round(model.game)
+        played = play_round(model.game)
         forecast = played.forecasts[0]
-        check_ensembles(block.basis, forecast.mixture.points, forecast.mixture.ensembles)
+        check_ensembles(block.basis, forecast.mixture)
         predicted = expected_losses(*coefficients, forecast.statistics)
         assert played.decisions[0].predicted == pytest.approx(predicted, abs=1e-9)
         choice = played.decisions[0].probabilities.argmax(1)
@@ -264,20 +201,20 @@ def test_regret_stays_below_the_bound_of_the_basis(
 
 def test_those_who_listen_to_points_and_to_ensembles_share_a_block() -> None:
     """Everybody keeps to the bound over the hull of the image."""
-    crowd = [
+    model = market(
         cohort("monomials", "best-response") | {"name": "sophisticated"},
         cohort("monomials") | {"name": "naive"},
         cohort("monomials", eta=30.0) | {"name": "smooth"},
-    ]
-    model = market(*crowd, rounds=100, outcomes=3)
+        rounds=100,
+        outcomes=3,
+    )
     model.run()
     agents = model.agents_frame()
     assert len(model.game.blocks) == 1
-    labels = agents.groupby("cohort")["guarantee"].first()
-    assert labels["sophisticated"] == labels["naive"] == "decision-swap"
-    assert labels["smooth"] == "smooth-decision-swap"
-    assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
-    assert (agents["decision_swap_regret"] <= agents["bound"]).all()
+    labels = agents.groupby("cohort", sort=False)["guarantee"].first()
+    assert [*labels] == ["decision-swap", "decision-swap", "smooth-decision-swap"]
+    regret = agents["decision_swap_regret"]
+    assert (regret <= np.minimum(agents["bound_from_bias"] + 1e-9, agents["bound"])).all()
 
 
 def test_hard_agents_on_an_inexact_basis_are_promised_nothing_and_need_it() -> None:
@@ -331,8 +268,7 @@ def test_baselines_broadcast_the_nearest_ensemble(kind: str) -> None:
     outcomes = []
     for _ in range(15):
         played = play_round(model.game)
-        mixture = played.forecasts[0].mixture
-        check_ensembles(block.basis, mixture.points, mixture.ensembles)
+        check_ensembles(block.basis, played.forecasts[0].mixture)
         outcomes.append(played.outcome)
     seen = block.basis.transform(outcomes)
     aim = {"last-value": seen[-1], "running-mean": seen.mean(0)}
@@ -342,9 +278,13 @@ def test_baselines_broadcast_the_nearest_ensemble(kind: str) -> None:
 
 
 def test_what_cannot_be_is_refused_in_one_line() -> None:
-    assert "eta: is the smoothness" in refusal(cohort("powers", "best-response", eta=2.0))
-    assert "eta' is missing" in refusal(cohort("powers", "quantal"))
-    assert "cover: a representative" in refusal(cohort("powers", cover={"kind": "snap"}))
+    for wrong, says in (
+        (cohort("powers", "best-response", eta=2.0), "eta: is the smoothness"),
+        (cohort("powers", "quantal"), "eta' is missing"),
+        (cohort("powers", cover={"kind": "snap"}), "cover: a representative"),
+    ):
+        with pytest.raises(UserError, match=f"^[^\\n]*{says}[^\\n]*$"):
+            market(wrong)
     with pytest.raises(ValueError, match="no ensemble forecast for DirectSumBasis"):
         bases.DirectSumBasis([bases.LinearBasis(2)]).support()
     with pytest.raises(ValueError, match="too many; use a coarser basis"):
@@ -353,6 +293,6 @@ def test_what_cannot_be_is_refused_in_one_line() -> None:
     heard = Forecast(Mixture(np.zeros((1, 2)), np.ones(1)), 0)
     with pytest.raises(ValueError, match="no ensemble"):
         ExpectedLoss().predicted(heard, loss, (loss.offset, loss.weights))
-    solver = ensemble_solver(served("powers")[0])
+    solver = ensemble_solver(BASES["powers"]())
     with pytest.raises(ValueError, match="9 numbers in"):
         solver.check(np.full(9, 1.5))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from families import ratios, waves
 from numpy.typing import NDArray
 
 from regretless.forecaster.bases.convex import ConvexRankBasis
@@ -33,7 +34,6 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 SMALL = [(1, 7), (2, 6), (3, 4)]  # d, top
-STACK, ACTIONS = 30, 3
 
 
 def signs(dimension: int) -> Ints:
@@ -216,14 +216,6 @@ def test_the_cover_represents_every_mrelu_exactly(
 # --- the bases
 
 
-def ratios(outcomes: int, constant: float = 1.0, seed: int = 0) -> MinimumOfRatios:
-    """Draw Leontief losses, some of them at the edge of the family."""
-    rng = np.random.default_rng(seed)
-    spread = rng.exponential(size=(STACK, ACTIONS, outcomes))
-    spread *= rng.choice([0, 0.1, 1, 10], size=spread.shape)
-    return MinimumOfRatios((1 + spread) / constant)
-
-
 def even(outcomes: int) -> Array:
     """Outcomes on a grid that shares few points with any lattice, beside cell ends and corners."""
     ticks = np.linspace(0, 1, {1: 4001, 2: 53, 3: 17}[outcomes])
@@ -272,7 +264,8 @@ def test_covering_keeps_the_error_that_was_asked_for(
     basis = LeontiefBasis.covering(2, constant=constant, error=error, nearest=nearest)
     assert basis.error <= error
     assert basis.cells == max(3, math.ceil(round((2 - nearest) * constant / error, 9)))
-    assert basis.audit(ratios(2, constant), even(2)) <= error
+    losses = ratios(constant, 2)(np.random.default_rng(0), 30)
+    assert basis.audit(losses, even(2)) <= error
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
@@ -306,34 +299,13 @@ def test_what_a_basis_does_not_serve_is_refused(name: str) -> None:
 # The Lipschitz grid.
 
 
-OF_GRIDS, OF_GRID = 6, 3
-
-
-def waves(outcomes: int, constant: float) -> LipschitzLoss:
-    """Triangle waves of full slope in the greatest coordinate, one shift per loss and action."""
-    shifts = np.random.default_rng(1).random((OF_GRIDS, OF_GRID))
-
-    def function(y: Array) -> Array:
-        phase = (constant * y.max(-1)[:, None, None] + 2 * shifts) % 2
-        return np.abs(phase - 1)
-
-    return LipschitzLoss(function, np.array(constant), (OF_GRIDS, OF_GRID), outcomes)
-
-
-def lattice(outcomes: int) -> Array:
-    """Outcomes on a lattice that fits no cell boundary, and at random."""
-    ticks = np.linspace(0, 1, 1009 if outcomes == 1 else 38)
-    axes = np.meshgrid(*[ticks] * outcomes, indexing="ij")
-    even = np.stack([axis.ravel() for axis in axes], -1)
-    return np.concatenate([even, np.random.default_rng(5).random((500, outcomes))])
-
-
 @pytest.mark.parametrize("centred", [True, False])
 @pytest.mark.parametrize("outcomes", [1, 2])
 def test_the_declared_error_is_true_and_reached(outcomes: int, *, centred: bool) -> None:
     """A loss of full slope is as far from its values on the cells as declared, no farther."""
     basis = LipschitzGridBasis(outcomes, constant=2.0, error=0.23, centred=centred)
-    measured = basis.audit(waves(outcomes, 2.0), lattice(outcomes))
+    losses = waves(2.0, outcomes)(np.random.default_rng(1), 6)
+    measured = basis.audit(losses, even(outcomes))
     assert 0.9 * basis.error <= measured <= basis.error + 1e-12
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
+from families import targets
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy.special import iv
 
 from regretless.forecaster.bases.multisets import (
@@ -20,72 +19,16 @@ from regretless.forecaster.bases.multisets import (
     TaylorExponentialBasis,
 )
 from regretless.forecaster.bases.polynomial import BernsteinBasis, PowerBasis
-from regretless.market.losses import ExponentialOfSum, Loss, PowerOfSum, SeparablePower
+from regretless.market.losses import ExponentialOfSum, PowerOfSum, SeparablePower
 from regretless.market.losses.basis import Basis
 
-Array = NDArray[np.float64]
-Draw = Callable[[np.random.Generator, int, int, int], Loss]
 
-CHECKED = settings(deadline=None, max_examples=12, derandomize=True)
-
-
-def rows(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Draw rows of either sign whose absolute values add up to 1, some with a single entry."""
-    shares = rng.dirichlet(np.full(shape[-1], 0.5), shape[:-1])
-    lone = np.eye(shape[-1])[rng.integers(shape[-1], size=shape[:-1])]
-    shares = np.where(rng.random(shape[:-1])[..., None] < 0.2, lone, shares)
-    signs = rng.choice([-1.0, 1.0], shape)
-    return shares * np.where(rng.random(shape[:-1])[..., None] < 0.5, signs, signs[..., :1])
-
-
-def targets(degree: int, *, lower: bool = True) -> Draw:
-    """L_p losses that are polynomials: even powers about any point, odd ones about outer ones."""
-
-    def draw(rng: np.random.Generator, stack: int, actions: int, outcomes: int) -> Loss:
-        shape = stack, actions, outcomes
-        powers = rng.integers(1 if lower else degree, degree + 1, stack).astype(float)
-        outer = rng.choice([-1.3, -0.2, 0.0, 1.0, 1.4], shape)
-        inner = np.where(rng.random(shape) < 0.3, rng.integers(2, size=shape), rng.random(shape))
-        centre = np.where(powers[:, None, None] % 2 == 0, inner, outer)
-        return SeparablePower(rng.normal(size=shape), powers, centre=centre).normalised()
-
-    return draw
-
-
-def exponentials(reach: float, power: float = 0.0, floor: float = 0.01) -> Draw:
-    """Cobb-Douglas and CARA losses of both signs, some at the end of the reach."""
-
-    def draw(rng: np.random.Generator, stack: int, actions: int, outcomes: int) -> Loss:
-        size = np.where(rng.random((stack, actions)) < 0.5, reach, reach * rng.random())
-        weights = rows(rng, (stack, actions, outcomes)) * size[..., None]
-        amplitude = rng.choice([-1.0, 1.0], (stack, actions)) * (0.1 + rng.random((stack, actions)))
-        return ExponentialOfSum(
-            weights, np.array(power), np.array(floor), amplitude=amplitude
-        ).normalised()
-
-    return draw
-
-
-def taylor(outcomes: int, reach: float, error: float, *more: float) -> Callable[[], Basis]:
-    """Return the maker of a Taylor basis."""
-    keys = dict(zip(("power", "floor"), more, strict=False))
-    return lambda: TaylorExponentialBasis(outcomes, reach=reach, error=error, **keys)
-
-
-def chebyshev(outcomes: int, reach: float, error: float, *more: float) -> Callable[[], Basis]:
-    """Return the maker of a Chebyshev basis."""
-    keys = dict(zip(("power", "floor"), more, strict=False))
-    return lambda: ChebyshevExponentialBasis(outcomes, reach=reach, error=error, **keys)
-
-
-CHEBYSHEV: dict[str, tuple[Callable[[], Basis], Draw]] = {  # a basis, and losses that it serves
-    "chebyshev": (chebyshev(3, 1.0, 0.1), exponentials(1.0)),
-    "chebyshev finer": (chebyshev(2, 3.0, 1e-6), exponentials(3.0)),
-    "chebyshev cara": (chebyshev(2, 4.0, 0.01, 1.0, 0.0), exponentials(4.0, 1.0, 0.0)),
-    "chebyshev inverse": (chebyshev(2, 1.0, 0.01, -1.0, 0.1), exponentials(1.0, -1.0, 0.1)),
-    "chebyshev rough": (chebyshev(2, 0.1, 0.1), exponentials(0.1)),
-}
-SEEDS = given(seed=st.integers(0, 2**32 - 1))
+def chebyshev(
+    outcomes: int, reach: float, error: float, power: float = 0.0, floor: float = 0.01
+) -> Callable[[], ChebyshevExponentialBasis]:
+    return lambda: ChebyshevExponentialBasis(
+        outcomes, reach=reach, error=error, power=power, floor=floor
+    )
 
 
 def raw_targets(degree: int, outcomes: int) -> SeparablePower:
@@ -109,16 +52,15 @@ def test_lambda_of_the_papers_targets(outcomes: int, degree: int) -> None:
 
 
 @pytest.mark.parametrize("degree", [1, 2, 4, 7, 16])
-@SEEDS
-@CHECKED
+@settings(max_examples=12)
+@given(seed=st.integers(0, 2**32 - 1))
 def test_normalised_targets_need_at_most_the_degree(degree: int, seed: int) -> None:
     """In Bernstein polynomials; an even power about 1/2 needs all of it."""
     basis = BernsteinBasis(2, degree)
-    losses = targets(degree)(np.random.default_rng(seed), 30, 1, 2)
+    losses = targets(degree, 2)(np.random.default_rng(seed), 30)
     assert np.abs(basis.coefficients(losses)[1]).sum(-1).max() <= degree + 1e-9
     if degree % 2 == 0:
-        weights = np.array([[1.0, 0.0]])
-        centred = SeparablePower(weights, np.array(float(degree)), centre=np.array(0.5))
+        centred = SeparablePower([[1.0, 0.0]], np.array(float(degree)), centre=np.array(0.5))
         most = np.abs(basis.coefficients(centred.normalised())[1]).sum()
         assert most == pytest.approx(degree)
 
@@ -127,7 +69,8 @@ def test_normalised_targets_need_at_most_the_degree(degree: int, seed: int) -> N
 def test_lambda_of_the_papers_sums(outcomes: int, degree: int, *, homogeneous: bool) -> None:
     """1 for A = 1 and absolute weights that add up to 1: bound and reached."""
     basis = MonomialBasis(outcomes, degree, power=0.5, homogeneous=homogeneous)
-    weights = rows(np.random.default_rng(3), (50, 4, outcomes))
+    weights = np.random.default_rng(3).normal(size=(50, 4, outcomes))
+    weights /= np.abs(weights).sum(-1, keepdims=True)
     losses = PowerOfSum(weights, np.array(degree), np.array(0.5))
     assert np.abs(basis.coefficients(losses)[1]).sum(-1) == pytest.approx(np.ones((50, 4)))
     assert basis.lipschitz == 1
@@ -135,7 +78,7 @@ def test_lambda_of_the_papers_sums(outcomes: int, degree: int, *, homogeneous: b
 
 def test_published_figures_of_the_exponential() -> None:
     """Sizes and constants at reach 1 and floor 0.01, for three and five outcomes."""
-    three, five = TaylorExponentialBasis(3, reach=1, error=0.1), taylor(5, 1.0, 0.1)()
+    three, five = (TaylorExponentialBasis(d, reach=1, error=0.1) for d in (3, 5))
     assert (three.size, five.size, three.degree) == (454, 6187, 12)
     assert three.lipschitz == pytest.approx(98.9, abs=0.05)
     rough = [ChebyshevExponentialBasis(d, reach=1, error=0.1) for d in (3, 5)]
@@ -144,18 +87,28 @@ def test_published_figures_of_the_exponential() -> None:
     assert [basis.lipschitz for basis in rough] == pytest.approx([1.529, 1.583], abs=1e-3)
 
 
-@pytest.mark.parametrize("name", CHEBYSHEV)
-def test_chebyshevs_declarations_are_the_worst_over_the_reach(name: str) -> None:
+@pytest.mark.parametrize(
+    "make",
+    [
+        chebyshev(3, 1.0, 0.1),
+        chebyshev(2, 3.0, 1e-6),
+        chebyshev(2, 4.0, 0.01, 1.0, 0.0),
+        chebyshev(2, 1.0, 0.01, -1.0, 0.1),
+        chebyshev(2, 0.1, 0.1),
+    ],
+    ids=["coarse", "fine", "wealth", "inverse", "narrow"],
+)
+def test_chebyshevs_declarations_are_the_worst_over_the_reach(
+    make: Callable[[], ChebyshevExponentialBasis],
+) -> None:
     """Equal weights of every size: error and lambda are bounds on another grid, and reached."""
-    make, draw = CHEBYSHEV[name]
-    basis: Any = make()
-    shares = np.linspace(1e-3, 1, 1777)[:, None, None]
-    losses: Any = draw(np.random.default_rng(1), 1777, 1, basis.outcomes)
-    weights = np.ones((1777, 1, basis.outcomes)) * shares * basis.reach / basis.outcomes
-    equal = ExponentialOfSum(weights, losses.power, losses.floor).normalised()
+    basis = make()
+    sizes = np.linspace(1e-3, 1, 1777)[:, None, None] * basis.reach / basis.outcomes
+    weights = np.ones((1777, 1, basis.outcomes)) * sizes
+    function = np.full(1777, basis.power), np.full(1777, basis.floor)
+    equal = ExponentialOfSum(weights, *function).normalised()
     totals = np.abs(basis.coefficients(equal)[1]).sum(-1)
-    assert totals.max() <= basis.lipschitz * (1 + 1e-9)
-    assert totals.max() >= basis.lipschitz - 1e-5
+    assert basis.lipschitz - 1e-5 <= totals.max() <= basis.lipschitz * (1 + 1e-9)
     ends = np.stack([np.zeros(basis.outcomes), np.ones(basis.outcomes)])
     assert basis.audit(equal, ends) == pytest.approx(basis.error, rel=1e-6)
 
@@ -186,7 +139,7 @@ IMPOSSIBLE: dict[str, tuple[Callable[[], Basis], str]] = {
     "chebyshev count": (chebyshev(9, 4.0, 1e-4), "exceed 50000; allow a greater error"),
     "chebyshev rounding": (chebyshev(1, 30.0, 1e-8), "rounding; allow a greater error"),
     "chebyshev width": (chebyshev(1, 1e6, 0.1), "too wide for a series; allow a smaller reach"),
-    "taylor reach": (taylor(1, 0.0, 0.1), "reach"),
+    "taylor reach": (lambda: TaylorExponentialBasis(1, reach=0.0, error=0.1), "reach"),
     "chebyshev floor": (chebyshev(1, 1.0, 0.1, 0.0, 0.0), "needs a floor above 0"),
 }
 

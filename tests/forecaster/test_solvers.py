@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 
 from regretless.forecaster import bases
 from regretless.forecaster.events.protected import LossTable, ProtectedLosses
-from regretless.forecaster.minimax.cube import Box, CubeSolver, Simplex
+from regretless.forecaster.minimax.cube import Box, Simplex, cube
 from regretless.forecaster.minimax.game import INSET, HullSolver, Solution, steps_for, walked
 from regretless.forecaster.minimax.image import ensemble_solver
-from regretless.forecaster.minimax.program import best_mixture
 from regretless.forecaster.unbiased import certificate_limit, tolerance_at
-from regretless.market.losses.basis import Basis
+from regretless.market.losses.basis import Basis, Hull
 from regretless.market.numerics.linear_program import Program
 from regretless.market.numerics.linear_program import solver as highs
 
@@ -279,24 +278,22 @@ def value_of(points: Array, fields: Array, hull: str) -> float:
     return highs().solve(program).value
 
 
-def cube(hull: str, size: int) -> CubeSolver:
-    return Box(size) if hull == "box" else Simplex(size)
-
-
 @pytest.mark.parametrize("hull", ["box", "simplex"])
 @given(st.integers(0, 10_000))
-def test_the_restricted_program_is_solved_to_optimality(hull: str, seed: int) -> None:
+def test_the_restricted_program_is_solved_to_optimality(hull: Hull, seed: int) -> None:
     """HiGHS finds nothing better, and nature's mean proves it: ties, copies and zeros included."""
     rng = np.random.default_rng(seed)
     points, fields = rng.random((2, *rng.integers(1, 12, 2)))
     fields -= rng.random()
     if seed % 3 == 0:
         points, fields = np.round(2 * points) / 2, np.round(2 * fields)
+    if seed % 20 == 0:
+        fields *= 0
     if seed % 4 == 0:
         fields = fields[rng.integers(0, len(fields), len(fields))]
     if hull == "simplex":
         points = (points + 1e-3) / (points + 1e-3).sum(1, keepdims=True)
-    solver = cube(hull, points.shape[1])
+    solver = cube(points.shape[1], hull)
     mass, mean = solver.best(points, fields)
     assert (mass >= 0).all()
     assert mass.sum() == pytest.approx(1.0, abs=1e-12)
@@ -307,8 +304,8 @@ def test_the_restricted_program_is_solved_to_optimality(hull: str, seed: int) ->
 
 
 @pytest.mark.parametrize("hull", ["box", "simplex"])
-def test_no_mixture_that_is_good_enough_is_better(hull: str) -> None:
-    rng, solver = np.random.default_rng(0), cube(hull, 3)
+def test_no_mixture_that_is_good_enough_is_better(hull: Hull) -> None:
+    rng, solver = np.random.default_rng(0), cube(3, hull)
     for _ in range(20):
         points, fields = rng.dirichlet(np.ones(3), 6), rng.normal(size=(6, 3))
         values = rng.random(6)
@@ -325,44 +322,3 @@ def test_no_mixture_that_is_good_enough_is_better(hull: str) -> None:
 def test_what_nothing_attains_has_no_mixture() -> None:
     points, fields = np.full((2, 1), 0.5), np.array([[1.0], [2.0]])
     assert Box(1).best_within(np.zeros(2), points, fields, limit=0.1) is None
-
-
-# A restricted game of an anchored forecaster (points in thousandths, fields in hundred-millionths),
-# cut down. HiGHS 1.15's dual simplex method ends without a verdict, its row of ones off by 0.001.
-STUBBORN_POINTS = [
-    [637, 502, 378, 495, 369, 639, 503, 378],
-    [574, 277, 168, 509, 365, 768, 439, 424],
-    [560, 177, 128, 517, 375, 752, 465, 423],
-    [534, 209, 160, 517, 383, 852, 417, 421],
-    [520, 109, 121, 525, 394, 824, 442, 420],
-    [503, 9, 74, 536, 408, 805, 409, 419],
-    [486, 0, 25, 546, 421, 787, 424, 418],
-    [469, 0, 0, 556, 435, 768, 391, 416],
-    [374, 0, 0, 597, 496, 733, 441, 409],
-    [296, 104, 0, 691, 601, 503, 413, 227],
-    [296, 104, 0, 811, 677, 456, 395, 159],
-]
-STUBBORN_FIELDS = [
-    [8637, 26676, 83071, 4383, 21504, -36692, -59755, -26418],
-    [1984, 14101, 5607, -1172, -1543, 2145, -3626, 144],
-    [1984, -2465, -2521, -14, -623, -7828, 3799, 144],
-    [1984, 14101, 5481, -1158, -1543, 4022, -3626, 144],
-    [1984, 11488, 5481, -1158, -1537, 2145, 3799, 144],
-    [1984, 11488, 5607, -1172, -1537, 2145, -1664, 144],
-    [1984, 11488, 5607, -1172, -1537, 2145, 3799, 144],
-    [1984, -2465, -2521, -14, -628, -7828, -2538, 144],
-    [587, -2465, 126, -14, -623, -4378, -1655, 144],
-    [0, 0, 126, -63, -6, 210, 9, 144],
-    [0, 0, 126, -63, -6, 0, 9, 150],
-]
-
-
-def test_a_program_that_the_dual_simplex_method_gives_up_is_solved() -> None:
-    points, fields = np.array(STUBBORN_POINTS) / 1e3, np.array(STUBBORN_FIELDS) / 1e8
-    mass, mean = best_mixture((points * fields).sum(1), fields)
-    against_mean = (fields * (points - mean)).sum(1)
-    assert Box(8).worst(mass, points, fields) == pytest.approx(against_mean.min(), abs=1e-15)
-    mass, _ = best_mixture(
-        np.zeros(len(points)), np.zeros_like(fields)
-    )  # where nothing matters, any mixture
-    assert mass.sum() == 1.0
