@@ -2,7 +2,7 @@
 
     counted crowd     rounds of a billion agents who are counted, beside those of as many as there
                       are types, who are listed
-    forecaster-round  as in ``works``, for so many losses that the weights of all are kept
+    forecaster-round  as in ``works``, for many more losses
     cover             representatives of losses that are all different, the farthest next, beside
                       k-means, which asks for no distance of the worst
     log               rows of a regret log in a run's directory, which a killed run goes on from,

@@ -37,7 +37,7 @@ import numpy as np
 
 from regretless.forecaster.events.bounds import centred_norm, spread
 from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.protected import ProtectedLosses, moved_mass
+from regretless.forecaster.events.protected import ProtectedLosses, played_of
 from regretless.forecaster.unbiased import UnbiasedPrediction, instances_of
 from regretless.forecaster.wrapping import Wrapping
 from regretless.market.core.arrays import Array, grid_points
@@ -92,8 +92,8 @@ class CalibratedMultiaccurate(Wrapping):
     def mixture(self, x: object = None) -> Mixture:
         solved = self.inner.mixture(x)
         rows = instances_of(self.inner)[0].events.rows
-        played, _ = moved_mass(rows, solved.points, solved.weights)
-        mass = played[: len(self.grid)]
+        nothing = np.zeros(solved.points.shape[1])
+        mass = played_of(rows, solved.points, solved.weights, nothing).seen[: len(self.grid)]
         announced = np.flatnonzero(mass)
         return Mixture(self.grid[announced], mass[announced], solved.certificate)
 

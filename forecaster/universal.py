@@ -39,14 +39,14 @@ from numpy.typing import ArrayLike
 
 from regretless.forecaster.events.base import AnyEvents
 from regretless.forecaster.events.bounds import BiasBound, spread
-from regretless.forecaster.events.coordinate import VectorEvents, View, numbered
+from regretless.forecaster.events.coordinate import VectorEvents, View, add
 from regretless.forecaster.events.protected import (
     LossTable,
     Played,
     ProtectedLosses,
     best_responses,
 )
-from regretless.forecaster.events.weights import MANY, AdaptiveWeights, Kept, WeightRule
+from regretless.forecaster.events.weights import WeightRule
 from regretless.forecaster.minimax.cube import MOST_POINTS, Box
 from regretless.forecaster.minimax.game import Game, Solution
 from regretless.forecaster.models import ExponentialSmoothing
@@ -91,24 +91,16 @@ class CellEvents(VectorEvents):
         *,
         experts: int | None = None,
     ) -> None:
-        self.rows, self.rule = LossTable.of(groups), rule or AdaptiveWeights()
+        self._start(groups, rule)
         self.scales = scales
         if self.size != 1:
             raise ValueError(f"cells are of one number; these losses are of {self.size}")
         self.beyond = 2 ** (scales + 1) - 2
-        self.experts = experts or 2 * self.beyond
-        self._kept = {(s,): Kept(2**s, 1) for s in range(1, scales + 1) if self.beyond >= MANY}
-        self.views = []
-        for s, q in enumerate(shares(scales, self.experts), start=1):
-            first = len(self.rows.offset) + 2**s - 2
-            own = slice(first, first + 2**s), *self._accumulators(2**s)
-            self.views.append(View(*own, self._kept.get((s,)), float(q)))
-        parts = [(one.bias, one.variation, one.occupancy, one.squares) for one in self.views]
-        self.arrays = numbered(parts)
-
-    @property
-    def _sums(self) -> list[tuple[Array, Array, float]]:
-        return [(view.bias, view.variation, view.share) for view in self.views]
+        self.experts, lines = experts or 2 * self.beyond, self.rows.shape[0]
+        self._keep([
+            View.of(slice(lines + 2**s - 2, lines + 2 ** (s + 1) - 2), 1, share=float(q))
+            for s, q in enumerate(shares(scales, self.experts), start=1)
+        ])  # fmt: skip
 
     def active(self, x: object, suggestions: Indices | None = None) -> list[View]:
         return self.views
@@ -116,17 +108,12 @@ class CellEvents(VectorEvents):
     def charge(self, active: list[View], played: Played) -> None:
         """Add a round to the biases of the cells that hold a prediction."""
         points, mass, truth = played.distribution
+        moved = mass * (points[:, 0] - truth[0])
         for view in active:
             cells = len(view.occupancy)
-            each, which = np.unique((points[:, 0] * cells).astype(int), return_inverse=True)
-            seen = np.bincount(which.ravel(), mass)
-            gain = np.bincount(which.ravel(), mass * (points[:, 0] - truth[0]))[:, None]
-            view.bias[each] += gain
-            view.variation[each] += gain**2 if self.rule.squared else np.abs(gain)
-            view.squares[each] += gain**2
-            view.occupancy[each] += seen
-            if view.kept is not None:
-                view.kept.stale[each] = True
+            which = (points[:, 0] * cells).astype(int)
+            seen, gain = (np.bincount(which, own, cells).astype(float) for own in (mass, moved))
+            add(view.arrays, gain[:, None], seen, self.rule.squared)
 
     def bound(self, stand: BiasBound) -> "CellBound":
         return CellBound(**vars(stand), scales=self.scales, cells=self.experts)

@@ -9,26 +9,18 @@ wants. Sets add up: ``a + b`` is one game for both. ``Intervals`` wraps any of t
     Together        here             the sum of sets
     Intervals       here             copies that know the rounds of one interval alone
 
-**Intervals**: no bias over any stretch of rounds, and not only from the start. Beside the events of
-the whole run there are copies of them that know the rounds of one interval alone: for every power
-of two m from ``SHORTEST`` on the intervals [i m, (i + 1) m), i >= 1 (geometric covering intervals:
-Daniely, Gonen and Shalev-Shwartz 2015). A copy is an expert like any other within its interval, but
-for a prior share q = m / T: the shares of a length add up to 1 at most. The proofs of ``weights``
-go through with q Phi in place of Phi, so that with N (1 + levels) in place of N and for the
-adaptive weights
+**Intervals**: beside the events of the whole run there are copies of them that know the rounds of
+one interval alone, for every power of two m from ``SHORTEST`` on the intervals [i m, (i + 1) m),
+i >= 1 (geometric covering intervals: Daniely, Gonen and Shalev-Shwartz 2015). A copy is an expert
+like any other within its interval, but for a prior share q = m / T: the shares of a length add up
+to 1 at most. The proofs of ``weights`` go through with q Phi in place of Phi and N (1 + levels) in
+place of N, so that with adaptive weights
 
     |B| <= sqrt(3 n(E) (Lambda + ln(T / m)))
 
 in every interval of length m, n(E) the event's occupancy there, and with Lambda alone in every
-stretch from round 0.
-
-**Any stretch** of rounds is made of at most two such intervals of each length, so that with R(m)
-the bound on the regret summed over m rounds
-
-    regret over first..last  <=  sum over its intervals of R(m)  +  2 (SHORTEST - 1),
-
-which is of the order of the root of its length, however long the run. A round takes log2 T times
-the weights.
+stretch from round 0. **Any stretch** of rounds is made of at most two intervals of each length, so
+that its regret is at most the sum of theirs and 2 (SHORTEST - 1).
 """
 
 import math
@@ -40,7 +32,7 @@ import numpy as np
 
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.protected import LossTable, Played, ProtectedLosses
-from regretless.forecaster.events.weights import Moment, WeightRule, Weights
+from regretless.forecaster.events.weights import Moment, Weighing, WeightRule
 from regretless.forecaster.reference import Band, Trust
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
@@ -82,19 +74,30 @@ class EventSet(Checkpointable, ABC, Generic[Open]):
         """
 
     @abstractmethod
-    def top(self, active: Open, moment: Moment) -> float:
-        """Return the greatest exponent of active events, to which weights are relative."""
-
-    @abstractmethod
-    def weigh(self, active: Open, moment: Moment, weights: Weights, share: float = 1.0) -> None:
-        """Add the weights of active events to a round's; ``share`` is their part of the prior."""
+    def weigh(self, active: Open, moment: Moment) -> Iterator[Weighing]:
+        """Yield active events in parts, ready to be weighed."""
 
     def table_of(self, active: Open, moment: Moment) -> Array:
         """Return H (R + beyond, n), the signed weights of active events, which add up to 1."""
-        lines, size = self.rows.shape
-        weights = Weights((lines + self.beyond, size), self.top(active, moment))
-        self.weigh(active, moment, weights)
-        return weights.normalised()
+        table, total = np.zeros((self.rows.shape[0] + self.beyond, self.size)), 0.0
+        parts, scalar = (
+            list(self.weigh(active, moment)),
+            list[tuple[Callable[[Array], Array], Array]](),
+        )
+        top = max(part.top for part in parts)
+        for part in parts:
+            weights, whole = part.weights(top, part.share)
+            total += whole
+            if part.fold:
+                scalar.append((part.fold, weights))
+            else:
+                table[part.rows] += weights
+        scale = total if total > 0 else 1.0
+        table /= scale
+        for fold, weights in scalar:
+            folded = fold(weights / scale)
+            table[: len(folded)] += folded
+        return table
 
     @abstractmethod
     def charge(self, active: Open, played: Played) -> None:
@@ -171,12 +174,10 @@ class Together(EventSet[Shared]):
     def active(self, x: object, suggestions: Indices | None = None) -> Shared:
         return [(part, 1.0, part.active(x, suggestions)) for part in self.parts]
 
-    def top(self, active: Shared, moment: Moment) -> float:
-        return max(part.top(own, moment) for part, _, own in active)
-
-    def weigh(self, active: Shared, moment: Moment, weights: Weights, share: float = 1.0) -> None:
-        for part, part_share, own in active:
-            part.weigh(own, moment, weights, share * part_share)
+    def weigh(self, active: Shared, moment: Moment) -> Iterator[Weighing]:
+        for part, share, own in active:
+            for found in part.weigh(own, moment):
+                yield found._replace(share=found.share * share)
 
     def charge(self, active: Shared, played: Played) -> None:
         for part, _, own in active:
@@ -220,10 +221,9 @@ class Intervals(Together):
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_time", "_begun", "_ended")
 
     def __init__(self, make: Callable[[], AnyEvents], *, rounds: int) -> None:
-        lengths = tuple(2**k for k in range(5, 64) if SHORTEST <= 2**k < rounds)
-        super().__init__([make(), *(make() for _ in lengths)])
-        self.lengths, self.run = lengths, rounds
-        self._time, self._begun, self._ended = 0, 0, 0.0
+        self.lengths = tuple(2**k for k in range(5, 64) if SHORTEST <= 2**k < rounds)
+        super().__init__([make(), *(make() for _ in self.lengths)])
+        self.run, self._time, self._begun, self._ended = rounds, 0, 0, 0.0
 
     others = Delegated("first")
 

@@ -9,65 +9,67 @@ For each protected loss (row of coefficients r(a) in the predicted basis) and ac
 bias of an event is B = sum_t E_{p ~ mixture_t}[ E(x_t, p) (p - s_t) ], a vector in R^n; its
 occupancy is n_T(E) = sum_t E[E(x_t, p)].
 
-All (loss, action) pairs are rows of one table, with one vector of decision biases each. Given x a
-policy suggests exactly one b, so of a group's cross biases ``(policies, suggestions, rows, n)`` one
-slice per policy is active in a round, and the game sees a single table (rows, n). Models are
-comparators by the gains of ``scalar``: a policy of each loss's own would take a vector event per
-model, loss, action and suggestion.
+Given x a policy suggests exactly one b, so of a group's cross biases ``(policies, suggestions,
+rows, n)`` one slice per policy is active in a round, and the game sees a single table (rows, n).
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.protected import LossTable, Played, ProtectedLosses
-from regretless.forecaster.events.weights import (
-    MANY,
-    AdaptiveWeights,
-    Kept,
-    Moment,
-    Sums,
-    WeightRule,
-    Weights,
-)
+from regretless.forecaster.events.weights import AdaptiveWeights, Moment, Weighing, WeightRule
 from regretless.forecaster.reference import Band, Trust
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
 from regretless.market.records import Event, checked_suggestion
 
 
+@dataclass(frozen=True, eq=False)
+class View:
+    """Accumulators of events, or views of those that can happen in a round."""
+
+    rows: slice  # of the game's table to which their weights are added
+    bias: Array  # (..., rows, n), B
+    variation: Array  # the same, C as the rule wants it
+    squares: Array
+    occupancy: Array  # (..., rows)
+    share: float = 1.0  # of each in the prior, beside 1 for others
+
+    @classmethod
+    def of(cls, rows: slice, size: int, *axes: int, share: float = 1.0) -> "View":
+        """Make new ones."""
+        shape = *axes, rows.stop - rows.start
+        bias, variation, squares = np.zeros((3, *shape, size))
+        return cls(rows, bias, variation, squares, np.zeros(shape), share)
+
+    @property
+    def arrays(self) -> tuple[Array, Array, Array, Array]:
+        """All of them."""
+        return self.bias, self.variation, self.squares, self.occupancy
+
+    def at(self, *place: int) -> "View":
+        """Return those at a place of the first axes."""
+        bias, variation, squares, occupancy = (array[place] for array in self.arrays)
+        return View(self.rows, bias, variation, squares, occupancy, self.share)
+
+
 @compiled()
-def _add(sums: tuple[Array, Array, Array], gain: Array, seen: Array, squared: bool) -> None:  # noqa: FBT001
-    bias, variation, squares = sums
+def add(sums: tuple[Array, Array, Array, Array], gain: Array, seen: Array, squared: bool) -> None:  # noqa: FBT001
+    """Add gains (rows, n) to the arrays of a view, where they were seen (rows,)."""
+    bias, variation, squares, occupancy = sums
     for r in range(gain.shape[0]):
         if seen[r] > 0.0:
+            occupancy[r] += seen[r]
             for i in range(gain.shape[1]):
                 bias[r, i] += gain[r, i]
                 variation[r, i] += gain[r, i] ** 2 if squared else abs(gain[r, i])
                 squares[r, i] += gain[r, i] ** 2
-
-
-@dataclass(frozen=True, eq=False)
-class View(Sums):
-    """The accumulators of the events that can happen in a round, written when it is charged."""
-
-    occupancy: Array  # (rows,)
-    squares: Array
-    kept: Kept | None = None  # their weights, where those that do not change are kept
-    share: float = 1.0  # of each in the prior, beside 1 for others
-
-
-Accumulators = tuple[Array, Array, Array, Array]  # bias, variation, occupancy, squares
-
-
-def numbered(parts: Iterable[Accumulators]) -> dict[str, Array]:
-    """Name all arrays."""
-    return {f"{g}_{i}": array for g, part in enumerate(parts) for i, array in enumerate(part)}
 
 
 class VectorEvents(EventSet[list[View]]):
@@ -83,104 +85,52 @@ class VectorEvents(EventSet[list[View]]):
     crossed = joinable = True
 
     def __init__(self, groups: Sequence[ProtectedLosses], rule: WeightRule | None = None) -> None:
+        self._start(groups, rule)
+        decision = View.of(slice(0, self.rows.shape[0]), self.size)
+        cross = (
+            View.of(self.rows.slice(g), self.size, len(g.policies), g.offset.shape[1])
+            for g in self.groups
+        )
+        self._keep([decision, *cross])
+        self.experts = 2 * sum(view.bias.size for view in self.views)
+
+    def _start(self, groups: Sequence[ProtectedLosses], rule: WeightRule | None) -> None:
         self.rows, self.rule = LossTable.of(groups), rule or AdaptiveWeights()
-        sizes = [group.offset.size for group in groups]
-        self._decision = self._accumulators(len(self.rows.offset))
-        self._cross = [
-            self._accumulators(len(g.policies), g.offset.shape[1], size)
-            for g, size in zip(groups, sizes, strict=True)
-        ]
-        self._kept: dict[tuple[int, ...], Kept] = {}
-        self.arrays = numbered([self._decision, *self._cross])
-        cross = [len(group.policies) * group.offset.shape[1] for group in groups]
-        events = sum(size * (1 + own) for size, own in zip(sizes, cross, strict=True))
-        self.experts = 2 * self.size * events
 
-    def _accumulators(self, *shape: int) -> Accumulators:
-        bias, variation, squares = (np.zeros((*shape, self.size)) for _ in range(3))
-        return bias, variation, np.zeros(shape), squares
-
-    @property
-    def _sums(self) -> list[tuple[Array, Array, float]]:
-        return [(bias, variation, 1.0) for bias, variation, *_ in (self._decision, *self._cross)]
+    def _keep(self, views: list[View]) -> None:
+        self.views = views
+        each = ((i, k) for i in range(len(views)) for k in range(4))
+        self.arrays = {f"{i}_{k}": views[i].arrays[k] for i, k in each}
 
     def active(self, x: object, suggestions: Indices | None = None) -> list[View]:
         """Return the events that can happen: all decision events, and one slice per policy."""
-        every = slice(0, len(self.rows.offset))
-        views = [View(every, *self._decision, self._kept_of((), every))]
-        for g, group in enumerate(self.groups):
-            rows = self.rows.slice(group)
-            for j, policy in enumerate(group.policies):
-                suggestion = checked_suggestion(policy, x, group.offset.shape[1])
-                bias, variation, occupancy, squares = (own[j, suggestion] for own in self._cross[g])
-                kept = self._kept_of((g, j, suggestion), rows)
-                views.append(View(rows, bias, variation, occupancy, squares, kept))
-        return views
+        decision, *cross = self.views
+        return [decision] + [
+            own.at(j, checked_suggestion(policy, x, group.offset.shape[1]))
+            for own, group in zip(cross, self.groups, strict=True)
+            for j, policy in enumerate(group.policies)
+        ]
 
-    def _kept_of(self, place: tuple[int, ...], rows: slice) -> Kept | None:
-        if math.prod(self.rows.shape) < MANY:
-            return None
-        if place not in self._kept:
-            self._kept[place] = Kept(rows.stop - rows.start, self.size)
-        return self._kept[place]
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint: no weight that was kept stands."""
-        super().restore(state)
-        self._forget()
-
-    def reset(self) -> None:
-        for array in self.arrays.values():
-            array[...] = 0.0
-        self._forget()
-
-    def _forget(self) -> None:
-        for kept in self._kept.values():
-            kept.stale[:] = True
-
-    def top(self, active: list[View], moment: Moment) -> float:
-        """Return the greatest exponent; 0 where all weights are kept."""
-        if all(self._refreshed(view, moment) for view in active):
-            return 0.0
-        own = self.rule.top
-        return max(own(view.bias, view.variation, moment, both=True) for view in active)
-
-    def _refreshed(self, view: View, moment: Moment) -> bool:
-        kept = view.kept
-        return kept is not None and kept.refresh(self.rule, view.bias, view.variation, moment)
-
-    def weigh(
-        self, active: list[View], moment: Moment, weights: Weights, share: float = 1.0
-    ) -> None:
-        kept = [view.kept for view in active if self._refreshed(view, moment)]
-        if len(kept) == len(active):
-            for view, own in zip(active, kept, strict=True):
-                assert own is not None  # noqa: S101 - all are kept
-                own.add(weights, view.rows, share * view.share)
-            return
+    def weigh(self, active: list[View], moment: Moment) -> Iterator[Weighing]:
         for view in active:
-            self.rule.two_sided(view, moment, weights, share * view.share)
+            found = self.rule.weigh(view.bias, view.variation, moment, both=True)
+            yield found._replace(share=view.share, rows=view.rows)
 
     def charge(self, active: list[View], played: Played) -> None:
         for view in active:
-            own = played.seen[view.rows]
-            sums = view.bias, view.variation, view.squares
-            _add(sums, played.bias[view.rows], own, self.rule.squared)
-            np.add(view.occupancy, own, out=view.occupancy)
-            if view.kept is not None:
-                view.kept.stale |= own > 0.0
+            add(view.arrays, played.bias[view.rows], played.seen[view.rows], self.rule.squared)
 
     def exceeds(self, active: list[View], trust: Trust, *, hint: bool = False) -> bool:
         return any(trust.rejects(np.abs(view.bias), view.squares, hint=hint) for view in active)
 
     def spent(self) -> float:
-        return 2 * sum(share * float(np.log1p(own).sum()) for _, own, share in self._sums)
+        return 2 * sum(view.share * float(np.log1p(view.variation).sum()) for view in self.views)
 
     def log_potential(self, band: Band) -> float:
         each = [
-            math.log(share) + self.rule.potentials(sign * bias, own, band.zone).ravel()
-            for bias, own, share in self._sums
-            for sign in (1, -1)
+            math.log(own.share) + self.rule.potentials(side, own.variation, band.zone).ravel()
+            for own in self.views
+            for side in (own.bias, -own.bias)
         ]
         return float(np.logaddexp.reduce(np.concatenate(each)))
 
@@ -193,27 +143,28 @@ class VectorEvents(EventSet[list[View]]):
         It is sum_a max_c sum_i |r(c) - r(a)|_i |B_{a,i}|, where a policy's suggestions b add up for
         r(c) = r(b).
         """
-        weights, place = group.weights, self.rows.place(group)
-        actions, cross = weights.shape[1], self._cross[place][1]
-        gaps = [np.abs(weights - weights[:, [c]]) for c in range(actions)]
-        own = bound.bias_at(self._decision[1][self.rows.slice(group)]).reshape(weights.shape)
-        worst = np.max([(gap * own).sum(2) for gap in gaps], axis=0)
-        each = []
-        for j in range(len(group.policies)):
-            biases = [bound.bias_at(cross[j, b]).reshape(weights.shape) for b in range(actions)]
-            parts = [(gap * one).sum(2) for gap, one in zip(gaps, biases, strict=True)]
-            each.append(np.sum(parts, axis=0))
-        return np.asarray(np.max([worst, *each], axis=0).sum(1))
+        weights, decision = group.weights, self.views[0].variation[self.rows.slice(group)]
+        gaps = [np.abs(weights - weights[:, [c]]) for c in range(weights.shape[1])]
+
+        def costs(variations: Sequence[Array]) -> list[Array]:
+            biases = (bound.bias_at(own).reshape(weights.shape) for own in variations)
+            return [(gap * own).sum(2) for gap, own in zip(gaps, biases, strict=True)]
+
+        cross = self.views[1 + self.rows.place(group)].variation
+        each = [np.max(costs([decision] * len(gaps)), axis=0)]
+        each += [np.sum(costs(list(own)), axis=0) for own in cross]
+        return np.asarray(np.max(each, axis=0).sum(1))
 
     def table(self) -> Iterator[Event]:
         loss_of = np.repeat(np.arange(len(self.rows.start) - 1), np.diff(self.rows.start))
         action_of = np.arange(len(loss_of)) - self.rows.start[loss_of]
-        bias, _, occupancy, _ = self._decision
-        for row, loss in enumerate(loss_of):
-            yield int(loss), int(action_of[row]), None, None, float(occupancy[row]), bias[row]
-        for g, (bias, _, occupancy, _) in enumerate(self._cross):
-            for j, suggestion, row in np.ndindex(occupancy.shape):
-                at = self.rows.slice(self.groups[g]).start + row
-                place = j, suggestion, row
-                event = int(loss_of[at]), int(action_of[at]), j, suggestion
-                yield *event, float(occupancy[place]), bias[place]
+        for view in self.views:
+            for place in np.ndindex(view.occupancy.shape):
+                row = view.rows.start + place[-1]
+                policy, suggestion = place[:-1] or (None, None)
+                event = int(loss_of[row]), int(action_of[row]), policy, suggestion
+                yield *event, float(view.occupancy[place]), view.bias[place]
+
+    def reset(self) -> None:
+        for array in self.arrays.values():
+            array[...] = 0.0

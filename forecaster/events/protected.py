@@ -114,14 +114,6 @@ class LossTable:
 
 
 @compiled()
-def _expected(rows: RowArrays, point: Array) -> Array:
-    offset, weights = rows[0], rows[1]
-    out = np.empty(offset.shape)
-    expected_rows(offset, weights, point, out, 0, offset.shape[0])
-    return out.ravel()
-
-
-@compiled()
 def room_for(rows: RowArrays) -> Room:
     """Make room for what ``choose`` writes: a number per row, the rows played (K, 2)."""
     return np.empty(rows[0].shape), np.empty((rows[2].shape[0] - 1, 2), np.int64)
@@ -150,18 +142,6 @@ def choose(rows: RowArrays, point: Array, room: Room) -> None:
         played[k, 0], played[k, 1] = first, end
 
 
-@compiled()
-def respond(rows: RowArrays, point: Array, out: Array) -> None:
-    """Write each loss's response to one prediction into ``out`` (R,): probabilities of its rows."""
-    room = room_for(rows)
-    choose(rows, point, room)
-    chances, played = room[0].ravel(), room[1]
-    out[:] = 0.0
-    for k in range(played.shape[0]):
-        for r in range(played[k, 0], played[k, 1]):
-            out[r] = chances[r]
-
-
 def _blocks(rows: Array) -> Array:
     """Put the rows of a table (R, n) side by side in blocks (B, n, LANES)."""
     filled = np.zeros((-(-len(rows) // LANES) * LANES, rows.shape[1]))
@@ -178,22 +158,22 @@ def arrays_of(rows: LossTable) -> RowArrays:
 
 def responses_at(rows: LossTable, point: Array) -> Array:
     """Compute every row's response (R,) to one prediction, rules of other kinds included."""
-    out = np.empty(len(rows.offset))
-    respond(rows.arrays, point, out)
+    seen, _ = _moved(rows.arrays, point[None], np.ones(1), np.zeros(len(point)))
     for group in rows.custom:
         assert group.play is not None  # noqa: S101 - that is what custom groups are
         play = group.play(expected_losses(group.offset, group.weights, point))
-        out[rows.slice(group)] = play.ravel()
-    return out
+        seen[rows.slice(group)] = play.ravel()
+    return np.asarray(seen)
 
 
 @compiled()
 def _best_responses(rows: RowArrays, points: Array, out: Integers) -> None:
-    start = rows[2]
+    offset, weights, start = rows[:3]
+    losses = np.empty(offset.shape)
     for j in range(out.shape[1]):
-        losses = _expected(rows, points[j])
+        expected_rows(offset, weights, points[j], losses, 0, offset.shape[0])
         for k in range(out.shape[0]):
-            out[k, j] = lowest(losses, start[k], start[k + 1], 0.0) - start[k]
+            out[k, j] = lowest(losses.ravel(), start[k], start[k + 1], 0.0) - start[k]
 
 
 def best_responses(rows: LossTable, points: Array) -> Indices:
@@ -201,15 +181,6 @@ def best_responses(rows: LossTable, points: Array) -> Indices:
     out = np.empty((len(rows.start) - 1, len(points)), dtype=np.intp)
     _best_responses(rows.arrays, np.ascontiguousarray(points, dtype=np.float64), out)
     return out
-
-
-def moved_mass(rows: LossTable, points: Array, mass: Array) -> tuple[Array, Array]:
-    """Compute every row's E[q] (R,) and E[q p] (R, n) under a mixture of points with mass."""
-    if rows.custom:
-        shares = np.stack([responses_at(rows, point) for point in points]) * mass[:, None]
-        return shares.sum(0), shares.T @ points
-    seen, moved = _moved_mass(arrays_of(rows), points, mass, len(rows.offset))
-    return np.asarray(seen), np.asarray(moved)
 
 
 class Played(NamedTuple):
@@ -224,23 +195,20 @@ class Played(NamedTuple):
 
 def played_of(rows: LossTable, points: Array, mass: Array, truth: Array) -> Played:
     """Compute what a mixture (m, n), (m,) of predictions adds where s(y) is ``truth`` (n,)."""
-    seen, moved = moved_mass(rows, points, mass)
-    _shift(moved, seen, truth)
-    return Played(seen, moved, (points, mass, truth))
+    if rows.custom:
+        shares = np.stack([responses_at(rows, point) for point in points]) * mass[:, None]
+        seen = shares.sum(0)
+        bias = shares.T @ points - np.outer(seen, truth)
+    else:
+        seen, bias = _moved(rows.arrays, points, mass, truth)
+    return Played(seen, bias, (points, mass, truth))
 
 
 @compiled()
-def _shift(moved: Array, seen: Array, truth: Array) -> None:
-    """Turn E[q p] into the gains E[q (p - s)], in place; rows that nobody plays gain nothing."""
-    for r in range(moved.shape[0]):
-        if seen[r] > 0.0:
-            for i in range(moved.shape[1]):
-                moved[r, i] -= seen[r] * truth[i]
-
-
-@compiled()
-def _moved_mass(rows: RowArrays, points: Array, mass: Array, count: int) -> tuple[Array, Array]:
-    seen, moved = np.zeros(count), np.zeros((count, points.shape[1]))
+def _moved(rows: RowArrays, points: Array, mass: Array, truth: Array) -> tuple[Array, Array]:
+    """Return every row's E[q] and E[q (p - s)]."""
+    count, size = rows[2][-1], points.shape[1]
+    seen, moved = np.zeros(count), np.zeros((count, size))
     room = room_for(rows)
     chances, played = room[0].ravel(), room[1]
     for j in range(points.shape[0]):
@@ -250,6 +218,10 @@ def _moved_mass(rows: RowArrays, points: Array, mass: Array, count: int) -> tupl
                 share = mass[j] * chances[r]
                 if share > 0.0:
                     seen[r] += share
-                    for i in range(points.shape[1]):
+                    for i in range(size):
                         moved[r, i] += share * points[j, i]
+    for r in range(count):
+        if seen[r] > 0.0:
+            for i in range(size):
+                moved[r, i] -= seen[r] * truth[i]
     return seen, moved

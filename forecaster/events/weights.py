@@ -1,61 +1,34 @@
 r"""How cumulative gains turn into the weights of the round's game, and what that proves of them.
 
 Each event E, coordinate i and sign sigma is an expert with gain g_t = sigma * E_mixture[E (p_i -
-s_i)]; its cumulative gain G is sigma * B. Scalar events have one expert each. A rule gives every
-active expert a weight w(G, C), where C = sum_t |g_t| or sum_t g_t^2. The game needs the signed
-difference w(+) - w(-) per event and coordinate, and the total over all active experts, by which it
-is normalised.
-
-The gain itself plays the part of the regret of an expert: the value of the min-max game, at most
-zero in theory, takes the place of the learner's loss. Since |g_t| <= E[E], C is at most the event's
-occupancy n_T(E), which gives the theorem's sqrt(n_T(E) ln(.)).
+s_i)], |g_t| <= 1, and cumulative gain G = sigma * B; scalar events have one expert each. A rule
+weighs G by its variation C = sum_t |g_t| or sum_t g_t^2. The gain plays the part of an expert's
+regret: the value of the min-max game, at most zero in theory, takes the place of the learner's
+loss. As |g_t| <= E[E], C is at most the event's occupancy n_T(E), which gives the theorem's
+sqrt(n_T(E) ln(.)). The proofs are sketched in docs/theory.md, 1 to 3.
 
 **Tolerance band.** With R = G - z sqrt(C) in place of G a bias that its own noise explains has no
 weight. As sqrt(C) never falls, R grows by no more than g in a round, so that every step of every
 rule's proof stands and the bias grows to at most z sqrt(C) more.
 
 **Where a reference was trusted** (``forecaster.reference``) the games begin late, with gains of at
-most w(V) + 1 (its test). Each rule says what that adds to its budget.
+most w(V) + 1. Each rule says what that adds to its budget.
 
-All weights are evaluated in the log domain, relative to the greatest exponent.
-
-**One step of the adaptive weights' potential**, with constants that are nearly the least. For
-Phi(R, C) = exp(max(R, 0)^2 / (3 C)), w(R, C) = [Phi(R + 1, C + 1) - Phi(R - 1, C + 1)] / 2,
-|g| <= 1 and R <= C,
+**One step of the adaptive potential.** With Phi and w of ``AdaptiveWeights``, |g| <= 1, R <= C,
 
     (1)   Phi(R + g, C + |g|) <= Phi(R, C) + w(R, C) g + q |g| / (C + 1),    q = .338,
     (2)   w(R, C) <= k Phi(R, C),    k = (e^(1/3) - 1/e) / 2.
 
-Luo and Schapire (2015, Lemma 5) have (1) with 3/2 in place of q; (2) holds with e^(1/3) / 2
-already.
-
-**Proof of (2).** With v = 1 / (3 (C + 1)) and R >= 1, w / Phi = (e^a - e^b) / 2, where a = (2 R C +
-C - R^2) / (3 C (C + 1)) grows with R up to R = C, where it is 1/3, and a - b = 4 R v <= 4/3. So e^a
-- e^b = e^a (1 - e^(b - a)) <= e^(1/3) (1 - e^(-4/3)). For R < 1, 1 / Phi >= e^(-1/3) and w / Phi <=
-(e^(1/3) - e^(-1/3)) / 2 < k.
-
-**Proof of (1).** max(x, 0)^2 / y is convex, and so is its exponential along g in [0, 1] and in
-[-1, 0]. Hence the left side is at most its chords', and q need only be at least
-
-    K(R, C) = (C + 1) { [Phi(R + 1, C + 1) + Phi(R - 1, C + 1)] / 2 - Phi(R, C) }.
-
-For R < 0 it is at most K(0, C). For R >= 1, with s = R^2 / (3 C), from cosh x <= e^(x^2 / 2) and
-e^y - 1 <= y e^y,
-
-    K <= (1 - s) e^(s + (1 - s) v) / 3 <= e^v / 3  for s < 1,   K <= 0  for s >= 1,
-
-which is below q where v <= ln(3 q). What is left are 0 <= R <= 1, and 1 <= R <= sqrt(3 C) with
-v >= ln(3 q): in terms of R and v, and E(x) = (e^x - 1) / x, which grows,
+(2): with v = 1 / (3 (C + 1)) and R >= 1, w / Phi = (e^a - e^b) / 2, where a = (2 R C + C - R^2) /
+(3 C (C + 1)) grows with R up to 1/3 and a - b = 4 R v <= 4/3; for R < 1 it is below k, too. (1):
+chords bound the left side, so that q need only be at least K(R, C) = (C + 1) {[Phi(R + 1, C + 1) +
+Phi(R - 1, C + 1)] / 2 - Phi(R, C)}. Where R >= 1 and v <= ln(3 q), cosh x <= e^(x^2 / 2) leaves
+e^v / 3. Elsewhere, with u = v / (1 - 3 v), E(x) = (e^x - 1) / x and no second term where R < 1,
 
     K = (R + 1)^2 E((R + 1)^2 v) / 6 + (R - 1)^2 E((R - 1)^2 v) / 6 - R^2 E(R^2 u) / (3 (1 - 3 v)),
 
-with u = v / (1 - 3 v) and without the second term where R < 1. Every term grows with R and with v,
-so that on a rectangle the first ones at its upper corner less the last at its lower one bound K;
-halving rectangles until that is below q ends (``tests/forecaster/test_weights.py`` does it, half a
-million of them). The greatest value of K is .33596, near R = .98 and C = 10.2.
-
-The sum of the last terms of (1) over rounds is at most q / ln 2 ln(1 + C), since z <= ln(1 + z) /
-ln 2 on [0, 1].
+whose terms grow with R and v: halving rectangles until the first ones at the upper corner less the
+last at the lower one are below q ends (``tests/forecaster/test_weights.py``).
 """
 
 import math
@@ -73,10 +46,9 @@ from regretless.market.core.compiled import compiled
 GROWTH = (math.exp(1 / 3) - math.exp(-1)) / 2  # k
 REMAINDER = 0.338  # q
 LOGARITHM = REMAINDER / math.log(2)
-LANES = 64  # numbers looked at side by side
-HIGHEST = 500.0  # e^709 is the greatest number
+LEAST = -1e300  # of an exponent
+NEGLIGIBLE = 40.0  # e^-40 of the greatest summand adds nothing to a sum of doubles
 NEWTON = 4  # steps
-MANY = 1 << 16  # numbers of a table from which on weights are kept; all weights take 1 ms there
 
 
 class Moment(NamedTuple):
@@ -87,42 +59,14 @@ class Moment(NamedTuple):
     band: Band = PLAIN
 
 
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """What experts of both signs have gained."""
+class Weighing(NamedTuple):
+    """Experts whose weights are found once the greatest exponent of all is known."""
 
-    rows: slice  # of the table to which their weights are added
-    bias: Array  # (rows, n), B
-    variation: Array  # (rows, n), C as the rule wants it
-
-
-class Weights:
-    """The weights of a round, which events add to: relative to exp(top), until they are normalised.
-
-    The table (R, n) has w(+) - w(-) of coordinates, by the rows of all protected losses and lines
-    for other events; ``total`` is the sum of all weights, and ``top`` the greatest exponent.
-    """
-
-    def __init__(self, shape: tuple[int, int], top: float) -> None:
-        self.table: Array = np.zeros(shape)
-        self.top, self.total = top, 0.0
-        self._folds = list[tuple[Callable[[Array], Array], Array]]()
-
-    def add(
-        self, weights: Array, fold: Callable[[Array], Array], *, total: float | None = None
-    ) -> None:
-        """Add weights of scalar events (m,), which ``fold`` turns into a table, and their total."""
-        self.total += float(weights.sum()) if total is None else total
-        self._folds.append((fold, weights))
-
-    def normalised(self) -> Array:
-        """Return H (lines, n): all weights add up to 1, or are 0."""
-        scale = self.total if self.total > 0 else 1.0
-        table: Array = np.divide(self.table, scale, out=self.table)
-        for fold, weights in self._folds:
-            folded = fold(weights / scale)
-            table[: len(folded)] += folded
-        return table
+    top: float  # the greatest exponent of these
+    weights: Callable[[float, float], tuple[Array, float]]  # relative to exp(top), and their sum
+    share: float = 1.0  # of these in the prior, beside 1
+    rows: slice = slice(None)  # of the game's table, where weights are signed ones of coordinates
+    fold: Callable[[Array], Array] | None = None  # turns weights of scalar events into a table
 
 
 @dataclass(frozen=True)
@@ -156,21 +100,17 @@ class WeightRule(ABC):
     squared: ClassVar[bool] = False  # whether variations add up squares, or sizes
     rooted: ClassVar[bool] = False  # whether the greatest gain is a multiple of the root of a sum
 
-    @abstractmethod
-    def top(self, gain: Array, variation: Array, moment: Moment, *, both: bool = False) -> float:
-        """Return the greatest exponent of experts, of ``both`` signs or of one."""
+    def __init__(self, horizon: int | None = None) -> None:
+        self.horizon = horizon  # of the run, where the rule has a use for it
 
     @abstractmethod
-    def two_sided(self, sums: Sums, moment: Moment, weights: Weights, share: float) -> None:
-        """Add the weights of experts of both signs, with a share in the prior, beside 1."""
+    def weigh(
+        self, gain: Array, variation: Array, moment: Moment, *, both: bool = False
+    ) -> Weighing:
+        """Weigh experts of one sign, or of ``both``; a gain of -inf has weight 0.
 
-    @abstractmethod
-    def one_sided(self, gain: Array, variation: Array, moment: Moment, *, top: float) -> Array:
-        """Return the weights of experts of one sign (m,); 0 for a gain of -inf."""
-
-    def absolute(self, bias: Array, variation: Array, moment: Moment) -> tuple[Array, Array] | None:
-        """Return signed weights (rows, n), and sums by rows, not relative, where they are kept."""
-        return None
+        Weights are of the gains' shape, those of both signs the difference.
+        """
 
     @abstractmethod
     def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
@@ -190,76 +130,36 @@ def _noise(variation: float, zone: float) -> float:
     return zone * np.sqrt(variation) if zone > 0.0 else 0.0
 
 
-@compiled(inline="always", error_model="numpy")
-def _highest(bias: float, variation: float, zone: float) -> float:
-    above = max(abs(bias) - _noise(variation, zone) + 1.0, 0.0)
-    return above * above * (1.0 / (3.0 * (variation + 1.0)))
-
-
 @compiled(error_model="numpy")
-def _greatest(bias: Array, variation: Array, zone: float) -> float:
-    """Return the greatest exponent of Phi(R + 1), R = |B| - z sqrt(C), of events (m,)."""
-    tops, whole = np.zeros(LANES), bias.shape[0] // LANES * LANES
-    for first in range(0, whole, LANES):
-        for lane in range(LANES):
-            power = _highest(bias[first + lane], variation[first + lane], zone)
-            tops[lane] = max(tops[lane], power)
-    top: float = tops.max()
-    for e in range(whole, bias.shape[0]):
-        top = max(top, _highest(bias[e], variation[e], zone))
+def _exponents(gain: Array, variation: Array, zone: float, both: bool, powers: Array) -> float:  # noqa: FBT001
+    """Write the exponents of Phi(R + 1) and Phi(R - 1) of experts (m,); the greatest."""
+    top = 0.0
+    for e in range(gain.shape[0]):
+        regret = (abs(gain[e]) if both else gain[e]) - _noise(variation[e], zone)
+        scale = 1.0 / (3.0 * (variation[e] + 1.0))
+        above, below = max(regret + 1.0, 0.0), max(regret - 1.0, 0.0)
+        powers[0, e] = above * above * scale
+        powers[1, e] = below * below * scale
+        top = max(top, powers[0, e])
     return top
 
 
 @compiled(error_model="numpy")
-def _exponents(bias: Array, variation: Array, zone: float, top: float, powers: Array) -> None:
-    """Write the exponents of Phi(R + 1) and Phi(R - 1) of events (m,), less ``top``, (2, m)."""
+def _signed(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    bias: Array, variation: Array, zone: float, share: float, top: float, raised: Array
+) -> float:
+    """Put the signed weights of both signs in place of potentials; the sum of all weights."""
+    floor, half, total = np.exp(-top), 0.5 * share, 0.0
     for e in range(bias.shape[0]):
-        regret = abs(bias[e]) - _noise(variation[e], zone)
-        scale = 1.0 / (3.0 * (variation[e] + 1.0))
-        above, below = max(regret + 1.0, 0.0), max(regret - 1.0, 0.0)
-        powers[0, e] = above * above * scale - top
-        powers[1, e] = below * below * scale - top
-
-
-@compiled(error_model="numpy")
-def _halves(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    bias: Array, variation: Array, zone: float, share: float, top: float, potentials: Array
-) -> None:
-    """Put the weights of both signs, that of B's own and the other, in place of potentials."""
-    floor, half = np.exp(-top), 0.5 * share
-    for e in range(bias.shape[0]):
-        potentials[0, e] = half * (potentials[0, e] - potentials[1, e])
+        own, other = half * (raised[0, e] - raised[1, e]), 0.0
         reach = 1.0 - abs(bias[e]) - _noise(variation[e], zone)
-        # the other sign has some weight, too, where this is positive
-        power = reach * reach * (1.0 / (3.0 * (variation[e] + 1.0))) - top
-        potentials[1, e] = power if reach > 0.0 else -np.inf
-    for e in range(bias.shape[0]):
-        power = potentials[1, e]
-        potentials[1, e] = half * (np.exp(power) - floor) if power > -np.inf else 0.0
-
-
-@compiled()
-def _signed(bias: Array, halves: Array, table: Array) -> float:
-    """Add the signed weights of events (m,) to ``table``; return the sum of all."""
-    total = 0.0
-    for e in range(bias.shape[0]):
-        total += halves[0, e]
-        total += halves[1, e]
-        weight = halves[0, e] - halves[1, e]
-        table[e] += weight if bias[e] >= 0 else -weight
+        if reach > 0.0:  # the other sign has some weight, too
+            power = reach * reach * (1.0 / (3.0 * (variation[e] + 1.0))) - top
+            other = half * (np.exp(power) - floor)
+        total += own
+        total += other
+        raised[0, e] = own - other if bias[e] >= 0 else other - own
     return total
-
-
-@compiled()
-def _spread(bias: Array, halves: Array, signed: Array, sums: Array) -> None:
-    size = bias.shape[1]
-    for r in range(bias.shape[0]):
-        total = 0.0
-        for i in range(size):
-            own, other = halves[0, r * size + i], halves[1, r * size + i]
-            signed[r, i] = own - other if bias[r, i] >= 0 else other - own
-            total += own + other
-        sums[r] = total
 
 
 def _log(x: float) -> float:
@@ -274,12 +174,8 @@ class AdaptiveWeights(WeightRule):
 
         Phi(R, C) = exp( max(R, 0)^2 / (3 C) ),   w = [ Phi(R + 1, C + 1) - Phi(R - 1, C + 1) ] / 2.
 
-    **Proof of the bound.** For |g| <= 1 (after their Lemma 5; q and k as above),
-
-        Phi(R + g, C + |g|) <= Phi(R, C) + w(R, C) g + q |g| / (C + 1).
-
-    Sum over experts. The middle terms are the game's value at the realised outcome, at most
-    certificate x total weight, and w <= k Phi. The last terms sum to at most l ln(1 + C) per
+    **Bound.** Sum (1) over experts. The middle terms are the game's value at the realised outcome,
+    at most certificate x total weight, and w <= k Phi. The last ones sum to at most l ln(1 + C) per
     expert, l = q / ln 2 = .488, and C <= T. Hence the potentials' sum stays below N P,
 
         P = e^(k S) (1 + l ln(1 + T)).
@@ -295,46 +191,21 @@ class AdaptiveWeights(WeightRule):
     name = "adaptive"
     rooted = True
 
-    def top(self, gain: Array, variation: Array, moment: Moment, *, both: bool = False) -> float:
-        if both:
-            zone = moment.band.zone
-            return float(_greatest(gain.reshape(-1), variation.reshape(-1), zone))
-        return float(self._powers(gain, variation, moment).max(initial=0.0))
+    def weigh(
+        self, gain: Array, variation: Array, moment: Moment, *, both: bool = False
+    ) -> Weighing:
+        flat, powers = (gain.reshape(-1), variation.reshape(-1)), np.empty((2, gain.size))
+        zone = moment.band.zone
 
-    def two_sided(self, sums: Sums, moment: Moment, weights: Weights, share: float) -> None:
-        """Add the weights of experts of both signs; zero where every bias lies in its band."""
-        flat = sums.bias.reshape(-1), sums.variation.reshape(-1)
-        halves = self._raised(*flat, moment, top=weights.top, share=share)
-        weights.total += _signed(flat[0], halves, weights.table[sums.rows].reshape(-1))
+        def weights(top: float, share: float) -> tuple[Array, float]:
+            raised = np.exp(np.subtract(powers, top, out=powers), out=powers)
+            if both:
+                total = _signed(*flat, zone, share, top, raised)
+                return raised[0].reshape(gain.shape), total
+            own = share * (0.5 * (raised[0] - raised[1]))
+            return own.reshape(gain.shape), float(own.sum())
 
-    @staticmethod
-    def _raised(
-        bias: Array, variation: Array, moment: Moment, *, top: float, share: float
-    ) -> Array:
-        zone, halves = moment.band.zone, np.empty((2, bias.size))
-        _exponents(bias, variation, zone, top, halves)
-        _halves(bias, variation, zone, share, top, np.exp(halves, out=halves))
-        return halves
-
-    def absolute(self, bias: Array, variation: Array, moment: Moment) -> tuple[Array, Array] | None:
-        flat = bias.reshape(-1), variation.reshape(-1)
-        if _greatest(*flat, moment.band.zone) > HIGHEST:
-            return None
-        signed, sums = np.empty(bias.shape), np.empty(len(bias))
-        _spread(bias, self._raised(*flat, moment, top=0.0, share=1.0), signed, sums)
-        return signed, sums
-
-    @staticmethod
-    def _powers(gain: Array, variation: Array, moment: Moment) -> Array:
-        """Return the exponents of Phi(R + 1) and Phi(R - 1) of experts of one sign (2, m)."""
-        regret = gain - moment.band.zone * np.sqrt(variation)
-        scale = 1 / (3 * (variation + 1))
-        return np.asarray(np.maximum([regret + 1, regret - 1], 0.0) ** 2 * scale)
-
-    def one_sided(self, gain: Array, variation: Array, moment: Moment, *, top: float) -> Array:
-        """Return the weights of experts of one sign (m,); zero where all lie in the band."""
-        raised = np.exp(self._powers(gain, variation, moment) - top)
-        return np.asarray(0.5 * (raised[0] - raised[1]))
+        return Weighing(_exponents(*flat, zone, both, powers), weights)
 
     def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
         """Return ln Phi(R, C), R = gain - z sqrt(C); 0 where there is no variation."""
@@ -360,79 +231,6 @@ class AdaptiveWeights(WeightRule):
     def greatest(self, variation: Array | float, budget: float) -> Array:
         """Return sqrt(3 C Lambda)."""
         return np.asarray(math.sqrt(3 * budget) * np.sqrt(variation))
-
-
-@compiled()
-def _exponential(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    bias: Array, noise: Array, rate: float, top: float, share: float, table: Array
-) -> float:
-    total = 0.0
-    for r in range(bias.shape[0]):
-        for i in range(bias.shape[1]):
-            up = share * np.exp(rate * (bias[r, i] - noise[r, i]) - top)
-            down = share * np.exp(rate * (-bias[r, i] - noise[r, i]) - top)
-            total += up + down
-            table[r, i] += up - down
-    return total
-
-
-class ExponentialWeights(WeightRule):
-    r"""Exponential weights as printed in the paper: w = exp(rate * R).
-
-    The rate is sqrt(2 ln N / T) where the ``horizon`` T is known, else the anytime rate
-    sqrt(ln N / t).
-
-    **Proof of the bound.** Hedge with gains in [-1, 1]: (1 / rate) ln(mean of exp(rate R)) grows by
-    at most the certificate and rate / 2 in a round, and never when the rate falls. Hence
-
-        R <= ln N / rate + rate T / 2 + S,
-
-    sqrt(2 T ln N) + S at the rate for horizon T, and 2 sqrt(T ln N) + S at the anytime rate; after
-    trust it starts at w(T) + 1 at most, in place of 0.
-    """
-
-    name = "exponential"
-
-    def __init__(self, horizon: int | None = None) -> None:
-        self.horizon = horizon
-
-    def rate(self, moment: Moment) -> float:
-        """Return the rate at a round."""
-        entropy = math.log(moment.experts)
-        return math.sqrt(2 * entropy / self.horizon if self.horizon else entropy / moment.time)
-
-    def top(self, gain: Array, variation: Array, moment: Moment, *, both: bool = False) -> float:
-        regret = (np.abs(gain) if both else gain) - moment.band.zone * np.sqrt(variation)
-        return float(self.rate(moment) * regret.max(initial=-np.inf))
-
-    def two_sided(self, sums: Sums, moment: Moment, weights: Weights, share: float) -> None:
-        rate, noise = self.rate(moment), moment.band.zone * np.sqrt(sums.variation)
-        where = weights.top, share, weights.table[sums.rows]
-        weights.total += _exponential(sums.bias, noise, rate, *where)
-
-    def one_sided(self, gain: Array, variation: Array, moment: Moment, *, top: float) -> Array:
-        regret = gain - moment.band.zone * np.sqrt(variation)
-        weighed = np.isfinite(regret)
-        powers = self.rate(moment) * np.where(weighed, regret, 0.0) - top
-        return np.where(weighed, np.exp(powers), 0.0)
-
-    def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
-        """Return 0: the budget takes no notice of it."""
-        return np.zeros(np.shape(gain))
-
-    def budget(self, stand: Stand) -> float:
-        head = float(stand.trust.limit(stand.rounds)) + 1.0 if stand.trust else 0.0
-        entropy, rounds = math.log(stand.experts), stand.rounds
-        own = entropy - math.log(stand.share)
-        if self.horizon is None:
-            most = (1 + own / entropy) * math.sqrt(rounds * entropy)
-        else:
-            rate = math.sqrt(2 * entropy / self.horizon)
-            most = own / rate + rate * rounds / 2
-        return most + stand.certificate_sum + head
-
-    def greatest(self, variation: Array | float, budget: float) -> Array:
-        return np.full_like(np.asarray(variation, dtype=np.float64), budget)
 
 
 @dataclass(frozen=True, eq=False)
@@ -464,20 +262,76 @@ class ExponentialMixture:
         return np.asarray(x)
 
 
+@compiled()
+def _exponential(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    bias: Array, noise: Array, rate: float, top: float, share: float, table: Array
+) -> float:
+    total = 0.0
+    for e in range(bias.shape[0]):
+        up = share * np.exp(rate * (bias[e] - noise[e]) - top)
+        down = share * np.exp(rate * (-bias[e] - noise[e]) - top)
+        total += up + down
+        table[e] = up - down
+    return total
+
+
+class ExponentialWeights(WeightRule):
+    r"""Exponential weights as printed in the paper: w = exp(rate * R).
+
+    The rate is sqrt(2 ln N / T) where the horizon T is known, else the anytime rate sqrt(ln N / t).
+
+    **Bound.** Hedge with gains in [-1, 1]: (1 / rate) ln(mean of exp(rate R)) grows by at most the
+    certificate and rate / 2 in a round, and never when the rate falls. Hence
+
+        R <= ln N / rate + rate T / 2 + S,
+
+    sqrt(2 T ln N) + S at the rate for horizon T, and 2 sqrt(T ln N) + S at the anytime rate; after
+    trust it starts at w(T) + 1 at most, in place of 0.
+    """
+
+    name = "exponential"
+
+    def weigh(
+        self, gain: Array, variation: Array, moment: Moment, *, both: bool = False
+    ) -> Weighing:
+        entropy = math.log(moment.experts)
+        rate = math.sqrt(2 * entropy / self.horizon if self.horizon else entropy / moment.time)
+        noise = moment.band.zone * np.sqrt(variation)
+        regret = (np.abs(gain) if both else gain) - noise
+
+        def weights(top: float, share: float) -> tuple[Array, float]:
+            if not both:
+                own = share * np.exp(rate * regret - top)
+                return own, float(own.sum())
+            table = np.empty(gain.size)
+            total = _exponential(gain.ravel(), noise.ravel(), rate, top, share, table)
+            return table.reshape(gain.shape), total
+
+        return Weighing(rate * float(regret.max(initial=LEAST)), weights)
+
+    def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
+        """Return 0: the budget takes no notice of it."""
+        return np.zeros(np.shape(gain))
+
+    def budget(self, stand: Stand) -> float:
+        head = float(stand.trust.limit(stand.rounds)) + 1.0 if stand.trust else 0.0
+        entropy, rounds = math.log(stand.experts), stand.rounds
+        own = entropy - math.log(stand.share)
+        if self.horizon is None:
+            most = (1 + own / entropy) * math.sqrt(rounds * entropy)
+        else:
+            rate = math.sqrt(2 * entropy / self.horizon)
+            most = own / rate + rate * rounds / 2
+        return most + stand.certificate_sum + head
+
+    def greatest(self, variation: Array | float, budget: float) -> Array:
+        return np.full_like(np.asarray(variation, dtype=np.float64), budget)
+
+
 RATES = np.array([0.75 * 0.5**j for j in range(10)])  # enough for V up to ten million
 COSTS = -np.log1p(-RATES) - RATES
 STEEPEST = float(RATES[0])
-NEGLIGIBLE = 40.0  # e^-40 of the greatest summand adds nothing to a sum of doubles
 GAINS = ExponentialMixture(RATES, COSTS, np.full(len(RATES), 1 / len(RATES)))  # with beta
-
-
-@compiled()
-def _top(gain: Array, noise: Array, variation: Array, sign: float) -> float:
-    top = -np.inf
-    for e in range(gain.shape[0]):
-        for j in range(RATES.shape[0]):
-            top = max(top, RATES[j] * (sign * gain[e] - noise[e]) - COSTS[j] * variation[e])
-    return top
 
 
 @compiled()
@@ -509,18 +363,10 @@ class SecondOrderWeights(WeightRule):
     "Second-order quantile methods for experts and combinatorial games") with a uniform prior over
     rates, and with the sharper cost psi of Fan, Grama and Liu (2015) in place of eta^2.
 
-    **Proof.** As (x - ln(1 + x)) / x^2 falls in x, exp(eta g - psi g^2) <= 1 + eta g for |g| <= 1
-    and 0 <= eta < 1, whence Phi(R + g, V + g^2) <= Phi(R, V) + g w(R, V). The game keeps the sum of
-    w g over experts at most at the certificate times that of w <= eta_1 Phi, so that the
-    potentials' sum stays below N e^(eta_1 S) times their mean at the start, P_0. With
-
-        Lambda = ln N + ln P_0 + eta_1 S
-
-    therefore Phi(R, V) <= e^Lambda: R <= beta(V), the greatest R that this allows. As each summand
-    is at most J e^Lambda, beta(V) <= min_j (Lambda + ln J + psi_j V) / eta_j, about sqrt(2 V
-    (Lambda + ln J)), at most 1.06 times as much within the grid, and (Lambda + ln J) / eta_1 where
-    V is small. ``beta`` is concave, as {Phi <= e^Lambda} is convex, and V <= n_T(E) because
-    |g_t| <= E[E].
+    **Bound.** exp(eta g - psi g^2) <= 1 + eta g keeps the potentials' sum below N e^(eta_1 S) times
+    their mean at the start, P_0. With Lambda = ln N + ln P_0 + eta_1 S therefore R <= beta(V), the
+    greatest R with Phi(R, V) <= e^Lambda, at most min_j (Lambda + ln J + psi_j V) / eta_j, about
+    sqrt(2 V (Lambda + ln J)), and concave, as {Phi <= e^Lambda} is convex. V <= n_T(E).
 
     **After trust.** With M the ``strength`` of the test, R <= sqrt(2 (V + 1) M) + 1 and
     eta sqrt(2 (V + 1) M) - psi (V + 1) <= eta^2 M / (2 psi), so that
@@ -529,20 +375,20 @@ class SecondOrderWeights(WeightRule):
 
     name, squared = "second-order", True
 
-    def top(self, gain: Array, variation: Array, moment: Moment, *, both: bool = False) -> float:
-        held = _held(gain, variation, moment)
-        return float(max(_top(*held, sign) for sign in ((1.0, -1.0) if both else (1.0,))))
+    def weigh(
+        self, gain: Array, variation: Array, moment: Moment, *, both: bool = False
+    ) -> Weighing:
+        noise, signs = moment.band.zone * np.sqrt(variation), (1.0, -1.0) if both else (1.0,)
+        regret = (np.abs(gain) if both else gain) - noise
+        powers = RATES * regret[..., None] - COSTS * variation[..., None]
+        flat = gain.ravel(), noise.ravel(), variation.ravel()
 
-    def two_sided(self, sums: Sums, moment: Moment, weights: Weights, share: float) -> None:
-        held = _held(sums.bias, sums.variation, moment)
-        part = weights.table[sums.rows].reshape(-1)  # a view
-        for sign in (1.0, -1.0):
-            weights.total += _weigh(*held, sign, share, weights.top, part)
+        def weights(top: float, share: float) -> tuple[Array, float]:
+            own = np.zeros(gain.size)
+            total = sum(_weigh(*flat, sign, share, top, own) for sign in signs)
+            return own.reshape(gain.shape), total if both else float(own.sum())
 
-    def one_sided(self, gain: Array, variation: Array, moment: Moment, *, top: float) -> Array:
-        weights = np.zeros(len(gain))
-        _weigh(*_held(gain, variation, moment), 1.0, 1.0, top, weights)
-        return weights
+        return Weighing(float(powers.max(initial=LEAST)), weights)
 
     def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
         regret = gain - zone * np.sqrt(variation)
@@ -564,62 +410,8 @@ class SecondOrderWeights(WeightRule):
         return GAINS.greatest(variation, budget)
 
 
-def _held(gain: Array, variation: Array, moment: Moment) -> tuple[Array, Array, Array]:
-    """Return gains, what their noise explains, and variations, one number after the other."""
-    flat = variation.ravel()
-    return gain.ravel(), moment.band.zone * np.sqrt(flat), flat
-
-
-@compiled()
-def _add_scaled(table: Array, scale: float, signed: Array) -> None:
-    for r in range(table.shape[0]):
-        for i in range(table.shape[1]):
-            table[r, i] += scale * signed[r, i]
-
-
-class Kept:
-    """The weights of one large table of events, which stand until their events are touched.
-
-    A round moves the biases of the rows that somebody plays, a fifth of them where eight actions
-    are to choose from. What is kept is not relative to the greatest exponent, which moves every
-    round: by the theorem no exponent is above Lambda, some tens. Where one is too great all the
-    same, all weights are found anew. It is a function of biases and variations alone, so that a run
-    that is resumed goes on with the same bytes.
-
-    ``signed`` (rows, n) are the weights, ``sums`` (rows,) those of both signs', and ``stale``
-    (rows,) says which rows have other biases by now.
-    """
-
-    def __init__(self, rows: int, size: int) -> None:
-        self.signed, self.sums = np.empty((rows, size)), np.empty(rows)
-        self.stale, self._zone = np.ones(rows, dtype=bool), np.nan
-
-    def refresh(self, rule: WeightRule, bias: Array, variation: Array, moment: Moment) -> bool:
-        """Weigh the rows whose biases have changed; False where that cannot be kept."""
-        if moment.band.zone != self._zone:
-            self.stale[:] = True
-            self._zone = moment.band.zone
-        lines = np.flatnonzero(self.stale)
-        if not len(lines):
-            return True
-        fresh = rule.absolute(bias[lines], variation[lines], moment)
-        if fresh is None:
-            return False
-        self.signed[lines], self.sums[lines] = fresh
-        self.stale[lines] = False
-        return True
-
-    def add(self, weights: Weights, rows: slice, share: float) -> None:
-        """Add what is kept."""
-        scale = share * math.exp(-weights.top)
-        _add_scaled(weights.table[rows], scale, self.signed)
-        weights.total += scale * float(self.sums.sum())
-
-
-RULES: dict[str, Callable[[int | None], WeightRule]] = {
-    AdaptiveWeights.name: lambda _: AdaptiveWeights(),
-    SecondOrderWeights.name: lambda _: SecondOrderWeights(),
-    ExponentialWeights.name: ExponentialWeights,
+RULES: dict[str, type[WeightRule]] = {
+    rule.name: rule for rule in (AdaptiveWeights, SecondOrderWeights, ExponentialWeights)
 }
 
 

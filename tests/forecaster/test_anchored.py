@@ -105,11 +105,10 @@ def test_tolerance_bands_are_those_of_the_definition(seed: int, zone: float) -> 
     both = weighed(rule, bias, variation, moment)
     expected = (plus - minus) / total if total > 0 else np.zeros_like(bias)
     assert both == pytest.approx(expected, rel=1e-9, abs=1e-12)
-    known = bias.ravel(), variation.ravel(), moment
-    one = rule.one_sided(*known, top=rule.top(*known))
-    total = plus.sum()
-    one = one / one.sum() if total > 0 else one
-    assert one == pytest.approx((plus / total if total > 0 else plus).ravel(), abs=1e-12)
+    found = rule.weigh(bias, variation, moment)
+    one, whole = found.weights(found.top, 1.0)
+    total = plus.sum() or 1.0
+    assert one / (whole or 1.0) == pytest.approx(plus / total, abs=1e-12)
 
 
 def test_nothing_outside_its_tolerance_band_gives_no_game() -> None:

@@ -87,10 +87,9 @@ def test_gains_are_those_of_the_definition_beside_coordinates_and_among_scalars(
     both, alone = beside([group()], models=2), among([group()], models=2)
     gains: Any = both.parts[1]
     expected, _ = played(both, 30, 2, seed=3)
-    assert gains.arrays["gain"].reshape(expected.shape) == pytest.approx(expected)
+    assert gains.members[0].gain == pytest.approx(expected)
     played(alone, 30, 2, seed=3)
-    whole = alone.arrays["gain"].reshape(LOSSES, ACTIONS, ACTIONS + 2)
-    assert whole[:, :, ACTIONS:] == pytest.approx(expected)
+    assert alone.members[0].gain[:, :, ACTIONS:] == pytest.approx(expected)
     assert both.experts == VectorEvents([group()]).experts + LOSSES * ACTIONS * 2
     assert alone.experts == GainEvents([group()]).experts + LOSSES * ACTIONS * 2
 
@@ -110,7 +109,7 @@ def test_weights_beside_coordinates_are_those_of_one_family_of_experts() -> None
 
     (view,) = active[0][2]
     plus, minus = weight(view.bias, view.variation), weight(-view.bias, view.variation)
-    gain, variation = gains.arrays["gain"], gains.arrays["variation"]
+    gain, variation, _ = gains.arrays["sums"]
     own = weight(gain - 0.5 * np.sqrt(variation), variation)
     total = plus.sum() + minus.sum() + own.sum()
     table = (plus - minus) / total
@@ -145,7 +144,7 @@ def test_nobody_regrets_not_to_have_followed_a_model(make: Any, stream: str, tru
         player.update(truth)
     events: Any = player.events
     scalars: Any = events.parts[1] if make is beside else events
-    gains = scalars.arrays["gain"].reshape(LOSSES, ACTIONS, -1)[:, :, -3:]
+    gains = scalars.members[0].gain[:, :, -3:]
     most = (np.maximum(gains, 0) * scalars.members[0].scale[:, None, None]).sum(1)
     assert (regret <= most + 1e-9).all()
     assert (most.max(1) <= rounds * player.bias_bound().regret_to_models(own.weights)).all()

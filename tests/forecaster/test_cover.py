@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.forecaster.events.cover import Cover, clustered, distance, paper_gamma, snapped
-from regretless.forecaster.events.protected import arrays_of, respond
+from regretless.forecaster.events.protected import responses_at
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
 from regretless.market.regret.definitions import decision_swap_regret
@@ -206,8 +206,7 @@ def responses(model: MarketModel, block: int, point: Array) -> list[int]:
     """Ask the forecaster of a block which action each of its protected losses plays."""
     forecaster: Any = model.game.blocks[block].forecaster
     rows = forecaster.events.rows
-    out = np.empty(len(rows.offset))
-    respond(arrays_of(rows), np.ascontiguousarray(point), out)
+    out = responses_at(rows, np.ascontiguousarray(point))
     ends = zip(rows.start[:-1], rows.start[1:], strict=True)
     return [int(out[first:last].argmax()) for first, last in ends]
 

@@ -32,7 +32,6 @@ def worst_excess(seed: int, promises: int) -> Array:
     rng = np.random.default_rng(seed)
     group = ProtectedLosses(np.zeros((RUNS, ACTIONS)), np.tile(np.eye(ACTIONS), (RUNS, 1, 1)))
     sums, worst = np.zeros((RUNS, ACTIONS, ACTIONS)), np.full(RUNS, -np.inf)
-    start = np.arange(RUNS + 1) * ACTIONS
     kept = Draws(LossTable.of([group]))
     for t in range(ROUNDS):
         distribution = rng.dirichlet(np.full(ACTIONS, 0.5), RUNS)
@@ -45,7 +44,7 @@ def worst_excess(seed: int, promises: int) -> Array:
         played = (rng.random(RUNS)[:, None] > distribution.cumsum(1)[:, :-1]).sum(1)
         step = np.eye(ACTIONS)[played] - distribution
         sums += step[:, :, None] * (losses[:, :, None] - losses[:, None, :])
-        draws._add(start, distribution.ravel(), losses.ravel(), *list(kept.arrays.values())[:3])
+        kept._add(0, distribution, losses)
         known = kept.of(group, fixed=True)
         allowed = swap_draws(known, promises=promises, actions=ACTIONS, comparators=ACTIONS)
         worst = np.maximum(worst, sums.max(2).sum(1) - allowed)

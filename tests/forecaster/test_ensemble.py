@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from regretless.agents.responses import ExpectedLoss
 from regretless.forecaster import bases
-from regretless.forecaster.events.protected import arrays_of, respond
+from regretless.forecaster.events.protected import responses_at
 from regretless.forecaster.minimax.image import (
     WeightedOutcomes,
     candidates,
@@ -162,7 +162,6 @@ def test_naive_agents_do_what_the_basis_would_have_done(name: str) -> None:
     block, listeners = model.game.blocks[0], model.game.cohorts[0]
     forecaster: Any = block.forecaster
     coefficients = listeners.coefficients  # type: ignore[attr-defined]
-    out = np.empty(len(forecaster.events.rows.offset))
     for _ in range(40):
         played = play_round(model.game)
         forecast = played.forecasts[0]
@@ -171,7 +170,7 @@ def test_naive_agents_do_what_the_basis_would_have_done(name: str) -> None:
         assert played.decisions[0].predicted == pytest.approx(predicted, abs=1e-9)
         choice = played.decisions[0].probabilities.argmax(1)
         assert (choice == best_response(predicted, tie=TIE)).all()
-        respond(arrays_of(forecaster.events.rows), np.ascontiguousarray(forecast.statistics), out)
+        out = responses_at(forecaster.events.rows, np.ascontiguousarray(forecast.statistics))
         assert (choice == out.reshape(len(choice), -1).argmax(1)).all()
 
 

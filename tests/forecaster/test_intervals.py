@@ -37,11 +37,6 @@ def test_any_stretch_is_made_of_few_intervals(first: int, rounds: int) -> None:
     assert all(lengths.count(m) <= 2 for m in LENGTHS[:-1])
 
 
-def arrays_of(events: Any) -> Any:
-    """Return what coordinates have gained."""
-    return events.arrays
-
-
 def test_an_open_interval_knows_its_own_rounds_alone() -> None:
     rng = np.random.default_rng(0)
     group = ProtectedLosses(rng.random((2, 3)), rng.random((2, 3, 2)))
@@ -52,9 +47,10 @@ def test_an_open_interval_knows_its_own_rounds_alone() -> None:
         events.charge(events.active(None), played)
         if t >= 96:
             alone.charge(alone.active(None), played)
-    for name in ("0_0", "0_1", "0_2"):
-        assert np.array_equal(arrays_of(events.parts[1])[name], alone.arrays[name])
-    assert arrays_of(events.parts[2])["0_2"].sum() == pytest.approx(2 * 36)
+    short, long = (part.views[0] for part in events.parts[1:3])  # type: ignore[attr-defined]
+    for known, own in zip(short.arrays, alone.views[0].arrays, strict=True):
+        assert np.array_equal(known, own)
+    assert long.occupancy.sum() == pytest.approx(2 * 36)
     assert len(events.active(None)) == 1 + 2
     assert events.experts == VectorEvents([group]).experts * (1 + 3)
     twin = Intervals(lambda: VectorEvents([group]), rounds=200)
@@ -99,7 +95,7 @@ def test_every_interval_has_a_small_bias_after_a_long_past() -> None:
     for _ in range(600):
         played.step()
         for length, level in zip(player.events.lengths, player.events.parts[1:], strict=True):
-            bias, _, occupancy = (arrays_of(level)[f"0_{i}"] for i in range(3))
+            bias, *_, occupancy = level.views[0].arrays
             exponent = player.bias_bound().exponent + np.log(600 / length)
             assert (np.abs(bias).max(1) <= np.sqrt(3 * occupancy * exponent) + 1e-9).all()
     assert all(short < long for short, long in pairwise(player.events.lengths))

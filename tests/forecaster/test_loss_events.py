@@ -74,11 +74,11 @@ def test_the_table_pulls_towards_what_comparators_gain(name: str, zone: float) -
     for x, points, mass, truth in some_rounds(9):
         events.charge(events.active(x), played_of(events.rows, points, mass, truth))
     x = 4
-    moment, state = Moment(10, events.experts, Band(zone)), events.arrays
+    moment = Moment(10, events.experts, Band(zone))
     table = events.table_of(events.active(x), moment)
-    known = state["gain"], state["variation"], moment
-    weights = events.rule.one_sided(*known, top=events.rule.top(*known))
-    weights /= weights.sum()
+    found = events.rule.weigh(*events.arrays["sums"][:2], moment)
+    weights, total = found.weights(found.top, 1.0)
+    weights /= total
     expected, first = [], 0
     for group in events.groups:
         losses, actions, _ = group.weights.shape

@@ -144,8 +144,8 @@ def test_the_table_is_the_definition_and_huge_biases_do_not_overflow() -> None:
     table = weighed(rule, bias, squares, moment)
     assert table == pytest.approx((up - down) / (up + down).sum())
     assert np.isfinite(weighed(rule, 1e6 * bias, 1e3 * squares, moment)).all()
-    behind = np.array([-1e6, -2e6]), np.array([1e6, 1e6]), moment
-    assert rule.one_sided(*behind, top=rule.top(*behind)).sum() > 0
+    behind = rule.weigh(np.array([-1e6, -2e6]), np.array([1e6, 1e6]), moment)
+    assert behind.weights(behind.top, 1.0)[1] > 0
 
 
 # All rules.

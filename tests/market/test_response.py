@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from regretless.agents.responses import BestResponse, Quantal
 from regretless.forecaster.bases import LinearBasis
-from regretless.forecaster.events.protected import LossTable, ProtectedLosses, arrays_of, respond
+from regretless.forecaster.events.protected import LossTable, ProtectedLosses, responses_at
 from regretless.market.losses import Linear
 from regretless.market.records import Forecast, Mixture
 from regretless.market.response import best_response, expected_losses, quantal_gap, quantal_response
@@ -45,9 +45,7 @@ def agents_play(loss: Linear, point: Array) -> Array:
 def forecasters_idea(loss: Linear, point: Array, eta: float | None = None) -> Array:
     """Strategy of play (K, A) that the forecaster's events attribute to the same agents."""
     rows = LossTable.of([ProtectedLosses(*LinearBasis(loss.outcomes).coefficients(loss), eta=eta)])
-    out = np.empty(len(rows.offset))
-    respond(arrays_of(rows), point, out)
-    return out.reshape(len(loss), loss.actions)
+    return responses_at(rows, point).reshape(len(loss), loss.actions)
 
 
 def tables(actions: int) -> st.SearchStrategy[Array]:
