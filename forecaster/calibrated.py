@@ -38,7 +38,7 @@ import numpy as np
 from regretless.forecaster.events.bounds import centred_norm, spread
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import ProtectedLosses, played_of
-from regretless.forecaster.unbiased import UnbiasedPrediction, instances_of
+from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.forecaster.wrapping import Wrapping
 from regretless.market.core.arrays import Array, grid_points
 from regretless.market.core.errors import UserError
@@ -87,11 +87,11 @@ class CalibratedMultiaccurate(Wrapping):
     @property
     def time(self) -> int:
         """Rounds learned."""
-        return sum(own.time for own in instances_of(self.inner))
+        return sum(own.time for own in self.inner.instances)
 
     def mixture(self, x: object = None) -> Mixture:
         solved = self.inner.mixture(x)
-        rows = instances_of(self.inner)[0].events.rows
+        rows = self.inner.instances[0].events.rows
         nothing = np.zeros(solved.points.shape[1])
         mass = played_of(rows, solved.points, solved.weights, nothing).seen[: len(self.grid)]
         announced = np.flatnonzero(mass)
@@ -113,7 +113,7 @@ class CalibratedMultiaccurate(Wrapping):
 
     def calibration_bound(self) -> float:
         """Bound K a priori; infinite before the first round."""
-        bounds = [own.bias_bound() for own in instances_of(self.inner) if own.time]
+        bounds = [own.bias_bound() for own in self.inner.instances if own.time]
         cells = len(self.grid)  # biases are concave in occupancy: equal is worst
         total = sum(cells * float(bound.bias(bound.rounds / cells)) for bound in bounds)
         return total / self.time if self.time else np.inf

@@ -5,16 +5,16 @@ regrets it, or the bias of some event of coordinates grows, by more than would h
 calibrated model in 2 % of all runs, or until losses exceed what was expected by as much and some
 loss has a regret (below). Trust does not return. From then on every round's b_t is weighed with
 the events' gains so far, each with a **tolerance band** z: H holds only what exceeds z sqrt(C). If
-the certificate of b_t alone is within the tolerance, b_t is broadcast still: no loss whose owner
-would act on it has a bias that matters. Otherwise the game is solved, with the walk starting at
-b_t, until the biases are back in their bands. Every bias stays below z sqrt(n_T(E)) more than the
-weights' own bound (``events.bounds``), whatever the model does.
+the certificate of b_t alone is within the tolerance, b_t is broadcast still; otherwise the game is
+solved, with the walk starting at b_t. Every bias stays below z sqrt(n_T(E)) more than the weights'
+own bound (``events.bounds``), whatever the model does.
 
 A model that is disproved within 64 rounds has shown nothing that a band could keep: from then on z
 = 0, and b_t is no candidate. Models that it was made of (``models.aggregate``) are comparators,
 trusted or not; they have failed with it, and theirs is y, since nobody would have followed them.
 
-**The test.** For a listed loss k, an action a and a comparator c let R be the regret so far,
+**The test** (docs/theory.md, 9). For a listed loss k, an action a and a comparator c let R be the
+regret so far,
 
     R = sum_t q_t(a) (l_k(a, y_t) - l_k(c_t, y_t)),
 
@@ -23,17 +23,13 @@ the reference is calibrated, every R is a supermartingale and every bias a marti
 sum of squared increments, in [-1, 1], and m experts, the reference is **given up** when some R
 exceeds
 
-    w(V) = u sqrt( 2 (V + v) ( ln(1 + V / v) / 2 + ln(m / alpha) ) ),    alpha = .01, u = v = 1.
+    w(V) = u sqrt( 2 (V + 1) ( ln(1 + V) / 2 + ln(m / alpha) ) ),    alpha = .01, u = 1.
 
 For sub-Gaussian increments that happens to a calibrated model at any time with a probability of at
 most alpha (normal mixture: Robbins 1970; Howard et al. 2021, arXiv:1810.08240). A bias holds the
 margin by which an action was expected to be the best, beside the regret: an overconfident model has
-large biases, and costs nothing.
-
-**Sums over actions.** The decision swap regret of loss k is the greatest of the C^A sums R_phi =
-sum_a R(a, phi(a)), its regret to a model one of M, all supermartingales: the model is given up,
-too, when the greatest R_phi exceeds w of its own V, with m = K C^A, or a regret to a model does,
-with m = K M. Single R allow a loss sqrt(A ln m) where this allows sqrt(ln K + A ln C).
+large biases, and costs nothing. The model is given up, too, when the greatest of a loss's C^A sums
+sum_a R(a, phi(a)), or a regret to one of M models, exceeds w of its own V, with m = K C^A or K M.
 
 **Hints.** With thousands of experts that takes some fifty rounds, however hostile nature is. One
 number is faster: by how much losses exceed what best responses expect,
@@ -43,15 +39,13 @@ number is faster: by how much losses exceed what best responses expect,
 m_t the most that they could fall short by, known before y_t. If the model is calibrated, who bets a
 share h of their wealth on s_t > 0 has prod_t (1 + h s_t / m_t), a martingale, and no more where a
 gain above 2 is cut (a model that has seen little may say what cannot be); so is the mean over
-h = .9, .45, ..., and with probability alpha at most it ever exceeds 1 / alpha (Ville), whatever
-the increments' distribution. As an overconfident model loses such bets as well, the model is then
-given up only if some R, or its sum over a loss's actions, exceeds 1.5 u sqrt(V + 1) in that round.
+h = .9, .45, ..., and with probability alpha at most it ever exceeds 1 / alpha (Ville). As an
+overconfident model loses such bets as well, the model is then given up only if some R, or its sum
+over a loss's actions, exceeds 1.5 u sqrt(V + 1) in that round.
 
-A bias, and a gain while games are played, counts expectations at the forecast; a regret counts what
-came, and is never more. So gains begin with the regret of the trusted rounds.
-
-**When the games begin** R <= w(V) + 1 and R <= C, C >= V the sum of increments' sizes. With
-L = ln(m / alpha) these allow no R above sqrt(C) times
+**When the games begin** R <= w(V) + 1 and R <= C, C >= V the sum of increments' sizes: a regret
+counts what came, which a gain's expectation is never less than. With L = ln(m / alpha) these allow
+no R above sqrt(C) times
 
     reach = u sqrt( 2 (1 + 1 / (2 u^2 L)) (ln(1 + T) / 2 + L) ) + 1 / (u sqrt(2 L)),
 
@@ -59,7 +53,6 @@ as C >= 2 u^2 L where w(C) <= C, and R <= C below.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
@@ -98,7 +91,6 @@ class Trust:
 
     tests: int  # m / D, how many R are watched
     width: float = 1.0  # u, above 0
-    least: float = 1.0  # v
     turns: int = 1  # D, how many forecasters watch as many
 
     @property
@@ -112,13 +104,12 @@ class Trust:
 
     def most(self, squares: Array | float) -> Array:
         """Return what no R exceeds as long as the model is trusted."""
-        unheard = 1.0 if self.turns > 1 else 0.0  # of a round that is judged later
-        return self.limit(squares) + unheard
+        return self.limit(squares) + (self.turns > 1)  # a round that is judged later
 
     def limit(self, squares: Array | float) -> Array:
         """Return w(V)."""
-        known = self.least + np.asarray(squares, dtype=np.float64)
-        chances = np.log(known / self.least) / 2 + self.evidence
+        known = 1.0 + np.asarray(squares, dtype=np.float64)
+        chances = np.log(known) / 2 + self.evidence
         return np.asarray(self.width * np.sqrt(2 * known * chances))
 
     def hint(self, squares: Array | float) -> Array:
@@ -137,7 +128,7 @@ class Trust:
     def rejects(self, regret: Array, squares: Array, *, hint: bool = False) -> bool:
         """Whether some R is above its limit at V, or gives cause for doubt."""
         limit = self.hint if hint else self.limit
-        least = self.width * (HINT if hint else math.sqrt(2 * self.least * self.evidence))
+        least = self.width * (HINT if hint else math.sqrt(2 * self.evidence))
         if regret.max(initial=-np.inf) <= least:  # limits grow with V
             return False
         large = regret > least
@@ -164,17 +155,12 @@ class Bets(Checkpointable):
 
 
 class Evidence(NamedTuple):
-    """What a round says for or against a reference.
-
-    ``surprise`` is s_t / m_t, by how much losses exceeded what was expected at its forecast, over
-    the most that they could fall short; ``doubtful`` says whether it has cost more than nothing,
-    which matters only where bets on surprises are won.
-    """
+    """What a round says for or against a reference."""
 
     unchanged: bool  # whether its forecast was broadcast as it was
     beyond: bool = False  # whether it has cost more than it may
-    surprise: float = 0.0
-    doubtful: Callable[[], bool] = bool
+    surprise: float = 0.0  # s_t / m_t at its forecast
+    doubtful: bool = False  # whether it has cost more than nothing
 
 
 class Reference(Checkpointable):
@@ -248,7 +234,7 @@ class Reference(Checkpointable):
         self.unchanged_rounds += evidence.unchanged
         if self.trusted:
             self._bets.add(evidence.surprise)
-            if evidence.beyond or (self._bets.won and evidence.doubtful()):
+            if evidence.beyond or (self._bets.won and evidence.doubtful):
                 self.disproved_at = self.time
 
     def learn(self, truth: Array) -> None:

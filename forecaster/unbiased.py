@@ -1,8 +1,7 @@
 """Unbiased-Prediction (Noarov, Ramalingam, Roth and Xie; the paper's appendix).
 
 Every round: weigh the events by their gains so far, solve the min-max game that those weights
-define, play the mixture; then add the round's expected gains. Four parts, any of which goes with
-any other:
+define, play the mixture; then add the round's expected gains. Four parts go with one another:
 
     events      EventSet     what has no bias: ``VectorEvents``, ``GainEvents``, sums, intervals
     rule        WeightRule   how gains become weights, and the bound: events are made with it
@@ -18,20 +17,18 @@ bound swap regret.
     tolerance(t) = min( 0.05 / sqrt(t), 1.5 / t ),        rounds t counted from 1.
 
 As 1 / sqrt(t) <= 2 sqrt(t) - 2 sqrt(t - 1) and 1 / t <= ln t - ln(t - 1), the sum S of the positive
-certificates, which stands inside Lambda (``events.bounds``) beside ln N and ln ln T, is at most
+certificates, which stands inside Lambda beside ln N and ln ln T, is at most
 
-    0.05 (2 sqrt(T) - 1)    for T <= 900,        1.5 ln T - 7.25    for T >= 900,
+    0.05 (2 sqrt(T) - 1)    for T <= 900,        1.5 ln T - 7.25    for T >= 900.
 
-below ln T up to two million rounds, and T^(-1/2) is proved, up to logarithms. The two meet at round
-900: on a stream that reacts, less was worth more regret (the page of decisions). A solver that
-gives up logs the certificate that it has, and bounds count what was logged.
+On a stream that reacts, less was worth more regret (the page of decisions). A solver that gives up
+logs the certificate that it has, and bounds count what was logged.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, ClassVar, cast
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -128,22 +125,18 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self.solver = solver or Box(events.size)
         self.models = () if reference is None else reference.model.made_of
         self.trust = None if reference is None else reference.trust(events.experts)
-        self.draws = Draws(events.rows)
+        self.draws, self.rng = Draws(events.rows), stream(seed, "forecaster")
         self.certificate_sum, self.time = 0.0, 0
         # Logarithm of the mean potential, and mean logarithm, at the first game.
         self._start: float | None = None
         self._spent = 0.0
-        self.rng = stream(seed, "forecaster")
         self._pending: _Open | None = None
         self._drawn: int | None = None
-
-    @property
-    def instances(self) -> "tuple[UnbiasedPrediction, ...]":  # type: ignore[override]
-        """Itself."""
-        return (self,)
+        self.instances = (self,)
 
     spelled = Delegated("solver")
     prefer = Delegated("solver")
+    event_table = Delegated("events", "table")
 
     @property
     def points(self) -> Array:
@@ -165,32 +158,33 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         single = None if reference is None else self.solver.single(reference.advise(x, size))
         suggestions = best_responses(self.events.rows, self.points) if self.models else None
         active = self.events.active(x, suggestions)
-        solution = self._answer(active, single)
-        self._pending = _Open(active, solution, single, suggestions)
+        if single is not None and self.trusting and not self.solver.preferring:
+            solution = single
+        else:
+            solution = self._solve(active, single)
+        self._pending = _Open(active, solution, suggestions)
         labels = None if self.basis is None else self.basis.inverse(solution.points)
         atoms = solution.points, solution.mass, solution.certificate
         return Mixture(*atoms, labels=labels, ensembles=solution.ensembles)
 
-    def _answer(self, active: Any, single: Solution | None) -> Solution:
-        """Broadcast what is trusted, or solve the round's game."""
-        if single is not None and self.trusting and not self.solver.preferring:
-            return single
-        moment = Moment(self.time + 1, self.events.experts, self.band)
-        table = self.events.table_of(active, moment)
+    def _solve(self, active: Any, single: Solution | None) -> Solution:
+        """Solve the round's game, with the reference's forecast as a candidate."""
+        time = self.time + 1
+        table = self.events.table_of(active, Moment(time, self.events.experts, self.band))
         dropped = self.reference is not None and self.reference.early
         candidate = None if single is None or dropped else single.points[0]
-        limit = tolerance_at(self.time + 1)
-        return self.solver.solve(self.events.rows, table, tolerance=limit, candidate=candidate)
+        told: dict[str, Any] = {"tolerance": tolerance_at(time), "candidate": candidate}
+        return self.solver.solve(self.events.rows, table, **told)
 
     def _settle(self) -> None:
         """Note from which potential the games begin, once no reference is trusted any more."""
         if self._start is not None or self.trusting:
             return
+        experts = self.events.experts
         if self.time:
             self.events.begin()
-            self._spent = self.events.spent() / self.events.experts
-        experts = math.log(self.events.experts)
-        self._start = self.events.log_potential(self.band) - experts
+            self._spent = self.events.spent() / experts
+        self._start = self.events.log_potential(self.band) - math.log(experts)
 
     def predict(self, x: object = None) -> Forecast:
         forecast = super().predict(x)
@@ -231,26 +225,27 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         if self._pending is None:
             raise ValueError("update before a prediction; call mixture or predict first")
         self.solver.check(truth)
-        now, self._pending = self._pending, None
-        played = self._played(now.solution, truth)
-        if len(now.solution.mass) > 1:
-            self.draws.add(played.seen, truth, now.solution.mass)
-        self.events.charge(now.active, played)
-        self.certificate_sum += max(now.solution.certificate or 0.0, 0.0)
-        self.solver.remember(now.solution)
+        (active, solution, _), self._pending = self._pending, None
+        played = self._played(solution, truth)
+        if len(solution.mass) > 1:
+            self.draws.add(played.seen, truth, solution.mass)
+        self.events.charge(active, played)
+        self.certificate_sum += max(solution.certificate or 0.0, 0.0)
+        self.solver.remember(solution)
         self.time += 1
-        return self._evidence(now, played)
+        if self.trust is None or played.losses is None:
+            return Evidence(solution.unchanged)
+        beyond, doubtful = (
+            self.events.exceeds(active, self.trust, hint=hint) for hint in (False, True)
+        )
+        return Evidence(solution.unchanged, beyond, self._surprise(played), doubtful)
 
-    def _evidence(self, now: "_Open", played: Played) -> Evidence:
-        unchanged, trust = now.solution.unchanged, self.trust
-        if trust is None or played.losses is None:
-            return Evidence(unchanged)
+    def _surprise(self, played: Played) -> float:
+        """Return s_t / m_t, in the terms of ``reference``."""
         weights, truth = self.events.rows.weights, played.distribution[2]
         cost, slopes = -float((played.bias * weights).sum()), played.seen @ weights
         most = float(slopes @ truth - np.minimum(slopes, 0.0).sum()) - cost
-        surprise = cost / most if most > ROUNDING else 0.0
-        exceeds = partial(self.events.exceeds, now.active, trust)
-        return Evidence(unchanged, exceeds(), surprise, partial(exceeds, hint=True))
+        return cost / most if most > ROUNDING else 0.0
 
     def _played(self, solution: Solution, truth: Array) -> Played:
         rows, drawn, self._drawn = self.events.rows, self._drawn, None
@@ -275,8 +270,6 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         origin = self.solver.origin
         return Mixture(origin.points, np.ones(1), ensembles=origin.ensembles)
 
-    event_table = Delegated("events", "table")
-
     def event_bounds(self, occupancy: Array) -> tuple[Array, Array] | None:
         return self.bias_bound().of_events(occupancy)
 
@@ -286,10 +279,6 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         known: dict[str, Any] = {"hull": self.solver.hull, "trusted": self.trusting}
         stand = BiasBound(self.events.rule, *counts, **known)
         return (events or self.events).bound(stand)
-
-    def bound_of_anybody(self) -> BiasBound | None:
-        """Bound on what losses that are not listed need; None where nothing is promised to them."""
-        return self.bias_bound(self.events.others) if self.events.others else None
 
     def known_bound(self, events: AnyEvents | None = None) -> BiasBound:
         """Bound on every event's bias, with what is known of all variations so far."""
@@ -302,28 +291,26 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         most = max(self.certificate_sum, certificate_limit(rounds))
         return replace(self.bias_bound(), rounds=rounds, certificate_sum=most, trusted=False)
 
-    def from_variation(self, group: ProtectedLosses, *, stays: bool = False) -> Array:
-        """Bound the sum of expected decision swap regret of a group's losses (K,) so far."""
-        return self.events.from_variation(replace(self.known_bound(), stays=stays), group)
+    def from_variation(
+        self, group: ProtectedLosses, events: AnyEvents | None = None, *, stays: bool = False
+    ) -> Array:
+        """Bound the sum of expected decision swap regret of a group's losses (K,) so far.
 
-    def anybody_from_variation(self, group: ProtectedLosses, *, stays: bool = False) -> Array:
-        """Bound the same of losses that are not listed (K,), where something is promised."""
-        others = self.events.others
-        assert others is not None  # noqa: S101 - whoever asks has looked
-        return others.from_variation(replace(self.known_bound(others), stays=stays), group)
+        By ``events`` that are ``others``, of losses that are not listed.
+        """
+        bound = replace(self.known_bound(events), stays=stays)
+        return (events or self.events).from_variation(bound, group)
 
     def realised(self, group: ProtectedLosses) -> Array | None:
         """Bound the sum of decision swap regret (K,) of who acts on what was broadcast, or None."""
         return self.events.realised(self.known_bound(), group)
 
 
-@dataclass(frozen=True, eq=False)
-class _Open:
+class _Open(NamedTuple):
     """A round whose outcome is to come."""
 
     active: Any
     solution: Solution
-    single: Solution | None  # the reference's forecast, moved into the hull
     suggestions: Indices | None  # (losses, M), what the models suggest
 
 
@@ -439,8 +426,3 @@ def grouped(
         offset, weights = (np.concatenate(parts) for parts in zip(*own, strict=True))
         found.append(ProtectedLosses(offset, weights, policies, **rule))
     return found
-
-
-def instances_of(forecaster: Forecaster) -> tuple[UnbiasedPrediction, ...]:
-    """Return the unbiased predictions of which a forecaster consists, one per turn, if any."""
-    return tuple(cast("UnbiasedPrediction", own) for own in forecaster.instances)

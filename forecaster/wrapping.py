@@ -7,10 +7,9 @@ Each plays a game without delay of T_j rounds, so that with R_j its own bound
 
     T x regret  <=  sum_j T_j R_j(T_j)  <=  T R(T / (D + 1)),
 
-as the comparator may differ from turn to turn on the right-hand side: a bound in T^(-1/2) is
-sqrt(D + 1) times as large. Adaptive weights that are told late by themselves have none, and swings
-that grow (table `exploitation`). Since nobody asks a forecaster between its turns, it may learn
-an outcome when it happens: what it predicts is the same as if it waited.
+as the comparator may differ from turn to turn on the right-hand side. Since nobody asks a
+forecaster between its turns, it may learn an outcome when it happens: what it predicts is the same
+as if it waited.
 
 The **reference** is asked every round, and so it waits: it learns each outcome once, D rounds late,
 with the context of its own round and what it had said then, and it predicts as many rounds ahead as
@@ -101,8 +100,6 @@ class Backlog(Checkpointable):
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_waiting",)
 
     def __init__(self, model: Forecaster, rounds: int) -> None:
-        if rounds < 0:
-            raise ValueError(f"the delay is {rounds} rounds; give at least 0")
         self.model, self.rounds = model, rounds
         self._waiting = list[dict[str, Any]]()
         self._context: Any = None
@@ -210,11 +207,9 @@ class Delayed(Checkpointable, Forecaster):
         evidence = self.current.charge(truth)
         self.time += 1
         if self.reference is not None and self._backlog is not None:
-            late = self._backlog.add(truth, [*evidence[:3], evidence.doubtful()])
+            late = self._backlog.add(truth, evidence)
             if late is not None:
-                unchanged, beyond, surprise, doubtful = late
-                told = Evidence(unchanged, beyond, surprise, lambda: bool(doubtful))
-                self.reference.judge(told)
+                self.reference.judge(Evidence(*late))
 
     def described(self) -> dict[str, Any]:
         return {} if self.reference is None else self.reference.described()

@@ -17,7 +17,6 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from paper.figures import written
-from regretless.forecaster.unbiased import instances_of
 from regretless.market.core.errors import UserError
 from regretless.market.markets.price_impact import MEASURES, concentration, crowding, exposure
 from regretless.market.model import MarketModel
@@ -84,7 +83,7 @@ def pace(run: Run) -> Row:
 
 def numbers(run: Run) -> Row:
     """Count the accumulators that the forecaster keeps."""
-    (player,) = instances_of(run.unplayed.game.blocks[0].forecaster)
+    (player,) = run.unplayed.game.blocks[0].forecaster.instances
     return {"numbers": _size([player.events.state(), player.draws.state()])}
 
 

@@ -25,7 +25,7 @@ import pandas as pd
 from regretless.forecaster.events.bounds import BiasBound, centred_norm
 from regretless.forecaster.events.cover import uniform_regret
 from regretless.forecaster.events.draws import drawn, log_assignments
-from regretless.forecaster.unbiased import certificate_limit, instances_of
+from regretless.forecaster.unbiased import certificate_limit
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
@@ -161,7 +161,7 @@ def promised(model: MarketModel) -> Iterator[tuple[str, Asked]]:
     promises = sum(len(cohort.loss) for cohort, promise in members if promise.bound)
     for cohort, promise in members:
         block = model.game.blocks[cohort.block]
-        players = instances_of(block.forecaster)
+        players = block.forecaster.instances
         if promise.bound and len(players) == 1:
             bias, weights = players[0].bias_bound(), cohort.coefficients[1]
             policies = len(cohort.policies)

@@ -4,12 +4,7 @@ Notation. N = 2 n |E| experts, T rounds, S the sum of the positive certificates 
 normalised to 1), n_T(E) the occupancy of an event, r(a) in R^n the coefficients of a loss.
 
 **Bias.** A rule of weights (``weights``) proves |B| <= z sqrt(n_T(E)) + greatest(n_T(E)) for every
-event and coordinate, whatever the band z, from the number of experts, the certificates and, for
-adaptive weights, what all variations add up to. With the default rule
-
-    |B| <= sqrt(3 n_T(E) Lambda),   Lambda <= ln N + k S + ln(1 + l ln(1 + T)),
-
-with k = .514 and l = .488 (``weights``).
+event and coordinate, whatever the band z; with the default rule sqrt(3 n_T(E) Lambda).
 
 **Regret from bias.** An agent that best-responds to p plays a with r(a).p <= r(b).p, so
 
@@ -21,30 +16,24 @@ v, and at most D sum_{b != a} |B_{a, c = b}|, both because a policy's cross bias
 With sum_a n_T(a) = T and Cauchy-Schwarz these are D, lambda (1 + sqrt A) and D sqrt(A - 1) times
 sqrt(3 A T Lambda). A quantal agent adds ln(A) / eta.
 
-**Contextual swap regret**, where the replacement may depend on what a policy suggests, too, needs
-the cross events alone: T x regret <= max_j sum_{a,b} max_c <r(c) - r(a), B_{a, c_j = b}>. The A^2
-events of a policy share T rounds: D A sqrt(3 T Lambda) at most.
+**Contextual swap regret** needs the cross events alone: T x regret <= max_j sum_{a,b} max_c <r(c) -
+r(a), B_{a, c_j = b}>. The A^2 events of a policy share T rounds: D A sqrt(3 T Lambda) at most.
 
-**Simplex.** Where predictions and s(y) lie in the simplex (indicators of cells), the increments of
-an event's n coordinates add up to at most 2 n_T(E) in absolute value, so that with C_i the
-variation of coordinate i, sum_i |d_i| sqrt(C_i) <= ||d||_2 sqrt(2 n_T(E)). With adaptive weights
-every l1 norm above may therefore be replaced by sqrt(2) times the l2 norm: sqrt(2 n) at most in
-place of n / 2.
+**Simplex.** Where predictions and s(y) lie in the simplex, the increments of an event's n
+coordinates add up to at most 2 n_T(E) in absolute value, so that with C_i the variation of
+coordinate i, sum_i |d_i| sqrt(C_i) <= ||d||_2 sqrt(2 n_T(E)). With adaptive weights every l1 norm
+above may therefore be replaced by sqrt(2) times the l2 norm.
 
 **Trust.** A reference is broadcast unchanged until some bias, or some listed loss's regret, exceeds
-w(V) (``reference``), or sooner: when the games begin all are within w(V) + 1, and the rules say
-what that costs. The bound holds before that round and after it, whatever the reference does. As
-long as it is trusted, w(V) <= w(C) says more, and of listed losses the limit of the greatest sum
-over actions: V <= T / g^2 there, as no regret of a round exceeds 1.
+w(V) (``reference``): when the games begin all are within w(V) + 1, and the rules say what that
+costs. As long as it is trusted, w(V) <= w(C) says more, and of listed losses the limit of the
+greatest sum over actions: V <= T / g^2 there, as no regret of a round exceeds 1.
 
 **Scalar events.** One expert per loss, action and comparator, gains divided by the range g of
-<r(c) - r(a), p - s>: the gain against every comparator is at most g sqrt(3 n_T(a) Lambda), summed
-over actions g sqrt(3 A T Lambda). In the box g = D; where predictions stay in conv s(Y), expected
-and true losses lie in [-delta, 1 + delta] and g = 2 + 4 delta at most: no lambda, and n nowhere.
-
-**Models.** A model's suggestion c(k) to loss k is such a comparator: following the broadcast costs
-loss k at most sum_a max(G_{k,a}, 0) <= D sqrt(3 A T Lambda) more than following the model, where N
-counts those gains, too. Where their band is wider by y it is D y sqrt(A T) more.
+<r(c) - r(a), p - s>: summed over actions at most g sqrt(3 A T Lambda). In the box g = D; where
+predictions stay in conv s(Y), expected and true losses lie in [-delta, 1 + delta] and g = 2 + 4
+delta at most: no lambda, and n nowhere. A **model**'s suggestion to each loss is such a comparator;
+where the models' band is wider by y it is D y sqrt(A T) more.
 
 **Joining late.** An agent that enters before round t_0 meets the biases B_T - B_{t_0} of its own
 rounds, at most |B_T| + |B_{t_0}| in every event and coordinate. Every step above is linear in the
@@ -56,13 +45,10 @@ S_{t_0} <= S_T,
 Scalar gains have one sign only: an old gain far below zero may be regained, and nothing follows.
 
 **Variation.** An event's variation C = sum_t |g_t| (or its squares) so far, of which n_T(E) is the
-a-priori bound, may stand in its place wherever it is known. Term by term
-
-    T x regret <= sum_a max_c sum_i |r(c) - r(a)|_i beta(C_{a,i}),   beta the rule's greatest bias,
-
-the sum over a policy's suggestions b taking the place of the maximum over c, and sum_a max_c
-beta(C_{a,c}) for scalar gains. Likewise what all variations add up to, and the potentials of the
-moment when trust was lost, are known and stand in the budget for their most.
+a-priori bound, may stand in its place: T x regret <= sum_a max_c sum_i |r(c) - r(a)|_i
+beta(C_{a,i}), beta the rule's greatest bias, the sum over a policy's suggestions b taking the place
+of the maximum over c, and sum_a max_c beta(C_{a,c}) for scalar gains. Likewise what all variations
+add up to, and the potentials of the moment when trust was lost, stand in the budget for their most.
 
 **Stays.** Those potentials bound biases from that moment on alone: before it |B_t| <= w(C_t). Who
 was there from round t_0 to t_1 meets at most |B_{t_1}| + |B_{t_0}|, whichever side of it they are
@@ -92,6 +78,7 @@ class BiasBound(Stand):
     hull: Hull = "box"  # where predictions lie
     trusted: bool = False  # whether a reference is broadcast unchanged still
     stays: bool = False  # whether it shall hold after every round so far, for who comes and goes
+    within: float | None = None  # range of gains where predictions stay in conv s(Y), if scalar
 
     @property
     def exponent(self) -> float:
@@ -142,8 +129,8 @@ class BiasBound(Stand):
         rounds = rounds or self.rounds
         own = rounds / actions  # biases are concave in occupancy: equal shares are worst
         share, factor = float(self.bias(own)), widest
-        if policies:
-            cells, others = self._cells(actions, own), self._cells(actions - 1, own)
+        if policies:  # biases of cells that share these rounds, relative to all in one
+            cells, others = (c * float(self.bias(own / c) / share) for c in (actions, actions - 1))
             through_policies = np.minimum(widest * others, centred * (1 + cells))
             factor = np.maximum(factor, through_policies)
         return np.asarray(factor * actions * share / rounds)
@@ -169,7 +156,7 @@ class BiasBound(Stand):
         """Bound the sum of every action's greatest gain per round (K,), in a band of their own."""
         own = rounds / weights.shape[1]
         share = float(self.bias(own)) + zone * math.sqrt(own)
-        return np.asarray(self._gains(weights) * share / own)
+        return np.asarray(gain_range(weights, self.within) * share / own)
 
     def realised(self, weights: Array, *, policies: int = 0) -> Array | None:
         """Bound decision swap regret per round (K,) as drawn; None where only expectations are."""
@@ -198,9 +185,6 @@ class BiasBound(Stand):
         share = float(self.bias(self.rounds / cells))
         return np.asarray(self._norm(spread, weights) * cells * share / self.rounds)
 
-    def _gains(self, weights: Array) -> Array:
-        return gain_range(weights, None)
-
     def _norm(self, norm: Callable[..., Array], weights: Array) -> Array:
         """Take the norm that the hull allows."""
         factor = norm(weights)
@@ -208,16 +192,11 @@ class BiasBound(Stand):
             return np.asarray(np.minimum(factor, math.sqrt(2) * norm(weights, order=2)))
         return factor
 
-    def _cells(self, count: int, own: float) -> float:
-        """Bound the biases of ``count`` cells that share ``own`` rounds, relative to all in one."""
-        return count * float(self.bias(own / count) / self.bias(own))
-
 
 @dataclass(frozen=True)
 class GainBound(BiasBound):
     """Bound on the gains of scalar events; ``experts`` is their number."""
 
-    within: float | None = None  # range of the gains where predictions stay in conv s(Y)
     losses: int = 1  # K, all that are protected
     own: int = 1  # N, the gains of the run
     models: int = 0  # how many comparators are models
@@ -244,7 +223,7 @@ class GainBound(BiasBound):
 
     def _held(self, trust: Trust, weights: Array, rounds: int) -> Array:
         """Bound what a test lets a loss of regret at most 1 cost per round (K,)."""
-        scale = self._gains(weights)
+        scale = gain_range(weights, self.within)
         return np.asarray(scale * trust.most(rounds / np.maximum(scale, 1.0) ** 2) / rounds)
 
     @property
@@ -259,9 +238,6 @@ class GainBound(BiasBound):
     def contextual(self, weights: Array) -> Array | None:
         """Return None: the replacement is no comparator."""
         return None
-
-    def _gains(self, weights: Array) -> Array:
-        return gain_range(weights, self.within)
 
 
 def gain_range(weights: Array, within: float | None) -> Array:

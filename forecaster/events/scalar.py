@@ -183,11 +183,11 @@ class AssignmentBound(GainBound):
         if most is None:
             return None
         if self.trust is not None:  # all had gained so much at most when the games began
-            scale = np.maximum(self._gains(weights), 1.0)
+            scale = np.maximum(gain_range(weights, self.within), 1.0)
             each = actions * (self.trust.limit(self.rounds / actions) + 1)
             together = self.trust.among(self._copies * (actions + policies) ** actions)
             most = most + np.minimum(each, together.limit(self.rounds / scale**2) + 1)
-        return np.asarray(self._gains(weights) * most / self.rounds)
+        return np.asarray(gain_range(weights, self.within) * most / self.rounds)
 
     def assigned(self, squares: Array | float, actions: int, comparators: int) -> Array | None:
         """Bound the gain of every assignment whose U is at most ``squares``."""

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -70,7 +70,7 @@ class Forecaster(ABC):
     made_of: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     spelled: bool = False
-    instances: Sequence["Forecaster"] = ()
+    instances: Sequence[Any] = ()
     rng: np.random.Generator
     ahead: int = 0
 

@@ -23,7 +23,7 @@ from regretless.forecaster.events.base import covering
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.draws import swap_draws
 from regretless.forecaster.events.protected import ProtectedLosses
-from regretless.forecaster.unbiased import UnbiasedPrediction, instances_of
+from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.protocols import Cohort
@@ -47,7 +47,8 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
         if whoever is None:
             notes.append(f"{cohort.name}: no guarantee, since {why}")
         return replace(whoever or Guarantee(), note="; ".join(notes))
-    first, note, covers = instances_of(block.forecaster)[0], "; ".join(notes), seat.at_once()
+    first: UnbiasedPrediction = block.forecaster.instances[0]
+    note, covers = "; ".join(notes), seat.at_once()
     without = tuple(unbounded(cohort, first, seat.attendance))
     if seat.attendance is not None and not first.events.joinable:
         there = seat.attendance.entered == 0  # scalar gains promise nothing to who comes later
@@ -183,8 +184,8 @@ class Terms:
         return np.asarray(2 * apart + self.cohort.gap() + moved)
 
     @cached_property
-    def _players(self) -> tuple[UnbiasedPrediction, ...]:
-        return instances_of(self.block.forecaster)
+    def _players(self) -> Sequence[UnbiasedPrediction]:
+        return self.block.forecaster.instances
 
     @property
     def _biases(self) -> list[BiasBound]:
@@ -242,12 +243,10 @@ class TermsOfAnybody(Terms):
     """Those of a cohort whose losses nobody listed, where every task is protected."""
 
     def _bias(self, player: UnbiasedPrediction) -> BiasBound:
-        bound = player.bound_of_anybody()
-        assert bound is not None  # noqa: S101 - ``of_anybody`` has looked
-        return bound
+        return player.bias_bound(player.events.others)
 
     def _varied(self, player: UnbiasedPrediction, *, stays: bool) -> Array:
-        return player.anybody_from_variation(self.group, stays=stays)
+        return player.from_variation(self.group, player.events.others, stays=stays)
 
     def _spread(self, player: UnbiasedPrediction, *, fixed: bool) -> Array:
         return player.draws.of_anybody(self._width)
@@ -259,10 +258,10 @@ def of_anybody(seat: Placement, block: Block, losses: int) -> Guarantee | None:
     It hears the forecast and plays the best response of its own losses, with actions alone as
     comparators.
     """
-    cohort, players = seat.cohort, instances_of(block.forecaster)
+    cohort, players = seat.cohort, block.forecaster.instances
     if cohort.unguided or not players or len(cohort.policies):
         return None
-    if players[0].bound_of_anybody() is None:
+    if players[0].events.others is None:
         return None
     plain = cohort.response.protected() == {"eta": None, "tie": 0.0}
     if not cohort.expects_own or not plain or not exact_for(cohort, block):

@@ -21,7 +21,7 @@ import numpy as np
 from regretless.forecaster.events.base import AnyEvents
 from regretless.forecaster.events.cover import Cover, nearest, paper_gamma
 from regretless.forecaster.events.protected import ProtectedLosses
-from regretless.forecaster.unbiased import UnbiasedPrediction, instances_of
+from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError
 from regretless.market.game.guarantees import Guarantee
@@ -122,7 +122,7 @@ def served(
     if promised.label == "none":
         return seat, Guarantee(note=f"; {promised.note}")
     cohort = seat.cohort
-    events = instances_of(block.forecaster)[0].events
+    events = block.forecaster.instances[0].events
     if (cover := protection(cohort, block)) is None:
         reason = UNMATCHED if events.joinable else UNLISTED
         return seat, Guarantee(note=f"; no guarantee, since {reason}")
@@ -144,7 +144,7 @@ def protection(cohort: Any, block: Block) -> Cover | None:
 
     Only coordinates are unbiased for whoever comes, and only at the prediction itself.
     """
-    events = instances_of(block.forecaster)[0].events
+    events = block.forecaster.instances[0].events
     able = events.joinable and cohort.response.built_in and exact_for(cohort, block)
     if not able or not (groups := kin(cohort, events)):
         return None

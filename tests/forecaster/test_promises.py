@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from streams import market
 
 from regretless.agents.adversaries import Adversary
+from regretless.forecaster.events.bounds import GainBound
 from regretless.forecaster.events.protected import responses_at
 from regretless.forecaster.events.weights import Moment
 from regretless.forecaster.minimax.cube import CubeSolver
@@ -111,7 +112,7 @@ def played(model: MarketModel) -> None:
     assert player.certificate_sum <= certificate_limit(ROUNDS)
     bound = player.bias_bound()
     for _, _, _, _, occupancy, bias in player.events.table():
-        if not hasattr(bound, "within"):
+        if not isinstance(bound, GainBound):
             assert np.abs(bias).max() <= float(bound.bias(occupancy)) + 1e-9
 
 

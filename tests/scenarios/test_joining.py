@@ -126,7 +126,7 @@ def test_the_biases_of_a_window_bound_its_regret(stream: str) -> None:
     assert cover is not None
     offset, weights = late.coefficients
     played(model, 70)
-    before = events._decision[0].copy()
+    before = events.views[0].bias.copy()
     fixed = np.zeros((*offset.shape, offset.shape[1]))  # as in the ledger, expected over mixtures
     for log in played(model, 80):
         mixture = log.forecasts[0].mixture
@@ -136,12 +136,12 @@ def test_the_biases_of_a_window_bound_its_regret(stream: str) -> None:
     total = (np.einsum("kaa->ka", fixed) - fixed.min(2)).sum(1)
     shape = (-1, *weights.shape[1:])
     gained = (
-        np.abs(events._decision[0] - before)
+        np.abs(events.views[0].bias - before)
         .max(1)
         .reshape(shape[:2])[cover.representative_of]
         .sum(1)
     )
-    ends = [np.abs(bias).max(1).reshape(shape[:2]) for bias in (events._decision[0], before)]
+    ends = [np.abs(bias).max(1).reshape(shape[:2]) for bias in (events.views[0].bias, before)]
     assert (total <= spread(weights) * gained + 1e-9).all()
     assert (gained <= sum(ends)[cover.representative_of].sum(1) + 1e-12).all()
     bound = model.game.blocks[0].forecaster.bias_bound().since(weights, joined=70)
