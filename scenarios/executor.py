@@ -3,10 +3,10 @@
 A cluster of this machine is a ``dask.distributed.LocalCluster``: processes of one thread each, on
 loopback, which end with the process that started them and are replaced when they die; they speak to
 each other by TLS with a certificate of this cluster alone, so that no other user of the machine
-can send them work. One elsewhere
-is named by the address of its scheduler; its workers need this package and, at the same path, a
-data file that is not bundled, share no folder with this process, and are sent a user's modules of
-one file. Without Dask, an extra, tasks are done here, one after another.
+can send them work. One elsewhere is named by the address of its scheduler; its workers need this
+package and, at the same path, a data file that is not bundled, share no folder with this process,
+and are sent a user's modules of one file. Without Dask, an extra, tasks are done here, one after
+another.
 
 A task may show life by ``beat``, as a run does after every round; a worker that shows none for as
 long as its tasks are given ends, even if it never lets go of the interpreter, and its task is over
@@ -24,8 +24,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from functools import cached_property
+from functools import cache
 from itertools import islice
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from regretless.market.core.errors import UserError
@@ -102,28 +103,23 @@ class Cluster(Executor):
     def __init__(
         self, workers: int | None = None, address: str | None = None, imports: tuple[str, ...] = ()
     ) -> None:
-        self._dask = _dask("--scheduler" if address else f"{workers} worker processes")
-        self.sends_files, self._address = address is not None, address
-        self._count, self._local = workers or processors(), None
+        dask = _dask("--scheduler" if address else f"{workers} worker processes")
+        self.sends_files, self._address, self._local = address is not None, address, None
+        self._count = workers or importlib.import_module("dask.system").CPU_COUNT
         self._done: queue.Queue[Any] = queue.Queue()
-        self._seen = self._looked = time.monotonic()
-        if self.sends_files and self.client:  # now, before anything is written
+        if address is None:
+            self._local = _local(dask, self._count)
+            self.client = dask.Client(self._local, set_as_default=False)
+        else:
+            self.client = _connected(dask, address)
             for name in imports:
                 self._send(name.removesuffix(".py"))
-
-    @cached_property
-    def client(self) -> Any:
-        """The connection; processes of this machine start when it is first needed."""
-        if self._address is not None:
-            return _connected(self._dask, self._address)
-        self._local = _local(self._dask, self._count)
         self._seen = time.monotonic()
-        return self._dask.Client(self._local, set_as_default=False)
 
     def _send(self, module: str) -> None:
+        """Let workers have a module of one file."""
         found = importlib.util.find_spec(module)
-        alone = found is not None and not found.submodule_search_locations and "." not in module
-        if alone and found is not None and str(found.origin).endswith(".py"):
+        if found is not None and Path(str(found.origin)).name == f"{module}.py":
             self.client.upload_file(found.origin, load=False)
 
     @property
@@ -136,18 +132,17 @@ class Cluster(Executor):
 
         UserError if the scheduler is gone, or all of them for a minute.
         """
-        try:
-            here: dict[str, int] = self.client.nthreads() if self.client.status == "running" else {}
-        except (OSError, TimeoutError):
-            here = {}
+        here = dict[str, int]()
+        with suppress(OSError, TimeoutError):
+            here = self.client.nthreads() if self.client.status == "running" else {}
         if self.client.status != "running":
-            self.lost("was lost")
+            self._lost("was lost")
         if self._local is not None and len(here) < self._count:
             self._local.scale(self._count)  # Dask gives one up that is long in starting again
         if here:
             self._seen = time.monotonic()
         elif time.monotonic() - self._seen > WITHOUT_WORKERS:
-            self.lost("has no workers any more")
+            self._lost("has no workers any more")
         return here
 
     def answers(
@@ -161,8 +156,7 @@ class Cluster(Executor):
                 pending[self.submit(work, task, patience=patience)] = place
             if not pending:
                 return
-            while (future := self.next(LOOKING)) is None:
-                pass
+            future = self.next()
             yield pending.pop(future), None if self.died(future) else future.result()
             future.release()
 
@@ -180,17 +174,15 @@ class Cluster(Executor):
         future.add_done_callback(self._done.put)
         return future
 
-    def next(self, patience: float) -> Any:
-        """Return a future that is over; None if there is none after so many seconds."""
-        try:
-            future = self._done.get(timeout=patience) if patience else self._done.get_nowait()
-        except queue.Empty:
-            if time.monotonic() - self._looked > LOOKING:
-                self._looked = time.monotonic()
-                self.workers()
-            return None
+    def next(self) -> Any:
+        """Wait for a future that is over; UserError if nobody is left who could do it."""
+        while True:
+            with suppress(queue.Empty):
+                future = self._done.get(timeout=LOOKING)
+                break
+            self.workers()
         if future.status in {"cancelled", "lost"}:
-            self.lost("was lost")
+            self._lost("was lost")
         return future
 
     def refill(self) -> None:
@@ -207,12 +199,11 @@ class Cluster(Executor):
 
     def close(self) -> None:
         """Close the connection, and end the workers of this machine."""
-        if "client" in vars(self):
-            self.client.close()
+        self.client.close()
         if self._local is not None:
             self._local.close()
 
-    def lost(self, what: str) -> NoReturn:
+    def _lost(self, what: str) -> NoReturn:
         """Raise UserError: the cluster is not there any more."""
         name = f"--scheduler {self._address}" if self._address else "the Dask cluster"
         raise UserError(f"{name} {what}; start it again and use --resume")
@@ -279,13 +270,6 @@ def dask_setup(_worker: Any) -> None:
         os.setpgrp()
 
 
-def processors() -> int:
-    """Return how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def executor(
     jobs: int | None, scheduler: str | None = None, imports: tuple[str, ...] = ()
 ) -> closing[Executor]:
@@ -316,35 +300,35 @@ def collect(
 
 
 class _Life:
-    """In a worker: how long it may show no life, and when it last did."""
+    """Of a worker: how long it may show no life, if not for ever, and when it last did."""
 
     patience: float | None = None
-    shown: float = 0.0
-    sink: int = 0
-
-
-_LIFE = _Life()
-_TURN = threading.Lock()
+    shown = 0.0
+    turn = threading.Lock()  # there is one clock
 
 
 def beat(_: object = None) -> None:
     """Show life, where somebody waits for it."""
     now = time.monotonic()
-    if _LIFE.patience is not None and now - _LIFE.shown > SELDOM:
-        _LIFE.shown = now
-        _LIFE.sink = _LIFE.sink or os.open(os.devnull, os.O_WRONLY)
-        faulthandler.dump_traceback_later(_LIFE.patience, exit=True, file=_LIFE.sink)
+    if _Life.patience is not None and now - _Life.shown > SELDOM:
+        _Life.shown = now
+        faulthandler.dump_traceback_later(_Life.patience, exit=True, file=_sink())
+
+
+@cache
+def _sink() -> int:
+    return os.open(os.devnull, os.O_WRONLY)
 
 
 def _watched(work: Callable[[T], A], task: T, patience: float | None) -> A:
     """Do a task in a worker, which ends if no life is shown."""
     if patience is None:
         return work(task)
-    with _TURN:  # there is one clock
-        _LIFE.patience, _LIFE.shown = patience, 0.0
+    with _Life.turn:
+        _Life.patience, _Life.shown = patience, 0.0
         beat()
         try:
             return work(task)
         finally:
-            _LIFE.patience = None
+            _Life.patience = None
             faulthandler.cancel_dump_traceback_later()

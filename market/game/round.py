@@ -38,7 +38,7 @@ from regretless.market.game.market import (
 )
 from regretless.market.game.network import DelayedForecasts, Network
 from regretless.market.game.protocols import Adversary, Cohort, Forecaster
-from regretless.market.game.seats import Seat, present
+from regretless.market.game.seats import Seat
 from regretless.market.losses.basis import Basis
 from regretless.market.records import (
     Context,
@@ -353,8 +353,8 @@ def reveal(game: Game, decided: Decided) -> Round:
 
 def record(game: Game, decided: Decided, played: Round) -> None:
     """Add the round to everybody's records, and let cohorts and forecasters learn."""
-    for place, _, decision, losses in present(game.cohorts, played):
-        seat, seen = game.seats[place], decided.seen[place]
+    rows = zip(game.seats, played.decisions, played.losses, decided.seen, strict=True)
+    for seat, decision, losses, seen in rows:
         seat.record(decision, losses, seen, number=played.number, outcome=played.outcome)
     for block, forecast in zip(game.blocks, played.forecasts, strict=True):
         block.learn(forecast, played.outcome)

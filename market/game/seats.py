@@ -427,9 +427,17 @@ class Seat:
         return self.budget.charged(own, decision, awake)
 
     def record(
-        self, decision: Decision, losses: Array, context: Context, *, number: int, outcome: Array
+        self,
+        decision: Decision | None,
+        losses: Array | None,
+        context: Context,
+        *,
+        number: int,
+        outcome: Array,
     ) -> None:
-        """Add the round to the ledger and the comparison, and let the cohort learn."""
+        """Add the round, unless nobody was here, and let the cohort learn."""
+        if decision is None or losses is None:
+            return
         suggested = suggestions(self.cohort.policies, context, self.cohort.loss.actions)
         self.cohort.ledger.add(decision, losses, suggested)
         self.comparison.add(number, decision, losses, suggested)

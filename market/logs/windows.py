@@ -87,7 +87,6 @@ class Windows(Checkpointable):
         self.bounded = any(own.window is not None for own in self._guarantees)
         self.spans = tuple(spans)
         self.worst: dict[str, Worst] = {}
-        self.elsewhere = frozenset[str]()  # names of cohorts whose regrets come later
         self._at = 0  # the window that is open, or else the next one
         self._before: tuple[Ledger, ...] = ()  # where it is open
         self._open(0)
@@ -136,11 +135,10 @@ class Windows(Checkpointable):
             columns |= {name: rows[own.row_of][played] for name, rows in measures(sums).items()}
             if self.bounded:
                 columns["bound"] = bounded(promise, first, last, own)[played]
-            if cohort.name not in self.elsewhere:
-                self.note(cohort.name, columns)
+            self._note(cohort.name, columns)
             yield columns
 
-    def note(self, name: str, columns: dict[str, NDArray[Any]]) -> None:
+    def _note(self, name: str, columns: dict[str, NDArray[Any]]) -> None:
         """Remember the worst agent of a window that beats the worst so far."""
         regret = np.where(
             np.isnan(columns["decision_swap_regret"]),
@@ -153,6 +151,12 @@ class Windows(Checkpointable):
         if name not in self.worst or regret[place] > self.worst[name].regret:
             who, first, last = (int(columns[key][place]) for key in ("agent", "first", "last"))
             self.worst[name] = Worst(float(regret[place]), who, first, last)
+
+    def join(self, parts: Sequence[dict[str, Worst]]) -> None:
+        """Take over the worst of parts which together are all agents of some cohorts."""
+        for name in {name for part in parts for name in part}:
+            found = [part[name] for part in parts if name in part]
+            self.worst[name] = max(found, key=lambda own: (own.regret, -own.first, -own.agent))
 
     def state(self) -> dict[str, Any]:
         worst = {name: asdict(worst) for name, worst in self.worst.items()}

@@ -25,11 +25,11 @@ from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import is_ours
 from regretless.market.core.randomness import stream
-from regretless.scenarios.distributed import conduct
-from regretless.scenarios.distributed.conduct import Conductor, DaskCrew, Heard
-from regretless.scenarios.distributed.worker import Task, attempt, forget
+from regretless.scenarios import distributed
+from regretless.scenarios.distributed import HERE, Answer, Conductor, DaskCrew, Task, attempt
 from regretless.scenarios.executor import Cluster
 from regretless.scenarios.run import Options, run
+from regretless.scenarios.studies.directory import Failure
 
 COMMAND = Path(sys.executable).parent / "regretless"
 PATIENCE = 300  # seconds; a first run compiles
@@ -186,16 +186,15 @@ class Here:
         """Keep a task for later."""
         self._given.append(task)
 
-    def hear(self, patience: float) -> Iterator[Heard]:
-        """Do what was given; a worker that dies leaves nothing but its checkpoints."""
-        tasks, self._given = self._given, []
-        for task in tasks:
-            dies, late = self.deaths > 0 and self._rng.random() < 0.4, self._rng.random() < 0.5
-            answer = attempt(task) if late or not dies else None
-            if dies:
-                self.deaths -= 1
-                forget(task.recipe.run, task.recipe.place)
-            yield task.recipe.place, "it died" if dies or answer is None else answer
+    def hear(self) -> tuple[int, Answer | Failure | None]:
+        """Do what was given first; a worker that dies leaves nothing but its checkpoints."""
+        task = self._given.pop(0)
+        dies, late = self.deaths > 0 and self._rng.random() < 0.4, self._rng.random() < 0.5
+        answer = attempt(task) if late or not dies else None
+        if dies:
+            self.deaths -= 1
+            HERE.pop((task.recipe.run, task.recipe.place), None)
+        return task.recipe.place, None if dies else answer
 
     def close(self) -> None:
         """Hold nothing."""
@@ -285,17 +284,17 @@ class Mortal(DaskCrew):
         super().__init__(cluster)
         self.deaths, self._rng, self._at = deaths, stream(deaths, "deaths"), 0.0
 
-    def hear(self, patience: float) -> Iterator[Heard]:
-        """Yield what is there, and kill somebody if it is time."""
-        yield from list(super().hear(min(patience, 0.01)))
-        if self._given and self.deaths and time.monotonic() > self._at:
-            task = list(self._given.values())[int(self._rng.integers(len(self._given)))]
-            home = self._homes.get(task.recipe.place)
+    def hear(self) -> tuple[int, Answer | Failure | None]:
+        """Kill somebody if it is time, and wait for an answer."""
+        if self.deaths and time.monotonic() > self._at:
+            recipe = list(self._given.values())[int(self._rng.integers(len(self._given)))]
+            home = self._homes.get(recipe.place)
             ask, homes = self._cluster.client.run, [home] * bool(home)
             for pid in ask(os.getpid, workers=homes, on_error="ignore").values():  # it may be dead
                 os.kill(pid, signal.SIGKILL)
                 self.deaths -= 1
             self._at = time.monotonic() + self._rng.uniform(0.0, 3.0)
+        return super().hear()
 
 
 def with_deaths(text: Raw, out: Path, deaths: int, rounds: int, **more: Any) -> None:
@@ -313,7 +312,7 @@ def with_deaths(text: Raw, out: Path, deaths: int, rounds: int, **more: Any) -> 
 def test_twenty_processes_that_are_killed(
     text: Raw, rounds: int, tmp_path: Path, reference: Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conduct, "DEATHS", 100)  # Dask ends some more that are long in starting
+    monkeypatch.setattr(distributed, "DEATHS", 100)  # Dask ends some more that are long in starting
     with_deaths(text, tmp_path / "logs", 20, rounds)
     assert_same(tmp_path / "logs", reference(text, f"rounds={rounds}"))
 
@@ -362,7 +361,8 @@ def test_what_is_lost_of_a_record_is_said(tmp_path: Path) -> None:
     stopped(PLAIN, out, at=700)
     with pytest.raises(UserError, match=r"was begun with --workers or --scheduler; give them"):
         run(told(PLAIN), Options(out, resume=True))
-    (out / ".partial" / "record-000000100.npz").unlink()
+    record = out / ".partial" / "record.jsonl"
+    record.write_bytes(record.read_bytes().replace(b"0.1", b"0.2", 1))
     with pytest.raises(UserError, match=r"lacks a part of the record; start again"):
         shared(PLAIN, out, 2, resume=True)
     shared(PLAIN, tmp_path / "again", 2)
@@ -397,12 +397,11 @@ def test_damaged_checkpoints_of_a_share_are_passed_over(
 
 def strange(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a checkpoint without a part, with strange parts, and as it is for another round."""
-    yield {"of": tree["of"], "chunk": tree["chunk"]}
-    yield tree | {"state": 7}
-    yield tree | {"chunk": "many"}
-    yield tree | {"state": mapped(tree["state"], lambda array: array[..., None])}
-    yield tree | {"state": mapped(tree["state"], lambda array: array.astype("U9"))}
-    yield tree | {"state": mapped(tree["state"], lambda array: array[:1])}
+    yield {name: part for name, part in tree.items() if name != "players"}
+    yield tree | {"players": 7}
+    yield mapped(tree, lambda array: array[..., None])
+    yield mapped(tree, lambda array: array.astype("U9"))
+    yield mapped(tree, lambda array: array[:1])
     yield tree
 
 
@@ -418,10 +417,10 @@ def test_strange_checkpoints_of_a_share_are_passed_over(
 ) -> None:
     out = tmp_path / "logs"
     stopped(PLAIN, out, at=700)
-    (file, *_) = sorted((out / ".partial").glob("shard-0-*.npz"))
+    (file, *_) = sorted((out / ".partial").glob("shard-2-0-*.npz"))
     number = int(file.stem.rpartition("-")[2])
     for earlier, tree in enumerate(strange(checkpoint.load(file)), start=1):
-        checkpoint.save(file.with_stem(f"shard-0-{number - earlier:09d}"), tree)
+        checkpoint.save(file.with_stem(f"shard-2-0-{number - earlier:09d}"), tree)
     file.unlink()
     shared(PLAIN, out, 2, resume=True)
     assert_same(out, reference(PLAIN))

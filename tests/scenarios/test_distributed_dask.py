@@ -15,7 +15,7 @@ from served import two_workers
 from written import status, tables
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.distributed.conduct import conductor_of
+from regretless.scenarios.distributed import conductor_of
 from regretless.scenarios.run import Options, run
 
 ASKED: dict[str, Any] = {
