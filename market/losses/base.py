@@ -77,7 +77,10 @@ class Loss(ABC):
         for name, given in self.tables().items():
             trailing = self.AXES[name]
             sizes = dict(zip(trailing, np.shape(given)[-len(trailing) :], strict=False)) | sizes
-            own = given if isinstance(given, Fresh) else _once(np.asarray(given, dtype=np.float64))
+            own = given
+            if not isinstance(given, Fresh):  # once along the axes on which it only repeats itself
+                own = np.asarray(given, dtype=np.float64)
+                own = own[tuple(slice(None, None if step else 1) for step in own.strides)]
             value = copied(own) if trailing == "ad" else np.array(own)
             if not np.isfinite([np.min(value, initial=0.0), np.max(value, initial=0.0)]).all():
                 raise ValueError(f"{name} holds a number that is not finite")
@@ -244,11 +247,6 @@ def product(first: Range, second: Range) -> Range:
         np.minimum(np.minimum(products[0], products[1]), np.minimum(products[2], products[3])),
         np.maximum(np.maximum(products[0], products[1]), np.maximum(products[2], products[3])),
     )
-
-
-def _once(value: Array) -> Array:
-    """View an array once along the axes on which it only repeats itself."""
-    return value[tuple(slice(None, None if step else 1) for step in value.strides)]
 
 
 def _picked(value: Array, index: int | slice | Indices, places: Indices) -> Array:

@@ -71,17 +71,9 @@ def order_losses(
 ) -> Orders:
     """Return the losses of N agents in [0, 1], 1/2 being to earn nothing.
 
-    Parameters
-    ----------
-    units, limit : array (N, A, m)
-        As in ``Orders``, limits in [0, 1].
-    width : float
-        By how much a limit has to move for the chance to move by 1, positive.
-    reach : array (N,)
-        The most that an agent can gain or lose in a round, in units of its utility.
-    worth : array (N, d)
-    **fields : arrays
-        The other fields of ``Orders``: ``keeps`` and ``rests`` (A,) are of all.
+    ``units`` and ``limit`` are (N, A, m), ``worth`` (N, d), the other fields as in ``Orders``, with
+    ``keeps`` and ``rests`` (A,) of all. The chance moves by 1 as a limit moves by ``width``;
+    ``reach`` (N,) is the most that an agent can gain or lose in a round, in units of its utility.
     """
     shared, asset = fields["common"][:, None, None], fields["asset"]
     mine = np.eye(worth.shape[1])[asset.astype(np.intp)]  # (N, A, m, d)

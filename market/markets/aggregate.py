@@ -58,7 +58,6 @@ class Settling(Market):
 
     Parameters
     ----------
-    cohorts, rng : as in ``Market``
     start : array
         The level before the first round.
     feedback : "lagged" or "same-round"

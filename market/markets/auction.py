@@ -49,17 +49,8 @@ Whole = NDArray[np.int64]
 class Exchange(Market):
     """A market of agents with cash and stocks, which the world outside may restore.
 
-    UserError unless there is one stock per good.
-
-    Parameters
-    ----------
-    cohorts, rng : as in ``Market``
-    cash : number, or table by cohort's name
-        What each agent begins with.
-    stock : such a number or table, or a list of them, one per good
-        The same for the goods.
-    refresh : int
-        Every so many rounds agents have again what they began with; 0 for never.
+    UserError unless there is one stock per good. Every ``refresh`` rounds agents have again what
+    they began with; 0 for never.
     """
 
     def __init__(
@@ -102,14 +93,8 @@ class Exchange(Market):
 class CallAuction(Exchange):
     """A uniform-price call auction of limit orders.
 
-    UserError if a loss is of another form or a parameter leaves its range.
-
-    Parameters
-    ----------
-    cohorts, rng, cash, stock, refresh : as in ``Exchange``
-        With losses of the form ``Trade``.
-    outside : float
-        Units that the world outside trades where a fundamental is at its end.
+    UserError if a loss is of another form than ``Trade`` or a parameter leaves its range.
+    ``outside``: units that the world outside trades where a fundamental is at its end.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("price", "rounds", "volume", "gains")
@@ -204,19 +189,10 @@ def _orders(cohort: Cohort) -> tuple[Array, Array]:
 def fill(wanted: Whole, ticks: Whole, price: int, left: Whole, traded: Whole) -> int:
     """Let orders trade at a price: better limits all, those at it in proportion.
 
-    Returns int: what all but the last (the world outside) gain, in half ticks times lots.
-
-    Parameters
-    ----------
-    wanted, ticks : int array (n,)
-        Lots, below 0 for sales, and limits.
-    price : int
-        In half ticks.
-    left : int array (4,)
-        As ``shares`` returns it.
-    traded : int array (n,)
-        Written: lots, below 0 for sales. Shares are those of running sums, rounded down: their sum
-        is exactly what is left, and nobody gets more than it wanted.
+    Returns what all but the last (the world outside) gain, in half ticks times lots. ``wanted`` and
+    ``traded``, which is written, are lots (n,), below 0 for sales; ``ticks`` (n,) are limits,
+    ``price`` counts half ticks, ``left`` is as ``shares`` returns it. Shares are those of running
+    sums, rounded down: their sum is exactly what is left, and nobody gets more than it wanted.
     """
     gained, over = 0, np.zeros(2, dtype=np.int64)
     for i in range(len(wanted)):

@@ -52,17 +52,8 @@ class AttendanceMarket(Settling):
     """The share of agents who play each action but the first.
 
     UserError if agents have another number of actions than outcomes and 1, or shares are none.
-
-    Parameters
-    ----------
-    cohorts, rng, feedback, adjustment : as in ``Settling``
-        Their loads are the shares.
-    always : float, or list of d
-        Shares of the whole crowd that always play the actions; they sum to less than 1.
-    noise : float
-        How far the fundamental moves the outcome, from its least to its greatest value.
-    start : float, or list of d
-        Shares before the first round.
+    ``noise`` is how far the fundamental moves the outcome, from its least to its greatest value;
+    ``start`` the shares before the first round.
     """
 
     supports_multiplicity = True
@@ -119,20 +110,9 @@ class AttendanceMarket(Settling):
 class Routes(Settling):
     """Travel times that grow with traffic.
 
-    UserError if a list has another length or a number is negative.
-
-    Parameters
-    ----------
-    cohorts, rng, feedback, adjustment : as in ``Settling``
-        Their loads are the flows.
-    free, load : list of d
-        What each road takes when it is empty, and what all drivers on it add; at least 0.
-    toll : float
-        Share of the delay that a driver causes to others which it is charged, at least 0.
-    noise : float
-        How far the fundamental moves times, from its least to its greatest value.
-    start : list of d, optional
-        Flows before the first round; 0 by default.
+    UserError if a list has another length or a number is negative. ``toll`` is the share of the
+    delay caused to others that a driver is charged, ``noise`` how far the fundamental moves times,
+    ``start`` the flows before the first round.
     """
 
     REMEMBERED = ("flows", "times")

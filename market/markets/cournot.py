@@ -28,22 +28,10 @@ from regretless.market.markets.aggregate import Moments, Settling
 
 @register.market("cournot")
 class Cournot(Settling):
-    """Quantities against linear inverse demand.
+    """Quantities against linear inverse demand; UserError if a parameter leaves its range.
 
-    UserError if a parameter leaves its range.
-
-    Parameters
-    ----------
-    cohorts, rng, feedback, adjustment : as in ``Settling``
-        Their loads are the quantities.
-    intercept : float, or list of d
-        The price at which nothing is demanded.
-    slope : float
-        By how much a unit supplied lowers the price; positive.
-    noise : float
-        How far the fundamental moves the intercept, from its least to its greatest value.
-    start : float
-        The quantity of each good before the first round.
+    ``noise`` is how far the fundamental moves the intercept, from its least to its greatest value,
+    ``start`` the quantity of each good before the first round.
     """
 
     REMEMBERED = ("supplied",)

@@ -36,14 +36,9 @@ from regretless.market.markets.aggregate import Moments, Settling
 def informed_share(
     cost: float, *, aversion: float, signal: float, noise: float, supply: float
 ) -> float:
-    """Return the share at which knowing is worth its price; 1 where all would know, 0 if nobody.
+    """Return the share at which knowing is worth its price, ``cost``; 1 for all, 0 if nobody would.
 
-    Parameters
-    ----------
-    cost, aversion : float
-        c and a.
-    signal, noise, supply : float
-        The variances of theta, e and x.
+    ``signal``, ``noise``, ``supply`` are the variances of theta, e and x.
     """
     hidden = np.expm1(2 * aversion * cost) * noise / signal  # 1 - rho at which it is
     if hidden >= 1:
@@ -57,21 +52,9 @@ def informed_share(
 class Information(Settling):
     """An asset market in which action 1 is to buy the signal.
 
-    UserError if a number is not positive, or there are other actions or outcomes.
-
-    Parameters
-    ----------
-    cohorts, rng, feedback, adjustment : as in ``Settling``
-        Over two outcomes, with two actions; the load is the share who buy. Signals and supply are
-        normal, drawn from the market's stream.
-    aversion : float
-        Absolute risk aversion, positive.
-    signal, noise, supply : float
-        Variances of what can be known, of what cannot, and of supply; positive.
-    start : float
-        The share informed before the first round.
-    assets : int
-        How many are traded in a round.
+    UserError if a number is not positive, or there are other actions or outcomes than two. The
+    market's stream draws signals and supply, with variances ``signal``, ``noise`` and ``supply``,
+    of ``assets`` in a round; ``start`` is the share informed before the first.
     """
 
     REMEMBERED = ("informed",)

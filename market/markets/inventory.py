@@ -43,18 +43,8 @@ SEEN = ("demand", "sales")
 class Shops(Market):
     """Inventories under demand that may be censored.
 
-    UserError if a parameter leaves its range or there are several outcomes.
-
-    Parameters
-    ----------
-    cohorts, rng : as in ``Market``
-        Over one outcome, demand, and with actions that order evenly spaced levels of [0, 1].
-    price, cost, holding : float
-        Of a unit sold, bought, and left over for a round.
-    seen : "demand" or "sales"
-        What is published.
-    cash : float, or table by cohort's name
-        What each begins with, to pay orders and storage from.
+    UserError if a parameter leaves its range or there are several outcomes. Actions order evenly
+    spaced levels of [0, 1]; ``cash`` pays for orders and storage.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("levels", "unmet")

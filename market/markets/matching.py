@@ -41,23 +41,13 @@ BEGIN, END, KEEPS, RESTS, SAME, ENTRIES = range(6)  # of an action
 class Rules(NamedTuple):
     """What does not change within a round, and where the state holds what.
 
-    Parameters
-    ----------
-    half : int
-        Cash for half a tick of one lot.
-    maker, taker : int
-        Cash that each pays for a lot; below 0 for what it is paid.
-    slots : int
-        Open orders that an agent may have.
-    number : int
-        Of the round.
-    top, goods : int
-        T, and how many goods.
-    queues, best, own, wide, size : int
-        Where the queues, the best prices (-1 and T + 1 for none) and the agents begin, how many
-        numbers an agent has, and how many there are in all. An agent has its cash, what of it open
-        orders may cost, lots traded in this round, lots in open orders, the most that these two may
-        be, the most of a good that it may hold; and of each good lots owned, bid for and offered.
+    ``half`` is the cash for half a tick of one lot; ``maker`` and ``taker`` the cash that each pays
+    for a lot, below 0 for what it is paid; ``slots`` the open orders that an agent may have;
+    ``number`` the round's; ``top`` T. ``queues``, ``best`` and ``own`` are where the queues, the
+    best prices (-1 and T + 1 for none) and the agents begin; an agent has ``wide`` numbers, of
+    ``size`` in all: its cash, what of it open orders may cost, lots traded in this round, lots in
+    open orders, the most that these two may be, the most of a good that it may hold; and of each
+    good lots owned, bid for and offered.
     """
 
     half: int
@@ -78,20 +68,12 @@ class Rules(NamedTuple):
 class Sent(NamedTuple):
     """Who comes in a round, and does what.
 
-    Parameters
-    ----------
-    acts : int array (N, A, 5)
-        Of every agent's actions: where their orders begin and end, whether what the agent has on
-        the book stays, whether what does not trade at once rests, and the first action that is the
-        same (-1 beyond an agent's actions).
-    orders : int array (M, 3)
-        Lots (below 0 for a sale), tick and good of all orders, those of an action side by side.
-    arrivals : int array (N,)
-        Agents as they arrive.
-    actions : int array (N,)
-        What each does; -1 where it is absent.
-    shift : int array (d,)
-        Ticks that are added to the limits of each good.
+    ``acts`` (N, A, 5) are every agent's actions: where their orders begin and end, whether what the
+    agent has on the book stays, whether what does not trade at once rests, and the first action
+    that is the same (-1 beyond an agent's actions). ``orders`` (M, 3) are lots (below 0 for a
+    sale), tick and good, those of an action side by side. ``arrivals`` (N,) are agents as they
+    arrive, ``actions`` (N,) what each does, -1 where it is absent, and ``shift`` (d,) ticks that
+    are added to the limits of each good.
     """
 
     acts: Whole
@@ -454,15 +436,9 @@ def play(s: Whole, r: Rules, tape: Tape, sent: Sent, last: Whole) -> None:
 def again(s: Whole, r: Rules, sent: Sent, last: Whole, changes: Whole) -> None:
     """Write what every action of every agent would have changed for it.
 
-    Parameters
-    ----------
-    s : int array
-        Before the round; written.
-    last : int array (d,)
-        Prices before the round, in half ticks.
-    changes : int array (N, A, 1 + d)
-        Written: cash, and lots of each good, that the agent has more after the round, were it to
-        take the action and all others theirs. Absent agents' rows are 0.
+    ``s`` is the state before the round, and is written; ``last`` (d,) are the prices then, in half
+    ticks. ``changes`` (N, A, 1 + d) gets cash, and lots of each good, that the agent has more after
+    the round, were it to take the action and all others theirs. Absent agents' rows are 0.
     """
     before, tape = s.copy(), Tape(np.zeros((0, 6), np.int64), np.zeros(2, np.int64))
     if r.batch:

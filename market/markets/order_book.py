@@ -56,15 +56,8 @@ AGGRESSORS = np.array(["", "buyer", "seller"], dtype=object)
 class View:
     """What is on the book before a round.
 
-    Parameters
-    ----------
-    prices : array (T + 1,)
-    bids, asks : array (d, T + 1)
-        Units that are bid for and offered at each price.
-    bid, ask : array (d,)
-        Best prices, NaN where there is none.
-    last : array (d,)
-        Prices of the last trades, 1/2 before the first.
+    ``prices`` (T + 1,), units bid for and offered at each (d, T + 1), the best prices (d,), NaN
+    where there is none, and the last trades' (d,), 1/2 before the first.
     """
 
     prices: Array
@@ -85,28 +78,9 @@ class View:
 class OrderBook(Exchange):
     """A limit order book with price-time priority, or a frequent batch auction.
 
-    UserError if a loss is of another form, an order off the grid, or a parameter leaves its range.
-
-    Parameters
-    ----------
-    cohorts, rng, cash, stock, refresh : as in ``Exchange``
-        With losses of the form ``Orders``. Where agents have again what they began with, a new day
-        begins, and the book is empty.
-    matching : "continuous" or "batch"
-    hold : number or such a table
-        The most of a good that an agent may own; no limit where none is given.
-    ticks, lots : int
-        Prices are multiples of 1 / ticks and orders of 1 / lots, both powers of 2.
-    maker_fee, taker_fee : float
-        Of a unit, paid by whose order rested and by whose order met it; below 0 is received.
-    latency : table by cohort's name
-        Who has the least arrives first; 0 for who is not named.
-    expires : int
-        After how many rounds an order is cancelled; 0 for never.
-    centre : "fixed" or "news"
-        Whether limits are prices, or 1/2 stands for this round's fundamental.
-    outcome : "price" or "value"
-        What is forecast; "value" where somebody's units are worth more with the fundamental.
+    UserError if a loss is of another form than ``Orders``, an order off the grid, or a parameter
+    leaves its range. ``docs/order_book.md`` says what the parameters are. Where agents have again
+    what they began with (``refresh``), a new day begins, and the book is empty.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("open", "price", "rounds", "sums")

@@ -33,17 +33,7 @@ from regretless.market.game.protocols import Cohort
 
 @register.market("portfolio")
 class Portfolio(Market):
-    """Wealth that compounds at the returns of what each agent holds.
-
-    Parameters
-    ----------
-    cohorts, rng : as in ``Market``
-        With losses whose own units are minus the growth of wealth.
-    cash : number, or table by cohort's name
-        The wealth with which each agent begins.
-    fixed : bool
-        Whether all wealth together stays what it is.
-    """
+    """Wealth, ``cash`` at first, that compounds at the returns of what each agent holds."""
 
     answers_at_once = False
     column_labels: ClassVar[Mapping[str, str]] = {"share": "share of all wealth"}

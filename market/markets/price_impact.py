@@ -147,13 +147,7 @@ class Prices(Settling):
     """Prices, and how they move outcomes.
 
     UserError if a parameter leaves its range or the cohorts' losses are over different goods.
-
-    Parameters
-    ----------
-    cohorts, rng, feedback, adjustment : as in ``Settling``
-        Their actions are demand, their prices the level.
-    impact : float
-        In [-1, 1]: by how much a good's yield falls as its price rises by 1.
+    ``impact``, in [-1, 1]: by how much a good's yield falls as its price rises by 1.
     """
 
     REMEMBERED = ("tally",)

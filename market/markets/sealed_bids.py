@@ -29,18 +29,9 @@ from regretless.market.losses.orders import Orders
 class SealedBids(Market):
     """What both auctions share; a subclass says what winners pay.
 
-    UserError if a loss is of another form or a parameter leaves its range.
-
-    Parameters
-    ----------
-    cohorts, rng : as in ``Market``
-        With losses of the form ``Orders`` over one good.
-    units : int
-        k, at least 1.
-    redraw : bool
-        Whether values are drawn anew in every round.
-    reserve : float
-        The reserve price where the fundamental is 1, at least 0.
+    UserError if a loss bids for no single unit or a parameter leaves its range. ``value`` (N,) is
+    what the unit is worth to each bidder in this round, ``lot`` (N,) who is first among equal bids:
+    the least.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("sums",)
@@ -72,7 +63,11 @@ class SealedBids(Market):
         self._scale, self._floor = drawn, self.reserve * float(fundamental[0])
         played = self.chosen([share[..., None] for share in self._shares], decisions)[:, 0] * drawn
         here = self.acted(decisions) >= 0
-        self._rank(np.where(here, played, -1.0))
+        bids, k = np.where(here, played, -1.0), self.units
+        order = np.lexsort((self.lot, -bids))
+        at = np.where(np.argsort(order) < k, k, k - 1)  # the k-th of the others, -1 for none
+        rival = order[np.minimum(at, len(bids) - 1)]
+        self._rival, self._rival_lot = np.where(at < len(bids), bids[rival], -1.0), self.lot[rival]
         wins = self._wins(played[:, None])[:, 0] & here
         paid = np.where(wins, self._pays(played[:, None])[:, 0], 0.0)
         best = np.sort(np.where(here, self.value, 0.0))[::-1][: self.units]
@@ -101,13 +96,6 @@ class SealedBids(Market):
             f"{100 * now['efficiency']:.4g} % of the greatest value; bids were "
             f"{100 * now['bid_share']:.4g} % of the values"
         )
-
-    def _rank(self, bids: Array) -> None:
-        """Note the k-th highest bid among the others' (N,) and its lot; -1 where there is none."""
-        order, k = np.lexsort((self.lot, -bids)), self.units
-        at = np.where(np.argsort(order) < k, k, k - 1)  # who is among the first meets the next
-        rival = order[np.minimum(at, len(bids) - 1)]
-        self._rival, self._rival_lot = np.where(at < len(bids), bids[rival], -1.0), self.lot[rival]
 
     def _wins(self, bids: Array) -> Mask:
         """Say which bids (N, A) win."""

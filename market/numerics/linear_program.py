@@ -263,19 +263,6 @@ class ProgramSolver:
         limits.
         """
         hand_over(self._highs, program)
-        return self._run(program)
-
-    def again(self, program: Program) -> Optimum:
-        """Solve a program that differs from the last one in the last row's bound, from its basis.
-
-        The row is bounded above alone.
-        """
-        last = program.matrix.shape[0] - 1
-        above = _filled(program.row_upper, last + 1)[last]
-        self._highs.changeRowBounds(last, -np.inf, float(above))
-        return self._run(program)
-
-    def _run(self, program: Program) -> Optimum:
         held: list[Optimum] = []
 
         def proved() -> bool:

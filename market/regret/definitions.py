@@ -21,17 +21,14 @@ from regretless.market.core.arrays import Array, Indices
 
 
 def external_regret(losses: ArrayLike, actions: ArrayLike) -> float:
-    """Loss above that of the best single action.
+    """Loss above that of the best single action, per round.
+
+    ValueError if the shapes do not fit or the actions are none.
 
     Parameters
     ----------
     losses : array (T, A)
     actions : int array (T,) or probabilities (T, A)
-
-    Returns
-    -------
-    float
-        Average per round.
 
     Examples
     --------
@@ -44,9 +41,7 @@ def external_regret(losses: ArrayLike, actions: ArrayLike) -> float:
 
 
 def swap_regret(losses: ArrayLike, actions: ArrayLike) -> float:
-    """Loss above that of the best replacement of each action by another.
-
-    Arguments and result are as in ``external_regret``; it is at least 0.
+    """Loss above that of the best replacement of each action by another; as ``external_regret``.
 
     Examples
     --------
@@ -64,8 +59,7 @@ def swap_regret(losses: ArrayLike, actions: ArrayLike) -> float:
 def omniprediction_regret(losses: ArrayLike, actions: ArrayLike, policies: ArrayLike) -> float:
     """Loss above that of the best policy.
 
-    Arguments and result are as in ``external_regret``, with ``policies`` (C, T): the action that
-    each policy suggests at each round.
+    As ``external_regret``, with ``policies`` (C, T): what each suggests at each round.
 
     Examples
     --------
@@ -81,8 +75,7 @@ def omniprediction_regret(losses: ArrayLike, actions: ArrayLike, policies: Array
 def decision_swap_regret(losses: ArrayLike, actions: ArrayLike, policies: ArrayLike) -> float:
     """Loss above that of the best policy for each action, chosen action by action.
 
-    Arguments and result are as in ``omniprediction_regret``; with the constant policies this is
-    the swap regret.
+    As ``omniprediction_regret``; with the constant policies this is the swap regret.
 
     Examples
     --------
@@ -99,7 +92,7 @@ def decision_swap_regret(losses: ArrayLike, actions: ArrayLike, policies: ArrayL
 def contextual_swap_regret(losses: ArrayLike, actions: ArrayLike, policies: ArrayLike) -> float:
     """Worst policy's swap regret when a replacement may depend on its suggestion too.
 
-    Arguments and result are as in ``omniprediction_regret``.
+    As ``omniprediction_regret``.
 
     Examples
     --------

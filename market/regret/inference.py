@@ -37,17 +37,11 @@ TRUSTED = 30  # rounds of effective sample
 
 @dataclass(frozen=True, eq=False)
 class MeanDifferences:
-    """Means of J differences, with intervals that hold for all of them at once.
+    """Means (J,) of differences, with intervals that hold for all of them at once.
 
-    Parameters
-    ----------
-    mean : array (J,)
-    low, high : array (J,)
-        Ends of the 95 % intervals; NaN with fewer than 8 rounds.
-    p_adjusted : array (J,)
-        Of the hypothesis that the mean is 0, adjusted for J of them by Holm's method.
-    effective : array (J,)
-        As many independent rounds would say as much.
+    Ends of the 95 % intervals, NaN with fewer than 8 rounds; p-values of the hypothesis that the
+    mean is 0, adjusted for J of them by Holm's method; and as many independent rounds as would say
+    as much.
     """
 
     mean: Array
@@ -68,13 +62,19 @@ def mean_differences(differences: Array) -> MeanDifferences:
     if rounds < FEWEST or not many:
         nothing = np.full(many, np.nan)
         return MeanDifferences(mean, nothing, nothing, nothing, nothing)
-    rows = _independent(differences)
+    rank = 1 + max(LEAST_FREEDOM, int(FREEDOM * rounds**0.4))
+    waves = dct(differences, type=2, norm="ortho", axis=0)[:rank] * np.sqrt(rank / rounds)
+    rows = idct(waves, type=2, norm="ortho", axis=0)  # nearly independent, of the same means
     error = rows.std(0, ddof=1) / np.sqrt(len(rows))
     half = error * critical(rows)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(error > 0, np.abs(mean) / error, np.where(mean == 0, 0.0, np.inf))
-    p = 2 * stdtr(len(rows) - 1, -t)
-    return MeanDifferences(mean, mean - half, mean + half, holm(p), _effective(differences))
+        centred = differences - mean
+        power = (centred**2).sum(0)
+        follows = np.where(power > 0, (centred[1:] * centred[:-1]).sum(0) / power, 0.0)
+        effective = np.asarray(rounds * (1 - follows) / (1 + follows))
+    p = holm(2 * stdtr(len(rows) - 1, -t))
+    return MeanDifferences(mean, mean - half, mean + half, p, effective)
 
 
 def critical(samples: Array) -> float:
@@ -120,21 +120,3 @@ def holm(p: Array) -> Array:
     adjusted = np.empty_like(p)
     adjusted[order] = np.maximum.accumulate(steps)
     return adjusted
-
-
-def _independent(differences: Array) -> Array:
-    """Return nu + 1 rows (nu + 1, J), nearly independent, with the means of the differences."""
-    rounds = len(differences)
-    many = 1 + max(LEAST_FREEDOM, int(FREEDOM * rounds**0.4))
-    waves = dct(differences, type=2, norm="ortho", axis=0)[:many] * np.sqrt(many / rounds)
-    return np.asarray(idct(waves, type=2, norm="ortho", axis=0))
-
-
-def _effective(differences: Array) -> Array:
-    """Return the effective sample of each difference (J,)."""
-    rounds = len(differences)
-    centred = differences - differences.mean(0)
-    power = (centred**2).sum(0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        follows = np.where(power > 0, (centred[1:] * centred[:-1]).sum(0) / power, 0.0)
-    return np.asarray(rounds * (1 - follows) / (1 + follows))

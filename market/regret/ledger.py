@@ -35,15 +35,9 @@ MEASURES = ("external", "swap", "omniprediction", "decision_swap", "contextual_s
 
 @compiled(nogil=True)
 def _record(
-    play: Array,
-    losses: Array,
-    suggested: Indices,
-    fixed: Array,
-    followed: Array,
-    contextual: Array,
-    first: int,
-    last: int,
-) -> None:
+    play: Array, losses: Array, suggested: Indices,
+    fixed: Array, followed: Array, contextual: Array, first: int, last: int,
+) -> None:  # fmt: skip
     alike = suggested.shape[1] == 1
     for k in range(first, last):
         told = suggested[:, 0 if alike else k]
@@ -55,26 +49,16 @@ def _record(
                 fixed[k, a, b] += q * losses[k, b]
             for j in range(len(told)):
                 followed[k, a, j] += q * losses[k, told[j]]
-            if contextual.shape[0]:
-                for j in range(len(told)):
-                    for b in range(losses.shape[1]):
-                        contextual[k, j, told[j], a, b] += q * losses[k, b]
+                for b in range(losses.shape[1] if contextual.shape[0] else 0):
+                    contextual[k, j, told[j], a, b] += q * losses[k, b]
 
 
 @compiled(nogil=True)
 def _record_choices(
-    choices: Indices,
-    predicted: Array,
-    losses: Array,
-    suggested: Indices,
-    count: Array,
-    fixed: Array,
-    followed: Array,
-    surprise_fixed: Array,
-    surprise_followed: Array,
-    first: int,
-    last: int,
-) -> None:
+    choices: Indices, predicted: Array, losses: Array, suggested: Indices, count: Array,
+    fixed: Array, followed: Array, surprise_fixed: Array, surprise_followed: Array,
+    first: int, last: int,
+) -> None:  # fmt: skip
     """Add what ``_record`` adds for pure play, touching the rows of the actions played alone."""
     for k in range(first, last):
         ahead = min(k + AHEAD, last - 1)
@@ -93,30 +77,6 @@ def _record_choices(
             surprise_followed[k, a, j] += predicted[k, b] - losses[k, b]
 
 
-@compiled(nogil=True)
-def _least(fixed: Array, followed: Array, out: Array, first: int, last: int) -> None:
-    for k in range(first, last):
-        for a in range(out.shape[1]):
-            least = np.inf
-            for b in range(fixed.shape[2]):
-                least = min(least, fixed[k, a, b])
-            for j in range(followed.shape[2]):
-                least = min(least, followed[k, a, j])
-            out[k, a] = least
-
-
-@compiled(nogil=True)
-def _best(fixed: Array, followed: Array, out: Array, first: int, last: int) -> None:
-    for k in range(first, last):
-        out[k] = np.inf
-        for sums in (fixed[k], followed[k]):
-            for b in range(sums.shape[1]):
-                total = 0.0
-                for a in range(sums.shape[0]):
-                    total += sums[a, b]
-                out[k] = min(out[k], total)
-
-
 class Ledger(Checkpointable):
     """Counterfactual sums of K rows with A actions against C policies.
 
@@ -131,14 +91,8 @@ class Ledger(Checkpointable):
     """
 
     REMEMBERED = (
-        "count",
-        "fixed",
-        "followed",
-        "contextual",
-        "surprise_fixed",
-        "surprise_followed",
-        "rounds",
-        "expects",
+        *("count", "fixed", "followed", "contextual", "rounds", "expects"),
+        *("surprise_fixed", "surprise_followed"),
     )
     IN_PLACE = True
 
@@ -160,7 +114,6 @@ class Ledger(Checkpointable):
         self.contextual = np.zeros((contextual, policies, actions, actions, actions))
         self.surprise_followed = np.zeros((rows, actions, policies))
         self.expects = True
-        self._nothing = np.zeros((0, 0, 0, 0, 0))
 
     def add(self, decision: Decision, losses: Array, suggested: Indices) -> None:
         """Add a round.
@@ -181,15 +134,13 @@ class Ledger(Checkpointable):
             played = decision.choices, predicted, losses, suggested, self.count
             over_rows(_record_choices, rows, *played, *sums, *surprises)
             return
-        play = decision.probabilities
+        play, self.expects = decision.probabilities, self.expects and predicted is not None
         suggested = suggested if suggested.ndim > 1 else suggested[:, None]
         self.count += play
         over_rows(_record, rows, play, losses, suggested, *sums, self.contextual)
-        if predicted is None:
-            self.expects = False
-        else:
-            table = predicted - losses
-            over_rows(_record, rows, play, table, suggested, *surprises, self._nothing)
+        if predicted is not None:
+            nothing = np.zeros((0, 0, 0, 0, 0))
+            over_rows(_record, rows, play, predicted - losses, suggested, *surprises, nothing)
 
     def excerpt(self, rows: Indices | slice = slice(None)) -> "Ledger":
         """Return a copy of some rows as they stand, to be read and not added to.
@@ -199,11 +150,10 @@ class Ledger(Checkpointable):
         part = copy(self)
         part.expects = False
         part.measures = tuple(name for name in self.measures if name != "contextual_swap")
-        part.contextual = self.contextual[:0]
-        part.surprise_fixed = self.surprise_fixed[:0]
-        part.surprise_followed = self.surprise_followed[:0]
-        sums = self.count, self.fixed, self.followed
-        part.count, part.fixed, part.followed = (np.array(table[rows]) for table in sums)
+        for name in ("count", "fixed", "followed"):
+            setattr(part, name, np.array(vars(self)[name][rows]))
+        for name in ("contextual", "surprise_fixed", "surprise_followed"):
+            setattr(part, name, vars(self)[name][:0])
         if isinstance(self.rounds, np.ndarray):
             part.rounds = np.array(self.rounds[rows])
         return part
@@ -245,7 +195,7 @@ class Ledger(Checkpointable):
 
     def comparators(self) -> Array:
         """Loss of every policy of the benchmark class per played action (K, A, A + C or C)."""
-        return self._with_constants(self.fixed, self.followed)
+        return np.concatenate(self._benchmark(self.fixed, self.followed), axis=2)
 
     def regret(self, measure: str) -> Array | None:
         """Regret per round of every row (K,); None where the measure is not kept or has no policy.
@@ -254,9 +204,16 @@ class Ledger(Checkpointable):
         """
         if measure not in self.measures:
             return None
-        sums = self._external, self._swap, self._omniprediction, self._decision_swap
-        total = dict(zip(MEASURES, (*sums, self._contextual_swap), strict=True))[measure]()
-        return None if total is None else total / self._rounds
+        if measure == "contextual_swap":  # the worst policy's; the constants add the swap regret
+            own = self.own.sum(1)[:, None] - self.contextual.min(4, initial=np.inf).sum((2, 3))
+            plain = [self._above([self.fixed], swap=True)] if self.constants else []
+            regrets = np.column_stack([own, *plain])
+            return regrets.max(1) / self._rounds if regrets.shape[1] else None
+        plainly = measure in ("external", "swap")
+        against = [self.fixed] if plainly else self._benchmark(self.fixed, self.followed)
+        if not any(table.shape[2] for table in against):
+            return None
+        return self._above(against, swap=measure.endswith("swap")) / self._rounds
 
     def bound_from_bias(self) -> Array | None:
         """Right-hand side of the module's inequality without the gap (K,).
@@ -265,61 +222,24 @@ class Ledger(Checkpointable):
         """
         if not self.expects:
             return None
-        surprise = self._with_constants(self.surprise_fixed, self.surprise_followed)
-        if not surprise.shape[2]:
+        against = self._benchmark(self.surprise_fixed, self.surprise_followed)
+        if not any(table.shape[2] for table in against):
             return None
         own = np.einsum("kaa->ka", self.surprise_fixed)
-        return np.asarray((surprise.max(2) - own).sum(1) / self._rounds)
+        most = [table.max(2, initial=-np.inf) for table in against]
+        return np.asarray((np.maximum(*most) - own).sum(1) / self._rounds)
 
-    def _external(self) -> Array:
-        return np.asarray(self.own.sum(1) - _best_of(self.fixed, self.followed[..., :0]))
+    def _benchmark(self, fixed: Array, followed: Array) -> list[Array]:
+        """Return sums over the benchmark class, of constants and of policies."""
+        return [fixed if self.constants else fixed[..., :0], followed]
 
-    def _swap(self) -> Array:
-        return np.asarray((self.own - _least_of(self.fixed, self.followed[..., :0])).sum(1))
-
-    def _omniprediction(self) -> Array | None:
-        against = self._benchmark
-        return None if against is None else self.own.sum(1) - _best_of(*against)
-
-    def _decision_swap(self) -> Array | None:
-        against = self._benchmark
-        return None if against is None else np.asarray((self.own - _least_of(*against)).sum(1))
-
-    @property
-    def _benchmark(self) -> tuple[Array, Array] | None:
-        """Sums of the benchmark class, constants and policies; None where it is empty."""
-        fixed = self.fixed if self.constants else self.fixed[..., :0]
-        return (fixed, self.followed) if fixed.shape[2] + self.followed.shape[2] else None
-
-    def _contextual_swap(self) -> Array | None:
-        """Worst policy's; the constant policies add the plain swap regret."""
-        regrets = []
-        if self.contextual.shape[1]:
-            best = self.contextual.min(4).sum((2, 3))
-            regrets.append(self.own.sum(1) - best.min(1))
-        if self.constants:
-            regrets.append(self._swap())
-        return np.max(regrets, axis=0) if regrets else None
-
-    def _with_constants(self, fixed: Array, followed: Array) -> Array:
-        if not followed.shape[2]:
-            return fixed if self.constants else followed
-        return np.concatenate([fixed, followed], axis=2) if self.constants else followed
+    def _above(self, against: Sequence[Array], *, swap: bool) -> Array:
+        """Return the loss (K,) above that of the best comparators, for each action or for all."""
+        tables = against if swap else [table.sum(1, keepdims=True) for table in against]
+        own = self.own if swap else self.own.sum(1, keepdims=True)
+        least = np.minimum.reduce([table.min(2, initial=np.inf) for table in tables])
+        return np.asarray((own - least).sum(1))
 
     @property
     def _rounds(self) -> Array:
         return np.maximum(self.rounds, 1.0)
-
-
-def _best_of(fixed: Array, followed: Array) -> Array:
-    """Least sum over all rounds of one comparator (K,)."""
-    out = np.empty(len(fixed))
-    over_rows(_best, len(out), fixed, followed, out)
-    return out
-
-
-def _least_of(fixed: Array, followed: Array) -> Array:
-    """Least sum of all comparators (K, A): over an axis this short NumPy takes its time."""
-    out = np.empty(fixed.shape[:2])
-    over_rows(_least, len(out), fixed, followed, out)
-    return out

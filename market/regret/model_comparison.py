@@ -36,10 +36,8 @@ class Series:
 
     Parameters
     ----------
-    sums : array (B, J)
-        Of loss with the alternative minus loss as played, over rounds and agents.
-    there : array (B, J)
-        Rounds of agents that they add up.
+    sums, there : array (B, J)
+        Of loss with the alternative minus loss as played, over rounds and agents, and how many.
     """
 
     length: int
@@ -62,8 +60,7 @@ class Series:
     def means(self) -> Array:
         """Return a series per alternative (B, J) with the mean of its difference.
 
-        Batches with fewer agents weigh less: sum / there has the influence of a batch as its
-        value.
+        Batches with fewer agents weigh less: of sum / there a batch has its influence as its value.
         """
         rounds = np.maximum(self.there.sum(0), 1)
         mean = self.sums.sum(0) / rounds
@@ -89,19 +86,7 @@ class NotCompared(Checkpointable):
     names: tuple[str, ...] = ()
 
     def add(self, number: int, decision: Decision, losses: Array, suggested: Indices) -> None:
-        """Add a round.
-
-        Parameters
-        ----------
-        number : int
-            Of the round, from 0.
-        decision : Decision
-            What the rows did.
-        losses : array (K, A)
-            Of all actions.
-        suggested : int array (C,), or (C, K)
-            By the policies.
-        """
+        """Add a round, counted from 0: what rows did, losses (K, A), and actions (C,) or (C, K)."""
 
     def mean_loss(self, rounds: int | Indices) -> Array:
         """Loss per round of following each model (K, M); ``rounds`` of all or of each row."""
@@ -125,23 +110,9 @@ NOT_COMPARED = NotCompared()
 class ModelComparison(NotCompared):
     """Sums of what K rows would have lost by following each of M models and C policies.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Of the models.
-    counts : array (K,)
-        How many agents each row stands for.
-    sizes : (int, int)
-        C, and A.
-    suggest : callable
-        Returns what the models suggest in the open round, actions (K, M).
-    sample : int array (S,), optional
-        The rows that keep the losses of all actions; by default as many as there is room for.
-
-    Attributes
-    ----------
-    sums : array (K, M)
-        Loss of following each model, over the rounds in which the row was there.
+    ``counts`` (K,) agents stand behind the rows, ``sizes`` are C and A, ``suggest`` returns what
+    the models suggest in the open round, (K, M), and ``sample`` (S,) are the rows that keep the
+    losses of all actions, by default as many as there is room for.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("sums", "_gaps", "_there", "_sampled", "_length")
@@ -157,10 +128,12 @@ class ModelComparison(NotCompared):
     ) -> None:
         policies, actions = self.sizes = sizes
         self.names, self.suggest, self._counts = names, suggest, counts
-        self.sums = np.zeros((len(counts), len(names)))
+        self.sums = np.zeros((len(counts), len(names)))  # over the rounds in which a row was there
         self._gaps = np.zeros((BATCHES, 2, len(names) + policies))
         self._there = np.zeros(BATCHES)  # agents, over the rounds of a batch
-        rows = _spread(len(counts), SAMPLE // actions) if sample is None else sample
+        many = max(1, min(len(counts), SAMPLE // actions))
+        evenly = np.unique(np.linspace(0, len(counts) - 1, many).astype(np.intp))
+        rows = evenly if sample is None else sample
         self._sample, self._weights = rows, counts[rows]
         self._sampled = np.zeros((BATCHES, len(rows), actions + 2))  # own loss and rounds at last
         self._length = 1
@@ -180,9 +153,6 @@ class ModelComparison(NotCompared):
         if len(suggested):
             gaps = losses[rows[:, None], suggested.T] - own[:, None]
             self._gaps[place, :, len(self.names) :] += exact_sum.total(gaps, counts)
-        self._add_sample(place, decision, losses, own)
-
-    def _add_sample(self, place: int, decision: Decision, losses: Array, own: Array) -> None:
         sample, present = self._sample, decision.present
         here = np.ones(len(sample)) if present is None else present[sample].astype(np.float64)
         batch = self._sampled[place]
@@ -237,11 +207,6 @@ class ModelComparison(NotCompared):
         there = np.repeat(self._there[:last, None], sums.shape[1], axis=1)
         there[:, -1] = sampled[..., -1] @ weights
         return Series(self._length, sums, there)
-
-
-def _spread(rows: int, most: int) -> Indices:
-    """Return at most so many rows, at least one, at equal distances."""
-    return np.unique(np.linspace(0, rows - 1, max(1, min(rows, most))).astype(np.intp))
 
 
 def _suffered(decision: Decision, losses: Array) -> Array:

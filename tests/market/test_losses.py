@@ -49,8 +49,7 @@ class Distance:
     def __call__(self, y: Array) -> Array:
         """Tables of values at outcomes (T, d)."""
         spread = y.reshape(len(y), *(1,) * (self.points.ndim - 1), y.shape[-1])
-        table: Array = self.rise * np.abs(spread - self.points).max(-1)
-        return table
+        return np.asarray(self.rise * np.abs(spread - self.points).max(-1))
 
 
 @dataclass(frozen=True)
@@ -62,18 +61,17 @@ class Shape:
     actions: int
     outcomes: int
 
-    def table(self, elements: st.SearchStrategy[float]) -> Array:
-        """Numbers (..., A, d)."""
-        full = (*self.leading, self.actions, self.outcomes)
-        return self.draw(hnp.arrays(np.float64, full, elements=elements))
+    def per_loss(self, elements: st.SearchStrategy[float], *axes: int) -> Array:
+        """Numbers (...), with further axes."""
+        return self.draw(hnp.arrays(np.float64, (*self.leading, *axes), elements=elements))
 
     def per_action(self, elements: st.SearchStrategy[float]) -> Array:
         """Numbers (..., A)."""
-        return self.draw(hnp.arrays(np.float64, (*self.leading, self.actions), elements=elements))
+        return self.per_loss(elements, self.actions)
 
-    def per_loss(self, elements: st.SearchStrategy[float]) -> Array:
-        """Numbers (...)."""
-        return self.draw(hnp.arrays(np.float64, self.leading, elements=elements))
+    def table(self, elements: st.SearchStrategy[float]) -> Array:
+        """Numbers (..., A, d)."""
+        return self.per_loss(elements, self.actions, self.outcomes)
 
 
 def linear(shape: Shape) -> Loss:
@@ -206,8 +204,7 @@ def size(loss: Loss) -> float:
 def own_units(loss: Loss, outcomes: Array) -> Array:
     """Losses in the utility's own units (T, ..., A)."""
     scale, offset = loss.unit_scale[..., None], loss.unit_offset[..., None]
-    back: Array = offset + scale * loss.losses(outcomes)
-    return back
+    return np.asarray(offset + scale * loss.losses(outcomes))
 
 
 def plain_sum(loss: Any, at: tuple[int, ...], y: Array) -> float:
@@ -292,40 +289,30 @@ def root(loss: PowerOfSum, at: tuple[int, ...], low: Array, high: Array) -> Arra
 @given(data=st.data())
 @CHECKED
 def test_boxes_are_enclosed_and_the_enclosure_is_attained(form: str, data: st.DataObject) -> None:
-    """Least and greatest loss of every action bound it over the box and are losses of it."""
+    """Least and greatest loss bound it over a box and are losses of it; over the cube to [0, 1]."""
     loss = drawn(form, data)
     pairs = np.random.default_rng(data.draw(st.integers(0, 99))).random((2, 3, loss.outcomes))
+    pairs[:, 0] = [[0.0], [1.0]]
     low, high = pairs.min(0), pairs.max(0)
     least, greatest = loss.enclosure(low, high)
     assert least.shape == greatest.shape == (3, *loss.offset.shape)
     slack = 1e-12 * size(loss)
     for t in range(3):
         points = low[t] + (high[t] - low[t]) * random_outcomes(loss.outcomes, 30)
-        values = loss.losses(np.concatenate([points, turning_points(loss, low[t], high[t])]))
+        points = np.concatenate([points, turning_points(loss, low[t], high[t])])
+        values = loss.losses(points)
         assert (values >= least[t] - slack).all()
         assert (values <= greatest[t] + slack).all()
         if form in EXACT:
             assert values.min(0) == pytest.approx(least[t], abs=slack)
             assert values.max(0) == pytest.approx(greatest[t], abs=slack)
-
-
-@every_form
-@given(data=st.data())
-@CHECKED
-def test_normalised_fills_the_unit_interval_exactly(form: str, data: st.DataObject) -> None:
-    """The extremes are 0 and 1 unless the loss is constant, and no outcome leaves [0, 1]."""
-    loss = drawn(form, data)
-    normalised, (low, high) = loss.normalised(), loss.range()
-    slack = 1e-12 * size(loss)
-    cube = np.zeros(loss.outcomes), np.ones(loss.outcomes)
-    extremes = normalised.losses(turning_points(loss, *cube))
+    (low, high), normalised = loss.range(), loss.normalised()
     if form in EXACT:
-        assert extremes.min((0, -1)) == pytest.approx(np.zeros_like(low), abs=slack)
-        full = np.where(high > low, 1.0, 0.0)
-        assert extremes.max((0, -1)) == pytest.approx(full, abs=slack)
-    values = np.concatenate([extremes, normalised.losses(random_outcomes(loss.outcomes))])
-    assert values.min() >= -slack
-    assert values.max() <= 1 + slack
+        assert np.array_equal(low, least[0].min(-1))
+        assert np.array_equal(high, greatest[0].max(-1))
+    assert own_units(normalised, points) == pytest.approx(values, abs=slack)
+    assert normalised.range()[0] == pytest.approx(np.zeros_like(low), abs=slack)
+    assert normalised.range()[1] == pytest.approx(np.where(high > low, 1.0, 0.0), abs=slack)
 
 
 @every_form
@@ -358,22 +345,10 @@ def test_a_rounding_error_below_zero_is_no_fractional_power() -> None:
         assert (loss.losses(np.ones(outcomes)) < 1e-6).all()
 
 
-@pytest.mark.parametrize(
-    "loss",
-    [
-        SeparablePower(np.zeros((2, 3)), np.array(0.5), np.array(0.5), offset=np.array(4.0)),
-        PowerOfSum(np.zeros((2, 3)), np.array(2.0), intercept=np.array([2.0, -2.0])),
-        ExponentialOfSum(np.zeros((2, 3)), amplitude=np.array(4.0)),
-        MinimumOfRatios(np.ones((2, 3)), amplitude=np.array(0.0), offset=np.array(4.0)),
-        Convex1D(np.ones((2, 1)), np.ones((2, 1)), offset=np.array(4.0), dimension=3),
-    ],
-    ids=lambda loss: loss.form,
-)
-def test_a_constant_loss_of_any_form_normalises_to_zero(loss: Loss) -> None:
-    """A constant has no range to stretch."""
-    after = loss.normalised()
-    assert np.array_equal(after.losses([0.3, 0.5, 0.7]), [0.0, 0.0])
-    assert own_units(after, np.full((1, 3), 0.5)) == pytest.approx(loss.losses([[0.5, 0.5, 0.5]]))
+def test_a_constant_loss_normalises_to_zero() -> None:
+    loss = PowerOfSum(np.zeros((2, 3)), np.array(2.0), intercept=np.array([2.0, -2.0]))
+    assert not loss.normalised().losses([0.3, 0.5, 0.7]).any()
+    assert (own_units(loss.normalised(), np.full((1, 3), 0.5)) == 4.0).all()
 
 
 WEIGHTS = np.arange(24.0).reshape(4, 3, 2) % 7
@@ -422,25 +397,12 @@ def test_unique_losses_keeps_one_of_each_in_order(name: str) -> None:
     assert np.array_equal(types[type_of].unit_scale, stack.unit_scale)
 
 
-def power(**changed: Any) -> SeparablePower:
-    """Build a small loss with some of its parts changed."""
-    parts: dict[str, Any] = {"weights": [[1.0, 2.0], [3.0, 4.0]], "exponent": 0.5}
-    return SeparablePower(**parts | changed)
-
-
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"weights": [[1.0, NAN], [0.0, 0.0]]}, "weights holds a number that is not finite"),
         ({"weights": [[1.0, INF], [0.0, 0.0]]}, "weights holds a number that is not finite"),
-        ({"exponent": NAN}, "exponent holds a number that is not finite"),
-        ({"exponent": INF}, "exponent holds a number that is not finite"),
         ({"exponent": 0.0}, "exponent must be positive"),
-        ({"exponent": -0.5}, "exponent must be positive"),
-        ({"offset": [0.0, NAN]}, "offset holds a number that is not finite"),
-        ({"unit_scale": NAN}, "unit_scale holds a number that is not finite"),
         ({"unit_offset": -INF}, "unit_offset holds a number that is not finite"),
-        ({"centre": NAN}, "centre holds a number that is not finite"),
         ({"weights": [1.0, 2.0]}, r"weights have shape \(2,\)"),
         ({"weights": np.empty((2, 0))}, r"weights have shape \(2, 0\)"),
         ({"offset": [0.0, 0.0, 0.0]}, "broadcast"),
@@ -450,8 +412,9 @@ def power(**changed: Any) -> SeparablePower:
 )
 def test_bad_numbers_and_shapes_are_refused(changed: dict[str, Any], says: str) -> None:
     """A loss that cannot be computed cannot be made, and the error says why."""
+    parts: dict[str, Any] = {"weights": [[1.0, 2.0], [3.0, 4.0]], "exponent": 0.5}
     with pytest.raises(ValueError, match=says):
-        power(**changed)
+        SeparablePower(**parts | changed)
 
 
 @pytest.mark.parametrize("name", STACKS)
@@ -468,26 +431,15 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: Linear(TWO, exponent=np.array(2.0)), "exponent 1; use SeparablePower"),
     (lambda: Linear(TWO, centre=np.array(0.5)), "centre 0; use SeparablePower"),
     (lambda: PowerOfSum([[-1.0]], np.array(0.5)), "only an integer exponent is defined"),
-    (
-        lambda: PowerOfSum([[1.0]], np.array(1.5), intercept=np.array(-0.1)),
-        "only an integer exponent is defined",
-    ),
     (lambda: PowerOfSum([[1.0]], np.array(-1.0)), "0, where the exponent must be positive"),
-    (
-        lambda: PowerOfSum([[2.0]], np.array(-2.0), intercept=np.array(-1.0)),
-        "0, where the exponent must be positive",
-    ),
     (lambda: PowerOfSum([[0.0]], np.array(0.0)), "0, where the exponent must be positive"),
-    (lambda: PowerOfSum([1.0], np.array(2.0)), r"weights have shape \(1,\); give \(actions, outc"),
     (lambda: PowerOfSum(TWO, np.array(2.0), np.array(0.0)), "logarithm .* needs a floor"),
     (lambda: PowerOfSum(TWO, np.array(2.0), np.array(-1.0)), "negative power needs a floor"),
     (lambda: ExponentialOfSum(TWO, np.array(0.0)), "logarithm .* needs a floor"),
     (lambda: ExponentialOfSum([TWO, TWO], np.array([1.0, -0.5])), "negative power needs a floor"),
     (lambda: ExponentialOfSum(TWO, np.array(1.0), np.array(-0.1)), r"floor must lie in \[0, 1\)"),
-    (lambda: PowerOfSum(TWO, np.array(1.0), floor=np.array(1.0)), r"floor must lie in \[0, 1\)"),
     (lambda: MinimumOfRatios([[1.0, 2.0], [0.0, 0.0]]), "one of each action positive"),
     (lambda: MinimumOfRatios([[1.0, -2.0]]), "requirements must be at least 0"),
-    (lambda: MinimumOfRatios([1.0, 2.0]), r"requirements have shape \(2,\); give \(actions, outc"),
     (lambda: Convex1D([[1.0, -1.0]], [[0.2, 0.4]]), "kinks must be at least 0"),
     (lambda: Convex1D([1.0], [0.5]), r"kinks have shape \(1,\); give \(actions, terms\)"),
     (lambda: Convex1D([[1.0]], [[0.5]], coordinate=1), "coordinate 1 is not one of 1"),
@@ -511,12 +463,10 @@ def test_losses_outside_their_domain_are_refused() -> None:
             make()
 
 
-@pytest.mark.parametrize("name", STACKS)
-def test_outcomes_of_a_wrong_length_are_refused(name: str) -> None:
+def test_outcomes_of_a_wrong_length_are_refused() -> None:
     """The error names the number of coordinates."""
     wrong: list[Any] = [[0.5], [0.5, 0.5, 0.5], [[0.5, 0.5, 0.5]], 0.5]
-    for loss, y in itertools.product((STACKS[name], STACKS[name][0]), wrong):
-        with pytest.raises(ValueError, match="an outcome has 2 coordinates"):
-            loss.losses(y)
-        with pytest.raises(ValueError, match="an outcome has 2 coordinates"):
-            loss.enclosure(y, y)
+    for loss, y in itertools.product((STACKS["linear"], STACKS["convex"][0]), wrong):
+        for asked in (loss.losses, lambda y, own=loss: own.enclosure(y, y)):
+            with pytest.raises(ValueError, match="an outcome has 2 coordinates"):
+                asked(y)

@@ -65,28 +65,25 @@ def scenario(
     return worlds.told(raw)
 
 
+def owned(market: Any, agent: int) -> tuple[Fraction, list[Fraction]]:
+    goods = market.accounts.goods[agent]
+    return Fraction(market.accounts.cash[agent]), [Fraction(units) for units in goods]
+
+
 class Beside:
     """A plain book that is played beside a market."""
 
     def __init__(self, model: Any) -> None:
         self.model, self.market = model, model.game.market
-        config = self.market
+        config, lot = self.market, Fraction(1, self.market.lots)
         self.losses = [(c.loss, i) for c in model.game.cohorts for i in range(len(c.row_of))]
-        grain = Fraction(1, 2**22)
-        maker, taker = (fee * config.lots * grain for fee in config._fees)
+        fees = [fee * config.lots * Fraction(1, 2**22) for fee in config._fees]
         owners = [
-            Owner(*self._owned(i), Fraction(float(loss.most[at])), Fraction(int(config._hold[i]),
-                  config.lots))
+            Owner(*owned(config, i), Fraction(float(loss.most[at])), int(config._hold[i]) * lot)
             for i, (loss, at) in enumerate(self.losses)
-        ]  # fmt: skip
-        self.book = PlainBook(
-            owners, maker, taker, config._batch, Fraction(1, config.ticks),
-            Fraction(1, config.lots), [Fraction(1, 2)] * config.goods, [],
-        )  # fmt: skip
-
-    def _owned(self, agent: int) -> tuple[Fraction, list[Fraction]]:
-        accounts = self.market.accounts
-        return Fraction(accounts.cash[agent]), [Fraction(x) for x in accounts.goods[agent]]
+        ]
+        prices, tick = [Fraction(1, 2)] * config.goods, Fraction(1, config.ticks)
+        self.book = PlainBook(owners, *fees, config._batch, tick, lot, prices, [])
 
     def sent(self, agent: int, action: int, number: int, shift: Any) -> tuple[list[Order], bool]:
         """Return the orders of an action, and whether older ones are kept."""
@@ -105,11 +102,9 @@ class Beside:
     def step(self) -> tuple[Any, Any]:
         """Play a round; return what each action of each agent gained (N, A), and what was done."""
         model, market, number = self.model, self.market, self.model.played
-        begun = None
         if market.refresh and number and number % market.refresh == 0:
-            begun = market._begun
-            for i, own in enumerate(self.book.owners):
-                own.cash, own.goods = Fraction(begun[0][i]), [Fraction(x) for x in begun[1][i]]
+            for own, cash, goods in zip(self.book.owners, *market._begun, strict=True):
+                own.cash, own.goods = Fraction(cash), [Fraction(units) for units in goods]
             self.book.orders = []
         model.step()
         f = model.rounds_frame().iloc[-1].filter(like="fundamental").to_numpy(float)
@@ -143,55 +138,39 @@ def test_losses_are_those_of_clearing_again_for_each_action(case: str, matching:
     cohorts, market, goods = CASES[case]
     model = scenario(cohorts, market | {"matching": matching}, goods).build()
     beside, total = Beside(model), model.game.market.accounts.totals()
-    losses: dict[int, list[Any]] = {}
-    distributions: dict[int, list[Any]] = {}
+    bandit = [cohort.bandit for cohort in model.game.cohorts for _ in cohort.row_of]
+    logs: dict[int, list[Any]] = {}
     for _ in range(model.rounds):
-        played = [cohort.learner.play() for cohort in model.game.cohorts]
+        played = [row for cohort in model.game.cohorts for row in cohort.learner.play()]
         gains, actions = beside.step()
         for i, (loss, at) in enumerate(beside.losses):
             if actions[i] >= 0:
                 row = (-np.array(gains[i]) - loss.unit_offset[at]) / loss.unit_scale[at]
-                losses.setdefault(i, []).append(row)
-                rows = [
-                    distribution for distributions_ in played for distribution in distributions_
-                ]
-                bandit = model.game.cohorts[_cohort_of(model, i)].bandit
-                distributions.setdefault(i, []).append(
-                    np.eye(len(row))[actions[i]] if bandit else rows[i]
-                )
-            accounts = model.game.market.accounts
-            assert Fraction(accounts.cash[i]) == beside.book.owners[i].cash
-            assert [Fraction(x) for x in accounts.goods[i]] == beside.book.owners[i].goods
-        assert (accounts.totals() == total).all()
+                own = np.eye(len(row))[actions[i]] if bandit[i] else played[i]
+                logs.setdefault(i, []).append((row, own))
+            owner = beside.book.owners[i]
+            assert owned(model.game.market, i) == (owner.cash, owner.goods)
+        assert (model.game.market.accounts.totals() == total).all()
         _same_depth(model.game.market.book(), beside.book)
-    frame = model.agents_frame()
-    spread = 0.0
-    for i, rows in losses.items():
-        table, distribution = np.array(rows), np.array(distributions[i])
-        spread += table.std(0).sum()
-        assert frame["swap_regret"][i] == pytest.approx(swap_regret(table, distribution), abs=1e-12)
-        assert frame["external_regret"][i] == pytest.approx(
-            external_regret(table, distribution), abs=1e-12
-        )
+    frame, spread = model.agents_frame(), 0.0
+    for i, rows in logs.items():
+        log = [np.array(part) for part in zip(*rows, strict=True)]
+        spread += log[0].std(0).sum()
+        assert frame["swap_regret"][i] == pytest.approx(swap_regret(*log), abs=1e-12)
+        assert frame["external_regret"][i] == pytest.approx(external_regret(*log), abs=1e-12)
     assert spread > 0
     assert len(model.trades_frame()) > 5
-
-
-def _cohort_of(model: Any, agent: int) -> int:
-    ends = np.cumsum([len(cohort.row_of) for cohort in model.game.cohorts])
-    return int(np.searchsorted(ends, agent, side="right"))
 
 
 def _same_depth(view: Any, plain: PlainBook) -> None:
     """Compare the book that agents see with the plain one."""
     for good, (bids, asks) in enumerate(zip(view.bids, view.asks, strict=True)):
         for side, buys in ((bids, True), (asks, False)):
-            depth = [
-                sum(float(o.units) for o in plain.orders
-                    if o.good == good and o.buys == buys and float(o.limit) == price)
-                for price in view.prices
-            ]  # fmt: skip
-            assert side.tolist() == depth
+            depth = dict.fromkeys(view.prices.tolist(), 0.0)
+            for order in plain.orders:
+                if (order.good, order.buys) == (good, buys):
+                    depth[float(order.limit)] += float(order.units)
+            assert side.tolist() == list(depth.values())
 
 
 def test_trades_add_up_to_what_changed_hands() -> None:
@@ -203,11 +182,11 @@ def test_trades_add_up_to_what_changed_hands() -> None:
     trades = model.trades_frame()
     for row in trades.to_dict("records"):
         paid = row["price"] * row["quantity"]
-        fees = {"buyer": 1 / 64, "seller": -1 / 128}
-        if row["aggressor"] == "seller":
-            fees = {"buyer": -1 / 128, "seller": 1 / 64}
-        cash[row["buyer"] - 1] -= paid + fees["buyer"] * row["quantity"]
-        cash[row["seller"] - 1] += paid - fees["seller"] * row["quantity"]
+        other = {"buyer": "seller", "seller": "buyer"}[row["aggressor"]]
+        cash[row["buyer"] - 1] -= paid
+        cash[row["seller"] - 1] += paid
+        cash[row[row["aggressor"]] - 1] -= row["quantity"] / 64
+        cash[row[other] - 1] += row["quantity"] / 128
         stock[row["buyer"] - 1, row["good"]] += row["quantity"]
         stock[row["seller"] - 1, row["good"]] -= row["quantity"]
     after = model.game.market.accounts.of(slice(0, 8))
@@ -246,9 +225,7 @@ def test_a_report_shows_the_book_and_others_do_not(tmp_path: Path) -> None:
     assert len(dots.x) == len(tables["trades"])
     assert sorted(dots.y) == sorted(tables["trades"]["price"])
     gapped = tables["quotes"].copy()
-    gapped.loc[::7, "ask"] = (
-        np.nan
-    )  # nobody sells after some rounds: the others still have a spread
+    gapped.loc[::7, "ask"] = np.nan  # nobody sells after some rounds: others still have a spread
     told = drawn("run", Run(manifest["config"], tables | {"quotes": gapped}), ["book"])["book"].made
     spread = next(trace for trace in told.data if trace.name == "spread")
     assert np.isfinite(np.asarray(spread.y)[-5:]).all()
@@ -259,7 +236,7 @@ def test_a_report_shows_the_book_and_others_do_not(tmp_path: Path) -> None:
 def test_a_report_tells_how_prices_move(tmp_path: Path) -> None:
     """Against formulas over lists; where nobody trades there is no figure."""
     cohorts, market, goods = CASES["makers first"]
-    run(scenario(cohorts, market, goods, rounds=900), Options(tmp_path))
+    run(scenario(cohorts, market, goods, rounds=300), Options(tmp_path))
     manifest, tables = read_run(tmp_path)
     made = drawn("run", Run(manifest["config"], tables), ["book-facts"])["book-facts"].made
     x = tables["quotes"].set_index("round")["mid"].ffill()
@@ -302,8 +279,7 @@ def test_followers_choose_price_and_side_by_the_forecast() -> None:
     assert {side for side, _ in seen} >= {-1.0, 1.0}
     assert len({limit for side, limit in seen if side}) > 2
     assert len(model.trades_frame()) > 0
-    guarantee = model.agents_frame()["guarantee"]
-    assert (guarantee == "none").all()
+    assert (model.agents_frame()["guarantee"] == "none").all()
 
 
 @register.agent("book-reader")

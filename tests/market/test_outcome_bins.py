@@ -49,7 +49,7 @@ def place_of(bins: OutcomeBins, outcomes: Array) -> NDArray[np.intp]:
     """Point of each outcome, found from the grid alone."""
     assert bins.halvings is not None
     cells = np.floor(np.minimum(outcomes, 1 - 1e-12) * 2**bins.halvings).astype(int)
-    order = [tuple(cell) for cell in bins._cells.tolist()]
+    order = [tuple(point.cell.tolist()) for point in bins._points.values()]
     return np.array([order.index(tuple(cell)) for cell in cells.tolist()])
 
 

@@ -52,20 +52,10 @@ class Log:
     policies: Indices
 
     @property
-    def count(self) -> int:
-        """Number of actions."""
-        return int(self.losses.shape[1])
-
-    @property
     def play(self) -> Array:
         """Distribution of play (T, A)."""
         pure = self.actions.ndim == 1
-        distribution = self.actions[:, None] == np.arange(self.count) if pure else self.actions
-        return np.asarray(distribution, dtype=np.float64)
-
-    def constants(self) -> Indices:
-        """Return the constant policies (A, T)."""
-        return np.repeat(np.arange(self.count)[:, None], len(self.losses), axis=1)
+        return np.eye(self.losses.shape[1])[self.actions] if pure else self.actions
 
 
 @st.composite
@@ -99,15 +89,14 @@ def all_maps(domain: int, values: int) -> Indices:
 def gains(log: Log, replacements: Indices) -> Array:
     """Average saving of playing ``replacements[..., a, t]`` instead of a at round t."""
     instead = log.losses[np.arange(len(log.losses)), replacements]
-    saved: Array = (log.play.T * (log.losses.T - instead)).sum((-1, -2)) / len(log.losses)
-    return saved
+    return np.asarray((log.play.T * (log.losses.T - instead)).sum((-1, -2)) / len(log.losses))
 
 
 def candidates(name: str, log: Log) -> Indices:
     """List every replacement (..., A, T) that a measure lets the agent regret."""
-    count, policies = log.count, log.policies
+    count, policies = log.losses.shape[1], log.policies
     if name == "external":
-        return log.constants()[:, None, :]
+        return np.repeat(np.arange(count)[:, None, None], len(log.losses), axis=2)
     if name == "omniprediction":
         return policies[:, None, :]
     if name == "swap":

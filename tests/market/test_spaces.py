@@ -47,12 +47,7 @@ def test_a_pulled_back_loss_is_the_loss_in_own_units(loss: Loss) -> None:
     unit = RNG.random((50, 3))
     pulled = BOX.pulled_back(loss)
     assert pulled.losses(unit) == pytest.approx(loss.losses(BOX.from_unit(unit)), abs=1e-9)
-    normal = pulled.normalised()
-    table = normal.losses(np.vstack([unit, np.zeros(3), np.ones(3)]))
-    assert table.min() >= -1e-9
-    assert table.max() <= 1 + 1e-9
-    own = normal.unit_offset[..., None] + normal.unit_scale[..., None] * normal.losses(unit)
-    assert own == pytest.approx(loss.losses(BOX.from_unit(unit)), abs=1e-9)
+    assert BOX.to_unit(BOX.from_unit(unit)) == pytest.approx(unit)
 
 
 def test_a_minimum_of_ratios_keeps_its_slope() -> None:
@@ -83,11 +78,6 @@ def test_a_transformed_sum_has_no_other_space() -> None:
 def test_a_box_needs_sides(low: Any, high: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Box(low, high)
-
-
-def test_there_and_back() -> None:
-    outcomes = BOX.from_unit(RNG.random((20, 3)))
-    assert BOX.from_unit(BOX.to_unit(outcomes)) == pytest.approx(outcomes)
 
 
 def test_a_polytope_keeps_what_is_inside_and_draws_the_rest_to_its_border() -> None:
