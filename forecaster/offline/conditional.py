@@ -43,9 +43,8 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from regretless.forecaster.offline.tables import Examples, Fit, Listed, Seen
+from regretless.forecaster.offline.tables import Listed, Rows
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Loss
@@ -96,20 +95,11 @@ class Sample:
         return int(self.rng.integers(2**31))
 
     def counted(self, rows: Indices) -> tuple[Array, Any]:
-        """Weights (m,) of some rows, 0 for others, and these on the support, sparse (m, S).
-
-        An outcome between two points is shared out between them, so that its mean is kept.
-        """
-        weights, knots = np.zeros(len(self.outcomes)), self.points[:, 0]
+        """Weights (m,) of some rows, 0 for others, and these on the support, sparse (m, S)."""
+        weights = np.zeros(len(self.outcomes))
         weights[rows] = self.weights[rows]
-        places, shares = self.every[:, None] % len(knots), weights[:, None]
-        if self.outcomes.shape[1] == 1 and len(knots) > 1:
-            given = self.outcomes[:, 0].clip(knots[0], knots[-1])
-            above = np.searchsorted(knots, given).clip(1, len(knots) - 1)
-            up = (given - knots[above - 1]) / (knots[above] - knots[above - 1])
-            places = np.stack([above - 1, above], 1)
-            shares = np.stack([1 - up, up], 1) * weights[:, None]
-        return weights, _sparse(places, shares, len(knots))
+        given = self.outcomes[:, :1], weights[:, None]
+        return weights, onto(self.points, self.every[:, None], *given)
 
 
 def support(outcomes: Array, weights: Array) -> Array:
@@ -119,6 +109,22 @@ def support(outcomes: Array, weights: Array) -> Array:
     values = np.unique(outcomes[weights > 0])
     kept = np.linspace(0, len(values) - 1, MOST_POINTS).round().astype(np.intp)
     return np.asarray(values[np.unique(kept), None])
+
+
+def onto(points: Array, places: Indices, values: Array, mass: Array) -> Any:
+    """Put mass (m, r) of rows at ``places`` onto the support, sparse (m, S).
+
+    One outcome, at ``values`` (m, r), is shared out between the two points beside it, so that its
+    mean is kept.
+    """
+    knots = points[:, 0]
+    if points.shape[1] > 1 or len(knots) == 1:
+        return _sparse(places % len(knots), mass, len(knots))
+    given = values.clip(knots[0], knots[-1])
+    above = np.searchsorted(knots, given).clip(1, len(knots) - 1)
+    up = (given - knots[above - 1]) / (knots[above] - knots[above - 1])
+    beside = np.hstack([above - 1, above]), np.hstack([mass * (1 - up), mass * up])
+    return _sparse(*beside, len(knots))
 
 
 def _sparse(places: Indices, values: Array, columns: int) -> Any:
@@ -250,27 +256,8 @@ class Around(Member):
         apart = cdist(here / self.width, self.forecasts / self.width, "sqeuclidean")
         near = (np.exp(-0.5 * apart) + FLOOR) * self.mass
         near /= near.sum(1, keepdims=True)
-        found = np.zeros((len(here), len(self.points)))
-        if here.shape[1] > 1 or len(self.points) == 1:
-            found[:, self.places % len(self.points)] = near
-            return np.asarray(found / found.sum(1, keepdims=True))
-        _share(here[:, 0], self.missed[: near.shape[1], 0], near, self.points[:, 0].copy(), found)
-        return np.asarray(found)
-
-
-@compiled(nogil=True)
-def _share(here: Any, missed: Any, near: Any, knots: Any, found: Any) -> None:
-    """Share out m(x) + what was missed, which ascends, between the points of the support beside."""
-    last = len(knots) - 1
-    for i in range(len(here)):
-        b = 0
-        for j in range(len(missed)):
-            point = min(max(here[i] + missed[j], knots[0]), knots[last])
-            while b < last - 1 and knots[b + 1] <= point:
-                b += 1
-            up = (point - knots[b]) / (knots[b + 1] - knots[b])
-            found[i, b] += near[i, j] * (1.0 - up)
-            found[i, b + 1] += near[i, j] * up
+        values, places = here[:, :1] + self.missed[:, 0], np.broadcast_to(self.places, near.shape)
+        return np.asarray(onto(self.points, places, values, near).toarray())
 
 
 Maker = Callable[[Sample, Indices], Any]
@@ -306,13 +293,13 @@ MEMBERS: dict[str, Callable[[Sample], tuple[Member, Array]]] = {
 MIXED = {"auto": tuple(MEMBERS), "ridge": ("marginal", "ridge")}
 
 
-class ConditionalDistribution(Fit):
+class ConditionalDistribution:
     """A mixture of members, with shares (B,) that add up to 1, on points (S, d) of the outcome.
 
     It is learned from rows, as an estimator's ``base`` says.
     """
 
-    def __init__(self, estimator: Any, listed: Listed, rows: Examples) -> None:
+    def __init__(self, estimator: Any, listed: Listed, rows: Rows) -> None:
         sample = _sample(estimator, listed, rows)
         names = MIXED[estimator.base] if sample.features.shape[1] else ("marginal",)
         made = [MEMBERS[name](sample) for name in names]
@@ -323,26 +310,30 @@ class ConditionalDistribution(Fit):
         self.listed, self.shares = listed, mixed[kept] / mixed[kept].sum()
         self.rounds, self.points = len(sample.outcomes), sample.points
 
-    def expected(self, seen: Seen, table: Array) -> Array:
+    def expected(self, seen: Rows, table: Array) -> Array:
         """Return E[f | x] (m, q) of functions with values (S, q) on the support."""
         features, parts = seen.joined, zip(self.shares, self.members.values(), strict=True)
         return np.asarray(sum(v * member.expected(features, table) for v, member in parts))
 
-    def mean(self, seen: Seen) -> Array:
+    def mean(self, seen: Rows) -> Array:
+        """Return the mean prediction (m, n) of s(y)."""
         return self.expected(seen, self.listed.basis.transform(self.points))
 
-    def mixtures(self, seen: Seen) -> tuple[Indices, list[Mixture]]:
+    def mixtures(self, seen: Rows) -> tuple[Indices, list[Mixture]]:
+        """Return the prediction for each row: its place (m,) in a list of mixtures."""
         return np.arange(len(seen)), [Mixture(p[None], np.ones(1)) for p in self.mean(seen)]
 
-    def play(self, loss: Loss, seen: Seen, *, gamma: float = 0.0) -> tuple[Array, Array]:
+    def play(self, loss: Loss, seen: Rows, *, gamma: float = 0.0) -> tuple[Array, Array]:
+        """Return the mixed strategies (m, A) of a single loss and the losses (m,) it expects."""
         table = self.expected(seen, loss.losses(self.points))
         return one_hot(best_response(table), table.shape[1]), table.min(1)
 
-    def outcomes(self, seen: Seen) -> Array:
+    def outcomes(self, seen: Rows) -> Array:
+        """Forecast the outcome (m, d), in [0, 1]."""
         return self.expected(seen, self.points)
 
-    def quantiles(self, seen: Seen, levels: Sequence[float]) -> Array:
-        """See ``Fit``: from the distribution function at ``STEPS`` values."""
+    def quantiles(self, seen: Rows, levels: Sequence[float]) -> Array:
+        """Return quantiles (m, d, levels), by the distribution function at ``STEPS`` values."""
         found = []
         for column in self.points.T:
             steps = np.quantile(column, np.linspace(0, 1, STEPS), method="higher")
@@ -352,16 +343,16 @@ class ConditionalDistribution(Fit):
             found.append(values[place.clip(max=len(values) - 1)])
         return np.stack(found, axis=1)
 
-    def alternatives(self, loss: Loss, seen: Seen) -> Indices:
-        """See ``Fit``: what each member would do by itself."""
+    def alternatives(self, loss: Loss, seen: Rows) -> Indices:
+        """Return the actions (B, m) of comparators: what each member would do by itself."""
         table, features = loss.losses(self.points), seen.joined
         members = self.members.values()
         return np.array([best_response(own.expected(features, table)) for own in members])
 
 
-def _sample(estimator: Any, listed: Listed, rows: Examples) -> Sample:
+def _sample(estimator: Any, listed: Listed, rows: Rows) -> Sample:
     rng = stream(estimator.random_state or 0, "omniprediction", "law")
-    features, outcomes = rows.seen.joined, np.round(rows.outcomes, DIGITS)
+    features, outcomes = rows.joined, np.round(rows.outcomes, DIGITS)
     if len(outcomes) < 2:
         raise UserError("Found array with 1 sample(s) while a minimum of 2 is required; add rows")
     points = support(outcomes, rows.weights)
@@ -378,16 +369,14 @@ def _sample(estimator: Any, listed: Listed, rows: Examples) -> Sample:
     return Sample(*own, points, table[:, kept], truth[:, kept])
 
 
-def folds_of(cv: Any, features: Array, rows: Examples, seed: int) -> Any:
+def folds_of(cv: Any, features: Array, rows: Rows, seed: int) -> Any:
     """Split rows for cross-fitting; the rows of a group stay in one fold."""
     if not isinstance(cv, int | np.integer):
         return check_cv(cv).split(features, rows.outcomes, rows.groups)
-    if rows.groups is None:
-        folds = KFold(min(int(cv), len(features)), shuffle=True, random_state=seed)
-        return folds.split(features)
-    count = len(np.unique(rows.groups))
-    splitter = GroupKFold(min(int(cv), count), shuffle=True, random_state=seed)
-    return splitter.split(features, groups=rows.groups)
+    most = len(features) if rows.groups is None else len(np.unique(rows.groups))
+    kind = KFold if rows.groups is None else GroupKFold
+    folds = kind(min(int(cv), most), shuffle=True, random_state=seed)
+    return folds.split(features, groups=rows.groups)
 
 
 def shares_of(expected: Sequence[Array], truth: Array, weights: Array) -> Array:

@@ -16,7 +16,7 @@ finer net is often better.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,11 +33,7 @@ ROUNDING = 1e-9
 
 
 def theta_net(theta: float, dimension: int = 1) -> Array:
-    """Return a theta-net of the cube in sup norm: points (N, m), lexicographic.
-
-    ``theta`` is positive; from 1/2 on the net is the centre alone. UserError if there are more than
-    20,000 points.
-    """
+    """Return a theta-net of the cube in sup norm: points (N, m), lexicographic, at most 20,000."""
     if not 0 < theta < math.inf:
         raise UserError(f"theta = {theta!r}: give a positive number, such as 0.05")
     cells = max(math.ceil(1 / (2 * theta) - ROUNDING), 1)
@@ -105,11 +101,11 @@ class SquaredError(ContinuousLoss):
     """The mean over coordinates of (a_j - y_j)^2: a forecast of the mean, m = d = ``outcomes``."""
 
     outcomes: int = 1
-    dimension: int = field(init=False)
-    constant: float = field(default=2.0, init=False)
+    constant = 2.0
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "dimension", self.outcomes)
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        return self.outcomes
 
     def on(self, net: Array) -> SeparablePower:
         weights = np.full(net.shape, 1 / self.outcomes)
@@ -127,8 +123,8 @@ class Pinball(ContinuousLoss):
     level: float
     coordinate: int = 0
     outcomes: int = 1
-    dimension: int = field(default=1, init=False)
-    constant: float = field(default=1.0, init=False)  # after the division
+    dimension = 1
+    constant = 1.0  # after the division
 
     def __post_init__(self) -> None:
         if not 0 < self.level < 1:

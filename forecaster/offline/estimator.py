@@ -7,6 +7,7 @@ omnipredictor, a mixture of the online forecaster's prediction functions (``onli
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,17 +26,15 @@ from regretless.forecaster.offline.online_to_batch import OnlineToBatch, sample_
 from regretless.forecaster.offline.tables import (
     AnyLoss,
     Choice,
-    Examples,
-    Fit,
     Listed,
-    Seen,
+    Rows,
     as_list,
     checked_features,
     checked_outcomes,
     checked_rows,
     ends_of,
+    same,
     scaled,
-    suggested,
 )
 from regretless.market.core.arrays import Array, Indices, Mask, draw_rows
 from regretless.market.core.errors import UserError
@@ -58,13 +57,10 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         What is protected: single losses or stacks with values in [0, 1]; or losses of actions in
         [0, 1]^m, which are played on a net.
     policies : sequence
-        Benchmarks c(x): fitted classifiers and other objects whose ``predict`` gives an action
-        index for every row, or callables from a row to one. With continuous actions they give
-        points of [0, 1]^m, which are rounded to the net.
-    basis : Basis, optional
-        In which the losses are linear; by default one that fits them.
-    delta : float, optional
-        Wanted error of a default basis that is not exact.
+        Benchmarks c(x): objects whose ``predict`` gives an action index for every row, or callables
+        from a row to one. With continuous actions they give points, which are rounded to the net.
+    basis, delta : Basis, float, optional
+        In which the losses are linear, or the wanted error of a default one that is not exact.
     theta : float, optional
         Radius of the net for continuous actions; the theorem's by default.
     gamma : float
@@ -91,26 +87,21 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         Share of the rows that nothing is learned from, for certificates. By default a fifth of
         them, 300 to 2,000, where there are 1,000 rows or more, and none with fewer.
     refit : bool
-        Whether the distribution in use is learned again from all rows, after the one learned
-        without the held-out rows was certified. With False the certified one is in use.
+        Whether the distribution in use is learned again from all rows, once it is certified.
     ends : sequence of (low, high), optional
-        What becomes 0 and 1 of each outcome, since losses are functions of outcomes in [0, 1]. By
-        default the least and greatest one where an outcome leaves [0, 1].
+        What becomes 0 and 1 of each outcome. By default the least and greatest one where an outcome
+        leaves [0, 1].
 
     Attributes
     ----------
-    basis_ : Basis
-    net_ : array (N, m) or None
-        The net of continuous actions.
+    basis_, net_ : Basis, array (N, m) or None
+        The net is of continuous actions.
     n_features_in_ : int
     ends_ : array (d, 2)
-    fitted_ : ConditionalDistribution or OnlineToBatch
-        What predicts.
-    certified_fit_ : ConditionalDistribution or OnlineToBatch
-        What was learned without the held-out rows: ``fitted_`` itself if that was not refitted.
+    fitted_, certified_fit_ : ConditionalDistribution or OnlineToBatch
+        What predicts, and what was learned without the held-out rows, the same without a refit.
     certified_on_holdout_ : float or None
-        The greatest of the listed losses' certificates, which are about ``certified_fit_``; None
-        where no rows were held out.
+        The greatest certificate of a listed loss; None where no rows were held out.
     bound_ : float or None
         The greatest ``bound`` on decision swap regret of a listed loss; None where none holds.
     notes_ : dict
@@ -164,33 +155,31 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         policy's suggestion is out of its range.
         """
         _check(self)
-        given = checked_outcomes(y)
-        features = checked_features(self, X, rows=len(given))
-        weights, groups = checked_rows(sample_weight, groups, len(given))
-        self.ends_ = ends_of(self.ends, given)
-        outcomes = scaled(given, self.ends_)
-        listed = Listed(self, outcomes)
+        rows = checked_rows(self, X, y, sample_weight, groups)
+        self.ends_ = ends_of(self.ends, rows.outcomes)
+        rows = replace(rows, outcomes=scaled(rows.outcomes, self.ends_))
+        listed = Listed(self, rows.outcomes)
         self.basis_, self.net_ = listed.basis, listed.net
-        asked = self._suggested(listed, self.policies, X, len(given))
-        self._learn(listed, Examples(Seen(features, asked), outcomes, weights, groups))
+        asked = listed.suggested(self.policies, X, len(rows))
+        self._learn(listed, replace(rows, suggestions=asked))
         self.notes_: dict[str, Any] = {}
         return self
 
-    def _learn(self, listed: Listed, rows: Examples) -> None:
+    def _learn(self, listed: Listed, rows: Rows) -> None:
         learned = OnlineToBatch if self.base == "none" else ConditionalDistribution
         held = self._held_out(rows)
-        self.fitted_: Fit = learned(self, listed, rows[~held])
+        self.fitted_: Any = learned(self, listed, rows[~held])
         self.certified_fit_, self.held_ = self.fitted_, rows[held] if held.any() else None
         certified = self._certified(listed.singles, "decision_swap", self.kappa)
         self.certified_on_holdout_ = max((one.total for one in certified), default=None)
-        theorems = [self._theorem(choice) for choice in listed.choices]
-        proved = [bound.total for bound in theorems if bound is not None]
-        self.bound_ = max(proved, default=self.certified_on_holdout_)
+        self.bound_ = self.certified_on_holdout_
+        if self.base == "none":
+            self.bound_ = max(self._theorem(choice).total for choice in listed.choices)
         if self.base != "none" and self.refit and held.any():
             self.fitted_ = learned(self, listed, rows)
 
-    def _held_out(self, rows: Examples) -> Mask:
-        count, share = len(rows.outcomes), self.holdout
+    def _held_out(self, rows: Rows) -> Mask:
+        count, share = len(rows), self.holdout
         plain = rows.exchangeable and isinstance(self.cv, int | np.integer)
         if share == "auto":
             apt = plain and self.base != "none" and count >= ENOUGH
@@ -209,29 +198,27 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     def _stream(self, *name: str) -> np.random.Generator:
         return stream(self.random_state or 0, "omniprediction", *name)
 
-    def _suggested(self, listed: Listed, policies: Sequence[Any], X: Any, rows: int) -> Indices:
-        return suggested(policies, X, rows, actions=listed.actions, net=listed.net)
+    # predictions
 
-    def _seen(self, X: Any) -> Seen:
+    def _asked(self, X: Any) -> tuple[Any, Rows]:
+        """Return what predicts, and the rows of a table as it sees them."""
         check_is_fitted(self)
         features = checked_features(self, X)
-        asked = self._suggested(self.fitted_.listed, self.policies, X, len(features))
-        return Seen(features, asked)
-
-    # predictions
+        asked = self.fitted_.listed.suggested(self.policies, X, len(features))
+        return self.fitted_, Rows(features, asked)
 
     def predict(self, X: Any) -> Array:
         """Predict s(y) for every row of a table (m, f) by the mean of its mixture: (m, n)."""
-        seen = self._seen(X)
-        return self.fitted_.mean(seen)
+        fit, seen = self._asked(X)
+        return fit.mean(seen)
 
     def predict_outcome(self, X: Any) -> Array:
         """Forecast the outcome (m, d), in its own units: the mean of the distribution.
 
         Without a base it is a linear reading of the mean prediction, of which nothing is promised.
         """
-        seen = self._seen(X)
-        return self._in_units(self.fitted_.outcomes(seen))
+        fit, seen = self._asked(X)
+        return self._in_units(fit.outcomes(seen))
 
     def _in_units(self, values: Array) -> Array:
         low, high = self.ends_.T.reshape(2, -1, *[1] * (values.ndim - 2))
@@ -241,20 +228,22 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         """Return quantiles (m, d, levels) of outcomes in their own units; not without a base."""
         if not all(0 < level < 1 for level in levels):
             raise UserError(f"levels = {list(levels)}: give numbers between 0 and 1")
-        seen = self._seen(X)
-        return self._in_units(self.fitted_.quantiles(seen, levels))
+        fit, seen = self._asked(X)
+        if self.base == "none":
+            raise UserError("base = 'none' has no distribution of outcomes; fit with base='auto'")
+        return self._in_units(fit.quantiles(seen, levels))
 
     def predict_mixture(self, X: Any) -> tuple[Indices, list[Mixture]]:
         """Return the mixtures of predictions, and the place (m,) of each row's in their list."""
-        seen = self._seen(X)
-        return self.fitted_.mixtures(seen)
+        fit, seen = self._asked(X)
+        return fit.mixtures(seen)
 
     def act_proba(self, loss: AnyLoss, X: Any) -> Array:
         """Return the mixed strategy (m, A) of a single loss's best response, ties to the lowest.
 
         The loss need not be listed; without a base it must be in the span of the basis.
         """
-        return self._play(loss, self._seen(X))[0]
+        return self._play(loss, *self._asked(X))[0]
 
     def act(self, loss: AnyLoss, X: Any) -> NDArray[Any]:
         """Draw an action for every row: indices (m,), or points (m, k) of the net.
@@ -265,7 +254,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
 
     def expected_loss(self, loss: AnyLoss, X: Any) -> Array:
         """Return what a loss expects of its own action: (m,)."""
-        return self._play(loss, self._seen(X))[1]
+        return self._play(loss, *self._asked(X))[1]
 
     def predict_frame(
         self,
@@ -282,17 +271,15 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         ``distributions`` the probabilities of actions, ``_p0`` and so on. ``names`` are of
         ``outcomes``, and of ``losses``: a name for each listed loss or stack of losses.
         """
-        given = dict(names or {})
-        outcomes = given.get("outcomes") or [f"y_{j}" for j in range(len(self.ends_))]
-        means = self.predict_outcome(X)
-        columns: dict[str, Any] = {}
+        given, stacks = dict(names or {}), as_list(self.losses)
+        means, columns = self.predict_outcome(X), dict[str, Any]()
         levels = levels if self.base != "none" else ()
         quantiles = self.predict_quantiles(X, levels) if levels else means[:, :, None]
-        for j, name in enumerate(outcomes):
+        for j, name in enumerate(
+            given.get("outcomes") or [f"y_{j}" for j in range(means.shape[1])]
+        ):
             columns[name] = means[:, j]
             columns |= {f"{name}_q{100 * q:g}": quantiles[:, j, k] for k, q in enumerate(levels)}
-        seen = self._seen(X)
-        stacks = as_list(self.losses)
         titled: list[tuple[str, AnyLoss]] = []
         titles = given.get("losses") or [f"loss{s}" for s in range(len(stacks))]
         for title, own in zip(titles, stacks, strict=True):
@@ -300,18 +287,17 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
                 titled.append((title, own))
             else:
                 titled += [(f"{title}_{k}", own[k]) for k in range(len(own))]
+        fit, seen = self._asked(X)
         for title, loss in titled:
-            strategies, expected = self._play(loss, seen)
+            strategies, expected = self._play(loss, fit, seen)
             columns[f"{title}_action"] = list(self._drawn(loss, strategies))
             columns[f"{title}_expected_loss"] = expected
             if distributions:
-                columns |= {
-                    f"{title}_p{a}": distribution for a, distribution in enumerate(strategies.T)
-                }
+                columns |= {f"{title}_p{a}": shares for a, shares in enumerate(strategies.T)}
         return pd.DataFrame(columns, index=getattr(X, "index", None))
 
-    def _play(self, loss: AnyLoss, seen: Seen) -> tuple[Array, Array]:
-        return self.fitted_.play(self.fitted_.listed.finite(loss), seen, gamma=self.gamma)
+    def _play(self, loss: AnyLoss, fit: Any, seen: Rows) -> tuple[Array, Array]:
+        return fit.play(fit.listed.finite(loss), seen, gamma=self.gamma)
 
     def _drawn(self, loss: AnyLoss, strategies: Array) -> NDArray[Any]:
         """Draw actions as people know them: indices, or points of the net."""
@@ -321,9 +307,10 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return minus the mean loss, over rows and listed losses; higher is better."""
-        seen, outcomes = self._seen(X), scaled(checked_outcomes(y), self.ends_)
-        losses = self.fitted_.listed.singles
-        pairs = [(self._play(own, seen)[0], own.losses(outcomes)) for own in losses]
+        (fit, seen), outcomes = self._asked(X), scaled(checked_outcomes(y), self.ends_)
+        pairs = [
+            (self._play(own, fit, seen)[0], own.losses(outcomes)) for own in fit.listed.singles
+        ]
         means = np.mean([(played * table).sum(1) for played, table in pairs], axis=0)
         return -float(np.average(means, weights=sample_weight))
 
@@ -348,19 +335,18 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     def _against(
         self, loss: AnyLoss, policies: Sequence[Any] | None, X: Any, Y: Any
     ) -> tuple[Array, Array, Indices]:
-        """Losses (m, A), mixed strategies (m, A) and benchmarks' actions (A + C, m)."""
-        seen, outcomes = self._seen(X), scaled(checked_outcomes(Y), self.ends_)
-        if policies is None:
-            return self._compared(self.fitted_, loss, seen, outcomes)
-        others = self._suggested(self.fitted_.listed, policies, X, len(seen)).T
-        return self._compared(self.fitted_, loss, seen, outcomes, others)
+        (fit, seen), outcomes = self._asked(X), scaled(checked_outcomes(Y), self.ends_)
+        others = policies if policies is None else fit.listed.suggested(policies, X, len(seen)).T
+        return self._compared(fit, loss, seen, outcomes, others)
 
     def _compared(
-        self, fit: Fit, loss: AnyLoss, seen: Seen, outcomes: Array, others: Indices | None = None
+        self, fit: Any, loss: AnyLoss, seen: Rows, outcomes: Array, others: Any = None
     ) -> tuple[Array, Array, Indices]:
+        """Losses (m, A), mixed strategies (m, A) and benchmarks' actions (A + C, m)."""
         finite = fit.listed.finite(loss)
         if others is None:
-            others = np.concatenate([seen.suggestions.T, fit.alternatives(finite, seen)])
+            members = [] if self.base == "none" else [fit.alternatives(finite, seen)]
+            others = np.concatenate([seen.suggestions.T, *members])
         constants = np.tile(np.arange(finite.actions)[:, None], len(outcomes))
         played = fit.play(finite, seen, gamma=self.gamma)[0]
         return finite.losses(outcomes), played, np.concatenate([constants, others])
@@ -370,7 +356,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     ) -> list[Certificate]:
         """Certify losses all at once; none where no rows were held out."""
         held, fit, own = self.held_, self.certified_fit_, kappa / max(len(losses), 1)
-        parts = [self._compared(fit, loss, held.seen, held.outcomes) for loss in losses if held]
+        parts = [self._compared(fit, loss, held, held.outcomes) for loss in losses if held]
         return [certify(*part, measure=measure, kappa=own) for part in parts]
 
     def certificate(self, loss: AnyLoss, measure: Measure = "decision_swap") -> Certificate | None:
@@ -382,9 +368,8 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         once; any other by itself, if nobody chose it after a look at the rows.
         """
         check_is_fitted(self)
-        listed = self.fitted_.listed
-        finite = listed.finite(loss)
-        kappa = self.kappa / (listed.count if listed.holds(finite) else 1)
+        finite, singles = self.fitted_.listed.finite(loss), self.fitted_.listed.singles
+        kappa = self.kappa / (len(singles) if any(same(finite, own) for own in singles) else 1)
         return next(iter(self._certified([finite], measure, kappa)), None)
 
     def bound(
@@ -399,7 +384,8 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         if self.base != "none":
             return self.certificate(loss, measure)
         constant = loss.constant if isinstance(loss, ContinuousLoss) else None
-        return self._theorem(self._choice(loss), measure, constant)
+        choice = self._choice(loss)
+        return self._theorem(choice, measure, constant) if choice.place else None
 
     def online_bound(self, loss: AnyLoss) -> float | None:
         """Bound a listed loss's regret in the online run from certificates; None with a base."""
@@ -408,17 +394,17 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
 
     def _choice(self, loss: AnyLoss) -> Choice:
         check_is_fitted(self)
-        listed = self.fitted_.listed
+        listed: Listed = self.fitted_.listed
         return listed.choose(listed.finite(loss), self.gamma)
 
     def _theorem(
         self, choice: Choice, measure: Measure = "decision_swap", constant: float | None = None
-    ) -> BatchBound | None:
+    ) -> BatchBound:
         listed = self.fitted_.listed
         steepest = listed.steepest if constant is None else constant
-        net = 0.0 if listed.net is None else steepest * nets.radius(listed.net)
-        own = {"kappa": self.kappa, "net": net}
-        return self.fitted_.theorem(choice, measure, **own) if choice.place else None
+        moved = 0.0 if listed.net is None else steepest * nets.radius(listed.net)
+        bound: BatchBound = self.fitted_.theorem(choice, measure, kappa=self.kappa, net=moved)
+        return bound
 
     def sample_size(self, regret: float) -> int:
         """Return how many examples suffice for a decision swap regret in (0, 1), without a base.
@@ -458,7 +444,7 @@ def _whole(value: Any, least: int) -> bool:
 
 def _check(model: OfflineOmnipredictor) -> None:
     kept, delta, seed, cv = model.rounds_kept, model.delta, model.random_state, model.cv
-    share = model.holdout
+    share: Any = model.holdout
     fine = {
         "kappa": (0 < model.kappa < 1, "a probability such as 0.01"),
         "rounds_kept": (kept is None or _whole(kept, 1), "a whole number of at least 1, or None"),

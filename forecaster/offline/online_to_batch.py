@@ -55,7 +55,7 @@ from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.events.weights import rule_of
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.offline.certificate import BatchBound, Measure
-from regretless.forecaster.offline.tables import Choice, Examples, Fit, Listed, Seen
+from regretless.forecaster.offline.tables import Choice, Listed, Rows
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import check_like
@@ -107,7 +107,7 @@ def player_of(
         raise UserError(str(reason)) from reason
 
 
-class OnlineToBatch(Fit):
+class OnlineToBatch:
     """The uniform mixture of kept rounds' prediction functions.
 
     The online forecaster is played over the rows in a random order. ``times`` are the kept rounds,
@@ -118,10 +118,10 @@ class OnlineToBatch(Fit):
     UserError if the kept rounds do not fit into memory, or rows count unequally.
     """
 
-    def __init__(self, estimator: Any, listed: Listed, rows: Examples) -> None:
+    def __init__(self, estimator: Any, listed: Listed, rows: Rows) -> None:
         if not rows.exchangeable:
             raise UserError("base = 'none' knows no sample_weight and groups; use base='auto'")
-        self.listed, (self.rounds, self.policies) = listed, rows.seen.suggestions.shape
+        self.listed, (self.rounds, self.policies) = listed, rows.suggestions.shape
         self.kinds = {"events": estimator.events, "weights": estimator.weights}
         player, rounds = self._fresh(), self.rounds
         kept = min(estimator.rounds_kept or math.ceil(10 * math.sqrt(rounds)), rounds)
@@ -172,32 +172,45 @@ class OnlineToBatch(Fit):
         self._player.restore(_at(self.states, index))
         return self._player.mixture(suggestions)
 
-    def mixtures(self, seen: Seen) -> tuple[Indices, list[Mixture]]:
+    def mixtures(self, seen: Rows) -> tuple[Indices, list[Mixture]]:
+        """Return the prediction for each row: its place (m,) in a list of mixtures."""
         if not seen.suggestions.shape[1]:
             return np.zeros(len(seen), dtype=np.intp), [self.at(())]
         distinct, place = np.unique(seen.suggestions, axis=0, return_inverse=True)
         return place.ravel(), [self.at(row) for row in distinct]
 
-    def play(self, loss: Loss, seen: Seen, *, gamma: float = 0.0) -> tuple[Array, Array]:
+    def mean(self, seen: Rows) -> Array:
+        """Return the mean prediction (m, n) of s(y)."""
+        place, mixtures = self.mixtures(seen)
+        return np.array([mixture.mean for mixture in mixtures])[place]
+
+    def play(self, loss: Loss, seen: Rows, *, gamma: float = 0.0) -> tuple[Array, Array]:
+        """Return the mixed strategies (m, A) of a single loss and the losses (m,) it expects."""
         chosen, (place, mixtures) = self.listed.choose(loss, gamma), self.mixtures(seen)
         form = chosen.offset[None], chosen.weights[None]
         strategies = np.array([strategy(*form, mixture)[0] for mixture in mixtures])
         means = [m.weights @ (form[0] + m.points @ form[1][0].T).min(1) for m in mixtures]
         return strategies[place] / strategies.sum(1)[place, None], np.array(means)[place]
 
-    def outcomes(self, seen: Seen) -> Array:
+    def outcomes(self, seen: Rows) -> Array:
+        """Forecast the outcome (m, d), in [0, 1]."""
         design = np.insert(self.mean(seen), 0, 1.0, axis=1)
         return np.asarray(np.clip(design @ self.readout, 0.0, 1.0))
 
     def theorem(self, choice: Choice, measure: Measure, *, kappa: float, net: float) -> BatchBound:
+        """Bound the regret on fresh examples of a listed loss, with the error of a net."""
         stack, row = choice.place or (0, 0)
-        sizes: Any = {"losses": self.listed.count, "actions": self.listed.offsets[stack].shape[1]}
+        sizes: Any = {
+            "losses": len(self.listed.singles),
+            "actions": self.listed.offsets[stack].shape[1],
+        }
         sizes |= {"policies": self.policies, "rounds": self.rounds, "kept": len(self.times)}
         sampling, kept = errors(measure, kappa=kappa, **sizes)
         online = float(self.online[stack][measure][row])
         return BatchBound(online, sampling, kept, 2 * choice.apart, net)
 
     def online_bound(self, choice: Choice) -> float:
+        """Bound a listed loss's expected regret in the online run, from the run's certificates."""
         stack, row = choice.place or (0, 0)
         bound = self.bias.regret(self.listed.weights[stack], policies=self.policies)[row]
         return float(bound + 2 * self.listed.basis.certified_error(self.listed.stacks[stack]))
@@ -206,7 +219,7 @@ class OnlineToBatch(Fit):
 def _played(
     player: UnbiasedPrediction,
     listed: Listed,
-    rows: Examples,
+    rows: Rows,
     ledgers: Sequence[Ledger],
     times: Indices,
 ) -> list[Any]:
@@ -218,7 +231,7 @@ def _played(
             truths, values = listed.basis.transform(part), listed.values(part)
         if t in kept:
             states.append(player.state())
-        suggestions = rows.seen.suggestions[t]
+        suggestions = rows.suggestions[t]
         mixture = player.mixture(suggestions)
         forms = zip(ledgers, listed.offsets, listed.weights, values, strict=True)
         for ledger, offset, weights, table in forms:
@@ -258,7 +271,7 @@ def sample_size(estimator: Any, listed: Listed, regret: float) -> int:
     if not 0 < regret < 1:
         raise UserError(f"regret = {regret!r}: give a number between 0 and 1")
     policies = len(estimator.policies)
-    own: Any = {"losses": listed.count, "policies": policies, "kappa": estimator.kappa}
+    own: Any = {"losses": len(listed.singles), "policies": policies, "kappa": estimator.kappa}
 
     def most(rounds: int) -> float:
         kinds = {"events": estimator.events, "weights": estimator.weights}

@@ -17,7 +17,7 @@ from regretless.forecaster.offline import OfflineOmnipredictor, Pinball, Squared
 from regretless.forecaster.offline import certificate as certificates
 from regretless.forecaster.offline.certificate import RATES, certify
 from regretless.forecaster.offline.conditional import MEMBERS, Sample, folds_of, support
-from regretless.forecaster.offline.tables import Examples, Seen
+from regretless.forecaster.offline.tables import Rows
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear
 
@@ -66,8 +66,7 @@ def test_no_row_is_learned_from_its_own_outcome(name: str) -> None:
 
 def test_folds_keep_groups_together() -> None:
     groups, (features, outcomes) = np.repeat(np.arange(12), 5), examples(60)
-    seen = Seen(features, np.empty((60, 0), dtype=np.intp))
-    rows = Examples(seen, outcomes[:, None], np.ones(60), groups)
+    rows = Rows(features, np.empty((60, 0), np.intp), outcomes[:, None], np.ones(60), groups)
     for learned, tested in folds_of(4, features, rows, 0):
         assert not set(groups[learned]) & set(groups[tested])
         assert len(learned) + len(tested) == 60

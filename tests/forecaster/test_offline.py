@@ -271,7 +271,7 @@ except UserError as error:
 GOOD = examples(12)
 BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "nan": (lambda: _fit(np.where(np.eye(12, 2) > 0, np.nan, GOOD[0]), GOOD[1]), "contains NaN"),
-    "missing": (lambda: _fit(GOOD[0], np.full((12, 2), np.nan)), "Y: Input Y contains NaN"),
+    "missing": (lambda: _fit(GOOD[0], np.full((12, 2), np.nan)), "Input Y contains NaN"),
     "no rows": (lambda: _fit(GOOD[0][:0], GOOD[1][:0]), "minimum of 1 is required"),
     "width": (lambda: _fit(GOOD[0], GOOD[1][:, :1]), "Y has 1 outcomes, a loss has 2"),
     "ends": (lambda: _fit(*GOOD, ends=[(0, 1)]), "a low and a high for each outcome"),
@@ -289,7 +289,7 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "weights": (lambda: _fit(*GOOD, weights="flat"), "weights 'flat'"),
     "no losses": (lambda: OfflineOmnipredictor([]).fit(*GOOD), "losses is empty"),
     # type: ignore[list-item]
-    "a basis": (lambda: OfflineOmnipredictor(LinearBasis(2)).fit(*GOOD), "is a LinearBasis; give"),  # type: ignore[arg-type]
+    "a basis": (lambda: OfflineOmnipredictor(LinearBasis(2)).fit(*GOOD), "holds a LinearBasis; give"),  # type: ignore[arg-type]
     "basis": (lambda: _fit(*GOOD, basis=LinearBasis(2)), "leave basis out"),
     "fraction": (lambda: _fit(*GOOD, policies=[lambda _: 0.5]), "suggests 0.5"),
     "unscaled": (
