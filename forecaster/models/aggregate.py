@@ -34,7 +34,6 @@ from regretless.forecaster.models.base import Model, kept
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
-from regretless.market.core.compiled import compiled
 from regretless.market.core.own_code import handed
 from regretless.market.game.protocols import Forecaster
 
@@ -53,7 +52,10 @@ class PolynomialWeights(Checkpointable):
     @property
     def shares(self) -> Array:
         """Weight (M, m) of every model in the next round."""
-        return np.asarray(_shares(self._regret, self._variation))
+        raised = np.maximum(self._regret, 0.0) / (SCALE + self._variation)
+        total = raised.sum(0)
+        even = np.full(raised.shape, 1 / len(raised))
+        return np.asarray(np.divide(raised, total, out=even, where=total > 0))
 
     def add(self, gain: Array) -> None:
         """Learn r (M, m) of a round."""
@@ -124,10 +126,13 @@ class Aggregate(Model):
             model.observe_outcome(outcome)
 
     def _learn(self, truth: Array) -> None:
-        own, common, choice = _gains(*self._shares, self._points, truth)
-        self._own.add(own)
-        self._common.add(common.mean(1, keepdims=True))
-        self._choice.add(choice)
+        own, common, choice = self._shares
+        means = np.stack([(own * self._points).sum(0), (common * self._points).sum(0)])
+        told = (choice * means).sum(0)
+        gains = (means - truth)[:, None] * (means[:, None] - self._points)  # (2, M, n)
+        self._own.add(gains[0])
+        self._common.add(gains[1].mean(1, keepdims=True))
+        self._choice.add((told - truth) * (told - means))
         for model in self.members.values():
             model.update(handed(model.update, truth))
 
@@ -135,41 +140,6 @@ class Aggregate(Model):
 def _mixed(own: Array, common: Array, choice: Array) -> Array:
     """Return shares (M, n) out of own (M, n) and common (M, 1) ones, by the choice (2, n)."""
     return np.asarray(choice[0] * own + choice[1] * common)
-
-
-@compiled()
-def _shares(regret: Array, variation: Array) -> Array:
-    models, size = regret.shape
-    shares = np.empty((models, size))
-    for i in range(size):
-        total = 0.0
-        for k in range(models):
-            shares[k, i] = max(regret[k, i], 0.0) / (SCALE + variation[k, i])
-            total += shares[k, i]
-        for k in range(models):
-            shares[k, i] = shares[k, i] / total if total > 0 else 1 / models
-    return shares
-
-
-@compiled()
-def _gains(
-    own: Array, common: Array, choice: Array, points: Array, truth: Array
-) -> tuple[Array, Array, Array]:
-    """Return r of own (M, n) and common (M, n) weights and of the choice between them (2, n)."""
-    models, size = points.shape
-    owned, shared, chosen = np.empty(points.shape), np.empty(points.shape), np.empty((2, size))
-    for i in range(size):
-        first, second = 0.0, 0.0
-        for k in range(models):
-            first += own[k, i] * points[k, i]
-            second += common[k, 0] * points[k, i]
-        told = choice[0, i] * first + choice[1, i] * second
-        for k in range(models):
-            owned[k, i] = (first - truth[i]) * (first - points[k, i])
-            shared[k, i] = (second - truth[i]) * (second - points[k, i])
-        chosen[0, i] = (told - truth[i]) * (told - first)
-        chosen[1, i] = (told - truth[i]) * (told - second)
-    return owned, shared, chosen
 
 
 # the models that come with the forecaster, as data that a scenario file could write

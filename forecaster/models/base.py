@@ -7,7 +7,7 @@ that was asked for last.
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -79,6 +79,13 @@ def features(x: object) -> dict[str, float]:
             return {f"x_{i}": float(value) for i, value in enumerate(values)}
 
 
+def checked_rate(rate: float) -> float:
+    """Return a share of the newest vector; ValueError unless it is in (0, 1]."""
+    if not 0 < rate <= 1:
+        raise ValueError(f"rate is {rate}; give a number in (0, 1]")
+    return rate
+
+
 class Baseline(Model):
     """A vector that moves; subclasses say how."""
 
@@ -129,9 +136,7 @@ class ExponentialSmoothing(Baseline):
 
     def __init__(self, size: int, *, rate: float = 0.1) -> None:
         super().__init__(size)
-        if not 0 < rate <= 1:
-            raise ValueError(f"rate is {rate}; give a number in (0, 1]")
-        self.rate = rate
+        self.rate = checked_rate(rate)
 
     def _learn(self, truth: Array) -> None:
         self._value = kept(self._value + self.rate * (truth - self._value))
@@ -144,35 +149,24 @@ class SeasonalNaive(Model):
     The season is the round modulo ``period``; without a period it is the combination of all
     features of the context that have been integers so far: the hour, the weekday, whether it
     rained. In a season that is new, the last vector is predicted. At most ``MOST`` combinations are
-    kept, the oldest makes way.
-
-    Parameters
-    ----------
-    period : int or None
-        Rounds after which the season is the same.
-    rate : float
-        Share of the newest vector within its season, in (0, 1]; 1 is the naive forecast.
+    kept, the oldest makes way. ``rate`` in (0, 1] is the share of the newest vector within its
+    season; 1 is the naive forecast.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("_last", "_table", "_rows", "_opened", "_uneven")
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_last", "_uneven")
 
     def __init__(self, size: int, *, period: int | None = None, rate: float = 1.0) -> None:
         super().__init__(size)
         if period is not None and not (period == int(period) and 1 <= period <= LONGEST):
             raise ValueError(f"period is {period}; give a whole number from 1 to {LONGEST}")
-        if not 0 < rate <= 1:
-            raise ValueError(f"rate is {rate}; give a number in (0, 1]")
-        self.period, self.rate = period, rate
+        self.period, self.rate = period, checked_rate(rate)
         self._last = np.full(size, 0.5)
-        self._table = np.empty((0, size))
-        self._rows: dict[str, int] = {}  # of the table, by season, the oldest first
-        self._opened = 0  # seasons ever
+        self._seasons: dict[str, Array] = {}  # the oldest first
         self._uneven: list[str] = []  # features that were no integers
 
     def _predicted(self, x: object) -> Array:
         self._open = features(x)
-        row = self._rows.get(self._season())
-        return self._last if row is None else self._table[row]
+        return self._seasons.get(self._season(), self._last)
 
     def _season(self) -> str:
         if self.period is not None:
@@ -184,22 +178,16 @@ class SeasonalNaive(Model):
         odd = [name for name, value in self._open.items() if not value.is_integer()]
         self._uneven.extend(name for name in odd if name not in self._uneven)
         season = self._season()
-        row = self._rows.get(season)
-        if row is None:
-            row = self._room(season)
-            self._table[row] = truth
-        self._table[row] = truth + (1 - self.rate) * (self._table[row] - truth)
+        if season not in self._seasons and len(self._seasons) == (self.period or MOST):
+            del self._seasons[next(iter(self._seasons))]
+        before = self._seasons.get(season, truth)
+        self._seasons[season] = truth + (1 - self.rate) * (before - truth)
         self._last = truth
 
-    def _room(self, season: str) -> int:
-        """Return a row for a new season, the oldest season's where there are too many."""
-        most = self.period or MOST
-        row = self._opened % most
-        if len(self._rows) == most:
-            del self._rows[next(iter(self._rows))]
-        elif row == len(self._table):
-            more = min(most, max(8, 2 * row)) - row
-            self._table = np.concatenate([self._table, np.zeros((more, self.size))])
-        self._rows[season] = row
-        self._opened += 1
-        return row
+    def state(self) -> dict[str, Any]:
+        table = np.array([*self._seasons.values()]).reshape(-1, self.size)
+        return super().state() | {"seasons": list(self._seasons), "table": table}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self._seasons = dict(zip(state["seasons"], np.array(state["table"]), strict=True))

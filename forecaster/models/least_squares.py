@@ -9,8 +9,7 @@ discounted ridge regression
 
 The ridge stands outside of what is forgotten: where the features do not move for long, G fades in
 the other directions and the coefficients go to 0 there; nothing winds up. A round needs f W alone,
-which is one symmetric system; it is eliminated from the last feature to the first, so that levels
-of a column, which never come together, leave each other alone.
+which is one symmetric system.
 
 **Columns** are learned as they come. Every one enters as a number, standardised by its own mean and
 deviation so far and clipped. A column whose values have all been integers, and not many different
@@ -28,7 +27,6 @@ from regretless.forecaster.models.base import Model, features
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
-from regretless.market.core.compiled import compiled
 
 LEVELS = 50  # that a column may have, to enter level by level
 CLIP = 3.0  # deviations
@@ -115,17 +113,9 @@ def _read(given: float) -> tuple[float, str]:
 class LeastSquares(Model):
     """A linear forecast from the context and the last outcomes; one half at first.
 
-    Parameters
-    ----------
-    lags : int
-        Outcomes of the past (of s(y), where it observes none) that are features, at least 0; as
-        many as fit in ``MOST`` numbers.
-    season : int or None
-        One more outcome, so many rounds ago; it has room first.
-    forgetting : float
-        What a round's weight is multiplied by from round to round, in (0, 1]; 1 forgets nothing.
-    ridge : float
-        Greater than 0.
+    Features are ``lags`` outcomes of the past (of s(y), where it observes none) and the one
+    ``season`` rounds ago, which has room first: as many as fit in ``MOST`` numbers. ``forgetting``
+    in (0, 1] multiplies a round's weight from round to round, ``ridge`` is above 0.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_columns", "_past", "_gram", "_cross")
@@ -166,7 +156,8 @@ class LeastSquares(Model):
         row = self._row()
         if not self.time:
             return np.full(self.size, 0.5)
-        return 0.5 + solved(self._gram, self.ridge, row) @ self._cross
+        gram = self._gram + self.ridge * np.eye(len(row))
+        return np.asarray(0.5 + np.linalg.solve(gram, row) @ self._cross)
 
     def _row(self) -> Array:
         past = [self._seen[lag - 1] for lag in self._lagged(self._seen.shape[1])]
@@ -187,7 +178,9 @@ class LeastSquares(Model):
         if self._seen.shape != self._past.shape:  # the first round's, of which nothing was known
             self._seen = np.zeros_like(self._past)
         self._grow()
-        _add(self._gram, self._cross, self._row(), truth - 0.5, self.forgetting)
+        row = self._row()
+        self._gram = self._gram * self.forgetting + np.outer(row, row)
+        self._cross = self._cross * self.forgetting + np.outer(row, truth - 0.5)
         if len(self._past):
             self._past[1:] = self._past[:-1]
             self._past[0] = told[:MOST] - 0.5
@@ -203,33 +196,3 @@ class LeastSquares(Model):
         if remain is not None:
             rows = np.concatenate([np.arange(first), first + remain])
             self._gram, self._cross = self._gram[np.ix_(rows, rows)], self._cross[rows]
-
-
-@compiled()
-def _add(gram: Array, cross: Array, row: Array, truth: Array, forgetting: float) -> None:
-    for i in range(len(row)):
-        for j in range(len(row)):
-            gram[i, j] = gram[i, j] * forgetting + row[i] * row[j]
-        for j in range(len(truth)):
-            cross[i, j] = cross[i, j] * forgetting + row[i] * truth[j]
-
-
-@compiled()
-def solved(gram: Array, ridge: float, target: Array) -> Array:
-    """Solve (gram + ridge I) z = target for a symmetric, non-negative gram (F, F)."""
-    size = len(gram)
-    table, z = gram.copy(), target.copy()
-    for i in range(size):
-        table[i, i] += ridge
-    for j in range(size - 1, -1, -1):
-        for i in range(j):
-            if table[j, i] != 0:
-                share = table[j, i] / table[j, j]
-                for k in range(i + 1):
-                    table[i, k] -= share * table[j, k]
-                z[i] -= share * z[j]
-    for i in range(size):
-        for k in range(i):
-            z[i] -= table[i, k] * z[k]
-        z[i] /= table[i, i]
-    return z

@@ -210,7 +210,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     def predict(self, X: Any) -> Array:
         """Predict s(y) for every row of a table (m, f) by the mean of its mixture: (m, n)."""
         fit, seen = self._asked(X)
-        return fit.mean(seen)
+        return np.asarray(fit.mean(seen))
 
     def predict_outcome(self, X: Any) -> Array:
         """Forecast the outcome (m, d), in its own units: the mean of the distribution.
@@ -236,7 +236,8 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     def predict_mixture(self, X: Any) -> tuple[Indices, list[Mixture]]:
         """Return the mixtures of predictions, and the place (m,) of each row's in their list."""
         fit, seen = self._asked(X)
-        return fit.mixtures(seen)
+        place, mixtures = fit.mixtures(seen)
+        return place, mixtures
 
     def act_proba(self, loss: AnyLoss, X: Any) -> Array:
         """Return the mixed strategy (m, A) of a single loss's best response, ties to the lowest.
@@ -297,7 +298,8 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         return pd.DataFrame(columns, index=getattr(X, "index", None))
 
     def _play(self, loss: AnyLoss, fit: Any, seen: Rows) -> tuple[Array, Array]:
-        return fit.play(fit.listed.finite(loss), seen, gamma=self.gamma)
+        strategies, expected = fit.play(fit.listed.finite(loss), seen, gamma=self.gamma)
+        return strategies, expected
 
     def _drawn(self, loss: AnyLoss, strategies: Array) -> NDArray[Any]:
         """Draw actions as people know them: indices, or points of the net."""

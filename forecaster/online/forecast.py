@@ -11,7 +11,7 @@ w_i ~ v_i exp(lambda . s(y_i)), with lambda from a convex program in n numbers,
 
     min over lambda of  ln sum_i v_i exp(lambda . (s(y_i) - p)) + (rho / 2) |lambda|^2,
 
-solved by Newton's method (Csiszar 1975, Annals of Probability 3(1), doi:10.1214/aop/1176996454).
+solved by Newton steps (Csiszar 1975, Annals of Probability 3(1), doi:10.1214/aop/1176996454).
 The ridge rho keeps it solvable where p is no mean of these outcomes; ``error`` says by how much
 the statistics then differ.
 """
@@ -22,6 +22,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import logsumexp, softmax
 
 from regretless.forecaster.online.inputs import Rule
 from regretless.market.core.arrays import Array
@@ -32,8 +34,7 @@ from regretless.market.losses.outcome_spaces import Box
 from regretless.market.response import best_response
 
 RIDGE = 1e-4  # rho
-STEPS = 30  # of Newton's method, at most
-CLOSE = 1e-8  # of the gradient, beyond which steps change nothing
+CLOSE = 1e-8  # of the gradient
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,12 +98,8 @@ class OnlineForecast:
         """Return the q-quantile of each outcome, q in (0, 1): a number, or by name."""
         if not 0 < q < 1:
             raise UserError(f"quantile({q!r}): give a number between 0 and 1")
-        found = []
-        for values in self.outcomes.T:
-            order = np.argsort(values, kind="stable")
-            place = np.searchsorted(np.cumsum(self.weights[order]), q)
-            found.append(values[order[min(int(place), len(order) - 1)]])
-        return self._told(np.array(found))
+        own: Any = {"weights": self.weights, "method": "inverted_cdf"}
+        return self._told(np.quantile(self.outcomes, q, axis=0, **own))
 
     def act(self, name: str) -> Any:
         """Return the best action of a loss, by its name or quantity."""
@@ -133,32 +130,17 @@ def tilted(gaps: Array, prior: Array) -> Array:
     >>> tilted(np.array([[-1.0], [0.0], [2.0]]), np.full(3, 1 / 3)).round(3)
     array([0.436, 0.346, 0.218])
     """
-    tilt, level = np.zeros(gaps.shape[1]), np.log(prior / prior.sum())
-    weights, value = _weighed(gaps, tilt, level)
-    for _ in range(STEPS):
-        slope = weights @ gaps + RIDGE * tilt
-        if np.abs(slope).max() < CLOSE:
-            break
+    level, size = np.log(prior / prior.sum()), gaps.shape[1]
+
+    def program(tilt: Array) -> tuple[float, Array]:
+        powers = level + gaps @ tilt
+        value = float(logsumexp(powers) + RIDGE / 2 * tilt @ tilt)
+        return value, softmax(powers) @ gaps + RIDGE * tilt
+
+    def curve(tilt: Array) -> Array:
+        weights = softmax(level + gaps @ tilt)
         centred = gaps - weights @ gaps
-        curve = centred.T @ (weights[:, None] * centred)
-        curve[np.diag_indices_from(curve)] += RIDGE
-        step, size = np.linalg.solve(curve, slope), 1.0
-        while size > CLOSE:  # half as far until it gains
-            moved = tilt - size * step
-            trial, found = _weighed(gaps, moved, level)
-            if found <= value - 1e-4 * size * float(slope @ step):
-                break
-            size /= 2
-        else:
-            break
-        tilt, value, weights = moved, found, trial
-    return weights
+        return np.asarray(centred.T @ (weights[:, None] * centred) + RIDGE * np.eye(size))
 
-
-def _weighed(gaps: Array, tilt: Array, level: Array) -> tuple[Array, float]:
-    """Return the weights (m,) that go with a tilt, and the value of the program."""
-    powers = level + gaps @ tilt
-    top = float(powers.max())
-    raised = np.exp(powers - top)
-    total = float(raised.sum())
-    return raised / total, top + float(np.log(total)) + RIDGE / 2 * float(tilt @ tilt)
+    own: Any = {"jac": True, "hess": curve, "method": "trust-exact", "options": {"gtol": CLOSE}}
+    return np.asarray(softmax(level + gaps @ minimize(program, np.zeros(size), **own).x))

@@ -1,7 +1,8 @@
 """What users give an ``OnlineOmnipredictor``: contexts, policies, and losses of a scale."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -15,6 +16,16 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.losses import Loss, SeparablePower
+
+
+@contextmanager
+def naming(what: str, *more: str) -> Iterator[None]:
+    """Turn what is refused into a UserError that names the parameter, and adds a cure."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise UserError("; ".join((f"{what}: {error}", *more))) from error
+
 
 DATE = re.compile(r"\d{4}-\d\d-\d\d([ T].*)?")
 Inputs = Mapping[Any, Any] | Sequence[Any] | Array | None  # values by name, or by column
@@ -102,10 +113,7 @@ class Rule:
 
 
 def rules(told: Mapping[str, Any], actions: Sequence[Any]) -> list[Rule]:
-    """Make the policies of a loss: functions by name, or tables of registered ones.
-
-    UserError if a table is of no registered policy, or lacks something.
-    """
+    """Make the policies of a loss: functions by name, or tables of registered ones."""
     found = []
     for name, one in told.items():
         if callable(one):
@@ -115,10 +123,8 @@ def rules(told: Mapping[str, Any], actions: Sequence[Any]) -> list[Rule]:
         if kind not in register.policy:
             cure = closest(kind, register.policy.names())
             raise UserError(f"policies['{name}']: unknown kind {kind!r}; {cure}")
-        try:
+        with naming(f"policies['{name}']"):
             made = register.policy[kind](**{key: v for key, v in one.items() if key != "kind"})
-        except (TypeError, ValueError) as error:
-            raise UserError(f"policies['{name}']: {error}") from error
         found.append(Rule(name, partial(_named, made, actions), actions))
     return found
 

@@ -36,7 +36,7 @@ from regretless.forecaster.models import Aggregate, adapted
 from regretless.forecaster.models.aggregate import PANEL
 from regretless.forecaster.models.outcomes import ColumnForecast, lattice
 from regretless.forecaster.online.forecast import OnlineForecast, Task
-from regretless.forecaster.online.inputs import Contexts, Inputs, rules
+from regretless.forecaster.online.inputs import Contexts, Inputs, naming, rules
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import losses as forms
@@ -135,7 +135,10 @@ class OnlineOmnipredictor(Checkpointable):
         for name in {*self.actions, *self.policies} - set(self.losses):
             raise UserError(f"actions, policies: no loss '{name}'; {closest(name, self.losses)}")
         self.names, self.space = _outcomes(self.losses, self.scale)
-        unit = {name: _in_cube(name, own, self.scale, self.space) for name, own in losses.items()}
+        unit = {}  # the losses over the unit cube, in [0, 1]
+        for name, own in self.losses.items():
+            with naming(f"losses['{name}']"):
+                unit[name] = (self.space.pulled_back(own) if self.scale else own).normalised()
         linear = LinearBasis(len(self.names))
         self.basis = DirectSumBasis([default_basis(list(unit.values())), linear])
         self.tasks = {name: self._task(name, own) for name, own in unit.items()}
@@ -182,18 +185,17 @@ class OnlineOmnipredictor(Checkpointable):
         return made
 
     def _model(self, name: str, told: Any) -> Any:
-        table = {"kind": told} if isinstance(told, str) else told
-        if not isinstance(table, Mapping):
-            return _checked(name, lambda: adapted(told, self.basis.size, self.basis))
-        kind, known = table.get("kind"), register.forecaster.names()
-        if kind not in known:
-            raise UserError(f"models['{name}']: unknown kind {kind!r}; {closest(str(kind), known)}")
-        rest = {key: value for key, value in table.items() if key != "kind"}
-        maker, size = register.forecaster[kind], self.basis.size
-        if "basis" in inspect.signature(maker).parameters:
-            rest = {"basis": self.basis} | rest
-        made = _checked(name, lambda: maker(size, **rest))
-        return adapted(made, self.basis.size, self.basis)
+        table, size = {"kind": told} if isinstance(told, str) else told, self.basis.size
+        with naming(f"models['{name}']"):
+            if not isinstance(table, Mapping):
+                return adapted(told, size, self.basis)
+            kind, known = table.get("kind"), register.forecaster.names()
+            if kind not in known:
+                raise UserError(f"unknown kind {kind!r}; {closest(str(kind), known)}")
+            maker, rest = register.forecaster[kind], {k: v for k, v in table.items() if k != "kind"}
+            if "basis" in inspect.signature(maker).parameters:
+                rest = {"basis": self.basis} | rest
+            return adapted(maker(size, **rest), size, self.basis)
 
     # the verbs
 
@@ -298,8 +300,7 @@ class OnlineOmnipredictor(Checkpointable):
         if len(values) != len(self.names):
             raise UserError(f"y = {brief(y)}: give {len(self.names)} outcomes, or None")
         try:
-            told = [np.nan if v is None or v is pd.NA else v for v in values]
-            vector = np.array(told, dtype=np.float64)
+            vector = np.array([np.nan if v is None or v is pd.NA else v for v in values], float)
         except (TypeError, ValueError) as error:
             raise UserError(f"y = {brief(y)}: give numbers, or None") from error
         return vector if np.isfinite(vector).all() else None
@@ -389,13 +390,6 @@ class OnlineOmnipredictor(Checkpointable):
         self._last = None
 
 
-def _checked(name: str, make: Any) -> Any:
-    try:
-        return make()
-    except (TypeError, ValueError) as error:
-        raise UserError(f"models['{name}']: {error}") from error
-
-
 def _outcomes(
     losses: Mapping[str, Loss], scale: Mapping[str, tuple[float, float]]
 ) -> tuple[list[str], Box]:
@@ -410,22 +404,10 @@ def _outcomes(
         told = f"losses are of {' and '.join(map(str, sorted(size)))} outcomes"
         raise UserError(f"{told}, scale of {len(scale)}; give as many")
     if not scale:
-        return (["y"] if many == 1 else [f"y_{j}" for j in range(many)]), Box(
-            [0.0] * many, [1.0] * many
-        )
-    try:
-        low, high = zip(*scale.values(), strict=True)
-        return list(scale), Box(low, high)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"scale: {error}; give (low, high) for each outcome") from error
-
-
-def _in_cube(name: str, loss: Loss, scale: Mapping[str, Any], space: Box) -> Loss:
-    """Return a loss of the outcome in its own units as one over the unit cube, in [0, 1]."""
-    try:
-        return (space.pulled_back(loss) if scale else loss).normalised()
-    except ValueError as error:
-        raise UserError(f"losses['{name}']: {error}") from error
+        names = ["y"] if many == 1 else [f"y_{j}" for j in range(many)]
+        return names, Box([0.0] * many, [1.0] * many)
+    with naming("scale", "give (low, high) for each outcome"):
+        return list(scale), Box(*zip(*scale.values(), strict=True))
 
 
 def _groups(tasks: Mapping[str, Task]) -> list[ProtectedLosses]:

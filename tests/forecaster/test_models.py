@@ -87,7 +87,7 @@ def test_seasons_are_bounded_and_the_oldest_makes_way() -> None:
     for t in range(MOST + 10):
         player.predict({"day": t})
         player.update([t / 2000])
-    assert len(player._rows) == len(player._table) == MOST
+    assert len(player._seasons) == MOST
     assert player.predict({"day": 10}).statistics == [10 / 2000]
     assert player.predict({"day": 9}).statistics == [(MOST + 9) / 2000]
 
