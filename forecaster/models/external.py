@@ -39,10 +39,7 @@ SHORT = 100  # a series that may be too short for its model
 
 
 def adapted(model: Any, size: int, basis: Basis | None = None) -> Forecaster:
-    """Make a forecaster of n = ``size`` numbers from any model with the methods above.
-
-    ValueError if it has none of them, or is a model of a series without the ``basis`` to predict.
-    """
+    """Make a forecaster of n = ``size`` numbers from any model with the methods above."""
     kind = type(model).__name__
     if hasattr(model, "learn_one") and hasattr(model, "predict_one"):
         return OnlineModel(model, size)
@@ -151,8 +148,7 @@ def _window(rows: Array, row: Array) -> Array:
 class SeriesModel(OutcomeModel):
     """An untrained model of a series, copied for every coordinate of y; its points are mended.
 
-    While a series of fewer than ``SHORT`` rounds is too short for it, and where it predicts no
-    number, the last outcome is predicted.
+    The last outcome is predicted where it predicts no number, or ``SHORT`` rounds are too few.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_series", "_fitted", "_ahead", "_next_fit")

@@ -125,15 +125,9 @@ class OutcomeModel(Model):
 class ColumnForecast(OutcomeModel):
     """Forecasts of y that are columns of the context, scaled to [0, 1] as y is.
 
-    ValueError if columns or levels do not fit each other or the basis.
-
-    Parameters
-    ----------
-    columns : sequence, one entry per coordinate of y
-        The name of a feature, for a point forecast, or several names: quantiles, in the order of
-        ``levels``, or samples, the first of every coordinate being one outcome, and so on.
-    levels : sequence of float or None
-        Of quantiles, ascending, in (0, 1); None for samples.
+    ``columns`` have an entry for each coordinate of y: the name of a feature, for a point forecast,
+    or several names: quantiles, in the order of ``levels``, which ascend in (0, 1), or without
+    levels samples, the first of every coordinate being one outcome, and so on.
     """
 
     def __init__(
@@ -145,8 +139,17 @@ class ColumnForecast(OutcomeModel):
     ) -> None:
         super().__init__(basis)
         self.columns = [[names] if isinstance(names, str) else list(names) for names in columns]
-        self.levels = None if levels is None else np.array(levels, dtype=np.float64)
-        _check(self.columns, self.levels, basis.outcomes)
+        self.levels = own = None if levels is None else np.array(levels, dtype=np.float64)
+        if len(columns) != basis.outcomes:
+            told = f"columns are for {len(columns)} outcomes"
+            raise ValueError(f"{told}; give them for {basis.outcomes}")
+        count = len(self.columns[0]) if own is None else len(own)
+        if not count or any(len(names) != count for names in self.columns):
+            told = f"columns are {self.columns}"
+            raise ValueError(f"{told}; give every outcome as many, one per level")
+        if own is not None and not ((np.diff(own) > 0).all() and 0 < own[0] < own[-1] < 1):
+            told = f"levels are {own}"
+            raise ValueError(f"{told}; give at least two, ascending, between 0 and 1")
 
     def _told(self, x: object) -> Spread:
         named = features(x)
@@ -159,13 +162,3 @@ def _read(named: dict[str, float], name: str) -> float:
     if not np.isfinite(named[name]):
         raise UserError(f"feature '{name}' is {named[name]}; a forecast needs a number")
     return named[name]
-
-
-def _check(columns: list[list[str]], levels: Array | None, outcomes: int) -> None:
-    if len(columns) != outcomes:
-        raise ValueError(f"columns are for {len(columns)} outcomes; give them for {outcomes}")
-    count = len(columns[0]) if levels is None else len(levels)
-    if not count or any(len(names) != count for names in columns):
-        raise ValueError(f"columns are {columns}; give every outcome as many, one per level")
-    if levels is not None and not ((np.diff(levels) > 0).all() and 0 < levels[0] < levels[-1] < 1):
-        raise ValueError(f"levels are {levels}; give at least two, ascending, between 0 and 1")
