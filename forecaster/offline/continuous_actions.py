@@ -105,6 +105,7 @@ class SquaredError(ContinuousLoss):
 
     @property
     def dimension(self) -> int:  # type: ignore[override]
+        """As many coordinates as the outcome has."""
         return self.outcomes
 
     def on(self, net: Array) -> SeparablePower:
