@@ -288,8 +288,7 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "events": (lambda: _fit(*GOOD, events="all"), "events = 'all'"),
     "weights": (lambda: _fit(*GOOD, weights="flat"), "weights 'flat'"),
     "no losses": (lambda: OfflineOmnipredictor([]).fit(*GOOD), "losses is empty"),
-    # type: ignore[list-item]
-    "a basis": (lambda: OfflineOmnipredictor(LinearBasis(2)).fit(*GOOD), "holds a LinearBasis; give"),  # type: ignore[arg-type]
+    "a basis": (lambda: _fit(*GOOD, losses=LinearBasis(2)), "holds a LinearBasis; give"),
     "basis": (lambda: _fit(*GOOD, basis=LinearBasis(2)), "leave basis out"),
     "fraction": (lambda: _fit(*GOOD, policies=[lambda _: 0.5]), "suggests 0.5"),
     "unscaled": (
