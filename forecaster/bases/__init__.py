@@ -57,18 +57,12 @@ __all__ = [
 MOST_DEGREE = 32  # of Bernstein polynomials
 MOST_CELLS = 400  # of a grid; above, a reduced basis is smaller
 MOST_MONOMIALS = 100  # functions; above, a reduced basis is smaller
+ERRORLESS = {"linear", "bernstein", "monomials"}
 ANY_FORM = {"lipschitz-grid", "ramps", "exact", "reduced"}  # one serves losses of several families
 
 
 def natural_kind(loss: Any) -> str:
-    """Name the default basis of a stack of losses, as ``register.basis`` knows it.
-
-    Examples
-    --------
-    >>> from regretless.market.losses import Linear, SeparablePower
-    >>> natural_kind(Linear([[1.0]])), natural_kind(SeparablePower([[1.0]], 0.5))
-    ('linear', 'powers')
-    """
+    """Name the default basis of a stack of losses, as ``register.basis`` knows it."""
     kind, small = "reduced", True
     match loss.form:
         case "linear":
@@ -121,13 +115,9 @@ def default_basis(losses: Sequence[Loss], *, error: float | None = None, listed:
     for loss in losses:
         kind = natural_kind(loss)
         groups.setdefault((kind, variant(kind, loss)), []).append(loss.as_stack())
-    parts = [_part(kind, own, error, listed) for (kind, _), own in groups.items()]
+    parts: list[Basis] = []
+    for (kind, _), own in groups.items():
+        few = kind == "reduced" and sum(loss.offset.size for loss in own) <= listed
+        wanted = {} if error is None or kind in ERRORLESS or few else {"error": error}
+        parts.append(register.basis["exact" if few else kind](own, **wanted))
     return parts[0] if len(parts) == 1 else DirectSumBasis(parts)
-
-
-def _part(kind: str, losses: list[Loss], error: float | None, listed: int) -> Basis:
-    if kind == "reduced" and sum(loss.offset.size for loss in losses) <= listed:
-        return ExactLossesBasis(losses)
-    exact = kind in {"linear", "bernstein", "monomials"} or error is None
-    basis: Basis = register.basis[kind](losses, **{} if exact else {"error": error})
-    return basis

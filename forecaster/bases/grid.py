@@ -127,22 +127,10 @@ class RampBasis(Basis):
 
     Family: ``losses``. The error is certified over all outcomes by interval arithmetic, lambda is
     the greatest sum of absolute weights. Any other loss over the same outcomes has coefficients,
-    for which neither is claimed.
-
-    ValueError if a parameter is out of range, or no number of knots reaches the wanted error.
-
-    Parameters
-    ----------
-    losses : sequence of Loss
-        Single losses or stacks, over the same outcomes.
-    knots : int
-        Knots along each coordinate, m + 1 >= 2.
-    floor : float
-        The first knot: a level below which no loss moves, in [0, 1).
-    error : float, optional
-        Take the fewest knots, at most ``MOST`` functions, whose certified error is at most this.
-    budget : int
-        Most evaluations of (loss, action, box) for the ``certificate``.
+    for which neither is claimed. There are ``knots`` >= 2 along each coordinate, or the fewest
+    whose certified error is at most a wanted ``error``; the first is the ``floor`` in [0, 1), below
+    which no loss moves. ``budget`` is of evaluations for the ``certificate``. ValueError if a
+    parameter is out of range, or no number of knots reaches the wanted error.
 
     Examples
     --------

@@ -62,16 +62,8 @@ LISTED = 2500
 class LeontiefBasis(Basis):
     """Functions of the rounded outcome in which Leontief losses are nearly linear.
 
-    Parameters
-    ----------
-    outcomes : int
-        Coordinates of an outcome, d.
-    cells : int
-        m = 1/delta, at least 3.
-    constant : float
-        L: requirements are at least |amplitude| / L.
-    nearest : bool
-        Round to {0..m}, not to the paper's {1..m-1}.
+    ``cells`` is m = 1/delta, at least 3, ``constant`` L: requirements are at least |amplitude| / L.
+    ``nearest`` rounds to {0..m}, not to the paper's {1..m-1}.
     """
 
     def __init__(

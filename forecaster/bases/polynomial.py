@@ -99,19 +99,10 @@ class LinearBasis(Basis):
 class PowerBasis(Basis):
     """The powers ``y_j ** rho_k`` of every coordinate, those of a coordinate side by side.
 
-    An exact basis with the exponents 1..p also serves powers p about other points than 0, where
-    ``|y - c|^p`` is a polynomial on [0, 1]; see ``binomial`` for their lambda.
-
-    Parameters
-    ----------
-    exponents : array (m,)
-        Distinct and positive; kept in ascending order.
-    outcomes : int
-        d.
-    exact : bool
-        Refuse losses whose exponent is not listed (error 0). Otherwise they are interpolated.
-    span : (float, float), optional
-        Range of the exponents that are interpolated, by default that of those listed.
+    ``exponents`` (m,) are positive. Losses with others are refused, or interpolated where the basis
+    is not ``exact``, in a ``span`` that is by default that of those listed. An exact basis with the
+    exponents 1..p also serves powers p about other points than 0, where ``|y - c|^p`` is a
+    polynomial on [0, 1]; see ``binomial`` for their lambda.
 
     Examples
     --------

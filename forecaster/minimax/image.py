@@ -14,17 +14,17 @@ case is small enough.
 
 The certificate uses the oracle's bound, which covers every outcome.
 
-**Ensembles** are at most n + 1 weighted outcomes whose mean of s(y) is the prediction.
-Caratheodory: a mean of many points of R^n is a mean of n + 1 of them. Weights w with A w = b, one
-column (s(y_e), 1) per outcome, move along the null space of A until one of them is 0; the null
-space is then turned so that all but one of its vectors leave that outcome alone, and so on.
-
-The ensemble nearest to a point that may lie outside of conv s(Y) is found as by Wolfe (1976): least
-squares over the outcomes so far, then the best outcome in the direction of what is left over.
+**Ensembles** are at most n + 1 weighted outcomes whose mean of s(y) is the prediction
+(Caratheodory). Weights w with A w = b, one column (s(y_e), 1) per outcome, move along the null
+space of A until one of them is 0; the null space is then turned so that all but one of its vectors
+leave that outcome alone, and so on. The ensemble nearest to a point that may lie outside of
+conv s(Y) is found as by Wolfe (1976): least squares over the outcomes so far, then the best outcome
+in the direction of what is left over.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self, cast
 
 import numpy as np
@@ -42,7 +42,7 @@ from regretless.forecaster.minimax.game import (
 )
 from regretless.forecaster.minimax.program import best_against, cheapest
 from regretless.forecaster.minimax.support import values
-from regretless.market.core.arrays import Array, Integers
+from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.losses.basis import Basis, Hull, Support
 from regretless.market.records import Ensemble
@@ -88,24 +88,18 @@ def fewest(images: Array, weights: Array) -> Array:
     free, left = np.linalg.qr(table, mode="complete")[0][:, table.shape[1] :], weights.copy()
     while free.shape[1]:
         along = free[:, 0] if free[:, 0].max() >= -free[:, 0].min() else -free[:, 0]
-        falling = along > 0
-        ratio = np.where(falling, left / np.where(falling, along, 1.0), np.inf)
+        ratio = np.where(along > 0, left / np.where(along > 0, along, 1.0), np.inf)
         gone = int(ratio.argmin())
         left = np.maximum(left - ratio[gone] * along, 0.0)
         left[gone] = 0.0
-        free = _without(free, gone)
+        # turn the vectors so that the first alone moves this outcome, and drop that one
+        mirror = free[gone].copy()
+        mirror[0] += np.copysign(np.linalg.norm(mirror), mirror[0])
+        square = float(mirror @ mirror)
+        turned = free - np.outer(free @ mirror, 2 * mirror / square) if square > 0 else free
+        free = np.ascontiguousarray(turned[:, 1:])
+        free[gone] = 0.0
     return left
-
-
-def _without(free: Array, gone: int) -> Array:
-    """Turn an orthonormal basis (e, m) so that one vector alone moves ``gone``; drop that one."""
-    mirror = free[gone].copy()
-    mirror[0] += np.copysign(np.linalg.norm(mirror), mirror[0])
-    square = float(mirror @ mirror)
-    turned = free - np.outer(free @ mirror, 2 * mirror / square) if square > 0 else free
-    rest = np.ascontiguousarray(turned[:, 1:])
-    rest[gone] = 0.0
-    return rest
 
 
 def candidates(support: Support) -> tuple[Array, Array]:
@@ -144,39 +138,14 @@ def nearest_outcomes(target: Array, support: Support, start: WeightedOutcomes) -
     return WeightedOutcomes.of(outcomes, images, weights)
 
 
-Source = WeightedOutcomes | int  # weighted outcomes, or a step of the walk
-
-
-@dataclass(frozen=True, eq=False)
-class _Walked:
-    """A pool of M outcomes, and the T predictions that a walk made of them, by their shares.
-
-    The ``first`` outcomes of the pool are those from which it started.
-    """
-
-    first: int
-    outcomes: Array
-    images: Array
-    points: Array
-    shares: Array
-    fields: Array
-    picked: Integers
-
-    def spelled(self, source: Source) -> WeightedOutcomes:
-        """Return weighted outcomes as they are, or those of a step of the walk."""
-        if isinstance(source, WeightedOutcomes):
-            return source
-        return WeightedOutcomes.of(self.outcomes, self.images, self.shares[source])
-
-
 @dataclass(eq=False)
-class _Restricted:
-    """The predictions with their payments and fields, and nature's outcomes, that are known."""
+class _Known:
+    """Predictions (m, n) with payments (m,) and fields (m, n), and outcomes with images (k, n)."""
 
     points: Array
     payments: Array
     fields: Array
-    sources: list[Source]
+    spell: list[Callable[[], WeightedOutcomes]]  # each prediction
     outcomes: Array
     images: Array
 
@@ -216,8 +185,12 @@ class Image(HullSolver):
         return payment + self.support.bound(-(mass @ fields), enough=enough - payment)
 
     def _play(self, game: Game) -> Solution:
-        walked = self._walk(game)
-        known = self._open(walked, game)
+        known = self._walk(game)
+        own = np.array([atom.point for atom in self._atoms]).reshape(-1, self.size)
+        known.points = np.vstack([own, known.points])
+        known.fields = np.vstack([game.fields(own), known.fields])
+        known.payments = (known.points * known.fields).sum(1)
+        known.spell = [*(partial(replace, atom) for atom in self._atoms), *known.spell]
         mass = self._improve(known, game)
         chosen = np.flatnonzero(mass > LIGHTEST)
         mass = mass[chosen] / mass[chosen].sum()
@@ -225,21 +198,11 @@ class Image(HullSolver):
         # another prediction.
         points, fields = known.points[chosen], known.fields[chosen]
         certificate = self.worst(mass, points, fields, ENOUGH * game.tolerance)
-        ensembles = tuple(walked.spelled(known.sources[j]) for j in chosen)
-        return Solution(points, mass, certificate, ensembles)
+        return Solution(points, mass, certificate, tuple(known.spell[j]() for j in chosen))
 
-    def _open(self, walked: _Walked, game: Game) -> _Restricted:
-        kept = undominated(walked.points, walked.fields)
-        own = np.array([atom.point for atom in self._atoms]).reshape(-1, self.size)
-        listed = np.unique(np.append(walked.picked, np.arange(walked.first)))
-        points = np.vstack([own, walked.points[kept]])
-        fields = np.vstack([game.fields(own), walked.fields[kept]])
-        there = [*self._atoms, *kept.tolist()], walked.outcomes[listed], walked.images[listed]
-        return _Restricted(points, (points * fields).sum(1), fields, *there)
-
-    def _improve(self, known: _Restricted, game: Game) -> Array:
+    def _improve(self, known: _Known, game: Game) -> Array:
         """Add predictions and outcomes that are known; the masses of the best mixture found."""
-        most, aim = len(known.sources) + ANSWERS, AIM * game.tolerance
+        most, aim = len(known.points) + ANSWERS, AIM * game.tolerance
         best, mass = np.inf, np.empty(0)
         for _ in range(TURNS):
             trial, distribution = best_against(known.payments, known.fields @ known.images.T)
@@ -248,7 +211,7 @@ class Image(HullSolver):
             worst, listed = -float(field @ vertex.image), -float((known.images @ field).min())
             if payment + worst < best:
                 best, mass = payment + worst, trial
-            new_point = payment + listed > aim / 2 and len(known.sources) < most
+            new_point = payment + listed > aim / 2 and len(known.points) < most
             new_outcome = worst > listed + aim / 10
             if best <= aim or not (new_point or new_outcome):
                 break
@@ -256,7 +219,7 @@ class Image(HullSolver):
                 answer = WeightedOutcomes.of(known.outcomes, known.images, distribution)
                 answer = self._kept_off(answer, self._inset(game.tolerance))
                 gain = game.field(answer.point)
-                known.sources.append(answer)
+                known.spell.append(partial(replace, answer))
                 known.points = np.vstack([known.points, answer.point])
                 known.fields = np.vstack([known.fields, gain])
                 known.payments = np.append(known.payments, gain @ answer.point)
@@ -271,36 +234,40 @@ class Image(HullSolver):
             return spelled
         return mean_of((spelled, self._inner), np.array([1 - inset, inset]))
 
-    def _walk(self, game: Game) -> _Walked:
+    def _walk(self, game: Game) -> _Known:
+        """Return undominated predictions of a walk, and the outcomes from which it made them."""
         first, inset = _spelled(game.start)[0], self._inset(game.tolerance)
         known = [first, *self._atoms]
         outcomes = np.vstack([*(some.outcomes for some in known), self._outcomes])
         images = np.vstack([*(some.images for some in known), self._images])
         pull = np.append(np.zeros(len(images) - len(self._unlike)), self._unlike)
-        point, share = first.point, np.zeros(len(images))
-        share[: len(first.weights)] = first.weights
+        point, share, met = first.point, np.zeros(len(images)), set(range(len(first.weights)))
+        share[: len(met)] = first.weights
         points, fields = np.empty((2, len(WALK), self.size))
-        shares, picked = np.empty((len(WALK), len(images))), np.empty(len(WALK), dtype=np.int64)
+        shares = np.empty((len(WALK), len(images)))
         for t, step in enumerate(WALK):
             if inset > 0.0:
                 point = point + inset * (pull @ images - point)
                 share = share + inset * (pull - share)
             points[t], shares[t], fields[t] = point, share, game.field(point)
-            picked[t] = best = int(values(images, fields[t]).argmin())
+            best = int(values(images, fields[t]).argmin())
+            met.add(best)
             point = point + step * (images[best] - point)
             share = (1 - step) * share
             share[best] += step
-        return _Walked(len(first.weights), outcomes, images, points, shares, fields, picked)
+        kept, listed = undominated(points, fields), sorted(met)
+        own, there = (points[kept], np.empty(0), fields[kept]), (outcomes[listed], images[listed])
+        of = WeightedOutcomes.of
+        return _Known(*own, [partial(of, outcomes, images, shares[t]) for t in kept], *there)
 
     def choices(self, game: Game) -> Solution:
         walked, inset = self._walk(game), self._inset(game.tolerance)
-        kept = undominated(walked.points, walked.fields)
         corners = [
             self._kept_off(WeightedOutcomes(y[None], np.ones(1), s[None]), inset)
             for y, s in zip(self._outcomes[:CORNERS], self._images[:CORNERS], strict=True)
         ]
-        points = np.vstack([walked.points[kept], [corner.point for corner in corners]])
-        spelled = (*(walked.spelled(int(t)) for t in kept), *corners)
+        points = np.vstack([walked.points, [corner.point for corner in corners]])
+        spelled = (*(spell() for spell in walked.spell), *corners)
         return Solution(points, np.empty(len(points)), None, spelled)
 
     def best_within(

@@ -22,7 +22,6 @@ from regretless.forecaster.bases.leontief import (
     mixed_differences,
     mrelu,
     orthants,
-    paper_stride,
     rounded,
     suffix_piece,
     turned,
@@ -36,23 +35,20 @@ Ints = NDArray[np.intp]
 SMALL = [(1, 7), (2, 6), (3, 4)]  # d, top
 
 
-def signs(dimension: int) -> Ints:
-    """All sigma in {0, 1}^d."""
-    return np.array(list(itertools.product([0, 1], repeat=dimension)))
+def signs(dimension: int) -> list[tuple[int, Ints]]:
+    """All sigma in {0, 1}^d, each after (-1)^|sigma|."""
+    every = itertools.product([0, 1], repeat=dimension)
+    return [((-1) ** sum(sigma), np.array(sigma)) for sigma in every]
 
 
-def parity(sigma: Ints) -> Ints:
-    """(-1)^|sigma|."""
-    return (-1) ** sigma.sum(-1)
-
-
-def printed_coefficient(i: Ints, g: Callable[[Ints], int], top: int) -> int:
-    """Compute the corollary's double sum, of the terms whose arguments are in {1..top}."""
-    total = 0
-    for sigma in signs(len(i)):
-        for point, power in ((i - sigma, len(i)), (i + sigma, 1)):
-            if point.min() >= 1 and point.max() <= top:
-                total += (-1) ** (power + sigma.sum()) * g(point)
+def printed(values: Ints) -> Ints:
+    """Compute the corollary's double sum on {0..top+1}^d, of terms with arguments in {1..top}."""
+    d, wide = values.ndim, np.pad(values, 2)
+    places = lattice_points(0, len(values) + 1, d) + 1
+    total = np.zeros(len(places), dtype=int)
+    for sign, sigma in signs(d):
+        total += sign * (-1) ** d * wide[tuple((places - sigma).T)]
+        total -= sign * wide[tuple((places + sigma).T)]
     return total
 
 
@@ -71,8 +67,7 @@ def test_rounding_is_within_its_bound_and_attains_it(
     x, y = rng.random((2, 20_000, 3))
     x[:5], y[:5] = (1.0, 1.0) if not nearest else ((cells - 0.5) / cells, 1 - 0.5 / cells)
     b, z = rounded(cells * x, bottom, top), rounded(cells * y, bottom, top)
-    assert b.min() >= bottom
-    assert b.max() <= top
+    assert bottom <= b.min() <= b.max() <= top
     errors = np.abs((x * y).min(-1) - (b * z).min(-1) / cells**2)
     assert errors.max() <= bound + 1e-12
     assert bound <= sharp / cells  # the lemma has 2 L delta
@@ -85,40 +80,23 @@ def test_rounding_is_within_its_bound_and_attains_it(
 # --- MReLUs
 
 
-@pytest.mark.parametrize(("dimension", "top"), SMALL)
-def test_point_indicators_are_mrelus(dimension: int, top: int) -> None:
-    """The lemma, for all points and all thresholds of the lattice and one beyond."""
-    sigma = signs(dimension)
-    z = lattice_points(0, top + 1, dimension)
-    for i in lattice_points(0, top + 1, dimension):
-        ahead = (-1) ** dimension * parity(sigma) @ mrelu(z[None], (i + sigma)[:, None])
-        back = -parity(sigma) @ mrelu(z[None], (i - sigma)[:, None])
-        assert np.array_equal(ahead + back, (z == i).all(-1))
-
-
 def minima(top: int, dimension: int) -> tuple[Ints, Array]:
     """All b (count, d), and D of z -> min_j b_j z_j for each of them (count, top^d)."""
     every = lattice_points(1, top, dimension)
     return every, mixed_differences(np.stack([least_products(b, top) for b in every]))
 
 
-def merged(table: Array) -> Array:
-    """Add the coefficients of thresholds top + 1 to those of top."""
-    for axis in range(table.ndim):
-        along = np.moveaxis(table, axis, 0)
-        joined = np.concatenate([along[:-2], along[-2:].sum(0, keepdims=True)])
-        table = np.moveaxis(joined, 0, axis)
-    return table
-
-
 @pytest.mark.parametrize(("dimension", "top"), SMALL)
 def test_coefficients_are_the_printed_double_sum(dimension: int, top: int) -> None:
-    """The mixture of orthants is the corollary's formula, for an arbitrary g."""
+    """The mixture of orthants is the corollary's formula, for an arbitrary g.
+
+    With that of a point for g it is the lemma. Thresholds top + 1 count as top.
+    """
     values = np.random.default_rng(2).integers(-9, 9, (top,) * dimension)
-    places = lattice_points(0, top + 1, dimension)
-    printed = [printed_coefficient(i, lambda p: values[tuple(p - 1)], top) for i in places]
+    kept = np.minimum(lattice_points(0, top + 1, dimension), top)
+    place = np.ravel_multi_index(tuple(kept.T), (top + 1,) * dimension)
     found = mixed_differences(values[None]) @ orthants(top, dimension)
-    assert np.array_equal(found[0], merged(np.reshape(printed, (top + 2,) * dimension)).ravel())
+    assert np.array_equal(found[0], np.bincount(place, printed(values)))
 
 
 @pytest.mark.parametrize(("dimension", "top"), SMALL)
@@ -168,30 +146,13 @@ def test_adjacent_mrelus_differ_by_a_box(dimension: int, top: int, bottom: int) 
         assert np.array_equal(difference, shifted)
 
 
-# --- dyadic intervals
-
-
-def dyadic_pieces(low: int, high: int) -> list[tuple[int, int]]:
-    """Split {low..high} into the fewest dyadic intervals (h, a) = {a 2^h .. (a + 1) 2^h - 1}."""
-    pieces = []
-    while low <= high:
-        fits = (high - low + 1).bit_length() - 1
-        aligned = (low & -low).bit_length() - 1 if low else fits
-        h = min(fits, aligned)
-        pieces.append((h, low >> h))
-        low += 1 << h
-    return pieces
-
-
 @pytest.mark.parametrize("height", range(6))
 def test_suffixes_take_one_piece_of_each_length(height: int) -> None:
-    """The closed form gives the same pieces as the greedy split: right halves, or the whole."""
-    lows = np.arange((1 << height) + 1)
-    table = [suffix_piece(lows, height, h) for h in range(height + 1)]
-    for low in lows:
-        found = {(h, int(row[low])) for h, row in enumerate(table) if row[low] >= 0}
-        assert found == set(dyadic_pieces(int(low), (1 << height) - 1))
-        assert all(a % 2 == 1 or h == height for h, a in found)
+    """The pieces of every interval without an upper end are disjoint, and it is their union."""
+    for low in range((1 << height) + 1):
+        pieces = [(h, int(suffix_piece(low, height, h))) for h in range(height + 1)]
+        union = [x for h, a in pieces if a >= 0 for x in range(a << h, (a + 1) << h)]
+        assert sorted(union) == list(range(low, 1 << height))
 
 
 # --- the cover of all MReLUs
@@ -224,25 +185,15 @@ def even(outcomes: int) -> Array:
     return np.array(list(itertools.product(axis, repeat=outcomes)))
 
 
-def printed_size(cells: int, dimension: int) -> int:
-    """Count what is printed: R_s, and in d spaces all dyadic boxes of {1..2m}^d."""
-    pieces = sum((2 * cells >> h) + 1 for h in range((2 * cells).bit_length()))
-    coarse = cells // paper_stride(cells, dimension)
-    return int(coarse**dimension + dimension * pieces**dimension)
-
-
 @pytest.mark.parametrize(
     ("outcomes", "cells", "size"), [(1, 10, 10), (2, 5, 30), (2, 10, 133), (3, 4, 88)]
 )
 def test_the_leontief_basis_is_larger_than_the_lattice_it_replaces(
     outcomes: int, cells: int, size: int
 ) -> None:
-    """And the printed count is far higher."""
     basis = LeontiefBasis(outcomes, cells)
     assert basis.size == size > (cells - 1) ** outcomes
     assert basis.error == pytest.approx((2 * cells - 1) / cells**2)
-    assert basis.error <= 3 / cells
-    assert printed_size(cells, outcomes) > 3 * size
 
 
 def test_the_declared_constants_hold_for_all_of_the_family() -> None:
@@ -268,32 +219,29 @@ def test_covering_keeps_the_error_that_was_asked_for(
     assert basis.audit(losses, even(2)) <= error
 
 
-REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "one of a stack": (
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (
         lambda: LeontiefBasis(2, 5, constant=2.0).coefficients(
             MinimumOfRatios([[[1.0, 0.5]], [[1.0, 0.49]]])
         ),
         r"a requirement is below \|amplitude\| / 2 \(1/L\)",
     ),
-    "amplitude": (
+    (
         lambda: LeontiefBasis(1, 5).coefficients(MinimumOfRatios([[1.5]], np.array([-2.0]))),
         "a requirement is below",
     ),
-    "cells": (lambda: LeontiefBasis(2, 2), "at least 3"),
-    "constant": (lambda: LeontiefBasis(2, 5, constant=0.0), "above 0"),
-    "too many": (lambda: LeontiefBasis(4, 20), "too many"),
-    "error": (lambda: ConvexRankBasis(error=0.0), "not positive"),
-    "tiny error": (lambda: ConvexRankBasis(error=1e-7), "more than 100000 cells"),
-}
+    (lambda: LeontiefBasis(2, 2), "at least 3"),
+    (lambda: LeontiefBasis(2, 5, constant=0.0), "above 0"),
+    (lambda: LeontiefBasis(4, 20), "too many"),
+    (lambda: ConvexRankBasis(error=0.0), "not positive"),
+    (lambda: ConvexRankBasis(error=1e-7), "more than 100000 cells"),
+]
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_a_basis_does_not_serve_is_refused(name: str) -> None:
-    """With one line that says why."""
-    make, says = REFUSED[name]
-    with pytest.raises(ValueError, match=says) as refusal:
+@pytest.mark.parametrize(("make", "says"), REFUSED)
+def test_what_a_basis_does_not_serve_is_refused(make: Callable[[], Any], says: str) -> None:
+    with pytest.raises(ValueError, match=f"^.*{says}.*$"):
         make()
-    assert "\n" not in str(refusal.value)
 
 
 # The Lipschitz grid.
@@ -334,7 +282,6 @@ def test_a_constant_of_one_would_not_bound_swap_regret(constant: float, least: f
     """
     basis = LipschitzGridBasis(1, constant=constant, error=constant / 200)
     half = basis.size // 2
-    assert basis.size == 100
 
     def rising(y: Array) -> Array:
         up = np.clip(0.5 + constant * (y - 0.5), 0, 1)
@@ -347,7 +294,7 @@ def test_a_constant_of_one_would_not_bound_swap_regret(constant: float, least: f
     played = np.full(600, int((offset + weights @ prediction).argmin()))
     bias = np.abs((prediction - basis.transform(outcomes)).mean(0))
     regret = swap_regret(loss.losses(outcomes), played)
-    assert bias == pytest.approx(np.full(basis.size, 2 / basis.size))
+    assert bias == pytest.approx(np.full(100, 2 / 100))
     assert regret >= least - 1e-9
     assert regret > 10 * 2 * 1 * bias.max()  # lambda = 1 on both sides of the comparison
     assert regret <= 2 * basis.lipschitz * bias.max() + 2 * basis.error
