@@ -1,6 +1,5 @@
 """The game over the box or the simplex: walks, programs, and a certificate."""
 
-from abc import abstractmethod
 from dataclasses import replace
 from typing import ClassVar
 
@@ -49,9 +48,11 @@ class CubeSolver(HullSolver):
         best = best_against if self.simplex else best_mixture
         return best((points * fields).sum(1), fields)
 
-    @abstractmethod
-    def _lattice(self) -> Array:
-        """Return points (m, n) all over the hull."""
+    def worst(self, mass: Array, points: Array, fields: Array) -> float:
+        """Worst case over the box, every coordinate by itself, or over the simplex, at a corner."""
+        mean = mass @ fields
+        least = mean.min() if self.simplex else np.minimum(mean, 0.0).sum()
+        return float(mass @ (points * fields).sum(1) - least)
 
     @property
     def origin(self) -> Solution:
@@ -98,8 +99,15 @@ class CubeSolver(HullSolver):
         return points[kept], fields[kept]
 
     def choices(self, game: Game) -> Solution:
-        steps, lattice = steps_for(game.tolerance), self._lattice()
-        visited, _ = self._explore(game, game.start.points[0], steps)
+        """Return points of a walk, and the corners of the simplex or a lattice in the box."""
+        visited, _ = self._explore(game, game.start.points[0], steps_for(game.tolerance))
+        levels = np.linspace(0, 1, int(MOST_POINTS ** (1 / self.size)))
+        if self.simplex:
+            lattice = np.eye(self.size)
+        elif len(levels) > 1:
+            lattice = grid_points(levels, self.size)
+        else:
+            lattice = np.empty((0, self.size))
         if self.off_ties:
             for point in lattice:
                 keep_off(point, self._inset(game.tolerance), self.simplex)
@@ -130,16 +138,6 @@ class Box(CubeSolver):
         centre = np.asarray(0.5 + OFF_CENTRE * unlike * off_ties, dtype=np.float64)
         super().__init__(centre, off_ties=off_ties)
 
-    def worst(self, mass: Array, points: Array, fields: Array) -> float:
-        """Worst case over the box: every coordinate by itself."""
-        return float(mass @ (points * fields).sum(1) - np.minimum(mass @ fields, 0.0).sum())
-
-    def _lattice(self) -> Array:
-        steps = int(MOST_POINTS ** (1 / self.size))
-        if steps < 2:
-            return np.empty((0, self.size))
-        return grid_points(np.linspace(0, 1, steps), self.size)
-
 
 class Simplex(CubeSolver):
     """The game over the probabilities of n cells, whose indicators are s(y).
@@ -157,10 +155,6 @@ class Simplex(CubeSolver):
         super().__init__(centre, off_ties=off_ties)
         self._places, self.spelled = places, places is not None
 
-    def worst(self, mass: Array, points: Array, fields: Array) -> float:
-        """Worst case over the simplex: its worst corner."""
-        return float(mass @ (points * fields).sum(1) - (mass @ fields).min())
-
     def _spelled(self, solution: Solution) -> Solution:
         if self._places is None:
             return solution
@@ -173,9 +167,6 @@ class Simplex(CubeSolver):
         super().check(truth)
         if abs(truth.sum() - 1) > 1e-9:
             raise ValueError("update needs numbers that sum to 1")
-
-    def _lattice(self) -> Array:
-        return np.eye(self.size)
 
 
 def cube(size: int, hull: Hull, *, off_ties: bool = False) -> CubeSolver:

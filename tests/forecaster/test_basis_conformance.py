@@ -32,7 +32,7 @@ from registered import built_in
 from regretless.agents.utilities.forms import CES, CobbDouglas, Leontief
 from regretless.forecaster import bases
 from regretless.forecaster.bases import DirectSumBasis, LinearBasis, PowerBasis, default_basis
-from regretless.forecaster.events.protected import LossTable, ProtectedLosses, arrays_of, respond
+from regretless.forecaster.events.protected import LossTable, ProtectedLosses, responses_at
 from regretless.market import register
 from regretless.market.losses import (
     Convex1D,
@@ -476,11 +476,9 @@ def test_the_forecaster_and_the_agents_see_the_same_action(name: str) -> None:
     weights = np.concatenate([weights, weights[:, :1]], axis=1)
     rows = LossTable.of([ProtectedLosses(offset, weights)])
     seen = np.concatenate([box(case.basis, 20), case.basis.transform(points(case.basis.outcomes))])
-    out = np.empty(offset.size)
     for point in seen[:: max(len(seen) // 40, 1)]:
-        respond(arrays_of(rows), point, out)
         own = best_response(expected_losses(offset, weights, point))
-        assert np.array_equal(out.reshape(STACK, -1).argmax(1), own)
+        assert np.array_equal(responses_at(rows, point).reshape(STACK, -1).argmax(1), own)
         assert (own < ACTIONS).all()  # the twin comes last
 
 
