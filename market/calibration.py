@@ -6,9 +6,8 @@ For a loss with coefficients in the predicted basis, action a, policy j and sugg
     cross      || sum_t q_t(a) [c_j(x_t) = b] (p_t - s_t) ||_inf / T
 
 where q_t(a) is 1 for the best response to p_t, or with ``smooth`` = eta its quantal weight
-(paper, definitions of decision calibration, cross calibration and their smooth versions; there the
-sums are not divided by T). Rows may be atoms of mixtures with their weights: then the error is in
-expectation over the draws, which is what the forecaster controls.
+(the paper, Definitions 6 and 7, where the sums are not divided by T). Rows may be atoms of mixtures
+with their weights: then the error is in expectation over the draws, which the forecaster controls.
 """
 
 import numpy as np
@@ -68,11 +67,10 @@ def cross_calibration(  # noqa: PLR0913 - the names are promised to users
     smooth: float | None = None,
     mass: ArrayLike | None = None,
 ) -> Array:
-    """Bias of the predictions by response and by what a policy suggested.
+    """Bias of the predictions by response and by what each policy suggested (C, M).
 
-    Arguments are as in ``decision_calibration``, with ``suggestions`` (C, M): what each policy
-    suggested. Returns array (K, A, C, A): sup norm of the bias per loss, action, policy and
-    suggestion, per round.
+    Else as ``decision_calibration``. Returns array (K, A, C, A): sup norm of the bias per loss,
+    action, policy and suggestion, per round.
     """
     weights, gaps, total = _weighted(points, truths, coefficients, smooth=smooth, mass=mass)
     suggested = np.atleast_2d(np.asarray(suggestions, dtype=np.intp))

@@ -1,7 +1,4 @@
-"""The Mesa model and the per-agent views on its arrays.
-
-One step is one round, and every agent is a thin view on its cohort's arrays, from which everything
-is read.
+"""The Mesa model, of which a step is a round, and the per-agent views on its arrays.
 
 ``model.agents.select(...)``, ``model.agents.get("swap_regret")`` and ``mesa.DataCollector`` work
 as on any model: one that is given to the model as its ``datacollector`` collects after every round,
@@ -73,7 +70,7 @@ def _frame(table: str, says: str) -> Any:
 class Trader(mesa.Agent):  # type: ignore[misc]
     """A view on one agent: its cohort and its number within it.
 
-    Its action is -1 while it is not there, and its measures are NaN until it has played.
+    Its measures are NaN until it has played.
     """
 
     _ids = _Numbers()
@@ -177,28 +174,18 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         By cohort, what the actions of all its agents together are called.
     traits : dict, optional
         By cohort, what the table of agents says of each entry beside its measures.
-
-    Attributes
-    ----------
-    name : str
-        Of its scenario; empty where it was put together by hand.
-    notes, warnings : tuple of str
-        What its scenario says beside the results, such as what was left out, and what can hardly be
-        meant.
-    drawer : callable or None
-        Draws the model's figures: takes the model and the name of one, or None for all.
     """
 
-    name: str = ""
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    drawer: Callable[..., Any] | None = None
+    name: str = ""  # of its scenario; empty where it was put together by hand
+    notes: tuple[str, ...] = ()  # what its scenario says beside the results
+    warnings: tuple[str, ...] = ()  # what of it can hardly be meant
+    drawer: Callable[..., Any] | None = None  # draws the figure of a model and a name, None for all
 
     def show(self, figure: str | None = None) -> Any:
         """Return a Plotly figure of the rounds so far by name, such as "regret", or all in a dict.
 
-        A notebook displays them. UserError if no round is played yet, there is no such figure or
-        nothing to draw in it, or the model was not made by ``load``.
+        UserError if no round is played yet, there is no such figure or nothing to draw in it, or
+        the model was not made by ``load``.
         """
         if self.drawer is None:
             raise UserError("show: only a market that load() made knows its figures; use that")
@@ -350,12 +337,11 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
 
     def _admit(self, cohort: int, at: int) -> Trader:
         view = self._spare[cohort].pop(0)
-        row = int(self.game.cohorts[cohort].row_of[view.number])
+        number, row = view.unique_id, int(self.game.cohorts[cohort].row_of[view.number])
         roster.admit(self.game, cohort, row, at=at)
         self._uncover(cohort, row)
-        number = view.unique_id  # some versions of Mesa would give it a new one
         self.register_agent(view)
-        view.unique_id = number
+        view.unique_id = number  # some versions of Mesa would give it a new one
         self._changed.append(["added", cohort, view.number, at])
         return view
 
@@ -410,14 +396,10 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         if measure in tracker.MEASURES:
             return self.exploited(cohort)[measure]
         if key not in self._cache:
-            ledger = self.game.cohorts[cohort].ledger
+            ledger, awaited = self.game.cohorts[cohort].ledger, self.game.awaited(cohort)
             value = ledger.mean_loss() if measure == "mean_loss" else ledger.regret(measure)
-            awaited = self.game.awaited(cohort)
-            if value is not None and awaited.any():
-                value = np.where(awaited, np.nan, value)
-            self._cache[key] = read_only(
-                np.full(len(ledger.count), np.nan) if value is None else value
-            )
+            known = np.nan if value is None else value
+            self._cache[key] = read_only(np.where(awaited, np.nan, known))
         return self._cache[key]
 
     def exploited(self, cohort: int) -> dict[str, Array]:
@@ -487,11 +469,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
 
     def swaps_frame(self) -> pd.DataFrame:
         """One row per agent and action it played: where its regret comes from."""
-        return self.with_action_names(final_tables.swaps_table(self.game))
-
-    def with_action_names(self, swaps: pd.DataFrame) -> pd.DataFrame:
-        """Add to a table of swaps what the actions are called."""
-        return final_tables.named(swaps, self.game.cohorts, self.namers)
+        return final_tables.swaps_table(self.game, self.namers)
 
     def models_frame(self) -> pd.DataFrame:
         """One row per agent and model it could have followed; empty where there are none."""

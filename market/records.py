@@ -45,13 +45,8 @@ class Decision:
         The action of each row where all play is pure, -1 for rows that took no part; it comes with
         ``predicted``, and then the mixed strategy is spelled out only where somebody reads it.
     counts : callable or None
-        Draws, once, how many agents of each row played each action (K, A), where a row is a crowd
-        that is counted (``market.game.seats``) and draws; its action is that of one of them.
-
-    Raises
-    ------
-    ValueError
-        Without a strategy, if choices or predicted losses are missing.
+        Draws, once, how many agents of each row played each action (K, A), where a row with
+        multiplicity (``market.game.seats``) draws; its action is that of one of them.
     """
 
     strategy: Array | None
@@ -61,16 +56,11 @@ class Decision:
     choices: Indices | None = None
     counts: Callable[[], Array] | None = None
 
-    def __post_init__(self) -> None:
-        if self.strategy is None and (self.choices is None or self.predicted is None):
-            raise ValueError("a decision needs a mixed strategy, or choices and predicted losses")
-
     def read_only(self) -> "Decision":
         """Return the same for who may not write into it."""
-        spelled = vars(self.changed())
-        return self.changed(
-            **{name: read_only(own) for name, own in spelled.items() if isinstance(own, np.ndarray)}
-        )
+        parts = vars(self.changed()).items()
+        tables = {name: read_only(own) for name, own in parts if isinstance(own, np.ndarray)}
+        return self.changed(**tables)
 
     def changed(self, **parts: Any) -> "Decision":
         """Return the same but for some parts."""
@@ -99,31 +89,16 @@ def one_hot(actions: Indices, count: int) -> Array:
     return rows
 
 
-Shown = Callable[[], Any]
-
-
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What everybody sees before the round: named features.
+    """What everybody sees before the round; ``context["month"]`` and ``context[0]`` read one."""
 
-    Parameters
-    ----------
-    names : tuple of str
-        Feature names.
-    values : array (f,)
-        Their values. ``context["month"]`` and ``context[0]`` both read one.
-    logged : int or None
-        How many of them tables show, from the first; None for all.
-    index : (str, str) or None
-        A column of the rounds table and what it says, where rounds have names, such as dates.
-    own : dict
-        What each agent of a cohort sees alone, by name (N,) (``market.game.seats``).
-    """
-
-    names: tuple[str, ...] = ()
-    values: Array = field(default_factory=lambda: np.empty(0))
-    logged: int | None = None
+    names: tuple[str, ...] = ()  # of the features (f)
+    values: Array = field(default_factory=lambda: np.empty(0))  # (f,)
+    logged: int | None = None  # how many of them tables show, from the first; None for all
+    # A column of the rounds table and what it says, where rounds have names, such as dates.
     index: tuple[str, str] | None = None
+    # What each agent of a cohort sees alone, by name (N,) (``market.game.seats``).
     own: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -154,18 +129,10 @@ class Context:
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """A prediction spelled out as weighted outcomes whose mean of s(y) is the prediction.
+    """A prediction spelled out as weighted outcomes whose mean of s(y) is the prediction."""
 
-    Parameters
-    ----------
-    outcomes : array (e, d)
-        At most n + 1 of them.
-    weights : array (e,)
-        Probabilities.
-    """
-
-    outcomes: Array
-    weights: Array
+    outcomes: Array  # (e, d), at most n + 1 of them
+    weights: Array  # (e,), probabilities
 
     def __post_init__(self) -> None:
         vars(self).update(outcomes=read_only(self.outcomes), weights=read_only(self.weights))
@@ -197,10 +164,9 @@ class Mixture:
     ensembles: tuple[Ensemble, ...] | None = None
 
     def __post_init__(self) -> None:
-        labels = None if self.labels is None else read_only(np.asarray(self.labels))
-        tables = {"points": self.points, "weights": self.weights}
-        own = {name: read_only(np.asarray(table)) for name, table in tables.items()}
-        vars(self).update(labels=labels, **own)
+        tables = {"points": self.points, "weights": self.weights, "labels": self.labels}
+        own = {name: read_only(np.asarray(t)) for name, t in tables.items() if t is not None}
+        vars(self).update(own)
 
     @cached_property
     def mean(self) -> Array:
@@ -214,10 +180,7 @@ class Mixture:
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """A mixture and the atom that was drawn from it and is broadcast.
-
-    ``index`` (int): the drawn atom.
-    """
+    """A mixture and the atom that was drawn from it and is broadcast, by its index."""
 
     mixture: Mixture
     index: int
@@ -246,15 +209,13 @@ class Forecast:
 class AdversaryView:
     """What an adversary is shown: as much as it declared to see (``market.game.adversary_view``).
 
-    Parameters
-    ----------
-    blocks : tuple of Mixture or None
-        One per block; None where they are not declared.
-    **shown : callables
-        Whatever else is shown, by the name of the property that reads it.
+    ``shown`` makes what else is seen beside the blocks' mixtures, by the name of the property that
+    reads it. UserError at what is not declared.
     """
 
-    def __init__(self, blocks: tuple[Mixture, ...] | None = None, **shown: Shown) -> None:
+    def __init__(
+        self, blocks: tuple[Mixture, ...] | None = None, **shown: Callable[[], Any]
+    ) -> None:
         self.shown = shown if blocks is None else shown | {"blocks": lambda: blocks}
 
     def _ask(self, name: str, sight: str) -> Any:
@@ -264,7 +225,7 @@ class AdversaryView:
 
     @property
     def blocks(self) -> tuple[Mixture, ...]:
-        """The mixture of every block; ValueError where they are not declared, as for all below."""
+        """The mixture of every block."""
         return tuple(self._ask("blocks", "mixture"))
 
     @cached_property
@@ -304,18 +265,11 @@ class AdversaryView:
 class OutcomeDistribution:
     """The distribution over outcomes that an adversary commits to.
 
-    ValueError if an outcome leaves [0, 1], is not a number, or the weights are no probabilities.
-
-    Parameters
-    ----------
-    points : array (m, d)
-        Outcomes in [0, 1].
-    weights : array (m,)
-        Probabilities.
+    UserError if an outcome leaves [0, 1], is not a number, or the weights are no probabilities.
     """
 
-    points: Array
-    weights: Array
+    points: Array  # outcomes (m, d)
+    weights: Array  # probabilities (m,)
 
     def __post_init__(self) -> None:
         try:
@@ -343,52 +297,28 @@ class OutcomeDistribution:
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """One complete round.
+    """One complete round; a cohort of which nobody is there has None for decision and losses."""
 
-    Parameters
-    ----------
-    number : int
-        Counted from 0.
-    forecasts : tuple of Forecast
-        One per block.
-    distribution : OutcomeDistribution
-        What the adversary committed to.
-    decisions : tuple of Decision or None
-        One per cohort, None for one of which nobody is there.
-    outcome : array (d,)
-    losses : tuple of array (K, A) or None
-        One per cohort: the losses of all actions at the outcome; None as above.
-    sums : dict of str to array (2, 2 + A), optional
-        What the agents of each cohort come to (``market.game.adversary_view.summed``), where the
-        adversary is told.
-    """
-
-    number: int
+    number: int  # counted from 0
     context: Context
-    forecasts: tuple[Forecast, ...]
-    distribution: OutcomeDistribution
-    decisions: tuple[Decision | None, ...]
-    outcome: Array
-    losses: tuple[Array | None, ...] = ()
+    forecasts: tuple[Forecast, ...]  # one per block
+    distribution: OutcomeDistribution  # what the adversary committed to
+    decisions: tuple[Decision | None, ...]  # one per cohort
+    outcome: Array  # (d,)
+    losses: tuple[Array | None, ...] = ()  # per cohort, of all actions at the outcome (K, A)
+    # What the agents of each cohort come to (2, 2 + A), where the adversary is told
+    # (``market.game.adversary_view.summed``).
     sums: Mapping[str, Array] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """What has come to light after a round, as an adversary that learns is told.
+    """What has come to light after a round, as an adversary that learns is told."""
 
-    Parameters
-    ----------
-    number : int
-        Of the round, counted from 0.
-    outcome : array (d,)
-    play : dict of str to array (A,)
-        By the name of each cohort its agents' mean mixed strategy: one-hot where an agent chose,
-        zeros where nobody was there.
-    """
-
-    number: int
-    outcome: Array
+    number: int  # of the round, counted from 0
+    outcome: Array  # (d,)
+    # By the name of each cohort its agents' mean mixed strategy (A,): one-hot where an agent chose,
+    # zeros where nobody was there.
     play: Mapping[str, Array]
 
 
@@ -420,32 +350,24 @@ def checked_suggestion(policy: Policy, x: object, actions: int) -> int:
 class Deviations:
     """Who of a cohort deviates, and to what.
 
-    Parameters
-    ----------
-    rows : dict of int to (int, policy)
-        By the row of each, its place among the cohort's N agents and the policy that it plays: a
-        call from what it sees to an action.
-    actions : int
-        A.
+    ``rows`` has by the row of each its place among the cohort's N agents, and the policy that it
+    plays: a call from what it sees to an action.
     """
 
     rows: Mapping[int, tuple[int, Policy]]
-    actions: int
+    actions: int  # A
 
-    def _told(self, context: Context) -> dict[int, int]:
-        return {
-            row: checked_suggestion(policy, context.of(agent), self.actions)
-            for row, (agent, policy) in self.rows.items()
-        }
+    def _told(self, context: Context) -> list[int]:
+        pairs = self.rows.values()
+        return [checked_suggestion(policy, context.of(i), self.actions) for i, policy in pairs]
 
     def decision(self, decided: Decision, context: Context) -> Decision:
         """Put the deviations in the place of what the rows would have done."""
         if not self.rows:
             return decided
-        told = self._told(context)
-        rows, played = list(told), list(told.values())
+        rows, played = list(self.rows), self._told(context)
         return decided.changed(
-            actions=_put(decided.actions, [self.rows[row][0] for row in rows], played),
+            actions=_put(decided.actions, [agent for agent, _ in self.rows.values()], played),
             predicted=_put(decided.predicted, rows, np.nan),
             strategy=_put(decided.strategy, rows, np.eye(self.actions)[played]),
             choices=_put(decided.choices, rows, played),
@@ -455,8 +377,8 @@ class Deviations:
         """Put the deviations into a mixed strategy (K, A)."""
         if not self.rows:
             return strategy
-        told = self._told(context)
-        return np.asarray(_put(strategy, list(told), np.eye(self.actions)[list(told.values())]))
+        pure = np.eye(self.actions)[self._told(context)]
+        return np.asarray(_put(strategy, list(self.rows), pure))
 
 
 def _put(table: Any, rows: list[int], values: Any) -> Any:
@@ -475,10 +397,7 @@ WINDOW = 4096
 
 
 class History(Checkpointable):
-    """The last outcomes and the running mean of all.
-
-    ``outcomes`` (int): coordinates of an outcome, d.
-    """
+    """The last outcomes (of d coordinates) and the running mean of all."""
 
     REMEMBERED = ("rounds", "_sum", "_ring")
 

@@ -17,10 +17,7 @@ Thing = TypeVar("Thing", bound=Callable[..., Any])
 
 
 class Registry:
-    """One kind of named building block.
-
-    ``kind`` (str): what the names stand for, as error lines call it.
-    """
+    """One kind of named building block, as error lines call it."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -34,8 +31,8 @@ class Registry:
                 raise UserError(f"{self.kind} '{name}' is registered twice; choose another name")
             for other in ANSWERS if self in ANSWERS else ():
                 if name in other:
-                    reason = f"{self.kind} '{name}': there is a {other.kind} of that name"
-                    raise UserError(f"{reason}; choose another name")
+                    taken = f"there is a {other.kind} of that name; choose another name"
+                    raise UserError(f"{self.kind} '{name}': {taken}")
             if package_of(thing.__module__) != PROJECT and (told := misfit(thing)):
                 raise UserError(f"{self.kind} '{name}': {told}")
             self._known[name] = thing
@@ -59,13 +56,10 @@ class Registry:
 
 
 class Utilities(Registry):
-    """Utilities, some with a function that says what their losses and actions are in.
+    """Utilities, some with a function in ``units`` that says what their losses and actions are in.
 
-    Attributes
-    ----------
-    units : dict of str to callable
-        By name, of those that have one; it is handed the units of the outcomes, the losses and the
-        parameters (``agents.utilities.units``).
+    It is handed the units of the outcomes, the losses and the parameters
+    (``agents.utilities.units``).
     """
 
     def __init__(self, kind: str) -> None:
@@ -82,13 +76,7 @@ class Utilities(Registry):
 
 
 class Measures(Registry):
-    """Measures of a user's own, some with a range that they cannot leave.
-
-    Attributes
-    ----------
-    within : dict of str to pair of float
-        By name, of those that have one.
-    """
+    """Measures of a user's own, some with a range, in ``within``, that they cannot leave."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind)

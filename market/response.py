@@ -22,15 +22,9 @@ TIE = 1e-9
 
 
 class SmoothResponse(Protocol):
-    """An approximate best response that says how approximate and how smooth it is.
+    """An approximate best response that says how approximate and how smooth it is."""
 
-    Attributes
-    ----------
-    lipschitz : float
-        How far its play moves in l1 per unit of the predicted losses in sup norm.
-    """
-
-    lipschitz: float
+    lipschitz: float  # how far play moves in l1 per unit of the predicted losses in sup norm
 
     def gap(self, actions: int) -> float:
         """Bound the excess of the predicted loss over that of a best response."""
@@ -43,14 +37,9 @@ class SmoothResponse(Protocol):
 def expected_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     offset: Array, table: Array, point: Array, out: Array, first: int, last: int
 ) -> None:
-    """Write offset + table . point of some losses, added up in index order (compiled).
+    """Write offset + table . point of some losses (K, A), added up in index order (compiled).
 
-    Parameters
-    ----------
-    offset, out : array (K, A)
-    table : array (K, n, A)
-        Weights with their last axes swapped; fastest where that makes it contiguous.
-    point : array (n,)
+    ``table`` (K, n, A): weights with their last axes swapped.
     """
     for k in range(first, last):
         for a in range(out.shape[1]):
@@ -84,21 +73,11 @@ def _respond(losses: Array, tie: float, out: Indices, first: int, last: int) -> 
 
 
 def expected_losses(offset: Array, weights: Array, point: Array) -> Array:
-    """Losses that K agents expect at one prediction.
+    """Losses (K, A) that K agents expect at one prediction (n,).
 
-    Returns array (K, A).
+    Offset (K, A) and weights (K, A, n) are each loss's coefficients in the basis that is predicted;
+    many are read fastest where their actions lie side by side (``market.numerics.storage``).
 
-    Parameters
-    ----------
-    offset : array (K, A)
-    weights : array (K, A, n)
-        Each loss's coefficients in the basis that is predicted; many are read fastest where their
-        actions lie side by side (``market.numerics.storage``).
-    point : array (n,)
-        The prediction.
-
-    Examples
-    --------
     >>> offset, weights = np.array([[0.0, 0.3]]), np.array([[[1.0], [0.0]]])  # leave it, take it
     >>> expected_losses(offset, weights, np.array([0.25]))  # with a chance of rain of 1/4
     array([[0.25, 0.3 ]])
@@ -121,55 +100,22 @@ def _both_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     first: int,
     last: int,
 ) -> None:
-    """Write both sums, four actions at a time in registers: 0.6 of the time of one by one."""
-    actions, numbers = losses.shape[1], point.shape[0]
-    fours = actions - actions % 4
     for k in range(first, last):
-        for a in range(0, fours, 4):
-            p0, p1, p2, p3 = offset[k, a], offset[k, a + 1], offset[k, a + 2], offset[k, a + 3]
-            y0 = y1 = y2 = y3 = -0.0
-            for i in range(numbers):
-                p, y = point[i], outcome[i]
-                w0, w1, w2, w3 = (
-                    table[k, i, a],
-                    table[k, i, a + 1],
-                    table[k, i, a + 2],
-                    table[k, i, a + 3],
-                )
-                p0, p1, p2, p3 = p0 + w0 * p, p1 + w1 * p, p2 + w2 * p, p3 + w3 * p
-                y0, y1, y2, y3 = y0 + w0 * y, y1 + w1 * y, y2 + w2 * y, y3 + w3 * y
-            expected[k, a], expected[k, a + 1], expected[k, a + 2], expected[k, a + 3] = (
-                p0,
-                p1,
-                p2,
-                p3,
-            )
-            losses[k, a], losses[k, a + 1], losses[k, a + 2], losses[k, a + 3] = y0, y1, y2, y3
-        for a in range(fours, actions):
-            p0, y0 = offset[k, a], -0.0
-            for i in range(numbers):
-                p0, y0 = p0 + table[k, i, a] * point[i], y0 + table[k, i, a] * outcome[i]
-            expected[k, a], losses[k, a] = p0, y0
-        for a in range(actions):
-            losses[k, a] += constant[k, a]
+        for a in range(losses.shape[1]):
+            p, y = offset[k, a], -0.0
+            for i in range(point.shape[0]):
+                p, y = p + table[k, i, a] * point[i], y + table[k, i, a] * outcome[i]
+            expected[k, a], losses[k, a] = p, y + constant[k, a]
 
 
 def expected_and_realised(
     offsets: tuple[Array, Array], weights: Array, *, point: Array, outcome: Array
 ) -> tuple[Array, Array]:
-    """Losses at a prediction and at the outcome, in one pass over the weights.
+    """Losses at a prediction and at the outcome (K, A), in one pass over the weights of both.
 
     The same to the last bit as ``expected_losses`` and ``market.losses.sums.offset_sum``: many
-    losses wait for memory, and each weight is read once in place of twice. Returns arrays (K, A),
-    (K, A): what is expected, and what is lost.
-
-    Parameters
-    ----------
-    offsets : two arrays (K, A)
-        Of the expected losses, and of those at the outcome.
-    weights : array (K, A, d)
-        Of both.
-    point, outcome : array (d,)
+    losses wait for memory, and each weight (K, A, d) is read once in place of twice. Offsets
+    (K, A) are of the expected losses, and of those at the outcome.
     """
     out = np.empty(offsets[0].shape), np.empty(offsets[0].shape)
     at = (np.ascontiguousarray(y, dtype=np.float64) for y in (point, outcome))
@@ -191,18 +137,10 @@ def best_response(losses: ArrayLike, *, tie: float = 0.0) -> Indices:
 
 
 def quantal_response(losses: ArrayLike, eta: float | Array) -> Array:
-    """Probabilities proportional to ``exp(-eta * losses)`` along the last axis.
+    """Probabilities proportional to ``exp(-eta * losses)`` along the last axis (..., A).
 
-    Returns array (..., A).
+    ``eta``, a number or (...), is positive; large values come close to a best response.
 
-    Parameters
-    ----------
-    losses : array (..., A)
-    eta : float or array (...)
-        Smoothness, positive; large values come close to a best response.
-
-    Examples
-    --------
     >>> quantal_response([0.1, 0.2, 0.2], eta=5.0).round(2).tolist()
     [0.45, 0.27, 0.27]
     """
@@ -213,11 +151,5 @@ def quantal_response(losses: ArrayLike, eta: float | Array) -> Array:
 
 
 def quantal_gap(actions: int, eta: float) -> float:
-    """Bound how much a quantal response can lose against a best response: ln(A) / eta.
-
-    Examples
-    --------
-    >>> round(quantal_gap(2, 10.0), 4)  # ln(2) / 10
-    0.0693
-    """
+    """Bound how much a quantal response can lose against a best response: ln(A) / eta."""
     return float(np.log(actions) / eta)

@@ -19,22 +19,12 @@ def grid_points(levels: NDArray[Any], dimension: int) -> NDArray[Any]:
 
 
 def draw_rows(weights: Array, uniforms: Array, row_of: Indices | None = None) -> Indices:
-    """Draw an index for each of N uniform numbers by the inverse distribution function.
+    """Draw an index for each of N uniform numbers (N,) by the inverse distribution function.
 
-    Returns int array (N,).
+    Weights (K, A) are not negative; each row is read relative to its sum, so that rounding never
+    draws an index of weight 0. ``row_of`` (N,) is the row that each draw is from; None where there
+    are as many rows as draws.
 
-    Parameters
-    ----------
-    weights : array (K, A)
-        Not negative. Each row is read relative to its sum, so that rounding never draws an index of
-        weight 0.
-    uniforms : array (N,)
-        In [0, 1).
-    row_of : int array (N,) or None
-        The row that each draw is from; None where there are as many rows as draws.
-
-    Examples
-    --------
     >>> draw_rows(np.array([[0.2, 0.0, 0.8]]), np.array([0.1, 0.2]), np.array([0, 0])).tolist()
     [0, 2]
     """

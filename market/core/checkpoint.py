@@ -13,13 +13,12 @@ checkpoint can load numbers and text, nothing else.
 import errno
 import json
 import os
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Protocol, runtime_checkable
 from urllib.parse import quote, unquote
-from zipfile import ZIP_STORED, BadZipFile, ZipFile
+from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
 
@@ -31,9 +30,9 @@ from regretless.market.core.randomness import generator_state, restore_generator
 def replacing(path: Path, *, alone: bool = True) -> Iterator[Path]:
     """Yield a draft beside a file that takes the file's name once the block is done.
 
-    The draft, ``.NAME.tmp``, is synced before it is renamed and the folder after; whoever reads
-    sees the old file or the new one. If the block raises or writes nothing the file stays.
-    ``alone`` (bool): whether the folder is synced; else who replaces several files does that once.
+    The draft, ``.NAME.tmp``, is synced before it is renamed and the folder after (if ``alone``;
+    else who replaces several files does that once); whoever reads sees the old file or the new one.
+    If the block raises or writes nothing the file stays.
 
     Raises
     ------
@@ -77,27 +76,13 @@ PLAIN = "plain.json"
 DEEPEST = 50  # tables within one another
 SHOWN = 80  # characters of a value in an error line
 PLAIN_VALUES = bool | int | float | str | np.generic | None
-DAMAGED = (  # what reading a file may raise that somebody else wrote
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    AssertionError,
-    MemoryError,
-    RuntimeError,  # RecursionError and NotImplementedError among them
-    EOFError,
-    OSError,
-    BadZipFile,
-    struct.error,
-)
+DAMAGED = Exception  # what reading a file may raise that somebody else wrote
 
 
 def save(path: Path, tree: dict[str, Any]) -> None:
-    """Write a tree atomically.
+    """Write a tree atomically: nested dictionaries of arrays, numbers, text, lists and None.
 
-    UserError if it holds something else. ``tree``: nested dictionaries of arrays, numbers, text,
-    lists and None.
+    UserError if it holds something else.
     """
     check_tree(tree)
     arrays: dict[str, np.ndarray[Any, Any]] = {}
@@ -109,29 +94,35 @@ def save(path: Path, tree: dict[str, Any]) -> None:
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-def check_tree(tree: Any, place: tuple[str, ...] = ()) -> None:
-    """Raise UserError at the first thing in a tree that ``save`` cannot write.
+def _split(tree: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
+    """Take the arrays out of a tree, each under its path, and return the rest."""
+    plain: dict[str, Any] = {}
+    for key, value in tree.items():
+        place = f"{prefix}{quote(key, safe='')}"
+        if isinstance(value, np.ndarray):
+            arrays[place] = value
+        elif isinstance(value, dict):
+            plain[key] = _split(value, f"{place}/", arrays)
+        else:
+            plain[key] = value.item() if isinstance(value, np.generic) else value
+    return plain
 
-    ``place``: the keys under which the tree lies.
-    """
-    named = isinstance(tree, dict) and all(isinstance(key, str) for key in tree)
-    if named and len(place) < DEEPEST:
+
+def check_tree(tree: Any, place: tuple[str, ...] = ()) -> None:
+    """Raise UserError at the first thing in a tree, at this place, that ``save`` cannot write."""
+    if isinstance(tree, dict) and len(place) < DEEPEST and all(isinstance(k, str) for k in tree):
         for key, value in tree.items():
             check_tree(value, (*place, key))
-    elif not _writable(tree):
+        return
+    fine = isinstance(tree, np.ndarray) and not tree.dtype.hasobject
+    if not isinstance(tree, np.ndarray | dict):
+        with suppress(TypeError, ValueError, RecursionError):
+            json.dumps(tree.item() if isinstance(tree, np.generic) else tree)
+            fine = True
+    if not fine:
         what = repr(tree) if len(repr(tree)) <= SHOWN else f"{repr(tree)[:SHOWN]}..."
         cure = "give arrays, numbers, text, lists and None, in tables by text"
         raise UserError(f"state(): {'.'.join(place)} = {what} cannot be kept in a file; {cure}")
-
-
-def _writable(value: Any) -> bool:
-    if isinstance(value, np.ndarray | dict):
-        return isinstance(value, np.ndarray) and not value.dtype.hasobject
-    try:
-        json.dumps(value.item() if isinstance(value, np.generic) else value)
-    except (TypeError, ValueError, RecursionError):
-        return False
-    return True
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -172,8 +163,8 @@ def memory(holder: "Memory") -> dict[str, Any]:
 def check_like(found: Any, fresh: Any, place: str = "state") -> None:
     """Raise ValueError unless a tree has the keys, types and shapes of a new object's.
 
-    ``fresh``: where it is None, anything may have come; a table may have more keys; the first axis
-    of an array, and any of length 0 or 1, may be longer.
+    Where that is None, anything may have come; a table may have more keys; the first axis of an
+    array, and any of length 0 or 1, may be longer.
     """
     if fresh is None:
         return
@@ -185,8 +176,11 @@ def check_like(found: Any, fresh: Any, place: str = "state") -> None:
     elif isinstance(fresh, np.ndarray):
         if not isinstance(found, np.ndarray) or not _grown(found, fresh):
             raise ValueError(f"{place} is no array of {fresh.dtype} and shape {fresh.shape}")
-    elif not isinstance(found, _kinds(fresh)) or isinstance(found, bool) > isinstance(fresh, bool):
-        raise ValueError(f"{place} is {type(found).__name__}, where {type(fresh).__name__} belongs")
+    else:
+        kind = type(fresh.item() if isinstance(fresh, np.generic) else fresh)
+        fitting = {int: (int, float), float: (int, float), tuple: (list,)}.get(kind, (kind,))
+        if type(found) not in fitting:
+            raise ValueError(f"{place} is {type(found).__name__}, where {kind.__name__} belongs")
 
 
 def _grown(found: np.ndarray[Any, Any], fresh: np.ndarray[Any, Any]) -> bool:
@@ -194,27 +188,6 @@ def _grown(found: np.ndarray[Any, Any], fresh: np.ndarray[Any, Any]) -> bool:
         return False
     sizes = enumerate(zip(found.shape, fresh.shape, strict=True))
     return all(now == new or new <= 1 or (axis == 0 and now > new) for axis, (now, new) in sizes)
-
-
-def _kinds(fresh: Any) -> tuple[type, ...]:
-    """Return the types that a plain value may have where a new object has this one."""
-    if isinstance(fresh, np.generic):
-        fresh = fresh.item()
-    if isinstance(fresh, bool | str):
-        return (type(fresh),)
-    return (list,) if isinstance(fresh, list | tuple) else (int, float)
-
-
-def _split(tree: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
-    plain: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            plain[key] = _split(value, f"{prefix}{quote(key, safe='')}/", arrays)
-        elif isinstance(value, np.ndarray):
-            arrays[f"{prefix}{quote(key, safe='')}"] = value
-        else:
-            plain[key] = value.item() if isinstance(value, np.generic) else value
-    return plain
 
 
 class Checkpointable:

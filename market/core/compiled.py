@@ -17,6 +17,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,27 +28,18 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(**options: Any) -> Callable[[Function], Function]:
-    """Compile a function on its first call, and keep the code where that is possible.
-
-    ``options`` are those of ``numba.njit``, beside ``cache``.
-    """
+    """Compile a function on its first call, and keep the code; options are Numba's."""
 
     def decorated(function: Any) -> Any:
         try:
             return numba.njit(cache=True, **options)(function)
-        except RuntimeError:
-            return _elsewhere(function, options)
+        except RuntimeError:  # in a private temporary folder, or nowhere
+            with suppress(OSError, RuntimeError):
+                numba.config.CACHE_DIR = str(_private(Path(tempfile.gettempdir())))  # type: ignore[attr-defined]
+                return numba.njit(cache=True, **options)(function)
+            return numba.njit(**options)(function)
 
     return decorated
-
-
-def _elsewhere(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """Compile a function whose code is kept in a private temporary folder, or nowhere."""
-    try:
-        numba.config.CACHE_DIR = str(_private(Path(tempfile.gettempdir())))  # type: ignore[attr-defined]
-        return numba.njit(cache=True, **options)(function)
-    except (OSError, RuntimeError):
-        return numba.njit(**options)(function)
 
 
 def _private(home: Path) -> Path:
@@ -76,16 +68,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def over_rows(kernel: Callable[..., object], rows: int, *arrays: Any, fewest: int = FEWEST) -> None:
-    """Call ``kernel(*arrays, first, last)`` so that all rows are covered.
+    """Call ``kernel(*arrays, first, last)`` so that all rows are covered; ``fewest`` are shared.
 
-    Parameters
-    ----------
-    kernel : compiled function
-        Writes the rows from ``first`` to before ``last`` and no others; has ``nogil``.
-    *arrays
-        Its other arguments.
-    fewest : int
-        Rows that are worth sharing.
+    The kernel writes the rows from ``first`` to before ``last`` and no others, and has ``nogil``.
     """
     if rows < fewest or LANES == 1:
         kernel(*arrays, 0, rows)

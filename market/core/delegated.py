@@ -6,12 +6,7 @@ from typing import Any
 class Delegated:
     """The attribute of a part: with ``bound = Delegated("events")``, ``self.events.bound``.
 
-    Parameters
-    ----------
-    part : str
-        Of the object: an attribute that holds another object.
-    name : str, optional
-        What the attribute is called there, if not the same.
+    ``name`` is what it is called there, if not the same.
     """
 
     def __init__(self, part: str, name: str = "") -> None:

@@ -15,15 +15,7 @@ SHORT = 40  # characters of a value
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """Say what is known, the nearest name first, for the end of an error line.
-
-    Parameters
-    ----------
-    name : str
-        What the user wrote.
-    known : iterable of str
-        What would have been accepted.
-    """
+    """Say what would have been accepted, the nearest name first, for the end of an error line."""
     names = sorted(known)
     near, hint = difflib.get_close_matches(name, names, n=FEW), hinted(name, names)
     if not names:

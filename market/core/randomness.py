@@ -14,15 +14,7 @@ from regretless.market.core.arrays import Array, Indices
 
 
 def stream(seed: int, *name: str) -> np.random.Generator:
-    """Return the generator of one consumer.
-
-    Parameters
-    ----------
-    seed : int
-        The root seed, at least 0.
-    *name : str
-        The consumer's name, e.g. ``"cohort", "growers"``.
-    """
+    """Return the generator of one consumer from the root seed, at least 0, and its name."""
     digest = hashlib.sha256("/".join(name).encode()).digest()
     words = np.frombuffer(digest, dtype=np.uint32)[:4]
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(words.tolist())))
@@ -41,14 +33,8 @@ def restore_generator(rng: np.random.Generator, state: dict[str, Any]) -> None:
 class Some(np.random.Generator):
     """Draws uniform numbers for everybody, and returns those of a few; unused draws are skipped.
 
-    Parameters
-    ----------
-    rng : numpy Generator
-        Of everybody, from now on drawn by nobody else.
-    places : int array (n,)
-        Whose numbers are wanted, ascending.
-    total : int
-        How many everybody draws at a time.
+    Everybody's generator is from now on drawn by nobody else. ``places`` (n,) says whose numbers
+    are wanted, ascending; everybody draws ``total`` at a time.
     """
 
     def __init__(self, rng: np.random.Generator, places: Indices, total: int) -> None:

@@ -4,10 +4,9 @@ Agents are numbered through all cohorts, as everywhere from the first of the fir
 both tables is the world outside: what is granted to agents comes from it, what they consume goes to
 it, and it may owe. Agents may not: whatever would leave one with less than nothing is refused.
 
-    sum over all rows of cash, and of each good:  the same before and after every move.
-
-Not up to rounding, but exactly: every amount is rounded to a multiple of ``unit`` = 2^-k before it
-moves, and doubles add multiples of 2^-k without error as long as totals stay below 2^(53-k).
+The sum over all rows of cash, and of each good, is the same before and after every move: exactly,
+since every amount is rounded to a multiple of ``unit`` = 2^-k before it moves, and doubles add
+multiples of 2^-k without error as long as totals stay below 2^(53-k).
 """
 
 from collections.abc import Sequence
@@ -20,7 +19,6 @@ from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
-from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.own_code import read_only
 from regretless.market.game.protocols import Cohort
@@ -32,13 +30,7 @@ Endowment = float | dict[str, float]  # of every agent, or by cohort's name
 
 @dataclass(frozen=True, eq=False)
 class Account:
-    """What an agent owns, or each of n.
-
-    Parameters
-    ----------
-    cash : float or array (n,)
-    goods : array (g,) or (n, g)
-    """
+    """What an agent owns, or each of n: cash, a number or (n,), and goods (g,) or (n, g)."""
 
     cash: Any
     goods: Array
@@ -83,10 +75,13 @@ class Accounts(Checkpointable):
         self.sizes = {cohort.name: len(cohort.row_of) for cohort in cohorts}
         ends = np.cumsum([0, *self.sizes.values()]).tolist()
         self.places = dict(zip(self.sizes, starmap(slice, pairwise(ends)), strict=True))
-        self.cash = self._endowed("cash", cash)
-        columns = [self._endowed("stock", good) for good in goods]
-        self._limit = BITS * unit / len(self.cash)  # of a holding, so that totals are exact
+        self.cash = self._rounded(np.append(self.each("cash", cash), 0.0))
+        columns = [self._rounded(np.append(self.each("stock", good), 0.0)) for good in goods]
         self.goods = np.stack(columns, axis=1) if columns else np.zeros((len(self.cash), 0))
+        self._limit = BITS * unit / len(self.cash)  # of a holding, so that totals are exact
+
+    def _rounded(self, amounts: Array) -> Array:
+        return np.asarray(np.rint(amounts / self.unit) * self.unit)
 
     @property
     def agents(self) -> int:
@@ -117,7 +112,7 @@ class Accounts(Checkpointable):
     def move(self, cash: ArrayLike, goods: ArrayLike = 0.0, *, price: ArrayLike = 0.0) -> None:
         """Give to agents (or take, below 0) what the world outside gives up.
 
-        UserError if somebody would own less than nothing.
+        UserError if somebody would own less than nothing, or too much to add exactly.
 
         Parameters
         ----------
@@ -126,31 +121,28 @@ class Accounts(Checkpointable):
         price : array (g,) or number
             What a unit of each good is paid with, beside the cash.
         """
-        kinds = self.goods.shape[1]
-        price = np.array(np.broadcast_to(np.asarray(price, dtype=np.float64), kinds))
         paid, given = np.atleast_1d(np.asarray(cash, np.float64)), np.asarray(goods, np.float64)
-        given = given if given.ndim == 2 else np.broadcast_to(given, (1, kinds)).copy()
-        fits = (1, self.agents)
-        if len(paid) not in fits or len(given) not in fits or given.shape[1] != kinds:
+        shape = self.agents, self.goods.shape[1]
+        if paid.shape not in ((1,), shape[:1]) or given.shape not in ((), shape):
             got = f"cash {paid.shape} and goods {given.shape}"
-            raise UserError(f"{got} for {self.agents} agents and {kinds} goods; give one each")
-        before = self.cash.copy(), self.goods.copy()
-        short, most = hand_over(self.cash, self.goods, paid, given, price, self.unit)
-        if short < 0 and most < self._limit:
-            return
-        owes = self.cash[short], *self.goods[short]
-        self.cash[:], self.goods[:] = before
-        if short >= 0:
-            lacks = (
-                f"agent {short + 1} lacks {-min(owes):g} of {'cash' if owes[0] < 0 else 'goods'}"
+            raise UserError(f"{got} for {shape[0]} agents and {shape[1]} goods; give one each")
+        units = np.broadcast_to(self._rounded(given), shape)
+        amounts = self._rounded(paid) - self._rounded(units * np.asarray(price)).sum(1)
+        held, owned = self.cash[:-1] + amounts, self.goods[:-1] + units
+        lacking = ~((held >= 0) & (owned >= 0).all(1))  # what is no number, too
+        if lacking.any():
+            short = int(lacking.argmax())
+            owes = held[short], *owned[short]
+            lacks = f"{-min(owes):g} of {'cash' if owes[0] < 0 else 'goods'}"
+            raise UserError(f"agent {short + 1} lacks {lacks}; give it less to spend")
+        most = max(held.max(initial=0.0), owned.max(initial=0.0))
+        if most >= self._limit:
+            raise UserError(
+                f"{most:g} in one account is too much to add exactly; give larger units"
             )
-            raise UserError(f"{lacks}; give it less to spend")
-        much = f"{most:g} in one account is too much to add exactly"
-        raise UserError(f"{much}; give larger units")
-
-    def _endowed(self, what: str, given: Endowment) -> Array:
-        own = np.append(self.each(what, given), 0.0)
-        return np.rint(own / self.unit) * self.unit
+        self.cash[:-1], self.goods[:-1] = held, owned
+        self.cash[-1] -= amounts.sum()
+        self.goods[-1] -= units.sum(0)
 
     def each(self, what: str, given: Endowment, otherwise: float = 0.0) -> Array:
         """Return each agent's number (N,) from one for all, or one by cohort's name.
@@ -165,47 +157,3 @@ class Accounts(Checkpointable):
                 raise UserError(f"market.{what} = {given}: give numbers of at least 0")
         parts = [np.full(n, float(named.get(name, otherwise))) for name, n in self.sizes.items()]
         return np.concatenate(parts)
-
-
-@compiled(nogil=True)
-def hand_over(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    cash: Array, goods: Array, paid: Array, given: Array, price: Array, unit: float
-) -> tuple[int, float]:
-    """Add to accounts, to the cent; the last row gives what the others get.
-
-    Parameters
-    ----------
-    cash : array (N + 1,)
-    goods : array (N + 1, g)
-        Both written, up to whoever would own less than nothing.
-    paid : array (N,), or (1,) for all
-    given : array (N, g), or (1, g) for all
-        Both rounded to multiples of the unit, a power of 2.
-    price : array (g,)
-        Of what is given, in cash.
-
-    Returns
-    -------
-    int
-        Who would own less than nothing; -1 if nobody would.
-    float
-        The greatest holding of cash or goods, that of the last row apart.
-    """
-    agents, most, lots = len(cash) - 1, 0.0, 1 / unit
-    for i in range(agents):
-        own, part = i if len(paid) > 1 else 0, i if len(given) > 1 else 0
-        amount = np.rint(paid[own] * lots) * unit
-        fine = True
-        for g in range(goods.shape[1]):
-            units = np.rint(given[part, g] * lots) * unit
-            amount -= np.rint(units * price[g] * lots) * unit
-            goods[i, g] += units
-            goods[agents, g] -= units
-            fine &= goods[i, g] >= 0
-            most = max(most, goods[i, g])
-        cash[i] += amount
-        cash[agents] -= amount
-        most = max(most, cash[i])
-        if not (fine and cash[i] >= 0):  # what is no number, too
-            return i, most
-    return -1, most

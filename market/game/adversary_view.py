@@ -40,10 +40,7 @@ SIGHTS = ("history", "mixture", "play", "losses", "draw")
 
 
 def sight_of(adversary: Adversary) -> frozenset[str]:
-    """Return what an adversary declares to see.
-
-    UserError if it declares something that there is not.
-    """
+    """Return what an adversary declares to see; UserError if there is no such thing."""
     declared = adversary.sees
     if isinstance(declared, str) or not isinstance(declared, Iterable):
         raise UserError(f"sees = {declared!r}: give a set of names, such as {{'mixture', 'play'}}")
@@ -56,12 +53,8 @@ def sight_of(adversary: Adversary) -> frozenset[str]:
 def introduce(adversary: Adversary, cohorts: Sequence[Cohort]) -> None:
     """Tell an adversary that declares ``losses`` whom it plays against, by its ``meet``."""
     if "losses" in sight_of(adversary):
-        adversary.meet(
-            tuple(
-                Follower(own.name, own.loss, read_only(own.row_of), own.multiplicity)
-                for own in cohorts
-            )
-        )
+        known = [(own.name, own.loss, read_only(own.row_of), own.multiplicity) for own in cohorts]
+        adversary.meet(tuple(Follower(*own) for own in known))
 
 
 def announcement(
@@ -74,14 +67,7 @@ def announcement(
 ) -> AdversaryView:
     """Show a round's facts as far as they are declared.
 
-    Parameters
-    ----------
-    view : GameView
-        Who takes part.
-    mixtures : tuple of Mixture
-        One per block.
-    forecasts : tuple of Forecast or None
-        The draws, where they exist already.
+    ``mixtures`` are one per block, ``forecasts`` the draws, where they exist already.
     """
     told: dict[str, Any] = {} if view.moved is None else {"moved": lambda: view.moved}
     if "play" in sees:
@@ -103,17 +89,13 @@ def alone(forecast: Forecast) -> Mixture:
 
 
 def _read_only(strategies: Iterable[Array | None]) -> Iterator[Array | None]:
-    for strategy in strategies:
-        if strategy is not None:
-            strategy.flags.writeable = False
-        yield strategy
+    return (None if strategy is None else read_only(strategy) for strategy in strategies)
 
 
 def summed(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> dict[str, Array]:
-    """Return what the agents of each cohort come to who were there, by its name.
+    """Return what the agents of each cohort come to who were there, by its name (2, 2 + A).
 
-    ``payoff``: the leader's: ``payoff.values(loss, outcomes)`` gives (m, K, A); None for none.
-    Returns dict of str to array (2, 2 + A): how many they are, what they paid, and their mixed
+    How many they are, what they paid by the leader's payoff (0 without one), and their mixed
     strategies added up; each as two numbers (``market.numerics.exact_sum``).
     """
     sums = {cohort.name: np.zeros((2, 2 + cohort.loss.actions)) for cohort in cohorts}
@@ -132,7 +114,7 @@ def summed(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> d
 def earned(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> tuple[Array, Array]:
     """Return what each cohort's agents paid on average (C,), NaN if none was there, and how many.
 
-    ``payoff``: as for ``summed``, which is asked unless the round knows.
+    ``summed`` is asked unless the round knows.
     """
     sums = summed(payoff, cohorts, played) if played.sums is None else played.sums
     agents, paid = np.array([own.sum(0)[:2] for own in sums.values()]).T

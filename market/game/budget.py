@@ -17,14 +17,13 @@ the other rounds a_t = a*_t, and all of phi is awake, so that
     R(phi) = sum_t [l(a*_t) - l(phi(a*_t))]  +  sum over the N rounds of two gaps in [-1, 1]
            <= T B + 2 N:            the promise becomes  B + 2 N / T  for every agent.
 
-The bound from the biases is computed from the same sums and needs no such term: what is expected of
-a sleeping action, too, is what is expected of the one that was played. Exploitability knows nothing
-of accounts: its counterfactuals may be beyond them.
+The bound from the biases needs no such term: what is expected of a sleeping action, too, is what is
+expected of the one that was played. Exploitability knows nothing of accounts.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -43,7 +42,11 @@ class Unlimited(Checkpointable):
     limits: ClassVar[bool] = False
 
     def limited(self, decision: Decision, awake: Mask | None, here: Mask | None) -> Decision:
-        """Return what the agents do with the actions that are awake, of those who are here."""
+        """Return what the agents who are ``here`` (N,) do with the actions that are awake (N, A).
+
+        None for all; nothing sleeps for who is not here. UserError if somebody can afford nothing,
+        or insists on what it cannot afford.
+        """
         return decision
 
     def charged(self, losses: Array, decision: Decision, awake: Mask | None) -> Array:
@@ -90,67 +93,44 @@ class BudgetConstraint(Unlimited):
             raise UserError(f"{where}: {cohort.rule} takes every action to be possible; {cure}")
 
     def limited(self, decision: Decision, awake: Mask | None, here: Mask | None) -> Decision:
-        """Return what the agents do with the actions that are awake.
-
-        UserError if somebody can afford nothing, or insists on what it cannot afford.
-
-        Parameters
-        ----------
-        decision : Decision
-            What they would do with all of them.
-        awake : bool array (N, A) or None
-            None for all.
-        here : bool array (N,) or None
-            Who takes part; None for all. Nothing sleeps for the others.
-        """
         if awake is None:
             return decision
         awake = awake if here is None else awake | ~here[:, None]
         short = np.asarray(~awake.all(1))
         if not short.any():
             return decision
-        self._checked(
+        self._check(
             np.asarray(awake.any(1)), "can afford no action; give it one that costs nothing"
         )
         self.scarce += short
-        predicted = decision.predicted
-        if decision.choices is not None and predicted is not None:
-            choices = best_response(np.where(awake, predicted, np.inf))
-            expected = held(predicted, choices, awake)
-            return decision.changed(choices=choices, actions=choices, predicted=expected)
-        strategy = decision.probabilities * awake
-        if predicted is not None:  # who does one thing does the best that it can pay for
-            stuck = ~strategy.any(1)
-            best = best_response(np.where(awake, predicted, np.inf)[stuck])
-            strategy[stuck] = one_hot(best, strategy.shape[1])
-        weight = strategy.sum(1, keepdims=True)
-        self._checked(weight[:, 0] > 0, "chose what it cannot afford; let it read self.affordable")
-        actions = self._drawn(decision.actions, strategy / weight, awake)
-        strategy = np.where(
-            short[:, None], one_hot(actions, strategy.shape[1]), decision.probabilities
-        )
-        told = None if predicted is None else held(predicted, actions, awake)
-        return decision.changed(strategy=strategy, choices=None, actions=actions, predicted=told)
+        strategy, choices, predicted = None, None, decision.predicted
+        best = None if predicted is None else best_response(np.where(awake, predicted, np.inf))
+        if decision.choices is not None and best is not None:
+            actions = choices = best
+        else:
+            weights = decision.probabilities * awake
+            if best is not None:  # who does one thing does the best that it can pay for
+                stuck = ~weights.any(1)
+                weights[stuck] = one_hot(best[stuck], weights.shape[1])
+            total = weights.sum(1, keepdims=True)
+            self._check(total[:, 0] > 0, "chose what it cannot afford; let it read self.affordable")
+            actions = self._drawn(decision.actions, weights / total, awake)
+            pure = one_hot(actions, weights.shape[1])
+            strategy = np.where(short[:, None], pure, decision.probabilities)
+        told = None if predicted is None else _held(predicted, actions, awake)
+        return decision.changed(strategy=strategy, choices=choices, actions=actions, predicted=told)
 
     def charged(self, losses: Array, decision: Decision, awake: Mask | None) -> Array:
-        """Charge an agent what it played for what it cannot afford."""
-        return losses if awake is None else held(losses, decision.actions, awake)
+        return losses if awake is None else _held(losses, decision.actions, awake)
 
     def promised(self, promise: Guarantee) -> Guarantee:
         def plus(bound: Callable[[], Array] | None) -> Callable[[], Array] | None:
-            return None if bound is None else lambda: bound() + self._paid()
+            ledger = self.cohort.ledger
+            return bound and (lambda: bound() + 2 * self.scarce / np.maximum(ledger.rounds, 1))
 
-        return replace(
-            promise,
-            bound=plus(promise.bound),
-            to_models=plus(promise.to_models),
-            from_variation=plus(promise.from_variation),
-            contextual=plus(promise.contextual),
-            window=None,
-        )
-
-    def _paid(self) -> Array:
-        return np.asarray(2 * self.scarce / np.maximum(self.cohort.ledger.rounds, 1))
+        names = ("bound", "to_models", "from_variation", "contextual")
+        added: dict[str, Any] = {name: plus(getattr(promise, name)) for name in names}
+        return replace(promise, window=None, **added)
 
     def _drawn(self, actions: Indices, strategy: Array, awake: Mask) -> Indices:
         """Draw again where the action drawn sleeps: the strategy given that it is awake."""
@@ -159,18 +139,12 @@ class BudgetConstraint(Unlimited):
         drawn[again] = draw_rows(strategy[again], self.rng.random(int(again.sum())))
         return drawn
 
-    def _checked(self, fine: Mask, why: str) -> None:
+    def _check(self, fine: Mask, why: str) -> None:
         if not fine.all():
             raise UserError(f"agent {int(fine.argmin()) + 1} of {self.cohort.name} {why}")
 
 
-def held(table: Array, actions: Indices, awake: Mask) -> Array:
-    """Return a table (N, A) in which what sleeps is worth what was played.
-
-    Parameters
-    ----------
-    actions : int array (N,)
-    awake : bool array (N, A)
-    """
+def _held(table: Array, actions: Indices, awake: Mask) -> Array:
+    """Return a table (N, A) in which what sleeps is worth what was played (N,)."""
     own = np.take_along_axis(table, np.maximum(actions, 0)[:, None], axis=1)
     return np.where(awake, table, own)

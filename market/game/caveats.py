@@ -2,8 +2,7 @@ r"""What agents who draw for themselves are promised although outcomes answer th
 
 Every agent i of a cohort with private draws draws p_i from the round's mixture, independently of
 everybody else given the past and the mixture, and plays a_i = a(p_i). Where the outcome does not
-depend on actions of the round, p_i is a draw like the common one: the theorem and its term for
-realised draws stand as they are (``forecaster.events.bounds``), with a union over agents in place
+depend on actions of the round, p_i is a draw like the common one, with a union over agents in place
 of distinct losses. In a market that answers at once let
 
     y = y(a_i; rest),       rest: fundamental, everybody else's draws and actions, the past,
@@ -30,15 +29,8 @@ the forecaster knows of the variance is at y and not at y'. Summing g(a_i, y) <=
 D_kappa / 2 over the rounds, with (3), (2) once more under q, and (1), is the claim.
 
 A common draw fails at (2): no rest of the round is independent of it. Nothing is asked of the
-others, who may learn or follow the common draw. Where all N draw for themselves, the outcome is
-moreover almost settled before: by Hoeffding, with c_g = N kappa_g and probability 1 - risk,
-
-    |y_g - E[y_g | mixture, fundamental]|  <=  c_g sqrt(ln(2 d / risk) / (2 N))      for all g,
-
-for outcomes before they are clipped: what the mixture alone lets expect of a round misses a loss by
-at most L times that, which falls as N^(-1/2). The bound needs only kappa, which falls as 1/N.
-
-It is stated for agents who are there throughout, in markets that know their price_impact.
+others, who may learn or follow the common draw. The bound is stated for agents who are there
+throughout, in markets that know their price_impact; it falls as 1/N with it.
 """
 
 from collections.abc import Sequence
@@ -56,21 +48,17 @@ def effective_guarantees(game: Game, guarantees: Sequence[Guarantee]) -> tuple[G
 
     Given who sees or answers draws, and who cannot afford everything.
     """
-    promises = tuple(guarantees) if not game.flaw else _despite_answers(game, guarantees)
+    promises = tuple(guarantees)
+    if game.flaw:
+        void = unpromised(game.cohorts, game.flaw)
+        throughout = all(seat.attendance.throughout for seat in game.seats)
+        answers = throughout and not (game.breaks_the_rule or game.personal)
+        promises = tuple(
+            (answers and _with_price_impact(game, place, promise)) or nothing
+            for place, (promise, nothing) in enumerate(zip(promises, void, strict=True))
+        )
     pairs = zip(promises, game.seats, strict=True)
     return tuple(seat.budget.promised(promise) for promise, seat in pairs)
-
-
-def _despite_answers(game: Game, guarantees: Sequence[Guarantee]) -> tuple[Guarantee, ...]:
-    """Return what stands where the draw has a say in the outcome."""
-    void = unpromised(game.cohorts, game.flaw)
-    throughout = all(seat.attendance.throughout for seat in game.seats)
-    if game.breaks_the_rule or game.personal or not throughout:
-        return void
-    return tuple(
-        _with_price_impact(game, place, promise) or nothing
-        for place, (promise, nothing) in enumerate(zip(guarantees, void, strict=True))
-    )
 
 
 def _with_price_impact(game: Game, place: int, promise: Guarantee) -> Guarantee | None:

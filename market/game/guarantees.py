@@ -1,7 +1,6 @@
 """What a cohort is promised: the theorem that covers it, its bound, and for which rows it holds.
 
-A bound is stated where its theorem applies and nowhere else (``forecaster.events.bounds`` computes
-it).
+Bounds are stated where their theorems apply and nowhere else (``forecaster.events.bounds``).
 """
 
 from collections.abc import Callable, Sequence
@@ -18,42 +17,20 @@ from regretless.market.game.protocols import Cohort
 class Guarantee:
     """What a cohort is promised.
 
-    Parameters
-    ----------
-    label : str
-        The theorem that applies, or ``none``.
-    bound : callable or None
-        Returns the theorem's bound on each row's decision swap regret so far (K,), for realised
-        draws with probability 0.99 in all rounds at once; None without a theorem.
-    note : str
-        How the cohort is served, where that is worth saying.
-    covers : bool array (K,) or None
-        The rows to which label and bound apply; None for all of them.
-    to_models : callable or None
-        Returns the theorem's bound on each row's regret to every model so far (K,), likewise.
-    from_variation : callable or None
-        Returns what ``bound`` is at the variations of the biases so far (K,), never more.
-    contextual : callable or None
-        Returns the theorem's bound on each row's contextual swap regret so far (K,), likewise.
-    beforehand : callable or None
-        Returns what ``bound`` is at most after a number of rounds, whatever happens in them (K,).
-    window : callable or None
-        Returns the theorem's bound on each row's decision swap regret per round from a first to a
-        last round (K,), for realised draws with probability 0.99 in all windows at once.
-    unbounded : tuple of str
-        Which of its regrets have no bound although the theorem covers it, and why.
+    Bounds are per round and row (K,), for realised draws, each with probability 0.99 in all rounds
+    (of ``window``, in all windows) at once. None without a theorem.
     """
 
-    label: str = "none"
-    bound: Callable[[], Array] | None = None
-    note: str = ""
-    covers: Mask | None = None
-    to_models: Callable[[], Array] | None = None
-    from_variation: Callable[[], Array] | None = None
-    contextual: Callable[[], Array] | None = None
-    beforehand: Callable[[int], Array] | None = None
-    window: Callable[[int, int], Array] | None = None
-    unbounded: tuple[str, ...] = ()
+    label: str = "none"  # the theorem that applies
+    bound: Callable[[], Array] | None = None  # on decision swap regret so far
+    note: str = ""  # how the cohort is served, where that is worth saying
+    covers: Mask | None = None  # the rows (K,) to which label and bounds apply; None for all
+    to_models: Callable[[], Array] | None = None  # on the regret to every model so far
+    from_variation: Callable[[], Array] | None = None  # ``bound`` at the variations of the biases
+    contextual: Callable[[], Array] | None = None  # on contextual swap regret so far
+    beforehand: Callable[[int], Array] | None = None  # ``bound`` after so many rounds, at most
+    window: Callable[[int, int], Array] | None = None  # ``bound`` from a first to a last round
+    unbounded: tuple[str, ...] = ()  # which regrets have no bound despite the theorem, and why
 
     def labels(self, row_of: Indices) -> NDArray[np.object_]:
         """Return each agent's label (N,), for agents in these rows."""

@@ -1,6 +1,6 @@
-"""What would be played if: the game from here on against imagined outcomes, on clones.
+"""What would be played if: the game from here on against imagined outcomes, on copies.
 
-The forecasters and all cohorts whose mixed strategy is foreseeable are copied and play on; the true
+Forecasters and all cohorts whose mixed strategy is foreseeable are copied and play on; the true
 ones notice nothing. Every random generator of a copy is replaced by a fresh stream: a copied one
 would give away draws that are still to come. Nobody gets to see the copies, only their mixed
 strategies.
@@ -23,7 +23,6 @@ from numpy.typing import ArrayLike
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
-from regretless.market.game.protocols import Cohort
 from regretless.market.game.seats import Seat
 from regretless.market.losses.basis import Basis
 from regretless.market.records import Context, Mixture
@@ -33,19 +32,12 @@ Strategies = tuple[Array | None, ...]
 
 @dataclass(frozen=True, eq=False)
 class GameView:
-    """Who takes part in the game, and from when.
-
-    Parameters
-    ----------
-    rounds : int
-        Rounds played so far.
-    moved : callable or None
-        From outcomes (m, d) to what a market would make of them in the next round, if there is one.
-    """
+    """Who takes part in the game after so many rounds."""
 
     blocks: Sequence[Any]
     seats: Sequence[Seat]
     rounds: int
+    # From outcomes (m, d) to what a market would make of them in the next round, if there is one.
     moved: Callable[[Array], Array | None] | None = None
 
 
@@ -59,9 +51,8 @@ def strategies_of_play(view: GameView, mixtures: Sequence[Mixture], context: Con
     for seat in view.seats:
         cohort, strategy = seat.cohort, None
         if cohort.foreseeable and seat.present(view.rounds):
-            strategy = seat.deviations.strategy(
-                cohort.strategy(mixtures[cohort.block], context), context
-            )
+            strategy = cohort.strategy(mixtures[cohort.block], context)
+            strategy = seat.deviations.strategy(strategy, context)
             here = seat.attendance.some(view.rounds)
             strategy = strategy if here is None else np.where(here[:, None], strategy, 0.0)
         elif cohort.foreseeable and not anybody:
@@ -71,10 +62,7 @@ def strategies_of_play(view: GameView, mixtures: Sequence[Mixture], context: Con
 
 
 class Rollout:
-    """Plays copies of forecasters and cohorts against imagined outcomes.
-
-    ``context`` (Context): of the present round.
-    """
+    """Plays copies of forecasters and cohorts against imagined outcomes, in a round's context."""
 
     def __init__(self, view: GameView, context: Context) -> None:
         self._view, self._context = view, context
@@ -97,15 +85,14 @@ class Rollout:
         if rounds < 1:
             raise ValueError(f"rounds is {rounds}; roll out at least 1")
         y = np.asarray(outcome, dtype=np.float64)
-        view = cloned(self._view, seed)
-        fresh = stream(seed, "rehearsal", "forecast")
-        strategies = []
-        for ahead in range(rounds):
-            now = replace(view, rounds=view.rounds + ahead)
-            mixtures = tuple(block.mixture(self._context) for block in now.blocks)
-            strategies.append(strategies_of_play(now, mixtures, self._context))
-            if ahead + 1 < rounds:
-                self._live_through(now, mixtures, y, fresh)
+        view, strategies = _cloned(self._view, seed), []
+        fresh, last = stream(seed, "rehearsal", "forecast"), view.rounds + rounds - 1
+        for number in range(view.rounds, last + 1):
+            mixtures = [block.mixture(self._context) for block in view.blocks]
+            strategies.append(strategies_of_play(view, mixtures, self._context))
+            if number < last:
+                self._live_through(view, mixtures, y, fresh)
+                view = replace(view, rounds=number + 1)
         return strategies
 
     def _live_through(
@@ -122,28 +109,24 @@ class Rollout:
             block.learn(forecast, y)
 
 
-def cloned(view: GameView, seed: int) -> GameView:
+def _cloned(view: GameView, seed: int) -> GameView:
     """Copy forecasters and foreseeable cohorts, with fresh random streams."""
-    relays = {id(block.relay): block.relay.copied() for block in view.blocks if block.relay}
+    relays = {id(block.relay): copy.copy(block.relay) for block in view.blocks}
     blocks = [
         replace(
             block,
             forecaster=_copied(block.forecaster, seed, f"block {block.name}", {}),
-            relay=relays.get(id(block.relay)),
+            relay=relays[id(block.relay)],
         )
         for block in view.blocks
     ]
-    seats = [replace(seat, cohort=_cohort(seat.cohort, seed, relays)) for seat in view.seats]
+    seats = []
+    for seat in view.seats:
+        if (cohort := seat.cohort).foreseeable:
+            known = {id(part): part for part in cohort.fixed_parts()} | relays
+            cohort = _copied(cohort, seed, f"cohort {cohort.name}", known)
+        seats.append(replace(seat, cohort=cohort))
     return replace(view, blocks=blocks, seats=seats)
-
-
-def _cohort(cohort: Cohort, seed: int, relays: dict[int, Any]) -> Cohort:
-    """Copy a cohort that can be foreseen; return any other as it is."""
-    if not cohort.foreseeable:
-        return cohort
-    known = {id(part): part for part in cohort.fixed_parts()} | relays
-    copied: Cohort = _copied(cohort, seed, f"cohort {cohort.name}", known)
-    return copied
 
 
 def _copied(thing: Any, seed: int, name: str, known: dict[int, Any]) -> Any:
@@ -165,11 +148,12 @@ def _within(thing: Any, seen: set[int]) -> Iterator[Any]:
     seen.add(id(thing))
     if isinstance(thing, np.random.Generator | Basis):
         yield thing
-    elif isinstance(thing, dict):
-        for part in (*thing.keys(), *thing.values()):
-            yield from _within(part, seen)
+        return
+    if isinstance(thing, dict):
+        parts: Any = [*thing.keys(), *thing.values()]
     elif isinstance(thing, list | tuple | set | frozenset):
-        for part in thing:
-            yield from _within(part, seen)
+        parts = thing
     else:
-        yield from _within(getattr(thing, "__dict__", None), seen)
+        parts = [getattr(thing, "__dict__", None)]
+    for part in parts:
+        yield from _within(part, seen)

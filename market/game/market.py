@@ -15,9 +15,8 @@ which is exact for linear losses (Hotelling 1932); a market may also look at the
     answers_at_once   y depends on actions of its own round, hence on the draw: nothing is promised
                       but to agents who draw for themselves (``market.game.caveats``)
     otherwise         y is settled before the draw: the theorem stands, regret holds outcomes fixed
-    personal          what an agent loses is no function of y alone: the market returns each agent's
-                      loss of each action (``losses``), which ledger, learners and logs work on.
-                      Followers hear the forecast of y all the same, and nothing is promised
+    personal          what an agent loses is no function of y alone: ledger, learners and logs work
+                      on ``losses``. Followers hear the forecast of y all the same
 """
 
 from abc import ABC, abstractmethod
@@ -41,11 +40,11 @@ from regretless.market.records import Decision
 UNPROMISED = "no guarantee, since the outcome answers actions of the same round"
 PERSONAL = "no guarantee, since the losses of each agent depend on more than the outcome"
 PLANNERS = frozenset({"play", "losses", "draw"})  # sights of those who count on their outcome
-Decisions = Sequence[Decision | None]
+Decisions = Sequence[Decision | None]  # one per cohort, None where nobody of it is there
 
 
 class Market(Checkpointable, ABC):
-    """What every market offers; a subclass writes ``clear``, everything else has a plain default.
+    """What every market offers; a subclass writes ``clear``.
 
     UserError if the cohorts' losses are over different goods, or agents who have losses of their
     own share a row of the ledger.
@@ -53,39 +52,21 @@ class Market(Checkpointable, ABC):
     Parameters
     ----------
     cohorts : sequence of Cohort
-        Whose actions it clears.
+        Whose actions it clears; their losses are over d ``goods``, the coordinates of an outcome.
     rng : numpy Generator
         The market's own stream.
-
-    Attributes
-    ----------
-    answers_at_once : bool
-        Whether an outcome depends on the actions of its own round; then nothing is promised.
-    accounts : Accounts or None
-        What agents own, for a market that keeps it.
-    goods : int
-        Coordinates of an outcome, d.
-    supports_multiplicity : bool
-        Whether crowds that are counted may take part: what agents do is read by ``chosen``,
-        ``agents_here`` and ``taken`` alone, not agent by agent. Each class says it for itself.
-    last : dict of str to array
-        What the ``rounds`` table is to say of the last clearing, in every round under one name.
-    column_labels : mapping of str to str
-        What these names mean in words, for who reads a figure, where they do not say it.
-    by_cohort : bool
-        Whether the numbers of ``last`` are the cohorts', in order, in place of the goods'.
-    personal : bool
-        Whether agents have losses of their own: so it is for a class that writes ``losses``.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("rng", "accounts")
 
-    answers_at_once: bool = True
+    answers_at_once: bool = True  # whether an outcome depends on the actions of its own round
+    # Whether agents with multiplicity may take part: what agents do is read by ``chosen``,
+    # ``agents_here`` and ``taken`` alone, not agent by agent.
     supports_multiplicity: ClassVar[bool] = False
-    column_labels: ClassVar[Mapping[str, str]] = {}
-    by_cohort: ClassVar[bool] = False
-    personal: ClassVar[bool] = False
-    accounts: Accounts | None = None
+    column_labels: ClassVar[Mapping[str, str]] = {}  # what the names of ``last`` mean in words
+    by_cohort: ClassVar[bool] = False  # whether the numbers of ``last`` are the cohorts', in order
+    personal: ClassVar[bool] = False  # whether the class writes ``losses``
+    accounts: Accounts | None = None  # what agents own, for a market that keeps it
 
     def __init_subclass__(cls) -> None:
         """Note whether the class has losses of each agent's own."""
@@ -97,10 +78,7 @@ class Market(Checkpointable, ABC):
         if len(goods) != 1:
             raise UserError(f"market: losses over {sorted(goods)} goods; give all the same number")
         self.cohorts, self.rng, self.goods = tuple(cohorts), rng, goods.pop()
-        self.last: dict[str, Array] = {}
-        self._check_rows()
-
-    def _check_rows(self) -> None:
+        self.last: dict[str, Array] = {}  # columns of ``rounds``, of the last clearing
         for cohort in self.cohorts if self.personal else ():
             alone = np.array_equal(cohort.row_of, np.arange(len(cohort.ledger.count)))
             if not alone or cohort.multiplicity is not None:
@@ -110,14 +88,9 @@ class Market(Checkpointable, ABC):
 
     @abstractmethod
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
-        """Return the outcome of a round (d,), in [0, 1].
+        """Return the outcome of a round (d,), in [0, 1], from its fundamental (d,).
 
-        Parameters
-        ----------
-        fundamental : array (d,)
-            Drawn from the distribution that the adversary commits to.
-        decisions : sequence of Decision or None
-            One per cohort. ``actions`` (N,) is -1 where an agent is absent; None where all are.
+        ``actions`` (N,) of a decision are -1 where an agent is absent.
         """
 
     def aggregate(self, decisions: Decisions) -> Array:
@@ -135,12 +108,7 @@ class Market(Checkpointable, ABC):
     def part(self, cohorts: Sequence[Cohort], rows: Mapping[int, Indices]) -> "Market":
         """Return one that has the ``aggregate`` of some rows of some cohorts, and is not to clear.
 
-        Parameters
-        ----------
-        cohorts : sequence of Cohort
-            Of these rows alone.
-        rows : dict of int to int array
-            By the place of each cohort here.
+        ``cohorts`` are of these rows alone; ``rows`` are by the place of each cohort here.
         """
         raise NotImplementedError(f"{type(self).__name__} answers no aggregate")
 
@@ -168,13 +136,8 @@ class Market(Checkpointable, ABC):
     def losses(self, decisions: Decisions) -> Sequence[Array | None]:
         """Return each agent's own loss of each action, where it is no function of the outcome.
 
-        It is asked for in every round, after ``clear``. Whoever writes it needs nothing else: each
-        agent of every cohort then has a row of the ledger for itself.
-
-        Parameters
-        ----------
-        decisions : sequence of Decision or None
-            As for ``clear``.
+        It is asked for in every round, after ``clear``. Each agent of every cohort has a row of the
+        ledger for itself.
 
         Returns
         -------
@@ -216,24 +179,20 @@ class Market(Checkpointable, ABC):
         return ""
 
     def chosen(self, tables: Sequence[Array], decisions: Decisions) -> Array:
-        """Return what each agent's action stands for in its cohort's table.
+        """Return what each agent's action stands for in its cohort's table (K, A, ...): (N, ...).
 
-        ``tables`` (sequence of array (K, A, ...)): one per cohort. Returns array (N, ...): over the
-        agents of all cohorts; 0 for who is absent. Of a counted cohort, what all agents of a row
-        come to who played the same.
+        Over the agents of all cohorts; 0 for who is absent. Of a counted cohort, what all agents of
+        a row come to who played the same.
         """
         parts = []
         for cohort, table, decision in zip(self.cohorts, tables, decisions, strict=True):
             if decision is None:
                 parts.append(np.zeros((len(cohort.row_of), *table.shape[2:])))
-                continue
-            if cohort.multiplicity is not None:
+            elif cohort.multiplicity is not None:
                 parts.append(taken(cohort, decision.actions, decision.counts).weighed(table))
-                continue
-            own, absent = table[cohort.row_of, decision.actions], decision.actions < 0
-            if absent.any():
-                own[absent] = 0.0
-            parts.append(own)
+            else:
+                parts.append(table[cohort.row_of, decision.actions])
+                parts[-1][decision.actions < 0] = 0.0
         return np.concatenate(parts)
 
     def acted(self, decisions: Decisions) -> Indices:
@@ -280,14 +239,7 @@ def check_word(key: str, word: str, known: Sequence[str]) -> None:
 
 
 def slopes(loss: Loss) -> Array:
-    """Return how much the loss of each action rises, in its own units, as y_g goes from 0 to 1.
-
-    Returns array (K, A, d).
-
-    Parameters
-    ----------
-    loss : stack of K losses
-    """
+    """Return how much K losses, in own units, rise as y_g goes from 0 to 1: array (K, A, d)."""
     low, high = at_ends(loss)
     return np.asarray((high - low) * loss.unit_scale[..., None, None])
 
@@ -332,27 +284,25 @@ def personal_losses(market: Market, decisions: Decisions) -> Sequence[Array | No
     if not market.personal:
         return (None,) * len(decisions)
     answer, count = market.losses(_shown(market.losses, decisions)), len(market.cohorts)
+    who, tables = name_of(market.losses), list[Array | None]()
     if not isinstance(answer, list | tuple) or len(answer) != count:
         wanted = f"return a list with an array, or None, for each of {count} cohorts"
-        raise UserError(f"{name_of(market.losses)} returned {brief(answer)}; {wanted}")
-    rows = zip(market.cohorts, decisions, answer, strict=True)
-    return tuple(_own(market, *row) for row in rows)
-
-
-def _own(market: Market, cohort: Cohort, decision: Decision | None, own: object) -> Array | None:
-    """Return a cohort's own losses as a table (N, A) that is the game's; see above."""
-    if own is None or decision is None:
-        return None
-    shape, here = cohort.ledger.count.shape, decision.present
-    wanted = f"for cohort.{cohort.name} return an array {shape} of numbers in [0, 1]"
-    table = np.array(numbers_of(market.losses, own, wanted), dtype=np.float64, order="C")
-    if here is not None and table.shape == shape:
-        table[~here] = 0.0
-    fine = (table >= 0) & (table <= 1)
-    if table.shape != shape or not fine.all():
-        shown = table[~fine][0] if table.shape == shape else f"an array {table.shape}"
-        raise UserError(f"{name_of(market.losses)} returned {shown}; {wanted}")
-    return table
+        raise UserError(f"{who} returned {brief(answer)}; {wanted}")
+    for cohort, decision, own in zip(market.cohorts, decisions, answer, strict=True):
+        if own is None or decision is None:
+            tables.append(None)
+            continue
+        shape, here = cohort.ledger.count.shape, decision.present
+        wanted = f"for cohort.{cohort.name} return an array {shape} of numbers in [0, 1]"
+        table = np.array(numbers_of(market.losses, own, wanted), dtype=np.float64, order="C")
+        if table.shape != shape:
+            raise UserError(f"{who} returned an array {table.shape}; {wanted}")
+        if here is not None:
+            table[~here] = 0.0
+        if len(strange := table[~((table >= 0) & (table <= 1))]):
+            raise UserError(f"{who} returned {strange[0]}; {wanted}")
+        tables.append(table)
+    return tuple(tables)
 
 
 def check_leader(adversary: Adversary, market: Market) -> None:

@@ -6,8 +6,8 @@ goes by the running mean of s(y) over the rounds that were played, outcomes bein
 to it is a best response to the empirical distribution of outcomes (follow the leader). Before the
 first outcome the mean is 1/2 in every coordinate, as for the running-mean forecaster.
 
-**Graphs.** The distance of an agent is the number of hops from it to the nearest subscriber, and
-news travels one hop a round: at distance h it is h rounds old. Graphs are undirected:
+**Graphs.** The distance of an agent is the number of hops from it to the nearest subscriber.
+Graphs are undirected:
 
     small-world   a ring lattice of which some edges are rewired (Watts and Strogatz, Collective
                   dynamics of 'small-world' networks, Nature 1998), in a connected draw of it
@@ -28,87 +28,52 @@ import pandas as pd
 from scipy.sparse.csgraph import dijkstra
 
 from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
-from regretless.market.game.adversary_view import alone
 from regretless.market.losses.basis import Basis
 from regretless.market.records import Ensemble, Forecast, Mixture
 
 NEVER = -1  # the distance of whom no news reaches
 
 
-class DelayedForecasts:
-    """The last predictions drawn of one block, and the mean of the realised outcomes.
+class DelayedForecasts(Checkpointable):
+    """The last predictions drawn of one block, and the mean (n,) of the realised outcomes.
 
-    Parameters
-    ----------
-    basis : Basis
-        Of the block.
-    depth : int
-        Rounds that are remembered: the greatest distance of an agent.
+    ``depth`` (int): rounds that are remembered, the greatest distance of an agent.
     """
+
+    REMEMBERED = ("mean", "rounds", "past")
 
     def __init__(self, basis: Basis, depth: int) -> None:
         self.basis, self.depth = basis, depth
-        self.past: tuple[Forecast, ...] = ()  # newest first
+        self.past: dict[str, dict[str, Array]] = {}  # by rounds ago, from "0"
         self.mean, self.rounds = np.full(basis.size, 0.5), 0
 
     def add(self, forecast: Forecast, vector: Array) -> None:
-        """Remember a round.
-
-        Parameters
-        ----------
-        forecast : Forecast
-            What was broadcast.
-        vector : array (n,)
-            s(y) of the outcome.
-        """
-        kept = Forecast(alone(forecast), 0)
-        self.past = (kept, *self.past)[: self.depth]
+        """Remember what was broadcast in a round, and s(y) of its outcome (n,)."""
+        kept = {"point": forecast.statistics}
+        if forecast.label is not None:
+            kept["label"] = forecast.label
+        if forecast.ensemble is not None:
+            kept |= {"outcomes": forecast.ensemble.outcomes, "weights": forecast.ensemble.weights}
+        rounds = [kept, *(self.past[str(ago)] for ago in range(len(self.past)))]
+        self.past = {str(ago): one for ago, one in enumerate(rounds[: self.depth])}
         self.rounds += 1
         self.mean = self.mean + (vector - self.mean) / self.rounds
 
     def heard(self, distance: int) -> Forecast | None:
         """Return what reaches a distance of at least 1 now; None where nothing has yet."""
-        return self.past[distance - 1] if 1 <= distance <= len(self.past) else None
+        if str(distance - 1) not in self.past:
+            return None
+        kept = self.past[str(distance - 1)]
+        labels = kept["label"][None] if "label" in kept else None
+        told = (Ensemble(kept["outcomes"], kept["weights"]),) if "outcomes" in kept else None
+        return Forecast(Mixture(kept["point"][None], np.ones(1), None, labels, told), 0)
 
     def stand_in(self) -> Forecast:
         """Return the running mean as a forecast, with the label that goes with it."""
         points = self.mean[None].copy()
         return Forecast(Mixture(points, np.ones(1), labels=self.basis.inverse(points)), 0)
-
-    def copied(self) -> "DelayedForecasts":
-        """Return a copy that goes on by itself."""
-        twin = DelayedForecasts(self.basis, self.depth)
-        twin.past, twin.mean, twin.rounds = self.past, self.mean, self.rounds
-        return twin
-
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs."""
-        past = {str(i): _packed(forecast) for i, forecast in enumerate(self.past)}
-        return {"mean": self.mean, "rounds": self.rounds, "past": past}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        self.mean, self.rounds = np.array(state["mean"]), int(state["rounds"])
-        self.past = tuple(_unpacked(state["past"][str(i)]) for i in range(len(state["past"])))
-
-
-def _packed(forecast: Forecast) -> dict[str, Any]:
-    packed: dict[str, Any] = {"point": forecast.statistics}
-    if forecast.label is not None:
-        packed["label"] = forecast.label
-    if forecast.ensemble is not None:
-        packed |= {"outcomes": forecast.ensemble.outcomes, "weights": forecast.ensemble.weights}
-    return packed
-
-
-def _unpacked(packed: dict[str, Any]) -> Forecast:
-    labels = np.array(packed["label"])[None] if "label" in packed else None
-    ensembles = None
-    if "outcomes" in packed:
-        ensembles = (Ensemble(np.array(packed["outcomes"]), np.array(packed["weights"])),)
-    points = np.array(packed["point"])[None]
-    return Forecast(Mixture(points, np.ones(1), labels=labels, ensembles=ensembles), 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,18 +117,9 @@ class Network:
 
 
 def small_world(agents: int, rng: np.random.Generator, *, neighbours: int, rewiring: float) -> Any:
-    """Draw a connected small world.
+    """Draw a connected small world, each edge of the ring rewired with this probability.
 
     UserError if the agents are too few, or a hundred draws fall apart.
-
-    Parameters
-    ----------
-    agents : int
-        At least 3.
-    neighbours : int
-        Of each agent in the ring: even, at least 2 and below ``agents``.
-    rewiring : float
-        Probability with which an edge is rewired, in [0, 1].
     """
     if agents <= neighbours:
         raise UserError(f"network.neighbours = {neighbours}: there are {agents} agents; lower it")
@@ -183,23 +139,15 @@ def scale_free(agents: int, rng: np.random.Generator, *, attachments: int) -> An
 
 def edge_list(agents: int, edges: Indices) -> Any:
     """Make the graph of a user's edges (E, 2), between agents numbered from 0."""
-    graph = nx.Graph()
-    graph.add_nodes_from(range(agents))
+    graph = nx.empty_graph(agents)
     graph.add_edges_from(edges.tolist())
     return graph
 
 
 def networked(agents: int, subscribers: Indices, graph: Any | None = None) -> Network:
-    """Measure everybody's distance from the subscribers.
+    """Measure everybody's distance from the subscribers, in a graph on the nodes 0 to N - 1.
 
-    Parameters
-    ----------
-    agents : int
-        N.
-    subscribers : int array
-        Those who hear at once.
-    graph : networkx graph, optional
-        On the nodes 0 to N - 1; without one nobody hears but subscribers.
+    Without a graph nobody hears but subscribers.
     """
     distance = np.full(agents, NEVER)
     if graph is None:

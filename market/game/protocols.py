@@ -1,4 +1,8 @@
-"""What the players must offer, and what they may: each optional method does nothing by default."""
+"""What the players must offer, and what they may: each optional method does nothing by default.
+
+Shapes: K rows of a cohort's ledger, N >= K agents, A actions; n statistics of a forecast, M models,
+d coordinates of an outcome.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,48 +35,30 @@ USUAL = frozenset({"history", "mixture"})  # what an adversary sees that declare
 
 
 class LinearLosses(Protocol):
-    """Losses offset + weights . s that are linear in the statistics of a forecast.
-
-    ``offset`` (K, A), ``weights`` (K, A, n).
-    """
+    """Losses offset + weights . s, linear in the statistics of a forecast."""
 
     @property
     def offset(self) -> Array:
-        """What they are at s = 0."""
+        """What they are at s = 0 (K, A)."""
 
     @property
     def weights(self) -> Array:
-        """What a unit of each statistic adds."""
+        """What a unit of each statistic adds (K, A, n)."""
 
 
 class Forecaster(ABC):
     """Predicts a vector in [0, 1]^n every round.
 
-    A subclass writes ``mixture`` and ``update``; everything else has a plain default. One that is
-    to be resumed has ``state`` and ``restore`` as well (``market.core.checkpoint``).
-
-    Attributes
-    ----------
-    made_of : tuple of str
-        The models that it is made of, whose predictions are its ``points``.
-    models : tuple of str
-        Those whose predictions are comparators of its agents.
-    spelled : bool
-        Whether every prediction comes with its ensemble of outcomes.
-    instances : sequence
-        The unbiased predictions that it consists of, one per turn; none where no theorem applies.
-    rng : numpy Generator
-        Of ``predict``, for one that mixes.
-    ahead : int
-        How many rounds before the one that it is asked for are open, where outcomes come late.
+    A subclass writes ``mixture`` and ``update``. One that is to be resumed has ``state`` and
+    ``restore`` as well (``market.core.checkpoint``).
     """
 
-    made_of: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
-    spelled: bool = False
-    instances: Sequence[Any] = ()
-    rng: np.random.Generator
-    ahead: int = 0
+    made_of: tuple[str, ...] = ()  # the models whose predictions are its ``points``
+    models: tuple[str, ...] = ()  # those whose predictions are comparators of its agents
+    spelled: bool = False  # whether every prediction comes with its ensemble of outcomes
+    instances: Sequence[Any] = ()  # its unbiased predictions, one per turn, if it has any
+    rng: np.random.Generator  # of ``predict``, for one that mixes
+    ahead: int = 0  # rounds before the one asked for that are open, where outcomes come late
 
     @abstractmethod
     def mixture(self, x: object = None) -> Mixture:
@@ -126,7 +112,7 @@ class Forecaster(ABC):
         """Prefer mixtures with a low objective among those that are good enough."""
 
     def event_table(self) -> Iterable[Event]:
-        """Yield loss, action, policy, suggestion, occupancy and bias of every event it keeps."""
+        """Yield every event that it keeps."""
         return ()
 
     def event_bounds(self, occupancy: Array) -> tuple[Array, Array] | None:
@@ -139,21 +125,12 @@ class Forecaster(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Follower:
-    """A cohort as a leader knows it.
-
-    Parameters
-    ----------
-    loss : stack of K losses
-    row_of : int array (N,)
-        The row of each agent.
-    multiplicity : int array (N,) or None
-        How many agents each of them stands for, where they are counted; None for one each.
-    """
+    """A cohort as a leader knows it."""
 
     name: str
-    loss: Loss
-    row_of: Indices
-    multiplicity: Indices | None = None
+    loss: Loss  # a stack of K
+    row_of: Indices  # the row of each agent (N,)
+    multiplicity: Indices | None = None  # how many agents each stands for (N,); None for one each
 
     @property
     def counts(self) -> Array:
@@ -163,28 +140,13 @@ class Follower:
 
 
 class Payoff(ABC):
-    """A leader's payoff.
+    """A leader's payoff."""
 
-    Attributes
-    ----------
-    of_losses : bool
-        Whether it is read off the followers' losses, whatever outcomes these depend on.
-    """
-
-    of_losses: ClassVar[bool] = False
+    of_losses: ClassVar[bool] = False  # whether it is read off the followers' losses alone
 
     @abstractmethod
     def values(self, loss: Loss, outcomes: Array) -> Array:
-        """Return what it is paid.
-
-        Returns array (m, K, A).
-
-        Parameters
-        ----------
-        loss : stack of K losses
-            The followers'.
-        outcomes : array (m, d)
-        """
+        """Return what it is paid (m, K, A) by followers with K losses at outcomes (m, d)."""
 
     def keys(self) -> dict[str, object] | None:
         """Return what a table of an adversary says of it; None where no table can."""
@@ -194,7 +156,7 @@ class Payoff(ABC):
 class Adversary(ABC):
     """Chooses what happens, in sight of the forecast's mixture but never of its draw.
 
-    A subclass writes ``commit``; everything else has a plain default.
+    A subclass writes ``commit``.
 
     Parameters
     ----------
@@ -202,27 +164,15 @@ class Adversary(ABC):
         Coordinates of an outcome, d.
     rng : numpy Generator
         The adversary's own stream; unrelated to the referee's.
-
-    Attributes
-    ----------
-    sees : frozenset of str
-        What it declares to see, out of ``market.game.adversary_view.SIGHTS``.
-    minds_market : bool
-        Whether it plans with what a market makes of outcomes (``announced.moved``); else one that
-        plans has no place in a market.
-    payoff : Payoff or None
-        What it is paid; None for one without a motive.
-    noise : str or None
-        Parameter of which 0 stands for no noise at all, in a nature that has noise.
-    support : array (m, d) or None
-        The outcomes that it chooses among, where there is such a list.
     """
 
-    sees: frozenset[str] = USUAL
+    sees: frozenset[str] = USUAL  # declared, out of ``market.game.adversary_view.SIGHTS``
+    # Whether it plans with what a market makes of outcomes (``announced.moved``); else one that
+    # plans has no place in a market.
     minds_market: ClassVar[bool] = False
-    noise: ClassVar[str | None] = None
-    payoff: Payoff | None = None
-    support: Array | None = None
+    noise: ClassVar[str | None] = None  # a parameter of which 0 stands for no noise at all
+    payoff: Payoff | None = None  # None for one without a motive
+    support: Array | None = None  # the outcomes (m, d) that it chooses among, where it has a list
 
     def __init__(self, outcomes: int, rng: np.random.Generator) -> None:
         self.outcomes, self.rng = outcomes, rng
@@ -259,61 +209,31 @@ class Adversary(ABC):
 
 
 class Cohort(ABC):
-    """Agents of one kind as stacked arrays: K rows that the ledger scores, N >= K agents.
+    """Agents of one kind as stacked arrays.
 
-    A subclass writes ``decide`` and ``rule``; everything else has a plain default.
-
-    Attributes
-    ----------
-    name, kind, utility : str
-        For the logs; the kind is "follower", "learner" or "adversary".
-    listens : bool
-        Whether its agents are told the forecast.
-    block : int
-        Of the broadcast that it hears.
-    policies : tuple of callables
-        Benchmark policies, each from a context to an action.
-    row_of : int array (N,)
-        The row of each agent.
-    loss : stack of K losses
-    ledger : Ledger
-    multiplicity : int array (N,) or None
-        How many agents each entry of ``row_of`` stands for; None for one each.
-    distance : int array (K,) or None
-        Of each row from the forecaster, in a network; None where all hear at once.
-    private : bool
-        Whether each agent draws a prediction of its own.
-    bandit : bool
-        Whether an agent is told the loss of what it played alone.
-    coefficients : arrays (K, A), (K, A, n)
-        What those who respond to the forecast expect, linear in its statistics; others have none.
-    expects_own : bool
-        Whether they are those of its own losses.
-    foreseeable : bool
-        Whether ``strategy`` says what is played before the draw, without side effects.
-    columns : tuple of str
-        Names under which ``column`` shows numbers of a user's own agents.
-    unguided : str
-        Why no theorem of the forecast covers its agents; empty for those who respond to it.
+    A subclass writes ``decide`` and ``rule``.
     """
 
     name: str
-    kind: str
+    kind: str  # "follower", "learner" or "adversary"
     utility: str
-    block: int
-    policies: tuple[Policy, ...]
-    row_of: Indices
-    loss: Loss
+    block: int  # of the broadcast that it hears
+    policies: tuple[Policy, ...]  # benchmarks, each from a context to an action
+    row_of: Indices  # the row of each agent (N,)
+    loss: Loss  # a stack of K
     ledger: Ledger
-    multiplicity: Indices | None = None
-    distance: Indices | None = None
-    private: ClassVar[bool] = False
-    bandit: bool = False
+    multiplicity: Indices | None = None  # how many agents each stands for (N,); None for one each
+    distance: Indices | None = None  # of each row from the forecaster (K,), in a network
+    private: ClassVar[bool] = False  # whether each agent draws a prediction of its own
+    bandit: bool = False  # whether an agent is told the loss of what it played alone
+    # What those who respond to the forecast expect, linear in its statistics: (K, A), (K, A, n).
     coefficients: tuple[Array, Array]
-    expects_own: bool = False
-    listens: ClassVar[bool] = True
+    expects_own: bool = False  # whether these are the coefficients of its own losses
+    listens: ClassVar[bool] = True  # whether its agents are told the forecast
+    # Whether ``strategy`` says what is played before the draw, without side effects.
     foreseeable: ClassVar[bool] = False
-    columns: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()  # names under which ``column`` shows numbers of a user's agents
+    # Why no theorem of the forecast covers its agents; empty for those who respond to it.
     unguided: ClassVar[str] = "its agents decide for themselves"
 
     @property
@@ -334,8 +254,7 @@ class Cohort(ABC):
     @property
     def counts(self) -> Array:
         """How many agents each row stands for (K,)."""
-        counts = np.bincount(self.row_of, self.multiplicity, minlength=len(self.loss))
-        return counts.astype(np.float64)
+        return Follower(self.name, self.loss, self.row_of, self.multiplicity).counts
 
     def multiplicity_of(self, who: Mask) -> Indices | None:
         """Return how many agents each of some entries (N,) stands for; None for one each."""
@@ -390,16 +309,10 @@ class Cohort(ABC):
         return np.arange(len(self.row_of))
 
     def part(self, rows: Indices, agents: slice) -> "Cohort":
-        """Return some of the agents as a cohort that has played no round.
+        """Return some agents, by place, as a cohort that has played no round.
 
-        They play, elsewhere, as they would here. Most cohorts know none.
-
-        Parameters
-        ----------
-        rows : int array (k,)
-            Of the ledger, ascending: those of the agents and ``company``.
-        agents : slice
-            Their places.
+        They play, elsewhere, as they would here; ``rows`` (k,) of the ledger, ascending, are
+        theirs and those of ``company``. Most cohorts know none.
         """
         raise NotImplementedError(f"{type(self).__name__} has no parts")
 
@@ -427,7 +340,6 @@ class ForeignForecaster(Checkpointable, Forecaster):
     """Any object with ``predict`` and ``update``, and perhaps ``mixture`` and ``observe_outcome``.
 
     Its own methods stand in the place of this object's, so that what goes wrong in them is named.
-    ``player`` (object): with ``state`` and ``restore`` where the run is to be resumed.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("player",)
@@ -439,11 +351,9 @@ class ForeignForecaster(Checkpointable, Forecaster):
                 setattr(self, name, method)
 
     def mixture(self, x: object = None) -> Mixture:
-        """Return the mixture of what it predicts; UserError if that is no ``Forecast``."""
         return self._told(x).mixture
 
     def point(self, x: object = None) -> Array:
-        """Return what it predicts (n,); UserError if that is no ``Forecast``."""
         return self._told(x).statistics
 
     def _told(self, x: object) -> Forecast:

@@ -1,17 +1,15 @@
 """Changes between rounds, from Python: agents come and go, players are replaced, promises are cut.
 
-An agent that leaves ends its stay (``market.game.seats``): it decides nothing more, and its
-measures are over its own rounds. One that is added begins its stay, in a row that was kept for it.
-A forecaster, an adversary or a market may be replaced by another of its kind.
-
-Regret goes on and stays exact, since it is counted from what was played. Promises are cut:
+An agent that leaves ends its stay (``market.game.seats``). One that is added begins its stay, in a
+row that was kept for it. Regret goes on and stays exact, since it is counted from what was played.
+Promises are cut:
 
     an agent that is added or goes    none for it: when may depend on what was drawn
     another forecaster                none for who hears it: its biases begin anew
     another adversary or market       as before, unless the new one sees the draw or answers it
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,17 +26,9 @@ from regretless.market.regret.model_comparison import NOT_COMPARED
 
 
 def dismiss(game: Game, place: int, agent: int, *, before: int) -> int:
-    """End the stay of one agent of a cohort.
+    """End the stay of an agent, by its place in a cohort, before a round; return its row.
 
-    UserError if it shares its row with others, learns with them, or is the last of all. Returns an
-    int: its row.
-
-    Parameters
-    ----------
-    agent : int
-        Its place among the cohort's N agents.
-    before : int
-        The first round in which it is not there.
+    UserError if it shares its row with others, learns with them, or is the last of all.
     """
     cohort = game.cohorts[place]
     row = int(cohort.row_of[agent])
@@ -47,15 +37,13 @@ def dismiss(game: Game, place: int, agent: int, *, before: int) -> int:
     if (cohort.row_of == row).sum() > 1 or cohort.multiplicity is not None:
         cure = "build(apart=True) gives each a row of its own, where multiplicity = false"
         raise UserError(f"cohort.{cohort.name}: some agents have one loss and are one row; {cure}")
-    stay = game.seats[place].attendance.span(len(cohort.ledger.count))
-    left = stay.left.copy()
-    left[row] = min(left[row], before)
-    changed = Attendance(np.minimum(stay.entered, left), left)
     spans = [seat.attendance.span(seat.rows) for seat in game.seats]
-    spans[place] = changed
+    left = spans[place].left.copy()
+    left[row] = min(left[row], before)
+    spans[place] = Attendance(np.minimum(spans[place].entered, left), left)
     if not any((other.left > before).any() for other in spans):
         raise UserError(f"agent {agent + 1} of cohort.{cohort.name} is the last of all; keep one")
-    game.seats[place].attendance = changed
+    game.seats[place].attendance = spans[place]
     return row
 
 
@@ -78,49 +66,35 @@ def uncovered(promise: Guarantee, row: int, rows: int) -> Guarantee:
 def replace_players(
     game: Game, guarantees: Sequence[Guarantee], **players: Any
 ) -> tuple[Guarantee, ...]:
-    """Replace players, and return what is promised from then on.
+    """Replace ``adversary``, ``market``, or a block's forecaster under the name of the block.
 
-    UserError if there is no such block, or the new player does not fit. ``**players``:
-    ``adversary``, ``market``, or a block's forecaster under the name of the block.
+    Returns what is promised from then on. UserError, before anything is changed, if there is no
+    such block, or the new player does not fit.
     """
     adversary = players.pop("adversary", game.adversary)
     market = players.pop("market", game.market)
-    _check(game, adversary, market, blocks=players)
-    game.market = market
-    if adversary is not game.adversary:
-        game.adversary = adversary
-        introduce(adversary, game.cohorts)
-    promises = list(guarantees)
-    for name, forecaster in players.items():
-        promises = _with_forecaster(game, promises, name, forecaster)
-    return unpromised(game.cohorts, game.flaw) if game.flaw else tuple(promises)
-
-
-def _check(game: Game, adversary: Any, market: Any, *, blocks: Iterable[str]) -> None:
-    """Raise UserError at the first player that does not fit, before anything is changed."""
     wanted, given = game.adversary.outcomes, adversary.outcomes
     if given != wanted:
         raise UserError(f"the new adversary has {given} outcomes; give one of {wanted}")
     if market is not None:
         check_leader(adversary, market)
     names = [block.name for block in game.blocks]
-    for name in blocks:
+    for name in players:
         if name not in names:
             raise UserError(f"there is no block '{name}'; there are {', '.join(names)}")
-
-
-def _with_forecaster(
-    game: Game, promises: list[Guarantee], name: str, forecaster: Any
-) -> list[Guarantee]:
-    """Let another forecaster make a block, and take back what was promised to who hears it."""
-    at, blocks = [block.name for block in game.blocks].index(name), list(game.blocks)
-    blocks[at] = replace(blocks[at], forecaster=as_forecaster(forecaster))
-    game.blocks = tuple(blocks)
-    for seat in game.seats:
-        if seat.cohort.block == at:
-            seat.comparison = NOT_COMPARED
+    game.market = market
+    if adversary is not game.adversary:
+        game.adversary = adversary
+        introduce(adversary, game.cohorts)
+    promises = list(guarantees)
     why = f"no guarantee, since the forecaster was replaced before round {game.history.rounds}"
-    return [
-        Guarantee(note=f"{cohort.name}: {why}") if cohort.block == at else promise
-        for cohort, promise in zip(game.cohorts, promises, strict=True)
-    ]
+    new = {names.index(name): as_forecaster(player) for name, player in players.items()}
+    game.blocks = tuple(
+        replace(block, forecaster=new.get(at, block.forecaster))
+        for at, block in enumerate(game.blocks)
+    )
+    for place, seat in enumerate(game.seats):
+        if seat.cohort.block in new:
+            seat.comparison = NOT_COMPARED
+            promises[place] = Guarantee(note=f"{seat.cohort.name}: {why}")
+    return unpromised(game.cohorts, game.flaw) if game.flaw else tuple(promises)

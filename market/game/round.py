@@ -54,14 +54,7 @@ LEAST = 64  # for which there is room at first
 
 
 class ForecastRecord(Checkpointable):
-    """The last label forecasts of a block, and the outcomes that came.
-
-    Attributes
-    ----------
-    rounds : int
-        That were added.
-    models : list of str
-    """
+    """The last label forecasts of a block, and the outcomes that came; ``rounds`` were added."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("rounds", "models", "_labels", "_outcomes")
 
@@ -76,12 +69,12 @@ class ForecastRecord(Checkpointable):
         """
         if list(models) != self.models or not self.rounds:
             self.models, self.rounds = list(models), 0
-            self._labels, self._outcomes = _room(0, labels), _room(0, outcome)
+            self._labels = np.zeros((LEAST, *labels.shape))
+            self._outcomes = np.zeros((LEAST, *outcome.shape))
         place = self.rounds % KEPT
         if place == len(self._labels):  # room for twice as many
-            more = max(place, LEAST)
-            self._labels = np.concatenate([self._labels, _room(more, labels)])
-            self._outcomes = np.concatenate([self._outcomes, _room(more, outcome)])
+            self._labels = np.concatenate([self._labels, self._labels])
+            self._outcomes = np.concatenate([self._outcomes, self._outcomes])
         self._labels[place], self._outcomes[place] = labels, outcome
         self.rounds += 1
 
@@ -91,28 +84,14 @@ class ForecastRecord(Checkpointable):
         return self._labels[last], self._outcomes[last]
 
 
-def _room(rounds: int, like: Array) -> Array:
-    return np.zeros((rounds, *like.shape))
-
-
 @dataclass(frozen=True, eq=False)
 class Block:
-    """One basis of the broadcast and the forecaster instance that predicts it.
-
-    Parameters
-    ----------
-    forecaster : Forecaster
-        Predicts ``basis.transform(y)``.
-    relay : DelayedForecasts or None
-        What was broadcast, for those who hear it late or never; None where all hear at once.
-    record : ForecastRecord
-        What it said of the outcomes in the last rounds.
-    """
+    """One basis of the broadcast and the forecaster instance that predicts its statistics."""
 
     name: str
     basis: Basis
     forecaster: Forecaster
-    relay: DelayedForecasts | None = None
+    relay: DelayedForecasts | None = None  # for those who hear it late; None where all hear at once
     record: ForecastRecord = field(default_factory=ForecastRecord)
 
     def mixture(self, context: Context) -> Mixture:
@@ -131,22 +110,16 @@ class Block:
         return replace(mixture, points=points, weights=weights, labels=labels)
 
     def learn(self, forecast: Forecast, outcome: Array) -> None:
-        """Tell the forecaster the realised outcome, and pass on what it had said."""
-        vector = self.basis.transform(outcome)
-        self._note(forecast, outcome)
+        """Keep what was said, tell the forecaster the outcome (d,), and pass on what it said."""
+        vector, labels = self.basis.transform(outcome), [forecast.label]
+        if names := self.forecaster.models:
+            labels += [*self.basis.inverse(np.asarray(self.forecaster.points))]
+        self.record.add(np.array(labels), outcome, names)
         self.forecaster.observe_outcome(outcome)
         self.forecaster.drew(forecast.index)
         self.forecaster.update(handed(self.forecaster.update, vector))
         if self.relay is not None:
             self.relay.add(forecast, vector)
-
-    def _note(self, forecast: Forecast, outcome: Array) -> None:
-        """Keep the label forecast that was broadcast, and those of the models."""
-        names = self.forecaster.models
-        labels = [forecast.label]
-        if names:
-            labels += [*self.basis.inverse(np.asarray(self.forecaster.points))]
-        self.record.add(np.array(labels), outcome, names)
 
 
 class Game:
@@ -229,7 +202,9 @@ class Game:
 
     def awaited(self, place: int) -> Mask:
         """Return which rows of a cohort, of those that come late, have not played yet (K,)."""
-        return self.seats[place].awaited(self.history.rounds)
+        seat = self.seats[place]
+        entered = seat.attendance.entered
+        return np.broadcast_to((entered > 0) & (entered >= self.history.rounds), seat.rows)
 
     def players(self) -> dict[str, Any]:
         """Everything with a memory of its own, by name, for checkpoints."""
@@ -258,46 +233,25 @@ class Offered:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """A round whose outcome is settled but for the market, and whose forecasts are broadcast.
-
-    Parameters
-    ----------
-    distribution : OutcomeDistribution
-        What the adversary committed to.
-    outcome : array (d,)
-        Drawn from it; shown to signals alone.
-    """
+    """A round whose outcome is settled but for the market, and whose forecasts are broadcast."""
 
     context: Context
     forecasts: tuple[Forecast, ...]
-    distribution: OutcomeDistribution
-    outcome: Array
+    distribution: OutcomeDistribution  # to which the adversary committed
+    outcome: Array  # drawn from it (d,); shown to signals alone
 
 
 @dataclass(frozen=True, eq=False)
 class Decided:
-    """A round in which everybody has chosen.
+    """A round in which everybody has chosen."""
 
-    Parameters
-    ----------
-    begun : Round
-        Without losses.
-    seen : tuple of Context
-        What each cohort saw before it decided.
-    affordable : tuple of bool array (N, A) or None
-        Which actions each cohort's agents could pay for; None for all.
-    """
-
-    begun: Round
-    seen: tuple[Context, ...]
-    affordable: tuple[Mask | None, ...]
+    begun: Round  # without losses
+    seen: tuple[Context, ...]  # what each cohort saw before it decided
+    affordable: tuple[Mask | None, ...]  # per cohort: which actions agents could pay for (N, A)
 
 
 def play_round(game: Game) -> Round:
-    """Play one round.
-
-    Returns Round: everything that happened.
-    """
+    """Play one round, and return everything that happened."""
     return finish(game, decide(game, commit_and_draw(game, offer(game))))
 
 
@@ -318,6 +272,26 @@ def commit_and_draw(game: Game, offered: Offered) -> Drawn:
     return Drawn(offered.context, forecasts, distribution, distribution.draw(game.outcome_stream))
 
 
+def _drawn(game: Game, offered: Offered) -> tuple[Forecast, ...]:
+    return tuple(mixture.draw(game.forecast_stream) for mixture in offered.mixtures)
+
+
+def _committed(
+    game: Game, offered: Offered, seen: tuple[Forecast, ...] | None
+) -> OutcomeDistribution:
+    """Ask the adversary for its distribution, and check it."""
+    sees, context = sight_of(game.adversary), offered.context
+    shown = announcement(sees, game.view, offered.mixtures, forecasts=seen, context=context)
+    distribution = game.adversary.commit(context, game.history, shown)
+    who, wanted = name_of(game.adversary.innermost.commit), game.adversary.outcomes
+    if not isinstance(distribution, OutcomeDistribution):
+        raise UserError(f"{who} returned {brief(distribution)}; return an OutcomeDistribution")
+    if (size := distribution.points.shape[1]) != wanted:
+        told = f"returned a distribution over {size} outcomes; return one over {wanted}"
+        raise UserError(f"{who} {told}")
+    return distribution
+
+
 def decide(game: Game, drawn: Drawn) -> Decided:
     """Let every cohort decide on what it hears, sees and can afford."""
     number, context = game.history.rounds, drawn.context
@@ -333,12 +307,20 @@ def decide(game: Game, drawn: Drawn) -> Decided:
 
 def finish(game: Game, decided: Decided) -> Round:
     """Reveal the outcome, charge everybody, and let all learn."""
-    played = reveal(game, decided)
-    record(game, decided, played)
-    return tell_adversary(game, played)
+    played = _reveal(game, decided)
+    rows = zip(game.seats, played.decisions, played.losses, decided.seen, strict=True)
+    for seat, decision, losses, seen in rows:
+        seat.record(decision, losses, seen, number=played.number, outcome=played.outcome)
+    for block, forecast in zip(game.blocks, played.forecasts, strict=True):
+        block.learn(forecast, played.outcome)
+    game.history.add(played.outcome)
+    if game.adversary.observes_play:
+        played = replace(played, sums=game.sums(played))
+        teach(game.adversary, game.cohorts, played)
+    return played
 
 
-def reveal(game: Game, decided: Decided) -> Round:
+def _reveal(game: Game, decided: Decided) -> Round:
     """Let the market move the outcome, and charge everybody."""
     begun, market = decided.begun, game.market
     outcome = begun.outcome
@@ -349,43 +331,3 @@ def reveal(game: Game, decided: Decided) -> Round:
     rows = zip(game.seats, begun.decisions, personal, decided.affordable, strict=True)
     losses = tuple(seat.charge(choice, own, outcome, can) for seat, choice, own, can in rows)
     return replace(begun, outcome=outcome, losses=losses)
-
-
-def record(game: Game, decided: Decided, played: Round) -> None:
-    """Add the round to everybody's records, and let cohorts and forecasters learn."""
-    rows = zip(game.seats, played.decisions, played.losses, decided.seen, strict=True)
-    for seat, decision, losses, seen in rows:
-        seat.record(decision, losses, seen, number=played.number, outcome=played.outcome)
-    for block, forecast in zip(game.blocks, played.forecasts, strict=True):
-        block.learn(forecast, played.outcome)
-    game.history.add(played.outcome)
-
-
-def tell_adversary(game: Game, played: Round) -> Round:
-    """Let the adversary learn what agents did, if it is told; return the round with their sums."""
-    if game.adversary.observes_play:
-        played = replace(played, sums=game.sums(played))
-        teach(game.adversary, game.cohorts, played)
-    return played
-
-
-def _drawn(game: Game, offered: Offered) -> tuple[Forecast, ...]:
-    return tuple(mixture.draw(game.forecast_stream) for mixture in offered.mixtures)
-
-
-def _committed(
-    game: Game, offered: Offered, seen: tuple[Forecast, ...] | None
-) -> OutcomeDistribution:
-    """Ask the adversary for its distribution, and check it."""
-    sees, context = sight_of(game.adversary), offered.context
-    shown = announcement(sees, game.view, offered.mixtures, forecasts=seen, context=context)
-    distribution = game.adversary.commit(context, game.history, shown)
-    who = name_of(game.adversary.innermost.commit)
-    if not isinstance(distribution, OutcomeDistribution):
-        raise UserError(f"{who} returned {brief(distribution)}; return an OutcomeDistribution")
-    wanted, size = game.adversary.outcomes, distribution.points.shape[1]
-    if size != wanted:
-        raise UserError(
-            f"{who} returned a distribution over {size} outcomes; return one over {wanted}"
-        )
-    return distribution

@@ -1,27 +1,18 @@
-r"""Seats at the table: who takes part, what they see, and how they are compared.
+r"""Seats at the table: one cohort each, and what lies around it.
 
-A seat is one cohort and what lies around it:
+Each part has a plain case that changes nothing, so that a round asks all seats alike.
 
-    attendance  which rows take part in a round              (below)
-    signal      what its agents see beside the context       (below)
-    budget      which actions they can afford                (``market.game.budget``)
-    comparison  what they would have lost otherwise           (``market.regret.model_comparison``)
-    deviations  who plays something else than the rule says  (``market.records``)
+**Attendance.** An agent is there in the rounds t with ``entered <= t < left`` (rounds count from
+0). Before and after it does not decide (its action is -1), is not charged and learns nothing, and
+its measures are over its own rounds alone. A ``Round`` holds None in place of a cohort of which
+nobody is there; a ``Decision`` says in ``present`` which rows of a cohort were, where some were
+not. Nobody else notices: a cohort neither draws from another's random stream nor changes what is
+predicted.
 
-Each has a plain case that changes nothing, so that a round asks all seats alike.
-
-**Attendance.** Cohorts and single agents may enter after the start, and leave. An agent is there in
-the rounds t with ``entered <= t < left`` (rounds count from 0). Before and after it does not decide
-(its action is -1), is not charged and learns nothing, and its measures are over its own rounds
-alone. A ``Round`` holds None in place of a cohort of which nobody is there; a ``Decision`` says in
-``present`` which rows of a cohort were, where some were not. Nobody else notices: a cohort neither
-draws from another's random stream nor changes what is predicted.
-
-Agents are listed, one entry of ``row_of`` each, or have a **multiplicity**, how many agents each
-entry stands for. They have equal losses, one rule and one forecast, so that what a row is charged
-and regrets is each one's, and all that adds up over agents is weighed by it.
-Where they draw, the entry's agent in the tables is one of them, and only action counts are stored:
-``taken`` reads them.
+**Multiplicity.** Agents are listed, one entry of ``row_of`` each, or counted: an entry stands for
+several. They have equal losses, one rule and one forecast, so that what a row is charged and
+regrets is each one's, and all that adds up over agents is weighed by it. Where they draw, the
+entry's agent in the tables is one of them, and only action counts are stored: ``taken`` reads them.
 
 **Signals.** Only a signal sees the outcome before it is revealed. Agent i of a cohort with a
 signal sees, beside the public context,
@@ -29,9 +20,8 @@ signal sees, beside the public context,
     x_i = y_g + s_i e_i,      e_i standard normal, drawn anew for every agent and round,
 
 of the outcome y that the referee has drawn (a market may still move it), with noise s_i of its own;
-s_i = 0 is an insider. Nobody else sees it, the forecaster and the adversary least of all. Its
-benchmark policies may read it, too: they are then scored for each agent by what it saw. No theorem
-covers regret to those, since the forecast was made in ignorance of the signal.
+s_i = 0 is an insider. Its benchmark policies may read it, too: they are then scored for each agent
+by what it saw. No theorem covers regret to those: the forecast was made in ignorance of the signal.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -59,9 +49,6 @@ from regretless.market.records import (
 )
 from regretless.market.regret.model_comparison import NOT_COMPARED, NotCompared
 
-Rounds = Indices
-
-
 FOREVER = int(np.iinfo(np.intp).max)
 
 
@@ -69,25 +56,17 @@ FOREVER = int(np.iinfo(np.intp).max)
 class Attendance:
     """When a cohort's rows are there: throughout, unless the rounds say otherwise.
 
-    ValueError if a row leaves before it enters, or enters before round 0.
-
     Parameters
     ----------
     entered : int array (K,), or () for all
         The round before which each enters; the number of rounds of the run for a row that never
         does.
     left : int array (K,), or () for all
-        The round before which it leaves.
+        The round before which it leaves, not below ``entered``.
     """
 
-    entered: Rounds = field(default_factory=lambda: np.array(0))
-    left: Rounds = field(default_factory=lambda: np.array(FOREVER))
-
-    def __post_init__(self) -> None:
-        if self.entered.shape != self.left.shape or (self.entered < 0).any():
-            raise ValueError("a stay needs a round of at least 0 for each row")
-        if (self.left < self.entered).any():
-            raise ValueError("a row leaves before it enters")
+    entered: Indices = field(default_factory=lambda: np.array(0))
+    left: Indices = field(default_factory=lambda: np.array(FOREVER))
 
     @property
     def throughout(self) -> bool:
@@ -99,7 +78,7 @@ class Attendance:
         rows = np.asarray((self.entered <= number) & (number < self.left))
         return None if rows.all() else rows
 
-    def spent(self, rounds: int) -> Rounds | int:
+    def spent(self, rounds: int) -> Indices | int:
         """Return how many of the first rounds each row was there (K,), one number for all alike."""
         spent = np.clip(rounds, self.entered, self.left) - self.entered
         return int(spent) if self.throughout else np.asarray(spent)
@@ -108,10 +87,6 @@ class Attendance:
         """Return the stay in the rounds of one of several who take turns, counted by its own."""
         ends = self.entered, self.left
         return Attendance(*(np.maximum(-((place - end) // turns), 0) for end in ends))
-
-    def awaited(self, rows: int, rounds: int) -> Mask:
-        """Say who has not played yet after so many rounds, although the game has begun (K,)."""
-        return np.broadcast_to((self.entered > 0) & (self.entered >= rounds), rows)
 
     def span(self, rows: int) -> "Attendance":
         """Return the same with a round for each of so many rows."""
@@ -142,27 +117,28 @@ def together(rows: int, *, enters: int = 0) -> Attendance:
     return Attendance(np.full(rows, enters), np.full(rows, FOREVER))
 
 
-def seated(decision: Decision, here: Mask | None, row_of: Indices) -> Decision:
-    """Take out of a decision what absent rows and their agents would have done.
+def drawn_stays(
+    rng: np.random.Generator,
+    agents: int,
+    *,
+    window: tuple[int, int],
+    rates: tuple[float | None, float | None],
+) -> Attendance:
+    """Draw when each of N agents enters and leaves: one visit, of geometric times.
 
-    Parameters
-    ----------
-    decision : Decision
-        Of all rows.
-    here : bool array (K,) or None
-        Who takes part; None for all.
-    row_of : int array (N,)
+    In every round from the first of the ``window`` an agent who has not come yet enters with the
+    probability ``rates[0]``, and one who has played it leaves with the probability ``rates[1]``;
+    None for everybody at once at the end of the window in question. Who would enter too late has
+    entered and left at the end of the window.
     """
-    if here is None:
-        return decision
-    strategy, choices, counts = decision.strategy, decision.choices, decision.counts
-    return decision.changed(
-        strategy=None if strategy is None else np.where(here[:, None], strategy, 0.0),
-        choices=None if choices is None else np.where(here, choices, -1),
-        actions=np.where(here[row_of], decision.actions, -1),
-        counts=None if counts is None else lambda: np.where(here[:, None], counts(), 0.0),
-        present=here,
-    )
+    first, last = window
+    entry, leave = rates
+    wait: ArrayLike = 0 if entry is None else rng.geometric(entry, agents) - 1
+    entered = np.minimum(np.broadcast_to(first + np.asarray(wait), agents), last).astype(np.intp)
+    if leave is None:
+        return Attendance(entered, np.full(agents, last))
+    left = np.minimum(entered + rng.geometric(leave, agents), last)
+    return Attendance(entered, left.astype(np.intp))
 
 
 def mean_over(cohort: Cohort, values: Array, who: Mask) -> float:
@@ -179,18 +155,11 @@ def mean_by_multiplicity(values: Array, multiplicity: Indices | None) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Taken:
-    """Who of a cohort took which action in a round.
-
-    Parameters
-    ----------
-    rows, actions : int array (n,)
-    multiplicity : array (n,) or None
-        How many agents of the row took it; None for one each.
-    """
+    """Who of a cohort took which action in a round, by rows and actions (n,)."""
 
     rows: Indices
     actions: Indices
-    multiplicity: Array | Indices | None
+    multiplicity: Array | Indices | None  # how many agents of the row (n,); None for one each
 
     @property
     def agents(self) -> float:
@@ -204,23 +173,17 @@ class Taken:
 
     def total(self, table: Array) -> Array:
         """Return the sum of what all have in a table (K, A, c), exactly: (2, c)."""
-        multiplicity = (
-            np.zeros(0) if self.multiplicity is None else np.asarray(self.multiplicity, np.float64)
-        )
-        return np.asarray(exact_sum.total_taken(table, self.rows, self.actions, multiplicity))
+        many = np.ones(len(self.rows)) if self.multiplicity is None else self.multiplicity
+        return exact_sum.total(table[self.rows, self.actions], np.asarray(many, np.float64))
 
     def per_action(self, actions: int) -> Array:
         """Return how many agents took each of so many actions (A,)."""
-        return np.asarray(
-            np.bincount(self.actions, self.multiplicity, minlength=actions), np.float64
-        )
+        counts = np.bincount(self.actions, self.multiplicity, minlength=actions)
+        return np.asarray(counts, np.float64)
 
 
 def taken(cohort: Cohort, actions: Indices, counts: Callable[[], Array] | None) -> Taken:
-    """Say who took which action, of the agents who were there.
-
-    ``actions``, ``counts``: as in a ``Decision``.
-    """
+    """Say who took which action, of those who were there; arguments as in a ``Decision``."""
     if counts is not None:  # every row and action, as often as it was drawn
         multiplicity = counts()
         rows, columns = np.indices(multiplicity.shape)
@@ -241,53 +204,11 @@ def attending(decision: Decision, cohort: Cohort) -> Mask:
 def present(
     cohorts: Sequence[Cohort], played: Round
 ) -> Iterator[tuple[int, Cohort, Decision, Array]]:
-    """Yield the cohorts that took part in a round, with at least one row.
-
-    Yields
-    ------
-    place : int
-        Among all cohorts of the game.
-    cohort : Cohort
-    decision : Decision
-    losses : array (K, A)
-    """
+    """Yield the cohorts of which a row took part: place, cohort, decision and losses (K, A)."""
     for place, cohort in enumerate(cohorts):
         decision, losses = played.decisions[place], played.losses[place]
         if decision is not None and losses is not None:
             yield place, cohort, decision, losses
-
-
-def drawn_stays(
-    rng: np.random.Generator,
-    agents: int,
-    *,
-    window: tuple[int, int],
-    rates: tuple[float | None, float | None],
-) -> Attendance:
-    """Draw when each agent enters and leaves: one visit, of geometric waiting and staying times.
-
-    In every round from the first of the window an agent who has not come yet enters with the
-    probability ``entry_rate``, and one who has played it leaves with the probability ``exit_rate``.
-    Returns Attendance: of N rows; whoever would enter too late has entered and left at the end
-    of the window.
-
-    Parameters
-    ----------
-    agents : int
-        N.
-    window : (int, int)
-        First round, and the round before which all who are left leave.
-    rates : (float or None, float or None)
-        Entry and exit, in (0, 1]; None for everybody at once at the end of the window in question.
-    """
-    first, last = window
-    entry, leave = rates
-    wait: ArrayLike = 0 if entry is None else rng.geometric(entry, agents) - 1
-    entered = np.minimum(np.broadcast_to(first + np.asarray(wait), agents), last)
-    if leave is None:
-        return Attendance(entered.astype(np.intp), np.full(agents, last))
-    left = np.minimum(entered + rng.geometric(leave, agents), last)
-    return Attendance(entered.astype(np.intp), left.astype(np.intp))
 
 
 class NoSignal(Checkpointable):
@@ -329,10 +250,9 @@ class Signal(NoSignal):
 
 
 def suggestions(policies: Sequence[Policy], context: Context, actions: int) -> Indices:
-    """Ask benchmark policies; UserError if an answer is not one of the actions.
+    """Ask benchmark policies (C,), or (C, N) for each agent where they have signals.
 
-    Returns int array (C,), or (C, N): a suggestion for everybody, or one for each agent where they
-    have signals.
+    UserError if an answer is not one of the actions.
     """
     if not context.own:
         told = [checked_suggestion(policy, context, actions) for policy in policies]
@@ -346,38 +266,14 @@ def suggestions(policies: Sequence[Policy], context: Context, actions: int) -> I
 
 @dataclass
 class Seat:
-    """One cohort at the table.
-
-    ValueError if the attendance is of another number of rows.
-
-    Parameters
-    ----------
-    cohort : Cohort
-        K rows that the ledger scores, N agents.
-    attendance : Attendance
-        When its rows are there.
-    signal : NoSignal
-        What its agents see of the outcome before they decide.
-    budget : Unlimited
-        Which actions they choose among.
-    comparison : NotCompared
-        The alternatives with which they are compared.
-    deviations : Deviations
-        The rows that play something else than their rule.
-    """
+    """One cohort at the table: K rows that the ledger scores, N agents."""
 
     cohort: Cohort
-    attendance: Attendance = ALWAYS
-    signal: NoSignal = PUBLIC
-    budget: Unlimited = UNLIMITED
-    comparison: NotCompared = NOT_COMPARED
-    deviations: Deviations = NO_DEVIATIONS
-
-    def __post_init__(self) -> None:
-        stay = self.attendance
-        if not stay.throughout and len(stay.entered) != self.rows:
-            name = self.cohort.name
-            raise ValueError(f"{name} has {self.rows} rows and a stay of {len(stay.entered)}")
+    attendance: Attendance = ALWAYS  # when its rows are there
+    signal: NoSignal = PUBLIC  # what its agents see of the outcome before they decide
+    budget: Unlimited = UNLIMITED  # which actions they choose among
+    comparison: NotCompared = NOT_COMPARED  # the alternatives with which they are compared
+    deviations: Deviations = NO_DEVIATIONS  # the rows that play something else than their rule
 
     @property
     def rows(self) -> int:
@@ -411,7 +307,16 @@ class Seat:
         self.cohort.attend(here, affordable)
         decision = self.deviations.decision(self.cohort.decide(forecast, context), context)
         decision = self.budget.limited(decision, affordable, here)
-        return seated(decision, here, self.cohort.row_of)
+        if here is None:
+            return decision
+        strategy, choices, counts = decision.strategy, decision.choices, decision.counts
+        return decision.changed(  # without what absent rows and their agents would have done
+            strategy=None if strategy is None else np.where(here[:, None], strategy, 0.0),
+            choices=None if choices is None else np.where(here, choices, -1),
+            actions=np.where(here[self.cohort.row_of], decision.actions, -1),
+            counts=None if counts is None else lambda: np.where(here[:, None], counts(), 0.0),
+            present=here,
+        )
 
     def charge(
         self, decision: Decision | None, losses: Array | None, outcome: Array, awake: Mask | None
@@ -449,7 +354,3 @@ class Seat:
         around = {"models": self.comparison, "signal": self.signal, "means": self.budget}
         named = {f"{what} of {name}": who for what, who in around.items() if who.REMEMBERED}
         return named | {f"cohort {name}": self.cohort}
-
-    def awaited(self, rounds: int) -> Mask:
-        """Say which rows, of those that come late, have not played after so many rounds (K,)."""
-        return np.asarray(self.attendance.awaited(self.rows, rounds))

@@ -1,21 +1,17 @@
 """Alternatives in hindsight, and what a branch did to whom.
 
-**Alternatives in hindsight** are every model, policy and fixed action. All losses are averages per
-round, in [0, 1], of the agents' own records. The **difference** of an alternative is its mean loss
-minus the mean loss of what the agents did, so that a positive one says that following the forecast
-was better. In the units of a utility it is ``loss_scale`` times as large. Intervals hold for all
-differences of the table at once, and p-values are adjusted for their number
-(``market.regret.inference``). An agent's best fixed action is chosen in hindsight, which favours
-it.
+**Alternatives in hindsight** are every model, policy and fixed action (docs/measures.md). All
+losses are averages per round, in [0, 1], of the agents' own records. The **difference** of an
+alternative is its mean loss minus the mean loss of what the agents did.
 
 **A branch** gives losses with and without a change, from the round at which it was made:
 
-    gain_i = loss of agent i in the trunk - in the branch, per round since the branch began,
+    gain_i = loss of agent i in the trunk - in the branch, per round since the branch began.
 
-in the utility's own units: above 0 for who is better off in the branch. All that differs between
-the two is the change and everybody's answers to it; the random numbers are the same. The gain of
-an agent from a deviation of its own is what policy regret compares (Arora, Dekel and Tewari 2012,
-Online bandit learning against an adaptive adversary): regret holds outcomes fixed, this does not.
+All that differs between the two is the change and everybody's answers to it; the random numbers are
+the same. The gain of an agent from a deviation of its own is what policy regret compares (Arora,
+Dekel and Tewari 2012, Online bandit learning against an adaptive adversary): regret holds outcomes
+fixed, this does not.
 """
 
 from collections.abc import Sequence
@@ -47,28 +43,22 @@ def models_table(game: Game) -> pd.DataFrame:
 
     Empty where nobody is compared with models. Agents who never came have no row.
     """
-    parts = [
-        _followers(seat.cohort, seat.comparison, first)
-        for seat, (first, _) in zip(game.seats, numbered(game.cohorts), strict=True)
-        if seat.comparison.names
-    ]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-
-
-def _followers(cohort: Cohort, followed: NotCompared, first: int) -> pd.DataFrame:
-    ledger, models = cohort.ledger, len(followed.names)
-    agents = np.flatnonzero(_who_came(cohort))
-    rows = cohort.row_of[agents]
-    lost = followed.mean_loss(ledger.rounds)[rows]
-    return pd.DataFrame(
-        {
-            "agent": np.repeat(agents + first, models),
+    parts = []
+    for seat, (first, cohort) in zip(game.seats, numbered(game.cohorts), strict=True):
+        if not (names := seat.comparison.names):
+            continue
+        agents = np.flatnonzero(_who_came(cohort))
+        rows, ledger = cohort.row_of[agents], cohort.ledger
+        lost = seat.comparison.mean_loss(ledger.rounds)[rows]
+        columns = {
+            "agent": np.repeat(agents + first, len(names)),
             "cohort": cohort.name,
-            "model": np.tile(np.array(followed.names, dtype=object), len(agents)),
+            "model": np.tile(np.array(names, dtype=object), len(agents)),
             "mean_loss": lost.ravel(),
             "regret_to_model": (ledger.mean_loss()[rows, None] - lost).ravel(),
         }
-    )
+        parts.append(pd.DataFrame(columns))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def regret_to_models(cohort: Cohort, followed: NotCompared) -> Array:
@@ -81,28 +71,15 @@ def regret_to_models(cohort: Cohort, followed: NotCompared) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """What agents of a cohort lost per round, and what they would have lost with each alternative.
-
-    Parameters
-    ----------
-    alternatives : list of (str, str)
-        The kind and the name of each, the broadcast first.
-    losses : array (J, n)
-        With each of them, of the agents that came.
-    series : Series or None
-        The differences (J - 1) over time, if they were kept.
-    multiplicity : int array (n,) or None
-        How many agents each stands for, where they are counted.
-    decisions : array (2, 3 A) or None
-        Over all agents how often each action was taken, what they lost by it and what they
-        expected to lose, as two numbers each that add up to it; None for who expects nothing.
-    """
+    """What agents of a cohort lost per round, and would have lost with each alternative."""
 
     cohort: str
-    alternatives: list[tuple[str, str]]
-    losses: Array
-    series: Series | None
-    multiplicity: Indices | None = None
+    alternatives: list[tuple[str, str]]  # the kind and the name of each, the broadcast first
+    losses: Array  # (J, n), with each of them, of the agents that came
+    series: Series | None  # the differences (J - 1) over time, if they were kept
+    multiplicity: Indices | None = None  # how many agents each stands for (n,); None for one each
+    # Over all agents how often each action was taken, what they lost by it and what they expected
+    # to lose (2, 3 A), as two numbers each that add up to it; None for who expects nothing.
     decisions: Array | None = None
 
 
@@ -126,31 +103,20 @@ def _compared(cohort: Cohort, followed: NotCompared) -> Compared:
         found.append(((POLICY, name), ledger.followed[:, :, j].sum(1) / ledger.each_rounds))
     found.append(((ACTION, "best of each"), ledger.fixed.sum(1).min(1) / ledger.each_rounds))
     names, losses = zip(*found, strict=True)
-    multiplicity = cohort.multiplicity_of(who)
-    each = np.stack([own[rows] for own in losses])
-    decisions = _decisions(cohort)
+    decisions = None
+    if ledger.expects:
+        surprise = np.einsum("kaa->ka", ledger.surprise_fixed)
+        table = np.concatenate([ledger.count, ledger.own, ledger.own + surprise], axis=1)
+        decisions = exact_sum.total(table, cohort.counts)
+    multiplicity, each = cohort.multiplicity_of(who), np.stack([own[rows] for own in losses])
     return Compared(cohort.name, list(names), each, followed.series(), multiplicity, decisions)
-
-
-def _decisions(cohort: Cohort) -> Array | None:
-    ledger = cohort.ledger
-    if not ledger.expects:
-        return None
-    surprise = np.einsum("kaa->ka", ledger.surprise_fixed)
-    table = np.concatenate([ledger.count, ledger.own, ledger.own + surprise], axis=1)
-    return np.asarray(exact_sum.total(np.ascontiguousarray(table), cohort.counts))
 
 
 def verdict_table(compared: Sequence[Compared]) -> pd.DataFrame:
     """One row per cohort and alternative, what they did first, then models, policies, actions.
 
-    ``kind`` is "broadcast", "model", "policy" or "action" (every agent's own best fixed action).
-    ``mean_loss`` is the mean over the agents, ``difference`` how much more they would have lost
-    with the alternative, ``low`` and ``high`` its 95 % interval, simultaneous over the table,
-    ``p_adjusted`` the p-value of no difference, adjusted for their number (Holm), ``better_off``
-    how many agents would have lost less with it, and ``effective`` as many independent rounds as
-    would say as much. Of several cohorts the last block, ``EVERYBODY``, has all agents together:
-    a cohort that an alternative is not open to does as it did.
+    The columns are those of docs/columns.md. Of several cohorts the last block, ``EVERYBODY``, has
+    all agents together: a cohort that an alternative is not open to does as it did.
     """
     if not compared:
         return pd.DataFrame()
@@ -242,19 +208,11 @@ COLUMNS = ("agent", "cohort", "loss", "branch_loss", "gain", "loss_gain")
 
 @dataclass(frozen=True, eq=False)
 class Fork:
-    """Where a branch left its trunk.
+    """Where a branch left its trunk, and what each agent (N,) of each cohort had lost by then."""
 
-    Parameters
-    ----------
-    at : int
-        Rounds that both share.
-    trunk, branch : sequence of array (N,)
-        What each agent of each cohort had lost by then, as either counts it.
-    """
-
-    at: int
-    trunk: Sequence[Array]
-    branch: Sequence[Array]
+    at: int  # rounds that both share
+    trunk: Sequence[Array]  # as the trunk counts it
+    branch: Sequence[Array]  # as the branch does
 
 
 def suffered(cohorts: Sequence[Cohort]) -> list[Array]:
@@ -263,14 +221,9 @@ def suffered(cohorts: Sequence[Cohort]) -> list[Array]:
 
 
 def gains(trunk: Any, branch: Any) -> pd.DataFrame:
-    """Compare agents in a branch with themselves in its trunk.
+    """Compare agents in a branch with themselves in its trunk, both played to the same round.
 
     UserError if the second is no branch, or the two are not at the same round.
-
-    Parameters
-    ----------
-    trunk, branch : MarketModel
-        Both played to the same round; ``branch`` is ``trunk.branch(...)`` or of a twin of it.
 
     Returns
     -------
@@ -287,35 +240,23 @@ def gains(trunk: Any, branch: Any) -> pd.DataFrame:
         raise UserError(f"gains(trunk, branch): they have played {rounds}; run both equally far")
     parts, span = [], branch.played - fork.at
     ends = suffered(trunk.game.cohorts), suffered(branch.game.cohorts)
-    for place, cohort in enumerate(trunk.game.cohorts):
+    for place, (first, cohort) in enumerate(numbered(trunk.game.cohorts)):
         loss = (ends[0][place] - fork.trunk[place]) / span
         other = (ends[1][place] - fork.branch[place]) / span
-        scale = cohort.loss.unit_scale[cohort.row_of]
-        values = loss, other, (loss - other) * scale, loss - other
-        parts.append(pd.DataFrame(dict(zip(COLUMNS[2:], values, strict=True))))
-        parts[-1].insert(0, "cohort", cohort.name)
+        agents, scale = np.arange(first, first + len(loss)), cohort.loss.unit_scale[cohort.row_of]
+        values = agents, cohort.name, loss, other, (loss - other) * scale, loss - other
+        parts.append(pd.DataFrame(dict(zip(COLUMNS, values, strict=True))))
         if (multiplicity := cohort.multiplicity) is not None:
             parts[-1][COUNT] = multiplicity
-    table = pd.concat(parts, ignore_index=True)
-    table.insert(0, "agent", np.arange(1, len(table) + 1))
-    return table
+    return pd.concat(parts, ignore_index=True)
 
 
 def policy_regret(trunk: Any, agent: int) -> pd.DataFrame:
     """Find what each action alone would earn an agent from here on, with everybody's answers.
 
-    Parameters
-    ----------
-    trunk : MarketModel
-        As far as it is to be left as it is; it is not played on, its branches are.
-    agent : int
-        By number in the tables.
-
-    Returns
-    -------
-    frame
-        A row per ``action``, with the agent's ``gain`` per round, in the utility's own units. The
-        greatest is the agent's policy regret against the fixed actions.
+    The trunk is not played on, its branches are; the agent is given by its number in the tables.
+    Returns a row per ``action``, with the agent's ``gain`` per round, in the utility's own units.
+    The greatest is the agent's policy regret against the fixed actions.
     """
     twin, rows = trunk.branch(), []
     twin.run()

@@ -11,7 +11,7 @@ from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.protocols import Cohort, Forecaster, numbered
 from regretless.market.game.round import Game
 from regretless.market.logs.comparisons import regret_to_models
-from regretless.market.logs.journal import agent_regret
+from regretless.market.logs.journal import spread
 from regretless.market.logs.welfare import COUNT
 from regretless.market.records import policy_name
 from regretless.market.regret.ledger import MEASURES
@@ -32,14 +32,11 @@ def agents_table(
     *,
     rounds: int,
 ) -> pd.DataFrame:
-    """One row per agent: who it is, its regrets, and what it was promised.
+    """One row per agent: who it is, its regrets, and what it was promised (docs/columns.md).
 
-    A measure that was not kept is an empty column. ``bound_from_bias`` holds on every log of agents
-    who respond to a prediction; ``bound`` is the theorem's, ``bound_from_variation`` the same at
-    the variations of the biases, both for realised draws with probability 0.99 in all rounds at
-    once. Agents who are there for a part of the ``rounds`` of the run are measured over their own
-    rounds, and not before the first. ``exploited`` has each cohort's rows by column. Where agents
-    are counted there is a row for all who share one, and ``count`` says how many a row stands for.
+    Agents who are there for a part of the ``rounds`` of the run are measured over their own
+    rounds, and not before the first. ``exploited`` has each cohort's rows by column. Agents with
+    multiplicity who share a row have one here, and ``count`` says how many it stands for.
     """
     parts, members = [], zip(numbered(game.cohorts), guarantees, strict=True)
     counted = any(cohort.multiplicity is not None for cohort in game.cohorts)
@@ -86,15 +83,13 @@ def with_traits(agents: pd.DataFrame, traits: Traits) -> pd.DataFrame:
 
 def _beside_models(game: Game, guarantees: Sequence[Guarantee]) -> dict[str, Array]:
     """Return each agent's regret to the best model for it, and what was promised of that."""
-    regrets, bounds = [], []
-    for place, (cohort, promise) in enumerate(zip(game.cohorts, guarantees, strict=True)):
-        regret = regret_to_models(cohort, game.seats[place].comparison)
-        regrets.append(np.where(game.awaited(place), np.nan, regret)[cohort.row_of])
-        bounds.append(promised(promise.to_models, cohort, promise))
-    return {
-        "regret_to_models": np.concatenate(regrets),
-        "regret_to_models_bound": np.concatenate(bounds),
-    }
+    parts = []
+    for place, (seat, promise) in enumerate(zip(game.seats, guarantees, strict=True)):
+        cohort = seat.cohort
+        regret = np.where(game.awaited(place), np.nan, regret_to_models(cohort, seat.comparison))
+        parts.append((regret[cohort.row_of], promised(promise.to_models, cohort, promise)))
+    names = "regret_to_models", "regret_to_models_bound"
+    return dict(zip(names, map(np.concatenate, zip(*parts, strict=True)), strict=True))
 
 
 def _whereabouts(game: Game, rounds: int) -> dict[str, "pd.Series[int]"]:
@@ -125,7 +120,7 @@ def _cohort_rows(cohort: Cohort, guarantee: Guarantee, first: int) -> pd.DataFra
             "mean_loss": ledger.mean_loss()[cohort.row_of],
             "loss_scale": loss.unit_scale[cohort.row_of],
             "loss_offset": loss.unit_offset[cohort.row_of],
-            **{f"{measure}_regret": agent_regret(cohort, measure) for measure in MEASURES},
+            **{f"{measure}_regret": spread(ledger, cohort.row_of, measure) for measure in MEASURES},
             "bound_from_bias": _spread_out(from_bias, cohort),
             **promises(cohort, guarantee),
             "guarantee": guarantee.label,
@@ -160,37 +155,25 @@ def graph_tables(game: Game) -> dict[str, pd.DataFrame]:
     return {} if network is None or network.edges is None else {"edges": network.frame()}
 
 
-def swaps_table(game: Game) -> pd.DataFrame:
+def swaps_table(game: Game, namers: Namers) -> pd.DataFrame:
     """One row per agent and action it played: the best replacement and what it would have saved.
 
     ``best_policy`` is empty where a fixed action is the best comparator; then and always
     ``best_replacement`` is the best fixed action. ``contribution`` is per round; an agent's
     contributions add up to its decision swap regret (to its swap regret without comparators).
+    Where agents have names for actions the table says them as well.
     """
-    parts = []
+    keys, parts = ("action", "best_replacement"), []
     for first, cohort in numbered(game.cohorts):
-        rows = _swap_rows(cohort)
-        agents = pd.DataFrame(
-            {"agent": np.arange(len(cohort.row_of)) + first, "row": cohort.row_of}
-        )
-        if len(rows):
-            parts.append(agents.merge(rows, on="row", sort=False).drop(columns="row"))
+        places = pd.DataFrame({"place": np.arange(len(cohort.row_of)), "row": cohort.row_of})
+        own = places.merge(_swap_rows(cohort), on="row", sort=False).drop(columns="row")
+        namer, agents = namers.get(cohort.name), own.pop("place").to_numpy()
+        own.insert(0, "agent", agents + first)
+        for key in keys if namers else ():
+            own[f"{key}_name"] = namer(agents, own[key].to_numpy()) if namer and len(own) else None
+        if len(own):
+            parts.append(own)
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-
-
-def named(swaps: pd.DataFrame, cohorts: Sequence[Cohort], namers: Namers) -> pd.DataFrame:
-    """Say the actions of a table of swaps by their names as well, where agents have any."""
-    keys = ("action", "best_replacement")
-    told = {key: np.full(len(swaps), None, dtype=object) for key in keys}
-    for low, cohort in numbered(cohorts):
-        if cohort.name not in namers or not len(swaps):
-            continue
-        mine = np.flatnonzero(swaps["agent"].between(low, low + len(cohort.row_of) - 1))
-        places = swaps["agent"].to_numpy()[mine] - low
-        for key in keys:
-            told[key][mine] = namers[cohort.name](places, swaps[key].to_numpy()[mine])
-    known = len(swaps) and any(name is not None for name in told["action"])
-    return swaps.assign(**{f"{key}_name": told[key] for key in keys}) if known else swaps
 
 
 def _swap_rows(cohort: Cohort) -> pd.DataFrame:
@@ -219,13 +202,10 @@ def _swap_rows(cohort: Cohort) -> pd.DataFrame:
 def biases_table(game: Game) -> pd.DataFrame:
     """One row per event with at least one per cent of the rounds, in expectation over the mixtures.
 
-    ``loss`` counts the distinct losses of a block, ``policy`` the policies of its group; both
-    ``policy`` and ``suggestion`` are empty for a decision event. ``bias_i`` is the sum over
-    rounds, not an average. Of a calibrated forecaster loss 0 is its grid, ``action`` counts the
-    cells (in the order of its grid points), and later losses stand for the groups' policies. With
-    scalar events ``bias_i`` is the gain of comparator i: fixed actions, then policies, then models.
-    ``bound`` is the theorem's on every ``|bias_i|``, ``bound_drawn`` that on the bias of what was
-    drawn, of all events with probability 0.99 in all rounds; empty for scalar events.
+    The columns are those of docs/columns.md. Of a calibrated forecaster loss 0 is its grid,
+    ``action`` counts the cells (in the order of its grid points), and later losses stand for the
+    groups' policies. With scalar events ``bias_i`` is the gain of comparator i: fixed actions, then
+    policies, then models.
     """
     least = RARE * game.history.rounds
     found = [

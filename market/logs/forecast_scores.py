@@ -12,8 +12,8 @@ transforms F_t(y_t), even on [0, 1] where it is calibrated, and the coverage of 
 doi:10.1146/annurev-statistics-062713-085831).
 
 **Probabilities.** F_t says how probable it is that the outcome is above its median. Of the rounds
-whose probability is in the same tenth its mean, and the share in which the outcome was above: equal
-where the forecast is reliable (as ``sklearn.calibration.calibration_curve``).
+whose probability is in the same tenth its mean, and the share in which the outcome was above
+(as ``sklearn.calibration.calibration_curve``).
 
 **Decisions.** Of each action of a cohort the loss that agents expected when they took it, and the
 loss that they had: equal where the forecast is decision calibrated (Zhao, Kim, Sahoo, Ma and Ermon
@@ -63,20 +63,16 @@ def _of_outcomes(block: str, record: ForecastRecord) -> Iterator[dict[str, Any]]
             label = labels[:, place, which]
             error = outcome - label
             sizes = {"mae": np.abs(error).mean(), "rmse": np.sqrt((error**2).mean())}
-            known = len(error) > FIRST
-            members, came = _ensembles(label, error) if known else None, outcome[FIRST:]
-            scored = {} if members is None else _scored(members, came)
-            yield row | {"kind": "outcome", "rounds": len(error)} | sizes | scored
-            if members is not None:
-                yield from (row | one for one in reliability(members, came))
-
-
-def _ensembles(label: Array, error: Array) -> Array:
-    """Return the members (T - FIRST, ERRORS) of each distribution, NaN where errors are fewer."""
-    places = np.arange(FIRST, len(error))
-    before = places[:, None] - np.arange(1, ERRORS + 1)  # of each round, the last errors first
-    drawn = label[places, None] + error[np.maximum(before, 0)]
-    return np.where(before >= 0, drawn, np.nan)
+            whole = row | {"kind": "outcome", "rounds": len(error)} | sizes
+            if len(error) <= FIRST:
+                yield whole
+                continue
+            places, came = np.arange(FIRST, len(error)), outcome[FIRST:]
+            before = places[:, None] - np.arange(1, ERRORS + 1)  # of each round, the last first
+            drawn = label[places, None] + error[np.maximum(before, 0)]
+            members = np.where(before >= 0, drawn, np.nan)
+            yield whole | _scored(members, came)
+            yield from (row | one for one in reliability(members, came))
 
 
 def _scored(members: Array, outcome: Array) -> dict[str, Any]:
@@ -106,14 +102,8 @@ def reliability(members: Array, outcome: Array) -> Iterator[dict[str, Any]]:
 def ensemble_scores(members: Array, outcome: Array) -> tuple[Array, Array]:
     """Return the CRPS (T,) and the probability integral transforms (T,) of ensembles.
 
-    Parameters
-    ----------
-    members : array (T, m)
-        Alike; NaN for those that are not there.
-    outcome : array (T,)
+    ``members`` (T, m) are alike, NaN for those that are not there; ``outcome`` is (T,).
 
-    Examples
-    --------
     >>> crps, pit = ensemble_scores(np.array([[0.0, 1.0, 2.0, np.nan]]), np.array([1.0]))
     >>> crps.round(4), pit
     (array([0.2222]), array([0.5]))

@@ -1,19 +1,7 @@
 """The model's own logs: tables of rounds, row by row, handed on in chunks of bounded size.
 
-``rounds`` has a row per round, with its name where the context has an ``index``, ``forecasts`` one
-per atom of a round's mixture and block, ``regret_log`` one per logged agent and logged round, from
-the round at which the agent joined, ``windows`` one per logged agent and window that has ended
-(``market.logs.windows``). In logged rounds ``states`` and ``measures`` say what a user's agents
-show and a user's own functions find (``market.logs.user_columns``). A
-full chunk goes to the ``sink``; without one the chunks stay in memory for the model's frames.
-
-Where the adversary has a payoff, ``rounds`` also says what it was paid
-(``market.game.adversary_view``): ``leader_payoff`` per agent, and where there are several cohorts,
-in ``leader_payoff_i`` the same over the agents of cohort i alone, empty until it joins. Where there
-is a market, ``rounds`` has the columns that it declares (``market.game.market``), and where it
-keeps accounts, ``accounts`` has a row per logged agent and logged round with what the agent owned
-after it. A market with an order book has a row per trade in ``trades`` and one per good and round
-in ``quotes``.
+docs/columns.md says what a row of each table is. A full chunk goes to the ``sink``; without one the
+chunks stay in memory for the model's frames.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,21 +37,16 @@ LOGGED_REGRETS = ("external_regret", "swap_regret", "decision_swap_regret")
 
 
 class Journal(Checkpointable):
-    """Collects rounds into tables.
-
-    UserError if the payoff does not fit a cohort.
+    """Collects rounds into tables; UserError if the payoff does not fit a cohort.
 
     Parameters
     ----------
     blocks : sequence of str
         Their names.
     log_every : int
-        ``regret_log`` has a row per agent every so many rounds, counted from the first, and none
-        between.
-    payoff : object or None
-        The adversary's, if it has one: ``payoff.values(loss, outcomes)`` gives (m, K, A).
-    market : Market or None
-        Of the game.
+        ``regret_log`` has a row per agent every so many rounds, counted from the first.
+    payoff : Payoff or None
+        The adversary's, if it has one.
     logged : sequence of Logged, optional
         The agents of each cohort that ``regret_log`` and ``windows`` follow; all by default.
 
@@ -105,8 +88,11 @@ class Journal(Checkpointable):
 
     def face(self, payoff: Any, market: Market | None) -> None:
         """Log this leader's payoff and this market from now on, in a chunk of their own columns."""
-        if payoff is not None:
-            _check_payoff(payoff, self._cohorts)
+        for cohort in () if payoff is None else self._cohorts:
+            try:
+                payoff.values(cohort.loss[:1], np.zeros((1, cohort.loss.outcomes)))
+            except ValueError as error:
+                raise UserError(f"the adversary's payoff, cohort.{cohort.name}: {error}") from error
         self.flush()
         self._payoff, self._market = payoff, market
 
@@ -119,11 +105,13 @@ class Journal(Checkpointable):
         """Append a round; hand the chunk on when it is full."""
         self._open["rounds"].append(self._round_row(played))
         self._open["forecasts"].append(self._forecast_rows(played))
-        self._add_market_rows(played.number)
-        if played.number % self.log_every == 0 and any(played.decisions):
-            self._open["regret_log"].append(self._regret_rows(played))
-            self._open["accounts"] += self._account_rows(played.number)
+        for table, columns in ({} if self._market is None else self._market.extra_tables()).items():
+            if rows := len(next(iter(columns.values()))):
+                self._open[table].append({"round": np.full(rows, played.number), **columns})
         if played.number % self.log_every == 0:
+            if any(played.decisions):
+                self._open["regret_log"].append(self._regret_rows(played))
+                self._open["accounts"] += self._account_rows(played.number)
             for table, watcher in self.watchers.items():
                 if seen := watcher.rows(played):
                     self._open[table].append(seen)
@@ -141,9 +129,9 @@ class Journal(Checkpointable):
         self._open, self._pending = {table: [] for table in TABLES}, 0
         if self.sink is not None:
             self.sink(chunk)
-        else:
-            for table, frame in chunk.items():
-                self._kept[table].append(frame)
+            return
+        for table, frame in chunk.items():
+            self._kept[table].append(frame)
 
     def frame(self, table: str) -> pd.DataFrame:
         """Return a table of what is in memory."""
@@ -181,15 +169,12 @@ class Journal(Checkpointable):
             row |= self._market.columns()
         row["certificate"] = np.array([max(certificates, default=np.nan)])
         row["atoms"] = np.array([sum(len(f.mixture.weights) for f in played.forecasts)])
-        return row if self._payoff is None else row | self._paid(played)
-
-    def _paid(self, played: Round) -> Columns:
-        """Return what the leader was paid per agent, by all and by each of several cohorts."""
-        paid, agents = earned(self._payoff, self._cohorts, played)
-        columns = {"leader_payoff": np.array([per_agent(paid, agents)])}
-        if len(paid) > 1:
-            columns |= {f"leader_payoff_{i}": own[None] for i, own in enumerate(paid)}
-        return columns
+        if self._payoff is not None:
+            paid, agents = earned(self._payoff, self._cohorts, played)
+            row["leader_payoff"] = np.array([per_agent(paid, agents)])
+            if len(paid) > 1:
+                row |= {f"leader_payoff_{i}": own[None] for i, own in enumerate(paid)}
+        return row
 
     def _forecast_rows(self, played: Round) -> Columns:
         widest = max(forecast.statistics.size for forecast in played.forecasts)
@@ -212,12 +197,6 @@ class Journal(Checkpointable):
         if len(labels) == len(mixtures):
             columns |= {f"label_{i}": part for i, part in enumerate(np.concatenate(labels).T)}
         return columns
-
-    def _add_market_rows(self, number: int) -> None:
-        """Append what a market says of its clearing beside the table of rounds."""
-        for table, columns in ({} if self._market is None else self._market.extra_tables()).items():
-            if rows := len(next(iter(columns.values()))):
-                self._open[table].append({"round": np.full(rows, number), **columns})
 
     def _account_rows(self, number: int) -> list[Columns]:
         if self._market is None or self._market.accounts is None:
@@ -243,20 +222,6 @@ class Journal(Checkpointable):
         if not here.all():
             row = {name: column[here] for name, column in row.items()}
         return {"round": np.full(len(row["agent"]), played.number)} | row
-
-
-def _check_payoff(payoff: Any, cohorts: Sequence[Cohort]) -> None:
-    """Raise UserError unless the adversary is paid for the actions of every cohort."""
-    for cohort in cohorts:
-        try:
-            payoff.values(cohort.loss[:1], np.zeros((1, cohort.loss.outcomes)))
-        except ValueError as error:
-            raise UserError(f"the adversary's payoff, cohort.{cohort.name}: {error}") from error
-
-
-def agent_regret(cohort: Cohort, measure: str) -> Array:
-    """Regret per agent (N,) of a cohort; NaN where the measure is not kept."""
-    return spread(cohort.ledger, cohort.row_of, measure)
 
 
 def spread(ledger: Ledger, row_of: Indices, measure: str) -> Array:

@@ -21,29 +21,15 @@ from regretless.market.core.randomness import stream
 from regretless.market.game.protocols import Cohort
 from regretless.market.regret.ledger import Ledger
 
-Places = Indices
-
 
 @dataclass(frozen=True, eq=False)
 class Logged:
-    """The agents of one cohort that are logged.
+    """The n agents of one cohort that are logged."""
 
-    Parameters
-    ----------
-    ids : int array (n,)
-        Their numbers in the tables, as Mesa counts all agents from 1.
-    agents : int array (n,) or slice
-        Their places among the cohort's N agents; a slice for all of them.
-    rows : int array (k,) or slice
-        The rows of the ledger that score them; a slice for all of them.
-    row_of : int array (n,)
-        The place of each agent's row among ``rows``.
-    """
-
-    ids: Integers
-    agents: Places | slice
-    rows: Places | slice
-    row_of: Places
+    ids: Integers  # their numbers in the tables (n,), as Mesa counts all agents from 1
+    agents: Indices | slice  # their places among the cohort's agents (n,); a slice for all
+    rows: Indices | slice  # of the ledger that score them (k,); a slice for all
+    row_of: Indices  # the place of each agent's row among ``rows`` (n,)
 
     def part(self, agents: slice, row_of: Indices) -> "Logged":
         """Return those of them who are of a part of the cohort, with rows (n,) of its own."""
@@ -62,16 +48,9 @@ class Logged:
 def logged_agents(
     cohorts: Sequence[Cohort], most: int | None, *, seed: int = 0
 ) -> tuple[Logged, ...]:
-    """Choose the logged agents of every cohort.
+    """Choose the logged agents of every cohort: ``most`` in all; None, or at least N, for all.
 
     UserError if there are more cohorts than places in the sample.
-
-    Parameters
-    ----------
-    most : int or None
-        S, how many agents are logged in all; None, or at least N, for all of them.
-    seed : int
-        Root seed.
     """
     sizes = [len(cohort.row_of) for cohort in cohorts]
     firsts = np.cumsum([1, *sizes])[:-1]
@@ -90,15 +69,10 @@ def logged_agents(
 
 
 def shares(sizes: Sequence[int], most: int) -> list[int]:
-    """Share fewer places than agents out over cohorts of these sizes, at least one each.
-
-    UserError if there are fewer places than cohorts.
-    """
-    if most < len(sizes):
-        raise UserError(
-            f"log_agents = {most}: every one of {len(sizes)} cohorts is logged; "
-            f"give at least {len(sizes)}"
-        )
+    """Share fewer places than agents out over cohorts of these sizes, at least one each."""
+    if most < (count := len(sizes)):
+        every = f"every one of {count} cohorts is logged"
+        raise UserError(f"log_agents = {most}: {every}; give at least {count}")
     others = np.array(sizes) - 1
     given, left = np.divmod((most - len(sizes)) * others, max(others.sum(), 1))
     spare = most - len(sizes) - given.sum()

@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regretless.market import register
-from regretless.market.core.arrays import Mask
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.seats import attending, present
@@ -33,10 +32,7 @@ from regretless.market.records import Round
 
 
 class States:
-    """Reads what agents show, of the cohorts that show anything.
-
-    ``logged`` (sequence of Logged): which of each cohort's agents get rows.
-    """
+    """Reads what the logged agents show, of the cohorts that show anything."""
 
     def __init__(self, cohorts: Sequence[Cohort], logged: Sequence[Logged]) -> None:
         self._cohorts, self._logged = tuple(cohorts), tuple(logged)
@@ -45,44 +41,36 @@ class States:
 
     def rows(self, played: Round) -> dict[str, NDArray[Any]]:
         """Return the columns of a round; none where nobody shows anything."""
-        parts = [
-            self._shown(cohort, self._logged[place], attending(decision, cohort))
-            for place, cohort, decision, _ in present(self._cohorts, played)
-            if cohort.columns
-        ]
-        if not parts:
-            return {}
-        table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        return {"round": np.full(len(table["agent"]), played.number)} | table
+        parts = list[dict[str, NDArray[Any]]]()
+        for place, cohort, decision, _ in present(self._cohorts, played):
+            if not cohort.columns:
+                continue
+            own = self._logged[place]
+            here = attending(decision, cohort)[own.agents]
+            columns: dict[str, NDArray[Any]] = {"agent": own.ids[here]}
+            for name in self.names:
+                known = name in cohort.columns
+                values = cohort.column(name)[own.agents] if known else np.full(len(here), np.nan)
+                columns[name] = values[here]
+            parts.append(columns)
+        return _joined(parts, played)
 
-    def _shown(self, cohort: Any, own: Logged, here: Mask) -> dict[str, NDArray[Any]]:
-        """Return the columns of a cohort's logged agents that took part."""
-        here = here[own.agents]
-        columns: dict[str, NDArray[Any]] = {"agent": own.ids[here]}
-        for name in self.names:
-            known = name in cohort.columns
-            values = cohort.column(name)[own.agents] if known else np.full(len(here), np.nan)
-            columns[name] = values[here]
-        return columns
+
+def _joined(parts: Sequence[dict[str, NDArray[Any]]], played: Round) -> dict[str, NDArray[Any]]:
+    """Put columns of a round together; none of none."""
+    if not parts:
+        return {}
+    table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return {"round": np.full(len(next(iter(table.values()))), played.number)} | table
 
 
 ROUNDING = 1e-9
-COLUMNS = ("round", "measure", "cohort", "agent", "value")
-Rows = tuple[list[str], list[float], list[float]]  # cohorts, agents, values
 
 
 class OwnMeasures:
-    """Takes measures by their registered names.
+    """Takes measures of a model by their registered names; UserError if a name is unknown.
 
-    UserError if a name is unknown.
-
-    Parameters
-    ----------
-    names : sequence of str
-    model : MarketModel
-        What each is given.
-    logged : sequence of Logged
-        Which agents of each cohort get rows, where a measure is of every agent.
+    Where a measure is of every agent the logged ones get rows.
     """
 
     def __init__(self, names: Sequence[str], model: Any, logged: Sequence[Logged]) -> None:
@@ -93,14 +81,10 @@ class OwnMeasures:
 
     def rows(self, played: Round) -> dict[str, NDArray[Any]]:
         """Return the columns of a round; none where nothing is measured."""
-        parts = [self._table(name, self._rows(name)) for name in self._taken]
-        if not parts:
-            return {}
-        table = {c: np.concatenate([part[c] for part in parts]) for c in COLUMNS[1:]}
-        return {"round": np.full(len(table["value"]), played.number)} | table
+        return _joined([self._table(name) for name in self._taken], played)
 
-    def _table(self, name: str, rows: Rows) -> dict[str, NDArray[Any]]:
-        cohorts, agents, values = rows
+    def _table(self, name: str) -> dict[str, NDArray[Any]]:
+        cohorts, agents, values = self._rows(name)
         low, high = register.measure.within.get(name, (-np.inf, np.inf))
         found = np.array(values, dtype=np.float64)
         outside = found[(found < low - ROUNDING) | (found > high + ROUNDING)]
@@ -114,8 +98,8 @@ class OwnMeasures:
             "value": found,
         }
 
-    def _rows(self, name: str) -> Rows:
-        """Take a measure, and spell out of whom it speaks."""
+    def _rows(self, name: str) -> tuple[list[str], list[float], list[float]]:
+        """Take a measure, and spell out of whom it speaks: cohorts, agents and values."""
         found, where = self._taken[name](self._model), f"measure '{name}'"
         if isinstance(found, Mapping):
             for cohort in found:

@@ -19,8 +19,6 @@ The **Gini coefficient** of x_1, ..., x_n is half the mean absolute difference o
 for quantities that are not negative and do not all vanish. Otherwise, as for CARA utilities, which
 are below zero by construction, it is undefined: NaN, never shifted, since a shift changes it. The
 **mean difference** sum_ij |x_i - x_j| / n^2, in the utility's own units, is defined for all.
-
-Both compare agents of one cohort with each other: they mean what that comparison means.
 """
 
 from collections.abc import Sequence
@@ -73,22 +71,10 @@ ROUNDING = 1e-12  # of the largest value: a utility of zero comes back from its 
 
 
 def gini(values: ArrayLike, multiplicity: ArrayLike = 1) -> float:
-    """Gini coefficient.
+    """Gini coefficient of values (n,), in [0, 1), each of which so many have.
 
-    Parameters
-    ----------
-    values : array (n,)
-        What each has.
-    multiplicity : array (n,)
-        How many have it, 1 by default.
+    NaN where a value is negative, all are zero, or there is none.
 
-    Returns
-    -------
-    float
-        In [0, 1); NaN where a value is negative, all are zero, or there is none.
-
-    Examples
-    --------
     >>> gini([0.0, 0.0, 0.0, 8.0])
     0.75
     """
@@ -100,17 +86,9 @@ def gini(values: ArrayLike, multiplicity: ArrayLike = 1) -> float:
 
 
 def mean_difference(values: ArrayLike, multiplicity: ArrayLike = 1) -> float:
-    """Gini's mean difference: sum_ij |x_i - x_j| / n^2, with i = j included.
+    """Gini's mean difference, sum_ij |x_i - x_j| / n^2 with i = j included, in the values' unit.
 
-    Parameters
-    ----------
-    values, multiplicity : array (n,)
-        As in ``gini``.
-
-    Returns
-    -------
-    float
-        At least 0, in the unit of the values; NaN where there is none.
+    Values (n,), each of which so many have; NaN where there is none.
     """
     held = np.asarray(values, dtype=np.float64)
     if not len(held):
@@ -124,59 +102,32 @@ def mean_difference(values: ArrayLike, multiplicity: ArrayLike = 1) -> float:
 
 
 def welfare(agents: pd.DataFrame) -> Array:
-    """Mean utility per round of each agent, in the utility's own units.
+    """Mean utility per round of each agent (n,), in own units, from the columns of an agents table.
 
-    Parameters
-    ----------
-    agents : frame
-        With the columns ``mean_loss``, ``loss_scale`` and ``loss_offset`` of an agents table.
-
-    Returns
-    -------
-    array (n,)
-        NaN for an agent that has not played.
+    NaN for an agent that has not played.
     """
     loss = agents["loss_offset"] + agents["loss_scale"] * agents["mean_loss"]
     return -loss.to_numpy(dtype=np.float64)
 
 
 def cohort_welfare(agents: pd.DataFrame) -> pd.DataFrame:
-    """Welfare and its inequality, one row per cohort.
+    """Welfare and its inequality, one row per cohort of an agents table, in their order.
 
-    Parameters
-    ----------
-    agents : frame
-        An agents table: the columns of ``welfare`` and ``cohort``.
-
-    Returns
-    -------
-    frame
-        ``cohort`` (in their order), ``welfare_mean`` and ``welfare_mean_difference`` (own units
-        per round), ``welfare_gini``. Agents that have not played are left out.
+    In own units per round. Agents that have not played are left out.
     """
     rows = []
-    names = agents["cohort"].to_numpy()
     multiplicity = agents[COUNT].to_numpy() if COUNT in agents else 1
     table = pd.DataFrame({"earned": welfare(agents), COUNT: multiplicity})
-    for cohort, members in table.groupby(names, sort=False):
+    for cohort, members in table.groupby(agents["cohort"].to_numpy(), sort=False):
         own, many = members.dropna().to_numpy(dtype=np.float64).T
-        rows.append(
-            {
-                "cohort": cohort,
-                "welfare_mean": np.average(own, weights=many) if len(own) else np.nan,
-                "welfare_gini": gini(own, many),
-                "welfare_mean_difference": mean_difference(own, many),
-            }
-        )
+        mean = np.average(own, weights=many) if len(own) else np.nan
+        rows.append((cohort, mean, gini(own, many), mean_difference(own, many)))
     columns = ["cohort", "welfare_mean", "welfare_gini", "welfare_mean_difference"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def welfare_record(agents: pd.DataFrame) -> dict[str, dict[str, float | None]]:
-    """Return ``cohort_welfare`` by cohort and figure, None where one is undefined, for a manifest.
-
-    ``agents``: as in ``cohort_welfare``.
-    """
+    """Return ``cohort_welfare`` by cohort and figure, None where one is undefined."""
     table = cohort_welfare(agents).set_index("cohort")
     return {
         str(cohort): {
@@ -189,17 +140,9 @@ def welfare_record(agents: pd.DataFrame) -> dict[str, dict[str, float | None]]:
 def by_distance(agents: pd.DataFrame) -> pd.DataFrame:
     """Summarise an agents table by cohort and distance from the forecaster.
 
-    Parameters
-    ----------
-    agents : frame
-        With the columns ``cohort``, ``kind``, ``distance``, regrets and ``exploitability``.
-
-    Returns
-    -------
-    frame
-        A row per cohort and distance, nearest first and those who never hear last (empty
-        distance): ``agents`` who played, mean and worst decision swap regret (swap regret where
-        that was not kept), mean exploitability. Learners listen to nobody and have no rows.
+    A row per cohort and distance, nearest first and those who never hear last (empty distance):
+    ``agents`` who played, mean and worst decision swap regret (swap regret where that was not
+    kept), mean exploitability. Learners listen to nobody and have no rows.
     """
     frame = agents.assign(regret=agents["decision_swap_regret"].fillna(agents["swap_regret"]))
     frame = frame[(frame["kind"] == "follower") & frame["mean_loss"].notna()]
@@ -210,7 +153,8 @@ def by_distance(agents: pd.DataFrame) -> pd.DataFrame:
         regret_worst=("regret", "max"),
         exploitability_mean=("exploitability", "mean"),
     ).reset_index()
-    order = {name: place for place, name in enumerate(frame["cohort"].unique())}
-    table["place"] = table["cohort"].map(order)
-    table = table.sort_values(["place", "distance"], na_position="last", kind="stable")
-    return table.drop(columns="place").reset_index(drop=True)
+    return table.sort_values(
+        ["cohort", "distance"],
+        key=lambda own: pd.Series(own.factorize()[0]) if own.name == "cohort" else own,
+        ignore_index=True,
+    )

@@ -9,14 +9,12 @@ before its first one (``Ledger.excerpt``, ``Ledger.since``),
 and every regret is read from the difference as from a ledger that had seen nothing but the window.
 It is exact up to the rounding of the sums: no comparator is carried over, and an agent that was
 right for a thousand rounds before a change of regime is not forgiven what follows. Windows do not
-overlap, so one copy per ledger is kept at a time, whatever the number of windows and rounds.
-
-An agent that joined within a window is averaged over its own rounds of it, and one that played none
-has no row.
+overlap, so one copy per ledger is kept at a time, whatever the number of windows and rounds. An
+agent that joined within a window is averaged over its own rounds of it.
 
 **Beside its bounds**, as a run goes on, regret is read four times in every doubling of the rounds.
 One row per cohort to which a theorem applies, with the greatest value over its agents in every
-column. The bounds hold in all rounds at once, so that one may stop a run when one of them pleases.
+column.
 """
 
 import math
@@ -28,7 +26,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from regretless.market.core.arrays import Array, Mask
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.protocols import Cohort
@@ -42,17 +40,9 @@ REGRETS = ("external", "swap", "decision_swap")
 
 @dataclass(frozen=True)
 class Worst:
-    """The window in which an agent of a cohort regretted most so far.
+    """The window, from its first to its last round, in which an agent regretted most so far."""
 
-    Parameters
-    ----------
-    regret : float
-        Decision swap regret per round of the window; swap regret where that is not kept.
-    agent, first, last : int
-        Whose, and the first and the last round of the window.
-    """
-
-    regret: float
+    regret: float  # decision swap regret per round of the window, or swap regret
     agent: int
     first: int
     last: int
@@ -61,16 +51,8 @@ class Worst:
 class Windows(Checkpointable):
     """Scores each cohort over windows of rounds, as they end.
 
-    Parameters
-    ----------
-    cohorts : sequence of Cohort
-        Whose ledgers have seen no round yet.
-    logged : sequence of Logged
-        Which of their agents get rows.
-    spans : sequence of (int, int)
-        First and last round of every window, in order and without overlap.
-    guarantees : sequence of Guarantee
-        One per cohort; none of them says anything of windows by default.
+    ``spans`` are the first and the last round of every window, in order and without overlap.
+    ``logged`` says which agents get rows; guarantees are one per cohort.
     """
 
     REMEMBERED = ("_at", "_before")
@@ -101,10 +83,9 @@ class Windows(Checkpointable):
         return int(np.diff([last for _, last in self.spans], prepend=-1).min())
 
     def add(self, number: int) -> list[dict[str, NDArray[Any]]]:
-        """Take note that the ledgers have added a round.
+        """Take note that the ledgers have added this round.
 
-        ``number`` (int): the round's. Returns list of dict: columns of the windows table, a part
-        per cohort; none unless a window ends.
+        Returns columns of the windows table, a part per cohort; none unless a window ends.
         """
         parts: list[dict[str, NDArray[Any]]] = []
         if self._before and self.spans[self._at][1] == number:
@@ -129,9 +110,9 @@ class Windows(Checkpointable):
             played = sums.played[own.row_of]
             if not played.any():
                 continue
-            agents = own.ids[played]
-            columns = {"agent": agents, "first": np.full(len(agents), first)}
-            columns |= {"last": np.full(len(agents), last)}
+            ends = {"first": first, "last": last}
+            columns: dict[str, NDArray[Any]] = {"agent": own.ids[played]}
+            columns |= {name: np.full(played.sum(), end) for name, end in ends.items()}
             columns |= {name: rows[own.row_of][played] for name, rows in measures(sums).items()}
             if self.bounded:
                 columns["bound"] = bounded(promise, first, last, own)[played]
@@ -140,11 +121,8 @@ class Windows(Checkpointable):
 
     def _note(self, name: str, columns: dict[str, NDArray[Any]]) -> None:
         """Remember the worst agent of a window that beats the worst so far."""
-        regret = np.where(
-            np.isnan(columns["decision_swap_regret"]),
-            columns["swap_regret"],
-            columns["decision_swap_regret"],
-        )
+        wanted = columns["decision_swap_regret"]
+        regret = np.where(np.isnan(wanted), columns["swap_regret"], wanted)
         if np.isnan(regret).all():
             return
         place = int(np.nanargmax(regret))
@@ -193,15 +171,7 @@ COLUMNS = ("decision_swap_regret", "bound_from_bias", "bound_from_variation", "b
 
 
 class BoundsLog(Checkpointable):
-    """Collects the table of bounds.
-
-    Parameters
-    ----------
-    guarantees : sequence of Guarantee
-        One per cohort.
-    rounds : int
-        Of the run; the last has a row, too.
-    """
+    """Collects the table of bounds, of guarantees one per cohort; the last round has a row, too."""
 
     REMEMBERED = ("_kept",)
 
@@ -261,9 +231,5 @@ def _greatest(cohort: Cohort, guarantee: Guarantee) -> list[float]:
         guarantee.bound() if guarantee.bound else None,
     ]
     here = ledger.played & (True if guarantee.covers is None else guarantee.covers)
-    return [_top(values, here) for values in found]
-
-
-def _top(values: Array | None, here: Mask) -> float:
-    known = np.zeros(0) if values is None else values[here & ~np.isnan(values)]
-    return float(known.max()) if len(known) else math.nan
+    known = [np.nan if values is None else values for values in found]
+    return [float(np.fmax.reduce(np.where(here, own, np.nan), initial=np.nan)) for own in known]

@@ -11,6 +11,7 @@ above, at least 0 for one that binds below.
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import highspy
 import numpy as np
@@ -27,6 +28,8 @@ UNDECIDED = (
     highspy.HighsModelStatus.kTimeLimit,
 )
 DUAL, PRIMAL = 1, 4  # HiGHS's numbers of its simplex methods
+STANDARD: dict[str, int | str] = {"simplex_strategy": DUAL, "presolve": "off"}
+STANDARD |= {"solver": "choose", "run_crossover": "on"}
 # What is tried in turn, each from scratch: options beside those that the program came with.
 METHODS: tuple[dict[str, int | str], ...] = (
     {},
@@ -34,12 +37,6 @@ METHODS: tuple[dict[str, int | str], ...] = (
     {"presolve": "on"},
     {"solver": "ipm", "run_crossover": "off"},
 )
-STANDARD: dict[str, int | str] = {
-    "simplex_strategy": DUAL,
-    "presolve": "off",
-    "solver": "choose",
-    "run_crossover": "on",
-}
 GAP = 1e-6  # between a solution and the bound that its duals prove, where no method is sure
 # Limits of each method.
 FEWEST_PIVOTS, PIVOTS = 1000, 5  # in every program, and for each row and column
@@ -48,23 +45,11 @@ SECONDS, SECONDS_EACH = 60.0, 0.01  # likewise; the pivots run out long before
 
 
 class UnsolvedError(RuntimeError):
-    """A program without a proved optimum.
+    """A program without a proved optimum, by what HiGHS says of it.
 
-    Parameters
-    ----------
-    status : HighsModelStatus
-        What HiGHS says.
-    best : Optimum, optional
-        Its value and duals are the greatest lower bound that was proved; x is no solution.
-
-    Attributes
-    ----------
-    infeasible : bool
-        Whether nothing satisfies the rows.
-    best : Optimum or None
-        None where nothing was proved.
-    bound : float
-        The least value is at least that; -inf where nothing was proved.
+    Value and duals of ``best`` are the greatest lower bound that was proved, None where nothing
+    was; its x is no solution. ``infeasible`` says whether nothing satisfies the rows; the least
+    value is at least ``bound``, -inf where nothing was proved.
     """
 
     def __init__(self, status: highspy.HighsModelStatus, best: "Optimum | None" = None) -> None:
@@ -77,14 +62,8 @@ class UnsolvedError(RuntimeError):
 class UnprovedError(ValueError):
     """A result whose linear program no method solved within its limits.
 
-    Parameters
-    ----------
-    what : str
-        Which result.
-    cure : str
-        What makes the program smaller or better scaled.
-    low, high : float
-        What was proved: the result is at least ``low`` and at most ``high``.
+    The ``cure`` makes the program smaller or better scaled; it was proved that the result is at
+    least ``low`` and at most ``high``.
     """
 
     def __init__(self, what: str, cure: str, *, low: float = -np.inf, high: float = np.inf) -> None:
@@ -104,10 +83,7 @@ class _Silent(highspy.Highs):
 
 
 def new_highs(**options: float) -> highspy.Highs:
-    """Return a HiGHS object for small programs: silent, on one thread, without presolve.
-
-    ``**options``: further options of HiGHS.
-    """
+    """Return a HiGHS object for small programs: silent, on one thread, without presolve."""
     highs = _Silent()  # type: ignore[no-untyped-call]
     _set(highs, OPTIONS | options)
     return highs
@@ -118,14 +94,8 @@ def optimise(highs: highspy.Highs, proved: Callable[[], bool] = lambda: False) -
 
     The dual simplex method, HiGHS's choice, may stop without a verdict: seen where coefficients of
     1e-8 to 1e-3 meet a row of ones. The primal one then starts from scratch, then a presolved
-    program, then the interior point method. UnsolvedError if there is no optimum, or no method
-    finds it within its limits.
-
-    Parameters
-    ----------
-    highs : Highs
-    proved : callable
-        Asked where a method stops without a verdict: whether what ``highs`` holds is good enough.
+    program, then the interior point method; ``proved`` is asked whether what was found is good
+    enough. UnsolvedError if there is no optimum, or no method finds it within its limits.
     """
     for i, method in enumerate(METHODS):
         if i:
@@ -167,21 +137,13 @@ def _set(highs: highspy.Highs, options: Mapping[str, bool | float | str]) -> Non
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Minimise cost . x subject to row_lower <= matrix x <= row_upper, lower <= x <= upper.
+    """Minimise cost . x subject to row_lower <= matrix x <= row_upper, lower <= x <= upper."""
 
-    Parameters
-    ----------
-    cost : array (n,)
-    matrix : array (r, n) or sparse matrix of that shape
-    row_lower, row_upper : arrays (r,) or numbers
-    lower, upper : arrays (n,) or numbers
-    """
-
-    cost: Array
-    matrix: Array | sp.csr_array
-    row_lower: Array | float = -np.inf
+    cost: Array  # (n,)
+    matrix: Array | sp.csr_array  # (r, n)
+    row_lower: Array | float = -np.inf  # (r,), or for all
     row_upper: Array | float = np.inf
-    lower: Array | float = 0.0
+    lower: Array | float = 0.0  # (n,), or for all
     upper: Array | float = np.inf
 
     def excess(self, x: Array) -> float:
@@ -191,10 +153,10 @@ class Program:
         return max(float(np.max(by, initial=0.0)) for by in beyond)
 
     def bound(self, duals: Array) -> float:
-        """Return a lower bound on the least value that any row duals prove (weak duality).
+        """Return a lower bound on the least value that any row duals (r,) prove (weak duality).
 
-        ``duals`` (array (r,)): clipped where their sign does not fit the side that is bounded.
-        Returns a float: -inf where they prove nothing, as may be where a column has no bound.
+        They are clipped where their sign does not fit the side that is bounded; -inf where they
+        prove nothing, as may be where a column has no bound.
         """
         rows = len(duals)
         low, high = _filled(self.row_lower, rows), _filled(self.row_upper, rows)
@@ -207,43 +169,25 @@ class Program:
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """An optimal basic solution.
+    """An optimal basic solution."""
 
-    Parameters
-    ----------
-    x : array (n,)
-    value : float
-        The least value, cost . x; a lower bound on it, at most 1e-6 away, where HiGHS had doubts.
-    duals : array (r,)
-        Of the rows.
-    """
-
-    x: Array
-    value: float
-    duals: Array
+    x: Array  # (n,)
+    value: float  # cost . x; a lower bound on it, at most 1e-6 away, where HiGHS had doubts
+    duals: Array  # of the rows (r,)
 
 
 def hand_over(highs: highspy.Highs, program: Program) -> None:
     """Let ``highs`` hold a program; UnsolvedError if it is none."""
     matrix = sp.csr_array(program.matrix)
     rows, columns = matrix.shape
-    taken = highs.passModel(
-        columns,
-        rows,
-        matrix.nnz,
-        int(highspy.MatrixFormat.kRowwise),
-        int(highspy.ObjSense.kMinimize),
-        0.0,
-        np.asarray(program.cost, dtype=np.float64),
-        _filled(program.lower, columns),
-        _filled(program.upper, columns),
-        _filled(program.row_lower, rows),
-        _filled(program.row_upper, rows),
-        matrix.indptr.astype(np.int32),
-        matrix.indices.astype(np.int32),
-        matrix.data.astype(np.float64),
-        np.zeros(columns, dtype=np.int32),  # no integers
-    )
+    bounds = [_filled(bound, columns) for bound in (program.lower, program.upper)]
+    bounds += [_filled(bound, rows) for bound in (program.row_lower, program.row_upper)]
+    given: list[Any] = [columns, rows, matrix.nnz]
+    given += [int(highspy.MatrixFormat.kRowwise), int(highspy.ObjSense.kMinimize), 0.0]
+    given += [np.asarray(program.cost, dtype=np.float64), *bounds]
+    given += [matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)]
+    given += [matrix.data.astype(np.float64), np.zeros(columns, dtype=np.int32)]  # no integers
+    taken = highs.passModel(*given)
     if taken == highspy.HighsStatus.kError:
         raise UnsolvedError(highspy.HighsModelStatus.kModelError)
 
@@ -257,11 +201,7 @@ class ProgramSolver:
         )
 
     def solve(self, program: Program) -> Optimum:
-        """Solve a program.
-
-        UnsolvedError if it is infeasible or unbounded, or no method proves an optimum within its
-        limits.
-        """
+        """Solve a program; UnsolvedError without a proved optimum."""
         hand_over(self._highs, program)
         held: list[Optimum] = []
 
@@ -288,17 +228,15 @@ class ProgramSolver:
         return x, np.array(found.row_dual) if found.dual_valid else np.zeros(shape[1])
 
 
-class _Kept(threading.local):
-    solver: ProgramSolver | None = None
-
-
-_KEPT = _Kept()
+_KEPT = threading.local()
 
 
 def solver() -> ProgramSolver:
     """Return this thread's solver."""
-    _KEPT.solver = _KEPT.solver or ProgramSolver()
-    return _KEPT.solver
+    held: dict[str, ProgramSolver] = vars(_KEPT)
+    if not held:
+        held["solver"] = ProgramSolver()
+    return held["solver"]
 
 
 def _filled(bound: Array | float, size: int) -> Array:

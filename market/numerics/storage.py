@@ -1,7 +1,5 @@
 """Large tables: in memory or in mapped files, and how weights lie in them.
 
-A mapped file is one that the system maps into memory and drops from it again.
-
 Tables of which a pass visits one row each (``staggered``) begin on a cache line, and at
 different places of a page: a processor takes writing and reading at equal places of two pages for
 one, and waits.
@@ -34,6 +32,7 @@ from regretless.market.core.compiled import FEWEST, compiled
 
 LARGE = 1 << 19  # numbers of a table that may be a file
 LINE, STAGGER = 8, 5  # numbers of a cache line; lines between the places of two tables
+_mapping = ContextVar("mapping", default=False)
 
 
 @contextmanager
@@ -105,9 +104,6 @@ def free() -> float:
     except OSError:
         said = None
     return 1024.0 * int(said[1]) if said else np.inf
-
-
-_mapping = ContextVar("mapping", default=False)
 
 
 MANY = 1000  # losses; fewer are in cache whatever their order

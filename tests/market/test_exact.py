@@ -14,20 +14,18 @@ from regretless.market.core.randomness import stream
 from regretless.market.losses import Linear
 from regretless.market.losses.sums import offset_sum
 from regretless.market.numerics import storage
-from regretless.market.numerics.exact_sum import total, total_taken
+from regretless.market.numerics.exact_sum import total
 from regretless.market.response import expected_and_realised, expected_losses
 
 
 @given(seed=st.integers(0, 2**32 - 1), agents=st.integers(1, 300), scale=st.floats(1e-3, 1e5))
 def test_parts_add_up_to_the_whole_in_any_order(seed: int, agents: int, scale: float) -> None:
     rng = stream(seed, "exact")
-    table = rng.normal(size=(7, 3, 2)) * scale
-    rows, actions = rng.integers(7, size=agents), rng.integers(3, size=agents)
-    whole = total_taken(table, rows, actions, np.zeros(0))
+    values = rng.normal(size=(agents, 2)) * scale
+    whole = total(values, np.ones(agents))
     parts = np.array_split(rng.permutation(agents), 3)
-    told = [total_taken(table, rows[own], actions[own], np.zeros(0)) for own in parts]
-    assert np.array_equal(sum(told), whole)
-    exact = [math.fsum(column) for column in table[rows, actions].T]
+    assert np.array_equal(sum(total(values[own], np.ones(len(own))) for own in parts), whole)
+    exact = [math.fsum(column) for column in values.T]
     np.testing.assert_allclose(whole.sum(0), exact, rtol=1e-15, atol=agents * 2.0**-49)
 
 
@@ -38,8 +36,6 @@ def test_weighted_rows_are_as_many_single_ones(seed: int, rows: int) -> None:
     each = np.repeat(values, heads, axis=0)
     whole = total(values, heads.astype(np.float64))
     assert np.array_equal(whole, total(each, np.ones(len(each))))
-    taken = total_taken(values[:, None], np.arange(rows), np.zeros(rows, int), heads * 1.0)
-    assert np.array_equal(whole, taken)
 
 
 Array = NDArray[np.float64]

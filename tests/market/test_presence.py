@@ -154,13 +154,6 @@ def test_over_stays_is_the_theorem_row_by_row() -> None:
     assert np.isnan(scalar).tolist() == [False, True, True, True]
 
 
-def test_a_stay_is_checked() -> None:
-    with pytest.raises(ValueError, match="leaves before it enters"):
-        Attendance(np.array([3]), np.array([2]))
-    with pytest.raises(ValueError, match="at least 0"):
-        Attendance(np.array([-1]), np.array([2]))
-
-
 # Changes between rounds.
 
 
