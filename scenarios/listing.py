@@ -26,11 +26,9 @@ REGISTRIES = {  # by kind, the registry in ``market.register``, which loads NumP
 
 
 def listing(kind: str, width: int | None = None, *, verbose: bool = False) -> list[str]:
-    """Write names and what they mean.
+    """Write names of a kind and what they mean, wrapped to a width if one is given.
 
-    ``kind``: "scenarios", "studies", or one of ``REGISTRIES``; ``width``: columns of the terminal,
-    in which a meaning is wrapped beside its name; without it every name has one line. Scenarios and
-    studies have a line each, in groups; ``verbose`` writes their whole descriptions.
+    Scenarios and studies have a line each, in groups; ``verbose`` writes their descriptions.
     """
     if kind not in GROUPED or verbose:
         return _rows(_named(kind), width)
@@ -59,13 +57,9 @@ def _rows(named: Mapping[str, str], width: int | None, column: int = 0) -> list[
 
 
 def _named(kind: str) -> dict[str, str]:
-    if kind == "scenarios":
-        return {name: str(read(path).get("description", "")) for name, path in catalogue().items()}
-    if kind == "studies":
-        return {
-            path.stem: str(read(path).get("description", ""))
-            for path in sorted(STUDIES.glob("*.toml"))
-        }
+    if kind in GROUPED:
+        files = catalogue().values() if kind == "scenarios" else sorted(STUDIES.glob("*.toml"))
+        return {path.stem: str(read(path).get("description", "")) for path in files}
     if kind not in REGISTRIES:
         known = [*GROUPED, *REGISTRIES]
         raise UserError(f"list: unknown kind '{kind}'; {closest(kind, known)}")

@@ -28,26 +28,20 @@ AT_ONCE = 200_000  # losses
 def annotate(
     model: MarketModel, spec: ScenarioSpec, rows: Array | None, shares: Mapping[str, float]
 ) -> None:
-    """Give a model its notes and warnings.
-
-    ``rows`` (array (T, d) or None): outcomes of the data; ``shares`` (dict of str to float): of the
-    data's rows that were clipped, as in ``Table``.
-    """
-    silent = spec.game is not None or model.game.personal  # losses say it all, or not enough
-    strange = () if silent else tuple(idle(model.game, rows))
+    """Give a model its notes and warnings; ``rows`` (T, d) and ``shares`` are as in ``Table``."""
     game = model.game
-    of_game = tuple(unforeseen(game, spec))
-    model.notes = (*of_game, *noiseless(game, spec), *strange)
+    silent = spec.game is not None or game.personal  # losses say it all, or not enough
+    strange = () if silent else tuple(idle(game, rows))
+    model.notes = (*unforeseen(game, spec), *noiseless(game, spec), *strange)
     model.warnings = (*strange, *clipped(spec, shares))
 
 
 def unforeseen(game: Game, spec: ScenarioSpec) -> Iterator[str]:
     """Yield of whom an objective takes no notice."""
-    if spec.forecaster.objective != "none":
-        for cohort in game.cohorts:
-            if not cohort.predictable:
-                why = "nobody foresees what they do"
-                yield f"{cohort.name}: forecaster.objective leaves them out, since {why}"
+    for cohort in game.cohorts if spec.forecaster.objective != "none" else ():
+        if not cohort.predictable:
+            why = "nobody foresees what they do"
+            yield f"{cohort.name}: forecaster.objective leaves them out, since {why}"
 
 
 def noiseless(game: Game, spec: ScenarioSpec) -> Iterator[str]:
@@ -68,10 +62,7 @@ def clipped(spec: ScenarioSpec, shares: Mapping[str, float]) -> Iterator[str]:
 
 
 def idle(game: Game, rows: Array | None) -> Iterator[str]:
-    """Yield for each cohort whose utility makes nothing of the outcomes that this is so.
-
-    In a game, which has no parameters, an action may be dominated.
-    """
+    """Yield for each cohort whose utility makes nothing of the outcomes that this is so."""
     if rows is None or len(rows) < POINTS:  # in few rows one action may be best by chance
         outcomes = _outcomes(game)
     else:
@@ -87,8 +78,7 @@ def idle(game: Game, rows: Array | None) -> Iterator[str]:
 def _found(loss: Loss, outcomes: Array, *, dominant: bool) -> str:
     """Say that actions do not depend on outcomes (T, d); empty where they do for somebody.
 
-    ``dominant`` says whether one action that is always best is worth a line: in a market it may be
-    meant, as a bid of what a thing is worth is.
+    ``dominant``: whether to tell one that is always best, as a bid in a market may well be.
     """
     some = loss[_places(len(loss), min(AGENTS, max(AT_ONCE // loss.actions, 1)))]
     regret = np.zeros((len(some), loss.actions))  # of always playing an action, at worst
@@ -100,19 +90,14 @@ def _found(loss: Loss, outcomes: Array, *, dominant: bool) -> str:
             return ""
     if regret.max() <= TINY:
         return f"all actions have the same loss within {TINY:g}"
-    if not dominant:
-        return ""
-    return "one action is best whatever the outcome is, for every agent"
+    return "one action is best whatever the outcome is, for every agent" * dominant
 
 
 def _outcomes(game: Game) -> Array:
     """Return points (T, d) of the outcomes' space: some at random, and corners of the cube."""
-    adversary, rng = game.adversary, np.random.default_rng(0)
-    goods = adversary.outcomes
-    inner = rng.random((POINTS, goods))
-    corners = rng.integers(2, size=(POINTS, goods)).astype(np.float64)
-    points = np.concatenate([inner, corners])
-    return adversary.reachable(points)
+    rng, shape = np.random.default_rng(0), (POINTS, game.adversary.outcomes)
+    points = np.concatenate([rng.random(shape), rng.integers(2, size=shape).astype(np.float64)])
+    return game.adversary.reachable(points)
 
 
 def _places(count: int, most: int) -> Indices:

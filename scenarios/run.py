@@ -142,7 +142,10 @@ def _write(  # noqa: PLR0913 - the parts of a run
             manifest["status"] = "complete"
         except KeyboardInterrupt as error:
             stopped = error
-        _finish(model, player.tables(), directory, manifest, started)
+        tables = player.tables()
+        manifest["wall_seconds"] = round(time.perf_counter() - started, 3)
+        manifest |= _outcome(model, tables)
+        directory.finish(tables, manifest)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a mistake, or no room; once mended, --resume goes on
@@ -160,21 +163,15 @@ def _misfit(directory: RunDirectory, error: BaseException) -> UserError:
     return UserError(f"{reason}; start again with --overwrite")
 
 
-def _finish(
-    model: MarketModel,
-    tables: dict[str, pd.DataFrame],
-    directory: RunDirectory,
-    manifest: dict[str, Any],
-    started: float,
-) -> None:
-    manifest["wall_seconds"] = round(time.perf_counter() - started, 3)
-    manifest["exploitability"] = exploitability_record(model)
-    for entry, block in zip(manifest["blocks"], model.game.blocks, strict=True):
-        entry.update(block.forecaster.described())
+def _outcome(model: MarketModel, tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+    """Return what the manifest says of what was played."""
+    found = {
+        "exploitability": exploitability_record(model),
+        "blocks": [described(own) | own.forecaster.described() for own in model.game.blocks],
+    }
     if model.game.market is not None:
-        manifest["market"] = model.game.market.described()
-    manifest["welfare"] = welfare_record(tables["agents"])
-    directory.finish(tables, manifest)
+        found["market"] = model.game.market.described()
+    return found | {"welfare": welfare_record(tables["agents"])}
 
 
 @contextmanager
@@ -194,24 +191,22 @@ def interrupts_between_rounds() -> Iterator[threading.Event]:
 def _resumed(
     directory: RunDirectory, model: MarketModel, config: dict[str, Any], *, shared: bool
 ) -> dict[str, Any] | None:
-    forgetful = model.game.forgetful()
-    if forgetful:
-        raise UserError(
-            f"--resume: {', '.join(forgetful)} offers no state() and restore(state); "
-            "add them or start again with --overwrite"
-        )
-    recorded = directory.recorded()
-    if recorded is not None and recorded["config"] != json.loads(json.dumps(config)):
-        where = f"--resume: {directory.path} holds another configuration"
-        raise UserError(f"{where}; give another --out or start again with --overwrite")
-    if recorded is not None and recorded["status"] == "complete":
-        directory.tidy()
-        raise UserError(f"--resume: the run in {directory.path} is complete; nothing to resume")
-    begun = {} if recorded is None else recorded.get("versions", {})
-    if recorded is not None and begun.get("regretless") != version("regretless"):
-        by = f"regretless {begun['regretless']}" if "regretless" in begun else "another version"
-        where = f"--resume: the run in {directory.path} was begun by {by}"
-        raise UserError(f"{where}; continue it with that version or start again with --overwrite")
+    """Return the state to go on from, None where no round was kept."""
+    again = "start again with --overwrite"
+    if forgetful := model.game.forgetful():
+        what = f"{', '.join(forgetful)} offers no state() and restore(state)"
+        raise UserError(f"--resume: {what}; add them or {again}")
+    if (recorded := directory.recorded()) is not None:
+        begun, run = recorded.get("versions", {}), f"--resume: the run in {directory.path}"
+        if recorded["config"] != json.loads(json.dumps(config)):
+            where = f"--resume: {directory.path} holds another configuration"
+            raise UserError(f"{where}; give another --out or {again}")
+        if recorded["status"] == "complete":
+            directory.tidy()
+            raise UserError(f"{run} is complete; nothing to resume")
+        if begun.get("regretless") != version("regretless"):
+            by = f"regretless {begun['regretless']}" if "regretless" in begun else "another version"
+            raise UserError(f"{run} was begun by {by}; continue it with that version or {again}")
     state = directory.load_checkpoint(config)
     if state is not None and ("shared" in state) != shared:
         how, cure = ("without", "drop") if shared else ("with", "give")
@@ -222,14 +217,9 @@ def _resumed(
 
 def closing_tables(model: MarketModel) -> dict[str, pd.DataFrame]:
     """Return the tables that close a run, as a model has them."""
-    tables = {
-        "agents": model.agents_frame(),
-        "swaps": model.swaps_frame(),
-        "biases": model.biases_frame(),
-    }
-    bounds = model.bounds_frame()
-    if len(bounds):
-        tables["bounds"] = bounds
+    bounds, tables = model.bounds_frame(), {"agents": model.agents_frame()}
+    tables |= {"swaps": model.swaps_frame(), "biases": model.biases_frame()}
+    tables |= {"bounds": bounds} if len(bounds) else {}
     tables |= {"verdict": model.verdict_frame(), "forecast_scores": model.scores_frame()}
     if any(seat.comparison.names for seat in model.game.seats):
         tables["models"] = model.models_frame()

@@ -39,11 +39,7 @@ def print_summary(
     *,
     verbose: bool = False,
 ) -> None:
-    """Print what a run comes to.
-
-    ``closed``: the tables that closed the run, in place of the model's own; ``verbose``: all
-    alternatives and measures of every cohort, all remarks, and definitions.
-    """
+    """Print what a run comes to; ``closed``: the tables that closed it, not the model's own."""
     own = closed or {"agents": model.agents_frame(), "verdict": model.verdict_frame()}
     agents, verdict = own["agents"], own["verdict"]
     screen = console()
@@ -89,8 +85,7 @@ def short(verdict: pd.DataFrame, agents: pd.DataFrame, *, width: int) -> Iterato
     cohorts = {str(name): rows for name, rows in words.apart(verdict).groupby("cohort", sort=False)}
     if len(cohorts) == 1:
         (rows,) = cohorts.values()
-        yield words.played(rows, agents, note=SCALE)
-        yield ""
+        yield from (words.played(rows, agents, note=SCALE), "")
         yield from _cohort([(r, rows) for r in words.best_of_each(rows)], rows, agents, width=width)
         return
     if len(cohorts) <= words.MANY:
@@ -142,9 +137,7 @@ def full(verdict: pd.DataFrame, agents: pd.DataFrame, *, width: int) -> Iterator
     yield f"Losses are per round ({SCALE})."
     for name, rows in verdict.groupby("cohort", sort=False):
         own = agents if name == EVERYBODY else agents[agents["cohort"] == name]
-        yield ""
-        yield words.played(rows, own)
-        yield ""
+        yield from ("", words.played(rows, own), "")
         ranked = words.records(words.alternatives(rows).sort_values("mean_loss", kind="stable"))
         yield from _cohort([(row, None) for row in ranked], rows, own, width=width)
 
@@ -161,14 +154,8 @@ def _cohort(
     yield from (Padding(line, (0, 0, 0, 2)) for line in words.assumed(verdict))
     yield ""
     unit = words.unit_of(agents)
-    headers = [
-        "Regret per round",
-        "mean",
-        "worst\nagent",
-        f"mean,\n{unit}",
-        f"worst,\n{unit}",
-        "bound",
-    ]
+    headers = ["Regret per round", "mean", "worst\nagent"]
+    headers += [f"mean,\n{unit}", f"worst,\n{unit}", "bound"]
     yield table(headers, list(_bounded(agents)), width=width, words=(0, 5))
 
 

@@ -66,10 +66,7 @@ DEFINITIONS = {
 
 
 def sentences(verdict: pd.DataFrame, agents: pd.DataFrame) -> Iterator[str]:
-    """Yield a paragraph per cohort; of more than ``MANY`` cohorts one on the extremes.
-
-    ``verdict``, ``agents``: the tables of a run.
-    """
+    """Yield a paragraph per cohort; of more than ``MANY`` cohorts one on the extremes."""
     cohorts = [rows for _, rows in apart(verdict).groupby("cohort", sort=False)]
     if len(cohorts) > MANY:
         yield " ".join([*_extremes(cohorts, agents), *_worst(agents)])
@@ -120,11 +117,8 @@ def in_unit(agents: pd.DataFrame, value: float, *, word: str = "", note: str = "
 
 def in_units(values: Sequence[float], units: Sequence[str]) -> list[str]:
     """Write values with their units, with equal decimals for each unit; nothing without a unit."""
-    at = {
-        unit: decimals([v for v, own in zip(values, units, strict=True) if own == unit], 4)
-        for unit in set(units)
-    }
-    pairs = zip(values, units, strict=True)
+    pairs = list(zip(values, units, strict=True))
+    at = {unit: decimals([v for v, own in pairs if own == unit], 4) for unit in set(units)}
     return [f"{v:,.{at[unit]}f} {unit}" if unit and not np.isnan(v) else "" for v, unit in pairs]
 
 
@@ -206,8 +200,8 @@ def _extremes(cohorts: Sequence[pd.DataFrame], agents: pd.DataFrame) -> Iterator
     pairs = zip(best, cohorts, strict=True)
     gaps = [row["mean_loss"] - rows["mean_loss"].iloc[0] for row, rows in pairs]
     yield f"{len(cohorts)} cohorts with {agents_in(agents):,} agents."
-    for word, place in (("Largest", np.argmax(gaps)), ("Smallest", np.argmin(gaps))):
-        row, rows = best[int(place)], cohorts[int(place)]
+    for word, place in (("Largest", int(np.argmax(gaps))), ("Smallest", int(np.argmin(gaps)))):
+        row, rows = best[place], cohorts[place]
         yield (
             f"{word} difference of the best alternative in hindsight: {row['cohort']}, average "
             f"loss per round {rows['mean_loss'].iloc[0]:.4f}; {named(row, rows)}: "
@@ -223,9 +217,8 @@ def best_alternative(rows: pd.DataFrame) -> Row:
 def unchanged(base: str, blocks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Say from which round on a reference model is corrected, in one line if all blocks agree.
 
-    ``base``: kind of the reference. Each of ``blocks`` has ``kept``, the share of the rounds in
-    which it was broadcast unchanged, and ``disproved_at``, the rounds before its first correction,
-    or None.
+    Each of ``blocks`` has ``kept``, the share of the rounds in which the model was broadcast
+    unchanged, and ``disproved_at``, the rounds before its first correction, or None.
     """
     who = "weighted mean of the models" if base == "aggregate" else base
     lines = {}
@@ -250,10 +243,7 @@ def alternative_cells(row: Row, rows: pd.DataFrame | None = None) -> list[str]:
 
 
 def regret_rows(agents: pd.DataFrame) -> Iterator[list[str]]:
-    """Yield a measure of a cohort, its mean and that of the worst agent; those that were taken.
-
-    The last two cells are both in the unit of the data, empty where agents share none.
-    """
+    """Yield a measure that was taken, its mean and worst agent, and both in the data's unit."""
     scaled = agents["loss_scale"]
     ends = {
         name: (mean_of(agents.assign(own=agents[column] * scaled), "own"), most)
@@ -276,11 +266,9 @@ def bounds_to_print(agents: pd.DataFrame) -> dict[str, float]:
     """
     known = {word: float(agents[column].max()) for word, column in BOUNDS.items()}
     known = {word: value for word, value in known.items() if not np.isnan(value)}
-    regret = agents["decision_swap_regret"]
-    if "given the variation" in known and np.allclose(
-        agents[BOUNDS["given the variation"]], regret, rtol=0, atol=1e-9
-    ):
-        del known["given the variation"]
+    given, regret = "given the variation", agents["decision_swap_regret"]
+    if given in known and np.allclose(agents[BOUNDS[given]], regret, rtol=0, atol=1e-9):
+        del known[given]
         known = {UNCORRECTED if word == BEFORE else word: v for word, v in known.items()}
     return known
 

@@ -18,12 +18,10 @@ import json
 import re
 import zlib
 from collections.abc import Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
-from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -72,10 +70,7 @@ class RunDirectory:
         self._chunks, self._checksum = 0, 0
 
     def check(self, *, resume: bool, overwrite: bool) -> None:
-        """Raise UserError unless a run may be written here: what is there stays as it is.
-
-        ``resume``, ``overwrite``: whether an earlier run may be continued, or replaced.
-        """
+        """Raise UserError unless a run may be written here: what is there stays as it is."""
         ownership.check_asked(self.path, "run", resume=resume, overwrite=overwrite)
         ownership.check_folder(self.partial)
         if not (found := ownership.contents(self.path)):
@@ -106,10 +101,9 @@ class RunDirectory:
         """Return the manifest of the run that is here; None if there is none of ours."""
         kinds = {"config": dict, "status": str, "scenario": str}
         manifest = ownership.record_of(self.path / MANIFEST, *kinds)
-        if manifest is None:
+        if manifest is None or not all(isinstance(manifest[key], kinds[key]) for key in kinds):
             return None
-        ours = all(isinstance(manifest.get(key), kind) for key, kind in kinds.items())
-        return manifest if ours and isinstance(manifest.get("versions", {}), dict) else None
+        return manifest if isinstance(manifest.get("versions", {}), dict) else None
 
     @property
     def interrupted(self) -> bool:
@@ -174,10 +168,7 @@ class RunDirectory:
                 self.remove()
 
     def tidy(self) -> None:
-        """Remove the parts: the checkpoint first, without which they are no run to go on with.
-
-        The mark goes last, since until then it says whose they are.
-        """
+        """Remove the parts: the checkpoint first, and last the mark, which says whose they are."""
         (self.partial / CHECKPOINT).unlink(missing_ok=True)
         with suppress(OSError):
             ours = filter(self._is_part, ownership.contents(self.partial))
@@ -214,9 +205,8 @@ class RunDirectory:
             reason = f"--resume: the checkpoint in {self.path} cannot be read"
             raise UserError(f"{reason}; {AGAIN}") from error
         if tree["config"] != json.dumps(config):
-            raise UserError(
-                f"--resume: {self.path} holds another configuration; give another --out"
-            )
+            other = f"{self.path} holds another configuration"
+            raise UserError(f"--resume: {other}; give another --out")
         self._chunks = tree["chunks"]
         self._check_parts(tree["parts"])
         for part in self.partial.glob("*.arrow"):
@@ -239,10 +229,7 @@ class RunDirectory:
             raise UserError(f"{known} holds a damaged part, or lacks one; {AGAIN}")
 
     def finish(self, tables: dict[str, pd.DataFrame], manifest: dict[str, Any]) -> None:
-        """Put the streamed tables together, write the closing ones, then the manifest.
-
-        At every instant the manifest lists whatever tables are there.
-        """
+        """Put all tables together; at every instant the manifest lists those that are there."""
         streamed = {table: sorted(self.partial.glob(f"{table}-*.arrow")) for table in TABLES}
         names = {f"{table}.{self.format}" for table in [*tables, *filter(streamed.get, TABLES)]}
         before = self._listed()
@@ -266,9 +253,8 @@ class RunDirectory:
     def list_files(self) -> None:
         """Let the manifest list what is there, after tables were added or removed."""
         if (manifest := self.recorded()) is not None:
-            self.write_manifest(
-                manifest, {name for name in KNOWN if ownership.plain(self.path / name)}
-            )
+            there = {name for name in KNOWN if ownership.plain(self.path / name)}
+            self.write_manifest(manifest, there)
 
     def _part(self, table: str, chunk: int) -> Path:
         return self.partial / f"{table}-{chunk:06d}.arrow"
@@ -331,10 +317,8 @@ def _read(path: Path, text: set[str]) -> pd.DataFrame:
 BY_AGENT = {"regret_log", "accounts", "states"}
 GROUP = 100_000  # rows of a row group: so many are read where one agent is asked for
 PASSES = 20
-FEWEST, MOST = 100_000, 5_000_000  # rows of a pass, unless one agent has more; two are in memory
+FEWEST, MOST = 100_000, 5_000_000  # rows of a pass, unless one agent has more
 OPEN = 200  # parts that are open at a time
-
-Some = TypeVar("Some")
 
 
 def _order(table: pa.Table) -> Integers:
@@ -355,25 +339,11 @@ def whole(name: str, parts: Sequence[Path]) -> Iterator[pa.Table]:
     if name not in BY_AGENT:
         yield from map(_opened, parts)
         return
-    for table, order in _ahead(_pass(parts, *span) for span in pairwise(_cuts(parts))):
+    for low, high in pairwise(_cuts(parts)):  # all rows of some agents
+        some = (parts[first : first + OPEN] for first in range(0, len(parts), OPEN))
+        table = _joined([_joined([_between(p, low, high) for p in few]) for few in some])
+        order = _order(table)
         yield from (table.take(order[i : i + GROUP]) for i in range(0, len(order), GROUP))
-
-
-def _pass(parts: Sequence[Path], low: int, high: int) -> tuple[pa.Table, Integers]:
-    """Return all rows of some agents, and in which order they belong."""
-    within = partial(_between, low=low, high=high)
-    some = (parts[first : first + OPEN] for first in range(0, len(parts), OPEN))
-    table = _joined([_joined(list(map(within, few))) for few in some])
-    return table, _order(table)
-
-
-def _ahead(made: Iterator[Some]) -> Iterator[Some]:
-    """Yield what is made, the next one being made meanwhile."""
-    with ThreadPoolExecutor(1) as other:
-        coming = other.submit(next, made, None)
-        while (one := coming.result()) is not None:
-            coming = other.submit(next, made, None)
-            yield one
 
 
 def _opened(part: Path) -> pa.Table:
@@ -411,20 +381,17 @@ def write_parquet(path: Path, tables: Iterator[pa.Table]) -> None:
     Of whole numbers it is the steps that are kept, the others are split into their bytes: along a
     path steps and leading bytes hardly change. To look for equal ones would cost most of the time.
     """
-    writer: pq.ParquetWriter | None = None
-    for table in tables:
-        if writer is None:
-            fits = {"DELTA_BINARY_PACKED": pa.types.is_integer}
-            fits |= {"BYTE_STREAM_SPLIT": pa.types.is_floating}
-            found = {
-                f.name: name for f in table.schema for name, is_ in fits.items() if is_(f.type)
-            }
-            options: dict[str, Any] = {"column_encoding": found, "write_batch_size": GROUP}
-            options["use_dictionary"] = [n for n in table.schema.names if n not in found]
-            writer = pq.ParquetWriter(path, table.schema, **options)
-        writer.write_table(table.cast(writer.schema), row_group_size=GROUP)
-    if writer is not None:
-        writer.close()
+    for first in tables:
+        fits = {
+            "DELTA_BINARY_PACKED": pa.types.is_integer,
+            "BYTE_STREAM_SPLIT": pa.types.is_floating,
+        }
+        found = {f.name: name for f in first.schema for name, is_ in fits.items() if is_(f.type)}
+        options: dict[str, Any] = {"column_encoding": found, "write_batch_size": GROUP}
+        options["use_dictionary"] = [n for n in first.schema.names if n not in found]
+        with pq.ParquetWriter(path, first.schema, **options) as writer:
+            for table in chain([first], tables):
+                writer.write_table(table.cast(writer.schema), row_group_size=GROUP)
 
 
 def write_csv(path: Path, tables: Iterator[pa.Table]) -> None:

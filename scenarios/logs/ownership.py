@@ -26,10 +26,9 @@ HEAD = 4096  # characters of a page, among which it stands
 
 def read_json(path: Path) -> dict[str, Any] | None:
     """Return the table that a JSON file holds; None if it cannot be read or holds none."""
-    try:
+    found = None
+    with suppress(OSError, ValueError, RecursionError):
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return None
     return found if isinstance(found, dict) else None
 
 
@@ -78,10 +77,7 @@ def our_page(path: Path) -> bool:
 
 
 def check_asked(path: Path, kind: str, *, resume: bool, overwrite: bool) -> None:
-    """Raise UserError if options contradict each other, or a directory is a file.
-
-    ``kind``: "run", "study" or "training".
-    """
+    """Raise UserError if options contradict each other, or a run is to be written to a file."""
     if resume and overwrite:
         raise UserError(f"--resume continues a {kind} and --overwrite replaces it; give one")
     if path.exists() and not path.is_dir():
@@ -89,19 +85,13 @@ def check_asked(path: Path, kind: str, *, resume: bool, overwrite: bool) -> None
 
 
 def known_as_ours(path: Path, kind: str, record: T | None, *, resume: bool, overwrite: bool) -> T:
-    """Return the record of what a directory holds; UserError if it may not be used.
-
-    It is None where the files are not ours; ours are continued or replaced if that is asked for.
-    """
+    """Return the record of what a directory holds, None of others' files, if it may be used."""
     if record is None:
-        raise UserError(
-            f"--out {path} holds other files; give a new or an earlier {kind}'s directory"
-        )
+        cure = f"give a new or an earlier {kind}'s directory"
+        raise UserError(f"--out {path} holds other files; {cure}")
     if not (resume or overwrite):
-        raise UserError(
-            f"--out {path} holds a {kind}; continue it with --resume, replace it with "
-            "--overwrite or give another directory"
-        )
+        cure = "continue it with --resume, replace it with --overwrite or give another directory"
+        raise UserError(f"--out {path} holds a {kind}; {cure}")
     return record
 
 
@@ -123,10 +113,8 @@ def check_folder(folder: Path) -> None:
 
 def refuse(folder: Path, name: str) -> NoReturn:
     """Raise UserError because of what is none of our files."""
-    raise UserError(
-        f"--out {folder} holds {name}, which regretless has not written; "
-        "move it away or give another directory"
-    )
+    cure = "move it away or give another directory"
+    raise UserError(f"--out {folder} holds {name}, which regretless has not written; {cure}")
 
 
 LOCK = ".lock"
@@ -136,8 +124,7 @@ LOCK = ".lock"
 def held(path: Path) -> Iterator[None]:
     """Hold a directory, made if need be, while its files are written.
 
-    The system gives the lock up when the process ends, however it ends; the empty file that may be
-    left behind holds nobody up.
+    The system gives the lock up when the process ends; the empty file holds nobody up.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -175,11 +162,10 @@ def contents(path: Path) -> list[Path]:
 def default_directory(
     base: Path, interrupted: Callable[[Path], bool], *, resume: bool, overwrite: bool
 ) -> Path:
-    """Choose among BASE, BASE-2, BASE-3, ...
+    """Choose among BASE, BASE-2, ...: the first that is free.
 
-    ``interrupted``: says whether a directory holds what ``resume`` may go on with. Returns Path:
-    the first that is free; with ``resume`` the last one that is interrupted, or the last one if
-    there is none; with ``overwrite`` BASE.
+    With ``resume`` it is the last one that is interrupted, or the last if there is none; with
+    ``overwrite`` BASE.
     """
     numbered = (base if n == 1 else base.with_name(f"{base.name}-{n}") for n in count(1))
     taken = list(takewhile(lambda at: there(at) and (not at.is_dir() or contents(at)), numbered))

@@ -6,7 +6,6 @@ columns of at most ``PART`` rows in memory at a time.
 """
 
 from collections.abc import Iterable, Iterator
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -109,22 +108,17 @@ def regret_curves(parts: Iterable[pd.DataFrame], agents: pd.DataFrame) -> pd.Dat
     regret, NaN where none was kept; ``count`` and ``kept``, how many agents have the one or the
     other, and how many have decision swap regret; ``loss``, the mean loss of the round.
     """
-    cohort = agents.set_index("agent")["cohort"]
-    sums = (_summed(with_counts(part, agents), cohort) for part in parts)
-    if (total := reduce(_added, sums, None)) is None:
+    cohort, total = agents.set_index("agent")["cohort"], pd.DataFrame()
+    for part in parts:  # which may tell of the same rounds as those before
+        sums = _summed(with_counts(part, agents), cohort)
+        rows = pd.concat([total, sums] if len(total) else [sums]).groupby(level=[0, 1], sort=False)
+        total = rows.sum().assign(max=rows["max"].max())
+    if not len(total):
         return pd.DataFrame(columns=["mean", "max", "count", "kept", "loss"])
     total = total.sort_index(level="round", sort_remaining=False, kind="stable")
     mean = (total["sum"] / total["count"]).where(total["count"] > 0)
     found = total[["count", "kept", "max"]].assign(mean=mean)
     return found.assign(loss=total["lost"] / total["agents"])
-
-
-def _added(total: pd.DataFrame | None, more: pd.DataFrame) -> pd.DataFrame:
-    """Add the sums of a part, which may tell of the same rounds as those before."""
-    if total is None:
-        return more
-    rows = pd.concat([total, more]).groupby(level=[0, 1], sort=False)
-    return rows.sum().assign(max=rows["max"].max())
 
 
 def _summed(part: pd.DataFrame, cohort: "pd.Series[str]") -> pd.DataFrame:
