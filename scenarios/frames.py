@@ -228,11 +228,7 @@ def _cure(text: str, column: str, form: Form, coded: str) -> str:
     comma = form.decimal == ","
     for so, plain, keyed in (  # what it looks like, and the cures without and with keys
         (gap, "fill it", f"fill it, or add {missing}"),
-        (
-            text.casefold() in TRUTHS,
-            "write 1 and 0",
-            f"add codes = {{ {name} = {{ {truths} }} }}",
-        ),
+        (text.casefold() in TRUTHS, "write 1 and 0", f"add codes = {{ {name} = {{ {truths} }} }}"),
         (DATE.fullmatch(text), "leave it out", f"a date is no number; give it as {index}"),
         (
             not comma and COMMA.fullmatch(text),

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.cli import options as shared
+from regretless.scenarios.cli.options import File, Text, Whole, Words
 from regretless.scenarios.imports import import_for_good, import_modules
 
 app = typer.Typer(name="regretless", rich_markup_mode=None)
@@ -28,46 +30,36 @@ def _print_version(asked: bool) -> None:  # noqa: FBT001 - as Typer calls it
         raise typer.Exit
 
 
-@app.callback(
-    help="Simulate markets in which many agents act on one forecast, and measure their regret."
-)
-def _whole(
-    *,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
-        ),
-    ] = False,
-) -> None:
-    """Answer what is asked of the command as a whole."""
+Version = Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
 
 
-Pairs = list[str] | None
+@app.callback()
+def _whole(*, version: Annotated[bool, Version] = False) -> None:
+    """Simulate markets in which many agents act on one forecast, and measure their regret."""
 
 
 @app.command()
 def audit(  # noqa: PLR0913 - one parameter per option
-    decisions: Annotated[Path, typer.Argument(help="A row for each round: what was done.")],
+    decisions: Annotated[Path, Argument(help="A row for each round: what was done.")],
     *,
-    outcomes: Annotated[Path, typer.Option(help="A row for each round: what happened.")],
+    outcomes: Annotated[Path, Option(help="A row for each round: what happened.")],
     utility: Annotated[
-        str | None, typer.Option(help="By name; without it columns are the actions' losses.")
+        Text, Option(help="By name; without it columns are the actions' losses.")
     ] = None,
     parameter: Annotated[
-        Pairs, typer.Option(metavar="KEY=VALUE", help="Of the utility; repeatable.")
+        Words, Option(metavar="KEY=VALUE", help="Of the utility; repeatable.")
     ] = None,
     scale: Annotated[
-        Pairs, typer.Option(metavar="COLUMN=WORST:BEST", help="What becomes 0 and 1; repeatable.")
+        Words, Option(metavar="COLUMN=WORST:BEST", help="What becomes 0 and 1; repeatable.")
     ] = None,
     policy: Annotated[
-        Pairs, typer.Option(metavar="COLUMN", help="What a rule would have done; repeatable.")
+        Words, Option(metavar="COLUMN", help="What a rule would have done; repeatable.")
     ] = None,
-    round_: Annotated[str, typer.Option("--round", help="Column that names a round.")] = "round",
-    agent: Annotated[str, typer.Option(help="Column that says who decided.")] = "agent",
-    action: Annotated[str, typer.Option(help="Column that says what was done.")] = "action",
+    round_: Annotated[str, Option("--round", help="Column that names a round.")] = "round",
+    agent: Annotated[str, Option(help="Column that says who decided.")] = "agent",
+    action: Annotated[str, Option(help="Column that says what was done.")] = "action",
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write agents.csv and swaps.csv there.")
+        File, Option(metavar="DIR", help="Write agents.csv and swaps.csv there.")
     ] = None,
     imports: shared.Imports = None,
 ) -> None:
@@ -108,13 +100,12 @@ def _ends(pair: str) -> tuple[str, tuple[float, float]]:
 @app.command()
 def dashboard(
     scenario: Annotated[
-        str,
-        typer.Argument(metavar="[SCENARIO|FILE.toml]", help="Name of a bundled one, or a file."),
+        str, Argument(metavar="[SCENARIO|FILE.toml]", help="Name of a bundled one, or a file.")
     ] = "crop-choice",
     *,
     assignments: shared.Assignments = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes any free one.")] = 8642,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False,
+    port: Annotated[int, Option(min=0, max=65535, help="Port; 0 takes any free one.")] = 8642,
+    no_browser: Annotated[bool, Option("--no-browser", help="Open no browser.")] = False,
     imports: shared.Imports = None,
 ) -> None:
     """Play a scenario live in the browser. Ctrl-C ends it."""
@@ -148,24 +139,21 @@ NEEDED = "train needs --algorithm (cem, es or exp3) and --budget (how many runs 
 def train(  # noqa: PLR0913 - one parameter per option
     scenario: shared.Name,
     *,
-    algorithm: Annotated[str | None, typer.Option(help=ALGORITHMS)] = None,
+    algorithm: Annotated[Text, Option(help=ALGORITHMS)] = None,
     budget: Annotated[
-        int | None, typer.Option(min=1, help="Needed: runs to learn from, for each cohort.")
+        Whole, Option(min=1, help="Needed: runs to learn from, for each cohort.")
     ] = None,
-    cohort: Annotated[
-        str | None, typer.Option(help="Cohort to attack; each in turn by default.")
-    ] = None,
-    phases: Annotated[int, typer.Option(min=1, help="Number of phases of a plan.")] = 8,
+    cohort: Annotated[Text, Option(help="Cohort to attack; each in turn by default.")] = None,
+    phases: Annotated[int, Option(min=1, help="Number of phases of a plan.")] = 8,
     looking: Annotated[
-        bool, typer.Option("--looking", help="Plans depend on what was played last.")
+        bool, Option("--looking", help="Plans depend on what was played last.")
     ] = False,
     rounds: shared.Rounds = None,
     seed: shared.Seed = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Directory; runs/NAME-ALGORITHM by default, or the next free one."),
+        File, Option(help="Directory; runs/NAME-ALGORITHM by default, or the next free one.")
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Worker processes.")] = None,
+    jobs: Annotated[Whole, Option(min=1, help="Worker processes.")] = None,
     assignments: shared.Assignments = None,
     imports: shared.Imports = None,
     resume: shared.Resume = False,
@@ -199,14 +187,14 @@ def train(  # noqa: PLR0913 - one parameter per option
 def list_names(
     kind: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="[KIND]",
             help="scenarios, studies, utilities, responses, learners, adversaries, policies,"
             " forecasters, models or markets",
         ),
     ] = "scenarios",
     *,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Print whole descriptions.")] = False,
+    verbose: Annotated[bool, Option("--verbose", help="Print whole descriptions.")] = False,
 ) -> None:
     """List scenarios and what they show, or other names for files."""
     import shutil
@@ -295,13 +283,10 @@ def _players(
 
 @app.command()
 def report(
-    run_directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Directory of a run or a study.")
-    ],
+    run_directory: Annotated[Path, Argument(metavar="DIR", help="Directory of a run or a study.")],
     *,
     tables: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Write its tables there too, as CSV and LaTeX."),
+        File, Option(metavar="FOLDER", help="Write its tables there too, as CSV and LaTeX.")
     ] = None,
 ) -> None:
     """Write an HTML page from the logs of a run or a study."""
@@ -315,17 +300,17 @@ def report(
 @app.command()
 def study(  # noqa: PLR0913 - one parameter per option
     file: Annotated[
-        str, typer.Argument(metavar="STUDY|FILE.toml", help="Name of a bundled one, or a file.")
+        str, Argument(metavar="STUDY|FILE.toml", help="Name of a bundled one, or a file.")
     ],
     *,
-    out: Annotated[Path, typer.Option(help="Study directory.")],
+    out: Annotated[Path, Option(help="Study directory.")],
     rounds: shared.Rounds = None,
     seeds: shared.Seeds = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Worker processes.")] = None,
+    jobs: Annotated[Whole, Option(min=1, help="Worker processes.")] = None,
     scheduler: shared.Scheduler = None,
     patience: Annotated[
         float | None,
-        typer.Option(
+        Option(
             min=1, metavar="SECONDS", help="End a run that makes no progress for so long; 1800."
         ),
     ] = None,
@@ -356,10 +341,10 @@ def study(  # noqa: PLR0913 - one parameter per option
 
 @app.command()
 def describe(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="A .csv or .parquet file.")],
+    data: Annotated[Path, Argument(metavar="DATA", help="A .csv or .parquet file.")],
     *,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE.toml", help="Write a starter scenario there.")
+        File, Option(metavar="FILE.toml", help="Write a starter scenario there.")
     ] = None,
 ) -> None:
     """Inspect the columns of a table. With --out, write a scenario."""
@@ -369,9 +354,7 @@ def describe(
 
 
 @app.command()
-def schema(
-    file: Annotated[str, typer.Argument(metavar="scenario|study", help="Kind of file.")],
-) -> None:
+def schema(file: Annotated[str, Argument(metavar="scenario|study", help="Kind of file.")]) -> None:
     """Print the JSON Schema of scenario or study files, for editors."""
     import json
 

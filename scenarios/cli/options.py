@@ -17,11 +17,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from typer import Argument, Option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from regretless.scenarios.assembly.scenario import Scenario
+
+Text = str | None
+Words = list[str] | None
+File = Path | None
+Whole = int | None
 
 
 def _scenarios(begun: str) -> list[str]:
@@ -32,41 +38,36 @@ def _scenarios(begun: str) -> list[str]:
 
 Name = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="SCENARIO|FILE.toml",
         help="Name of a bundled one, or a file.",
         autocompletion=_scenarios,
     ),
 ]
-Rounds = Annotated[int | None, typer.Option(min=1, help="Number of rounds.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Root seed.")]
-Seeds = Annotated[int | None, typer.Option(min=1, help="Number of seeds: 0, 1, ...")]
-Out = Annotated[Path | None, typer.Option(help="Run directory; runs/NAME by default, or NAME-2.")]
-Format = Annotated[str, typer.Option(help="parquet or csv.")]
+Rounds = Annotated[Whole, Option(min=1, help="Number of rounds.")]
+Seed = Annotated[Whole, Option(min=0, help="Root seed.")]
+Seeds = Annotated[Whole, Option(min=1, help="Number of seeds: 0, 1, ...")]
+Out = Annotated[File, Option(help="Run directory; runs/NAME by default, or NAME-2.")]
+Format = Annotated[str, Option(help="parquet or csv.")]
 Assignments = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a key; repeatable.")
+    Words, Option("--set", metavar="KEY=VALUE", help="Replace a key; repeatable.")
 ]
-LogAgents = Annotated[int | None, typer.Option(min=1, help="Log a sample of this many agents.")]
-LogEvery = Annotated[int, typer.Option(min=1, help="Rounds between two regret log entries.")]
+LogAgents = Annotated[Whole, Option(min=1, help="Log a sample of this many agents.")]
+LogEvery = Annotated[int, Option(min=1, help="Rounds between two regret log entries.")]
 Imports = Annotated[
-    list[str] | None,
-    typer.Option("--import", metavar="MODULE", help="Your module with agents; repeatable."),
+    Words, Option("--import", metavar="MODULE", help="Your module with agents; repeatable.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved file and stop.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue what was interrupted.")]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace an earlier run in the directory.")
-]
+DryRun = Annotated[bool, Option("--dry-run", help="Print the resolved file and stop.")]
+Resume = Annotated[bool, Option("--resume", help="Continue what was interrupted.")]
+Overwrite = Annotated[bool, Option("--overwrite", help="Replace an earlier run in the directory.")]
 Workers = Annotated[
-    int | None, typer.Option(min=1, help="Divide the agents of one run among so many workers.")
+    Whole, Option(min=1, help="Divide the agents of one run among so many workers.")
 ]
 Scheduler = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, in place of processes.")
+    Text, Option(metavar="ADDRESS", help="Dask scheduler, in place of processes.")
 ]
-Verbose = Annotated[
-    bool, typer.Option("--verbose", help="Print all tables, definitions and tracebacks.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")]
+Verbose = Annotated[bool, Option("--verbose", help="Print all tables, definitions and tracebacks.")]
+Quiet = Annotated[bool, Option("--quiet", help="Print nothing but warnings and errors.")]
 
 
 def loaded(name: str, assignments: list[str], chosen: dict[str, Any]) -> Scenario:
