@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,6 @@ from regretless.scenarios.studies.analysis import measures as analysis
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import read_study
 
-Writer = Callable[[pd.DataFrame, Path], None]
-
 FRAME = pd.DataFrame(
     {
         "day": ["Mon", "Tue", "Wed", "Thu", "Fri"],
@@ -35,31 +32,14 @@ FRAME = pd.DataFrame(
 )
 
 
-def to_csv(frame: pd.DataFrame, path: Path) -> None:
-    frame.to_csv(path, index=False)
-
-
-def to_parquet(frame: pd.DataFrame, path: Path) -> None:
-    frame.to_parquet(path)
-
-
-WRITERS: dict[str, Writer] = {"csv": to_csv, "parquet": to_parquet}
-
-
-def table(  # noqa: PLR0913 - one parameter per key of the table
-    folder: Path,
-    frame: pd.DataFrame,
-    outcomes: list[str],
-    *,
-    context: list[str] | None = None,
-    scale: dict[str, list[float]] | None = None,
-    ending: str = "csv",
-) -> Table:
-    """Write a frame and read it back as outcomes."""
-    path = folder / f"table.{ending}"
-    WRITERS[ending](frame, path)
-    spec = DataSpec(file=str(path), outcomes=outcomes, context=context or [], scale=scale or {})
-    return read_table(spec)
+def table(folder: Path, frame: pd.DataFrame, outcomes: list[str], **keys: Any) -> Table:
+    """Write a frame and read it back as outcomes; ``ending``: of the file."""
+    path = folder / f"table.{keys.pop('ending', 'csv')}"
+    if path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_parquet(path)
+    return read_table(DataSpec(file=str(path), outcomes=outcomes, **keys))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +74,7 @@ def test_no_outcome_is_a_negative_zero(tmp_path: Path) -> None:
     assert not np.signbit(read.outcomes).any()
 
 
-@pytest.mark.parametrize("ending", WRITERS)
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_contexts_stand_as_they_are(ending: str, tmp_path: Path) -> None:
     names = ["month", "warmth", "rain"]
     read = table(tmp_path, FRAME, ["share"], context=names, ending=ending)
@@ -107,7 +87,7 @@ def test_csv_and_parquet_give_the_same_bits(tmp_path: Path) -> None:
     scale = {"a": [-2.0, 1.5], "b": [2.0, -3.0]}
     read = {
         ending: table(tmp_path, frame, ["a", "b"], context=["c"], scale=scale, ending=ending)
-        for ending in WRITERS
+        for ending in ("csv", "parquet")
     }
     slack = 0.0 if pd.__version__ >= "3" else 1e-12  # pandas 2 reads less well
     for name in ("outcomes", "contexts"):
@@ -165,7 +145,7 @@ def test_a_data_file_counts_from_the_scenario_file(
     )
     for folder, value in ((home, 0.25), (elsewhere, 0.75)):
         folder.mkdir()
-        to_csv(pd.DataFrame({"a": [value]}), folder / "t.csv")
+        (folder / "t.csv").write_text(f"a\n{value}\n", encoding="utf-8")
     (home / "s.toml").write_text(scenario, encoding="utf-8")
     monkeypatch.chdir(elsewhere)
     found = load("../home/s.toml").table
@@ -181,25 +161,16 @@ def test_a_file_in_the_current_folder_does_not_stand_in_for_bundled_data(
 ) -> None:
     bundled = load("crop-choice").table
     monkeypatch.chdir(tmp_path)
-    to_csv(weather().head(3), tmp_path / "seattle-weather.csv")
+    (tmp_path / "seattle-weather.csv").write_text("precipitation\n1\n", encoding="utf-8")
     found = load("crop-choice").table
     assert bundled is not None
     assert found is not None
     np.testing.assert_array_equal(found.outcomes, bundled.outcomes)
 
 
-# The bundled weather.
-
-
-def weather() -> pd.DataFrame:
-    return pd.read_csv(DATA / "seattle-weather.csv", parse_dates=["date"])
-
-
 def test_the_weather_has_a_row_for_every_day_of_four_years() -> None:
-    frame = weather()
-    assert len(frame) == 1461
-    days = pd.date_range("2012-01-01", "2015-12-31")
-    assert frame["date"].tolist() == days.tolist()
+    frame = pd.read_csv(DATA / "seattle-weather.csv", parse_dates=["date"])
+    assert frame["date"].tolist() == pd.date_range("2012-01-01", "2015-12-31").tolist()
 
 
 # Forecasts as columns.
@@ -260,10 +231,6 @@ def test_forecasts_follow_the_context_in_the_units_of_outcomes(tmp_path: Path) -
     )
 
 
-def test_without_forecasts_the_names_are_the_context(tmp_path: Path) -> None:
-    assert with_forecasts(tmp_path, {}, context=["month"])[1].names == ("month",)
-
-
 def test_a_reversed_scale_turns_quantiles_round(tmp_path: Path) -> None:
     """The lowest temperature is the highest outcome: its feature is that of the highest level."""
     up = with_forecasts(tmp_path, {"model-b": QUANTILES})[1].contexts
@@ -299,29 +266,16 @@ def test_a_base_that_serves_half_of_the_agents_costs_the_others_nothing(tmp_path
     slopes = [-1.0, -0.5, 0.0, 0.5, 1.0]
     data = {"file": "half.csv", "outcomes": ["first", "second"]}
     data["forecasts"] = {"office": {"point": ["m0", "m1"]}}
-    cohorts = [
-        {
-            "name": name,
-            "utility": "affine",
-            "actions": 5,
-            "parameters": {
-                "weights": [[slope if i == j else 0.0 for i in range(2)] for slope in slopes],
-                "gains": [[0.5, 0.27, 0.0, -0.22, -0.5]],
-            },
-        }
-        for j, name in enumerate(["served", "misled"])
-    ]
-    lost = {}
-    for name, forecaster in {
-        "plain": {"models": []},
-        "ours": {},
-        "office alone": {"kind": "office"},
-    }.items():
-        raw = {"name": "half", "rounds": rounds, "data": data, "cohort": cohorts}
-        model = worlds.played(
-            worlds.told(raw | {"forecaster": forecaster}, origin=tmp_path), seed=1
-        )
-        agents = model.agents_frame()
+    cohorts = []
+    for j, name in enumerate(["served", "misled"]):
+        weights = [[slope * (i == j) for i in range(2)] for slope in slopes]
+        own = {"weights": weights, "gains": [[0.5, 0.27, 0.0, -0.22, -0.5]]}
+        cohorts.append({"name": name, "utility": "affine", "actions": 5, "parameters": own})
+    lost, raw = {}, {"name": "half", "rounds": rounds, "data": data, "cohort": cohorts}
+    kinds = {"plain": {"models": []}, "ours": {}, "office alone": {"kind": "office"}}
+    for name, kind in kinds.items():
+        told = worlds.told(raw | {"forecaster": kind}, origin=tmp_path)
+        agents = worlds.played(told, seed=1).agents_frame()
         lost[name] = agents["mean_loss"].to_numpy()
         if name == "ours":
             assert (agents["decision_swap_regret"] <= agents["bound"]).all()

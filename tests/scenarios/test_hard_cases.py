@@ -32,36 +32,23 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-STRANGE = {  # a line of the good file, what stands there instead, and what is said
-    "deep keys": (
-        "rounds = 20",
-        f"{'a.' * 300}b = 1",
-        "nested more than 50 deep; write it flatter",
-    ),
-    "digits": ("rounds = 20", f"rounds = {'9' * 5000}", "a number beyond 64 bits; give a smaller"),
-    "seed": (
-        "rounds = 20",
-        f"rounds = 20\nseed = {2**63}",
-        "beyond 64 bits; give a smaller number",
-    ),
-    "long name": ('"nature"', f'"{"n" * 300}"', "nnn': string should have at most 100 characters"),
-    "name": ('"nature"', '"na\\u0000ture"', "name = 'na\\x00ture': a control character; drop it"),
-    "policy": (
-        "rounds = 20",
-        'rounds = 20\npolicy."a\\u0007".kind = "steps"',
-        "key 'a\\x07': a co",
-    ),
-    "long path": (
-        "rounds = 20",
-        f'rounds = 20\nnetwork = {{ graph = "edge-list", file = "{"x/" * 3000}" }}',
-        "x/x/' does not exist; give a path from the scenario file",
-    ),
-}
+TWENTY = "rounds = 20"
+LONG = f'network = {{ graph = "edge-list", file = "{"x/" * 3000}" }}'
+STRANGE = [  # a line of the good file, what stands there instead, and what is said
+    (TWENTY, f"{'a.' * 300}b = 1", "nested more than 50 deep; write it flatter"),
+    (TWENTY, f"rounds = {'9' * 5000}", "a number beyond 64 bits; give a smaller"),
+    (TWENTY, f"{TWENTY}\nseed = {2**63}", "beyond 64 bits; give a smaller number"),
+    ('"nature"', f'"{"n" * 300}"', "nnn': string should have at most 100 characters"),
+    ('"nature"', '"na\\u0000ture"', "name = 'na\\x00ture': a control character; drop it"),
+    (TWENTY, f'{TWENTY}\npolicy."a\\u0007".kind = "steps"', "key 'a\\x07': a co"),
+    (TWENTY, f"{TWENTY}\n{LONG}", "x/x/' does not exist; give a path from the scenario file"),
+]
 
 
-@pytest.mark.parametrize("case", STRANGE)
-def test_a_strange_file_is_one_line(desk: Path, refused: Refused, case: str) -> None:
-    old, new, told = STRANGE[case]
+@pytest.mark.parametrize(("old", "new", "told"), STRANGE)
+def test_a_strange_file_is_one_line(
+    desk: Path, refused: Refused, old: str, new: str, told: str
+) -> None:
     assert NATURE.count(old) == 1
     (desk / "nature.toml").write_text(NATURE.replace(old, new), encoding="utf-8")
     line = refused("run", "nature.toml")
@@ -70,11 +57,9 @@ def test_a_strange_file_is_one_line(desk: Path, refused: Refused, case: str) -> 
     assert not (desk / "runs").exists()
 
 
-@pytest.mark.parametrize("text", ["[" * 5000, "9" * 5000])
+@pytest.mark.parametrize("text", [f"{'[' * 5000}{']' * 5000}", "9" * 5000])
 def test_a_strange_value_on_the_command_line_is_one_line(refused: Refused, text: str) -> None:
-    assert "--set" in refused(
-        "run", "nature.toml", "--set", f"rounds={text}{']' * text.count('[')}"
-    )
+    assert "--set" in refused("run", "nature.toml", "--set", f"rounds={text}")
 
 
 def test_a_file_may_begin_with_a_byte_order_mark(desk: Path) -> None:
@@ -89,16 +74,12 @@ def test_paths_too_long_are_one_line(refused: Refused) -> None:
 
 
 OWN = """
-import numpy as np
+import shutil
 from regretless import register
 from regretless.agents import ScriptedAgent
 
 class Strange(BaseException):
     pass
-
-@register.forecaster("nothing")
-def nothing(size):
-    return None
 
 @register.adversary("nobody")
 class Nobody:
@@ -120,10 +101,11 @@ class Secretive(ScriptedAgent):
     def restore(self, state):
         pass
 
-@register.agent("leaver")
-class Leaver(ScriptedAgent):
+@register.agent("sweeper")
+class Sweeper(ScriptedAgent):
     def act(self, forecast, context):
-        raise SystemExit("bye")
+        shutil.rmtree("runs", ignore_errors=True)
+        return 0
 """
 PARTS = {
     'adversary.kind="nobody"': "adversary 'nobody' is no Adversary; let it subclass",
@@ -133,12 +115,13 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_what_is_no_part_is_one_line(desk: Path, refused: Refused, part: str) -> None:
+@pytest.mark.parametrize(("part", "told"), PARTS.items())
+def test_what_is_no_part_is_one_line(desk: Path, refused: Refused, part: str, told: str) -> None:
     """What cannot be remembered is told before the first round, not at the first checkpoint."""
     (desk / "own.py").write_text(OWN, encoding="utf-8")
-    line = refused("run", "nature.toml", "--rounds", ROUNDS, "--import", "own", "--set", part)
-    assert PARTS[part] in line
+    assert told in refused(
+        "run", "nature.toml", "--rounds", ROUNDS, "--import", "own", "--set", part
+    )
     assert not (desk / "runs/nature").exists()
 
 
@@ -212,20 +195,7 @@ def test_what_the_system_refuses_anywhere_is_one_line(
 
 
 def test_a_folder_that_goes_away_is_one_line(desk: Path, refused: Refused) -> None:
-    (desk / "own.py").write_text(
-        """
-import shutil
-from regretless import register
-from regretless.agents import ScriptedAgent
-
-@register.agent("sweeper")
-class Sweeper(ScriptedAgent):
-    def act(self, forecast, context):
-        shutil.rmtree("runs", ignore_errors=True)
-        return 0
-""",
-        encoding="utf-8",
-    )
+    (desk / "own.py").write_text(OWN, encoding="utf-8")
     words = ["--import", "own", "--set", 'cohort.farmers.response="sweeper"']
     line = refused("run", "nature.toml", *words)
     assert "runs/nature/" in line

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import signal
 import subprocess
@@ -21,6 +20,7 @@ from desk import Call, Refused
 from worlds import told
 from written import Reference, assert_same, status, tables
 
+import regretless
 from regretless.agents import ScriptedAgent
 from regretless.agents.adversaries import Adversary
 from regretless.market import register
@@ -349,37 +349,63 @@ def test_resume_starts_a_run_that_was_never_started(desk: Path) -> None:
 # What --resume refuses, in one line and without touching what is there.
 
 
+def archive(**arrays: Any) -> bytes:
+    """Bytes of an archive."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+OURS = f': "{regretless.__version__}"'.encode()
+PART = ".partial/rounds-000000.arrow"
+PICKLED = {checkpoint.PLAIN: np.array([{"a": 1}], dtype=object)}
+DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes | None], str]] = {  # a file, its change
+    "another version": ("manifest.json", lambda old: old.replace(OURS, b': "0.0.9"'), "0.0.9"),
+    "a checkpoint that is cut": (CHECKPOINT, lambda old: old[:500], "checkpoint"),
+    "a pickled checkpoint": (CHECKPOINT, lambda _: archive(**PICKLED), "checkpoint"),
+    "another archive": (CHECKPOINT, lambda _: archive(a=np.ones(3)), "checkpoint"),
+    "a part that is missing": (PART, lambda _: None, "part"),
+    "a part that was changed": (PART, lambda old: old[:-1] + b"x", "part"),
+}
+
+
+def kept(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 @pytest.mark.parametrize(
-    "words", [["--seed", "12"], ["--rounds", "2000"], ["--set", "cohort.farmers.count=4"]]
+    ("words", "stop"),
+    [
+        (["--seed", "12"], 600),
+        (["--seed", "12"], 30),  # before the first checkpoint
+        (["--rounds", "2000"], 600),
+        (["--set", "cohort.farmers.count=4"], 600),
+    ],
 )
-def test_another_configuration_is_refused(words: list[str], desk: Path, refused: Refused) -> None:
-    interrupted(desk / "cheap.toml", desk / "logs", stop=600)
-    before = {path: path.read_bytes() for path in (desk / "logs").rglob("*") if path.is_file()}
+def test_another_configuration_is_refused(
+    words: list[str], stop: int, desk: Path, refused: Refused
+) -> None:
+    interrupted(desk / "cheap.toml", desk / "logs", stop=stop)
+    before = kept(desk / "logs")
     line = refused("run", "cheap.toml", "--out", "logs", "--resume", *words)
     assert "--resume" in line
     assert "another configuration" in line
-    assert {p: p.read_bytes() for p in (desk / "logs").rglob("*") if p.is_file()} == before
+    assert kept(desk / "logs") == before
 
 
-def test_another_configuration_is_refused_before_the_first_checkpoint(
-    desk: Path, refused: Refused
-) -> None:
-    interrupted(desk / "cheap.toml", desk / "logs", stop=30)
-    before = tables(desk / "logs")
-    line = refused("run", "cheap.toml", "--out", "logs", "--resume", "--seed", "12")
-    assert "another configuration" in line
-    assert tables(desk / "logs") == before
-
-
-def test_a_run_of_another_version_is_refused(desk: Path, refused: Refused) -> None:
-    """Its state may look different, and its rounds may play otherwise."""
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_is_not_what_was_written_is_refused(damage: str, desk: Path, refused: Refused) -> None:
+    """A state of another version may look different, and its rounds may play otherwise."""
     interrupted(desk / "cheap.toml", desk / "logs", stop=600)
-    manifest = desk / "logs" / "manifest.json"
-    recorded = json.loads(manifest.read_text())
-    recorded["versions"]["regretless"] = "0.0.9"
-    manifest.write_text(json.dumps(recorded))
+    name, change, says = DAMAGES[damage]
+    file = desk / "logs" / name
+    if (content := change(file.read_bytes())) is None:
+        file.unlink()
+    else:
+        file.write_bytes(content)
     line = refused("run", "cheap.toml", "--out", "logs", "--resume")
-    assert "0.0.9" in line
+    assert "--resume" in line
+    assert says in line
     assert (desk / "logs" / CHECKPOINT).exists()
 
 
@@ -399,30 +425,6 @@ def test_a_player_without_a_memory_is_refused(
     assert "state()" in line
     assert "restore" in line
     assert not (desk / "other").exists()
-
-
-def pickled() -> bytes:
-    """Bytes of an archive whose plain part is a pickled object."""
-    buffer = io.BytesIO()
-    np.savez(buffer, **{checkpoint.PLAIN: np.array([{"a": 1}], dtype=object)})  # type: ignore[arg-type]
-    return buffer.getvalue()
-
-
-@pytest.mark.parametrize("damage", ["cut", "pickled", "other-archive"])
-def test_a_damaged_checkpoint_is_refused(damage: str, desk: Path, refused: Refused) -> None:
-    interrupted(desk / "cheap.toml", desk / "logs", stop=600)
-    file = desk / "logs" / CHECKPOINT
-    other = io.BytesIO()
-    np.savez(other, a=np.ones(3))
-    content = {
-        "cut": file.read_bytes()[:500],
-        "pickled": pickled(),
-        "other-archive": other.getvalue(),
-    }
-    file.write_bytes(content[damage])
-    line = refused("run", "cheap.toml", "--out", "logs", "--resume")
-    assert "--resume" in line
-    assert "checkpoint" in line
 
 
 # The checkpoint file itself.
@@ -511,21 +513,6 @@ def test_a_second_writer_is_refused(desk: Path, refused: Refused) -> None:
     assert "another process" in line
     play(desk / "cheap.toml", desk / "logs", "rounds=20")
     assert status(desk / "logs") == "complete"
-
-
-@pytest.mark.parametrize("damage", ["missing", "changed"])
-def test_a_part_that_is_not_what_was_written_is_refused(
-    damage: str, desk: Path, refused: Refused
-) -> None:
-    interrupted(desk / "cheap.toml", desk / "logs", stop=600)
-    part = desk / "logs/.partial/rounds-000000.arrow"
-    if damage == "missing":
-        part.unlink()
-    else:
-        part.write_bytes(part.read_bytes()[:-1] + b"x")
-    line = refused("run", "cheap.toml", "--out", "logs", "--resume")
-    assert "part" in line
-    assert (desk / "logs" / CHECKPOINT).exists()
 
 
 def test_a_foreign_folder_is_left_alone(desk: Path, refused: Refused) -> None:
