@@ -221,21 +221,17 @@ def _valued(
     maker, unit = register.utility[utility], 1.0
     if "orders" in inspect.signature(maker).parameters and "orders" not in parameters:
         low, high = next(iter(scale.values()))
-        parameters["orders"] = [(_quantities(actions) - low) / (high - low)]
+        try:
+            quantities = np.array([float(name) for name in actions])
+        except ValueError:
+            cure = "write quantities, or give the utility's orders in [0, 1] as a parameter"
+            raise UserError(f"actions: {', '.join(actions)} are no numbers; {cure}") from None
+        parameters["orders"] = [(quantities - low) / (high - low)]
         unit = abs(high - low)
     population = Population(stream(0, "audit"), 1, len(actions), len(scale))
     loss = construct(f"utility '{utility}'", maker, population, **parameters)
     losses = loss.losses(_scaled(what, scale))[:, 0]
     return np.asarray((loss.unit_offset[0] + loss.unit_scale[0] * losses) * unit)
-
-
-def _quantities(actions: Sequence[str]) -> Array:
-    """Return actions that are quantities (A,)."""
-    try:
-        return np.array([float(name) for name in actions])
-    except ValueError:
-        cure = "write quantities, or give the utility's orders in [0, 1] as a parameter"
-        raise UserError(f"actions: {', '.join(actions)} are no numbers; {cure}") from None
 
 
 def _scaled(what: pd.DataFrame, scale: dict[str, tuple[float, float]]) -> Array:
@@ -279,20 +275,16 @@ def _agent(name: str, table: Array, chosen: Indices, suggested: Indices) -> dict
         suggested = np.concatenate([fixed, suggested])
         row["decision_swap_regret"] = span * decision_swap_regret(unit, chosen, suggested)
         row["contextual_swap_regret"] = span * contextual_swap_regret(unit, chosen, suggested)
-    row["exploitability"] = _exploitability(unit, chosen)
+    outcomes, where = np.unique(unit, axis=0, return_inverse=True)
+    joint = np.zeros((len(outcomes), unit.shape[1]))
+    np.add.at(joint, (where.ravel(), chosen), 1 / len(unit))
+    row["exploitability"] = exploitability(joint, outcomes)
     for measure, best in (("external", _best_action), ("swap", _best_swaps)):
         found = mean_differences(_gained(table, chosen, best)[:, None])
         own = {"gain": found.mean, "low": found.low, "high": found.high}
         own["effective"] = found.effective
         row |= {f"{measure}_{what}": float(value[0]) for what, value in own.items()}
     return row
-
-
-def _exploitability(unit: Array, chosen: Indices) -> float:
-    outcomes, where = np.unique(unit, axis=0, return_inverse=True)
-    joint = np.zeros((len(outcomes), unit.shape[1]))
-    np.add.at(joint, (where.ravel(), chosen), 1 / len(unit))
-    return exploitability(joint, outcomes)
 
 
 def _gained(table: Array, chosen: Indices, best: Callable[[Array, Indices], Indices]) -> Array:

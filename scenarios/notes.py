@@ -64,7 +64,9 @@ def clipped(spec: ScenarioSpec, shares: Mapping[str, float]) -> Iterator[str]:
 def idle(game: Game, rows: Array | None) -> Iterator[str]:
     """Yield for each cohort whose utility makes nothing of the outcomes that this is so."""
     if rows is None or len(rows) < POINTS:  # in few rows one action may be best by chance
-        outcomes = _outcomes(game)
+        rng, shape = np.random.default_rng(0), (POINTS, game.adversary.outcomes)
+        corners = rng.random(shape), rng.integers(2, size=shape).astype(np.float64)
+        outcomes = game.adversary.reachable(np.concatenate(corners))
     else:
         outcomes = rows[_places(len(rows), ROWS)]
     for cohort in game.cohorts:
@@ -91,13 +93,6 @@ def _found(loss: Loss, outcomes: Array, *, dominant: bool) -> str:
     if regret.max() <= TINY:
         return f"all actions have the same loss within {TINY:g}"
     return "one action is best whatever the outcome is, for every agent" * dominant
-
-
-def _outcomes(game: Game) -> Array:
-    """Return points (T, d) of the outcomes' space: some at random, and corners of the cube."""
-    rng, shape = np.random.default_rng(0), (POINTS, game.adversary.outcomes)
-    points = np.concatenate([rng.random(shape), rng.integers(2, size=shape).astype(np.float64)])
-    return game.adversary.reachable(points)
 
 
 def _places(count: int, most: int) -> Indices:

@@ -37,17 +37,13 @@ FAR = 1e9
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """The losses of a cohort, of which a regret is wanted, with coefficients ``weights`` (K, A, n).
+    """The losses of a cohort, of which a regret is wanted."""
 
-    ``bias`` is of the forecaster that the cohort hears, ``error`` the basis's delta, ``promises``
-    how many distinct losses the run has.
-    """
-
-    bias: BiasBound
-    weights: Array
+    bias: BiasBound  # of the forecaster that it hears
+    weights: Array  # (K, A, n) coefficients
     policies: int
-    error: float
-    promises: int
+    error: float  # the basis's delta
+    promises: int  # distinct losses of the run
 
     def listed(self, rounds: int) -> float:
         """Bound the regret of these losses after so many rounds."""

@@ -5,7 +5,7 @@ cohort in full and what each term means.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -156,14 +156,11 @@ def _cohort(
     unit = words.unit_of(agents)
     headers = ["Regret per round", "mean", "worst\nagent"]
     headers += [f"mean,\n{unit}", f"worst,\n{unit}", "bound"]
-    yield table(headers, list(_bounded(agents)), width=width, words=(0, 5))
-
-
-def _bounded(agents: pd.DataFrame) -> Iterator[list[str]]:
+    rows = []
     for row in words.regret_rows(agents):
-        bounds = words.bounds_in_words(agents) if row[0] == "decision swap" else []
-        yield [*row, *(bounds[:1] or [""])]
-        yield from ([""] * 5 + [line] for line in bounds[1:])
+        first, *more = words.bounds_in_words(agents) if row[0] == "decision swap" else [""]
+        rows += [[*row, first], *([""] * 5 + [line] for line in more)]
+    yield table(headers, rows, width=width, words=(0, 5))
 
 
 def data_facts(scenario: Scenario, rounds: int) -> Iterator[str]:
@@ -194,18 +191,13 @@ def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
         if cohort.multiplicity is not None:
             rows = f"a row of the tables for each of {len(cohort.row_of):,} losses"
             yield f"{cohort.name}: {cohort.population:,} agents with multiplicity, {rows}"
-    yield from _together(guarantee.note for guarantee in model.guarantees if guarantee.note)
+    said: dict[str, list[str]] = {}  # of which cohorts
+    for guarantee in model.guarantees:
+        name, _, what = guarantee.note.partition(": ")
+        said.setdefault(what, []).append(name)
+    yield from (f"{', '.join(cohorts)}: {what}" for what, cohorts in said.items() if what)
     yield from coarse_bases(model, agents)
     yield from (*worst_windows(model), *on_exploitability(model, agents), *model.notes)
-
-
-def _together(notes: Iterable[str]) -> Iterator[str]:
-    """Yield notes, "COHORT: what is to be said", the cohorts of which the same is said in one."""
-    said: dict[str, list[str]] = {}
-    for note in notes:
-        cohort, _, what = note.partition(": ")
-        said.setdefault(what, []).append(cohort)
-    yield from (f"{', '.join(cohorts)}: {what}" for what, cohorts in said.items())
 
 
 def departures(spec: ScenarioSpec, model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:

@@ -79,15 +79,6 @@ MOST = 9  # decimals, beyond which a number is rounding
 def decimals(values: Iterable[float], digits: int) -> int:
     """Return the decimals that give the largest of some numbers so many significant digits.
 
-    Parameters
-    ----------
-    values : iterable of float
-        NaN does not count.
-    digits : int
-        Of the largest; also the answer where all are 0.
-
-    Examples
-    --------
     >>> decimals([0.0806, -4.553e-05], 3), decimals([1461.0, 2.5], 3)
     (4, 0)
     """

@@ -128,23 +128,19 @@ class Terms:
         """Bound the same from a first to a last round that was played (K,)."""
         rounds, turns = last + 1 - first, len(self._players)
         total = np.zeros(len(self.group.weights))
-        for turn, player in enumerate(self._players):
-            own = [len(range(turn, at, turns)) for at in (first, last + 1)]
-            total += self._stretch(player, *own)
+        weights, policies = self.group.weights, len(self.cohort.policies)
+        for turn, player in enumerate(self._players):  # over rounds of its own
+            start, end = (len(range(turn, at, turns)) for at in (first, last + 1))
+            bias, events = player.bias_bound(), player.events
+            if start:
+                own = list(covering(start, end, events.lengths))
+                total += bias.over_intervals(weights, own, run=events.run, policies=policies)
+            elif end:
+                whole = replace(bias, rounds=end, stays=True)
+                total += end * whole.regret(weights, policies=policies)
         drawn = self._drawn(self._at_most(rounds), times=(first + 1) * (first + 2))
         expected = np.asarray(total[self.seat.lines])
         return np.asarray((expected + drawn) / rounds + self._beside())
-
-    def _stretch(self, player: UnbiasedPrediction, first: int, end: int) -> Array:
-        """Bound the sum of expected regret over rounds of one forecaster's own (K,)."""
-        bias, events = player.bias_bound(), player.events
-        weights, policies = self.group.weights, len(self.cohort.policies)
-        if first:
-            lengths = list(covering(first, end, events.lengths))
-            return bias.over_intervals(weights, lengths, run=events.run, policies=policies)
-        if not end:
-            return np.zeros(len(weights))
-        return end * replace(bias, rounds=end, stays=True).regret(weights, policies=policies)
 
     def _summed(self, regret: Callable[[BiasBound], Array | None]) -> Array:
         """Return the mean over the rounds of what bounds each forecaster's own (K,)."""

@@ -103,7 +103,15 @@ def _planned(game: Game, payoffs: Payoffs, at: int) -> Objective:
     cohorts = {cohort.name: cohort for cohort in game.cohorts}
     if unknown := next((name for name in payoffs if name not in cohorts), None):
         raise UserError(f"{WHERE}: no cohort '{unknown}'; {closest(unknown, list(cohorts))}")
-    tables = {name: _table_of(game, cohorts[name], payoffs[name]) for name in payoffs}
+    tables = {}  # (1 + d, A): per action, and per outcome's unit
+    for name, payoff in payoffs.items():
+        shape = game.adversary.outcomes, cohorts[name].loss.actions
+        table = np.array(payoff, dtype=np.float64)
+        if table.shape not in {shape, shape[1:]}:
+            wanted = f"{shape[1]} numbers, or {shape[0]} lists of {shape[1]}"
+            raise UserError(f"{WHERE}.{name}: shape {table.shape}; give {wanted}")
+        tables[name] = np.zeros((1 + shape[0], shape[1]))
+        tables[name][0 if table.ndim == 1 else slice(1, None)] = table
 
     def losses(solution: Solution) -> Array:
         worth = np.zeros(len(solution.points))
@@ -115,18 +123,6 @@ def _planned(game: Game, payoffs: Payoffs, at: int) -> Objective:
         return -worth / sum(own.population for own in game.cohorts)
 
     return losses
-
-
-def _table_of(game: Game, cohort: Any, payoff: Any) -> Array:
-    """Return a payoff as (1 + d, A), its first row per action and the others per outcome's unit."""
-    table = np.array(payoff, dtype=np.float64)
-    shape = game.adversary.outcomes, cohort.loss.actions
-    if table.shape not in {shape, shape[1:]}:
-        wanted = f"{shape[1]} numbers, or {shape[0]} lists of {shape[1]}"
-        raise UserError(f"{WHERE}.{cohort.name}: shape {table.shape}; give {wanted}")
-    whole = np.zeros((1 + shape[0], shape[1]))
-    whole[0 if table.ndim == 1 else slice(1, None)] = table
-    return whole
 
 
 def _each(solution: Solution) -> list[Mixture]:

@@ -99,7 +99,17 @@ def make_adversary(
             index=(spec.data.index, table.index) if spec.data.index else None,
         )
     else:
-        chosen = _registered(spec, root, game)
+        assert spec.adversary is not None  # noqa: S101 - the file has data or an adversary
+        kind, given = spec.adversary.kind, spec.adversary.parameters
+        maker, where = register.adversary[kind], f"adversary '{kind}'"
+        paid = not given.keys().isdisjoint(("weights", "offset"))  # a payoff, beside the file's
+        if game is not None and not paid and takes(maker, "weights"):
+            given |= {"weights": game.leader_payoff.T.tolist()}
+        given = with_length(maker, given, spec.rounds)
+        draws = stream(root, "adversary")
+        chosen = construct(where, maker, spec.adversary.outcomes, draws, **given)
+        if not isinstance(chosen, Adversary):
+            raise UserError(f"{where} is no Adversary; let it subclass regretless.Adversary")
     if game is not None:
         payoff, pure = LinearPayoff(game.leader_payoff.T), np.eye(len(game.leader_actions))
         space = MixedActions(chosen.outcomes)
@@ -108,8 +118,8 @@ def make_adversary(
         return chosen
     hull: Polytope = construct("space", Polytope, vertices=spec.space.vertices)
     if hull.outcomes != chosen.outcomes:
-        given = f"space.vertices have {hull.outcomes} coordinates"
-        raise UserError(f"{given}; give {chosen.outcomes}")
+        there = f"space.vertices have {hull.outcomes} coordinates"
+        raise UserError(f"{there}; give {chosen.outcomes}")
     return Confined(chosen, hull)
 
 
@@ -136,19 +146,6 @@ def means_of(spec: CohortSpec, cohort: Cohort, market: Market | None, root: int)
         where = f"cohort.{spec.name}.budget_constraint"
         raise UserError(f"{where}: no market says what its agents can afford; drop it")
     return BudgetConstraint(cohort, stream(root, "referee", "means", spec.name))
-
-
-def _registered(spec: ScenarioSpec, root: int, game: Bimatrix | None) -> Any:
-    assert spec.adversary is not None  # noqa: S101 - the file has data or an adversary
-    kind, given = spec.adversary.kind, spec.adversary.parameters
-    maker, where = register.adversary[kind], f"adversary '{kind}'"
-    if game is not None and not given.keys() & {"weights", "offset"} and takes(maker, "weights"):
-        given |= {"weights": game.leader_payoff.T.tolist()}  # the file's, unless it has its own
-    taken = with_length(maker, given, spec.rounds)
-    made = construct(where, maker, spec.adversary.outcomes, stream(root, "adversary"), **taken)
-    if not isinstance(made, Adversary):
-        raise UserError(f"{where} is no Adversary; let it subclass regretless.Adversary")
-    return made
 
 
 def takes(maker: Any, key: str) -> bool:

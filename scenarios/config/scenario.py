@@ -93,16 +93,11 @@ class WindowsSpec(Strict):
         return self
 
     def spans(self, rounds: int) -> tuple[Span, ...]:
-        """Return first and last round of every window of a run of so many rounds.
-
-        The last window may be shorter than the others: it ends with the run.
-        """
+        """Return first and last round of every window; the last one ends with the run."""
         starts = list(range(0, rounds, self.every)) if self.every else list(self.starts or ())
         if starts[-1] >= rounds:
-            raise ValueError(
-                f"windows.starts: {starts[-1]} is not among {rounds} rounds, 0 to {rounds - 1}; "
-                "start earlier or play more rounds"
-            )
+            there = f"{starts[-1]} is not among {rounds} rounds, 0 to {rounds - 1}"
+            raise ValueError(f"windows.starts: {there}; start earlier or play more rounds")
         ends = [*starts[1:], rounds]
         if self.length:
             ends = [min(start + self.length, rounds) for start in starts]
@@ -243,8 +238,7 @@ def _one_line(error: ValidationError, raw: dict[str, Any]) -> str:
 def fault_line(fault: Any, key: str, known: list[str], file: str) -> str:
     """Write one of pydantic's faults as a line: the key, the reason and the cure.
 
-    ``key`` is spelt as in the file, ``known`` are the keys of the table that it is in, ``file`` is
-    "scenario" or "study".
+    ``known`` are the keys of the table that it is in, ``file`` is "scenario" or "study".
     """
     if fault["type"].startswith("union_tag"):  # of a table whose kind is unknown or not given
         kind = fault["ctx"]["discriminator"].strip("'")
@@ -333,8 +327,7 @@ LISTED = 300  # bytes that an agent of a list takes at the very least; 500 were 
 def with_counts(spec: ScenarioSpec) -> ScenarioSpec:
     """Settle which cohorts are counted."""
     cohorts = [_settled(cohort, next(_obstacles(cohort, spec), "")) for cohort in spec.cohort]
-    settled = all(one is other for one, other in zip(cohorts, spec.cohort, strict=True))
-    return spec if settled else spec.model_copy(update={"cohort": cohorts})
+    return spec.model_copy(update={"cohort": cohorts})
 
 
 def _settled(cohort: CohortSpec, obstacle: str) -> CohortSpec:
