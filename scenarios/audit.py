@@ -1,20 +1,13 @@
 r"""The regrets of decisions that somebody else made: a desk's, a clinic's, a panel's.
 
-Two tables say all: the **decisions**, a row for each round and decision maker, and the
-**outcomes**, a row for each round. What an action costs at an outcome is either a column of the
-outcomes itself, one for each action, or a utility of the register at the outcomes' columns. Nothing
-is simulated.
-
-With l[t, b] the loss of action b in round t and a_t what was done, the measures are those of a run
-(``market.regret``), per round and in the utility's own units. Each compares with an alternative
-that is the best in hindsight, and even a decision maker who chose as well as anybody could has a
-regret above 0. Beside each regret stands therefore its **gain**: what the alternative that was best
-on one half of the rounds would have saved on the other half, with an interval
-(``market.regret.inference``). Where the interval holds 0, that something better could have been
-known is not shown.
-
-Exploitability is that of the joint distribution of outcome and action (``market.exploitability``):
-the least share of rounds that would have to differ for nobody to regret a swap.
+The **decisions** have a row for each round and decision maker, the **outcomes** a row for each
+round. What an action costs is a column of the outcomes, one for each action, or a utility of the
+register at the outcomes' columns. The measures are those of a run (``market.regret``), per round
+and in the utility's own units. Each compares with the alternative that is best in hindsight, so
+that even a decision maker who chose as well as anybody could regrets something. Beside it stands
+its **gain**: what the alternative that was best on one half of the rounds would have saved on the
+other half, with an interval (``market.regret.inference``). Exploitability is that of the joint
+distribution of outcome and action (``market.exploitability``).
 """
 
 import inspect

@@ -5,14 +5,10 @@ r"""``regretless describe``: what the columns of a table are, and a starter scen
     context    few values, numbers or words: what may be known before a round
     nothing    the rest, with the reason
 
-A proposal is read off the values alone. Whether a column is known before its row, only the user
-knows. The **season** of a column is the lag of the highest peak of its autocorrelation, if that is
-above twice what noise would have, 2 / sqrt(T), and above 0.2.
-
-The starter is a commented file that plays as it stands. It forecasts up to three outcomes, scaled
-by the range in which 98 % of their values lie, for two cohorts with different wants: newsvendors
-and quadratic planners where there is one outcome, linear and CES utilities where there are several.
-The first context column cuts a policy to compare with.
+A proposal is read off the values alone. The **season** of a column is the lag of the highest peak
+of its autocorrelation, if that is above twice what noise would have, 2 / sqrt(T), and above 0.2.
+The starter forecasts up to three outcomes, scaled by the range of 98 % of their values, for two
+cohorts with different wants; the first context column cuts a policy to compare with.
 """
 
 import json

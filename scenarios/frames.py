@@ -1,11 +1,9 @@
 """Tables that a user brings: a CSV or Parquet file, every number of which is checked; and exports.
 
-Nothing is guessed. A CSV's values stay text until a column is asked for; what is no number then,
-is missing, or stands in a row that does not fit the header, is refused in a line that says what was
-found, in which row, and what would cure it. Data rows are counted from 1, lines of a file too, and
-a row that spans several lines (a quoted value may) is named by its first. Dates name rounds, and
-are text; where they become an axis, whether the day stands before the month is read off their
-order.
+Nothing is guessed. A CSV's values stay text until a column is asked for; what is no number then, is
+missing, or stands in a row that does not fit the header, is refused in a line that says what was
+found, where, and what would cure it. Data rows are counted from 1, lines of a file too. Dates name
+rounds, and are text; whether the day stands before the month is read off their order.
 """
 
 import csv

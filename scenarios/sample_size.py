@@ -2,15 +2,13 @@
 
     theorem     the least T at which the a-priori bound for the listed losses, for realised draws
                 with probability 0.99, is within the wanted regret
-    family      the same for all losses that the basis spans with such coefficients, infinitely
-                many, through a forecaster that protects the paper's cover of them
-                (``forecaster.events.cover``): the price is the cover's logarithm
+    family      the same for all losses that the basis spans with such coefficients, through a
+                forecaster that protects the paper's cover of them (``forecaster.events.cover``)
     variation   the round from which the bound from variation was within it, in a run
     measured    the round from which the worst agent's regret was
 
-The first two take for the sum of positive certificates the most that the tolerance lets it be
-(``forecaster.unbiased``; a report shows both). Where a run ends before what is wanted, its last
-value is carried on by the theorem's T^(-1/2), marked by a tilde.
+The first two take the most that the tolerance lets the sum of positive certificates be. Where a run
+ends before what is wanted, its last value is carried on by T^(-1/2), marked by a tilde.
 """
 
 from __future__ import annotations

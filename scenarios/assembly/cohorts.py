@@ -1,17 +1,11 @@
 """Giving a draft its seat: the block that it hears, the cohort that plays, and who is protected.
 
-Cohorts whose losses live in the same basis share a **block** of the broadcast. What a cohort's
-``response`` names decides which kind of cohort sits there: a rule that responds to the forecast, a
-learner that does not listen, or agents of the user's own.
-
-Learners do not listen. They do not shape the broadcast and the forecaster does not protect them,
-but a run has a forecast all the same. Where nobody else is there from the start, it is made for
-the losses of the learners who are, in their natural basis (or the one that the file names), exactly
-as if they trusted it: a forecaster needs losses to protect, and adversaries that answer to the
-forecast need one. They still do not listen to it, and nothing is promised to them.
-
-Learners with full information and equal losses share a row, unless all agents are to be apart. A
-bandit learner is told the loss of its own draw alone, so every agent has a row.
+Cohorts whose losses live in the same basis share a **block** of the broadcast. Learners do not
+listen, shape the broadcast or have promises. Where nobody else is there from the start, the
+forecast is made for their losses all the same, as if they trusted it: a forecaster needs losses to
+protect, and adversaries that answer to the forecast need one. Learners with full information and
+equal losses share a row, unless all agents are to be apart; a bandit, told its own draw alone, has
+one.
 """
 
 from collections.abc import Sequence

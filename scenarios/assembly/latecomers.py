@@ -1,14 +1,11 @@
 """Agents who join after the start: who hears which block, and whom the theorem still covers.
 
-Late cohorts do not shape the broadcast: neither its bases nor the losses that the forecaster
-protects know of them. A cohort that joins hears the first block whose basis spans its losses, an
-exact basis before others. A late loss is **covered** if it lies within gamma
-(``forecaster.events.cover``) of a loss that the forecaster protects for agents with the same
-number of actions, the same smoothness and at least the same benchmark policies. Covered agents
-play the response of that protected loss, where the forecast is unbiased, at the price of twice the
-distance (``forecaster.events.bounds``, "Joining late"); all others respond in the basis with their
-own loss, are served as well as the basis allows, and are promised nothing. Scalar events promise
-nothing either.
+Late cohorts do not shape the broadcast. One hears the first block whose basis spans its losses, an
+exact one before others. A late loss is **covered** if it lies within gamma
+(``forecaster.events.cover``) of a loss that is protected by coordinates for agents with as many
+actions, the same smoothness and at least the same policies. Covered agents play the response of
+that loss, at the price of twice the distance (``forecaster.events.bounds``, "Joining late"); all
+others respond with their own and are promised nothing.
 """
 
 from collections.abc import Mapping, Sequence

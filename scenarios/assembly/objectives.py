@@ -1,21 +1,15 @@
 """What a forecaster wishes for among forecasts that are good enough: ``[forecaster] objective``.
 
 A prediction p tells agents what to do. With q_i(p) the distribution of agent i's answer, its worth
-is
+is to ``"welfare"``, less what agents would lose, on average in their own units: what they expect at
+p, or, where a market answers them, what they would lose in the next rounds as the market stands; to
+a planner with a payoff u_c(a, y) for the agents of cohorts c, the mean over all agents of sum_a
+q_i(a) u_c(a, y), with y the outcome that p speaks of. Each block prefers for itself, the others at
+the mean of their last mixture; agents whose answers nobody foresees are left out.
 
-- to ``"welfare"``, less what agents would lose, each in its own units and on average: what they
-  expect at p, or, where a market answers them, what they would lose if all went on in this way for
-  the next rounds as the market stands, fundamentals at their middle;
-- to a planner who has declared a payoff u_c(a, y) for the agents of cohorts c, the mean over all
-  agents of sum_a q_i(a) u_c(a, y), with y the outcome that p speaks of.
-
-Each block prefers for itself, the others at the mean of their last mixture. Agents whose answers
-nobody foresees are left out, which a run says in a line.
-
-A wish is no knowledge: where outcomes do not depend on forecasts, what a planner can get in the
-long run is its payoff by best responses to the distribution of outcomes, ties in its favour. A
-sender who knows the outcome before it speaks has more
-(``market.exploitability.information_design``).
+A wish is no knowledge: where outcomes do not depend on forecasts, a planner gets in the long run
+its payoff by best responses to the distribution of outcomes. A sender who knows the outcome before
+it speaks has more (``market.exploitability.information_design``).
 """
 
 from collections.abc import Sequence

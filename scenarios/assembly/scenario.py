@@ -1,15 +1,9 @@
 """The composition root: from a validated specification to a playable market.
 
-In this order, each step knowing only what stands above it:
-
-    world        who chooses the outcomes, what moves them, and who hears the forecast when
-    populations  each cohort's losses are drawn from its stream
-    cohorts      those whose losses live in the same basis share a block of the broadcast, and each
-                 takes its seat; equal losses become one row
-    forecasters  one independent instance per block, protecting the cohorts that hear it
-    guarantees   which theorem covers a cohort, if any
-    latecomers   who joins a broadcast that does not know of them
-    branches     a second market that shares the past of a first one
+In this order: who chooses the outcomes and moves them, and who hears when (``world``); losses,
+drawn from each cohort's stream (``populations``); blocks of the broadcast and seats around them
+(``cohorts``); a forecaster for each block (``forecasters``), and what is promised (``guarantees``);
+who joins a broadcast that does not know of them (``latecomers``).
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """What surrounds agents: who decides on outcomes, a market that moves them, and a network.
 
-Data or an adversary decide, kept to the space. In a game file the adversary leads: outcomes are its
-actions, and followers lose what the file says. It has the file's payoff unless the scenario gives
-it one of its own: as the ``weights`` of its payoff if it takes them, otherwise beside it, so that
-its surplus is measured although it does not pursue it. Its support are then the pure actions.
-
-Agents of a network are numbered from 1 through all cohorts in the order of the file, as in the
-agents table.
+In a game file the adversary leads: outcomes are its actions, its support the pure ones, and
+followers lose what the file says. It has the file's payoff unless the scenario gives it one of its
+own: as the ``weights`` of its payoff if it takes them, otherwise beside it, so that its surplus is
+measured although it does not pursue it. Agents of a network are numbered from 1 through all cohorts
+in the order of the file.
 """
 
 import inspect

@@ -1,11 +1,9 @@
 """Scenario files on disk: the catalogue, a user's own, overrides of keys, and what a value may be.
 
-A scenario file is data (TOML). Reading one imports and evaluates nothing.
-
-**Values**, of study files as well: numbers are finite and fit into 64 bits, as the tables hold
-them; text has no control characters, which names would carry into folders, tables and terminals;
-tables are nested as people nest them. A file that uses a key or kind of version 0.2.0 with another
-name now is told the new one; ``docs/renamed.md`` shows the same table to readers.
+A file is data (TOML): reading it imports and evaluates nothing. Numbers are finite and fit into 64
+bits; text has no control characters, which names would carry into folders, tables and terminals;
+tables are nested as people nest them. What has another name since version 0.2.0 is told the new
+one, as ``docs/renamed.md`` tells readers.
 """
 
 import math

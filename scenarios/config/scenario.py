@@ -1,12 +1,10 @@
 """The validated configuration of a scenario: what a TOML file may say.
 
-Unknown keys are refused, never swallowed. Every complaint is one line with the key, the value and
-the cure.
-
-**Multiplicity.** A cohort is counted, with a row for every type and how many agents it has, that
-says ``multiplicity = true``, and one of more than ``MANY`` agents with types that can be, unless it
-says ``multiplicity = false``. It cannot be where agents of equal losses differ in anything else:
-when they come, what they own, remember, know or are told.
+Unknown keys are refused, and every complaint is one line with the key, the value and the cure. A
+cohort is counted, with a row for every type and how many agents it has, that says ``multiplicity =
+true``, and one of more than ``MANY`` agents with types, unless it says ``false``. It cannot be
+where agents of equal losses differ in anything else: when they come, what they own, remember or are
+told.
 """
 
 import os

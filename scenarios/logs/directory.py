@@ -1,17 +1,15 @@
 """A run directory: tables streamed in parts, then put together; a reader never sees a torn file.
 
 While a run goes on, each chunk of its logs is a small file under ``.partial/``, and a checkpoint
-beside them says which chunks count. At the end the parts of a table are copied, one at a time,
-into a temporary file that takes the table's name in one step. What is killed can be resumed from
-``.partial/``; what completes leaves nothing but the tables and the manifest, which lists them. Of
-an earlier run only what its manifest lists is replaced (``scenarios.logs.ownership``).
+beside them says which chunks count. At the end the parts of a table are copied into a temporary
+file that takes the table's name in one step. What is killed can be resumed; what completes leaves
+nothing but the tables and the manifest, which lists them. Of an earlier run only what its manifest
+lists is replaced (``scenarios.logs.ownership``).
 
-A part is an Arrow file as it lies in memory: it costs little more than its bytes, and the system
-maps of it what is read. Of a table with a row per agent and round, ``BY_AGENT``, each part is in
-the order of the agents, and so is the whole, each agent's rounds in theirs: one agent's path lies
-in one place, and a reader who wants it skips all other row groups by what they say of their least
-and greatest agent. A log of any length is put together in passes over the parts, each of them for
-the agents next in order: ``PASSES`` of them, if that makes neither few nor many rows.
+A part is an Arrow file as it lies in memory. Of a table with a row per agent and round,
+``BY_AGENT``, the whole is in the order of the agents, each one's rounds in theirs, so that a reader
+of one path skips all other row groups. It is put together in passes over the parts, each for the
+agents next in order: ``PASSES`` of them, if that makes neither few nor many rows.
 """
 
 import json
