@@ -103,13 +103,11 @@ def assign(raw: dict[str, Any], key: str, value: Any) -> None:
     table: Any = raw
     for step in path:
         if isinstance(table, list):
-            named = {str(entry.get("name")): entry for entry in table if isinstance(entry, dict)}
-            if step not in named:
-                raise UserError(f"{key}: there is no '{step}'; {closest(step, named)}")
-            table = named[step]
-        elif isinstance(table.setdefault(step, {}), dict | list):
-            table = table[step]
-        else:
+            table = {str(entry.get("name")): entry for entry in table if isinstance(entry, dict)}
+            if step not in table:
+                raise UserError(f"{key}: there is no '{step}'; {closest(step, table)}")
+        table = table.setdefault(step, {})
+        if not isinstance(table, dict | list):
             raise UserError(f"{key}: '{step}' is a value, not a table; shorten the key")
     if isinstance(table, list):
         raise UserError(f"{key}: name the entry and the key, e.g. cohort.growers.count")
@@ -146,11 +144,10 @@ def check_values(value: Any, place: str = "", depth: int = 0) -> None:
     elif isinstance(value, str):
         prose = place in PROSE
         _check_text(f"{place} = {shown(value)}", re.sub(r"[\t\r\n]", "", value) if prose else value)
-    elif isinstance(value, int | float):
-        if isinstance(value, float) and not math.isfinite(value):
-            raise UserError(f"{place} = {value}: not a finite number; change the value")
-        if abs(value) > LARGEST and isinstance(value, int):
-            raise UserError(f"{place} = {shown(value)}: beyond 64 bits; give a smaller number")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise UserError(f"{place} = {value}: not a finite number; change the value")
+    elif isinstance(value, int) and abs(value) > LARGEST:
+        raise UserError(f"{place} = {shown(value)}: beyond 64 bits; give a smaller number")
 
 
 def shown(value: Any) -> str:

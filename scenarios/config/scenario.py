@@ -8,6 +8,7 @@ told.
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import pairwise
@@ -181,9 +182,8 @@ class ScenarioSpec(Strict):
         self.forecaster.settle(self.data.forecasts if self.data else None)
         if self.windows is not None:
             self.windows.spans(self.rounds)  # complains of a window after the run
-        names = [cohort.name for cohort in self.cohort]
-        for name in names:
-            if names.count(name) > 1:
+        for name, number in Counter(cohort.name for cohort in self.cohort).items():
+            if number > 1:
                 raise ValueError(f"two cohorts are called '{name}'; give each a name of its own")
         return self
 
