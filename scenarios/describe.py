@@ -279,27 +279,17 @@ def describe(data: Path, out: Path | None) -> None:
     screen.print(f"\nWritten: {out}. Next: regretless run {out}")
 
 
-def _cells(column: Column) -> list[str]:
+def _cells(own: Column) -> list[str]:
     ends = [
         "" if np.isnan(end) else f"{end:,.0f}" if LONG <= abs(end) < LONGEST else f"{end:.4g}"
-        for end in (column.low, column.high)
+        for end in (own.low, own.high)
     ]
-    season = "" if column.season is None else f"{column.season:,} rows"
-    counts = [f"{column.missing:,}" if column.missing else "", f"{column.distinct:,}"]
-    return [column.name, column.kind, column.role or "-", *counts, *ends, season]
+    missing, season = f"{own.missing:,}" * (own.missing > 0), f"{own.season or 0:,} rows"
+    words = [own.name, own.kind, own.role or "-", missing, f"{own.distinct:,}"]
+    return [*words, *ends, season * (own.season is not None)]
 
 
 TEMPLATE = Path(__file__).with_name("starter.toml.jinja")
-COHORTS = {  # of one outcome, and of several: name, utility, parameters
-    False: (
-        ("stockists", "newsvendor", "{ underage = [1.0, 4.0], overage = [0.5, 2.0] }"),
-        ("planners", "lp-target", ""),
-    ),
-    True: (
-        ("producers", "linear", ""),
-        ("households", "ces", "{ rho = { choices = [0.5, 1.0, 2.0] } }"),
-    ),
-}
 MOST_OUTCOMES, MOST_CONTEXT, MOST_REASONS = 3, 6, 4
 INNER = (0.01, 0.99)
 
@@ -311,9 +301,8 @@ def starter(table: Description, home: Path) -> str:
     """
     outcomes = table.named("outcome")[:MOST_OUTCOMES]
     if not outcomes:
-        raise UserError(
-            f"{table.file.name} has no column that can be an outcome; {_reasons(table)}"
-        )
+        none = f"{table.file.name} has no column that can be an outcome"
+        raise UserError(f"{none}; {_reasons(table)}")
     context = table.named("context")[:MOST_CONTEXT]
     there = table.complete([*outcomes, *context])
     drop = not there[0]  # there is no row before it
@@ -325,18 +314,12 @@ def starter(table: Description, home: Path) -> str:
         "outcomes": outcomes,
         "context": context,
         "missing": "" if there.all() else "drop" if drop else "previous",
-        "scale": [(spelled(own.name), *_ends(table.numbers(own))) for own in outcomes],
-        "codes": [
-            f"{spelled(own.name)} = {{ {', '.join(pairs)} }}"
-            for own in context
-            if (pairs := [f"{spelled(word)} = {code}" for word, code in _code(own).items()])
-        ],
-        "cohorts": COHORTS[len(outcomes) > 1],
     }
     if context:  # a rule on the first column: another action in each third of the rows
         edges = _cuts(table.numbers(context[0]))
         values |= {"edges": edges, "actions": {1: [0, 4], 2: [0, 2, 4]}[len(edges)]}
     pages = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)  # noqa: S701 - no HTML
+    pages.filters |= {"key": spelled, "ends": _ends, "code": _code}
     pages.filters["text"] = lambda value: json.dumps(value, ensure_ascii=False)
     return pages.from_string(TEMPLATE.read_text(encoding="utf-8")).render(values)
 
