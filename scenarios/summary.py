@@ -158,7 +158,8 @@ def _cohort(
     headers += [f"mean,\n{unit}", f"worst,\n{unit}", "bound"]
     rows = []
     for row in words.regret_rows(agents):
-        first, *more = words.bounds_in_words(agents) if row[0] == "decision swap" else [""]
+        bounds = words.bounds_in_words(agents) if row[0] == "decision swap" else []
+        first, *more = bounds or [""]
         rows += [[*row, first], *([""] * 5 + [line] for line in more)]
     yield table(headers, rows, width=width, words=(0, 5))
 

@@ -15,8 +15,6 @@ from written import status
 
 from regretless.market.core import checkpoint
 from regretless.market.logs import journal
-from regretless.scenarios.studies.conduct import Options, conduct
-from regretless.scenarios.studies.design import read_study
 
 CHECKPOINT = ".partial/checkpoint.npz"
 TINY = """\
@@ -114,20 +112,17 @@ def test_runs_without_a_directory_are_numbered(call: Call, monkeypatch: pytest.M
     assert not Path("runs/tiny-4").exists()
 
 
-@pytest.mark.parametrize("name", ["rounds.csv", "models.csv", "report.html", ".rounds.tmp"])
-def test_a_file_of_the_users_is_never_touched(call: Call, name: str) -> None:
+def test_a_file_of_the_users_is_never_touched(call: Call, refused: Refused) -> None:
+    """Nor is one in the way replaced."""
     assert call(*RUN)[0] == 0
-    Path("logs", name).write_text("mine")
+    names = ("rounds.csv", "models.csv", "report.html", ".rounds.tmp")
+    for name in names:
+        Path("logs", name).write_text("mine")
     assert call(*RUN, "--overwrite")[0] == 0
-    assert Path("logs", name).read_text() == "mine"
-
-
-def test_a_file_in_the_way_is_refused(call: Call, refused: Refused) -> None:
-    assert call(*RUN)[0] == 0
+    assert {Path("logs", name).read_text() for name in names} == {"mine"}
+    assert "report.html" in refused("report", "logs")
     Path("logs/models.parquet").write_text("mine")
     assert "models.parquet" in refused(*RUN, "--overwrite")
-    Path("logs/report.html").write_text("mine")
-    assert "report.html" in refused("report", "logs")
 
 
 @pytest.mark.parametrize("name", [".partial", "rounds.parquet", ".rounds.parquet.tmp", ".lock"])
@@ -141,35 +136,32 @@ def test_links_are_not_followed(call: Call, refused: Refused, name: str) -> None
     assert name in refused(*RUN, "--resume")
 
 
-@pytest.fixture(scope="module")
-def conducted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Conduct the study once."""
-    home = tmp_path_factory.mktemp("conducted")
-    (home / "tiny.toml").write_text(TINY, encoding="utf-8")
-    (home / "sweep.toml").write_text(SWEEP, encoding="utf-8")
-    return conduct(read_study(str(home / "sweep.toml")), Options(home / "logs", jobs=1)).path
+@pytest.fixture
+def conducted(call: Call) -> None:
+    """Conduct the study."""
+    assert call(*STUDY)[0] == 0
 
 
-@pytest.mark.parametrize("place", ["runs/run=0000/notes.txt", ".drafts/notes.txt", "runs/mine/a"])
-def test_a_study_with_a_strangers_file_is_not_replaced(
-    conducted: Path, refused: Refused, place: str
-) -> None:
-    shutil.copytree(conducted, "logs")
-    Path("logs", place).parent.mkdir(exist_ok=True)
-    Path("logs", place).write_text("mine")
-    assert Path(place).parent.name in refused(*STUDY, "--overwrite")
-
-
-@pytest.mark.parametrize("linked", ["runs", ".drafts", "runs/run=0000", "value.parquet"])
-def test_links_in_a_study_are_not_followed(conducted: Path, refused: Refused, linked: str) -> None:
-    shutil.copytree(conducted, "logs")
-    place = Path("logs", linked)
-    if place.exists():
-        place.rename("elsewhere")
-    else:
-        Path("elsewhere").mkdir()
-    place.symlink_to(Path("elsewhere").absolute())
-    assert place.name in refused(*STUDY, "--overwrite")
+@pytest.mark.usefixtures("conducted")
+def test_a_study_with_what_is_a_strangers_is_not_replaced(refused: Refused) -> None:
+    """Neither a file among its own, nor a link in the place of one."""
+    for name in ("runs/run=0000/notes.txt", ".drafts/notes.txt", "runs/mine/a"):
+        place = Path("logs", name)
+        made = not place.parent.exists()
+        place.parent.mkdir(exist_ok=True)
+        place.write_text("mine")
+        assert place.parent.name in refused(*STUDY, "--overwrite")
+        place.unlink()
+        if made:
+            place.parent.rmdir()
+    for name in ("runs", ".drafts", "runs/run=0000", "value.parquet"):
+        place, elsewhere = Path("logs", name), Path("elsewhere")
+        there = place.exists()
+        place.rename(elsewhere) if there else elsewhere.mkdir()
+        place.symlink_to(elsewhere.absolute())
+        assert place.name in refused(*STUDY, "--overwrite")
+        place.unlink()
+        elsewhere.rename(place) if there else elsewhere.rmdir()
 
 
 # Strange files.

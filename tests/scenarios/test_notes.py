@@ -90,7 +90,8 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> Any:
 
 @pytest.mark.parametrize("key", KEYS)
 def test_no_key_takes_the_models_away(key: str, played: Any) -> None:
-    _, wrong, notes = played("crop-choice", "--rounds", "5", "--set", f"{key}={KEYS[key]}")
+    few = ("--rounds", "5", "--set", "cohort.growers.count=9")
+    _, wrong, notes = played("crop-choice", *few, "--set", f"{key}={KEYS[key]}")
     assert wrong == ""
     assert notes == []
     table = pd.read_parquet("run/agents.parquet")
@@ -137,14 +138,16 @@ def test_studies_and_trainings_show_the_warnings_of_their_runs_once(
         assert said.err.count("\n") == 1
 
 
-def test_a_utility_that_some_agents_can_use_is_not_warned_of(tmp_path: Path) -> None:
-    file = nature(tmp_path, "firm", "cost = { choices = [0.1, 100.0] }")
-    assert load(file).build().warnings == ()
-
-
-def test_a_big_population_is_warned_of_by_a_sample(tmp_path: Path) -> None:
-    file = nature(tmp_path, "firm", "cost = [72, 144]", count=200_000)
-    assert len(load(file).build().warnings) == 1
+@pytest.mark.parametrize(
+    ("cost", "count", "warned"),
+    [("{ choices = [0.1, 100.0] }", 20, 0), ("[72, 144]", 200_000, 1)],
+)
+def test_one_agent_who_can_use_a_utility_is_enough(
+    cost: str, count: int, warned: int, tmp_path: Path
+) -> None:
+    """Of a big population a sample is looked at."""
+    file = nature(tmp_path, "firm", f"cost = {cost}", count=count)
+    assert len(load(file).build().warnings) == warned
 
 
 @pytest.mark.parametrize(
