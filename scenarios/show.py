@@ -53,18 +53,10 @@ def shown(config: dict[str, Any], model: MarketModel, name: str | None) -> Any:
 
 
 def _tables(model: MarketModel) -> Tables:
-    agents, log = model.agents_frame(), model.regret_frame()
-    tables = {
-        "agents": agents,
-        "verdict": model.verdict_frame(),
-        "rounds": model.rounds_frame(),
-        "forecasts": model.forecasts_frame(),
-        "bounds": model.bounds_frame(),
-        "windows": model.windows_frame(),
-        "edges": model.edges_frame(),
-        "measures": model.measures_frame(),
-    }
-    tables["forecast_scores"] = model.scores_frame()
+    names = ("agents", "verdict", "rounds", "forecasts", "bounds", "windows", "edges", "measures")
+    tables = {name: getattr(model, f"{name}_frame")() for name in names}
+    tables["forecast_scores"], log = model.scores_frame(), model.regret_frame()
+    agents = tables["agents"]
     if len(log):
         tables["regret_curves"] = regret_curves([log], agents)
         tables["actions"] = _actions(log, agents)

@@ -99,7 +99,7 @@ def short(verdict: pd.DataFrame, agents: pd.DataFrame, *, width: int) -> Iterato
     cells = []
     together = verdict[verdict["cohort"] == EVERYBODY]
     for name, rows in (shown | {EVERYBODY: together} if len(together) else shown).items():
-        what, *numbers = words.alternative_cells(words.best_alternative(rows))
+        what, *numbers = words.alternative_cells(words.best_of_each(rows)[0])
         what = what.removesuffix(" of each agent").removeprefix("best ")
         cells.append([name, f"{rows['mean_loss'].iloc[0]:.4f}", what, *numbers])
     headers = ["cohort", "loss", "best in\nhindsight", "loss", "differ-\nence", *HEADERS[2:]]

@@ -196,7 +196,7 @@ def _worst(agents: pd.DataFrame) -> Iterator[str]:
 
 def _extremes(cohorts: Sequence[pd.DataFrame], agents: pd.DataFrame) -> Iterator[str]:
     """Say for which cohorts the best alternative was furthest above and below what they did."""
-    best = [best_alternative(rows) for rows in cohorts]
+    best = [best_of_each(rows)[0] for rows in cohorts]
     pairs = zip(best, cohorts, strict=True)
     gaps = [row["mean_loss"] - rows["mean_loss"].iloc[0] for row, rows in pairs]
     yield f"{len(cohorts)} cohorts with {agents_in(agents):,} agents."
@@ -207,11 +207,6 @@ def _extremes(cohorts: Sequence[pd.DataFrame], agents: pd.DataFrame) -> Iterator
             f"loss per round {rows['mean_loss'].iloc[0]:.4f}; {named(row, rows)}: "
             f"{row['mean_loss']:.4f}, {difference(row)}."
         )
-
-
-def best_alternative(rows: pd.DataFrame) -> Row:
-    """Return the alternative of a cohort with the least loss."""
-    return best_of_each(rows)[0]
 
 
 def unchanged(base: str, blocks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

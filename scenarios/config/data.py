@@ -83,14 +83,6 @@ class DataSpec(Strict):
     forecasts: dict[str, ForecastColumnsSpec] = Field(default_factory=dict)
     """Forecasts that the file holds beside the outcomes, in their units, by name."""
 
-    @field_validator("scale")
-    @classmethod
-    def _ends_differ(cls, scale: dict[str, list[float]]) -> dict[str, list[float]]:
-        for column, (low, high) in scale.items():
-            if low == high:
-                raise ValueError(f"the ends of {column} are equal; give two different numbers")
-        return scale
-
     @field_validator("separator")
     @classmethod
     def _separates(cls, separator: str) -> str:

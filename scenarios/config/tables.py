@@ -3,6 +3,7 @@
 from typing import Annotated, Any, ClassVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -22,7 +23,15 @@ Label = Annotated[str, Field(min_length=1, max_length=LONGEST)]
 MOST = 10**12  # of anything that is counted: below what the sizes of arrays overflow at
 Count = Annotated[int, Field(ge=1, le=MOST)]
 Rate = Annotated[float, Field(gt=0, le=1)]
-Range = Annotated[list[float], Field(min_length=2, max_length=2)]
+
+
+def _differ(ends: list[float]) -> list[float]:
+    if ends[0] == ends[1]:
+        raise ValueError("the ends are equal; give two different numbers")
+    return ends
+
+
+Range = Annotated[list[float], Field(min_length=2, max_length=2), AfterValidator(_differ)]
 
 
 ByName = BeforeValidator(  # for a table that may be given by its kind alone

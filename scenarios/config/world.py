@@ -61,9 +61,6 @@ class AdversarySpec(Open):
                 if name not in (self.outcome_names or []):
                     reason = f"{key}.{name}: no outcome has that name"
                     raise ValueError(f"{reason}; name them, as outcomes = ['{name}']")
-        for name, (low, high) in self.scale.items():
-            if low == high:
-                raise ValueError(f"the ends of {name} are equal; give two different numbers")
         return self
 
 
