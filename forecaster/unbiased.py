@@ -346,7 +346,8 @@ class SmoothDecisionSwap(UnbiasedPrediction):
 
     Without a basis the losses are linear and it predicts the outcome itself. With one it is the
     paper's algorithm for naive agents: it predicts s(y), and every prediction comes with its label
-    forecast s^-1(p), which needs {s(y)} to be convex.
+    forecast s^-1(p). ValueError if the basis's image {s(y)} is not convex, which that needs, or if
+    not exactly one of eta and response is given.
 
     Parameters
     ----------
@@ -356,9 +357,8 @@ class SmoothDecisionSwap(UnbiasedPrediction):
         Smoothness of agents who play quantal, at an excess of at most ln(A) / eta;
         ``bounds.recommended_eta`` balances it against the basis's error.
     response : SmoothResponse or None
-        Another rule; ValueError if not exactly one of eta and response is given.
+        Another rule.
     basis : Basis, optional
-        ValueError if its image is not convex.
     """
 
     def __init__(  # noqa: PLR0913 - the names are promised to users
@@ -381,10 +381,8 @@ class SmoothDecisionSwap(UnbiasedPrediction):
                 f"the image of {type(basis).__name__} is curved, so that a prediction of s(y) "
                 "has no label forecast; broadcast ensembles, or use NonLinearDecisionSwap"
             )
-        play = response.play if response else None
-        groups = grouped(
-            [basis.coefficients(loss) for loss in losses], policies, eta=eta, play=play
-        )
+        tables = [basis.coefficients(loss) for loss in losses]
+        groups = grouped(tables, policies, eta=eta, play=response.play if response else None)
         super().__init__(VectorEvents(groups, rule_of(weights, horizon)), basis=basis, seed=seed)
 
 
@@ -420,7 +418,7 @@ def grouped(
     stacks: dict[int, list[tuple[Array, Array]]] = {}
     for offset, weights in tables:
         stack = np.atleast_2d(offset), weights.reshape(-1, *weights.shape[-2:])
-        stacks.setdefault(int(offset.shape[-1]), []).append(stack)
+        stacks.setdefault(offset.shape[-1], []).append(stack)
     found = []
     for own in stacks.values():
         offset, weights = (np.concatenate(parts) for parts in zip(*own, strict=True))

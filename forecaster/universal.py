@@ -6,20 +6,15 @@ prediction p plays an action on an interval of predictions. The events are [p in
 cells is a disjoint union: at most two cells a scale, one where it starts at 0 or ends at 1.
 
 **Prior.** A scale has 1/S of it, and its cells and their signs equal shares: counted as N experts,
-as many as there are listed events beside them, each is q = N / (2 S 2^s) of one. The rules' proofs
-go through with q Phi in place of Phi, so that a cell's bias is below its rule's bound with 1/q
-times the experts: with adaptive weights Lambda <= ln(4 S 2^s) + ln P, P as in ``weights``.
+as many as there are listed events beside them, each is q = N / (2 S 2^s) of one, so that a cell's
+bias is below its rule's bound with 1/q times the experts.
 
 **Regret.** With slopes r(a) and the variations C_e of cells
 
     T x regret <= sum_a max_c |r(a) - r(c)| sum over a's cells of beta_e(C_e),
 
-and a priori, with D the greatest gap between slopes, for any task, known to nobody beforehand,
-
-    T x regret <= D sqrt(3 T sum_s m_s Lambda_s) <= D sqrt(6 S (A - 1) T Lambda),
-
-where A actions have at most m_s = min(2 (A - 1), 2^s) cells at scale s (page of theory, 13). Who
-enters late meets |B_T| + |B_t| at most (``bounds``, "Joining late"): twice the bound.
+for any task, known to nobody beforehand; the a-priori bound is docs/theory.md, 13. Who enters late
+meets |B_T| + |B_t| at most (``bounds``, "Joining late"): twice the bound.
 
 **The game in one number.** Predictions lie in the finest cells, one in each. With h(p) as in
 ``minimax.game``, a prediction gains h(p) (p - s) on s(y) = s. If h >= 0 at the first of them, it
@@ -33,6 +28,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -52,8 +48,7 @@ from regretless.forecaster.minimax.game import Game, Solution
 from regretless.forecaster.models import ExponentialSmoothing
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
-from regretless.market.core.arrays import Array, Indices, Integers
-from regretless.market.core.compiled import compiled
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses import Linear
 from regretless.market.losses.basis import Hull
@@ -124,13 +119,9 @@ class CellEvents(VectorEvents):
 
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
         """Bound the sum of expected swap regret of any losses (K,), cell by cell."""
-        each = [
-            replace(bound, share=view.share).bias_at(view.variation[:, 0]) for view in self.views
-        ]
-        biases, total = np.concatenate(each), np.zeros(len(group.offset))
-        for which, first, last, widest in stretches(group, self.scales):
-            total[which] = widest @ _covered(biases, first, last)
-        return total
+        shared = ((replace(bound, share=view.share), view.variation[:, 0]) for view in self.views)
+        biases = np.concatenate([own.bias_at(variation) for own, variation in shared])
+        return np.array([gaps @ biases[cells] for cells, gaps in stretches(group, self.scales)])
 
     def table(self) -> Iterator[Event]:
         return iter(())
@@ -160,40 +151,36 @@ class CellBound(BiasBound):
 
 
 @lru_cache(maxsize=256)
-def stretches(group: ProtectedLosses, scales: int) -> list[tuple[int, Integers, Integers, Array]]:
-    """Return for every loss the stretches of finest cells on which its owner does one thing.
+def stretches(group: ProtectedLosses, scales: int) -> list[tuple[Indices, Array]]:
+    """Return for every loss the cells on which its owner does one thing (m,).
 
-    Its number, first cells, ends, and the greatest gaps between the slope of that and others.
+    And the greatest gap between the slope of that and others (m,): cells are the fewest whose union
+    is a stretch of predictions.
     """
     finest, found = 2**scales, []
     places = (np.arange(finest)[:, None] + INSIDE) / finest
     for k in range(len(group.offset)):
         one = ProtectedLosses(group.offset[[k]], group.weights[[k]])
         played, slope = best_responses(LossTable.of([one]), places)[0], one.weights[0, :, 0]
-        edges = np.concatenate([[0], np.flatnonzero(np.diff(played)) + 1, [finest]])
-        widest = np.abs(slope[:, None] - slope).max(1)[played[edges[:-1]]]
-        found.append((k, edges[:-1], edges[1:], widest))
+        gaps = np.abs(slope[:, None] - slope).max(1)
+        edges = [0, *(np.flatnonzero(np.diff(played)) + 1).tolist(), finest]
+        own = [(e, gaps[played[first]]) for first, end in pairwise(edges)
+               for e in _cells(first + finest, end + finest)]  # fmt: skip
+        found.append((np.array([e for e, _ in own]), np.array([gap for _, gap in own])))
     return found
 
 
-@compiled()
-def _covered(biases: Array, first: Integers, last: Integers) -> Array:
-    """Add up the biases of the fewest cells whose union is each stretch (m,) of finest ones."""
-    finest, out = biases.shape[0] // 2 + 1, np.zeros(first.shape[0])
-    for j in range(first.shape[0]):
-        left, right = first[j] + finest, last[j] + finest
-        while left < right:
-            if left == 1:  # all predictions: the two cells of the first scale
-                out[j] += biases[0] + biases[1]
-                break
-            if left & 1:
-                out[j] += biases[left - 2]
-                left += 1
-            if right & 1:
-                right -= 1
-                out[j] += biases[right - 2]
-            left, right = left >> 1, right >> 1
-    return out
+def _cells(left: int, right: int) -> Iterator[int]:
+    """Yield the fewest cells whose union is finest ones, leaves of a tree with root 1."""
+    while left < right:
+        if left == 1:  # all predictions: the two cells of the first scale
+            yield from (0, 1)
+            return
+        if left & 1:
+            yield left - 2
+        if right & 1:
+            yield right - 3
+        left, right = (left + 1) >> 1, right >> 1
 
 
 class Line(Box):
@@ -228,13 +215,12 @@ class Line(Box):
             return float(game.field(np.array([(cell + INSIDE) / self.finest]))[0])
 
         first = int(self._near(game.start.points)[0, 0] * self.finest)
-        low, high = _neighbours(pull, first, last=self.finest - 1)
-        mass = np.array([1.0]) if low == high else np.array([pull(high), -pull(low)])
-        distribution = np.unique([low, high])
-        if len(distribution) == 2 and mass.sum() <= 0:
-            mass = np.array([1.0, 0.0])
+        cells = np.unique(_neighbours(pull, first, last=self.finest - 1))
+        mass = np.abs([pull(cell) for cell in cells[::-1]])  # h = 0 on average
+        if not mass.any():
+            mass[0] = 1.0
         kept = mass > 0
-        points, mass = (distribution[kept, None] + INSIDE) / self.finest, mass[kept] / mass.sum()
+        points, mass = (cells[kept, None] + INSIDE) / self.finest, mass[kept] / mass.sum()
         return self._spelled(Solution(points, mass, self.worst(mass, points, game.fields(points))))
 
     def choices(self, game: Game) -> Solution:
@@ -254,7 +240,7 @@ def _neighbours(pull: Callable[[int], float], first: int, *, last: int) -> tuple
         if pull(far) * way >= 0:
             break
         near, stride = far, 2 * stride
-    low, high = min(near, far), max(near, far)
+    low, high = sorted((near, far))
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if pull(middle) > 0 else (middle, high)
@@ -263,8 +249,6 @@ def _neighbours(pull: Callable[[int], float], first: int, *, last: int) -> tuple
 
 class UniversalDecisionSwap(UnbiasedPrediction):
     """No decision swap regret for any task of one outcome, whether or not it is known.
-
-    ValueError if ``rounds`` or ``band`` is out of range or a call is out of order.
 
     Parameters
     ----------

@@ -94,65 +94,51 @@ class EnsembleBroadcast(Wrapping):
             self.solver.remember(self._latest)
 
 
-class Backlog(Checkpointable):
-    """Rounds that a model is not told yet: it learns each D rounds late, as it was then."""
+class LateModel(Wrapping):
+    """A model that is told every outcome D rounds late, as it was then."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_waiting",)
 
     def __init__(self, model: Forecaster, rounds: int) -> None:
-        self.model, self.rounds = model, rounds
-        self._waiting = list[dict[str, Any]]()
+        super().__init__(model)
+        self.rounds, self._waiting = rounds, list[dict[str, Any]]()
         self._context: Any = None
         self._outcome: Array | None = None
 
     def ask(self, x: object) -> None:
         """Let the model know how many rounds are open before the one that it is asked for."""
-        self._context, self.model.ahead = x, len(self._waiting)
+        self._context, self.inner.ahead = x, len(self._waiting)
+
+    def mixture(self, x: object = None) -> Mixture:
+        self.ask(x)
+        return self.inner.mixture(x)
+
+    def predict(self, x: object = None) -> Forecast:
+        self.ask(x)
+        return self.inner.predict(x)
 
     def observe_outcome(self, outcome: Array) -> None:
-        """Remember the outcome (d,) of the round that was asked for."""
         self._outcome = np.array(outcome, dtype=np.float64)
 
-    def add(self, truth: Array, beside: Sequence[Any] = ()) -> Sequence[Any] | None:
+    def update(self, y: ArrayLike) -> None:
+        self.learn(np.array(y, dtype=np.float64))
+
+    def learn(self, truth: Array, beside: Sequence[Any] = ()) -> Sequence[Any] | None:
         """Add s(y) of the round that was asked for, and teach the model one that is D rounds old.
 
         Return what was given ``beside`` the round that it learned; None if it learned none.
         """
-        known = {"context": _noted(self._context), "opened": self.model.opened()}
+        known = {"context": _noted(self._context), "opened": self.inner.opened()}
         known |= {"outcome": self._outcome, "truth": truth.copy(), "beside": list(beside)}
         self._waiting.append(known)
         if len(self._waiting) <= self.rounds:
             return None
-        oldest, self.model.ahead = self._waiting.pop(0), 0
-        self.model.reopen(_context(oldest["context"]), oldest["opened"])
+        oldest, self.inner.ahead = self._waiting.pop(0), 0
+        self.inner.reopen(_context(oldest["context"]), oldest["opened"])
         if oldest["outcome"] is not None:
-            self.model.observe_outcome(oldest["outcome"])
-        self.model.update(handed(self.model.update, oldest["truth"]))
+            self.inner.observe_outcome(oldest["outcome"])
+        self.inner.update(handed(self.inner.update, oldest["truth"]))
         return list(oldest["beside"])
-
-
-class LateModel(Wrapping):
-    """A model that forecasts alone and is told every outcome D rounds late."""
-
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("_backlog",)
-
-    def __init__(self, model: Forecaster, rounds: int) -> None:
-        super().__init__(model)
-        self._backlog = Backlog(model, rounds)
-
-    def mixture(self, x: object = None) -> Mixture:
-        self._backlog.ask(x)
-        return self.inner.mixture(x)
-
-    def predict(self, x: object = None) -> Forecast:
-        self._backlog.ask(x)
-        return self.inner.predict(x)
-
-    def observe_outcome(self, outcome: Array) -> None:
-        self._backlog.observe_outcome(outcome)
-
-    def update(self, y: ArrayLike) -> None:
-        self._backlog.add(np.asarray(y, dtype=np.float64))
 
 
 class Delayed(Checkpointable, Forecaster):
@@ -178,7 +164,7 @@ class Delayed(Checkpointable, Forecaster):
         self.instances: list[UnbiasedPrediction] = [make() for _ in range(rounds + 1)]
         self.models, self.spelled = self.current.models, self.current.spelled
         self.rng = stream(seed, "forecaster")
-        self._backlog = None if reference is None else Backlog(reference.model, rounds)
+        self._backlog = None if reference is None else LateModel(reference.model, rounds)
 
     @property
     def current(self) -> UnbiasedPrediction:
@@ -207,7 +193,7 @@ class Delayed(Checkpointable, Forecaster):
         evidence = self.current.charge(truth)
         self.time += 1
         if self.reference is not None and self._backlog is not None:
-            late = self._backlog.add(truth, evidence)
+            late = self._backlog.learn(truth, evidence)
             if late is not None:
                 self.reference.judge(Evidence(*late))
 

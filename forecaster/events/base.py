@@ -12,15 +12,9 @@ wants. Sets add up: ``a + b`` is one game for both. ``Intervals`` wraps any of t
 **Intervals**: beside the events of the whole run there are copies of them that know the rounds of
 one interval alone, for every power of two m from ``SHORTEST`` on the intervals [i m, (i + 1) m),
 i >= 1 (geometric covering intervals: Daniely, Gonen and Shalev-Shwartz 2015). A copy is an expert
-like any other within its interval, but for a prior share q = m / T: the shares of a length add up
-to 1 at most. The proofs of ``weights`` go through with q Phi in place of Phi and N (1 + levels) in
-place of N, so that with adaptive weights
-
-    |B| <= sqrt(3 n(E) (Lambda + ln(T / m)))
-
-in every interval of length m, n(E) the event's occupancy there, and with Lambda alone in every
-stretch from round 0. **Any stretch** of rounds is made of at most two intervals of each length, so
-that its regret is at most the sum of theirs and 2 (SHORTEST - 1).
+like any other within its interval, but for a prior share q = m / T: the bound is that of q Phi in
+place of Phi and N (1 + levels) in place of N (docs/theory.md, 11). Any stretch of rounds is made of
+at most two intervals of each length and 2 (SHORTEST - 1) single rounds.
 """
 
 import math
@@ -142,10 +136,6 @@ class EventSet(Checkpointable, ABC, Generic[Open]):
         """Yield every event: loss, action, policy, suggestion, occupancy, bias."""
         return iter(())
 
-    @abstractmethod
-    def reset(self) -> None:
-        """Begin anew."""
-
     def __add__(self, other: "AnyEvents") -> "Together":
         return Together([self, other])
 
@@ -204,10 +194,6 @@ class Together(EventSet[Shared]):
     from_variation = Delegated("first")
     table = Delegated("first")
 
-    def reset(self) -> None:
-        for part in self.parts:
-            part.reset()
-
 
 SHORTEST = 32  # rounds of an interval; what is promised of fewer says nothing
 
@@ -215,33 +201,34 @@ SHORTEST = 32  # rounds of an interval; what is promised of fewer says nothing
 class Intervals(Together):
     """The events of a run of so many ``rounds`` and of its intervals.
 
-    ``make`` makes the events; it is called once for the run, and once for each length of intervals.
+    ``make`` makes the events, of the run and of every interval.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_time", "_begun", "_ended")
+    others = Delegated("first")
 
     def __init__(self, make: Callable[[], AnyEvents], *, rounds: int) -> None:
         self.lengths = tuple(2**k for k in range(5, 64) if SHORTEST <= 2**k < rounds)
         super().__init__([make(), *(make() for _ in self.lengths)])
-        self.run, self._time, self._begun, self._ended = rounds, 0, 0, 0.0
-
-    others = Delegated("first")
+        self.run, self._make, self._time, self._begun, self._ended = rounds, make, 0, 0, 0.0
 
     @property
-    def levels(self) -> list[tuple[int, float, AnyEvents]]:
-        """The lengths of intervals, their shares, and the events of the one that is open."""
+    def levels(self) -> list[tuple[float, AnyEvents]]:
+        """The events of the interval of each length that is open, with its share."""
         pairs = zip(self.lengths, self.parts[1:], strict=True)
-        return [(length, length / self.run, part) for length, part in pairs]
+        return [(length / self.run, part) for length, part in pairs]
 
     def active(self, x: object, suggestions: Indices | None = None) -> Shared:
         """Return the active events of the whole and of open intervals, each with its share."""
-        for length, share, level in self.levels:  # begin anew where an interval is over
-            if self._begun != self._time and self._time % length == 0:
-                self._ended += level.spent() * share
-                level.reset()
+        if self._begun != self._time:  # begin anew where an interval is over
+            for i, (share, level) in enumerate(self.levels):
+                if self._time % self.lengths[i] == 0:
+                    self._ended += level.spent() * share
+                    self.parts[i + 1] = self._make()
         self._begun = self._time
-        levels = [(level, share) for length, share, level in self.levels if self._time >= length]
-        return [(part, q, part.active(x, suggestions)) for part, q in [(self.first, 1.0), *levels]]
+        count = sum(self._time >= length for length in self.lengths)
+        alive = [(self.first, 1.0), *((level, share) for share, level in self.levels[:count])]
+        return [(part, share, part.active(x, suggestions)) for part, share in alive]
 
     def charge(self, active: Shared, played: Played) -> None:
         super().charge(active, played)
@@ -249,18 +236,14 @@ class Intervals(Together):
 
     def spent(self) -> float:
         """Return the sum of ln(1 + C) over all experts by their shares, those of the past too."""
-        alive = sum(level.spent() * share for _, share, level in self.levels)
+        alive = sum(level.spent() * share for share, level in self.levels)
         return self.first.spent() + alive + self._ended
 
     def log_potential(self, band: Band) -> float:
         """Bound the logarithm of all potentials' sum by their shares; those to come have 1 each."""
-        alive = [math.log(share) + level.log_potential(band) for _, share, level in self.levels]
+        alive = [math.log(share) + level.log_potential(band) for share, level in self.levels]
         later = [math.log(self.first.experts * len(alive))] if alive else []
         return float(np.logaddexp.reduce([self.first.log_potential(band), *alive, *later]))
-
-    def reset(self) -> None:
-        self._time, self._begun, self._ended = 0, 0, 0.0
-        super().reset()
 
 
 def covering(first: int, end: int, lengths: Sequence[int]) -> Iterator[int]:

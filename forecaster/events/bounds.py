@@ -19,10 +19,9 @@ sqrt(3 A T Lambda). A quantal agent adds ln(A) / eta.
 **Contextual swap regret** needs the cross events alone: T x regret <= max_j sum_{a,b} max_c <r(c) -
 r(a), B_{a, c_j = b}>. The A^2 events of a policy share T rounds: D A sqrt(3 T Lambda) at most.
 
-**Simplex.** Where predictions and s(y) lie in the simplex, the increments of an event's n
-coordinates add up to at most 2 n_T(E) in absolute value, so that with C_i the variation of
-coordinate i, sum_i |d_i| sqrt(C_i) <= ||d||_2 sqrt(2 n_T(E)). With adaptive weights every l1 norm
-above may therefore be replaced by sqrt(2) times the l2 norm.
+**Simplex.** Where predictions and s(y) lie in the simplex, variations C_i of an event's coordinates
+add up to at most 2 n_T(E), so that sum_i |d_i| sqrt(C_i) <= ||d||_2 sqrt(2 n_T(E)): with adaptive
+weights every l1 norm above may be replaced by sqrt(2) times the l2 norm.
 
 **Trust.** A reference is broadcast unchanged until some bias, or some listed loss's regret, exceeds
 w(V) (``reference``): when the games begin all are within w(V) + 1, and the rules say what that
@@ -44,11 +43,10 @@ S_{t_0} <= S_T,
 
 Scalar gains have one sign only: an old gain far below zero may be regained, and nothing follows.
 
-**Variation.** An event's variation C = sum_t |g_t| (or its squares) so far, of which n_T(E) is the
-a-priori bound, may stand in its place: T x regret <= sum_a max_c sum_i |r(c) - r(a)|_i
-beta(C_{a,i}), beta the rule's greatest bias, the sum over a policy's suggestions b taking the place
-of the maximum over c, and sum_a max_c beta(C_{a,c}) for scalar gains. Likewise what all variations
-add up to, and the potentials of the moment when trust was lost, stand in the budget for their most.
+**Variation.** An event's variation C so far, of which n_T(E) is the a-priori bound, may stand in
+its place: T x regret <= sum_a max_c sum_i |r(c) - r(a)|_i beta(C_{a,i}), beta the rule's greatest
+bias, and sum_a max_c beta(C_{a,c}) for scalar gains. Likewise what all variations add up to, and
+the potentials of the moment when trust was lost, stand in the budget for their most.
 
 **Stays.** Those potentials bound biases from that moment on alone: before it |B_t| <= w(C_t). Who
 was there from round t_0 to t_1 meets at most |B_{t_1}| + |B_{t_0}|, whichever side of it they are
@@ -266,10 +264,9 @@ def centred_norm(weights: Array, *, order: int = 1) -> Array:
 def recommended_eta(actions: int, *, error: float, rounds: int) -> float:
     """Return the smoothness that balances a quantal agent's two costs.
 
-    It loses ln(A) / eta against a best response, and its distribution differs from the one that the
-    forecaster expects by eta delta where it does not see the basis (error delta): the sum is least
-    at sqrt(ln(A) / delta). Below that ln(A) sqrt(T) suffices: the gap is then 1 / sqrt(T), the
-    order of everything else. (The paper has |A| (e^(2 eta delta) - 1) in place of eta delta.)
+    It loses ln(A) / eta against a best response, and eta delta where it does not see the basis
+    (error delta): the sum is least at sqrt(ln(A) / delta). At ln(A) sqrt(T) the gap is 1 / sqrt(T),
+    the order of everything else. (The paper has |A| (e^(2 eta delta) - 1) in place of eta delta.)
     """
     entropy = math.log(actions)
     steepest = entropy * math.sqrt(rounds)

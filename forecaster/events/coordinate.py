@@ -164,7 +164,3 @@ class VectorEvents(EventSet[list[View]]):
                 policy, suggestion = place[:-1] or (None, None)
                 event = int(loss_of[row]), int(action_of[row]), policy, suggestion
                 yield *event, float(view.occupancy[place]), view.bias[place]
-
-    def reset(self) -> None:
-        for array in self.arrays.values():
-            array[...] = 0.0

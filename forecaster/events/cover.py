@@ -6,8 +6,7 @@ predictions and all values of s in the box the two differ by at most the radius
     max_a max( | d_0 + sum_i max(d_i, 0) | , | d_0 + sum_i min(d_i, 0) | ),     d = r(a) - q(a),
 
 exactly. An agent that plays the representative's best response has at most the representative's
-regret plus twice the radius. One that plays its own best response has no guarantee: the forecaster
-is unbiased where the representative acts.
+regret plus twice the radius; one that plays its own has no guarantee.
 
     snapped     the paper's cover: every coefficient, r_0 among them, to a multiple of gamma
     clustered   members of the population: the farthest from all representatives joins them, until
@@ -15,8 +14,7 @@ is unbiased where the representative acts.
     nearest     representatives that are given, such as the losses that are protected already
 
 Snapping leaves up to (2 floor(lambda / gamma + 1/2) + 1)^((n + 1) A) losses, and may raise
-sum |r_i| by n gamma / 2. It merges few agents of a diffuse population; clustering and populations
-made of types merge many.
+sum |r_i| by n gamma / 2.
 """
 
 import math

@@ -1,37 +1,29 @@
 """What the draws add to an expected regret, at all times at once (docs/theory.md, 5).
 
 An agent acts on one prediction, drawn from the round's mixture. With q the distribution of its
-action under the draw and pi the same under the mixture, an assignment c of comparators to actions
-(each an action or a policy) has the martingale
+action under the draw and pi the same under the mixture, realised regret exceeds expected regret by
+at most max_c M_c, where an assignment c of comparators to actions has the martingale
 
-    M_c = sum_t sum_a (q_a - pi_a) (l_t(a) - l_t(c(a))),
+    M_c = sum_t sum_a (q_a - pi_a) (l_t(a) - l_t(c(a))).
 
-as outcome and mixture are settled before the draw. Realised regret exceeds expected regret by at
-most max_c M_c. With w the range of the round's losses, the conditional variance of an increment is
-at most the second moment sum_a pi_a (l(a) - l(c(a)))^2, and at most 2 w^2 sum_a pi_a (1 - pi_a), as
-two terms differ by 2 w at most. So the variances add up to at most
+With w the range of the round's losses, the conditional variance of an increment is at most the
+second moment sum_a pi_a (l(a) - l(c(a)))^2, and at most 2 w^2 sum_a pi_a (1 - pi_a), as two terms
+differ by 2 w at most. So the variances add up to at most
 
     V = near + sum_a max_c U_{a,c},   U_{a,c} = sum_t pi_a (l_t(a) - l_t(c))^2,
 
-where ``near`` has the second number of rounds in which it is the smaller one (most rounds near a
-single action) and U all others. A policy has max_b (l(a) - l(b))^2 in its place. Surely M_c is at
-most the sum of 2 w (1 - min pi) over rounds that leave a choice.
+where ``near`` has the second number of rounds in which it is the smaller one and U all others. A
+policy has max_b (l(a) - l(b))^2 in its place. Surely M_c is at most the sum of 2 w (1 - min pi)
+over rounds that leave a choice.
 
-**Uniform in time.** A martingale difference X <= b with conditional variance v has E exp(h X / b)
-<= exp((e^h - 1 - h) v / b^2) (Bennett), so that a mixture over a grid of h of
-
-    exp(h_j M / b - (e^h_j - 1 - h_j) V / b^2)
-
-is a supermartingale that starts at 1 at most, and by Ville's inequality exceeds 1 / alpha at some
-time with probability alpha at most. Otherwise M_t <= u(V_t) in every round t, u(V) the greatest M
-that this allows. With alpha = risk / (K (A + C)^A) for K promises it holds for all of them, all
-rounds and all assignments (each of A played actions has A + C comparators, itself among them).
-
-Losses in [0, 1] give b = 2, and b / 2 is their range in a basis with an error, 1 + 2 delta at most.
-Over a part of the rounds M starts anew, and V is at most that of all, at most T a priori. **Against
-a model** the comparator is known before the draw: its martingale is that of a constant assignment,
-one for all models. **Contextual** regret to a policy assigns one of A actions to each of A^2 pairs
-of a played action and a suggestion: A^(A^2) assignments for every policy.
+**Uniform in time.** By Bennett's inequality a mixture over a grid of h of exp(h M / b - (e^h - 1 -
+h) V / b^2), b the greatest increment, is a supermartingale that starts at 1 at most, and exceeds
+1 / alpha at some time with probability alpha at most (Ville). Otherwise M_t <= u(V_t) in every
+round, u(V) the greatest M that this allows. With alpha = risk / (K (A + C)^A) that holds for K
+promises and all assignments at once. Losses in [0, 1] give b = 2, and b / 2 is their range in a
+basis with an error. Over a part of the rounds M starts anew, and V is at most that of all, at most
+T a priori. **Against a model** the martingale is that of one constant assignment. **Contextual**
+regret to a policy has A^(A^2) assignments.
 """
 
 from typing import ClassVar

@@ -7,24 +7,17 @@ expert's gain is, with r the coefficients,
 
 An agent that best-responds has r(a).p <= r(c).p: what it loses against c while playing a is at most
 scale_k times the cumulative gain G, and swap and decision swap regret at most sum_a max_c scale_k
-max(G_{k,a,c}, 0), directly, without lambda and without n. One sign suffices: a bias in the agent's
-favour needs no correction. While a reference is trusted the gain is the regret itself.
-
-A **model** that predicts s(y) is a comparator too, another one for each loss: c is then the best
-response of loss k to the model's prediction, so that the sum of its positive gains bounds what the
-agent loses against doing what the model would have it do. Coordinates have the models' gains beside
-their own events. Where all models have failed, their gains are noise, whose correction costs those
-who would not follow them: their band is wider.
+max(G_{k,a,c}, 0), without lambda and without n. While a reference is trusted the gain is the regret
+itself. A **model** that predicts s(y) is a comparator too, another one for each loss: c is then the
+best response of loss k to the model's prediction. Coordinates have the models' gains beside their
+own events. Where all models have failed, their gains are noise: their band is wider.
 
 ``scale_k`` keeps gains in [-1, 1]: max ||r(c) - r(a)||_1 over the box, and at most 2 where
 predictions stay in conv s(Y), since then expected and true losses lie in [0, 1] and the played
-action is the best expected. K A (A + C) numbers take the place of K A (1 + C A) n; a loss that was
-not listed is not protected, and a stream that coordinates would learn exactly (a cycle) is learned
-only as far as it hurts.
+action is the best expected. A loss that was not listed is not protected.
 
-**Assignments** (docs/theory.md, 6). A decision swap regret is a maximum over assignments of
-comparators to actions, and a potential over all C^A of them factorises. For a loss k, with d_t(a,
-c) the mean gain given that a is played and q_t(a) the chance of that,
+**Assignments** (docs/theory.md, 6). For a loss k, with d_t(a, c) the mean gain given that a is
+played and q_t(a) the chance of that,
 
     F_k = sum_j pi_j prod_a sum_c exp(eta_j G(a, c) - psi_j U(a, c)) / C,
     G(a, c) = sum_t q_t(a) d_t(a, c),   U(a, c) = sum_t q_t(a) d_t(a, c)^2,
@@ -33,24 +26,21 @@ c) the mean gain given that a is played and q_t(a) the chance of that,
 With s(a, c) the current shares of c at a, x = eta d - psi d^2 and exp(x) <= 1 + eta d,
 
     prod_a sum_c s e^(q x) <= prod_a (sum_c s e^x)^q <= sum_a q sum_c s e^x
-                           <= 1 + eta sum_a q(a) sum_c s(a, c) d(a, c):
+                           <= 1 + eta sum_a q(a) sum_c s(a, c) d(a, c),
 
-power means, then the weighted means of geometry and arithmetic, as the q(a) add up to 1. So F_k
-grows with the mean gain of the weights pi_j eta_j F_kj s(a, c), and one game keeps W, the sum of
-the gains' potentials and r (N / K) sum_k F_k, r = 1 %, below N P, P = e^(k S) (1 + r + l ln(1 +
-T)): no eta exceeds the k of ``weights``. Hence for every j and every assignment phi at once
+as the q(a) add up to 1. So F_k grows with the mean gain of the weights pi_j eta_j F_kj s(a, c), and
+one game keeps W, the sum of the gains' potentials and r (N / K) sum_k F_k, r = 1 %, below N P, P =
+e^(k S) (1 + r + l ln(1 + T)). Hence for every j and every assignment phi at once
 
     eta_j G_phi - psi_j U_phi <= L,   L = A ln C + ln(J K / r) + ln P,
     T x regret of k <= scale_k min_j (L + psi_j U) / eta_j,   U = sum_a max_c U(a, c) <= T.
 
 Gains keep their own bound, with this P, and the lesser of both is printed. Where a reference was
 trusted the F_k begin at 1 when the games begin; what was regretted before is added: known, or at
-most A w(T / A) + A.
-
-**As drawn.** Charged with the prediction p_t that was broadcast, in place of the mixture, W / (N P)
-is a supermartingale, which by Ville's inequality exceeds 1 / risk at some time with a probability
-of at most ``risk``. With P / risk for P the regret that follows is that of the draws, and nothing
-is to be added for them (``draws``). The gains stay charged in expectation, with P / risk as well.
+most A w(T / A) + A. **As drawn**: charged with the prediction p_t that was broadcast, W / (N P) is
+a supermartingale, which exceeds 1 / risk at some time with a probability of at most ``risk``
+(Ville). With P / risk for P the regret that follows is that of the draws. The gains stay charged in
+expectation, with P / risk as well.
 """
 
 import math
@@ -84,6 +74,10 @@ class Gains:
     models. ``scale`` (K,) divides a loss's gains into [-1, 1].
     """
 
+    gain: Array
+    variation: Array
+    squares: Array
+
     def __init__(
         self, group: ProtectedLosses, rows: LossTable, *, fixed: bool, models: int,
         within: float | None,
@@ -94,10 +88,6 @@ class Gains:
         self.policies = group.policies if fixed else ()
         self.fixed, self.models = self.constants + len(self.policies), models
         self.shape = (*group.offset.shape, self.fixed + models)
-
-    def keep(self, flat: Array) -> None:
-        """Keep gains, variations and the gains' squares in these arrays (3, K A C)."""
-        self.gain, self.variation, self.squares = flat.reshape(3, *self.shape)
 
     def suggestions(self, x: object, models: Indices | None) -> Indices:
         """Return what policies suggest given the context, to all alike, and models: (K, C - A)."""
@@ -111,9 +101,8 @@ class Gains:
     def of_round(self, suggested: Indices, played: Played) -> Array:
         """Return what a round adds to the gains.
 
-        While a reference is trusted that is the regret, without the margin by which an action was
-        expected to be the best. It counts at most the lesser of 1, which no regret of a normalised
-        loss exceeds, and a scale, than which actions alone are worse that always are.
+        While a reference is trusted that is the regret, which counts at most the lesser of 1, that
+        no regret of a normalised loss exceeds, and a scale.
         """
         weights, shape = self.group.weights, self.shape[:2]
         worth = played.bias[self.rows].reshape(weights.shape) @ weights.swapaxes(1, 2)
@@ -227,23 +216,15 @@ class GainEvents(EventSet[list[Indices]]):
         self.experts = sum(k * a * (c - fixed) for k, a, c in (one.shape for one in self.members))
         *self._ends, end = np.cumsum([math.prod(member.shape) for member in self.members])
         self._sums = np.zeros((3, end))  # gains, variations, and squares whatever variations are
-        for member, flat in zip(
-            self.members, np.split(self._sums, self._ends, axis=1), strict=True
-        ):
-            member.keep(flat)
+        parts = zip(self.members, np.split(self._sums, self._ends, axis=1), strict=True)
+        for member, flat in parts:
+            member.gain, member.variation, member.squares = flat.reshape(3, *member.shape)
+            actions = np.arange(member.constants)
+            member.gain[:, actions, actions] = -np.inf  # never weighed against itself
         follows = [np.broadcast_to(np.arange(m.shape[2]) >= m.fixed, m.shape) for m in self.members]
         self._follows = np.concatenate([own.ravel() for own in follows])
         self._occupancy = np.zeros(len(self.rows.offset))
         self.arrays = {"sums": self._sums, "occupancy": self._occupancy}
-        GainEvents.reset(self)
-
-    def reset(self) -> None:
-        """Begin anew; an action is never weighed against itself."""
-        for array in self.arrays.values():
-            array[...] = 0.0
-        for member in self.members:
-            actions = np.arange(member.constants)
-            member.gain[:, actions, actions] = -np.inf
 
     def active(self, x: object, suggestions: Indices | None = None) -> list[Indices]:
         """Return what every group's policies and models suggest to its losses, (K, C - A) each."""
@@ -396,10 +377,6 @@ class Assignments(GainEvents):
         before = np.maximum(part.before[:, :, : part.of.fixed].max(2), 0.0).sum(1)
         after = bound.assigned(squares, actions, comparators)
         return None if after is None else np.asarray(part.of.scale * (before + after))
-
-    def reset(self) -> None:
-        super().reset()
-        self._forget()
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)

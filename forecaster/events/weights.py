@@ -2,17 +2,13 @@ r"""How cumulative gains turn into the weights of the round's game, and what tha
 
 Each event E, coordinate i and sign sigma is an expert with gain g_t = sigma * E_mixture[E (p_i -
 s_i)], |g_t| <= 1, and cumulative gain G = sigma * B; scalar events have one expert each. A rule
-weighs G by its variation C = sum_t |g_t| or sum_t g_t^2. The gain plays the part of an expert's
-regret: the value of the min-max game, at most zero in theory, takes the place of the learner's
-loss. As |g_t| <= E[E], C is at most the event's occupancy n_T(E), which gives the theorem's
-sqrt(n_T(E) ln(.)). The proofs are sketched in docs/theory.md, 1 to 3.
+weighs G by its variation C = sum_t |g_t| or sum_t g_t^2, at most the event's occupancy n_T(E). The
+value of the min-max game, at most zero in theory, takes the place of a learner's loss.
 
 **Tolerance band.** With R = G - z sqrt(C) in place of G a bias that its own noise explains has no
-weight. As sqrt(C) never falls, R grows by no more than g in a round, so that every step of every
-rule's proof stands and the bias grows to at most z sqrt(C) more.
-
-**Where a reference was trusted** (``forecaster.reference``) the games begin late, with gains of at
-most w(V) + 1. Each rule says what that adds to its budget.
+weight. As sqrt(C) never falls, R grows by no more than g in a round, so that every rule's proof
+stands and the bias grows to at most z sqrt(C) more. **Where a reference was trusted** the games
+begin late, with gains of at most w(V) + 1 (``forecaster.reference``).
 
 **One step of the adaptive potential.** With Phi and w of ``AdaptiveWeights``, |g| <= 1, R <= C,
 
@@ -174,18 +170,12 @@ class AdaptiveWeights(WeightRule):
 
         Phi(R, C) = exp( max(R, 0)^2 / (3 C) ),   w = [ Phi(R + 1, C + 1) - Phi(R - 1, C + 1) ] / 2.
 
-    **Bound.** Sum (1) over experts. The middle terms are the game's value at the realised outcome,
-    at most certificate x total weight, and w <= k Phi. The last ones sum to at most l ln(1 + C) per
-    expert, l = q / ln 2 = .488, and C <= T. Hence the potentials' sum stays below N P,
+    By (1) and (2) the potentials' sum stays below N P (docs/theory.md, 2), and none is below 1:
 
-        P = e^(k S) (1 + l ln(1 + T)).
+        R <= sqrt(3 C Lambda),   Lambda = ln(1 + N (P - 1)),   P = e^(k S) (1 + l ln(1 + T)),
 
-    No potential is below 1: none is above N P - (N - 1). With C <= n_T(E), for each expert
-
-        R <= sqrt(3 C Lambda),   Lambda = ln(1 + N (P - 1)) <= ln N + ln P.
-
-    **After trust** no R exceeds u sqrt(C), u the ``reach`` less z: potentials are at most
-    e^(u^2 / 3) in place of 1.
+    l = q / ln 2 = .488. **After trust** no R exceeds u sqrt(C), u the ``reach`` less z: potentials
+    begin at e^(u^2 / 3) at most in place of 1.
     """
 
     name = "adaptive"
@@ -247,8 +237,7 @@ class ExponentialMixture:
     def greatest(self, variation: Array | float, exponent: Array | float) -> Array:
         """Return the greatest x at each v for which the mixture is at most exp(exponent).
 
-        Newton's steps on a convex function from the right: every step is an upper bound. As
-        {(x, v)} below the level is convex, the result is concave in v.
+        By Newton's steps on a convex function from the right: every step is an upper bound.
         """
         paid = self.costs * np.asarray(variation, dtype=np.float64)[..., None] - np.log(self.shares)
         x = ((exponent + paid) / self.rates).min(-1)
@@ -279,14 +268,12 @@ class ExponentialWeights(WeightRule):
     r"""Exponential weights as printed in the paper: w = exp(rate * R).
 
     The rate is sqrt(2 ln N / T) where the horizon T is known, else the anytime rate sqrt(ln N / t).
+    As (1 / rate) ln(mean of exp(rate R)) grows by at most the certificate and rate / 2 in a round,
+    and never when the rate falls,
 
-    **Bound.** Hedge with gains in [-1, 1]: (1 / rate) ln(mean of exp(rate R)) grows by at most the
-    certificate and rate / 2 in a round, and never when the rate falls. Hence
+        R <= ln N / rate + rate T / 2 + S;
 
-        R <= ln N / rate + rate T / 2 + S,
-
-    sqrt(2 T ln N) + S at the rate for horizon T, and 2 sqrt(T ln N) + S at the anytime rate; after
-    trust it starts at w(T) + 1 at most, in place of 0.
+    after trust it starts at w(T) + 1 at most, in place of 0.
     """
 
     name = "exponential"
@@ -359,14 +346,10 @@ class SecondOrderWeights(WeightRule):
         Phi(R, V) = sum_j exp(eta_j R - psi_j V) / J,        psi_j = -ln(1 - eta_j) - eta_j,
         w(R, V)   = sum_j eta_j exp(eta_j R - psi_j V) / J,
 
-    over a grid of J rates, from 3/4 down by halves: Squint (Koolen and van Erven, 2015,
-    "Second-order quantile methods for experts and combinatorial games") with a uniform prior over
-    rates, and with the sharper cost psi of Fan, Grama and Liu (2015) in place of eta^2.
-
-    **Bound.** exp(eta g - psi g^2) <= 1 + eta g keeps the potentials' sum below N e^(eta_1 S) times
-    their mean at the start, P_0. With Lambda = ln N + ln P_0 + eta_1 S therefore R <= beta(V), the
-    greatest R with Phi(R, V) <= e^Lambda, at most min_j (Lambda + ln J + psi_j V) / eta_j, about
-    sqrt(2 V (Lambda + ln J)), and concave, as {Phi <= e^Lambda} is convex. V <= n_T(E).
+    over a grid of J rates, from 3/4 down by halves: Squint (Koolen and van Erven, 2015) with the
+    sharper cost psi of Fan, Grama and Liu (2015) in place of eta^2. With Lambda = ln N + ln P_0 +
+    eta_1 S, P_0 the mean potential at the start, R <= beta(V), the greatest R with Phi(R, V) <=
+    e^Lambda (docs/theory.md, 3), which is concave in V <= n_T(E).
 
     **After trust.** With M the ``strength`` of the test, R <= sqrt(2 (V + 1) M) + 1 and
     eta sqrt(2 (V + 1) M) - psi (V + 1) <= eta^2 M / (2 psi), so that
