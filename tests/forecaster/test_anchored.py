@@ -93,22 +93,16 @@ def test_tolerance_bands_are_those_of_the_definition(seed: int, zone: float) -> 
     bias = variation * rng.uniform(-1, 1, (4, 3))
 
     def weight(gain: Array) -> Array:
-        regret = gain - zone * np.sqrt(variation)
+        regret, scale = gain - zone * np.sqrt(variation), 3 * (variation + 1)
         up, down = np.maximum(regret + 1, 0) ** 2, np.maximum(regret - 1, 0) ** 2
-        scale = 3 * (variation + 1)
         return np.asarray((np.exp(up / scale) - np.exp(down / scale)) / 2)
 
-    plus, minus = weight(bias), weight(-bias)
-    total = (plus + minus).sum()
-    moment = Moment(1, 24, Band(zone))
-    rule = AdaptiveWeights()
-    both = weighed(rule, bias, variation, moment)
-    expected = (plus - minus) / total if total > 0 else np.zeros_like(bias)
-    assert both == pytest.approx(expected, rel=1e-9, abs=1e-12)
-    found = rule.weigh(bias, variation, moment)
-    one, whole = found.weights(found.top, 1.0)
-    total = plus.sum() or 1.0
-    assert one / (whole or 1.0) == pytest.approx(plus / total, abs=1e-12)
+    plus, minus, moment = weight(bias), weight(-bias), Moment(1, 24, Band(zone))
+    for both, expected in ((True, plus - minus), (False, plus)):
+        total = (plus + both * minus).sum()
+        found = AdaptiveWeights().weigh(bias, variation, moment, both=both)
+        weights, whole = found.weights(found.top, 1.0)
+        assert weights / (whole or 1) == pytest.approx(expected / (total or 1), abs=1e-12)
 
 
 def test_nothing_outside_its_tolerance_band_gives_no_game() -> None:

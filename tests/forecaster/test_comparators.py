@@ -181,6 +181,9 @@ def test_a_base_is_broadcast_until_a_bias_exceeds_trust() -> None:
 
 def test_a_head_start_is_the_potential_of_a_bias_that_has_just_lost_its_trust() -> None:
     """No R that the test lets through has a potential above e^(u^2 / 3), u = reach - z."""
+    wide = [BiasBound(rule(), 10, 1000, 0.3, trust=Trust(10, 1e3)).exponent
+            for rule in (AdaptiveWeights, SecondOrderWeights)]  # fmt: skip
+    assert np.isfinite(wide).all()  # e^u^2 is no number of doubles, but its logarithm is
     for width, zone in [(1.0, 0.25), (0.3, 0.0), (2.0, 1.0)]:
         trust = Trust(10, width)
         bound = BiasBound(AdaptiveWeights(), 10, 1000, 0.3, band=Band(zone), trust=trust)
@@ -194,15 +197,6 @@ def test_a_head_start_is_the_potential_of_a_bias_that_has_just_lost_its_trust() 
         held = trust.limit(squares) + 1 - zone * np.sqrt(squares)
         found = SecondOrderWeights().potentials(held, squares, 0.0).max()
         assert found <= start.exponent - np.log(10) + 1e-9
-
-
-@pytest.mark.parametrize("rule", [AdaptiveWeights, SecondOrderWeights])
-def test_a_test_as_wide_as_one_likes_has_a_finite_bound(rule: Any) -> None:
-    """What it may cost is e^u^2: no number of doubles, but its logarithm is."""
-    bounds = [
-        BiasBound(rule(), 10, 1000, 0.3, trust=Trust(10, width)).exponent for width in (1, 10, 1000)
-    ]
-    assert bounds[0] < bounds[1] < bounds[2] < np.inf
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -11,7 +11,7 @@ import worlds
 from numpy.typing import NDArray
 
 from regretless.agents.cohorts.responding import RespondingCohort
-from regretless.forecaster.events.cover import Cover, clustered, distance, paper_gamma, snapped
+from regretless.forecaster.events.cover import clustered, distance, paper_gamma, snapped
 from regretless.forecaster.events.protected import responses_at
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
@@ -41,11 +41,10 @@ def by_force(offset: Array, weights: Array) -> Array:
     return np.asarray(np.abs(values).max((-1, -2)))
 
 
-def gaps(own: Table, cover: Cover) -> Table:
+def gaps(own: Table, offset: Array, weights: Array, cover: Any) -> Table:
     """Coefficients less those of the representative."""
-    return own[0] - cover.offset[cover.representative_of], own[1] - cover.weights[
-        cover.representative_of
-    ]
+    served = cover.representative_of
+    return own[0] - offset[served], own[1] - weights[served]
 
 
 COVERS: dict[str, Any] = {
@@ -83,13 +82,14 @@ def test_every_loss_is_within_its_radius(name: str) -> None:
     """The radius is exactly the distance to the representative; all representatives serve."""
     own = table(0)
     cover = COVERS[name](own)
-    assert cover.radius == pytest.approx(by_force(*gaps(own, cover)), abs=1e-9)
+    assert cover.radius == pytest.approx(
+        by_force(*gaps(own, cover.offset, cover.weights, cover)), abs=1e-9
+    )
     assert cover.representative_of.shape == cover.radius.shape == (60,)
     assert sorted(set(cover.representative_of.tolist())) == list(range(len(cover.offset)))
-    assert cover.offset.shape == (len(cover.offset), 3)
     assert cover.weights.shape == (len(cover.offset), 3, 4)
-    for array in (cover.offset, cover.weights):
-        assert array.flags.c_contiguous
+    assert cover.offset.flags.c_contiguous
+    assert cover.weights.flags.c_contiguous
     assert cover.representative_of[0] == cover.representative_of[1]  # equal losses
 
 
@@ -100,7 +100,7 @@ def test_snapping_rounds_every_coefficient_to_the_nearest_multiple(gamma: float)
     cover = snapped(*own, gamma=gamma)
     for kept in (cover.offset, cover.weights):
         assert kept / gamma == pytest.approx(np.round(kept / gamma), abs=1e-6)
-    for gap in gaps(own, cover):
+    for gap in gaps(own, cover.offset, cover.weights, cover):
         assert np.abs(gap).max() <= gamma / 2 * (1 + 1e-6)
     assert cover.radius.max() <= 5 * gamma / 2 * (1 + 1e-6)
     most = np.abs(own[1]).sum(-1).max() + 4 * gamma / 2
@@ -152,20 +152,18 @@ def test_the_farthest_joins_next(size: int, scale: float) -> None:
     assert cover.radius == pytest.approx(near, rel=1e-12, abs=1e-14 * scale)
 
 
-def test_the_papers_gamma() -> None:
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda own: snapped(*own, gamma=0.0), "gamma must be positive"),
+        (lambda own: clustered(*own, radius=-0.1), "radius must be at least 0"),
+        (lambda own: clustered(*own, count=0), "count at least 1"),
+    ],
+)
+def test_senseless_covers_are_refused(call: Any, said: str) -> None:
     assert paper_gamma(3, 10_000) == pytest.approx(1 / 600)
-    assert paper_gamma(1, 1) == 0.5
-
-
-def test_senseless_covers_are_refused() -> None:
-    own = table(0)
-    for gamma in (0.0, -1.0):
-        with pytest.raises(ValueError, match="gamma must be positive"):
-            snapped(*own, gamma=gamma)
-    with pytest.raises(ValueError, match="radius must be at least 0"):
-        clustered(*own, radius=-0.1)
-    with pytest.raises(ValueError, match="count at least 1"):
-        clustered(*own, count=0)
+    with pytest.raises(ValueError, match=said):
+        call(table(0))
 
 
 # Markets.
@@ -202,15 +200,6 @@ KINDS: dict[str, dict[str, Any]] = {
 UTILITIES = ["linear", "ces", "cobb-douglas", "cara"]
 
 
-def responses(model: MarketModel, block: int, point: Array) -> list[int]:
-    """Ask the forecaster of a block which action each of its protected losses plays."""
-    forecaster: Any = model.game.blocks[block].forecaster
-    rows = forecaster.events.rows
-    out = responses_at(rows, np.ascontiguousarray(point))
-    ends = zip(rows.start[:-1], rows.start[1:], strict=True)
-    return [int(out[first:last].argmax()) for first, last in ends]
-
-
 def test_the_forecaster_knows_every_action_in_every_round() -> None:
     """Covered or not, alone in a block or among others; reduced, exact and mixed bases."""
     model = market(
@@ -225,19 +214,19 @@ def test_the_forecaster_knows_every_action_in_every_round() -> None:
     )
     for _ in range(60):
         played = play_round(model.game)
-        start = [0] * len(model.game.blocks)
+        left = []
+        for block, forecast in zip(model.game.blocks, played.forecasts, strict=True):
+            rows = block.forecaster.events.rows  # type: ignore[attr-defined]
+            mass = responses_at(rows, np.ascontiguousarray(forecast.statistics))
+            left.append([own.argmax() for own in np.split(mass, rows.start[1:-1])])
         for seated, decision in zip(model.game.cohorts, played.decisions, strict=True):
             assert isinstance(seated, RespondingCohort)
-            block = seated.block
-            expected = responses(model, block, played.forecasts[block].statistics)[start[block] :]
-            start[block] += len(seated.coefficients[0])
-            served = (
-                np.arange(len(seated.loss))
-                if seated.representative_of is None
-                else seated.representative_of
-            )
-            assert decision.actions.tolist() == [expected[k] for k in served[seated.row_of]]
-            assert decision.probabilities.argmax(1).tolist() == [expected[k] for k in served]
+            count = len(seated.coefficients[0])
+            own, left[seated.block] = left[seated.block][:count], left[seated.block][count:]
+            if seated.representative_of is not None:
+                own = np.array(own)[seated.representative_of]
+            assert (decision.actions == np.array(own)[seated.row_of]).all()
+            assert (decision.probabilities.argmax(1) == own).all()
 
 
 @pytest.mark.parametrize(("kind", "utility"), [*zip(KINDS, UTILITIES, strict=True)])
@@ -265,9 +254,7 @@ def test_an_agent_has_its_representatives_regret_and_twice_the_radius(kind: str)
     constants = np.repeat(np.arange(3)[:, None], ROUNDS, axis=1)
     offset, weights = seated.coefficients
     own = seated.loss.offset, seated.loss.weights
-    radius = by_force(
-        own[0] - offset[seated.representative_of], own[1] - weights[seated.representative_of]
-    )
+    radius = by_force(*gaps(own, offset, weights, seated))
     assert radius.max() > 0.02
     for k, representative in enumerate(seated.representative_of):
         choices = np.array(actions)[:, k]
@@ -285,12 +272,7 @@ def test_the_bound_rises_by_twice_the_radius() -> None:
         seated: Any = model.game.cohorts[0]
         offset, weights = seated.coefficients
         own = seated.loss.offset, seated.loss.weights
-        radii.append(
-            by_force(
-                own[0] - offset[seated.representative_of],
-                own[1] - weights[seated.representative_of],
-            )
-        )
+        radii.append(by_force(*gaps(own, offset, weights, seated)))
         model.run(20)
         bounds.append(model.guarantees[0].bound())  # type: ignore[misc]
     assert radii[0].max() <= 1e-9
