@@ -51,16 +51,7 @@ UTILITIES: dict[str, tuple[str, dict[str, Any]]] = {
     "lp-target": ("lp-target", {}),
     "kinked-target": ("lp-target", {"p": [1.0, 3.0]}),
 }
-EIGHT = [
-    "linear",
-    "ces",
-    "cobb-douglas",
-    "leontief",
-    "cara",
-    "mean-variance",
-    "newsvendor",
-    "lp-target",
-]
+EIGHT = "linear ces cobb-douglas leontief cara mean-variance newsvendor lp-target"
 
 
 def cohort(utility: str, **keys: Any) -> dict[str, Any]:
@@ -110,6 +101,11 @@ def powers_of_sum(**changed: Any) -> PowerOfSum:
     return PowerOfSum(SHARES[:2], **{name: np.array(value) for name, value in given.items()})
 
 
+def lipschitz(slope: float) -> LipschitzLoss:
+    return LipschitzLoss(lambda y: y[:, None, :], np.array(slope), (1, 2), 2)
+
+
+EXPONENTIALS = ExponentialOfSum(SHARES[:2], np.array([0.0, 1.0]), np.array(0.1))
 NATURAL: dict[str, tuple[Loss, str]] = {
     "linear": (Linear(SHARES), "linear"),
     "additive of exponent 1": (CES(SHARES, 1.0), "linear"),
@@ -132,20 +128,11 @@ NATURAL: dict[str, tuple[Loss, str]] = {
     "many monomials": (CES(MANY, 0.2, 1.0), "reduced"),
     "cobb-douglas": (CobbDouglas(SHARES), "chebyshev"),
     "cara": (CARA(SHARES, [1.0, 2.0, 3.0, 4.0]), "chebyshev"),
-    "exponentials of two functions": (
-        ExponentialOfSum(SHARES[:2], np.array([0.0, 1.0]), np.array(0.1)),
-        "reduced",
-    ),
+    "exponentials of two functions": (EXPONENTIALS, "reduced"),
     "leontief": (Leontief(SHARES + 0.1), "reduced"),
     "newsvendor": (Newsvendor([0.1, 0.5, 0.9], [1.0, 2.0], 1.0, outcomes=2), "relu"),
-    "lipschitz": (
-        LipschitzLoss(lambda y: y[:, None, :], np.array(1.0), (1, 2), 2),
-        "lipschitz-grid",
-    ),
-    "steep lipschitz": (
-        LipschitzLoss(lambda y: y[:, None, :], np.array(10.0), (1, 2), 2),
-        "reduced",
-    ),
+    "lipschitz": (lipschitz(1.0), "lipschitz-grid"),
+    "steep lipschitz": (lipschitz(10.0), "reduced"),
 }
 
 
@@ -179,66 +166,56 @@ def floored(name: str, floor: float) -> dict[str, Any]:
     return cohort("cobb-douglas", name=name, parameters={"y_min": floor})
 
 
-def test_the_same_function_shares_a_block_and_another_does_not() -> None:
-    """Logarithms above one floor, above another, and wealth itself."""
-    found = blocks(floored("a", 0.01), floored("b", 0.05), floored("c", 0.01), cohort("cara"))
-    assert [heard for _, heard in found] == [["a", "c"], ["b"], ["cara"]]
-    names = [name for name, _ in found]
-    assert len(set(names)) == 3
-    assert all(name.startswith("chebyshev") for name in names)
+FINE = {"kind": "chebyshev", "error": 0.001}
+SQUARE = cohort("ces", name="square", parameters={"rho": 1.0, "v": 3.0})
+GROUPS: dict[str, tuple[list[dict[str, Any]], list[list[str]]]] = {
+    "logarithms above one floor, above another, and wealth itself": (
+        [floored("a", 0.01), floored("b", 0.05), floored("c", 0.01), cohort("cara")],
+        [["a", "c"], ["b"], ["cara"]],
+    ),
+    "all that have no basis of their own": (
+        [cohort(name) for name in ("leontief", "linear", "ces", "kinked-target")],
+        [["leontief", "ces", "kinked-target"], ["linear"]],
+    ),
+    "powers of wealth of two degrees, and a power of square roots": (
+        [cohort("mean-variance"), SQUARE, cohort("whole-ces")],
+        [["mean-variance", "square"], ["whole-ces"]],
+    ),
+    "broken lines of one coordinate and of another": (
+        [
+            cohort("newsvendor", name=name, parameters={"coordinate": coordinate})
+            for name, coordinate in {"one": 0, "two": 1, "three": 0}.items()
+        ],
+        [["one", "three"], ["two"]],
+    ),
+    "powers of any exponents": (
+        [cohort("additive"), cohort("additive", name="other", parameters={"rho": 0.45})],
+        [["additive", "other"]],
+    ),
+    "the same kind with the same parameters, whichever way it was asked for": (
+        [
+            floored("a", 0.01),
+            floored("b", 0.01) | {"basis": {"kind": "chebyshev"}},
+            floored("c", 0.01) | {"basis": FINE},
+            floored("d", 0.01) | {"basis": {"error": 0.001}},
+        ],
+        [["a", "b"], ["c", "d"]],
+    ),
+}
 
 
-def test_several_forms_share_the_reduced_block() -> None:
-    """One reduced basis for all that have none of their own, and it serves each of them."""
-    crowd = [cohort(name) for name in ("leontief", "linear", "ces", "kinked-target")]
-    assert blocks(*crowd) == [
-        ("reduced", ["leontief", "ces", "kinked-target"]),
-        ("linear", ["linear"]),
-    ]
-    basis = market(*crowd).game.blocks[0].basis
-    for seated in market(*crowd).game.cohorts:
-        if seated.name != "linear":
-            assert basis.audit(seated.loss, np.random.default_rng(1).random((200, 2))) <= 0.1
-
-
-def test_monomials_of_one_function_share_a_block() -> None:
-    """Powers of wealth of two degrees; a power of square roots is another block."""
-    square = cohort("ces", name="square", parameters={"rho": 1.0, "v": 3.0})
-    found = blocks(cohort("mean-variance"), square, cohort("whole-ces"))
-    assert [heard for _, heard in found] == [["mean-variance", "square"], ["whole-ces"]]
-
-
-def test_sellers_of_different_goods_have_blocks_of_their_own() -> None:
-    """A broken line of one coordinate says nothing of another."""
-    sellers = [
-        cohort("newsvendor", name=f"seller {k}", parameters={"coordinate": j})
-        for k, j in enumerate([0, 1, 0])
-    ]
-    found = blocks(*sellers)
-    assert [heard for _, heard in found] == [["seller 0", "seller 2"], ["seller 1"]]
-    assert len({name for name, _ in found}) == 2
-
-
-def test_powers_share_a_block_whatever_their_exponents() -> None:
-    other = cohort("additive", name="other", parameters={"rho": 0.45})
-    assert blocks(cohort("additive"), other) == [("powers", ["additive", "other"])]
-    model = market(cohort("additive"), other)
+@pytest.mark.parametrize("case", GROUPS)
+def test_who_shares_a_block_is_served_by_its_basis(case: str) -> None:
+    crowd, groups = GROUPS[case]
+    found = blocks(*crowd)
+    assert [heard for _, heard in found] == groups
+    assert len({name for name, _ in found}) == len(groups)
+    model, outcomes = market(*crowd), np.random.default_rng(1).random((200, 2))
     for seated in model.game.cohorts:
-        assert model.game.blocks[0].basis.audit(seated.loss, np.eye(2)) <= 1e-12
-
-
-def test_other_parameters_are_another_basis() -> None:
-    """The same kind with the same parameters is shared, whichever way it was asked for."""
-    fine = {"kind": "chebyshev", "error": 0.001}
-    found = blocks(
-        floored("a", 0.01),
-        floored("b", 0.01) | {"basis": {"kind": "chebyshev"}},
-        floored("c", 0.01) | {"basis": fine},
-        floored("d", 0.01) | {"basis": {"error": 0.001}},
-    )
-    assert [heard for _, heard in found] == [["a", "b"], ["c", "d"]]
-    sizes = [block.basis.size for block in market(floored("a", 0.01) | {"basis": fine}).game.blocks]
-    assert sizes[0] > market(floored("a", 0.01)).game.blocks[0].basis.size
+        basis = model.game.blocks[seated.block].basis
+        assert basis.audit(seated.loss, outcomes) <= basis.error + 1e-9
+    if "parameters" in case:
+        assert model.game.blocks[1].basis.size > model.game.blocks[0].basis.size
 
 
 # Bases by name.
@@ -313,22 +290,16 @@ def test_archetypes_are_shared_by_the_agents() -> None:
 
 def mixed(count: int = 3, actions: int = 3, **keys: Any) -> Scenario:
     """All eight utilities in one market."""
-    crowd = [cohort(name, count=count, actions=actions) for name in EIGHT]
+    crowd = [cohort(name, count=count, actions=actions) for name in EIGHT.split()]
     return scenario(*crowd, outcomes=3, **keys)
 
 
 def test_eight_utilities_hear_one_broadcast() -> None:
     """One block per form; regrets are finite and below both bounds."""
     model = worlds.played(mixed(rounds=150), log_every=150)
-    assert [block.name for block in model.game.blocks] == [
-        "linear",
-        "reduced",
-        "chebyshev-1",
-        "chebyshev-2",
-        "monomials",
-        "relu",
-        "bernstein",
-    ]
+    names = [block.name for block in model.game.blocks]
+    assert names[:4] == ["linear", "reduced", "chebyshev-1", "chebyshev-2"]
+    assert names[4:] == ["monomials", "relu", "bernstein"]
     agents = model.agents_frame()
     regrets = agents[["external_regret", "swap_regret", "decision_swap_regret", "bound"]]
     assert np.isfinite(regrets.to_numpy()).all()
@@ -337,8 +308,7 @@ def test_eight_utilities_hear_one_broadcast() -> None:
     assert (agents["decision_swap_regret"] <= agents["bound"]).all()
     assert set(agents["guarantee"]) == {"decision-swap"}
     assert agents["mean_loss"].between(0, 1).all()
-    blocks_logged = set(model.forecasts_frame()["block"])
-    assert blocks_logged == {block.name for block in model.game.blocks}
+    assert set(model.forecasts_frame()["block"]) == set(names)
 
 
 def test_a_user_utility_of_any_form_is_served() -> None:

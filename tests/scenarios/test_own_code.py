@@ -73,7 +73,6 @@ def test_after_a_late_fault_the_mended_run_resumes(desk: Path, call: Call) -> No
 
 
 PARTS = """
-import numpy as np
 from regretless.agents import ScriptedAgent
 from regretless.agents.learners import TotalLearner
 from regretless.market import register
@@ -87,34 +86,17 @@ class Deaf(ScriptedAgent):
     def __init__(self, loss):
         pass
 
-@register.agent("eager")
-class Eager(ScriptedAgent):
-    def act(self, forecast, context):
-        return 3
-
-@register.learner("shapeless")
-class Shapeless(TotalLearner):
-    name = "shapeless"
-
-    def step(self, losses, actions):
-        return losses[0]
-
 @register.learner("lawless")
 class Lawless(TotalLearner):
     name = "lawless"
 
     def step(self, losses, actions):
         return losses - 1
-
-@register.policy("left")
-def left(context):
-    return "left"
 """
 MISFITS = {
     "idle": "round 0: class Idle has no act(forecast, context); write it",
-    "deaf": "agent 'deaf' takes too few arguments; take the 2 that every one is given",
-    "shapeless": "round 0: Shapeless.step returned array([0.",
     "lawless": "round 1: Lawless.play returned array([-",
+    "deaf": "agent 'deaf' takes too few arguments; take the 2 that every one is given",
 }
 
 
@@ -131,11 +113,6 @@ def test_a_part_that_does_not_fit_is_one_line(parts: Path, refused: Refused, nam
     line = refused(*WORDS, "--import", "misfits", "--set", f"cohort.own.response={name}")
     assert line.startswith(MISFITS[name])
     assert not (parts / "runs/tiny").exists()
-
-
-def test_a_policy_that_suggests_no_action_is_one_line(parts: Path, refused: Refused) -> None:
-    line = refused(*WORDS, "--import", "misfits", "--set", 'cohort.own.policies=["left"]')
-    assert line.endswith("policy 'left' suggests 'left'; return an action from 0 to 2")
 
 
 def test_a_module_that_lacks_another_says_which(desk: Path, refused: Refused) -> None:

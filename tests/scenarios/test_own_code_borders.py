@@ -223,6 +223,7 @@ MISFITS = [  # and what the line has to say of it
     ("act", "return [np.nan, 0.5, 0.5]", "3 probabilities"),
     ("act_many", "return [[0.5, 0.5, 0.0], [1.0]]", ""),
     ("step", "return [[1.0], [0.5, 0.5]]", ""),
+    ("step", "return losses[0]", ".step returned array([0."),
     ("play", "return [[1.0], [0.5, 0.5]]", ""),
     ("context", "return None", ""),
     ("commit", "return [0.5, 0.5]", "OutcomeDistribution"),
@@ -295,6 +296,11 @@ def test_whose_answer_does_not_fit_is_named(
     told = refused(*WORDS)
     assert told.startswith(f"round 0: {name}")
     assert says in told
+
+
+def test_a_policy_that_suggests_no_action_is_named(desk: Path, refused: Refused) -> None:
+    write(desk, "policy", 'return "left"')
+    assert "'own-policy' suggests 'left'; return an action from 0 to 2" in refused(*WORDS)
 
 
 @pytest.mark.parametrize(("hole", "line", "says"), LATE)
