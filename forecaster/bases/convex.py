@@ -179,14 +179,7 @@ class ReLUBasis(ConvexBasis):
 
 
 class ConvexRankBasis(ConvexBasis):
-    """Coarse ReLUs and dyadic intervals of one rounded coordinate; with stride 1 the lattice.
-
-    Examples
-    --------
-    >>> basis = ConvexRankBasis(error=0.05)
-    >>> basis.cells, basis.error  # the outcome is rounded to tenths
-    (10, 0.05)
-    """
+    """Coarse ReLUs and dyadic intervals of one rounded coordinate; with stride 1 the lattice."""
 
     inverse = Basis.inverse  # no function is y_j itself
 
@@ -225,11 +218,6 @@ class OptimisedConvexBasis(ConvexBasis):
     Error and lambda, at most ``constant * cap``, are maxima over the family. With the cap 1, the
     least, n is 3, 7, 11 at errors 0.05 L, 0.02 L, 0.01 L, where ``ReLUBasis`` has 5, 13, 25.
     ValueError if no table keeps cap and error; the rest is as in ``ConvexBasis``.
-
-    Examples
-    --------
-    >>> [OptimisedConvexBasis(error=error).size for error in (0.05, 0.02, 0.01)]
-    [3, 7, 11]
     """
 
     def __init__(self, *, error: float, cap: float = 1.0, **family: Any) -> None:
@@ -321,14 +309,7 @@ def whole(functions: Array, rows: Array) -> ConvexTable:
 
 @register.basis("relu")
 def relu(losses: Sequence[Loss], *, error: float | None = None) -> Basis:
-    """Put knots at the losses' own kinks where that takes fewer functions than a fine even grid.
-
-    Examples
-    --------
-    >>> shop = Convex1D(kinks=[[4.0]], knots=[[0.5]], slope=-1.0, offset=0.5)
-    >>> relu([shop]).knots, relu([shop]).error  # a knot at its own kink
-    (array([0. , 0.5, 1. ]), 0.0)
-    """
+    """Put knots at the losses' own kinks where that takes fewer functions than a fine even grid."""
     stacks = of_form(losses, Convex1D)
     described = _described(stacks, ERROR if error is None else error)
     even = ReLUBasis(**described)

@@ -57,12 +57,6 @@ class LipschitzGridBasis(Basis):
     Every |l(a, y) - l(a, z)| is at most ``constant`` max_j |y_j - z_j|, and the declared error at
     most ``error``. Losses are read at the cells' centres, or not ``centred`` as printed. ValueError
     if constant or error is not positive, or there are more than ``MOST_CELLS`` cells.
-
-    Examples
-    --------
-    >>> grid = LipschitzGridBasis(1, constant=1.0, error=0.125)  # 1 / 2 of a cell's length
-    >>> grid.size, grid.transform([0.3])
-    (4, array([0., 1., 0., 0.]))
     """
 
     hull = "simplex"

@@ -264,11 +264,6 @@ class TaylorExponentialBasis(ExponentialBasis):
 
     ``lipschitz`` is for the paper's family with A = 1; a normalised loss needs at most
     ``lipschitz`` times ``amplitude``, a bound on its own amplitude times e^max(top of the sum, 0).
-
-    Examples
-    --------
-    >>> TaylorExponentialBasis(1, reach=1.0, error=0.01).degree
-    14
     """
 
     def _choose(self, error: float) -> tuple[int, float]:
@@ -298,13 +293,7 @@ class TaylorExponentialBasis(ExponentialBasis):
 
 
 class ChebyshevExponentialBasis(ExponentialBasis):
-    """Chebyshev's series about the middle of each loss's range, for normalised losses.
-
-    Examples
-    --------
-    >>> ChebyshevExponentialBasis(1, reach=1.0, error=0.01).degree
-    4
-    """
+    """Chebyshev's series about the middle of each loss's range, for normalised losses."""
 
     def _choose(self, error: float) -> tuple[int, float]:
         self._origin = (self._low + self._high) / 2

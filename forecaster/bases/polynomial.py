@@ -63,14 +63,7 @@ KNOTS = 2049  # of a support
 
 
 class LinearBasis(Basis):
-    """The coordinates of the outcome.
-
-    Examples
-    --------
-    >>> from regretless.market.losses import Linear
-    >>> LinearBasis(2).coefficients(Linear([[1.0, 0.5]], [0.25]))  # its own offset and weights
-    (array([0.25]), array([[1. , 0.5]]))
-    """
+    """The coordinates of the outcome."""
 
     lipschitz = 1.0
     error = 0.0
@@ -328,13 +321,7 @@ def linear(losses: Sequence[Loss]) -> Basis:
 
 @register.basis("powers")
 def powers(losses: Sequence[Loss], *, error: float = 0.01) -> Basis:
-    """List the losses' exponents, or interpolate between them where there are many.
-
-    Examples
-    --------
-    >>> powers([SeparablePower([[1.0]], 0.5), SeparablePower([[1.0]], 2.0)]).exponents
-    array([0.5, 2. ])
-    """
+    """List the losses' exponents, or interpolate between them where there are many."""
     own = [loss.exponent.ravel() for loss in of_form(losses, SeparablePower)]
     exponents, outcomes = np.unique(np.concatenate(own)), losses[0].outcomes
     if len(exponents) <= MOST_EXACT:

@@ -17,6 +17,7 @@ from regretless.forecaster.bases.convex import (
     OptimisedConvexBasis,
     ReLUBasis,
     distances,
+    relu,
     tables,
 )
 from regretless.forecaster.bases.grid import RampBasis
@@ -91,13 +92,20 @@ def test_no_basis_of_this_size_does_better_with_its_functions() -> None:
     assert gap.max() == pytest.approx(-gap.min()) == pytest.approx(basis.error)
 
 
-@pytest.mark.parametrize("error", [0.02, 0.01])
-def test_an_optimised_basis_is_smaller_by_a_factor(error: float) -> None:
-    """At least 1.8 times smaller than the broken line, at the same error and lambda."""
+@pytest.mark.parametrize(("error", "sizes"), [(0.05, (3, 5)), (0.02, (7, 13)), (0.01, (11, 25))])
+def test_an_optimised_basis_is_smaller(error: float, sizes: tuple[int, int]) -> None:
+    """Than the broken line, at the same error and lambda."""
     optimised, line = OptimisedConvexBasis(error=error), ReLUBasis(error=error)
     assert optimised.error <= error
-    assert 1.8 * optimised.size <= line.size
+    assert (optimised.size, line.size) == sizes
     assert optimised.lipschitz <= line.lipschitz + ROUNDING
+
+
+def test_kinks_are_knots_where_that_takes_fewer_functions() -> None:
+    shop = Convex1D(kinks=[[4.0]], knots=[[0.5]], slope=-1.0, offset=0.5)
+    assert relu([shop]).knots.tolist() == [0.0, 0.5, 1.0]  # type: ignore[attr-defined]
+    assert relu([shop]).error == 0
+    assert relu([shop], error=0.3).error > 0
 
 
 def test_every_shipped_table_is_what_it_declares() -> None:

@@ -81,6 +81,8 @@ def test_published_figures_of_the_exponential() -> None:
     three, five = (TaylorExponentialBasis(d, reach=1, error=0.1) for d in (3, 5))
     assert (three.size, five.size, three.degree) == (454, 6187, 12)
     assert three.lipschitz == pytest.approx(98.9, abs=0.05)
+    kinds = TaylorExponentialBasis, ChebyshevExponentialBasis
+    assert [kind(1, reach=1, error=0.01).degree for kind in kinds] == [14, 4]
     rough = [ChebyshevExponentialBasis(d, reach=1, error=0.1) for d in (3, 5)]
     fine = [ChebyshevExponentialBasis(d, reach=1, error=0.01) for d in (3, 5)]
     assert [basis.size for basis in (*rough, *fine)] == [9, 20, 34, 125]
