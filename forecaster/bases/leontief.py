@@ -77,7 +77,8 @@ class LeontiefBasis(Basis):
             raise ValueError(f"{cells}^{outcomes} cells are too many; at most {MOST_POINTS}")
         self.outcomes, self.cells, self.constant = outcomes, cells, constant
         self.bottom, self.top = (0, cells) if nearest else (1, cells - 1)
-        self.cover = MReLUCover(outcomes, self.bottom, self.top, paper_stride(cells, outcomes))
+        stride = math.ceil(round(cells ** (outcomes / (outcomes + 2)), 9))
+        self.cover = MReLUCover(outcomes, self.bottom, self.top, stride)
         self._orthants, self._unit = orthants(self.top, outcomes), constant / cells**2
         every = lattice_points(1, self.top, outcomes)
         short = len(every) <= LISTED
@@ -118,13 +119,9 @@ class LeontiefBasis(Basis):
 
     def _in_mrelus(self, factors: Indices) -> Array:
         """Return the coefficients of g of every b (count, d) over the thresholds {0..top}^d."""
-        tables = np.stack([least_products(b, self.top) for b in factors])
+        z, sides = lattice_points(1, self.top, self.outcomes), [self.top] * self.outcomes
+        tables = np.stack([(b * z).min(-1) for b in factors]).reshape(-1, *sides)
         return np.asarray(mixed_differences(tables) @ self._orthants)
-
-
-def paper_stride(cells: int, dimension: int) -> int:
-    """Spacing of the coarse thresholds, s = ceil(m^(d/(d+2)))."""
-    return math.ceil(round(math.pow(cells, dimension / (dimension + 2)), 9))
 
 
 def rounded(x: ArrayLike, bottom: int, top: int) -> Indices:
@@ -141,11 +138,6 @@ def lattice_points(bottom: int, top: int, dimension: int) -> Indices:
 def mrelu(z: Indices, threshold: Indices) -> Indices:
     """MReLU of lattice points (..., d) at thresholds (..., d), broadcast."""
     return np.asarray(np.maximum((z - threshold).max(-1), 0))
-
-
-def least_products(b: Indices, top: int) -> Indices:
-    """Tabulate g(z) = min_j b_j z_j over {1..top}^d, an array of d axes."""
-    return np.asarray((lattice_points(1, top, len(b)) * b).min(-1).reshape([top] * len(b)))
 
 
 def mixed_differences(tables: Indices) -> Indices:

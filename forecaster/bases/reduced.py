@@ -286,23 +286,20 @@ class _Search:
 
     def _grow(self, error: float) -> None:
         """Add functions until all are within ``error``; ValueError if it takes more than MOST."""
-        while self.errors[row := self._worst_target()] > error:
-            if len(self.chosen) >= MOST or row in self.chosen:
-                raise ValueError(
-                    f"{len(self.chosen)} functions leave an error of {self.errors[row]:.3g}; "
-                    f"wanted {error:.3g}"
-                )
+        while True:
+            fit, fresh = self.fitter(), np.isinf(self.errors)
+            for row in self._tour[fresh[self._tour]]:
+                self.errors[row] = fit(self._losses([row])[0]).error
+            # which misses most: others are refitted only where old errors leave doubt
+            while not fresh[row := int(self.errors.argmax())]:
+                self.errors[row] = min(self.errors[row], fit(self._losses([row])[0]).error)
+                fresh[row] = True
+            most, count = self.errors[row], len(self.chosen)
+            if most <= error:
+                return
+            if count >= MOST or row in self.chosen:
+                raise ValueError(f"{count} functions leave an error of {most:.3g}, not {error:.3g}")
             self.chosen.append(row)
-
-    def _worst_target(self) -> int:
-        """Find the function that misses most, refitting only where old errors leave doubt."""
-        fit, fresh = self.fitter(), np.isinf(self.errors)
-        for row in self._tour[fresh[self._tour]]:
-            self.errors[row] = fit(self._losses([row])[0]).error
-        while not fresh[row := int(self.errors.argmax())]:
-            self.errors[row] = min(self.errors[row], fit(self._losses([row])[0]).error)
-            fresh[row] = True
-        return row
 
     def _mend(self) -> None:
         """Add unseen outcomes where the promise is broken most, and refit those who broke it."""

@@ -47,7 +47,6 @@ class ListedSupport(Support):
     def __init__(self, places: Array, images: Array) -> None:
         self.outcomes, self.size = places.shape[1], images.shape[1]
         self._places, self._images = places, np.ascontiguousarray(images)
-        self._none = np.zeros(self.size)
 
     def best(self, direction: Array) -> Vertex:
         top = int(values(self._images, direction).argmax())
@@ -55,7 +54,7 @@ class ListedSupport(Support):
 
     def bound(self, direction: Array, *, enough: float = -np.inf) -> float:
         """Return the greatest value of the list: there is none between."""
-        slack = excess(direction, self._none, self._none)
+        slack = ROUNDING * np.abs(direction).sum()
         return float(values(self._images, direction).max() + slack)
 
 
@@ -139,7 +138,9 @@ class CellSupport(ListedSupport):
             worst = order[:few][value[order[:few]] > max(reached + closeness, enough)]
             if not len(worst):
                 break
-            parts = self._halves(low[worst], high[worst])
+            half = (high[worst] - low[worst])[:, None] / 2
+            start = (low[worst, None] + self._corners * half).reshape(-1, self.outcomes)
+            parts = start, start + np.repeat(half[:, 0], len(self._corners), axis=0)
             inside, attained = self._score(*parts, direction)
             reached = max(reached, attained)
             kept = np.flatnonzero(value > reached)
@@ -155,12 +156,6 @@ class CellSupport(ListedSupport):
             ends = [np.take(grid, range(s, grid.shape[axis] - 1 + s), axis) for s in (0, 1)]
             grid = np.maximum(*ends)
         return np.asarray(grid.ravel() + excess(direction, self._above, self._below))
-
-    def _halves(self, low: Array, high: Array) -> tuple[Array, Array]:
-        half = (high - low) / 2
-        start = low[:, None] + self._corners * half[:, None]
-        parts = start.reshape(-1, self.outcomes)
-        return parts, parts + np.repeat(half, len(self._corners), axis=0)
 
     def _score(self, low: Array, high: Array, direction: Array) -> tuple[Array, float]:
         """Bound h . s on boxes (T,); the greatest value at one of their corners."""

@@ -18,7 +18,6 @@ from regretless.forecaster.bases.leontief import (
     LeontiefBasis,
     MReLUCover,
     lattice_points,
-    least_products,
     mixed_differences,
     mrelu,
     orthants,
@@ -83,7 +82,8 @@ def test_rounding_is_within_its_bound_and_attains_it(
 def minima(top: int, dimension: int) -> tuple[Ints, Array]:
     """All b (count, d), and D of z -> min_j b_j z_j for each of them (count, top^d)."""
     every = lattice_points(1, top, dimension)
-    return every, mixed_differences(np.stack([least_products(b, top) for b in every]))
+    tables = (every[:, None] * every).min(-1).reshape(-1, *[top] * dimension)
+    return every, mixed_differences(tables)
 
 
 @pytest.mark.parametrize(("dimension", "top"), SMALL)
