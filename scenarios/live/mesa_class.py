@@ -1,7 +1,4 @@
-"""A scenario as a class, for tools of Mesa's that make models out of numbers.
-
-``mesa.batch_run`` and ``SolaraViz`` call a model's class with parameters, whenever they want
-another model; a ``MarketModel`` is made of a game's parts.
+"""A scenario as a class, for ``mesa.batch_run`` and ``SolaraViz``, which make models of numbers.
 
 No two iterations of ``batch_run`` are one run: without a seed each gets a random one, and of one
 that all iterations are given the first takes it and the others take seeds that are drawn from it.
@@ -67,10 +64,9 @@ def market_class(
             made: Any = load(scenario, **settings | keyed).build()
             made.__class__ = cls
             if collector is not None:
-                made.datacollector = collector()
-                if "seed" not in made.datacollector.model_reporters:
-                    made.datacollector.model_reporters["seed"] = lambda _: keyed["seed"]
-                    made.datacollector.model_vars["seed"] = []
+                kept = made.datacollector = collector()
+                kept.model_reporters.setdefault("seed", lambda _: keyed["seed"])
+                kept.model_vars.setdefault("seed", [])
             return made  # type: ignore[no-any-return]
 
         def __init__(self, **values: Any) -> None:

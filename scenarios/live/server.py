@@ -2,15 +2,12 @@
 
     GET  /TOKEN/        the page
     POST /TOKEN/open    a new session, or one that the page had before it was loaded again
-    POST /TOKEN/state   what ``scenarios.live.server.answer`` says
-    POST /TOKEN/do      what a control asks for: play, pause, step, restart, speed, set, load,
-                        replace, save
+    POST /TOKEN/state   what ``answer`` says
+    POST /TOKEN/do      what a control asks for (``ACTIONS``)
 
-TOKEN is random and new for every server. Other users of this machine, who reach the port but do not
-know the token, are refused. Requests are refused, too, if they name another host or come from a
-page of another site. A refusal is an HTTP status and one line of text. Everything that a page needs
-is in the page: native controls in ``page.html``, what fills them in ``page.js``, their style in
-``page.css``. Its policy lets it talk to the server that it came from, and to nobody else.
+TOKEN is random and new for every server: other users of this machine do not know it and are
+refused, and so are requests that name another host or come from a page of another site. A refusal
+is an HTTP status and one line of text. The page's policy lets it talk to this server alone.
 """
 
 import hmac
@@ -43,7 +40,7 @@ from regretless.scenarios.report.figures import Run, described, known
 from regretless.scenarios.report.page import page
 from regretless.scenarios.report.run_figures import path
 from regretless.scenarios.report.run_page import LEAST, figures_of, origin
-from regretless.scenarios.verdict import sentences
+from regretless.scenarios.verdict import records, sentences
 
 TEXT = 1000  # characters of a name
 DRAWN = 32  # figures in a question
@@ -55,10 +52,7 @@ PATH = (
 
 
 class Refused(Exception):  # noqa: N818 - no fault: the answer to a bad request
-    """A request that is not answered; its text is one line that says why.
-
-    ``status``: what the response says; ``reason``: one line with the cure.
-    """
+    """A request that is not answered; its text is one line that says why, with the cure."""
 
     def __init__(self, status: HTTPStatus, reason: str) -> None:
         super().__init__(reason)
@@ -81,23 +75,18 @@ class Question(BaseModel):
     value: FiniteFloat | None = None
 
 
-def parsed(body: bytes) -> Question:
-    """Read a question from JSON; Refused, with the first fault, where it is none."""
-    try:
-        return Question.model_validate_json(body)
-    except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, fault["loc"])) or "the body"
-        reason = f"{place}: {fault['msg'][0].lower()}{fault['msg'][1:]}; send another"
-        raise Refused(HTTPStatus.BAD_REQUEST, reason) from error
-
-
 HOST = "127.0.0.1"
 NAMES = {HOST, "localhost"}  # of this host; the port may be another one, as through a tunnel
 MOST = 8  # sessions; whoever asked for nothing for longest goes first
 LONGEST = 16_000  # bytes of a question
 PATIENCE = 20.0  # seconds that a client may take to send a part of a request
 UNKNOWN = "this address lacks the server's token; open the address that the command printed"
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
 HERE = Path(__file__).parent
 
 
@@ -199,8 +188,8 @@ class Handler(BaseHTTPRequestHandler):
             return
         if path:
             self.send_error(HTTPStatus.NOT_FOUND, "there is no such page")
-            return
-        self._send(self.server.page, "text/html; charset=utf-8")
+        else:
+            self._send(self.server.page, "text/html; charset=utf-8")
 
     def do_POST(self) -> None:
         """Answer in JSON; what the viewer can mend is in its ``error``."""
@@ -225,7 +214,12 @@ class Handler(BaseHTTPRequestHandler):
             reason = "the body is shorter than Content-Length; send all of it"
             raise Refused(HTTPStatus.REQUEST_TIMEOUT, reason) from error
         try:
-            return self.server.ask(path, parsed(body))
+            return self.server.ask(path, Question.model_validate_json(body))
+        except ValidationError as error:
+            fault = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(map(str, fault["loc"])) or "the body"
+            reason = f"{place}: {fault['msg'][0].lower()}{fault['msg'][1:]}; send another"
+            raise Refused(HTTPStatus.BAD_REQUEST, reason) from error
         except UserError as error:
             return json.dumps({"error": str(error)})
 
@@ -262,12 +256,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def _send(self, body: bytes, kind: str, status: int = HTTPStatus.OK) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Cache-Control", "no-store")
-        self.send_header("Referrer-Policy", "no-referrer")
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("X-Frame-Options", "DENY")
+        for header in {"Content-Type": kind, "Content-Length": str(len(body)), **HEADERS}.items():
+            self.send_header(*header)
         self.end_headers()
         self.wfile.write(body)
 
@@ -283,10 +273,7 @@ def _host_name(host: str) -> str | None:
 
 
 class Live(ThreadingHTTPServer):
-    """The server of the live page; UserError if it cannot have the port (0 for any).
-
-    ``token`` is the part of the address that only its owner is told.
-    """
+    """The server of the live page; UserError if it cannot have the port (0 for any)."""
 
     daemon_threads = True
 
@@ -331,23 +318,21 @@ def answer(session: Session, wanted: Sequence[str], agent: int | None, builds: i
     ``agent`` is of whom the page wants to know more, ``builds`` the build whose controls it has.
     """
     with session.lock:
-        state = _state(session, builds)
-        config, replaced = resolved(session.scenario.spec), list(session.replaced)
-        tables: dict[str, Any] = {}
-        if session.model.played:
-            with TURN:
-                tables = session.watched.tables()
-            after = f"After {session.model.played:,} round{'s' * (session.model.played != 1)}: "
-            said = sentences(tables["verdict"], tables["agents"])
-            state["verdict"] = after + "\n".join(said)
-        if tables and agent is not None and 0 < agent <= len(tables["agents"]):
+        state, replaced = _state(session, builds), list(session.replaced)
+        if not (played := session.model.played):
+            return json.dumps(state)
+        with TURN:
+            tables = session.watched.tables()
+        said = sentences(tables["verdict"], tables["agents"])
+        state["verdict"] = f"After {played:,} round{'s' * (played != 1)}: " + "\n".join(said)
+        if agent is not None and 0 < agent <= len(tables["agents"]):
             state["agent"] = _agent(session, tables, agent)
-    if tables:
-        figures = figures_of(Run(config, tables, session.model.called), wanted, undated=MARKED)
-        for name, one in figures.items():
-            for at, _ in replaced if name in MARKED else ():  # where a player was replaced
-                one.made.add_vline(at, line={"color": theme.FAINT, "width": 1, "dash": "dot"})
-        state["figures"] = {name: _json(one.made) for name, one in figures.items()}
+        run = Run(resolved(session.scenario.spec), tables, session.model.called)
+    figures = figures_of(run, wanted, undated=MARKED)
+    for name, one in figures.items():
+        for at, _ in replaced if name in MARKED else ():  # where a player was replaced
+            one.made.add_vline(at, line={"color": theme.FAINT, "width": 1, "dash": "dot"})
+    state["figures"] = {name: _json(one.made) for name, one in figures.items()}
     return json.dumps(state)
 
 
@@ -392,18 +377,16 @@ def _agent(session: Session, tables: dict[str, Any], number: int) -> dict[str, A
     row = tables["agents"].iloc[number - 1]
     swaps = session.model.swaps_frame()
     own = swaps[swaps["agent"] == number] if len(swaps) else swaps
+    rows = []
+    for swap in records(own):
+        played, count, better, policy, gain = origin(swap)
+        better, gain = (policy or better, gain) if swap["contribution"] >= LEAST else ("none", "")
+        rows.append([played, count, better, gain])
     figure = path(session.watched.path(number))
     return {
         "number": number,
         "lines": [f"cohort {row['cohort']}", *described(row.to_dict()).split("<br>")],
-        "swaps": [_swap(swap) for swap in own.to_dict("records")],
+        "swaps": rows,
         "figure": None if figure is None else _json(figure),
         "caption": PATH,
     }
-
-
-def _swap(swap: dict[Any, Any]) -> list[str]:
-    played, count, better, policy, gain = origin(swap)
-    if swap["contribution"] < LEAST:
-        return [played, count, "none", ""]
-    return [played, count, policy or better, gain]

@@ -4,23 +4,19 @@ A session is locked while a round is played or its market is changed, and one ma
 time, whoever watches: kernels share threads and memory. What goes wrong in a round stops the market
 and leaves a line for the page; a change that does not fit leaves the market as it was.
 
-**Other players.** A new forecaster is the one that the scenario would have had under that name, at
-its beginning; it knows nothing of the rounds before. A new adversary chooses outcomes in place of
-the old one, or of the data, whose context goes on: what everybody sees before a round, such as the
-month, and what the models' forecasts were, still comes from there.
+A new forecaster is the one that the scenario would have had under that name, at its beginning; it
+knows nothing of the rounds before. A new adversary chooses outcomes in place of the old one, or of
+the data, whose context goes on.
 
-**What is remembered**, in bounded memory however long a market plays:
-
-points     the course of regret, losses and actions: at most ``POINTS`` of them. When they are
-           full every other one goes, its actions added to the next, and from then on half as
-           many rounds have one
-window     the tables of the last ``WINDOW`` rounds, as they are
-paths      at every point each agent's loss and regret so far, among at most ``PATHS`` agents
+What is remembered is bounded: at most ``POINTS`` of the course of regret, losses and actions (when
+they are full every other one goes, and from then on half as many rounds have one), the tables of
+the last ``WINDOW`` rounds, and at every point each agent's loss and regret among ``PATHS`` agents.
 """
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -55,8 +51,6 @@ SPEEDS = (1, 2, 5, 10, 25, 50, 100, 0)  # rounds per second; 0 for as many as th
 class Session:
     """A market and the thread that plays it; ``lock`` is to be held by whoever reads it.
 
-    ``fault`` says why the market stopped, ``replaced`` who was replaced before which round,
-    ``named`` who plays now, by role;
     ``version`` counts builds, rounds and replacements, ``seen`` is when its page last asked.
     """
 
@@ -104,7 +98,7 @@ class Session:
                 self.pause()
 
     def play(self) -> None:
-        """Let the rounds go on by themselves; UserError where none is left."""
+        """Let the rounds go on by themselves."""
         with self.lock:
             self._check_left()
             self.playing, self.fault = True, ""
@@ -132,7 +126,7 @@ class Session:
                 self.pause()
 
     def step_once(self) -> None:
-        """Play one round of a market that stands still; UserError where none is left."""
+        """Play one round of a market that stands still."""
         with self.lock:
             self.pause()
             self._check_left()
@@ -151,10 +145,7 @@ class Session:
             self._build(self.source)
 
     def load(self, name: str) -> None:
-        """Play another scenario of the catalogue, or the one it began with, from round 0 on.
-
-        UserError if it is none of these or cannot be built.
-        """
+        """Play another scenario of the catalogue, or the one it began with, from round 0 on."""
         if name not in self._offered:
             raise UserError(f"unknown scenario {shown(name)}; {closest(name, self._offered)}")
         with self.lock:
@@ -162,10 +153,7 @@ class Session:
             self.pause()
 
     def set(self, name: str, value: float) -> None:
-        """Give a numeric key, or the seed, another value, and begin again.
-
-        UserError if there is no such key, or the scenario cannot be built with the value.
-        """
+        """Give a numeric key, or the seed, another value, and begin again."""
         with self.lock:
             if name not in {"seed", *(key.name for key in self.keys)}:
                 raise UserError(f"{shown(name)} = {value!r}: no numeric key of this scenario")
@@ -173,14 +161,12 @@ class Session:
             self._build(self.source.changed(name, number))
 
     def replace(self, role: str, name: str) -> None:
-        """Replace the "forecaster" or the "adversary" of the market that is being played.
-
-        UserError if there is none of that name or it does not fit.
-        """
-        if role not in REPLACERS:
-            raise UserError(f"replace {shown(role)}: choose {' or '.join(REPLACERS)}")
+        """Replace the "forecaster" or the "adversary" of the market that is being played."""
+        roles = {"forecaster": replace_forecaster, "adversary": replace_adversary}
+        if role not in roles:
+            raise UserError(f"replace {shown(role)}: choose {' or '.join(roles)}")
         with self.lock, TURN:
-            REPLACERS[role](self.model, self.scenario, name)
+            roles[role](self.model, self.scenario, name)
             self.replaced.append((self.model.played, f"{role}: {name}"))
             self.named[role] = name
             self.fault = ""
@@ -226,22 +212,18 @@ def playing_now(scenario: Scenario) -> dict[str, str]:
 def adversaries(scenario: Scenario, outcomes: int) -> list[str]:
     """Return who plays, and the adversaries who need to be told but the number of outcomes."""
     known = [playing_now(scenario)["adversary"]]
-    for name in register.adversary.names():
-        if name in known:
-            continue
-        try:
+    for name in (name for name in register.adversary.names() if name not in known):
+        with suppress(UserError):
             _adversary(scenario, name, outcomes)
-        except UserError:
-            continue
-        known.append(name)
+            known.append(name)
     return known
 
 
 def _adversary(scenario: Scenario, name: str, outcomes: int) -> Adversary:
-    table: dict[str, Any] = {"kind": name, "outcomes": outcomes}
     own = scenario.spec.adversary
-    given = AdversarySpec(**table) if own is None or own.kind != name else own
-    spec = scenario.spec.model_copy(update={"data": None, "adversary": given})
+    if own is None or own.kind != name:
+        own = AdversarySpec(kind=name, outcomes=outcomes)
+    spec = scenario.spec.model_copy(update={"data": None, "adversary": own})
     return make_adversary(spec, spec.seed, game=scenario.game)
 
 
@@ -273,16 +255,11 @@ def replace_forecaster(model: MarketModel, scenario: Scenario, name: str) -> Non
     model.replace(**{block.name: block.forecaster for block in other.game.blocks})
 
 
-REPLACERS: dict[str, Callable[[MarketModel, Scenario, str], None]] = {
-    "forecaster": replace_forecaster,
-    "adversary": replace_adversary,
-}
-
-
 POINTS = 400
 WINDOW = 1000
 PATHS = 2000
 NEVER = 2**62  # rounds between entries of the regret log, which nothing here reads
+COURSE = ["cohort", "kind", "name", "mean_loss"]
 TABLES = {
     "regret_curves": ["cohort", "round", "mean", "max", "count", "kept"],
     "course": ["cohort", "round", "kind", "name", "mean_loss"],
@@ -341,16 +318,10 @@ class Watched:
             self.points, self.stride = self.points[1::2], 2 * self.stride
 
     def _point(self, number: int) -> Point:
-        model, rows, paths = self.model, dict[str, list[Any]](), []
-        verdict = model.verdict_frame()
-        columns = [
-            verdict[name] for name in ("cohort", "kind", "name", "mean_loss") if len(verdict)
-        ]
-        rows["course"] = [(who, number, *rest) for who, *rest in zip(*columns, strict=True)]
-        rows["regret_curves"], rows["owned"] = [], list(self._owned(number))
+        model, curves, paths = self.model, [], []
+        verdict = model.verdict_frame().reindex(columns=COURSE)
         taken_now: Any = model.journal.watchers["measures"]  # the user's own, of this round
-        table = pd.DataFrame(taken_now.rows(SimpleNamespace(number=number)))
-        rows["measures"] = list(table.itertuples(index=False, name=None))
+        measures = pd.DataFrame(taken_now.rows(SimpleNamespace(number=number)))
         for place, cohort in enumerate(model.game.cohorts):
             kinds = ("mean_loss", "decision_swap", "swap")
             loss, decision, swap = (model.measured(place, m) for m in kinds)
@@ -359,9 +330,15 @@ class Watched:
             ends = np.nan, np.nan
             if known.any():
                 ends = mean_over(cohort, regret, known), np.nanmax(regret)
-            rows["regret_curves"].append((cohort.name, number, *ends, int(known.sum()), count))
+            curves.append((cohort.name, number, *ends, int(known.sum()), count))
             paths.append([loss[row_of], regret[row_of]])
         path = np.concatenate(paths, axis=1).astype(np.float32)
+        rows = {
+            "regret_curves": curves,
+            "course": [(who, number, *rest) for who, *rest in verdict.to_numpy()],
+            "owned": list(self._owned(number)),
+            "measures": list(measures.itertuples(index=False, name=None)),
+        }
         return Point(number, rows, self._chosen, path[:, : len(path[0]) * (len(path[0]) <= PATHS)])
 
     def _owned(self, number: int) -> Iterator[tuple[Any, ...]]:
@@ -374,16 +351,14 @@ class Watched:
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """Return what figures are drawn of, the tables of a run directory among it."""
-        model = self.model
+        model, names = self.model, [cohort.name for cohort in self.model.game.cohorts]
         model.journal.flush()
-        rows = {name: [row for p in self.points for row in p.rows.get(name, ())] for name in TABLES}
-        names = [cohort.name for cohort in model.game.cohorts]
-        rows["actions"] = [
-            (name, point.round, which, count)
-            for point in self.points
-            for name, counts in zip(names, point.chosen, strict=True)
-            for which, count in enumerate(counts.tolist())
-        ]
+        rows: dict[str, list[Any]] = {name: [] for name in TABLES}
+        for point in self.points:
+            for name, own in point.rows.items():
+                rows[name] += own
+            for name, counts in zip(names, point.chosen, strict=True):
+                rows["actions"] += [(name, point.round, *pair) for pair in enumerate(counts)]
         made = {name: pd.DataFrame(rows[name], columns=TABLES[name]) for name in TABLES}
         made["regret_curves"] = made["regret_curves"].set_index(["cohort", "round"])
         closing = {"agents": model.agents_frame(), "verdict": model.verdict_frame()}

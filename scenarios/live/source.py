@@ -1,19 +1,19 @@
 """A scenario as it was read and changed: its keys as controls of a page, and how it is saved.
 
-**Keys.** Keys and values are those of the specification, limits and meanings those of its models.
-Where a model sets no limit a slider needs one all the same: it then ends at ``REACH`` times the
-value, and the number beside it goes further.
+Limits and meanings of keys are those of the models that read them. Where a model sets no limit a
+slider ends at ``REACH`` times the value, and the number beside it goes further.
 
-**Saving.** A scenario is saved as a file, with a run of it, or with a study. All go to one folder,
-under a name without a path. A file that is there stays. The run is played anew, in a process of its
-own, from the file that was saved: players that were replaced on the page are not in it.
+A scenario is saved as a file, with a run of it, or with a study, in one folder, under a name
+without a path; a file that is there stays. The run is played anew, in a process of its own, from
+the file that was saved: players that were replaced on the page are not in it.
 """
 
 import copy
+import inspect
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from regretless.market import register
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
 from regretless.scenarios.assembly.scenario import Scenario
@@ -82,11 +83,15 @@ class Saving:
         """Write a scenario file; UserError if the name is no name or the file is there."""
         if not NAME.fullmatch(name):
             raise UserError(f"save as {shown(name)}: give letters, digits, - and _, and no path")
+        path = self._free(name)
+        self._write(path, source.portable(self.folder) | {"name": name})
+        self._said = f"Saved: {path}"
+        return path
+
+    def _free(self, name: str) -> Path:
         path = self.folder / f"{name}.toml"
         if path.exists():
             raise UserError(f"save as {name}: {path} is there already; give another name")
-        self._write(path, source.portable(self.folder) | {"name": name})
-        self._said = f"Saved: {path}"
         return path
 
     def _write(self, path: Path, raw: dict[str, Any]) -> None:
@@ -111,19 +116,15 @@ class Saving:
     def study(self, source: Source, name: str) -> None:
         """Save a scenario file and a study of it, ``NAME-study.toml``; UserError as of ``file``.
 
-        It compares the forecaster with the baselines that the scenario can have in its place, and
-        is to be extended.
+        It compares the forecaster with the baselines that the scenario can have in its place.
         """
-        kind = source.scenario().spec.forecaster.kind
-        rivals = []
-        for rival in (rival for rival in RIVALS if rival != kind):
+        kinds = [source.scenario().spec.forecaster.kind]
+        for rival in (rival for rival in RIVALS if rival not in kinds):
             with suppress(UserError):  # it cannot have that one, and nothing else changed
                 source.changed("forecaster.kind", rival).scenario().build()
-                rivals.append(rival)
-        grid = {} if not rivals else {"grid": {"forecaster.kind": [kind, *rivals]}}
-        path = self.folder / f"{name}-study.toml"
-        if path.exists():
-            raise UserError(f"save as {name}: {path} is there already; give another name")
+                kinds.append(rival)
+        grid = {"grid": {"forecaster.kind": kinds}} if len(kinds) > 1 else {}
+        path = self._free(f"{name}-study")
         self._write(path, {"scenario": self.file(source, name).name, "seeds": SEEDS} | grid)
         self._said += f" and {path}. Play it: regretless study {path} --out runs/{name}-study"
 
@@ -144,7 +145,18 @@ class Saving:
 
 REACH = 4  # times a value where nothing limits it
 STEPS = 100  # of a slider over numbers that are not whole
-ELSEWHERE = {"seed"}  # keys with a control of their own
+SHARED = {("parameters", "concentration"): "How closely agents' weights follow the given ones."}
+BLOCKS: dict[
+    str, tuple[str, Sequence[register.Registry]]
+] = {  # of a part of a file, by what keys beyond its own are parameters, and of what
+    "adversary": ("kind", [register.adversary]),
+    "market": ("kind", [register.market]),
+    "policy": ("kind", [register.policy]),
+    "forecaster": ("kind", [register.forecaster]),
+    "basis": ("kind", [register.basis]),
+    "parameters": ("utility", [register.utility]),
+    "settings": ("response", register.ANSWERS),
+}
 
 
 @dataclass(frozen=True)
@@ -165,44 +177,62 @@ class Key:
 
 def numeric_keys(spec: ScenarioSpec, raw: dict[str, Any]) -> list[Key]:
     """Return a scenario's numeric keys, those first that its file gives."""
-    found = list(_walked(spec, raw, "", None))
+    found = list(_walked(spec, raw, "", spec))
     return sorted(found, key=lambda key: (not key.given, key.name.startswith("policy.")))
 
 
-def _walked(value: Any, raw: Any, name: str, field: FieldInfo | None) -> Iterator[Key]:
-    """Yield the numbers in a value, of tables that are given."""
+def _walked(
+    value: Any, raw: Any, name: str, owner: BaseModel, field: FieldInfo | None = None
+) -> Iterator[Key]:
+    """Yield the numbers in a value, of tables that are given; ``owner`` is the nearest model."""
+    entries: dict[str, Any]
     if isinstance(value, BaseModel | dict) and isinstance(raw, dict):
-        fields = type(value).model_fields if isinstance(value, BaseModel) else {}
-        extra = value.model_extra if isinstance(value, BaseModel) else None
-        entries = vars(value) | (extra or {}) if isinstance(value, BaseModel) else value
+        fields: dict[str, FieldInfo] = {}
+        if isinstance(value, BaseModel):
+            owner, fields = value, type(value).model_fields
+            entries = vars(value) | (value.model_extra or {})
+        else:
+            entries = value
         for key, entry in entries.items():
             if "." not in key and not (isinstance(value, Variant) and key in value.BARRED):
                 path = f"{name}.{key}" if name else key
-                yield from _walked(entry, raw.get(key), path, fields.get(key))
+                yield from _walked(entry, raw.get(key), path, owner, fields.get(key))
     elif isinstance(value, list) and isinstance(raw, list):
         for own, given in zip(value, raw, strict=False):
             if isinstance(given, dict) and "name" in given:
-                yield from _walked(own, given, f"{name}.{given['name']}", None)
+                yield from _walked(own, given, f"{name}.{given['name']}", owner)
     elif _number(value) and (raw is None or _number(raw)):
         of_policy = name.startswith("policy.") and isinstance(value, int)  # it is an action
-        if not (name in ELSEWHERE or name.startswith("data.codes.") or of_policy):
-            yield _key(name, value, field, given=raw is not None)
+        if not (name == "seed" or name.startswith("data.codes.") or of_policy):
+            meaning = field.description if field else _parameter(owner, name.split("."))
+            yield _key(name, value, meaning or "", field, given=raw is not None)
+
+
+def _parameter(owner: BaseModel, words: list[str]) -> str:
+    """Say what a parameter of a building block means, in the words of its docstring."""
+    part = next((word for word in reversed(words) if word in BLOCKS), "")
+    key, registries = BLOCKS.get(part, ("", ()))
+    name = str(getattr(owner, key, ""))
+    for registry in (own for own in registries if name in own):
+        doc = inspect.getdoc(registry[name]) or ""
+        entry = re.search(rf"^(\w+, )*{words[-1]}(, \w+)* :.*\n((?: +.*\n?)+)", doc, re.MULTILINE)
+        said = entry[3] if entry else SHARED.get((part, words[-1]), doc.split("\n\n")[0])
+        return f"A parameter of the {registry.kind} {name}. {said}"
+    return ""
 
 
 def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _key(name: str, value: float, field: FieldInfo | None, *, given: bool) -> Key:
+def _key(name: str, value: float, meaning: str, field: FieldInfo | None, *, given: bool) -> Key:
     whole = isinstance(value, int)
-    low, high = min(0, REACH * value), max(REACH * value, 10 if whole else 1.0)
     limits = dict(_limits(field))
-    low = limits.get("ge", limits.get("gt", low))
-    high = limits.get("le", limits.get("lt", high))
+    low = limits.get("ge", limits.get("gt", min(0, REACH * value)))
+    high = limits.get("le", limits.get("lt", max(REACH * value, 10 if whole else 1.0)))
     step = 1 if whole else (high - low) / STEPS
     low += step * ("gt" in limits and not whole)
-    meaning = " ".join((field.description or "").split()) if field else ""
-    return Key(name, value, low, high, step, meaning, given)
+    return Key(name, value, low, high, step, " ".join(meaning.split()), given)
 
 
 def _limits(part: Any) -> Iterator[tuple[str, float]]:

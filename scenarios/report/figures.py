@@ -96,11 +96,7 @@ Tables = Mapping[str, pd.DataFrame]
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """The tables of a run directory, or of a market in memory, and its resolved configuration.
-
-    Beside the tables of ``market.logs`` there may be ``regret_curves`` (``logs.reading``), and of
-    a market in memory ``course``, ``owned``, ``actions`` (``live.watched``).
-    """
+    """The tables of a run directory, or of a market in memory (``live.session``), and its file."""
 
     config: Mapping[str, Any]
     tables: Tables
@@ -127,6 +123,11 @@ class Run:
         """Colour of each cohort, the same in all figures."""
         return theme.colours(self.agents["cohort"].unique())
 
+    def line(self, cohort: Any, x: object, y: Any, **style: Any) -> go.Scatter:
+        """Draw a curve of a cohort in its colour."""
+        style = {"color": self.shades.get(cohort, theme.INK)} | style
+        return theme.line(x, y, theme.short(cohort), **style)
+
     @cached_property
     def regret(self) -> pd.Series[float]:
         """Decision swap regret of each agent, swap regret where the first was not kept."""
@@ -145,12 +146,8 @@ class Run:
         """What 0 and 1 stand for, of each outcome by name and unit, in the data's own units."""
         data = self.config.get("data") or self.config.get("adversary") or {}
         scale, units = data.get("scale", {}), data.get("units", {})
-        return {
-            ", ".join([name, units[name]] if name in units else [name]): tuple(
-                scale.get(name, (0.0, 1.0))
-            )
-            for name in self.goods
-        }
+        called = {n: f"{n}, {units[n]}" if n in units else n for n in self.goods}
+        return {word: tuple(scale.get(name, (0.0, 1.0))) for name, word in called.items()}
 
     @property
     def days(self) -> tuple[Any, pd.Series[Any]] | None:
@@ -169,8 +166,8 @@ class Run:
 def described(agent: Mapping[Any, Any]) -> str:
     """Write what is known of an agent, a line each; what was not measured is left out."""
     utility = -(agent["loss_offset"] + agent["loss_scale"] * agent["mean_loss"])
-    numbers = {"mean utility per round, own units": utility, "mean loss": agent["mean_loss"]}
-    for column in ("swap_regret", "decision_swap_regret", "exploitability"):
+    numbers = {"mean utility per round, own units": utility}
+    for column in ("mean_loss", "swap_regret", "decision_swap_regret", "exploitability"):
         numbers[column.replace("_", " ")] = agent[column]
     rule, response = theme.plain(agent["utility"]), theme.plain(agent["response"])
     lines = [f"agent {agent['agent']}, {rule}, {response}"]

@@ -7,10 +7,6 @@ table) and V the cohort's mean commitment value, the surplus is
 
 t counted from the round in which the cohort entered. V is not a column: it is the constant that
 makes the curve end at the mean ``leader_surplus`` of the agents table, mean payoff minus surplus.
-Where exploitability was measured of a sample of a cohort, that mean is the sample's.
-
-``market.markets.price_impact`` defines what demand and outcomes did to each other, and
-``market.logs.welfare.by_distance`` what is shown by distance.
 
 **Order books.** With m_t the middle of the best quotes after round t (that of the last round in
 which there was one), x_t its change, and s_t the sign of the units that were bought less those that
@@ -25,7 +21,8 @@ were sold by orders that met another one in round t,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,9 +59,8 @@ def surplus(run: Run) -> go.Figure | None:
         curve = rounds.set_index("round")[column].expanding().mean()
         curve = (curve - (curve.iloc[-1] - end)).dropna()
         points = thinned(curve.index.to_numpy())
-        style = {"color": run.shades[name], "width": theme.nested(i, len(ends))}
-        curves.append(theme.line(points, curve[points], theme.short(name), **style))
-        style |= {"width": 1.5, "dash": "dash"}
+        curves.append(run.line(name, points, curve[points], width=theme.nested(i, len(ends))))
+        style = {"color": run.shades[name], "width": 1.5, "dash": "dash"}
         curves.append(theme.line(last, [cap] * 2, f"cap of {theme.short(name)}", **style))
     if not curves:
         return None
@@ -82,12 +78,10 @@ def measures(run: Run) -> go.Figure | None:
     cohort = own["agent"].map(agents.set_index("agent")["cohort"]).fillna(own["cohort"])
     rows = with_counts(own.assign(cohort=cohort.replace("", "all")), agents)
     means = means_of(rows, ["measure", "cohort", "round"], ["value"]).reset_index()
-    panels: dict[str, list[go.Scatter]] = {name: [] for name in means["measure"].unique()}
+    panels: dict[str, list[go.Scatter]] = defaultdict(list)
     for (name, whose), curve in means.groupby(["measure", "cohort"], sort=False):
         shown = curve.iloc[thinned(np.arange(len(curve)))]
-        style = {"color": run.shades.get(whose, theme.INK), "width": 1.6}
-        line = theme.line(shown["round"], shown["value"], theme.short(whose), **style)
-        panels[str(name)].append(line)
+        panels[str(name)].append(run.line(whose, shown["round"], shown["value"], width=1.6))
     return theme.stacked(panels, y="value", legend=set(means["cohort"]) != {"all"})
 
 
@@ -100,26 +94,30 @@ def demand(run: Run) -> go.Figure | None:
     measured = crowding(rounds, forecasts).set_index("round")
     shares = pd.DataFrame(columns(rounds, "demand"), index=measured.index)
     answered = bool(measured["confirmed"].notna().any())  # not where nobody foretold outcomes
+    panels = {"share of each good": _named(shares, run.goods)}
     words = {
-        "concentration": ("concentration", "index"),
-        "confirmed": ("outcomes moved towards the forecast by", "outcome"),
+        "concentration": "concentration",
+        "confirmed": "outcomes moved towards the forecast by",
     }
-    panels = {
-        "share of each good": [
-            rolling(shares[share], theme.short(name), color=colour, width=1.6)
-            for (name, colour), share in zip(theme.colours(run.goods).items(), shares, strict=True)
-        ]
-    }
-    for column, (title, _) in list(words.items())[: 1 + answered]:
+    for column, title in list(words.items())[: 1 + answered]:
         curve = rolling(measured[column], title, color=theme.INK, width=1.6)
         panels[title] = [curve.update(showlegend=False)]
-    axes = ["share", *(word for _, word in words.values())]
+    axes = ["share", "index", "outcome"]
     made = theme.stacked(panels, x=f"round; {rolled(len(rounds))}", y=axes)
     even = {"color": theme.FAINT, "width": 1, "dash": "dash"}
     made.add_hline(1 / len(run.goods), line=even, row=2, col=1)
     if answered:
         theme.zero(made, row=3, col=1)
     return made
+
+
+def _named(columns: pd.DataFrame, names: Sequence[str]) -> list[go.Scatter]:
+    """Draw rolling means of columns by the names of what they are of."""
+    pairs = zip(theme.colours(names).items(), columns, strict=True)
+    return [
+        rolling(columns[column], theme.short(name), color=colour, width=1.6)
+        for (name, colour), column in pairs
+    ]
 
 
 @figure("run")
@@ -138,12 +136,9 @@ def market(run: Run) -> go.Figure | None:
     indexed, panels = rounds.set_index("round"), {}
     for kind, places in kinds.items():
         names = goods if len(goods) == len(places) else list(map(str, range(len(places))))
-        panels[clears.column_labels.get(kind, kind)] = [
-            rolling(indexed[column], theme.short(word), color=colour, width=1.6).update(
-                showlegend=len(places) > 1  # else its panel's title says it
-            )
-            for (word, colour), column in zip(theme.colours(names).items(), places, strict=True)
-        ]
+        curves, several = _named(indexed[places], names), len(places) > 1  # else its title says it
+        marks = [curve.update(showlegend=several) for curve in curves]
+        panels[clears.column_labels.get(kind, kind)] = marks
     return theme.stacked(panels, x=f"round; {rolled(len(rounds))}", y="mean")
 
 
@@ -158,10 +153,8 @@ def owned(run: Run) -> go.Figure | None:
     words = ["cash", *(goods if listed else (f"good {i}" for i in things[:-1]))]
     panels: dict[str, list[go.Scatter]] = {word: [] for word in words}
     for (thing, cohort), rows in table.groupby(["which", "cohort"], sort=False):
-        shade, word = run.shades[cohort], words[things.index(thing)]
-        panels[word].append(
-            theme.line(rows["round"], rows["value"], theme.short(cohort), color=shade)
-        )
+        word = words[things.index(thing)]
+        panels[word].append(run.line(cohort, rows["round"], rows["value"]))
     return theme.stacked(panels, y="mean per agent").update_yaxes(rangemode="tozero")
 
 
@@ -255,13 +248,12 @@ def distances(run: Run) -> go.Figure | None:
     panels: dict[str, list[go.Scatter]] = {"regret per round": [], "exploitability": []}
     for name, rows in table.groupby("cohort", sort=False):
         for column, width in curves.items():
-            style = {"color": run.shades[name], "width": width}
-            curve = theme.line(rows["place"], rows[column], theme.short(name), **style)
+            curve = run.line(name, rows["place"], rows[column], width=width)
             hover = f"{column.replace('_', ', ')}: %{{y:.4g}}"
             curve.update(mode="lines+markers", hovertemplate=hover)
             panels["regret per round" if "regret" in column else "exploitability"].append(curve)
-    axes = ["regret", "exploitability"]
-    made = theme.stacked(panels, x="distance from the forecaster", y=axes)
+    x, y = "distance from the forecaster", ["regret", "exploitability"]
+    made = theme.stacked(panels, x=x, y=y)
     if table["distance"].isna().any():
         names = [*map(str, range(last + 1)), "never"]
         made.update_xaxes(tickvals=list(range(len(names))), ticktext=names)
@@ -313,15 +305,12 @@ def book_facts(run: Run) -> go.Figure | None:
         return None
     fat = f"changes, with an excess kurtosis of {kurtosis(changes):.3g}"
     bars = go.Histogram(x=changes, nbinsx=60, marker_color=theme.BLUE, showlegend=False)
-    of = {
-        "of changes": (changes, theme.FAINT),
-        "of squared changes": (changes**2, theme.VERMILLION),
-    }
+    lags, squares = range(1, LAGS + 1), changes**2
     panels = {
         fat: [bars],
         "autocorrelation, by rounds apart": [
-            _by_lag(range(1, LAGS + 1), values.autocorr, name, colour)
-            for name, (values, colour) in of.items()
+            _by_lag(lags, changes.autocorr, "of changes", theme.FAINT),
+            _by_lag(lags, squares.autocorr, "of squared changes", theme.VERMILLION),
         ],
     }
     if flow.any():  # in a batch nobody meets an older order

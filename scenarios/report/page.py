@@ -1,8 +1,7 @@
-"""Pages: one self-contained HTML file per run, study or training, without a network.
+"""Pages: one self-contained HTML file per run, study or training, the same for the same logs.
 
-A page is a template of ``templates/`` and a dictionary. Its policy allows its own scripts, by their
-hashes, and no other; no request leaves it (W3C, *Content Security Policy Level 3*). The same logs
-give the same bytes.
+Its policy allows its own scripts, by their hashes, and no other; no request leaves it (W3C,
+*Content Security Policy Level 3*).
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import base64
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,35 +27,22 @@ FOLDED = {"64rem": "9", "40rem": "6"}  # below a width, tables of so many column
 LIVE = HERE.parent / "live"
 
 
-def _css() -> str:
-    """Return the style of all pages, with the rules for folded tables at each width."""
-    head, fold, tail = (HERE / "page.css").read_text(encoding="utf-8").split("/* fold */\n")
-    folds = (fold.replace("WIDTH", w).replace("COLUMNS", n) for w, n in FOLDED.items())
-    return "".join([head, *folds, tail])
-
-
-CSS = _css()
-
-
-@cache
-def _templates() -> Environment:
-    loader = FileSystemLoader([HERE / "templates", LIVE])
-    return Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, keep_trailing_newline=True,
-    )  # fmt: skip
+HEAD, FOLD, TAIL = (HERE / "page.css").read_text(encoding="utf-8").split("/* fold */\n")
+FOLDS = (FOLD.replace("WIDTH", width).replace("COLUMNS", n) for width, n in FOLDED.items())
+CSS = "".join([HEAD, *FOLDS, TAIL])
+TEMPLATES = Environment(
+    loader=FileSystemLoader([HERE / "templates", LIVE]), autoescape=True,
+    undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
+)  # fmt: skip
 
 
 def page(template: str, programs: Sequence[str] = (), *, style: str = "", **values: Any) -> str:
-    """Fill a template with what it names.
-
-    ``programs`` are run after the scripts of all pages, ``style`` is added to theirs.
-    """
+    """Fill a template; ``programs`` are run after the scripts of all pages."""
     scripts = (*theme.scripts(), *programs)
     own = {"css": CSS + style, "policy": _policy(scripts), "generator": GENERATOR}
     whole: dict[str, Any] = {name: Markup(text) for name, text in own.items()}  # noqa: S704
     whole["scripts"] = [Markup(script) for script in scripts]  # noqa: S704 - of our own
-    return _templates().get_template(template).render(**whole, **values)
+    return TEMPLATES.get_template(template).render(**whole, **values)
 
 
 Part = tuple[Any, ...]  # a macro of ``templates/parts.html``, and what it is given
@@ -73,10 +58,7 @@ def report(  # noqa: PLR0913 - keyword-only from the third
     title: str = "",
     footer: str = "",
 ) -> str:
-    """Write a page: what is to be known first, and sections by their headings.
-
-    ``beside`` stands below the sentences; ``title`` is the name by default.
-    """
+    """Write a page: what is to be known first, ``beside`` below it, sections by their headings."""
     values: dict[str, Any] = {"facts": facts, "beside": beside, "footer": footer}
     values |= {"name": name, "title": title or name, "sections": sections}
     return page("report.html", sentences=list(sentences), **values)

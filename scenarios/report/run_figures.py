@@ -165,11 +165,10 @@ def windows(run: Run) -> go.Figure | None:
         own = own.iloc[thinned(own.index.to_numpy())]
         spans = np.stack([own["first"], own["last"] + 1, own["last"] + 1], axis=1).ravel()
         for column, share in {"mean": 1.25, "max": 0.5}.items():
-            width = share * theme.nested(place, len(names))
             levels = np.repeat(own[column].to_numpy(), 3)
             levels[2::3] = np.nan  # which parts a step from the next
-            style = {"color": run.shades[name], "width": width}
-            marks.append(theme.line(spans, levels, theme.short(name), **style))
+            width = share * theme.nested(place, len(names))
+            marks.append(run.line(name, spans, levels, width=width))
     made = theme.stacked({"": marks}, each=300, y="regret per round", legend=len(names) > 1)
     theme.zero(made)
     return made
@@ -290,11 +289,9 @@ def actions(run: Run) -> go.Figure | None:
         shares = wide.div(wide.sum(axis=1).replace(0, np.nan), axis=0)
         called, panels[name] = dict(enumerate(run.action_names.get(str(name), ()))), []
         for which in map(int, wide.columns):
-            shade, word = theme.PALETTE[which % len(theme.PALETTE)], f"action {which}"
-            style = {"width": 0.5, "color": shade}
-            area = theme.line(
-                shares.index, shares[which], theme.short(called.get(which, word)), **style
-            )
+            style = {"width": 0.5, "color": theme.PALETTE[which % len(theme.PALETTE)]}
+            word = theme.short(called.get(which, f"action {which}"))
+            area = theme.line(shares.index, shares[which], word, **style)
             hover = "round %{x}: %{y:.0%}"
             panels[name].append(area.update(stackgroup=str(row), hovertemplate=hover))
     made = theme.stacked(panels, each=200, y="share of decisions")
@@ -327,11 +324,10 @@ def forecast(run: Run) -> go.Figure | None:
     panels = {}
     for i, (name, (low, high)) in enumerate(names.items()):
         truth = rounds.set_index("round")[f"y_{i}"]
+        curves = truth, drawn[f"label_{i}"].mean().reindex(truth.index)
         panels[name] = [
             rolling(low + (high - low) * curve, word, color=colour, width=width)
-            for curve, (word, (colour, width)) in zip(
-                (truth, drawn[f"label_{i}"].mean().reindex(truth.index)), pairs.items(), strict=True
-            )
+            for curve, (word, (colour, width)) in zip(curves, pairs.items(), strict=True)
         ]
     units = [theme.plain(next(iter(name.split(", ")[1:]), "value")) for name in names]
     made = theme.stacked(panels, each=120, x=f"round; {rolled(len(rounds))}", y=units)
@@ -344,19 +340,15 @@ def forecast(run: Run) -> go.Figure | None:
 def rolling(curve: pd.Series[float], name: str, **style: Any) -> go.Scatter:
     """Draw the rolling mean of a column that is indexed by round, over the rounds with a value."""
     points = thinned(curve.index.to_numpy())
-    window = _window(len(curve))
+    window = max(1, min(WINDOW, len(curve) // 5))
     means = curve.rolling(window, min_periods=1).mean().where(np.arange(len(curve)) >= window - 1)
     return theme.line(points, means[points], name, **style)
 
 
 def rolled(rounds: int) -> str:
     """Say over what a rolling mean goes."""
-    window = _window(rounds)
+    window = min(WINDOW, rounds // 5)
     return f"means of the last {window} rounds" if window > 1 else "values as they are"
-
-
-def _window(rounds: int) -> int:
-    return max(1, min(WINDOW, rounds // 5))
 
 
 @figure("run")
@@ -406,10 +398,7 @@ def reliability(run: Run) -> go.Figure | None:
 def by_source(
     run: Run, known: pd.DataFrame, curve: Callable[..., go.Scatter], said: tuple[str, str]
 ) -> go.Figure | None:
-    """Draw a curve per source, which ought to be the diagonal; a panel per outcome and block.
-
-    ``curve`` draws the rows of a source; ``said`` is what the diagonal is called, and the axis.
-    """
+    """Draw a curve per source, which ought to be the diagonal; ``said`` names that and the axis."""
     if known.empty:
         return None
     panels, several = {}, len(set(known["block"])) > 1

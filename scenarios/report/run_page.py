@@ -120,11 +120,7 @@ def _logs(directory: Path) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
 def figures_of(
     run: Run, names: Collection[str] | None = None, *, undated: Collection[str] = ()
 ) -> dict[str, Drawn]:
-    """Draw the figures of a run, with the data's dates on axes of rounds where there are any.
-
-    ``names`` (collection of str): which of them; all by default; ``undated`` (collection of str):
-    which of them keep the numbers of rounds.
-    """
+    """Draw the figures of a run, dated where the data are, but for ``undated``; all by default."""
     made, days = drawn("run", run, names), run.days
     for name, one in made.items():
         if days is not None and known("run")[name].dated and name not in undated:

@@ -1,8 +1,7 @@
 """Figures of a study, drawn from its tables: means with 95 % intervals over seeds.
 
-Where one seed alone gives no interval, its mean stands as a bare dot. Regret over time is the mean
-over a cohort's logged agents at a round, each run being one repetition. Logs are read run by run in
-bounded memory, and not at all where they are larger than ``MOST_BYTES`` in all.
+Regret over time is the mean over a cohort's logged agents at a round, each run being one
+repetition. Logs are read run by run, and not at all where they are larger than ``MOST_BYTES``.
 """
 
 from __future__ import annotations
@@ -78,10 +77,9 @@ COLUMNS = ["setting", "cohort", "round", "seeds", "mean", "low", "high"]
 
 
 def setting_curves(study: Study, settings: pd.Series[str]) -> pd.DataFrame | None:
-    """Average the regret logs of a study.
+    """Average the regret logs of a study: ``COLUMNS``, a row per setting, cohort and round.
 
-    ``settings`` names each run's setting, indexed by run. The table has ``COLUMNS``, a row per
-    setting, cohort and round; None where the logs are too large, empty without logs of two rounds.
+    ``settings`` names each run's setting, by run. None where the logs are too large.
     """
     homes = study.homes()
     logs = (home / "regret_log.parquet" for home in homes.values())
@@ -90,8 +88,7 @@ def setting_curves(study: Study, settings: pd.Series[str]) -> pd.DataFrame | Non
     points = int(np.clip(TOGETHER // max(settings.nunique(), 1), FEWEST, POINTS))
     parts = []
     for run, home in homes.items():
-        agents = run_table(home, "agents")
-        curve = regret_curves(log_parts(home), agents)
+        curve = regret_curves(log_parts(home), run_table(home, "agents"))
         if len(curve):
             rounds = thinned(curve.index.unique("round").to_numpy(), points)
             mean = curve["mean"][curve.index.isin(rounds, level="round")].dropna().reset_index()
@@ -155,8 +152,8 @@ def interactions(data: StudyData) -> go.Figure | None:
         made.update_yaxes(title_text=SHOWN[measures[0]], row=row, col=1)
         slots = {value: i for i, value in enumerate(own["value"].unique())}
         shades = setting_colours(list(own["other_value"].unique()))
-        made.update_xaxes(tickvals=list(slots.values()), row=row, col=1)
-        made.update_xaxes(ticktext=[theme.short(v, 30) for v in slots], row=row, col=1)
+        words = [theme.short(value, 30) for value in slots]
+        made.update_xaxes(tickvals=list(slots.values()), ticktext=words, row=row, col=1)
         for (measure, value), line in own.groupby(["measure", "other_value"], sort=False):
             curve = go.Scatter(
                 x=line["value"].map(slots).to_numpy(),
@@ -239,12 +236,10 @@ def marked(
 @figure("study")
 def value(data: StudyData) -> go.Figure | None:
     """Draw the value of the forecast; None without a baseline."""
-    table = data.of("value")
-    named = table.rename(columns={"pairs": "seeds"}).assign(
-        setting=setting_names(table, beside=VALUE),
-        against="against " + table["baseline"].astype(str),
-        measure="difference of welfare, own units",
-    )
+    table = data.of("value").assign(measure="difference of welfare, own units")
+    table["setting"] = setting_names(data.of("value"), beside=VALUE)
+    table["against"] = "against " + table["baseline"].astype(str)
+    named = table.rename(columns={"pairs": "seeds"})
     return marked(named, panel="cohort", slot="setting", label="against")
 
 

@@ -1,14 +1,9 @@
 """The page of a study: what was varied, what failed, effects, the value of a forecast, settings.
 
-All numbers come from the runs by way of ``Study``, also where the study was interrupted. The page
-is a function of them and of the study file: it tells no times, so the same runs give the same
-bytes.
-
-It says first what changes most, then who regrets least and most. The change is that of welfare,
-mean utility per round in the utility's own units: of branches ``gain``, else ``welfare_mean``. Mean
-losses are no measure of it, since a key may change how they are normalised. Changes of several
-cohorts and keys are ranked by their size over the mean ``loss_scale`` of the cohort, one unit per
-cohort for the whole study. A change whose interval contains 0 is none.
+All numbers come from the runs, also where the study was interrupted, and the same runs give the
+same bytes. The page says first what changes welfare most, then who regrets least and most. Changes
+of several cohorts and keys are ranked by their size over the mean ``loss_scale`` of the cohort. A
+change whose interval contains 0 is none.
 """
 
 from __future__ import annotations
@@ -78,10 +73,7 @@ FITTED = "Least squares over agents, errors clustered by seed."
 
 
 def text(path: Path) -> str:
-    """Return the page of a study directory.
-
-    UserError if its tables cannot be read, or no run is complete.
-    """
+    """Return the page of a study; UserError if it cannot be read or no run is complete."""
     with legible(path, what="its tables", cure="play it again"):
         return _text_of(StudyData(Study(path)))
 
@@ -158,10 +150,8 @@ def _varied(file: dict[str, Any], parameters: pd.DataFrame) -> Iterator[list[str
 
 def _calibration(study: Study) -> Iterator[list[str]]:
     for row in study.calibration().to_dict("records"):
-        near = not np.isnan(row["estimate"])
-        ends = f"{row['low']:.3g} to {row['high']:.3g}" if near else "-"
-        estimate = f"{row['estimate']:.3g}" if near else "no run near"
-        prior = f"{row['prior_low']:.3g} to {row['prior_high']:.3g}"
+        estimate = "no run near" if np.isnan(row["estimate"]) else f"{row['estimate']:.3g}"
+        ends, prior = (_ends(row[f"{of}low"], row[f"{of}high"], ".3g") for of in ("", "prior_"))
         yield [str(row["key"]), estimate, ends, prior, str(row["runs"])]
 
 
@@ -169,7 +159,7 @@ def _value(table: pd.DataFrame) -> Part:
     keys, rows = keys_of(table, beside=VALUE), []
     at = decimals(table[["mean", "low", "high"]].to_numpy().ravel() if len(table) else [], 3)
     for row in table.to_dict("records"):
-        ends = "-" if np.isnan(row["low"]) else f"{row['low']:.{at}f} to {row['high']:.{at}f}"
+        ends = _ends(row["low"], row["high"], f".{at}f")
         words = [row["cohort"], *(row[key] for key in keys), row["baseline"]]
         rows.append([*map(str, words), str(row["pairs"]), f"{row['mean']:.{at}f}", ends])
     headers = ["cohort", *keys, "against", "pairs", "difference", "95 % interval"]
@@ -239,12 +229,11 @@ def compared(table: pd.DataFrame, words: Sequence[str]) -> list[Part]:
     """Write differences with their intervals, the adjusted p-value, and equivalence, if any is."""
     listed = table["measure"].isin(SHOWN) | ~table["measure"].isin(MEASURES)
     shown, words, rows = table[listed & table["mean"].notna()], [*words, "measure"], []
-    numbers = ["mean", "low", "high", "simultaneous_low", "simultaneous_high"]
     for row in shown.head(MOST_ROWS).to_dict("records"):
         alike = shown[shown["measure"] == row["measure"]][["mean", "low", "high"]]
-        at = decimals(alike.to_numpy().ravel(), 3)
-        mean, *ends = (f"{row[name]:.{at}f}" for name in numbers)
-        pairs = [_ends(row[n], *ends[i : i + 2]) for n, i in (("low", 0), (numbers[3], 2))]
+        digits = f".{decimals(alike.to_numpy().ravel(), 3)}f"
+        mean = f"{row['mean']:{digits}}"
+        pairs = [_ends(row[f"{of}low"], row[f"{of}high"], digits) for of in ("", "simultaneous_")]
         p = "" if np.isnan(row["p_adjusted"]) else f"{row['p_adjusted']:.3f}"
         cells = [*(str(row[word]) for word in words), str(row["seeds"]), mean, *pairs, p]
         rows.append([*cells, equivalent(row)])
@@ -265,7 +254,7 @@ def regressed(table: pd.DataFrame) -> list[Part]:
     """Write coefficients with their intervals."""
     rows = []
     for row in table[table["term"] != CONSTANT].head(MOST_ROWS).to_dict("records"):
-        ends = _ends(row["low"], f"{row['low']:.3g}", f"{row['high']:.3g}")
+        ends = _ends(row["low"], row["high"], ".3g")
         p = "" if np.isnan(row["p"]) else f"{row['p']:.3f}"
         words = [str(row[name]) for name in ("cohort", "measure", "term")]
         rows.append([*words, f"{row['coefficient']:.3g}", ends, p, str(row["clusters"])])
@@ -273,18 +262,14 @@ def regressed(table: pd.DataFrame) -> list[Part]:
     return _under(FITTED, ("table", headers, rows, 3, True), len(table)) if rows else []
 
 
-def _ends(known: float, low: str, high: str) -> str:
-    return "-" if np.isnan(known) else f"{low} to {high}"
+def _ends(low: float, high: float, digits: str) -> str:
+    return "-" if np.isnan(low) else f"{low:{digits}} to {high:{digits}}"
 
 
 def headline(
     cohorts: pd.DataFrame, settings: pd.Series[str], contrasts: pd.DataFrame
 ) -> Iterator[str]:
-    """Give the sentences that a study's numbers allow.
-
-    ``cohorts`` has the measures of each run and cohort, ``settings`` the name of each run's
-    setting, ``contrasts`` what each value and branch changes, with its interval.
-    """
+    """Give the sentences that a study's numbers allow; ``settings`` names each run's setting."""
     yield from _change(contrasts, cohorts.groupby("cohort")["loss_scale"].mean())
     yield from unit_notes(contrasts)
     yield from _regrets(cohorts, settings)

@@ -1,8 +1,7 @@
 """One theme for every figure: colours for light and dark, axes, panels, legends.
 
-Figures are drawn in the light colours. Where a page is dark, its script replaces each colour by its
-partner in ``DARK`` (``page.js``), in reports and on the live page alike. Text in the data of a
-figure is no HTML: it is escaped so that Plotly, which reads some HTML in text, shows it as it is.
+Figures are drawn in the light colours; on a dark page its script replaces each by its partner in
+``DARK`` (``page.js``). Text is escaped, since Plotly reads some HTML in it.
 """
 
 from __future__ import annotations
@@ -90,8 +89,7 @@ def short(text: Any, width: int = 28) -> str:
 
 def heading(text: Any) -> str:
     """Fit a user's text above a panel, in two lines if it is long."""
-    whole = _cut(str(text), 2 * TITLE)
-    return "<br>".join(map(plain, textwrap.wrap(whole, TITLE)[:2]))
+    return "<br>".join(map(plain, textwrap.wrap(_cut(str(text), 2 * TITLE), TITLE)[:2]))
 
 
 def _cut(text: str, width: int) -> str:
@@ -121,14 +119,8 @@ def panels(
     ``heights``: shares of the panels where they are not alike; ``grid``: as of ``make_subplots``.
     """
     inner = rows * each + (rows - 1) * GAP
-    grid = {"shared_xaxes": True} | grid
-    made = make_subplots(
-        rows,
-        vertical_spacing=GAP / inner,
-        row_heights=heights,
-        subplot_titles=tuple(titles) or None,
-        **grid,
-    )
+    grid = {"shared_xaxes": True, "row_heights": heights, "vertical_spacing": GAP / inner} | grid
+    made = make_subplots(rows, subplot_titles=tuple(titles) or None, **grid)
     for title, axis in zip(made.layout.annotations, made.select_xaxes(), strict=False):
         title.update(x=axis.domain[0], xanchor="left", align="left", font_size=13)
     made.update_layout(LAYOUT, height=inner + EDGE)
@@ -155,16 +147,14 @@ def stacked(  # noqa: PLR0913 - keyword-only from the second
     made = panels(list(map(heading, held)), rows=len(held), each=each, **grid)
     if log:
         logarithmic(made, [curve.y for marks in held.values() for curve in marks])
-        held = {name: list(map(lifted, marks)) for name, marks in held.items()}
     for row, marks in enumerate(held.values(), 1):
-        for mark in marks:
+        for mark in map(lifted, marks) if log else marks:
             shown = mark.showlegend is not False and mark.name not in seen
             made.add_trace(mark.update(legendgroup=mark.name, showlegend=shown), row=row, col=1)
             seen.add(mark.name)
         made.update_yaxes(title_text=y if isinstance(y, str) else y[row - 1], row=row, col=1)
     grow(made, 0 if legend is False else len(seen))
-    made.update_layout(showlegend=legend)
-    return made.update_xaxes(title_text=x, row=len(held))
+    return made.update_layout(showlegend=legend).update_xaxes(title_text=x, row=len(held))
 
 
 def slotted(slots: Mapping[Any, Sequence[str]], *, marks: int = 1, **grid: Any) -> go.Figure:
@@ -208,12 +198,10 @@ def dated(figure: go.Figure, names: pd.Series[Any], word: str) -> None:
         rounds = np.clip(np.asarray(trace.x), first, last).astype(int)
         stamps = days.reindex(rounds).dt.strftime("%Y-%m-%dT%H:%M:%S")
         trace.update(x=stamps.to_numpy(), hovertemplate=trace.hovertemplate.replace("round ", ""))
+    time = " %H:%M" if (days.dt.hour > 0).any() else ""
     for axis in figure.select_xaxes():
-        axis.update(
-            type="date", hoverformat="%-d %b %Y %H:%M" if (days.dt.hour > 0).any() else "%-d %b %Y"
-        )
-        if axis.title.text:
-            axis.title.text = axis.title.text.replace("round", plain(word), 1)
+        axis.update(type="date", hoverformat=f"%-d %b %Y{time}")
+        axis.title.text = axis.title.text and axis.title.text.replace("round", plain(word), 1)
 
 
 def nested(place: int, count: int) -> float:

@@ -15,18 +15,15 @@ from regretless.scenarios.training import TABLE
 
 
 def write_report(directory: Path) -> Path:
-    """Write ``report.html`` into the directory of a run, a study or a training, in one step.
-
-    UserError if the directory is none of these, its logs cannot be read, or the page cannot be
-    written.
-    """
+    """Write ``report.html`` into the directory of a run, a study or a training, in one step."""
     kinds = {RECORD: study_page, TABLE: training_page, MANIFEST: run_page}
     made = next((kind for name, kind in kinds.items() if (directory / name).is_file()), None)
     if made is None:
+        wanted = "the folder of a run, a study or a training"
         if not directory.exists():
-            raise UserError(f"{directory} does not exist; give the folder of a run or a study")
-        reason = f"{directory} is not the folder of a run, a study or a training"
-        raise UserError(f"{reason}: it has no {MANIFEST}, {RECORD} or {TABLE}; give one")
+            raise UserError(f"{directory} does not exist; give {wanted}")
+        lacking = f"it has no {MANIFEST}, {RECORD} or {TABLE}"
+        raise UserError(f"{directory} is not {wanted}: {lacking}; give one")
     return save(made.text(directory), directory / REPORT)
 
 
