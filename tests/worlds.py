@@ -11,6 +11,7 @@ from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import find, override, read
 from regretless.scenarios.config.scenario import validated
+from regretless.scenarios.studies.design import Design, read_study
 
 Raw = dict[str, Any]
 # a scenario file that studies play
@@ -49,6 +50,13 @@ def told(given: Raw | str, *assignments: str, origin: Path = Path()) -> Scenario
     else:
         raw, origin = read(find(given)), find(given).parent
     return Scenario(validated(override(raw, assignments), origin=origin))
+
+
+def study(folder: Path, text: str, base: str = TINY, *, name: str = "sweep") -> Design:
+    """Read a study file beside its scenario, ``tiny.toml``."""
+    (folder / "tiny.toml").write_text(base, encoding="utf-8")
+    (folder / f"{name}.toml").write_text(text, encoding="utf-8")
+    return read_study(str(folder / f"{name}.toml"))
 
 
 def played(scenario: Scenario, **keys: Any) -> MarketModel:

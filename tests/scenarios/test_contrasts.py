@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import worlds
 from page_session import command
 from pages import check
 
@@ -26,7 +27,6 @@ from regretless.scenarios.studies.analysis.measures import COHORTS, MARKET, MEAS
 from regretless.scenarios.studies.analysis.parameters import parted, regression_table
 from regretless.scenarios.studies.answers import print_summary
 from regretless.scenarios.studies.conduct import Options, conduct
-from regretless.scenarios.studies.design import read_study
 
 BASE = """\
 name = "tiny"
@@ -96,21 +96,15 @@ def test_everybody_is_every_agent() -> None:
 
 
 def test_branches_of_a_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "tiny.toml").write_text(BASE, encoding="utf-8")
-    (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
-    study = conduct(read_study(str(tmp_path / "study.toml")), Options(tmp_path / "o", jobs=1))
+    study = conduct(worlds.study(tmp_path, STUDY, BASE), Options(tmp_path / "o", jobs=1))
     assert study.failures()["error"].tolist() == []
     table = study.table("branches").set_index(["branch", "run", "agent"]).sort_index()
     assert (table.loc["nothing", "gain"] == 0.0).all()
     assert (table.loc["calm", "gain"] != 0.0).any()
     others = table.loc["stubborn"].query("agent != 2")
     assert (others["gain"] == 0.0).all()  # no market: nobody notices
-    found = (
-        study.contrasts()
-        .query("key == 'branch'")
-        .set_index(["value", "cohort", "measure"])
-        .sort_index()
-    )
+    found = study.contrasts().query("key == 'branch'")
+    found = found.set_index(["value", "cohort", "measure"]).sort_index()
     own = table.loc["calm"].query("cohort == 'one'").groupby("run")["gain"].mean()
     assert found.loc[("calm", "one", "gain"), "mean"] == pytest.approx(own.mean())
     assert ("calm", EVERYBODY, "loss_gain") in found.index
@@ -140,10 +134,9 @@ def test_branches_of_a_study(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 def test_a_faulty_branch_is_one_line_before_anything_is_played(
     tmp_path: Path, old: str, new: str, words: str
 ) -> None:
-    (tmp_path / "tiny.toml").write_text(BASE, encoding="utf-8")
-    (tmp_path / "study.toml").write_text(STUDY.replace(old, new), encoding="utf-8")
-    with pytest.raises(UserError, match=words):
-        conduct(read_study(str(tmp_path / "study.toml")), Options(tmp_path / "o", jobs=1))
+    with pytest.raises(UserError, match=words):  # noqa: PT012 - reading it, or conducting it
+        design = worlds.study(tmp_path, STUDY.replace(old, new), BASE)
+        conduct(design, Options(tmp_path / "o", jobs=1))
     assert not (tmp_path / "o").exists()
 
 
@@ -319,7 +312,7 @@ count = 6
 actions = 3
 """
 CONTROLLED = """
-scenario = "crowd.toml"
+scenario = "tiny.toml"
 seeds = 3
 control = "half"
 margin = { mean_loss = 1.0 }
@@ -334,9 +327,8 @@ half = { "cohort.followers.response" = "quantal", "cohort.followers.eta" = 0.2 }
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("families")
-    (folder / "crowd.toml").write_text(CROWD, encoding="utf-8")
-    (folder / "study.toml").write_text(CONTROLLED, encoding="utf-8")
-    command(f"regretless study {folder / 'study.toml'} --out {folder / 'out'} --jobs 1")
+    worlds.study(folder, CONTROLLED, CROWD)
+    command(f"regretless study {folder / 'sweep.toml'} --out {folder / 'out'} --jobs 1")
     return folder
 
 
@@ -406,6 +398,5 @@ def test_the_page_shows_what_was_tested(home: Path) -> None:
 def test_a_control_or_margin_that_is_none_is_one_line(
     home: Path, old: str, new: str, words: str
 ) -> None:
-    (home / "wrong.toml").write_text(CONTROLLED.replace(old, new), encoding="utf-8")
     with pytest.raises(UserError, match=words):
-        read_study(str(home / "wrong.toml")).settings_to_check(())
+        worlds.study(home, CONTROLLED.replace(old, new), CROWD, name="wrong").settings_to_check(())

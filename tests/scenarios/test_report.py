@@ -40,9 +40,8 @@ def small(*assignments: str) -> dict[str, Any]:
     return override(read(find("crop-choice")), [*settings, *assignments])
 
 
-def played(out: Path, raw: dict[str, Any], form: str = "parquet", log_every: int = 1) -> Path:
-    scenario = worlds.told(raw, origin=find("crop-choice").parent)
-    run(scenario, Options(out, form, log_every))
+def played(out: Path, raw: dict[str, Any], form: str = "parquet") -> Path:
+    run(worlds.told(raw, origin=find("crop-choice").parent), Options(out, form))
     return out
 
 
@@ -157,10 +156,14 @@ def test_data_of_a_figure_cannot_end_their_element() -> None:
     assert json.loads(data)["data"][0]["name"] == nasty
 
 
-def test_same_logs_give_the_same_bytes(directory: Path) -> None:
+def test_same_logs_give_the_same_bytes_and_the_page_replaces_only_itself(directory: Path) -> None:
     first = write_report(directory).read_bytes()
     other = shutil.copytree(directory, directory.parent / "elsewhere")
     assert write_report(other).read_bytes() == first
+    (other / "report.html").write_text("mine", encoding="utf-8")
+    with pytest.raises(UserError, match=r"report\.html is there and"):
+        write_report(other)
+    assert not list(other.glob(".*.tmp"))
 
 
 def test_interrupted_run_says_how_far_it_came(tmp_path: Path) -> None:
@@ -193,13 +196,8 @@ def test_a_table_that_is_broken_missing_or_of_an_older_version_is_refused(direct
     (directory / "agents.parquet").unlink()
     with pytest.raises(UserError, match="no agents table"):
         write_report(directory)
-
-
-def test_page_that_cannot_be_written_leaves_nothing_behind(directory: Path) -> None:
-    (directory / "report.html").mkdir()
-    with pytest.raises(UserError, match=r"report\.html is there and"):
-        write_report(directory)
-    assert not list(directory.glob(".*.tmp"))
+    with pytest.raises(UserError, match=r"does not exist; give the folder of .* or a training"):
+        write_report(directory / "nowhere")
 
 
 def test_regret_and_its_bounds_are_those_of_the_logs(tables: Tables) -> None:

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from browser import visit
 from pages import Page, check, panels
+from worlds import study
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.report import study_figures
@@ -19,7 +20,6 @@ from regretless.scenarios.report.write import write_report
 from regretless.scenarios.studies import Study
 from regretless.scenarios.studies.analysis.measures import interval
 from regretless.scenarios.studies.conduct import Options, conduct
-from regretless.scenarios.studies.design import read_study
 
 NASTY = '</script><b>bold<b> & "%{x} $y$"'
 BASE = f"""\
@@ -42,7 +42,7 @@ count = 3
 measures = ["external", "swap"]
 """
 SWEEP = f"""\
-scenario = "base.toml"
+scenario = "tiny.toml"
 description = '''claim {NASTY}'''
 seeds = 2
 [set]
@@ -56,9 +56,7 @@ seeds = 2
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
-    (folder / "base.toml").write_text(BASE, encoding="utf-8")
-    (folder / "sweep.toml").write_text(SWEEP, encoding="utf-8")
-    return conduct(read_study(str(folder / "sweep.toml")), Options(folder / "out", jobs=1)).path
+    return conduct(study(folder, SWEEP, BASE), Options(folder / "out", jobs=1)).path
 
 
 @pytest.fixture

@@ -12,18 +12,14 @@ import pandas as pd
 import pytest
 from desk import Call
 from scipy import stats
-from typer.testing import CliRunner
-from worlds import TINY
+from worlds import TINY, study
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.cli.commands import app
 from regretless.scenarios.report.write import write_report
 from regretless.scenarios.studies import load_study
 from regretless.scenarios.studies.analysis import measures as analysis
-from regretless.scenarios.studies.analysis.measures import COHORTS, effects_table, own_of
 from regretless.scenarios.studies.conduct import Options, conduct
-from regretless.scenarios.studies.design import CATALOGUE, Design, read_study
-from regretless.scenarios.studies.results import Study
+from regretless.scenarios.studies.design import CATALOGUE, read_study
 
 SWEEP = """\
 scenario = "tiny.toml"
@@ -37,15 +33,8 @@ rounds = 30
 """
 
 
-def design(folder: Path, text: str = SWEEP) -> Design:
-    """Read a study file beside the tiny scenario."""
-    (folder / "tiny.toml").write_text(TINY, encoding="utf-8")
-    (folder / "sweep.toml").write_text(text, encoding="utf-8")
-    return read_study(str(folder / "sweep.toml"))
-
-
 def test_a_grid_is_the_full_product_times_the_seeds(tmp_path: Path) -> None:
-    found = design(tmp_path)
+    found = study(tmp_path, SWEEP)
     kinds, counts, seeds = ["decision-swap", "running-mean"], [3, 4], [0, 1]
     expected = [
         {"forecaster.kind": kind, "cohort.farmers.count": count, "seed": seed}
@@ -65,17 +54,11 @@ def test_a_grid_is_the_full_product_times_the_seeds(tmp_path: Path) -> None:
 
 
 def test_a_list_has_a_setting_per_row(tmp_path: Path) -> None:
-    text = 'scenario = "tiny.toml"\nseeds = [7, 2]\n' + "".join(
-        f'[[list]]\nrounds = {rounds}\n"forecaster.kind" = "{kind}"\n'
-        for rounds, kind in [(10, "constant"), (20, "last-value")]
-    )
-    found = [tuple(row.values()) for row in design(tmp_path, text).parameters()]
-    assert found == [
-        (10, "constant", 7),
-        (10, "constant", 2),
-        (20, "last-value", 7),
-        (20, "last-value", 2),
-    ]
+    pairs = [(10, "constant"), (20, "last-value")]
+    rows = [f'[[list]]\nrounds = {n}\n"forecaster.kind" = "{kind}"\n' for n, kind in pairs]
+    text = 'scenario = "tiny.toml"\nseeds = [7, 2]\n' + "".join(rows)
+    found = [tuple(row.values()) for row in study(tmp_path, text).parameters()]
+    assert found == [(*pair, seed) for pair in pairs for seed in (7, 2)]
 
 
 LABELS = """\
@@ -91,7 +74,7 @@ wild = { "adversary.kind" = "switching", "adversary.length" = 5 }
 
 
 def test_a_label_stands_for_several_keys(tmp_path: Path) -> None:
-    found = design(tmp_path, LABELS)
+    found = study(tmp_path, LABELS)
     expected = [
         {"cohort.farmers.count": count, "stream": stream, "seed": seed}
         for count in (3, 4)
@@ -110,30 +93,28 @@ def test_a_label_stands_for_several_keys(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("own", ["[grid]\nrounds = [3, 4]\n", "[set]\nrounds = 3\n"])
 def test_a_study_that_sets_its_rounds_takes_no_others(tmp_path: Path, own: str) -> None:
-    found = design(tmp_path, 'scenario = "tiny.toml"\nseeds = 2\n' + own)
+    found = study(tmp_path, 'scenario = "tiny.toml"\nseeds = 2\n' + own)
     with pytest.raises(UserError, match="--rounds 9: the study sets 'rounds' itself"):
         found.sized(rounds=9)
     assert len(found.sized(seeds=1)) == len(found) // 2
 
 
-def test_the_command_plays_a_smaller_edition_without_the_claim(tmp_path: Path) -> None:
-    design(tmp_path, 'description = "Measured with all seeds."\n' + SWEEP)
-    out = tmp_path / "out"
-    words = ["study", str(tmp_path / "sweep.toml"), "--rounds", "7", "--seeds", "1"]
-    done = CliRunner().invoke(app, [*words, "--out", str(out), "--jobs", "1"])
-    assert done.exit_code == 0, done.output
-    study = load_study(out)
-    assert list(study.parameters()["seed"]) == [0] * 4
-    assert study.table("rounds")["round"].max() == 6
-    assert study.record["study"]["file"]["description"] == ""
+def test_the_command_plays_a_smaller_edition_without_the_claim(tmp_path: Path, call: Call) -> None:
+    study(tmp_path, 'description = "Measured with all seeds."\n' + SWEEP)
+    words = f"study {tmp_path}/sweep.toml --rounds 7 --seeds 1 --jobs 1 --out {tmp_path}/out"
+    assert call(*words.split()).status == 0
+    found = load_study(tmp_path / "out")
+    assert list(found.parameters()["seed"]) == [0] * 4
+    assert found.table("rounds")["round"].max() == 6
+    assert found.record["study"]["file"]["description"] == ""
 
 
 def test_tables_that_are_left_out_are_not_kept(tmp_path: Path) -> None:
     """And all others are those of the same runs with everything kept."""
     text = LABELS.replace("[3, 4]", "[3]").replace("seeds = 2", "seeds = 1\nrounds = 12")
     whole = text.replace('leave_out = ["forecasts"]', "")
-    kept = conduct(design(tmp_path, whole), Options(tmp_path / "whole", jobs=1)).path
-    lean = conduct(design(tmp_path, text), Options(tmp_path / "lean", jobs=1)).path
+    kept = conduct(study(tmp_path, whole), Options(tmp_path / "whole", jobs=1)).path
+    lean = conduct(study(tmp_path, text), Options(tmp_path / "lean", jobs=1)).path
     tables = {str(p.relative_to(kept)): p.read_bytes() for p in kept.rglob("*.parquet")}
     left = {str(p.relative_to(lean)): p.read_bytes() for p in lean.rglob("*.parquet")}
     gone = {f"runs/run=000{run}/forecasts.parquet" for run in (0, 1)}
@@ -179,7 +160,7 @@ FAULTS = {
 @pytest.mark.parametrize("text", FAULTS)
 def test_a_faulty_file_is_one_line_with_the_cure(tmp_path: Path, text: str) -> None:
     with pytest.raises(UserError) as caught:
-        design(tmp_path, text)
+        study(tmp_path, text)
     assert FAULTS[text] in str(caught.value)
     assert str(caught.value).startswith("sweep.toml: ")
     assert "\n" not in str(caught.value)
@@ -194,7 +175,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize("line", SETTINGS)
 def test_a_setting_that_does_not_validate_is_named(tmp_path: Path, line: str) -> None:
-    found = design(tmp_path, GRID + line)
+    found = study(tmp_path, GRID + line)
     with pytest.raises(UserError, match="study 'sweep', ") as caught:
         found.settings_to_check(())
     assert SETTINGS[line] in str(caught.value)
@@ -317,7 +298,7 @@ def test_a_study_compares_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
         (tmp_path / name).write_text(text, encoding="utf-8")
     words = "study s.toml --out o --import own --quiet --jobs 1"
     assert call(*words.split()).status == 0
-    table = Study("o").effects().set_index(["value", "cohort", "measure"])["mean"]
+    table = load_study("o").effects().set_index(["value", "cohort", "measure"])["mean"]
     assert table["0"].index.unique("cohort").tolist() == ["two", "everybody"]
     expected = {
         ("0", "two"): {"played": 5.0, "size": 2.0, "number": 1.5},
@@ -336,8 +317,9 @@ def test_a_cohort_of_none_is_averaged_over_the_settings_that_have_it() -> None:
     )
     rows = [(1, "one", 0.5), (3, "one", 0.7)]
     rows += [(run, "two", 0.1 * run) for run in range(5)]
-    cohorts = pd.DataFrame(rows, columns=["run", "cohort", "mean_loss"]).reindex(columns=COHORTS)
-    table = effects_table(cohorts, parameters).query("measure == 'mean_loss'")
+    cohorts = pd.DataFrame(rows, columns=["run", "cohort", "mean_loss"])
+    cohorts = cohorts.reindex(columns=analysis.COHORTS)
+    table = analysis.effects_table(cohorts, parameters).query("measure == 'mean_loss'")
     found = table.set_index(["key", "value", "cohort"])[["seeds", "mean"]]
     assert found.loc[("other", "a", "one")].tolist() == [1, 0.5]
     assert found.loc[("cohort.one.count", "5", "one")].tolist() == [1, 0.6]
@@ -349,7 +331,7 @@ def test_what_is_said_of_the_round_holds_for_all() -> None:
     agents = pd.DataFrame({"agent": [1, 2, 3], "cohort": ["a", "a", "b"]})
     rows = [("whole", "", np.nan, 4.0), ("one", "a", np.nan, 1.0), ("each", "", 3, 7.0)]
     measures = pd.DataFrame(rows, columns=["measure", "cohort", "agent", "value"])
-    table = own_of(measures, agents)
+    table = analysis.own_of(measures, agents)
     assert table["whole"].tolist() == [4.0, 4.0]
     assert table["one"].fillna(-1).tolist() == [1.0, -1.0]
     assert table["each"].fillna(-1).tolist() == [-1.0, 7.0]

@@ -11,12 +11,11 @@ from pathlib import Path
 import distributed
 import pytest
 from served import two_workers
-from worlds import TINY
+from worlds import study
 from written import tables
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.studies.conduct import Options, conduct
-from regretless.scenarios.studies.design import read_study
 
 SWEEP = """\
 scenario = "tiny.toml"
@@ -70,10 +69,9 @@ def test_a_cluster_gives_the_same_bytes(
     home = tmp_path / "home"  # the workers have started without it on their path
     home.mkdir()
     monkeypatch.syspath_prepend(home)
-    for name, text in {"tiny.toml": TINY, "sweep.toml": SWEEP, "fickle.py": MODULE}.items():
-        (home / name).write_text(text, encoding="utf-8")
+    (home / "fickle.py").write_text(MODULE, encoding="utf-8")
     importlib.invalidate_caches()
-    design = read_study(str(home / "sweep.toml"))
+    design = study(home, SWEEP)
     imports = ("fickle",)
     here = conduct(design, Options(tmp_path / "here", jobs=1, imports=imports))
     address = cluster.scheduler_address
@@ -93,27 +91,23 @@ def test_no_scheduler_is_one_line_and_nothing_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("regretless.scenarios.executor.CONNECTING", 0.5)
-    (tmp_path / "tiny.toml").write_text(TINY, encoding="utf-8")
-    (tmp_path / "sweep.toml").write_text('scenario = "tiny.toml"', encoding="utf-8")
+    design = study(tmp_path, 'scenario = "tiny.toml"')
     options = Options(tmp_path / "out", scheduler="tcp://127.0.0.1:9")
     with pytest.raises(UserError, match=r"tcp://127.0.0.1:9 cannot be reached: .*; check the addr"):
-        conduct(read_study(str(tmp_path / "sweep.toml")), options)
-    nowhere = Options(tmp_path / "out", scheduler="nonsense")
+        conduct(design, options)
     with pytest.raises(UserError, match=r"nonsense is no address; write e\.g\. tcp://"):
-        conduct(read_study(str(tmp_path / "sweep.toml")), nowhere)
+        conduct(design, Options(tmp_path / "out", scheduler="nonsense"))
     monkeypatch.setitem(sys.modules, "distributed", None)
     for asked in (options, Options(tmp_path / "out", jobs=2)):
         with pytest.raises(UserError, match=r"run pip install 'regretless\[dask\]'"):
-            conduct(read_study(str(tmp_path / "sweep.toml")), asked)
+            conduct(design, asked)
     assert not (tmp_path / "out").exists()
 
 
 def test_without_dask_runs_are_played_one_after_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "tiny.toml").write_text(TINY, encoding="utf-8")
-    (tmp_path / "sweep.toml").write_text('scenario = "tiny.toml"\nseeds = 2', encoding="utf-8")
-    design = read_study(str(tmp_path / "sweep.toml"))
+    design = study(tmp_path, 'scenario = "tiny.toml"\nseeds = 2')
     with_it = conduct(design, Options(tmp_path / "with", jobs=1))
     monkeypatch.setitem(sys.modules, "distributed", None)
     without = conduct(design, Options(tmp_path / "without"))

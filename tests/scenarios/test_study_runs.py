@@ -36,7 +36,7 @@ from regretless.scenarios.run import run
 from regretless.scenarios.studies import Study
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import Design, read_study
-from regretless.scenarios.studies.directory import Answer, StudyDirectory
+from regretless.scenarios.studies.directory import TABLES, Answer, StudyDirectory
 
 COMMAND = Path(sys.executable).parent / "regretless"
 PATIENCE = 120  # seconds; a first run compiles
@@ -114,42 +114,25 @@ def finished(desk: Path, sweep: Design) -> Study:
     done: list[int] = []
     study = conduct(sweep, Options(desk / "finished", jobs=2), progress=done.append)
     assert done == list(range(1, 13))
-    assert (study.record["status"], study.record["complete"], study.record["failed"]) == (
-        "complete",
-        12,
-        0,
-    )
+    found = [study.record[key] for key in ("status", "complete", "failed")]
+    assert found == ["complete", 12, 0]
     return study
 
 
 def test_the_number_of_workers_changes_no_byte(desk: Path, sweep: Design, finished: Study) -> None:
     one = conduct(sweep, Options(desk / "one", jobs=1))
     assert tables(one.path) == tables(finished.path)
-    assert sorted(path.name for path in one.path.iterdir()) == [
-        "cohorts.parquet",
-        "contrasts.parquet",
-        "contrasts_by_parameter.parquet",
-        "effects.parquet",
-        "effects_by_parameter.parquet",
-        "failures.parquet",
-        "interactions.parquet",
-        "pair_effects.parquet",
-        "parameters.parquet",
-        "regression.parquet",
-        "runs",
-        "study.json",
-        "value.parquet",
-    ]
+    others = {"gains", "sensitivity", "calibration", "windows"}  # which this study has not
+    known = {f"{name}.parquet" for name in TABLES if name not in others}
+    assert {path.name for path in one.path.iterdir()} == known | {"runs", "study.json"}
 
 
 def test_a_run_of_a_study_is_the_run_of_the_scenario(desk: Path, finished: Study) -> None:
     raw = read(desk / "tiny.toml") | {"seed": 2}
     keys = ["forecaster.kind=running-mean", "cohort.farmers.count=3"]
     run(worlds.told(override(raw, keys), origin=desk), RunOptions(desk / "alone"))
-    parameters = finished.parameters().set_index(
-        ["forecaster.kind", "cohort.farmers.count", "seed"]
-    )
-    number = parameters.loc[("running-mean", 3, 2), "run"]
+    places = ["forecaster.kind", "cohort.farmers.count", "seed"]
+    number = finished.parameters().set_index(places).loc[("running-mean", 3, 2), "run"]
     assert tables(desk / "alone") == tables(finished.path / "runs" / f"run={number:04d}")
     told = json.loads((desk / "alone/manifest.json").read_text(encoding="utf-8"))["welfare"]
     row = finished.cohorts().set_index("run").loc[number]
@@ -258,16 +241,14 @@ def test_a_run_that_hangs_is_ended_and_the_others_go_on(
     study = conduct(design, Options(desk / "stuck", jobs=2, imports=("moods",), patience=10))
     (desk / "storm").unlink()
     assert study.runs() == [1]
-    assert study.failures()[["run", "kind", "error"]].to_numpy().tolist() == [
-        [0, "WorkerDied", DIED]
-    ]
+    found = study.failures()[["run", "kind", "error"]]
+    assert found.to_numpy().tolist() == [[0, "WorkerDied", DIED]]
 
 
 def children(process: int) -> list[int]:
     """Worker processes of a process, on Linux."""
-    return [
-        int(pid) for pid in Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    ]
+    listed = Path(f"/proc/{process}/task/{process}/children").read_text()
+    return [int(pid) for pid in listed.split()]
 
 
 def alive(process: int) -> bool:
@@ -325,17 +306,16 @@ def test_kill_and_interrupt_lose_what_was_in_flight(
 
 
 def test_a_study_is_never_overwritten_or_mixed(desk: Path, finished: Study) -> None:
-    other = read_study(str(desk / "moods.toml"))
-    own = read_study(str(desk / "sweep.toml"))
+    other, own = (read_study(str(desk / name)) for name in ("moods.toml", "sweep.toml"))
     before = tables(finished.path)
-    with pytest.raises(UserError, match="holds a study; continue it with --resume"):
-        conduct(own, Options(finished.path))
-    with pytest.raises(UserError, match="holds another study; give another --out"):
-        conduct(other, Options(finished.path, resume=True))
-    with pytest.raises(UserError, match="holds other files; give a new or an earlier study's"):
-        conduct(own, Options(desk))
-    with pytest.raises(UserError, match="is a file; give a directory"):
-        conduct(own, Options(desk / "tiny.toml"))
+    for design, options, told in (
+        (own, Options(finished.path), "holds a study; continue it with --resume"),
+        (other, Options(finished.path, resume=True), "holds another study; give another --out"),
+        (own, Options(desk), "holds other files; give a new or an earlier study's"),
+        (own, Options(desk / "tiny.toml"), "is a file; give a directory"),
+    ):
+        with pytest.raises(UserError, match=told):
+            conduct(design, options)
     assert tables(finished.path) == before
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import worlds
+from desk import Call, Refused
 
 import regretless
 from regretless import load
@@ -21,7 +22,6 @@ from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.cli.commands import main
 from regretless.scenarios.executor import mapper
 from regretless.scenarios.training import file_of
 from regretless.scenarios.training import train as training
@@ -180,18 +180,6 @@ def test_interrupted_training_resumes_to_the_same_bytes(
         assert kept[0] == kept[1]
 
 
-def called(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    """Run the command; return its status and what it said on standard error."""
-    before, sys.argv = sys.argv, ["regretless", *arguments]
-    try:
-        main()
-    except SystemExit as end:
-        return int(end.code or 0), capsys.readouterr().err
-    finally:
-        sys.argv = before
-    return 0, ""
-
-
 GAME = ["train", "beating-mean-based-learners", "--rounds", "20"]
 WIDE = ["train", "crowding", "--set", "adversary={ kind = 'myopic', outcomes = 3, grid = 3 }"]
 MISTAKES: list[tuple[list[str], str]] = [
@@ -210,12 +198,9 @@ MISTAKES: list[tuple[list[str], str]] = [
 
 @pytest.mark.parametrize(("arguments", "told"), MISTAKES)
 def test_a_mistake_is_one_line_and_writes_nothing(
-    arguments: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], told: str, tmp_path: Path, refused: Refused
 ) -> None:
-    status, said = called([*arguments, "--out", str(tmp_path / "out")], capsys)
-    assert status == 2
-    assert told in said
-    assert said.count("\n") == 1
+    assert told in refused(*arguments, "--out", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -228,10 +213,10 @@ def files() -> dict[str, bytes]:
 
 
 def test_a_training_goes_to_a_new_directory_or_replaces_one_of_its_kind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call, refused: Refused
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert called([*HEDGE, "--out", "out"], capsys) == (0, "")
+    assert call(*HEDGE, "--out", "out").status == 0
     first = files()
     record = json.loads(first["out/training.json"])
     assert record["status"] == "complete"
@@ -241,27 +226,23 @@ def test_a_training_goes_to_a_new_directory_or_replaces_one_of_its_kind(
         (["--resume"], "is complete; nothing to resume"),
         (["--resume", "--overwrite"], "give one"),
     ]:
-        status, said = called([*HEDGE, "--out", "out", *words], capsys)
-        assert (status, said.count("\n")) == (2, 1)
-        assert told in said
+        assert told in refused(*HEDGE, "--out", "out", *words)
         assert files() == first
     Path("out/mine.txt").write_text("kept", encoding="utf-8")
-    assert called([*HEDGE, "--out", "out", "--overwrite", "--seed", "5"], capsys) == (0, "")
+    assert call(*HEDGE, "--out", "out", "--overwrite", "--seed", "5").status == 0
     assert set(files()) == {*first, "out/mine.txt"}
     assert files()["out/attackers.csv"] != first["out/attackers.csv"]
 
 
 @pytest.mark.parametrize("name", ["attackers.csv", "curve.csv", "attack-hedge.toml", "mine.txt"])
 def test_a_training_replaces_no_file_of_somebody_else(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("out").mkdir()
     Path("out", name).write_text("mine", encoding="utf-8")
     for words in ([], ["--resume"], ["--overwrite"]):
-        status, said = called([*HEDGE, "--out", "out", *words], capsys)
-        assert (status, said.count("\n")) == (2, 1)
-        assert "holds other files" in said
+        assert "holds other files" in refused(*HEDGE, "--out", "out", *words)
         assert files() == {f"out/{name}": b"mine"}
 
 
@@ -294,18 +275,9 @@ def test_a_training_that_cannot_go_on_says_so(
 
 
 def test_a_leader_of_ones_own_payoff_is_refused() -> None:
-    scenario = load(
-        "crowding",
-        market=None,
-        adversary={
-            "kind": "coalition",
-            "outcomes": 3,
-            "members": [
-                {"kind": "myopic", "coordinates": [0]},
-                {"kind": "myopic", "coordinates": [1, 2]},
-            ],
-        },
-    )
+    members = [{"kind": "myopic", "coordinates": own} for own in ([0], [1, 2])]
+    coalition = {"kind": "coalition", "outcomes": 3, "members": members}
+    scenario = load("crowding", market=None, adversary=coalition)
     with pytest.raises(UserError, match="drop JointPayoff"):
         attacks(scenario, phases=2, looking=False, cohort=None)
 
