@@ -36,7 +36,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import generator_state, stream
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.round import Block, Game, play_round
-from regretless.market.game.seats import ALWAYS, Seat, together
+from regretless.market.game.seats import Seat
 from regretless.market.losses import Linear
 from regretless.market.model import MarketModel
 from regretless.market.records import (
@@ -102,55 +102,38 @@ def random_losses(rows: int, goods: int, actions: int = 3) -> Linear:
     return stacked(np.random.default_rng(rows + goods).dirichlet(np.ones(goods), (rows, actions)))
 
 
+def seated(kind: Any, name: str, loss: Linear, heads: Sequence[int], **own: Any) -> Any:
+    """Make a cohort, ``heads[k]`` of its agents with loss k."""
+    rows, ledger = np.repeat(np.arange(len(loss)), heads), Ledger(len(loss), loss.actions)
+    shared = {"utility": "linear", "block": 0, "loss": loss, "row_of": rows, "ledger": ledger}
+    return kind(name=name, **shared, **own)
+
+
 def followers(loss: Linear, heads: Sequence[int], *, eta: float | None = None) -> RespondingCohort:
-    """Seat agents who trust the forecast, ``heads[k]`` of them with loss k."""
-    rule = BestResponse() if eta is None else Quantal(eta)
-    return RespondingCohort(
-        name="followers" if eta is None else "quantal",
-        utility="linear",
-        block=0,
-        loss=loss,
-        row_of=np.repeat(np.arange(len(loss)), heads),
-        coefficients=LinearBasis(loss.outcomes).coefficients(loss),
-        response=rule,
-        ledger=Ledger(len(loss), loss.actions),
-        rng=stream(SEED, "followers"),
-    )
+    """Seat agents who trust the forecast."""
+    name, rule = ("followers", BestResponse()) if eta is None else ("quantal", Quantal(eta))
+    own = {"coefficients": LinearBasis(loss.outcomes).coefficients(loss), "response": rule}
+    rng = stream(SEED, "followers")
+    cohort: RespondingCohort = seated(RespondingCohort, name, loss, heads, rng=rng, **own)
+    return cohort
 
 
-def learners(loss: Linear, heads: Sequence[int], rule: Any, *, rounds: int) -> LearnerCohort:
-    return LearnerCohort(
-        name="learners",
-        utility="linear",
-        block=0,
-        loss=loss,
-        row_of=np.repeat(np.arange(len(loss)), heads),
-        learner=rule,
-        ledger=Ledger(len(loss), loss.actions),
-        rng=stream(SEED, "learners"),
-        horizon=rounds,
-    )
-
-
-def table(adversary: Any, *cohorts: Any, solver: Any = None, joins: Sequence[int] = ()) -> Game:
+def table(adversary: Any, *cohorts: Any, solver: Any = None) -> Game:
     """Seat cohorts with linear losses around one block in the linear basis."""
     basis = LinearBasis(cohorts[0].loss.outcomes)
     groups = [ProtectedLosses(*basis.coefficients(cohort.loss)) for cohort in cohorts]
     block = Block("linear", basis, UnbiasedPrediction(VectorEvents(groups), solver))
-    stays = [together(len(c.loss), enters=entry) for c, entry in zip(cohorts, joins, strict=False)]
-    stays += [ALWAYS] * (len(cohorts) - len(stays))
-    seats = [Seat(cohort, stay) for cohort, stay in zip(cohorts, stays, strict=True)]
-    return Game([block], seats, adversary=adversary, seed=SEED)
+    return Game([block], [*map(Seat, cohorts)], adversary=adversary, seed=SEED)
 
 
 def mixed(adversary: Any, **keys: Any) -> Game:
     """Seat followers, quantal followers and bandit learners."""
     goods = adversary.outcomes
     hard, soft = random_losses(2, goods), random_losses(3, goods)
-    bandits = learners(random_losses(2, goods), [1, 1], EXP3(), rounds=ROUNDS)
-    return table(
-        adversary, followers(hard, [1, 3]), followers(soft, [1, 1, 2], eta=9.0), bandits, **keys
-    )
+    own = {"learner": EXP3(), "rng": stream(SEED, "learners"), "horizon": ROUNDS}
+    bandits = seated(LearnerCohort, "learners", random_losses(2, goods), [1, 1], **own)
+    hear = followers(hard, [1, 3]), followers(soft, [1, 1, 2], eta=9.0)
+    return table(adversary, *hear, bandits, **keys)
 
 
 def model_of(game: Game) -> MarketModel:
@@ -175,34 +158,21 @@ def earned(game: Game, rounds: int) -> float:
 
 
 @pytest.mark.parametrize("name", EVERYONE)
-def test_distributions_are_valid_deterministic_and_within_the_support(name: str) -> None:
-    runs = [
-        [play_round(game) for _ in range(ROUNDS)] for game in (mixed(made(name)), mixed(made(name)))
-    ]
-    support = made(name).support
-    for one, other in zip(*runs, strict=True):
+def test_distributions_are_within_the_support_repeat_and_resume(name: str, tmp_path: Path) -> None:
+    whole, first, second = (model_of(mixed(made(name))) for _ in range(3))
+    rounds, support = [play_round(whole.game) for _ in range(ROUNDS)], made(name).support
+    for t, one in enumerate(rounds):
+        if t == 5:
+            checkpoint.save(tmp_path / "there.npz", first.state())
+            second.restore(checkpoint.load(tmp_path / "there.npz"))
+        other = play_round(first.game if t < 5 else second.game)
         assert (one.outcome == other.outcome).all()
         assert (one.distribution.points == other.distribution.points).all()
         assert (one.distribution.weights == other.distribution.weights).all()
+        assert one.forecasts[0].index == other.forecasts[0].index
         if support is not None:
             apart = np.abs(one.distribution.points[:, None] - support).max(-1)
             assert (apart.min(1) == 0).all()
-
-
-@pytest.mark.parametrize("name", EVERYONE)
-def test_everybody_resumes(name: str, tmp_path: Path) -> None:
-    whole = model_of(mixed(made(name)))
-    rounds = [play_round(whole.game) for _ in range(ROUNDS)]
-    first = model_of(mixed(made(name)))
-    for _ in range(5):
-        play_round(first.game)
-    checkpoint.save(tmp_path / "there.npz", first.state())
-    second = model_of(mixed(made(name)))
-    second.restore(checkpoint.load(tmp_path / "there.npz"))
-    for expected in rounds[5:]:
-        again = play_round(second.game)
-        assert (again.outcome == expected.outcome).all()
-        assert again.forecasts[0].index == expected.forecasts[0].index
 
 
 READ: dict[str, tuple[str, Callable[[AdversaryView], Any]]] = {
@@ -285,6 +255,11 @@ def test_announced_play_is_the_frequency_of_actions_over_draws(eta: float | None
 # Payoffs and supports.
 
 
+def crew(*own: Any, **more: Any) -> dict[str, Any]:
+    """Return the parameters of a coalition of one."""
+    return {"members": [{"kind": "iid", "coordinates": [*own]} | more]}
+
+
 @pytest.mark.parametrize(
     ("kind", "parameters", "complaint"),
     [
@@ -311,33 +286,19 @@ def test_announced_play_is_the_frequency_of_actions_over_draws(eta: float | None
         ("pump-and-dump", {"pump": 0}, "pump is 0"),
         ("coalition", {"members": []}, "members = "),
         ("coalition", {"members": [{"kind": "iid"}]}, "kind and coordinates"),
-        (
-            "coalition",
-            {"members": [{"kind": "iid", "coordinates": [0, 1]}]},
-            "are 0, 1; name 0 to 2",
-        ),
-        ("coalition", {"members": [{"kind": "iid", "coordinates": [3]}]}, "coordinates is 3"),
-        (
-            "coalition",
-            {"members": [{"kind": "iid", "coordinates": [0, 1, 2], "speed": 1}]},
-            "'iid'.*speed",
-        ),
+        ("coalition", crew(0, 1), "are 0, 1; name 0 to 2"),
+        ("coalition", crew(3), "coordinates is 3"),
+        ("coalition", crew(0, 1, 2, speed=1), "'iid'.*speed"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(
     kind: str, parameters: dict[str, Any], complaint: str
 ) -> None:
-    outcomes = SETTINGS[kind][0] + (kind == "look-ahead")
+    outcomes, usual = SETTINGS[kind]
+    kept = {k: v for k, v in usual.items() if kind == "pump-and-dump" or k == "rounds"}
     with pytest.raises(ValueError, match=complaint) as caught:
         register.adversary[kind](
-            outcomes,
-            stream(0, "x"),
-            **{
-                k: v
-                for k, v in SETTINGS[kind][1].items()
-                if kind == "pump-and-dump" or k == "rounds"
-            }
-            | parameters,
+            outcomes + (kind == "look-ahead"), stream(0, "x"), **kept | parameters
         )
     assert "\n" not in str(caught.value)
 
@@ -404,12 +365,9 @@ class Silent(LookAhead):
 
 
 def bytes_of(played: Round) -> list[bytes]:
-    parts = [played.outcome]
-    for forecast in played.forecasts:
-        parts += [forecast.mixture.points, forecast.mixture.weights, np.array(forecast.index)]
-    for decision in played.decisions:
-        assert decision is not None
-        parts += [decision.probabilities, decision.actions]
+    told = [(f.mixture.points, f.mixture.weights, f.index) for f in played.forecasts]
+    told += [(d.probabilities, d.actions) for d in played.decisions if d is not None]
+    parts = [played.outcome, *(part for parts in told for part in parts)]
     return [np.ascontiguousarray(part).tobytes() for part in parts]
 
 
