@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import logsumexp, softmax
 
 from regretless.forecaster.online.inputs import Rule
 from regretless.market.core.arrays import Array
@@ -132,15 +131,20 @@ def tilted(gaps: Array, prior: Array) -> Array:
     """
     level, size = np.log(prior / prior.sum()), gaps.shape[1]
 
-    def program(tilt: Array) -> tuple[float, Array]:
+    def weighed(tilt: Array) -> tuple[float, Array]:
         powers = level + gaps @ tilt
-        value = float(logsumexp(powers) + RIDGE / 2 * tilt @ tilt)
-        return value, softmax(powers) @ gaps + RIDGE * tilt
+        total = float(np.logaddexp.reduce(powers))
+        return total, np.exp(powers - total)
+
+    def program(tilt: Array) -> tuple[float, Array]:
+        total, weights = weighed(tilt)
+        return total + RIDGE / 2 * float(tilt @ tilt), weights @ gaps + RIDGE * tilt
 
     def curve(tilt: Array) -> Array:
-        weights = softmax(level + gaps @ tilt)
+        _, weights = weighed(tilt)
         centred = gaps - weights @ gaps
         return np.asarray(centred.T @ (weights[:, None] * centred) + RIDGE * np.eye(size))
 
     own: Any = {"jac": True, "hess": curve, "method": "trust-exact", "options": {"gtol": CLOSE}}
-    return np.asarray(softmax(level + gaps @ minimize(program, np.zeros(size), **own).x))
+    _, weights = weighed(minimize(program, np.zeros(size), **own).x)
+    return weights / weights.sum()

@@ -89,6 +89,11 @@ def dyadic(rounds: int, rows: int, actions: int, *, seed: int = 0) -> Array:
     return np.random.default_rng(seed).integers(0, 13, (rounds, rows, actions)) / 16
 
 
+def check_probabilities(strategies: Array) -> None:
+    assert (strategies >= 0).all()
+    assert np.abs(strategies.sum(2) - 1).max() < 1e-12
+
+
 @every_learner
 def test_strategies_are_probabilities_even_against_a_hostile_world(
     name: str, parameters: dict[str, Any]
@@ -96,8 +101,7 @@ def test_strategies_are_probabilities_even_against_a_hostile_world(
     learner = started(name, parameters, 3, 4, 60)
     strategies, _, _ = run(learner, 60, lambda _, strategies: one_hot(strategies.argmax(1), 4))
     assert strategies.shape == (60, 3, 4)
-    assert (strategies >= 0).all()
-    assert np.abs(strategies.sum(2) - 1).max() < 1e-12
+    check_probabilities(strategies)
 
 
 @every_learner
@@ -137,9 +141,7 @@ def test_a_million_rounds_do_not_overflow(name: str, parameters: dict[str, Any])
     for key in aged.keys() - {"strategy", "strategies", "rounds"}:
         aged[key] = aged[key] * (1e12 if learner.bandit else 1e6)
     learner.restore(aged | {"rounds": 10**6 - 1})
-    strategies, _, _ = run(learner, 30, replay(dyadic(30, 2, 3, seed=1)))
-    assert np.isfinite(strategies).all()
-    assert np.abs(strategies.sum(2) - 1).max() < 1e-12
+    check_probabilities(run(learner, 30, replay(dyadic(30, 2, 3, seed=1)))[0])
 
 
 def streams(actions: int, rounds: int) -> dict[str, Adversary]:
@@ -213,14 +215,17 @@ def test_exp3_is_what_its_sources_print() -> None:
             learner.learn(losses[None], np.array([a]))
 
 
+def shared(weights: Array) -> Array:
+    """Return shares in proportion to weights, alike where all are 0."""
+    return np.asarray(weights / weights.sum() if weights.any() else np.full(3, 1 / 3))
+
+
 def brute_hedge(t: int, past: Array, strategies: Array) -> Array:
-    weights = np.exp(-math.sqrt(8 * math.log(3) / (t + 1)) * past.sum(0))
-    return np.asarray(weights / weights.sum())
+    return shared(np.exp(-math.sqrt(8 * math.log(3) / (t + 1)) * past.sum(0)))
 
 
 def brute_logit(t: int, past: Array, strategies: Array) -> Array:
-    weights = np.exp(-10.0 * (past.mean(0) if t else np.zeros(3)))
-    return np.asarray(weights / weights.sum())
+    return shared(np.exp(-10.0 * (past.mean(0) if t else np.zeros(3))))
 
 
 def brute_leader(t: int, past: Array, strategies: Array) -> Array:
@@ -228,22 +233,20 @@ def brute_leader(t: int, past: Array, strategies: Array) -> Array:
 
 
 def brute_matching(t: int, past: Array, strategies: Array) -> Array:
-    positive = np.maximum(((strategies * past).sum(1, keepdims=True) - past).sum(0), 0)
-    return positive / positive.sum() if positive.any() else np.full(3, 1 / 3)
+    return shared(np.maximum(((strategies * past).sum(1, keepdims=True) - past).sum(0), 0))
 
 
 def brute_matching_plus(t: int, past: Array, strategies: Array) -> Array:
     kept = np.zeros(3)
     for strategy, losses in zip(strategies, past, strict=True):
         kept = np.maximum(kept + strategy @ losses - losses, 0)
-    return kept / kept.sum() if kept.any() else np.full(3, 1 / 3)
+    return shared(kept)
 
 
 def eigenlaw(chain: Array) -> Array:
     """Return the eigenvector of a transition matrix at eigenvalue 1."""
     values, vectors = np.linalg.eig(chain.T)
-    strategy = np.real(vectors[:, np.argmin(np.abs(values - 1))])
-    return np.asarray(strategy / strategy.sum())
+    return shared(np.real(vectors[:, np.argmin(np.abs(values - 1))]))
 
 
 def brute_blum_mansour(t: int, past: Array, strategies: Array) -> Array:
@@ -252,9 +255,14 @@ def brute_blum_mansour(t: int, past: Array, strategies: Array) -> Array:
     return eigenlaw(weights / weights.sum(1, keepdims=True))
 
 
-def brute_swap_matching(t: int, past: Array, strategies: Array) -> Array:
+def swaps(past: Array, strategies: Array) -> Array:
+    """Positive regrets (3, 3) of replacing one action by another."""
     own = np.einsum("ta,ta->a", strategies, past)[:, None]
-    positive = np.maximum(own - np.einsum("ta,tb->ab", strategies, past), 0)
+    return np.maximum(own - np.einsum("ta,tb->ab", strategies, past), 0)
+
+
+def brute_swap_matching(t: int, past: Array, strategies: Array) -> Array:
+    positive = swaps(past, strategies)
     if not positive.any():
         return np.full(3, 1 / 3)
     moving = positive / (2 * positive.sum(1).max())
@@ -267,8 +275,7 @@ def brute_tree(t: int, past: Array, strategies: Array) -> Array:
     for life, step in ((25, 5), (5, 1)):
         born = t // life * life
         done = past[born : t - (t - born) % step].reshape(-1, step, 3)
-        weights = np.exp(-rate * done.mean(1).sum(0)) if len(done) else np.ones(3)
-        parts.append(weights / weights.sum())
+        parts.append(shared(np.exp(-rate * done.mean(1).sum(0))))
     return np.asarray(np.mean(parts, axis=0))
 
 
@@ -302,8 +309,7 @@ def test_brute_force(learner: Any, brute: Any, tolerance: float) -> None:
 
 def unique(past: Array, strategies: Array) -> bool:
     """Whether the positive swap regrets leave no choice of a stationary distribution."""
-    own = np.einsum("ta,ta->a", strategies, past)[:, None]
-    positive = own - np.einsum("ta,tb->ab", strategies, past) > 0
+    positive = swaps(past, strategies) > 0
     reach = np.linalg.matrix_power(np.eye(3) + positive, 3) > 0
     closed = {tuple(np.flatnonzero(row)) for row in reach if (reach[row] == row).all()}
     return not positive.any() or len(closed) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,11 +26,6 @@ def followers(rng: np.random.Generator) -> list[Follower]:
     return [Follower("some", loss, np.arange(ROWS))]
 
 
-def announced(distribution: Any) -> AdversaryView:
-    shown: dict[str, Callable[..., Any]] = {"play": lambda: (distribution,)}
-    return AdversaryView(**shown)
-
-
 @pytest.mark.parametrize("agent", [None, 1])
 def test_it_seals_what_makes_the_worst_regret_greatest(agent: int | None) -> None:
     rng = np.random.default_rng(0)
@@ -46,7 +40,8 @@ def test_it_seals_what_makes_the_worst_regret_greatest(agent: int | None) -> Non
     for t in range(ROUNDS):
         distribution = rng.dirichlet(np.ones(ACTIONS), ROWS)
         distributions.append(distribution)
-        sealed = player.commit(Context(), History(2), announced(distribution)).points[0]
+        announced = AdversaryView(None, play=lambda told=distribution: (told,))
+        sealed = player.commit(Context(), History(2), announced).points[0]
         aims = range(ROWS) if agent is None else [agent]
         worst = [max(regret(k, y) for k in aims) for y in player.support]
         best = max(regret(k, sealed) for k in aims)
@@ -62,13 +57,11 @@ def market(**keys: Any) -> MarketModel:
 
 
 def test_it_hurts_more_than_who_avoids_the_forecast_and_no_bound_is_broken() -> None:
-    model = market()
-    model.run()
-    hurt = model.agents_frame()
-    mild = market(kind="anti-forecast", grid=None)
-    mild.run()
-    name = "decision_swap_regret"
-    assert hurt[name].max() > 1.2 * mild.agents_frame()[name].max()
+    name, models = "decision_swap_regret", (market(), market(kind="anti-forecast", grid=None))
+    for model in models:
+        model.run()
+    hurt, mild = (model.agents_frame() for model in models)
+    assert hurt[name].max() > 1.2 * mild[name].max()
     for bound in ("bound_from_bias", "bound_from_variation", "bound"):
         assert (hurt[name] <= hurt[bound]).all()
 

@@ -358,7 +358,6 @@ class Silent(LookAhead):
     def commit(
         self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
-        """Rehearse and seal the constant outcome."""
         if not self.quiet:
             assert np.isfinite(self.plans(announced)).all()
         return OutcomeDistribution.pure(np.full(self.outcomes, 0.3))

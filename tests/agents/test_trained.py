@@ -134,38 +134,22 @@ def test_a_plan_names_followers_that_are_there(tmp_path: Path) -> None:
         rows.run()
 
 
-@register.adversary("test-pupil")
-class Pupil(Planned):
-    """Keeps what it is told."""
-
-    def __init__(self, outcomes: int, rng: np.random.Generator, *, rounds: int) -> None:
-        super().__init__(
-            outcomes, rng, distributions=np.ones((1, 1, max(outcomes, 2))), rounds=rounds
-        )
-        self.told: list[tuple[float, Observation]] = []
-
-    def learn(self, payoff: float, observation: Observation) -> None:
-        """Keep it."""
-        self.told.append((payoff, observation))
-
-
-@pytest.mark.parametrize("kind", ["cem", "es", "exp3"])
+@pytest.mark.parametrize("kind", SEARCHES)
 def test_leaders_who_learn_resume_and_repeat(kind: str, tmp_path: Path) -> None:
     """Across generations: 120 episodes of 2 rounds."""
     adversary = {"kind": kind, "length": 2, "phases": 2, "rows": 3}
     check_resumes(lambda: market(tmp_path, adversary, rounds=240), 101, tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["cem", "es", "exp3"])
-@pytest.mark.parametrize("pays", [(0.1, 0.9, 0.4)])
-def test_leaders_learn_while_they_play(kind: str, pays: tuple[float, ...]) -> None:
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_leaders_learn_while_they_play(kind: str) -> None:
     """Followers who do the same whatever comes, and one start for three answers."""
     player = register.adversary[kind](3, stream(4, "adversary"), length=2, phases=1)
     history, rng, paid = History(3), stream(4, "outcomes"), []
     for number in range(4000):
         distribution = player.commit(Context(), history, AdversaryView())
         outcome = distribution.draw(rng)
-        paid.append(float(outcome @ pays))
+        paid.append(float(outcome @ (0.1, 0.9, 0.4)))
         history.add(outcome)
         player.learn(paid[-1], Observation(number, outcome, {"them": np.ones(1)}))
     assert np.mean(paid[-1000:]) > 0.75

@@ -40,7 +40,6 @@ class Sides:
     """Forecasts 0.27 on the left and 0.73 on the right: no points of the nets below."""
 
     def predict(self, X: Array) -> Array:  # noqa: N803
-        """Suggest a forecast for every row."""
         return np.where(X[:, 0] > 0.5, 0.73, 0.27)
 
 

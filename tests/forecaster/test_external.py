@@ -23,37 +23,25 @@ SIZE = 3
 class MeanPerFeature:
     """The habits of scikit-learn: the mean target of the rows with the same first feature."""
 
-    def __init__(self) -> None:
-        self.fits = 0
-
     def fit(self, rows: Array, targets: Array) -> None:
-        """Remember the table."""
-        self.fits += 1
         self.rows, self.targets = rows, targets.reshape(len(rows), -1)
 
     def predict(self, rows: Array) -> Array:
-        """Average."""
         alike = self.rows[:, 0] == rows[0, 0]
-        chosen = self.targets[alike] if alike.any() else self.targets
-        return np.asarray(chosen.mean(0)[None])
+        return np.asarray(self.targets[alike if alike.any() else slice(None)].mean(0)[None])
 
 
 class RunningPerFeature:
     """The habits of River: one number, one example at a time."""
 
     def __init__(self) -> None:
-        self.sums: dict[float, list[float]] = {}
+        self.seen: dict[float, list[float]] = {}
 
     def learn_one(self, x: dict[str, float], y: float) -> None:
-        """Add an example."""
-        total = self.sums.setdefault(x["day"], [0.0, 0.0])
-        total[0] += y
-        total[1] += 1
+        self.seen.setdefault(x["day"], []).append(y)
 
     def predict_one(self, x: dict[str, float]) -> float:
-        """Average."""
-        total = self.sums.get(x["day"], [0.5, 1.0])
-        return total[0] / total[1]
+        return float(np.mean(self.seen.get(x["day"], [0.5])))
 
 
 def at(day: float) -> Context:
@@ -72,7 +60,7 @@ def test_models_of_other_libraries_learn_from_context(model: Any) -> None:
     for day, truth in truths.items():
         assert base.predict(at(day)).statistics == pytest.approx(truth)
     assert not hasattr(model, "rows"), "the user's own object is left as it was"
-    assert not getattr(model, "sums", {})
+    assert not getattr(model, "seen", {})
 
 
 def test_what_a_model_must_offer() -> None:
@@ -89,7 +77,6 @@ class Fitted:
     fits = 0
 
     def fit(self, y: Any, X: Any = None, fh: Any = None) -> Any:  # noqa: N803 - sktime's name
-        """Remember the end; a model of two parameters needs three numbers."""
         assert X is None
         assert fh is None
         if len(y) < 3:
@@ -103,25 +90,19 @@ class Sktime(Fitted):
     """The habits of sktime."""
 
     def predict(self, fh: Any = None, X: Any = None) -> Array:  # noqa: N803
-        """Go on."""
-        assert X is None
         return np.asarray(self.end + self.step * np.asarray(fh))[:, None]
 
     def update(self, y: Any) -> None:
-        """Is no vector that was predicted."""
-        raise AssertionError(y)
+        raise AssertionError(y)  # it is no vector that was predicted
 
 
 class Statsforecast(Fitted):
     """The habits of statsforecast."""
 
     def predict(self, h: int, X: Any = None) -> dict[str, Array]:  # noqa: N803
-        """Go on."""
-        assert X is None
         return {"mean": self.end + self.step * np.arange(1, h + 1)}
 
     def forecast(self, y: Array, h: int) -> dict[str, Array]:
-        """Fit and predict at once."""
         return self.fit(y).predict(h)  # type: ignore[no-any-return]
 
 
@@ -129,19 +110,16 @@ class Forward(Statsforecast):
     """The same, which can follow what comes: it repeats the last number."""
 
     def predict(self, h: int, X: Any = None) -> dict[str, Array]:  # noqa: N803
-        """Stay."""
         return {"mean": np.full(h, self.end)}
 
     def forward(self, y: Array, h: int) -> dict[str, Array]:
-        """Stay."""
         return {"mean": np.full(h, y[-1])}
 
 
 class AtOnce:
-    """The habits of statsforecast without a fit that lasts."""
+    """The habits of statsforecast without a fit that lasts, or a second step."""
 
     def forecast(self, y: Array, h: int) -> dict[str, Array]:
-        """Stay, and say nothing of the future beyond the first step."""
         return {"mean": np.array([y[-1], *np.full(h - 1, np.nan)])}
 
 

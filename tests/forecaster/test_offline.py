@@ -68,7 +68,6 @@ class Numbered(OfflineOmnipredictor):
     """The estimator behind a numbering of outcomes that are text, as some checks have."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **more: Any) -> Numbered:  # noqa: N803
-        """Fit to numbered outcomes."""
         if y is not None and np.asarray(y).dtype.kind in "OUS":
             y = np.unique(np.asarray(y).astype(str), return_inverse=True)[1]
         return super().fit(X, y, sample_weight, **more)

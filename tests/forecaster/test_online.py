@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from regretless.agents.utilities import MeanVariance, Newsvendor
 from regretless.forecaster.online.as_sklearn import OmnipredictorEstimator
 from regretless.market.losses import LipschitzLoss
 
-SCALE = {"demand": (0.0, 400.0)}
+SCALE, HALF = {"demand": (0.0, 400.0)}, np.array([0.5])
 
 
 def stores(**costs: float) -> dict[str, Any]:
@@ -44,8 +45,12 @@ def demand(rounds: int, seed: int = 0) -> np.ndarray[Any, Any]:
     return 40 + 200 * drawn + 120 * (days % 7 == 5)
 
 
+def online(costs: Any = None, **more: Any) -> OnlineOmnipredictor:
+    return OnlineOmnipredictor(stores(**(costs or {"a": 1.0})), **{"scale": SCALE} | more)
+
+
 def taught(rounds: int, **kinds: Any) -> OnlineOmnipredictor:
-    own = OnlineOmnipredictor(stores(lean=1.0, careful=9.0), scale=SCALE, **kinds)
+    own = online({"lean": 1.0, "careful": 9.0}, **kinds)
     for day, y in enumerate(demand(rounds)):
         own.learn_one({"weekday": day % 7}, y)
     return own
@@ -53,14 +58,14 @@ def taught(rounds: int, **kinds: Any) -> OnlineOmnipredictor:
 
 def test_the_interval_covers_a_known_distribution() -> None:
     """Of what is drawn 90 %, within two standard errors; and in the middle the median."""
-    own, inside, below, told = taught(300), 0, 0, demand(1100)
-    for day in range(300, 1100):
+    own, inside, below, told = taught(300), 0, 0, demand(700)
+    for day in range(300, 700):
         forecast = own.predict_one({"weekday": day % 7})
         inside += forecast.quantile(0.05) <= told[day] <= forecast.quantile(0.95)
         below += told[day] <= forecast.quantile(0.5)
         own.learn_one({"weekday": day % 7}, told[day])
-    assert abs(inside / 800 - 0.9) <= 2 * np.sqrt(0.09 / 800)
-    assert abs(below / 800 - 0.5) <= 2 * np.sqrt(0.25 / 800)
+    assert abs(inside / 400 - 0.9) <= 2 * np.sqrt(0.09 / 400)
+    assert abs(below / 400 - 0.5) <= 2 * np.sqrt(0.25 / 400)
 
 
 def test_a_forecast_is_a_distribution_with_the_broadcast_statistics() -> None:
@@ -79,7 +84,7 @@ def test_a_forecast_is_a_distribution_with_the_broadcast_statistics() -> None:
 
 
 def test_regrets_are_those_of_what_it_said() -> None:
-    own = OnlineOmnipredictor(stores(store=3.0), scale=SCALE)
+    own = online({"store": 3.0})
     orders, played, costs = np.linspace(0, 400, 9), [], []
     for day, y in enumerate(demand(200)):
         chosen = own.predict_one({"weekday": day % 7}).act("store")
@@ -170,11 +175,11 @@ def test_killed_before_or_while_it_saves_it_is_as_it_was_saved(tmp_path: Path, w
 
 
 def test_a_long_stream_takes_no_more_room(tmp_path: Path) -> None:
-    own, sizes = taught(600), []
+    own, sizes = taught(520), []
     for _ in range(2):
         own.save(tmp_path / "kept")
         sizes.append((tmp_path / "kept").stat().st_size)
-        for day, y in enumerate(demand(900, seed=len(sizes))):
+        for day, y in enumerate(demand(300, seed=len(sizes))):
             own.learn_one({"weekday": day % 7}, y)
             own.predict_one({"weekday": day % 7}, key=day % 50)
             own.learn_late(day % 50, y)
@@ -203,9 +208,8 @@ def test_several_outcomes_and_a_portfolio_in_returns() -> None:
 
 def test_a_forecast_of_ones_own_is_a_model() -> None:
     """A planner who knows the demand is followed."""
-    own, rng = OnlineOmnipredictor(stores(lean=1.0), scale=SCALE, forecasts={"plan": "plan"}), 0
-    rng = np.random.default_rng(1)
-    for y in rng.uniform(50, 350, 150):
+    own = online(forecasts={"plan": "plan"})
+    for y in np.random.default_rng(1).uniform(50, 350, 150):
         own.learn_one({"plan": float(y)}, float(y))
     assert own.predict_one({"plan": 300.0}).mean == pytest.approx(300, abs=25)
     assert own.regrets()["best_model"].item() == "plan"
@@ -222,7 +226,7 @@ def test_policies_are_alternatives_by_the_names_of_actions(tmp_path: Path) -> No
     """A rule by the day, as a function and as a registered one, costs what it suggests."""
     steps = {"kind": "steps", "feature": "weekday", "edges": [5, 6], "actions": [4, 7, 4]}
     policies = {"lean": {"own": often_empty, "table": steps}}
-    own = OnlineOmnipredictor(stores(lean=1.0), scale=SCALE, policies=policies)
+    own = online({"lean": 1.0}, policies=policies)
     costs, chosen, told = [], [], []
     for day, y in enumerate(demand(120)):
         x = {"weekday": day % 7}
@@ -248,10 +252,20 @@ def code(y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.stack([y[..., 0], 1 - y[..., 0]], axis=-1)
 
 
+def follow(own: OnlineOmnipredictor) -> None:
+    """Play two rounds: River's kind is not asked before the first outcome."""
+    for demand in (10.0, 20.0):
+        own.learn_one({"weekday": 1.0}, demand)
+
+
 def ruled(rule: Any) -> None:
-    """Follow a rule for a round."""
-    own = OnlineOmnipredictor(stores(a=1.0), scale=SCALE, policies={"a": {"r": rule}})
-    own.learn_one({"weekday": 2}, 100.0)
+    follow(online(policies={"a": {"r": rule}}))
+
+
+def modelled(**answers: Any) -> None:
+    """Follow a model of one's own with these methods, each with its answer."""
+    methods = {name: lambda *_, told=told: told for name, told in answers.items()}
+    follow(online(models={"own": SimpleNamespace(**methods)}))
 
 
 @pytest.mark.parametrize(
@@ -259,12 +273,12 @@ def ruled(rule: Any) -> None:
     [
         (lambda: OnlineOmnipredictor({}), "losses: there are none"),
         (lambda: OnlineOmnipredictor({"a": 3}), r"losses\['a'\] is 3; give a single loss"),
-        (lambda: OnlineOmnipredictor(stores(a=1.0), scale={"d": (1, 1)}), "scale: "),
-        (lambda: OnlineOmnipredictor(stores(a=1.0), scale={"d": (0, 1), "e": (0, 1)}), "as many"),
-        (lambda: OnlineOmnipredictor(stores(a=1.0), models={"m": "last"}), "unknown kind 'last'"),
-        (lambda: OnlineOmnipredictor(stores(a=1.0), models={"m": object()}), "models"),
-        (lambda: OnlineOmnipredictor(stores(a=1.0), actions={"a": [1]}), "has 1 names; give 9"),
-        (lambda: OnlineOmnipredictor(stores(a=1.0), policies={"b": {}}), "no loss 'b'"),
+        (lambda: online(scale={"d": (1, 1)}), "scale: "),
+        (lambda: online(scale={"d": (0, 1), "e": (0, 1)}), "as many"),
+        (lambda: online(models={"m": "last"}), "unknown kind 'last'"),
+        (lambda: online(models={"m": object()}), "models"),
+        (lambda: online(actions={"a": [1]}), "has 1 names; give 9"),
+        (lambda: online(policies={"b": {}}), "no loss 'b'"),
         (lambda: ruled({"kind": "stepz"}), r"policies\['r'\]: unknown kind 'stepz'"),
         (lambda: ruled({"kind": "steps"}), r"policies\['r'\]: .*missing"),
         (lambda: ruled(lambda _: 3.0), "policy 'r' suggests 3.0; return one of 0.0, 50.0"),
@@ -275,48 +289,15 @@ def ruled(rule: Any) -> None:
         (lambda: taught(2).predict_one({}).act("lea"), "did you mean 'lean'"),
         (lambda: taught(2).predict_one({}).quantile(1.0), "between 0 and 1"),
         (lambda: OnlineOmnipredictor.load(__file__), "is no saved OnlineOmnipredictor"),
+        (lambda: modelled(predict=HALF, update=None), r"returned array\(\[0\.5\]\); return a Fore"),
+        (lambda: modelled(predict_one="abc", learn_one=None), "returned 'abc'; return a number$"),
+        (lambda: modelled(predict_one=np.ones(2), learn_one=None), "array.*; return a number$"),
     ],
 )
 def test_mistakes_get_one_line(make: Any, says: str) -> None:
     with pytest.raises(UserError, match=says) as told:
         make()
     assert "\n" not in str(told.value)
-
-
-class Bare:
-    """A model of one's own that answers in the wrong form."""
-
-    def __init__(self, told: Any) -> None:
-        self.predict = lambda _=None: told
-        self.update = lambda _: None
-
-
-class OneByOne:
-    """The same in River's verbs."""
-
-    def __init__(self, told: Any) -> None:
-        self.predict_one = lambda _: told
-        self.learn_one = lambda _x, _y: None
-
-
-@pytest.mark.parametrize(
-    ("model", "says"),
-    [
-        (Bare(np.array([0.5])), r"^<lambda> returned array\(\[0\.5\]\); return a Forecast$"),
-        (OneByOne("abc"), r"^<lambda> returned 'abc'; return a number$"),
-        (OneByOne(np.ones(2)), r"^<lambda> returned array.*; return a number$"),
-    ],
-)
-def test_what_is_no_prediction_is_one_line(model: Any, says: str) -> None:
-    online = OnlineOmnipredictor(stores(a=1.0), scale=SCALE, models={"own": model})
-    with pytest.raises(UserError, match=says):
-        follow(online)
-
-
-def follow(online: OnlineOmnipredictor) -> None:
-    """Play two rounds: River's kind is not asked before the first outcome."""
-    for demand in (10.0, 20.0):
-        online.learn_one({"day": 1.0}, demand)
 
 
 def test_code_is_not_saved(tmp_path: Path) -> None:
@@ -331,13 +312,13 @@ def test_river_says_that_it_is_one_of_its_regressors() -> None:
     checks = pytest.importorskip("river.checks")
     from regretless.forecaster.online.as_river import OmnipredictorRegressor  # noqa: PLC0415
 
-    checks.check_estimator(OmnipredictorRegressor(0.0, 100.0))
+    checks.check_estimator(OmnipredictorRegressor(0.0, 100.0, models={"mean": "running-mean"}))
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_says_that_it_is_one_of_its_estimators() -> None:
     """All checks of scikit-learn but that of array interfaces, which wants a switch of SciPy's."""
-    told = check_estimator(OmnipredictorEstimator(), on_fail=None)
+    told = check_estimator(OmnipredictorEstimator(models={"m": "least-squares"}), on_fail=None)
     left = {one["check_name"] for one in told if one["status"] != "passed"}
     assert left <= {"check_array_api_input"}
 
@@ -346,34 +327,31 @@ class Steps:
     """A series model in statsforecast's habits that follows what comes."""
 
     def fit(self, y: Any) -> None:
-        """Average."""
         self.level = float(np.mean(y))
 
     def predict(self, h: int) -> dict[str, Any]:
-        """Stay."""
         return {"mean": np.full(h, self.level)}
 
     def forward(self, y: Any, h: int) -> dict[str, Any]:
-        """Follow the last number by half."""
         return {"mean": np.full(h, (self.level + y[-1]) / 2)}
 
 
-def river() -> Any:
-    return pytest.importorskip("river.linear_model").LinearRegression()
+OTHERS: dict[str, Any] = {
+    "river": lambda: pytest.importorskip("river.linear_model").LinearRegression(),
+    "scikit-learn": Ridge,
+    "steps": Steps,
+    "sktime": lambda: pytest.importorskip(
+        "sktime.forecasting.exp_smoothing"
+    ).ExponentialSmoothing(),
+    "statsforecast": lambda: pytest.importorskip("statsforecast.models").SeasonalNaive(7),
+}
 
 
-def exponential_smoothing() -> Any:
-    return pytest.importorskip("sktime.forecasting.exp_smoothing").ExponentialSmoothing()
-
-
-def seasonal_naive() -> Any:
-    return pytest.importorskip("statsforecast.models").SeasonalNaive(7)
-
-
-@pytest.mark.parametrize("make", [river, Ridge, Steps, exponential_smoothing, seasonal_naive])
+@pytest.mark.parametrize("name", OTHERS)
 def test_models_of_other_libraries_are_saved_with_what_they_learned(
-    tmp_path: Path, make: Any
+    tmp_path: Path, name: str
 ) -> None:
+    make = OTHERS[name]
     own = taught(40, models={"theirs": make(), "last": "last-value"})
     own.save(tmp_path / "kept")
     with pytest.raises(UserError, match=r"load: give models = {'theirs': \.\.\.}"):
