@@ -147,4 +147,4 @@ def tilted(gaps: Array, prior: Array) -> Array:
 
     own: Any = {"jac": True, "hess": curve, "method": "trust-exact", "options": {"gtol": CLOSE}}
     _, weights = weighed(minimize(program, np.zeros(size), **own).x)
-    return weights / weights.sum()
+    return np.asarray(weights / weights.sum())
