@@ -53,7 +53,8 @@ class Loss(ABC):
     offset : array (..., A)
         The constant of each action.
     unit_scale, unit_offset : array (...)
-        The loss in the utility's own units is ``unit_offset + unit_scale * loss``.
+        The loss in the utility's own units is ``unit_offset + unit_scale * loss``. Like the offset
+        they are keyword arguments of every form.
     """
 
     form: ClassVar[str]

@@ -54,7 +54,6 @@ class LipschitzLoss(Loss):
         The factor in front.
     row : array (...)
         Which of the function's losses these are; set when a stack is cut.
-    offset, unit_scale, unit_offset : as in ``Loss``
     """
 
     form: ClassVar[str] = "lipschitz"

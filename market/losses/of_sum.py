@@ -17,7 +17,7 @@ import numpy as np
 
 from regretless.market.core.arrays import Array
 from regretless.market.losses.base import UNITS, Loss, Range, default, product
-from regretless.market.losses.sums import check_floor, offset_sum, slope, to_power, transformed
+from regretless.market.losses.sums import check_floor, offset_sum, slope, transformed
 
 SHARED = {"weights": "ad", "power": "", "floor": "", "amplitude": "a", **UNITS}
 
@@ -127,7 +127,6 @@ class PowerOfSum(OfSum):
         A constant inside the sum.
     amplitude : array (..., A) or float
         The factor in front, negative for a utility.
-    offset, unit_scale, unit_offset : as in ``Loss``
 
     Examples
     --------
@@ -170,7 +169,7 @@ class PowerOfSum(OfSum):
             return np.asarray(np.square(total))
         beta = self.exponent[..., None]
         least = np.where(beta == np.round(beta), -np.inf, 0.0)
-        return to_power(np.maximum(total, least), beta)
+        return np.asarray(np.maximum(total, least) ** beta)
 
     def _between(self, low: Array, high: Array) -> Range:
         least, greatest = self._sum_between(low, high)
@@ -192,7 +191,6 @@ class ExponentialOfSum(OfSum):
         The function g: ``max(y, floor) ** power``, or its logarithm for power 0.
     amplitude : array (..., A) or float
         The factor in front; the paper's -A.
-    offset, unit_scale, unit_offset : as in ``Loss``
 
     Examples
     --------

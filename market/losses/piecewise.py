@@ -42,7 +42,6 @@ class Convex1D(Loss):
         j.
     dimension : int
         Coordinates of an outcome, d.
-    offset, unit_scale, unit_offset : as in ``Loss``
 
     Examples
     --------
@@ -130,7 +129,6 @@ class Trade(Loss):
         Units of each good, below 0 for a sale.
     limit : array (..., A, d) or float
         The price from which on an order does not trade.
-    offset, unit_scale, unit_offset : as in ``Loss``
 
     Examples
     --------
@@ -173,7 +171,6 @@ class MinimumOfRatios(Loss):
         a_j, at least 0, some positive in every row.
     amplitude : array (..., A) or float
         The factor in front, negative for a utility.
-    offset, unit_scale, unit_offset : as in ``Loss``
 
     Examples
     --------

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
 from regretless.market.losses.base import STEEPEST, UNITS, Loss, Range, default, product
-from regretless.market.losses.sums import offset_sum, to_power
+from regretless.market.losses.sums import offset_sum
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,6 @@ class SeparablePower(Loss):
         The common power, positive, one per stacked loss.
     centre : array (..., A, d) or float
         Where each coordinate's power is 0.
-    offset, unit_scale, unit_offset : as in ``Loss``
 
     Examples
     --------
@@ -94,7 +93,7 @@ class SeparablePower(Loss):
             powers = distance ** self.exponent[..., None, None]
             return np.asarray(self.offset + (self.weights * powers).sum(-1))
         common = self.exponent.reshape(-1)[:1] if self.alike else self.exponent[..., None]
-        return offset_sum(self.offset, self.weights, to_power(y, common))
+        return offset_sum(self.offset, self.weights, y**common)
 
     def _between(self, low: Array, high: Array) -> Range:
         left, right = low[..., None, :] - self.centre, high[..., None, :] - self.centre

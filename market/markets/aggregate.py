@@ -64,7 +64,7 @@ class Settling(Market):
         Whether earlier rounds' load moves an outcome, or this round's too.
     adjustment : float
         In (0, 1]: weight of the newest load in the level; 1 for no memory.
-    tables : sequence of array (K, A, ...)
+    tables : sequence of array (K, A, c)
         What each cohort's actions add to the load, where that is not a head.
     """
 
@@ -87,13 +87,17 @@ class Settling(Market):
         self.answers_at_once = feedback == "same-round"
         self.level, self.rounds, self.clipped = start, 0, 0
         self.outcomes = Moments(self.goods)
-        self.tables = list(tables)
+        self.tables, self._actions = list(tables), cohorts[0].loss.actions
 
     def aggregate(self, decisions: Decisions) -> Array:
         """Return how many are there, and the sum of what their actions have in the tables.
 
-        Returns array (2, 1 + c): each as two numbers (``market.numerics.exact_sum``).
+        (2, 1 + c), each as two numbers (``market.numerics.exact_sum``). Without tables: how many
+        take each action (A,).
         """
+        if not self.tables:
+            counts = [played.per_action(self._actions) for played in self.taken(decisions)]
+            return np.sum(counts, axis=0) if counts else np.zeros(self._actions)
         sums = np.zeros((2, 1 + self.tables[0].shape[2]))
         for cohort, table, decision in zip(self.cohorts, self.tables, decisions, strict=True):
             if decision is not None:

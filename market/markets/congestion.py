@@ -42,7 +42,7 @@ import numpy as np
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
-from regretless.market.game.market import Decisions, check_key, slopes
+from regretless.market.game.market import check_key, slopes
 from regretless.market.game.protocols import Cohort
 from regretless.market.markets.aggregate import Moments, Settling
 
@@ -80,13 +80,6 @@ class AttendanceMarket(Settling):
                 raise UserError(f"cohort.{cohort.name}.actions; give {d + 1}, outcomes and one")
         super().__init__(cohorts, rng, start=shares[1], feedback=feedback, adjustment=adjustment)
         self.always, self.noise = shares[0], noise
-
-    def aggregate(self, decisions: Decisions) -> Array:
-        """Count agents per action (d + 1,)."""
-        counts = np.zeros(self.goods + 1)
-        for played in self.taken(decisions):
-            counts += played.per_action(len(counts))
-        return counts
 
     def answer(self, fundamental: Array, load: Array) -> Array:
         share = load[1:] / max(load.sum(), 1)

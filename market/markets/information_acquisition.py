@@ -28,7 +28,6 @@ import numpy as np
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
-from regretless.market.game.market import Decisions
 from regretless.market.game.protocols import Cohort
 from regretless.market.markets.aggregate import Moments, Settling
 
@@ -85,29 +84,22 @@ class Information(Settling):
         self.aversion, self.signal, self.noise, self.supply = aversion, signal, noise, supply
         self.informed, self.assets = Moments(1), assets
 
-    def aggregate(self, decisions: Decisions) -> Array:
-        return sum((played.per_action(2) for played in self.taken(decisions)), np.zeros(2))
-
     def answer(self, fundamental: Array, load: Array) -> Array:
         share = load[1:] / max(load.sum(), 1)
-        (settled,) = self.settle(share)
-        self.informed.add(np.array([settled]))
+        settled = self.settle(share)
+        self.informed.add(settled)
+        self.last, informed = {"share": share}, float(settled[0])
         drawn = self.rng.normal(size=(2, self.assets))
         theta, supply = drawn * np.sqrt([[self.signal], [self.supply]])
-        price, mean, variance = self._priced(float(settled), theta, supply)
-        self.last = {"share": share}
-        gaps = np.stack([(theta - price) ** 2 / self.noise, (mean - price) ** 2 / variance])
-        return self.within_cube(np.exp(-gaps / 2).mean(1))
-
-    def _priced(self, informed: float, theta: Array, supply: Array) -> tuple[Array, Array, float]:
-        """Return the prices, and what they tell: means and the variance of the assets' payoffs."""
         knowing = informed / (self.aversion * self.noise)  # what theta moves demand by
         precision = knowing**2 * self.signal
         rho = precision / (precision + self.supply)
-        mean = rho * (theta - supply / knowing) if informed else np.zeros(self.assets)
-        variance = self.signal * (1 - rho) + self.noise
+        mean = rho * (theta - supply / knowing) if informed else np.zeros(self.assets)  # E[u | P]
+        variance = self.signal * (1 - rho) + self.noise  # var(u | P)
         others = (1 - informed) / (self.aversion * variance)
-        return (knowing * theta + others * mean - supply) / (knowing + others), mean, variance
+        price = (knowing * theta + others * mean - supply) / (knowing + others)
+        gaps = np.stack([(theta - price) ** 2 / self.noise, (mean - price) ** 2 / variance])
+        return self.within_cube(np.exp(-gaps / 2).mean(1))
 
     def described(self) -> dict[str, Any]:
         return super().described() | {"informed": float(self.informed.mean[0])}

@@ -56,6 +56,7 @@ from regretless.market.losses import Loss
 from regretless.market.markets.aggregate import Settling
 
 MEASURES = ("concentration", "churn", "miss", "miss_before", "confirmed")
+LEAST = 1e-9  # gains of losses in [0, 1] below this are rounding errors
 
 
 def concentration(demand: ArrayLike) -> Array:
@@ -69,8 +70,7 @@ def concentration(demand: ArrayLike) -> Array:
 def churn(demand: ArrayLike) -> Array:
     """Compute the share of all budgets that changed goods, by demand (T, d): (T,), NaN at first."""
     table = np.asarray(demand, dtype=np.float64)
-    moved = np.abs(np.diff(table, axis=0, prepend=np.nan)).sum(1) / 2
-    return np.asarray(moved)
+    return np.asarray(np.abs(np.diff(table, axis=0, prepend=np.nan)).sum(1) / 2)
 
 
 class Tally(Checkpointable):
@@ -114,8 +114,7 @@ def crowding(rounds: pd.DataFrame, forecasts: pd.DataFrame) -> pd.DataFrame:
 
 def columns(table: pd.DataFrame, name: str) -> Array:
     """Return the columns ``name_0``, ``name_1`` and so on of a table as an array (rows, count)."""
-    count = sum(column.rpartition("_")[0] == name for column in table.columns)
-    return table[[f"{name}_{i}" for i in range(count)]].to_numpy(dtype=np.float64)
+    return table.filter(regex=rf"^{name}_\d+$").to_numpy(dtype=np.float64)
 
 
 def drawn_labels(forecasts: pd.DataFrame, rounds: int, goods: int) -> Array:
@@ -127,17 +126,13 @@ def drawn_labels(forecasts: pd.DataFrame, rounds: int, goods: int) -> Array:
     return np.asarray(labels.reshape(rounds, -1, goods).mean(1))
 
 
-LEAST = 1e-9  # gains of losses in [0, 1] below this are rounding errors
-
-
 def exposure(loss: Loss) -> Array:
     """Return the share of its agent's budget that each action spends on each good (..., A, d).
 
     Over the goods they sum to at most 1, and to 1 for the most exposed action.
     """
     low, high = at_ends(loss)
-    gain = low - high
-    gain = np.where(gain > LEAST, gain, 0.0)
+    gain = np.where(low - high > LEAST, low - high, 0.0)
     budget = gain.sum(-1).max(-1)[..., None, None]
     return np.asarray(np.divide(gain, budget, out=np.zeros(gain.shape), where=budget > 0))
 

@@ -100,46 +100,32 @@ def test_nothing_is_promised_and_a_line_says_why(tmp_path: Path) -> None:
     assert "followers: no guarantee, since the losses of each agent depend on more" in told
 
 
-class TooMuch(FirstPrice):
-    """Counts in another unit."""
-
-    def losses(self, decisions: Any) -> Any:
-        """Return a hundred times as much."""
-        return [100 * table for table in super().losses(decisions)]
-
-
-class OneForAll(FirstPrice):
-    """Gives each cohort a row."""
-
-    def losses(self, decisions: Any) -> Any:
-        """Return the first row of each."""
-        return [table[:1] for table in super().losses(decisions)]
-
-
-class Bare(FirstPrice):
-    """Forgets that there are several cohorts."""
-
-    def losses(self, decisions: Any) -> Any:
-        """Return one table."""
-        return np.concatenate(super().losses(decisions))
-
-
 @pytest.mark.parametrize(
-    ("maker", "says"),
+    ("wrong", "says"),
     [
-        (TooMuch, r"TooMuch.losses returned 50.0; for cohort.followers return an array \(2, 5\)"),
-        (OneForAll, r"OneForAll.losses returned an array \(1, 5\); for cohort.followers return"),
         (
-            Bare,
-            r"Bare.losses returned array.*; return a list with an array, or None, for each of 6",
+            lambda tables: [100 * table for table in tables],
+            r"50.0; for cohort.followers return an ",
         ),
+        (
+            lambda tables: [table[:1] for table in tables],
+            r"an array \(1, 5\); for cohort.followers",
+        ),
+        (np.concatenate, r"array.*; return a list with an array, or None, for each of 6"),
     ],
 )
-def test_losses_that_do_not_fit_are_named(maker: Any, says: str, tmp_path: Path) -> None:
+def test_losses_that_do_not_fit_are_named(wrong: Any, says: str, tmp_path: Path) -> None:
+    class Wrong(FirstPrice):
+        """Returns what is none of its agents' losses."""
+
+        def losses(self, decisions: Any) -> Any:
+            """Return other tables."""
+            return wrong(super().losses(decisions))
+
     model = auction(tmp_path).build()
     market: Any = model.game.market
-    model.replace(market=maker(model.game.cohorts, np.random.default_rng(0), values=market.values))
-    with pytest.raises(UserError, match=says):
+    model.replace(market=Wrong(model.game.cohorts, np.random.default_rng(0), values=market.values))
+    with pytest.raises(UserError, match=rf"Wrong.losses returned {says}"):
         model.run()
 
 
