@@ -35,7 +35,7 @@ from regretless.market.losses.basis import Basis
 from regretless.market.numerics.storage import side_by_side
 from regretless.scenarios.assembly.construct import construct, drawn_values, offering
 from regretless.scenarios.assembly.populations import Draft, first_of
-from regretless.scenarios.config.cohort import ClusterSpec, CohortSpec
+from regretless.scenarios.config.cohort import AnyCoverSpec, ClusterSpec, CohortSpec
 
 Key = tuple[str, tuple[float, ...], str]
 
@@ -156,15 +156,11 @@ def seat_of(draft: Draft, place: Place) -> Placement:
 
 
 def _responding(draft: Draft, place: Place) -> Placement:
-    spec, cover = draft.spec, None
+    spec = draft.spec
     types, type_of = unique_losses(draft.declared)
     kind, row_of = draft.split(type_of)
     own = coefficients(spec.name, place.basis, types)
-    if isinstance(spec.cover, ClusterSpec):
-        cover = clustered(*own, radius=spec.cover.radius or 0.0, count=spec.cover.count)
-    elif spec.cover is not None:
-        gamma = spec.cover.gamma or paper_gamma(own[1].shape[-1], place.rounds)
-        cover = snapped(*own, gamma=gamma)
+    cover = None if spec.cover is None else covered(spec.cover, own, place.rounds)
     protected = own if cover is None else (cover.offset, cover.weights)
     by_proxy = spec.cover is not None and spec.cover.play != "own"
     rule = response_of(spec, place.basis, types, rounds=place.rounds)
@@ -239,6 +235,13 @@ def _written(draft: Draft, root: int) -> tuple[type[ScriptedCohort], list[Any]]:
         agent = construct(where, maker, draft.loss[i], own, **mine)
         made.append(offering(where, agent, ("rng", "act", "learn")))
     return ScriptedCohort, made
+
+
+def covered(spec: AnyCoverSpec, own: tuple[Array, Array], rounds: int) -> Cover:
+    """Return the cover of a cohort's coefficients that its file asks for."""
+    if isinstance(spec, ClusterSpec):
+        return clustered(*own, radius=spec.radius or 0.0, count=spec.count)
+    return snapped(*own, gamma=spec.gamma or paper_gamma(own[1].shape[-1], rounds))
 
 
 def response_of(spec: CohortSpec, basis: Basis, losses: Loss, *, rounds: int) -> Response:
