@@ -122,20 +122,9 @@ class UpThenDown(Pure, Leader):
 class PumpAndDump(Pure, Leader):
     """Pushes a good up at a cost, then lets it fall while it is short.
 
-    Parameters
-    ----------
-    exposure : list (A,)
-        Units of the good that each action holds.
-    good : int
-        Which coordinate.
-    low, high, level : float
-        What the good is worth when let fall and when pushed, and what it is sold at.
-    cost : float
-        Of pushing it from low to high, per round; at least 0.
-    pump, dump : int
-        Rounds of each phase.
-    rest : float
-        What all other goods are worth.
+    ``exposure`` (A,) are the units of the good (which coordinate) that each action holds; it is
+    worth ``low`` when let fall and ``high`` when pushed, at a cost per round, and is sold at
+    ``level``. ``pump`` and ``dump`` are rounds; all other goods are worth ``rest``.
     """
 
     sees = frozenset({"history"})

@@ -112,16 +112,9 @@ class Pure(Adversary):
 class Leader(Checkpointable, Adversary):
     """Base of the adversaries with a payoff.
 
-    ValueError if a parameter does not fit.
-
-    Parameters
-    ----------
-    weights, offset : table (A, d), list (A,), optional
-        Of a linear payoff, the offset 0 by default; without them it is the follower's loss.
-    support : table (m, d), optional
-        The outcomes to choose among; the unit vectors by default (for one coordinate its ends).
-    grid : int, optional
-        Instead of a support: so many evenly spaced values of each coordinate.
+    This is linear with ``weights`` (A, d) and ``offset`` (A,), else the follower's loss. Outcomes
+    are those of the ``support`` (m, d), by default the unit vectors (for one coordinate its ends),
+    or ``grid`` evenly spaced values of each coordinate.
     """
 
     outcomes: int

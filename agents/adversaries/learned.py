@@ -21,16 +21,14 @@ by coordinate; mu and sigma move to mean and deviation of the best quarter.
 
     mu <- mu + sigma sum_i u_i z_i,    sigma <- sigma exp(eta / 2 sum_i u_i (z_i^2 - 1)),
 
-a step along the natural gradient of the expected utility; eta = (3 + ln n) / (5 sqrt n).
+a step along the natural gradient of the expected utility; eta = (3 + ln n) / (5 sqrt n). Both start
+at scores drawn from N(0, 1), with sigma = 2.
 
 **EXP3** (``agents.learners.external``) over a finite list of plans, of which eight are drawn before
 it is told anything; but for that delay its theorem bounds what it loses to the best of the list.
 
-The two others start at scores drawn from N(0, 1), with sigma = 2.
-
-**Leaders who learn while they play** cut the run into episodes, and try a plan in each. Followers
-do not forget between episodes, so that a plan is judged in the wake of those before it;
-``regretless train`` rehearses in runs that begin anew.
+Leaders who learn while they play cut the run into episodes, and try a plan in each, which is judged
+in the wake of those before it; ``regretless train`` rehearses in runs that begin anew.
 """
 
 from abc import abstractmethod
@@ -71,14 +69,8 @@ Shape = tuple[int, int, int]  # phases, rows, outcomes of the support
 class Planned(Leader):
     """Draws by a plan: a distribution over outcomes per phase and answer of the followers.
 
-    Parameters
-    ----------
-    distributions : table (P, S, m), or (P, m) for S = 1
-        Weights of the support's outcomes, at least 0; each row is divided by its sum.
-    rounds : int
-        Length of the run; the plan begins again after it.
-    cohort : str, optional
-        Whose play it looks at; the first one's by default.
+    ``distributions`` (P, S, m), or (P, m) for S = 1, are weights that are divided by their sum. The
+    plan begins again after ``rounds``, and looks at the first cohort unless another is named.
     """
 
     sees = frozenset({"history"})
@@ -109,10 +101,7 @@ class Planned(Leader):
         return OutcomeDistribution(self.support, self.distributions[phase, self._last])
 
     def learn(self, payoff: float, observation: Observation) -> None:
-        """Remember what followers played most, if the plan looks at it.
-
-        UserError if there is no such cohort, or the plan has not a row for each of its actions.
-        """
+        """Remember what followers played most, if the plan looks at it."""
         whom, rows = self.cohort or next(iter(observation.play)), self.distributions.shape[1]
         if whom not in observation.play:
             raise UserError(f"adversary.cohort '{whom}': {closest(whom, observation.play)}")

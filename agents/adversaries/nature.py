@@ -27,20 +27,11 @@ EDGE = 1e-3  # means are kept this far from 0 and 1, where the beta distribution
 
 
 class Replay(Checkpointable, Pure):
-    """Plays the rows of a table, from the start again when they run out.
+    """Plays the rows of a table of outcomes (T, d), from the start again when they run out.
 
-    Parameters
-    ----------
-    outcomes : array (T, d)
-        In [0, 1].
-    contexts : array (T, f), optional
-        What everybody sees before each row.
-    names : tuple of str
-        The features' names.
-    logged : int, optional
-        How many of the features tables show, from the first; all by default.
-    index : (str, sequence of str), optional
-        What names the rows, such as "date", and each row's name.
+    ``contexts`` (T, f) of these ``names`` are what everybody sees before each row, of which tables
+    show the first ``logged``, by default all; ``index`` has what names the rows, such as "date",
+    and each row's name.
     """
 
     sees = frozenset({"history"})

@@ -1,21 +1,16 @@
 """Agents who respond to a forecast: the common draw or their own, at once or with delay.
 
-They are held as arrays. Agents with equal losses who hear the same forecast choose alike, so a
-cohort of N agents keeps K rows, one per distinct loss, and ``row_of`` says which row an agent
-belongs to. Every round costs a handful of passes over ``(K, A)`` and ``(K, A, n)``. Agents with
-``multiplicity`` are not listed: it says how many each row stands for. Where they draw, one action
-is drawn for each row, that of the agent in the tables, and those of the others by one multinomial
-distribution.
+Agents with equal losses who hear the same forecast choose alike, so a cohort of N agents keeps K
+rows, one per distinct loss, and ``row_of`` says which row an agent belongs to. With
+``multiplicity`` agents are not listed: it says how many each row stands for. Where they draw, one
+action is drawn for each row, that of the agent in the tables, and those of the others by one
+multinomial distribution.
 
-**Groups.** Rows at one distance from the forecaster form a group. One that hears a prediction, of
-now or of h rounds ago, expects the losses that its response rule reads from it. A group that no
-prediction has reached expects the linear form of its losses at the running mean of s(y), as
-``market.game.network`` says, and its rule responds to that table.
+A group of rows at one distance from the forecaster that no prediction has reached expects the
+linear form of its losses at the running mean of s(y) (``market.game.network``).
 
-**Private draws.** Where agents each draw a prediction of their own from the round's mixture, the
-mixture is common, the draw is not: what one agent hears says nothing of what another does. The
-draws come from a stream of the cohort's own that the referee holds. Agents of equal losses act
-differently, so that each has a row of its own and is charged what it did.
+Agents who each draw a prediction of their own from the round's mixture act differently, so that
+each has a row of its own and is charged what it did.
 """
 
 import math

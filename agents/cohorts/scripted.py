@@ -1,29 +1,13 @@
-"""Agents of a user's own, one by one or all of a cohort at once.
+"""Agents of a user's own, one by one or all of a cohort at once (``docs/agents.md``).
 
-**All of a cohort at once**: arrays in, arrays out, one call per round.
-
-    @register.agent("contrarian")
-    class Contrarian(ScriptedCrowd):
-        columns = ("wealth",)
-
-        def __init__(self, loss, rng, *, patience=1.0):  # settings of the cohort, drawn per agent
-            super().__init__(loss, rng)
-            self.wealth = np.ones(len(loss))
-
-        def act_many(self, forecasts, contexts):
-            return forecasts.losses(self.loss).argmax(1)
-
-``columns`` names attributes that tables, ``model.agents.get`` and checkpoints see.
-
-**One by one**: subclass ``ScriptedAgent``, write ``act``, register it under a name.
+They sit beside the fast cohorts in the same ledger: ``response = "stubborn"`` in a cohort of a
+scenario makes one instance of a ``ScriptedAgent`` per agent, and of a ``ScriptedCrowd`` one for
+all.
 
     @register.agent("stubborn")
     class Stubborn(ScriptedAgent):
         def act(self, forecast, context):
             return 0
-
-``response = "stubborn"`` in a cohort of a scenario then makes one instance per agent; of a
-``ScriptedCrowd`` it makes one for all. They sit beside the fast cohorts in the same ledger.
 """
 
 from copy import copy
@@ -80,33 +64,16 @@ class Heard:
 
 
 class OwnAgents(Checkpointable):
-    """What a user's own agents, one or many, have in common: a loss, a stream, columns.
+    """What a user's own agents, one or many, have in common: a loss or N, a stream, columns.
 
-    Parameters
-    ----------
-    loss : loss form
-        One loss, or a stack of N.
-    rng : numpy Generator
-        Its own stream.
-
-    Attributes
-    ----------
-    columns : tuple of str
-        Attributes that hold a number for each agent: they are columns of the table ``states``, are
-        read by ``model.agents.get`` and are kept in checkpoints.
-    model : MarketModel
-        In which it plays; known before the first round.
-    number : int
-        Its number in the tables, the first of them for a crowd; the others follow.
-    affordable : bool array (A,), or (N, A) for a crowd, or None
-        Which actions its account pays for in this round, in a cohort with
-        ``budget_constraint``; None for all.
+    ``columns`` name attributes that hold a number for each agent: they are columns of the table
+    ``states``, are read by ``model.agents.get`` and are kept in checkpoints.
     """
 
     columns: ClassVar[tuple[str, ...]] = ()
-    model: Any = None
-    number: int = 0
-    affordable: Mask | None = None
+    model: Any = None  # in which it plays; known before the first round
+    number: int = 0  # in the tables, the first of a crowd's
+    affordable: Mask | None = None  # (A,) or (N, A), what its account pays for; None for all
 
     def __init__(self, loss: Loss, rng: np.random.Generator) -> None:
         self.loss, self.rng = loss, rng
