@@ -53,7 +53,7 @@ from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated
 from regretless.market.core.randomness import stream
-from regretless.market.game.protocols import Forecaster, LinearLosses
+from regretless.market.game.protocols import Forecaster
 from regretless.market.losses import Linear, Loss
 from regretless.market.losses.basis import Basis
 from regretless.market.records import Forecast, Mixture, Policy
@@ -198,7 +198,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         if self.reference is not None:
             self.reference.model.observe_outcome(outcome)
 
-    def suggested(self, group: LinearLosses) -> Indices:
+    def suggested(self, group: Any) -> Indices:
         if self._pending is None:
             raise ValueError("no round is open; call mixture or predict first")
         own = next((listed for listed in self.events.groups if listed is group), None)

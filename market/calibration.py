@@ -26,7 +26,9 @@ def decision_calibration(
     smooth: float | None = None,
     mass: ArrayLike | None = None,
 ) -> Array:
-    """Bias of the predictions on the rounds in which each action is the response.
+    """Bias of the predictions on the rounds in which each action is the response (K, A).
+
+    Sup norm, per round. docs/measures.md has an example.
 
     Parameters
     ----------
@@ -38,20 +40,6 @@ def decision_calibration(
         eta of a quantal response.
     mass : array (M,), optional
         Weight of each row, 1 by default; their sum is T.
-
-    Returns
-    -------
-    array (K, A)
-        Sup norm of the bias, per round.
-
-    Examples
-    --------
-    On four days it rains on the first and last; the forecast is 0.8 on the second, else 0.2.
-
-    >>> points, rain = [[0.2], [0.8], [0.2], [0.2]], [[1.0], [0.0], [0.0], [1.0]]
-    >>> umbrella = np.array([[0.0, 0.3]]), np.array([[[1.0], [0.0]]])  # leave it, take it
-    >>> decision_calibration(points, rain, umbrella)  # left: |-0.8 + 0.2 - 0.8| / 4; taken: 0.8 / 4
-    array([[0.35, 0.2 ]])
     """
     weights, gaps, total = _weighted(points, truths, coefficients, smooth=smooth, mass=mass)
     bias = np.einsum("mka,mn->kan", weights, gaps)

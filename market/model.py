@@ -146,7 +146,7 @@ MOST_VIEWS = 100_000  # beyond this a view is made when it is asked for
 
 
 class MarketModel(mesa.Model):  # type: ignore[misc]
-    """A market in which one forecast serves every agent.
+    """A market in which one forecast serves every agent; ``load(...).build()`` makes it.
 
     Parameters
     ----------
@@ -158,22 +158,6 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         Root seed, for Mesa's own generator; the game has streams of its own.
     rounds : int
         How many rounds ``run`` plays in all.
-    tracker : Tracker or None
-        Follows what can be taken from the agents; None where no cohort keeps its exploitability.
-    log_every : int
-        Rounds between two entries of the regret log.
-    log_agents : int, optional
-        Size of the sample of agents that logs and windows follow; all by default.
-    windows : sequence of (int, int)
-        First and last round of every window over which regret is taken (``market.logs.windows``).
-    measures : sequence of str
-        Registered names of the user's own (``market.logs.user_columns``).
-    namers : dict, optional
-        By cohort, what names an action of each agent (``final_tables.named``).
-    called : dict, optional
-        By cohort, what the actions of all its agents together are called.
-    traits : dict, optional
-        By cohort, what the table of agents says of each entry beside its measures.
     """
 
     name: str = ""  # of its scenario; empty where it was put together by hand
@@ -210,14 +194,14 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         *,
         seed: int,
         rounds: int,
-        tracker: Tracker | None = None,
-        log_every: int = 1,
-        log_agents: int | None = None,
-        windows: Sequence[Span] = (),
-        measures: Sequence[str] = (),
-        namers: final_tables.Namers | None = None,
-        called: Mapping[str, Sequence[str]] | None = None,
-        traits: final_tables.Traits | None = None,
+        tracker: Tracker | None = None,  # None where no cohort keeps its exploitability
+        log_every: int = 1,  # rounds between two entries of the regret log
+        log_agents: int | None = None,  # how many logs and windows follow; all by default
+        windows: Sequence[Span] = (),  # first and last rounds (``market.logs.windows``)
+        measures: Sequence[str] = (),  # registered names (``market.logs.user_columns``)
+        namers: final_tables.Namers | None = None,  # by cohort: names an action of each agent
+        called: Mapping[str, Sequence[str]] | None = None,  # by cohort: the same of all its agents
+        traits: final_tables.Traits | None = None,  # by cohort: more columns of the agents table
     ) -> None:
         super().__init__(rng=seed)
         self.game = game
@@ -293,8 +277,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         """Replace the ``adversary``, the ``market``, or a forecaster under its block's name.
 
         Promises are cut (``market.game.roster``), and the run cannot be resumed. Exploitability is
-        of one adversary and one market: empty once either is replaced. UserError if one does not
-        fit.
+        empty once adversary or market is replaced. UserError if one does not fit.
         """
         self.promise(roster.replace_players(self.game, self.guarantees, **players))
         self._replaced = True
@@ -345,11 +328,9 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         self._changed.append(["added", cohort, view.number, at])
         return view
 
-    def dismiss(self, cohort: int, agent: int) -> None:
+    def dismiss(self, cohort: int, agent: int, before: int | None = None) -> None:
         """End the stay of one agent of a cohort, after the round that is being played, if any."""
-        self._leave(cohort, agent, self.played + self._playing)
-
-    def _leave(self, cohort: int, agent: int, before: int) -> None:
+        before = self.played + self._playing if before is None else before
         self._uncover(cohort, roster.dismiss(self.game, cohort, agent, before=before))
         self._changed.append(["left", cohort, agent, before])
 
@@ -513,7 +494,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             if what == "added":
                 self._admit(cohort, at)
             else:
-                self._leave(cohort, agent, at)
+                self.dismiss(cohort, agent, at)
                 self.deregister_agent(self.view(int(self._before[cohort]) + agent + 1))
         restore_generator(self.game.forecast_stream, state["forecast_stream"])
         restore_generator(self.game.outcome_stream, state["outcome_stream"])

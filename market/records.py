@@ -29,31 +29,17 @@ from regretless.market.losses.base import Loss
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """What a cohort's K rows do in a round.
+    """What a cohort's K rows do in a round."""
 
-    Parameters
-    ----------
-    strategy : array (K, A) or None
-        The mixed strategy; None where ``choices`` says it all.
-    actions : int array (N,)
-        The action that each of the cohort's N agents played; rows may stand for several agents.
-    predicted : array (K, A) or None
-        The losses that the row expected when it chose; None where it forms no expectation.
-    present : bool array (K,) or None
-        The rows that took part; None for all. The others have mixed strategy 0 and action -1.
-    choices : int array (K,) or None
-        The action of each row where all play is pure, -1 for rows that took no part; it comes with
-        ``predicted``, and then the mixed strategy is spelled out only where somebody reads it.
-    counts : callable or None
-        Draws, once, how many agents of each row played each action (K, A), where a row with
-        multiplicity (``market.game.seats``) draws; its action is that of one of them.
-    """
-
-    strategy: Array | None
-    actions: Indices
-    predicted: Array | None = None
-    present: Mask | None = None
+    strategy: Array | None  # mixed (K, A); None where ``choices`` says it all
+    actions: Indices  # that each of the cohort's agents played (N,)
+    predicted: Array | None = None  # losses (K, A) that a row expected; None where it expects none
+    present: Mask | None = None  # the rows (K,) that took part, others have action -1; None for all
+    # The action of each row (K,) where all play is pure, -1 for rows that took no part; it comes
+    # with ``predicted``, and the mixed strategy is spelled out only where somebody reads it.
     choices: Indices | None = None
+    # Draws, once, how many agents of each row played each action (K, A), where a row with
+    # multiplicity (``market.game.seats``) draws; its action is that of one of them.
     counts: Callable[[], Array] | None = None
 
     def read_only(self) -> "Decision":
@@ -140,27 +126,15 @@ class Ensemble:
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """A distribution over predictions of one block, before the draw.
+    """A distribution over predictions of one block, before the draw."""
 
-    Parameters
-    ----------
-    points : array (m, n)
-        Predictions in the block's basis, each coordinate in [0, 1].
-    weights : array (m,)
-        Probabilities.
-    certificate : float or None
-        Worst case of the mixture's normalised min-max value over every possible s(y), computed
-        from the mixture itself; None for a forecaster that plays no such game.
-    labels : array (m, d) or None
-        The label forecast of each atom, an outcome.
-    ensembles : tuple of Ensemble or None
-        The ensemble forecast of each atom, where predictions are kept in the hull of all s(y).
-    """
-
-    points: Array
-    weights: Array
+    points: Array  # predictions (m, n) in the block's basis, each coordinate in [0, 1]
+    weights: Array  # probabilities (m,)
+    # Worst case of the mixture's normalised min-max value over every possible s(y), computed from
+    # the mixture itself; None for a forecaster that plays no such game.
     certificate: float | None = None
-    labels: Array | None = None
+    labels: Array | None = None  # the label forecast of each atom, an outcome (m, d)
+    # The ensemble forecast of each, where predictions are kept in the hull of all s(y).
     ensembles: tuple[Ensemble, ...] | None = None
 
     def __post_init__(self) -> None:

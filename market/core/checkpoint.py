@@ -193,16 +193,12 @@ def _grown(found: np.ndarray[Any, Any], fresh: np.ndarray[Any, Any]) -> bool:
 class Checkpointable:
     """Offers ``state()``, ``restore(state)`` and ``resumable`` for the attributes that it names.
 
-    Attributes
-    ----------
-    REMEMBERED : tuple of str
-        Attributes of this class to remember, beside those that its bases name: arrays, numbers,
-        text, None, numpy Generators, objects with ``state`` and ``restore`` of their own, and lists
-        or dictionaries (by text) of all these. Generators and such objects must be there again
-        before ``restore``, in equal number; what is None then becomes an array or a plain value.
-    IN_PLACE : bool
-        Whether arrays are written into, where others hold views of them, and must fit; else they
-        are replaced by copies.
+    ``REMEMBERED`` are attributes of this class, beside those that its bases name: arrays, numbers,
+    text, None, numpy Generators, objects with ``state`` and ``restore`` of their own, and lists or
+    dictionaries (by text) of all these. Generators and such objects must be there again before
+    ``restore``, in equal number; what is None then becomes an array or a plain value. With
+    ``IN_PLACE`` arrays are written into, where others hold views of them, and must fit; else they
+    are replaced by copies.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ()

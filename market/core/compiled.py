@@ -7,9 +7,8 @@ one; where that cannot be had either, nothing is kept and each process compiles 
 **Work on many rows** is shared out among the processor's cores. A kernel takes arrays and a span of
 rows and writes those rows alone, so that the answer is the same to the last bit whatever the number
 of threads. Numba's own parallel loops are avoided: their thread pool dies with a fork and may not
-be entered twice. The kernels release the interpreter's lock instead (``nogil``). The caller's
-thread works too; the others are started once and wait. A core that is busy elsewhere takes fewer
-spans.
+be entered twice. The kernels release the interpreter's lock instead (``nogil``). A core that is
+busy elsewhere takes fewer spans.
 """
 
 import os

@@ -1,13 +1,11 @@
 """The border to a user's own code: faults are named, and what is handed over is read-only.
 
-**Faults** are one line that names the class, the method and the round. Code is a user's own where
-it belongs neither to this project nor to Python nor to a package that is installed, unless
-something registered comes from there. Nothing is wrapped: a fault is attributed by its traceback,
-so that a round without one costs nothing.
+**Faults** are one line that names the class, the method and the round, by the traceback, so that a
+round without one costs nothing. Code is a user's own where it belongs neither to this project nor
+to Python nor to a package that is installed, unless something registered comes from there.
 
 **Arrays** that it is handed are read-only, and its answer is checked. The project's own methods are
-handed the arrays themselves: kernels are compiled once for arrays that can be written and once for
-those that cannot.
+handed the arrays themselves: kernels are compiled for each of both.
 """
 
 import sysconfig
@@ -147,10 +145,7 @@ def handed(method: Any, array: Numbers) -> Numbers:
 
 
 def lent(maker: Any, value: Any) -> Any:
-    """Return a parameter as a maker is handed it.
-
-    If the maker is not ours, an array is read-only, and a list or a table is a copy.
-    """
+    """Return a parameter as a maker is handed it: who is not ours may not change it."""
     if is_ours(maker) or not isinstance(value, np.ndarray | list | dict):
         return value
     return read_only(value) if isinstance(value, np.ndarray) else deepcopy(value)

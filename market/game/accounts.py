@@ -42,15 +42,8 @@ class Accounts(Checkpointable):
     UserError if an endowment is negative, too large for the unit, or of a cohort that does not
     exist.
 
-    Parameters
-    ----------
-    cohorts : sequence of Cohort
-    cash : number, or dict by cohort's name
-        What every agent begins with; 0 for cohorts that are not named.
-    goods : sequence of such numbers or dicts
-        The same for each good.
-    unit : float
-        A power of 2 of which all amounts are multiples.
+    ``cash`` and each of the ``goods`` are what every agent begins with, or by cohort's name, 0 for
+    who is not named; all amounts are multiples of ``unit``, a power of 2.
 
     Attributes
     ----------
@@ -110,16 +103,10 @@ class Accounts(Checkpointable):
         self.move(0.0, bought, price=price)
 
     def move(self, cash: ArrayLike, goods: ArrayLike = 0.0, *, price: ArrayLike = 0.0) -> None:
-        """Give to agents (or take, below 0) what the world outside gives up.
+        """Give to agents cash (N,) and goods (N, g) (or take, below 0) of the world outside.
 
-        UserError if somebody would own less than nothing, or too much to add exactly.
-
-        Parameters
-        ----------
-        cash : array (N,) or number
-        goods : array (N, g) or number
-        price : array (g,) or number
-            What a unit of each good is paid with, beside the cash.
+        Numbers are for all. ``price`` (g,) is what a unit of each good is paid with, beside the
+        cash. UserError if somebody would own less than nothing, or too much to add exactly.
         """
         paid, given = np.atleast_1d(np.asarray(cash, np.float64)), np.asarray(goods, np.float64)
         shape = self.agents, self.goods.shape[1]

@@ -67,17 +67,8 @@ class BudgetConstraint(Unlimited):
     UserError if agents share rows, or are told what they played alone: their estimates of what they
     did not play take every action to be possible.
 
-    Parameters
-    ----------
-    cohort : Cohort
-        With a row for each agent.
-    rng : numpy Generator
-        Draws again for who drew an action that sleeps.
-
-    Attributes
-    ----------
-    scarce : array (N,)
-        Rounds in which some action of an agent slept.
+    The cohort has a row for each agent; ``rng`` draws again for who drew an action that sleeps.
+    ``scarce`` (N,) counts the rounds in which some action of an agent slept.
     """
 
     REMEMBERED = ("scarce", "rng")

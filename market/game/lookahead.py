@@ -70,17 +70,8 @@ class Rollout:
     def __call__(self, outcome: ArrayLike, rounds: int, *, seed: int) -> list[Strategies]:
         """Return the mixed strategies of the rounds to come if one outcome happens in all of them.
 
-        Returns one tuple per round, in it an array (K, A) or None per cohort, as in
-        ``AdversaryView``.
-
-        Parameters
-        ----------
-        outcome : array (d,)
-            In [0, 1].
-        rounds : int
-            How many, the present one included; at least 1.
-        seed : int
-            Of the copies' fresh streams.
+        The outcome is (d,), in [0, 1]; the present round is one of the ``rounds``; ``seed`` is of
+        the copies' fresh streams. Returns one tuple per round, as in ``AdversaryView``.
         """
         if rounds < 1:
             raise ValueError(f"rounds is {rounds}; roll out at least 1")

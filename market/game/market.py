@@ -49,12 +49,8 @@ class Market(Checkpointable, ABC):
     UserError if the cohorts' losses are over different goods, or agents who have losses of their
     own share a row of the ledger.
 
-    Parameters
-    ----------
-    cohorts : sequence of Cohort
-        Whose actions it clears; their losses are over d ``goods``, the coordinates of an outcome.
-    rng : numpy Generator
-        The market's own stream.
+    It clears the actions of ``cohorts``, whose losses are over d ``goods``, the coordinates of an
+    outcome; ``rng`` is its own stream.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("rng", "accounts")

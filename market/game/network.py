@@ -78,18 +78,10 @@ class DelayedForecasts(Checkpointable):
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Who hears the forecast, and how late.
+    """Who hears the forecast, and how late."""
 
-    Parameters
-    ----------
-    distance : int array (N,)
-        Hops from each agent to the nearest subscriber, ``NEVER`` where there is no path.
-    edges : int array (E, 2) or None
-        Neighbours, the lower number first; None where there is no graph.
-    """
-
-    distance: Indices
-    edges: Indices | None = None
+    distance: Indices  # hops from each agent (N,) to the nearest subscriber, or ``NEVER``
+    edges: Indices | None = None  # neighbours (E, 2), the lower first; None where there is no graph
 
     @property
     def farthest(self) -> int:

@@ -7,7 +7,7 @@ d coordinates of an outcome.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,18 +32,6 @@ from regretless.market.records import (
 from regretless.market.regret.ledger import Ledger
 
 USUAL = frozenset({"history", "mixture"})  # what an adversary sees that declares nothing
-
-
-class LinearLosses(Protocol):
-    """Losses offset + weights . s, linear in the statistics of a forecast."""
-
-    @property
-    def offset(self) -> Array:
-        """What they are at s = 0 (K, A)."""
-
-    @property
-    def weights(self) -> Array:
-        """What a unit of each statistic adds (K, A, n)."""
 
 
 class Forecaster(ABC):
@@ -95,8 +83,11 @@ class Forecaster(ABC):
         """Go back to a round that was open, with its context, so that ``update`` learns from it."""
         self.predict(x)
 
-    def suggested(self, group: LinearLosses) -> Indices:
-        """Return what its ``models`` suggest to a group's losses (K, M) in the open round."""
+    def suggested(self, group: Any) -> Indices:
+        """Return what its ``models`` suggest to K losses in the open round (K, M).
+
+        They are linear in the statistics: ``offset`` (K, A) and ``weights`` (K, A, n).
+        """
         raise ValueError(f"{type(self).__name__} has no models that are comparators")
 
     def described(self) -> dict[str, object]:
@@ -156,14 +147,8 @@ class Payoff(ABC):
 class Adversary(ABC):
     """Chooses what happens, in sight of the forecast's mixture but never of its draw.
 
-    A subclass writes ``commit``.
-
-    Parameters
-    ----------
-    outcomes : int
-        Coordinates of an outcome, d.
-    rng : numpy Generator
-        The adversary's own stream; unrelated to the referee's.
+    A subclass writes ``commit``. Outcomes have d = ``outcomes`` coordinates; ``rng`` is the
+    adversary's own stream, unrelated to the referee's.
     """
 
     sees: frozenset[str] = USUAL  # declared, out of ``market.game.adversary_view.SIGHTS``

@@ -123,18 +123,10 @@ class Block:
 
 
 class Game:
-    """The players and the referee's own belongings.
+    """The players, and the referee's own belongings and streams.
 
-    Parameters
-    ----------
-    seats : sequence of Seat
-        Each cohort hears the block that it names.
-    seed : int
-        Root of the referee's streams.
-    market : Market or None
-        How what agents do moves the outcome; None where it does not.
-    network : Network or None
-        Who hears the forecast, for the logs; None where everybody does at once.
+    Each cohort hears the block that it names. ``market`` and ``network`` are None where what agents
+    do moves no outcome, and where everybody hears the forecast at once.
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third

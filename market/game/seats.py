@@ -56,13 +56,8 @@ FOREVER = int(np.iinfo(np.intp).max)
 class Attendance:
     """When a cohort's rows are there: throughout, unless the rounds say otherwise.
 
-    Parameters
-    ----------
-    entered : int array (K,), or () for all
-        The round before which each enters; the number of rounds of the run for a row that never
-        does.
-    left : int array (K,), or () for all
-        The round before which it leaves, not below ``entered``.
+    A row is there from the round ``entered`` on (the run's last for one that never is) until before
+    ``left``, not below it: int arrays (K,), or () for all.
     """
 
     entered: Indices = field(default_factory=lambda: np.array(0))
@@ -223,18 +218,9 @@ PUBLIC = NoSignal()
 
 
 class Signal(NoSignal):
-    """What each agent of a cohort sees of the outcome.
+    """What each agent of a cohort sees, under a name in its context, of the outcome's coordinate g.
 
-    Parameters
-    ----------
-    name : str
-        Under which its context holds it.
-    coordinate : int
-        g, of the outcome.
-    noise : array (N,)
-        s_i, at least 0.
-    rng : numpy Generator
-        The referee's own, for this cohort.
+    ``noise`` is s_i (N,), at least 0; ``rng`` is the referee's own, for this cohort.
     """
 
     REMEMBERED = ("rng",)
@@ -288,18 +274,10 @@ class Seat:
     def decide(
         self, forecast: Forecast, context: Context, *, number: int, affordable: Mask | None
     ) -> Decision | None:
-        """Let those who are here decide; None where nobody is.
+        """Let those who are here decide in a round; None where nobody is.
 
-        Parameters
-        ----------
-        forecast : Forecast
-            Of the block that the cohort hears.
-        context : Context
-            With the signal of each agent, where there is one.
-        number : int
-            Of the round.
-        affordable : bool array (N, A) or None
-            Which actions each agent can pay for; None for all.
+        They hear the forecast of the cohort's block, and see the context with the signal of each
+        agent, where there is one. ``affordable`` (N, A) says what each can pay for; None for all.
         """
         if not self.present(number):
             return None

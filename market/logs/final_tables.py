@@ -122,19 +122,12 @@ def _cohort_rows(cohort: Cohort, guarantee: Guarantee, first: int) -> pd.DataFra
             "loss_offset": loss.unit_offset[cohort.row_of],
             **{f"{measure}_regret": spread(ledger, cohort.row_of, measure) for measure in MEASURES},
             "bound_from_bias": _spread_out(from_bias, cohort),
-            **promises(cohort, guarantee),
+            "bound_from_variation": promised(guarantee.from_variation, cohort, guarantee),
+            "bound": promised(guarantee.bound, cohort, guarantee),
+            "contextual_swap_bound": promised(guarantee.contextual, cohort, guarantee),
             "guarantee": guarantee.label,
         }
     )
-
-
-def promises(cohort: Cohort, guarantee: Guarantee) -> dict[str, Array]:
-    """Return what each agent of a cohort is promised (N,), by column; NaN without a theorem."""
-    return {
-        "bound_from_variation": promised(guarantee.from_variation, cohort, guarantee),
-        "bound": promised(guarantee.bound, cohort, guarantee),
-        "contextual_swap_bound": promised(guarantee.contextual, cohort, guarantee),
-    }
 
 
 def promised(bound: Callable[[], Array] | None, cohort: Cohort, guarantee: Guarantee) -> Array:

@@ -37,26 +37,7 @@ LOGGED_REGRETS = ("external_regret", "swap_regret", "decision_swap_regret")
 
 
 class Journal(Checkpointable):
-    """Collects rounds into tables; UserError if the payoff does not fit a cohort.
-
-    Parameters
-    ----------
-    blocks : sequence of str
-        Their names.
-    log_every : int
-        ``regret_log`` has a row per agent every so many rounds, counted from the first.
-    payoff : Payoff or None
-        The adversary's, if it has one.
-    logged : sequence of Logged, optional
-        The agents of each cohort that ``regret_log`` and ``windows`` follow; all by default.
-
-    Attributes
-    ----------
-    sink : callable or None
-        Receives each full chunk, a frame per table.
-    watchers : dict
-        Who adds rows to tables of their own, by the table's name.
-    """
+    """Collects rounds into tables; UserError if the payoff does not fit a cohort."""
 
     REMEMBERED = ("windows",)
 
@@ -65,14 +46,14 @@ class Journal(Checkpointable):
         cohorts: Sequence[Cohort],
         blocks: Sequence[str],
         *,
-        log_every: int = 1,
-        payoff: Any = None,
+        log_every: int = 1,  # rounds between two of the regret log, counted from the first
+        payoff: Any = None,  # the adversary's, if it has one
         market: Market | None = None,
-        logged: Sequence[Logged] = (),
+        logged: Sequence[Logged] = (),  # whom regret log and windows follow; all by default
         windows: Windows | None = None,
     ) -> None:
         self.log_every = log_every
-        self.sink: Sink | None = None
+        self.sink: Sink | None = None  # receives each full chunk, a frame per table
         self._cohorts, self._blocks = tuple(cohorts), tuple(blocks)
         self.logged, self.windows = tuple(logged) or logged_agents(self._cohorts, None), windows
         agents = sum(len(own.ids) for own in self.logged)  # with latecomers: chunks stay short
@@ -81,9 +62,8 @@ class Journal(Checkpointable):
         self._open: dict[str, list[Columns]] = {table: [] for table in TABLES}
         self._kept: dict[str, list[pd.DataFrame]] = {table: [] for table in TABLES}
         self._pending = 0
-        self.watchers: dict[str, States | OwnMeasures] = {
-            "states": States(self._cohorts, self.logged)
-        }
+        states = States(self._cohorts, self.logged)
+        self.watchers: dict[str, States | OwnMeasures] = {"states": states}  # they add rows, too
         self.face(payoff, market)
 
     def face(self, payoff: Any, market: Market | None) -> None:

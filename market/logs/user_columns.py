@@ -1,20 +1,10 @@
 """States and measures of a user's own: the tables ``states`` and ``measures``.
 
-**States.** What a user's own agents show of themselves has a row per logged agent that took part in
-a logged round, of the cohorts whose class declares ``columns``: ``round``, ``agent`` and a column
-for each name, as it stands after it; empty for agents of a class that has no such column.
-
-**Measures** are registered:
-
-    @register.measure("gini")
-    def gini(model):
-        return {"traders": inequality(model.agents.select(...).get("wealth"))}
-
-A scenario names it, ``measures = ["gini"]``, and it is taken after every logged round. What it
-returns says of whom it speaks: a number is of the round, a dictionary by cohort has a number for
-each, an array (N,) one for every agent, in the order of the agents' numbers (of these the logged
-ones get rows). ``@register.measure("share", within=(0, 1))`` declares a range, which the
-intervals of studies then do not leave either.
+**States** are what a user's agents show of themselves, of the cohorts whose class declares
+``columns``, as it stands after a logged round. **Measures** are registered functions of the model
+that a scenario names (``@register.measure("gini")``): what one returns says of whom it speaks. A
+number is of the round, a dictionary by cohort has a number for each, an array (N,) one for every
+agent, in the order of the agents' numbers (of these the logged ones get rows).
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,20 +1,14 @@
 r"""Regret over windows of rounds, and beside its bounds as a run goes on.
 
-**Windows.** What each agent regrets of the rounds from ``first`` to ``last`` alone. A ledger only
-adds, so the sums of a window are the difference of the ledger after its last round and a copy taken
-before its first one (``Ledger.excerpt``, ``Ledger.since``),
+**Windows.** What each agent regrets of the rounds from ``first`` to ``last`` alone: every regret is
+read from the difference of the ledger after its last round and a copy taken before its first one
+(``Ledger.excerpt``, ``Ledger.since``), as from a ledger that had seen nothing but the window. No
+comparator is carried over, and an agent that was right for a thousand rounds before a change of
+regime is not forgiven what follows. Windows do not overlap, so one copy per ledger is kept at a
+time. An agent that joined within a window is averaged over its own rounds of it.
 
-    fixed_w[k, a, b] = fixed_last[k, a, b] - fixed_{first - 1}[k, a, b],
-
-and every regret is read from the difference as from a ledger that had seen nothing but the window.
-It is exact up to the rounding of the sums: no comparator is carried over, and an agent that was
-right for a thousand rounds before a change of regime is not forgiven what follows. Windows do not
-overlap, so one copy per ledger is kept at a time, whatever the number of windows and rounds. An
-agent that joined within a window is averaged over its own rounds of it.
-
-**Beside its bounds**, as a run goes on, regret is read four times in every doubling of the rounds.
-One row per cohort to which a theorem applies, with the greatest value over its agents in every
-column.
+**Beside its bounds** regret is read four times in every doubling of the rounds: one row per cohort
+to which a theorem applies, with the greatest value over its agents in every column.
 """
 
 import math

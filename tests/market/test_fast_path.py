@@ -94,14 +94,7 @@ def built(raw: dict[str, Any], folder: Path) -> MarketModel:
 
 
 class Naive:
-    """One agent on its own.
-
-    Parameters
-    ----------
-    loss : a single loss
-    offset, weights : lists
-        Of its form in the basis.
-    """
+    """One agent on its own: a single loss, and its offset and weights in the basis."""
 
     def __init__(self, loss: Loss, offset: list[float], weights: list[list[float]]) -> None:
         self.loss, self.offset, self.weights = loss, offset, weights
@@ -188,7 +181,7 @@ def followed(cohort: Any, agents: list[Naive], played: Round, place: int) -> Non
         agent.err(strategy, table, agent.suffered(played.outcome))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25)
 @given(raw=markets())
 def test_cohorts_do_what_every_agent_would_alone(
     raw: dict[str, Any], tmp_path_factory: pytest.TempPathFactory

@@ -18,7 +18,6 @@ import worlds
 from regretless.market.core.errors import UserError
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
-from regretless.market.records import Round
 from regretless.market.regret import definitions
 from regretless.market.regret.ledger import MEASURES
 from regretless.scenarios import load
@@ -43,13 +42,10 @@ def mixed_market(**extra: Any) -> Scenario:
     return worlds.told(raw)
 
 
-def recorded(model: MarketModel, rounds: int) -> list[Round]:
-    """Play and keep the raw log."""
-    return [play_round(model.game) for _ in range(rounds)]
-
-
-def assert_ledger_equals_raw_log(model: MarketModel, log: list[Round]) -> None:
+def test_ledger_agrees_with_the_raw_log_in_a_mixed_market() -> None:
     """Every measure that a cohort keeps, recomputed from the raw log to 1e-9."""
+    model = mixed_market(rounds=60).build()
+    log: list[Any] = [play_round(model.game) for _ in range(60)]
     for c, cohort in enumerate(model.game.cohorts):
         losses = np.array([played.losses[c] for played in log])
         play = np.array([played.decisions[c].probabilities for played in log])
@@ -65,28 +61,9 @@ def assert_ledger_equals_raw_log(model: MarketModel, log: list[Round]) -> None:
                 assert value == pytest.approx(compute(losses[:, k], play[:, k], *extra), abs=1e-9)
 
 
-def test_ledger_agrees_with_the_raw_log_in_a_mixed_market() -> None:
-    model = mixed_market().build()
-    assert_ledger_equals_raw_log(model, recorded(model, 80))
-
-
-def test_mesa_sees_the_agents() -> None:
-    model = mixed_market().build()
+def test_mesa_sees_the_agents_and_its_collector_reads_them() -> None:
+    model = mixed_market(rounds=5).build()
     assert isinstance(model, mesa.Model)
-    model.run()
-    frame = model.agents_frame()
-    assert model.agents.get("swap_regret") == pytest.approx(frame["swap_regret"].tolist())
-    naive = model.agents.select(lambda agent: agent.cohort == "naive")
-    assert len(naive) == 12
-    assert {agent.unique_id for agent in naive} == set(frame.query("cohort == 'naive'")["agent"])
-    assert model.agents.agg("decision_swap_regret", max) == pytest.approx(
-        frame["decision_swap_regret"].max()
-    )
-    assert model.steps == model.played == 80
-
-
-def test_a_mesa_data_collector_can_read_the_model() -> None:
-    model = mixed_market().build()
     collector = mesa.DataCollector(
         model_reporters={"played": "played"},
         agent_reporters={"swap": "swap_regret", "action": "action"},
@@ -94,10 +71,16 @@ def test_a_mesa_data_collector_can_read_the_model() -> None:
     for _ in range(5):
         model.step()
         collector.collect(model)
-    table = collector.get_agent_vars_dataframe()
-    log = model.regret_frame()
+    table, log = collector.get_agent_vars_dataframe(), model.regret_frame()
     assert table["swap"].to_numpy() == pytest.approx(log["swap_regret"].to_numpy())
     assert (table["action"].to_numpy() == log["action"].to_numpy()).all()
+    frame = model.agents_frame()
+    assert model.agents.get("swap_regret") == pytest.approx(frame["swap_regret"].tolist())
+    naive = model.agents.select(lambda agent: agent.cohort == "naive")
+    assert {agent.unique_id for agent in naive} == set(frame.query("cohort == 'naive'")["agent"])
+    worst = model.agents.agg("decision_swap_regret", max)
+    assert worst == pytest.approx(frame["decision_swap_regret"].max())
+    assert model.steps == model.played == 5
 
 
 def test_mesas_own_calls_work_or_refuse() -> None:
@@ -106,10 +89,9 @@ def test_mesas_own_calls_work_or_refuse() -> None:
     assert (model.played, model.steps, model.running) == (4, 4, False)
     with pytest.raises(UserError, match="all 4 rounds are played"):
         model.step()
-    with pytest.raises(UserError, match="root seed"):
-        model.reset_rng(3)
-    with pytest.raises(UserError, match="root seed"):
-        model.reset_randomizer(3)
+    for reset in (model.reset_rng, model.reset_randomizer):
+        with pytest.raises(UserError, match="root seed"):
+            reset(3)
     assert len(model.agents) == 200
     next(iter(model.agents)).remove()
     assert len(model.agents) == 199

@@ -116,12 +116,9 @@ def test_nobody_moves_outcomes_by_more_than_its_market_says(name: str) -> None:
 
 
 def test_what_own_actions_matter_is_the_widest_gap_over_all_small_moves() -> None:
-    rng = np.random.default_rng(2)
-    loss, price_impact = (
-        Linear(rng.normal(size=(5, 3, 2)), rng.normal(size=(5, 3))),
-        rng.random((5, 2)),
-    )
-    low = np.full(2, 0.3)
+    rng, low = np.random.default_rng(2), np.full(2, 0.3)
+    loss = Linear(rng.normal(size=(5, 3, 2)), rng.normal(size=(5, 3)))
+    price_impact = rng.random((5, 2))
     signs = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1.0]])
     found = np.zeros(5)
     for k in range(5):
@@ -159,33 +156,26 @@ def test_regret_exceeds_that_of_the_induced_strategy_by_less_than_the_own_sway(n
     assert of_strategy.mean() < 0.6 * own.mean()
 
 
-BELOW_ONE = np.nextafter(1.0, 0.0)
-
-
 def test_draws_follow_the_inverse_distribution_function() -> None:
     rng = np.random.default_rng(0)
-    weights, row_of = rng.dirichlet(np.ones(5), 7), rng.integers(0, 7, 1000)
-    uniforms = rng.random(1000)
-    expected = [
-        np.searchsorted(np.cumsum(weights[row]), u, side="right")
-        for row, u in zip(row_of, uniforms, strict=True)
-    ]
+    weights, row_of, uniforms = (
+        rng.dirichlet(np.ones(5), 7),
+        rng.integers(0, 7, 500),
+        rng.random(500),
+    )
+    sums = np.cumsum(weights, axis=1)
+    expected = [np.searchsorted(sums[row], u, side="right") for row, u in zip(row_of, uniforms)]  # noqa: B905
     assert draw_rows(weights, uniforms, row_of).tolist() == expected
-
-
-def test_a_number_on_a_boundary_belongs_to_the_next_index() -> None:
-    assert draw_rows(np.array([[0.25, 0.75]] * 2), np.array([0.25, 0.0])).tolist() == [1, 0]
+    on_a_boundary = draw_rows(np.array([[0.25, 0.75]] * 2), np.array([0.25, 0.0]))
+    assert on_a_boundary.tolist() == [1, 0]
+    one, same = np.random.default_rng(2), np.random.default_rng(2)  # a draw takes one number
+    drawn = [draw_index(weights[0], one) for _ in range(50)]
+    assert drawn == draw_rows(np.tile(weights[0], (50, 1)), same.random(50)).tolist()
 
 
 def test_rounding_never_draws_a_weight_of_zero() -> None:
     rng = np.random.default_rng(1)
     for size in (3, 10, 100):
         weights = np.append(rng.dirichlet(np.ones(size), 500) * (1 - 1e-9), np.zeros((500, 1)), 1)
-        assert (draw_rows(weights, np.full(500, BELOW_ONE)) < size).all()
+        assert (draw_rows(weights, np.full(500, np.nextafter(1.0, 0.0))) < size).all()
         assert (draw_rows(weights[:, ::-1], np.zeros(500)) > 0).all()
-
-
-def test_one_index_takes_one_number_of_the_stream() -> None:
-    weights, first, second = np.array([0.1, 0.2, 0.7]), *(np.random.default_rng(2) for _ in "ab")
-    drawn = [draw_index(weights, first) for _ in range(50)]
-    assert drawn == draw_rows(np.tile(weights, (50, 1)), second.random(50)).tolist()
