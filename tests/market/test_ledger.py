@@ -121,13 +121,8 @@ def test_best_responders_regret_at_most_the_bound_from_their_biases(
     log = responding_play(np.random.default_rng(seed), policies=policies, eta=None)
     ledger = log.enter(log.ledger(constants=constants))
     measured, bound = ledger.regret("decision_swap"), ledger.bound_from_bias()
-    if not (constants or policies):
-        assert bound is None
-        assert measured is None
-    else:
-        assert measured is not None
-        assert bound is not None
-        assert (measured <= bound + ROUNDING).all()
+    assert (bound is None) == (measured is None) == (not (constants or policies))
+    assert measured is None or bound is None or (measured <= bound + ROUNDING).all()
 
 
 @given(seed=SEEDS, policies=st.integers(0, 3), eta=st.floats(0.1, 100))

@@ -55,7 +55,7 @@ CASES: dict[str, tuple[list[dict[str, Any]], dict[str, Any], int]] = {
 
 
 def scenario(
-    cohorts: list[dict[str, Any]], market: dict[str, Any], goods: int = 1, rounds: int = 14
+    cohorts: list[dict[str, Any]], market: dict[str, Any], goods: int = 1, rounds: int = 11
 ) -> Any:
     own = [{"name": f"cohort {i}"} | cohort for i, cohort in enumerate(cohorts)]
     raw = {"name": "book", "rounds": rounds, "seed": 4, "cohort": own} | {

@@ -47,26 +47,20 @@ def chosen(actions: Sequence[int]) -> Decision:
     return Decision(np.zeros((1, 1)), np.array(actions))
 
 
-def scenario(
-    market: dict[str, Any] | None, *, seed: int = 1, rounds: int = 120, **tables: Any
-) -> Scenario:
+def scenario(market: dict[str, Any] | None, **tables: Any) -> Scenario:
     """Return a small scenario with followers and learners."""
     shares = {"weights": [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]], "concentration": 6.0}
     people = {"utility": "linear", "count": 8, "actions": 3, "parameters": shares}
-    raw = {
-        "name": "small",
-        "rounds": rounds,
-        "seed": seed,
-        "cohort": [
-            {"name": "followers", **people},
-            {"name": "noisy", "response": "quantal", "eta": 20.0, **people},
-            {"name": "learners", "response": "hedge", **people},
-        ],
+    kinds: dict[str, dict[str, Any]] = {
+        "followers": {},
+        "noisy": {"response": "quantal", "eta": 20.0},
+        "learners": {"response": "hedge"},
     }
-    if "data" not in tables:
-        raw["adversary"] = {"kind": "iid", "outcomes": 3, "concentration": 20.0}
-    raw |= {} if market is None else {"market": market}
-    return worlds.told(raw | tables)
+    cohorts = [{"name": name} | people | own for name, own in kinds.items()]
+    nature = {"kind": "iid", "outcomes": 3, "concentration": 20.0}
+    keys = {"rounds": 120, "seed": 1, "market": market}
+    keys |= {} if "data" in tables else {"adversary": nature}
+    return worlds.scenario(*cohorts, **keys | tables)
 
 
 LAGGED = {"feedback": "lagged", "impact": 0.4, "adjustment": 0.7}
@@ -132,20 +126,18 @@ SHOCKS = {kind: {"kind": kind, "outcomes": 3} for kind in ("iid", "anti-forecast
 @pytest.mark.parametrize("impact", [-0.6, 0.6])
 def test_the_theorem_holds_where_feedback_is_lagged(shocks: str, impact: float) -> None:
     adversary = SHOCKS.get(shocks, PUMP)
-    for seed in (1, 2):
-        told = scenario(LAGGED | {"impact": impact}, seed=seed, adversary=adversary)
-        model = worlds.played(told)
-        agents = model.agents_frame()
-        bound = agents[agents["cohort"] != "learners"]
-        assert (bound["guarantee"] != "none").all()
-        assert (bound["decision_swap_regret"] <= bound["bound_from_bias"] + 1e-9).all()
-        assert (bound["bound_from_bias"] <= bound["bound"]).all()
-        forecaster: Any = model.game.blocks[0].forecaster
-        limits = forecaster.bias_bound()
-        for *_, occupancy, bias in forecaster.events.table():
-            assert np.abs(bias).max() <= float(np.max(limits.bias(occupancy))) + 1e-9
-        if adversary is PUMP:
-            assert (agents["leader_surplus"] <= agents["surplus_cap"] + 1e-9).all()
+    model = worlds.played(scenario(LAGGED | {"impact": impact}, adversary=adversary))
+    agents = model.agents_frame()
+    bound = agents[agents["cohort"] != "learners"]
+    assert (bound["guarantee"] != "none").all()
+    assert (bound["decision_swap_regret"] <= bound["bound_from_bias"] + 1e-9).all()
+    assert (bound["bound_from_bias"] <= bound["bound"]).all()
+    forecaster: Any = model.game.blocks[0].forecaster
+    limits = forecaster.bias_bound()
+    for *_, occupancy, bias in forecaster.events.table():
+        assert np.abs(bias).max() <= float(np.max(limits.bias(occupancy))) + 1e-9
+    if adversary is PUMP:
+        assert (agents["leader_surplus"] <= agents["surplus_cap"] + 1e-9).all()
 
 
 def test_crowding_on_cases_worked_out_by_hand() -> None:
