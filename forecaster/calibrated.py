@@ -8,27 +8,22 @@ h = 1 / (2 (cells - 1)) half their distance, the events are
     cell            [v is the grid point nearest to p]
     multiaccuracy   [c(x) = b]                           for each policy c, suggestion b
 
-**Both are best responses.** argmin_v |p - v|^2 = argmin_v |v|^2 - 2 v.p is the best response of one
-linear pseudo-loss with M actions; a loss that is zero always plays action 0, so its cross events
-are [c(x) = b] alone. Unbiased-Prediction on these losses is the whole algorithm.
+**Both are best responses**: argmin_v |p - v|^2 = argmin_v |v|^2 - 2 v.p is that of one linear
+pseudo-loss with M actions; a loss that is zero always plays action 0, so its cross events are
+[c(x) = b] alone. Unbiased-Prediction on these losses is the whole algorithm.
 
-**The grid point is announced, not p.** Inside a cell p may move against the outcome and still be
-unbiased: p = 1/2 - e before every 1 and p = 1/2 + e before every 0 is calibrated on a cell around
-1/2, and whoever acts on [p > 1/2] is wrong every round.
+**The grid point is announced, not p**: p = 1/2 - e before every 1 and p = 1/2 + e before every 0 is
+calibrated on a cell around 1/2, and whoever acts on [p > 1/2] is wrong every round.
 
 **What it guarantees.** Let B be the events' biases, K = sum_v |B_v| / T the calibration error and
-M_c = sum_b |B_{c = b}| / T. An agent with coefficients r(a) plays a(v), the best response to v.
-The sum of s_t over a cell is the sum of p_t minus B_v, and |p_t - v| <= h in sup norm, so that
+M_c = sum_b |B_{c = b}| / T. As the sum of s_t over a cell is that of p_t minus B_v, per round and
+in expectation over the draws
 
     swap regret               <=  D (K + h)                      D = max_{a, b} ||r(a) - r(b)||_1
     omniprediction regret(c)  <=  lambda (K + M_c) + D h         lambda as in ``bounds``
 
-per round, in expectation over the draws: s_t is p_t minus a bias, of what is played by calibration,
-of what c suggests by multiaccuracy. Neither bounds **decision** swap regret, which needs
-unbiasedness on both events at once; so a run carries the label ``none``.
-
-**What it costs.** K <= sqrt(3 M Lambda / T) with M about (1 / (2 h))^n: events, memory, time per
-round and the rounds until the bound says anything are exponential in n.
+Neither bounds **decision** swap regret, so a run carries the label ``none``. K <= sqrt(3 M Lambda /
+T) with M about (1 / (2 h))^n: everything is exponential in n.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,8 +49,6 @@ class CalibratedMultiaccurate(Wrapping):
     It wraps a forecaster whose events, ``biases.parquet`` and ``certificate`` are those of
     predictions before they are rounded: loss 0 is the grid, its actions the cells; later losses
     carry policies.
-
-    UserError if ``cells`` is no integer of at least 2, or there are more than 20,000 grid points.
 
     Parameters
     ----------

@@ -1,13 +1,11 @@
 """A reference model: its forecast is left alone until it costs more than chance explains.
 
-A model's forecast b_t is broadcast as it is while the model is **trusted**: until some listed loss
-regrets it, or the bias of some event of coordinates grows, by more than would happen to a
-calibrated model in 2 % of all runs, or until losses exceed what was expected by as much and some
-loss has a regret (below). Trust does not return. From then on every round's b_t is weighed with
-the events' gains so far, each with a **tolerance band** z: H holds only what exceeds z sqrt(C). If
-the certificate of b_t alone is within the tolerance, b_t is broadcast still; otherwise the game is
-solved, with the walk starting at b_t. Every bias stays below z sqrt(n_T(E)) more than the weights'
-own bound (``events.bounds``), whatever the model does.
+A model's forecast b_t is broadcast as it is while the model is **trusted**, until the test below
+rejects it in 2 % of all runs of a calibrated one. Trust does not return. From then on every round's
+b_t is weighed with the events' gains so far, each with a **tolerance band** z: H holds only what
+exceeds z sqrt(C). If the certificate of b_t alone is within the tolerance, b_t is broadcast still;
+otherwise the game is solved, with the walk starting at b_t. Every bias stays below z sqrt(n_T(E))
+more than the weights' own bound, whatever the model does.
 
 A model that is disproved within 64 rounds has shown nothing that a band could keep: from then on z
 = 0, and b_t is no candidate. Models that it was made of (``models.aggregate``) are comparators,
@@ -61,7 +59,6 @@ import numpy as np
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
-from regretless.market.core.own_code import handed
 from regretless.market.game.protocols import as_forecaster
 
 ALARM = 0.01  # alpha
@@ -209,7 +206,7 @@ class Reference(Checkpointable):
     @property
     def early(self) -> bool:
         """Whether it was disproved before it had shown anything."""
-        return self.disproved_at is not None and 0 < self.disproved_at < EARLY
+        return 0 < (self.disproved_at or 0) < EARLY
 
     @property
     def band(self) -> Band:
@@ -224,8 +221,8 @@ class Reference(Checkpointable):
         """Return the model's forecast (n,); UserError if it is not ``size`` finite numbers."""
         point = np.array(self.model.point(x), dtype=np.float64)
         if point.shape != (size,) or not np.isfinite(point).all():
-            wanted = f"{size} finite numbers"
-            raise UserError(f"the base model predicted {point!s}; it must predict {wanted}")
+            wanted = f"it must predict {size} finite numbers"
+            raise UserError(f"the base model predicted {point!s}; {wanted}")
         return point
 
     def judge(self, evidence: Evidence) -> None:
@@ -236,10 +233,6 @@ class Reference(Checkpointable):
             self._bets.add(evidence.surprise)
             if evidence.beyond or (self._bets.won and evidence.doubtful):
                 self.disproved_at = self.time
-
-    def learn(self, truth: Array) -> None:
-        """Teach the model s(y) (n,)."""
-        self.model.update(handed(self.model.update, truth))
 
     def described(self) -> dict[str, object]:
         """Return what a run's manifest says of it."""

@@ -52,6 +52,7 @@ from regretless.forecaster.reference import PLAIN, Band, Evidence, Reference
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated
+from regretless.market.core.own_code import handed
 from regretless.market.core.randomness import stream
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses import Linear, Loss
@@ -212,7 +213,8 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         evidence = self.charge(truth)
         if self.reference is not None:
             self.reference.judge(evidence)
-            self.reference.learn(truth)
+            learn = self.reference.model.update
+            learn(handed(learn, truth))
 
     def observe(self, outcome: ArrayLike) -> None:
         """Learn the outcome (d,); the forecaster knows its basis."""

@@ -42,7 +42,7 @@ from regretless.forecaster.events.protected import (
     ProtectedLosses,
     best_responses,
 )
-from regretless.forecaster.events.weights import WeightRule
+from regretless.forecaster.events.weights import AdaptiveWeights, WeightRule
 from regretless.forecaster.minimax.cube import MOST_POINTS, Box
 from regretless.forecaster.minimax.game import Game, Solution
 from regretless.forecaster.models import ExponentialSmoothing
@@ -86,7 +86,7 @@ class CellEvents(VectorEvents):
         *,
         experts: int | None = None,
     ) -> None:
-        self._start(groups, rule)
+        self.rows, self.rule = LossTable.of(groups), rule or AdaptiveWeights()
         self.scales = scales
         if self.size != 1:
             raise ValueError(f"cells are of one number; these losses are of {self.size}")

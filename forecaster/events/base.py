@@ -26,7 +26,7 @@ import numpy as np
 
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.protected import LossTable, Played, ProtectedLosses
-from regretless.forecaster.events.weights import Moment, Weighing, WeightRule
+from regretless.forecaster.events.weights import Moment, WeightRule, Weights
 from regretless.forecaster.reference import Band, Trust
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
@@ -68,7 +68,7 @@ class EventSet(Checkpointable, ABC, Generic[Open]):
         """
 
     @abstractmethod
-    def weigh(self, active: Open, moment: Moment) -> Iterator[Weighing]:
+    def weigh(self, active: Open, moment: Moment) -> Iterator[Weights]:
         """Yield active events in parts, ready to be weighed."""
 
     def table_of(self, active: Open, moment: Moment) -> Array:
@@ -164,7 +164,7 @@ class Together(EventSet[Shared]):
     def active(self, x: object, suggestions: Indices | None = None) -> Shared:
         return [(part, 1.0, part.active(x, suggestions)) for part in self.parts]
 
-    def weigh(self, active: Shared, moment: Moment) -> Iterator[Weighing]:
+    def weigh(self, active: Shared, moment: Moment) -> Iterator[Weights]:
         for part, share, own in active:
             for found in part.weigh(own, moment):
                 yield found._replace(share=found.share * share)

@@ -23,7 +23,7 @@ import numpy as np
 from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.protected import LossTable, Played, ProtectedLosses
-from regretless.forecaster.events.weights import AdaptiveWeights, Moment, Weighing, WeightRule
+from regretless.forecaster.events.weights import AdaptiveWeights, Moment, WeightRule, Weights
 from regretless.forecaster.reference import Band, Trust
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
@@ -85,7 +85,7 @@ class VectorEvents(EventSet[list[View]]):
     crossed = joinable = True
 
     def __init__(self, groups: Sequence[ProtectedLosses], rule: WeightRule | None = None) -> None:
-        self._start(groups, rule)
+        self.rows, self.rule = LossTable.of(groups), rule or AdaptiveWeights()
         decision = View.of(slice(0, self.rows.shape[0]), self.size)
         cross = (
             View.of(self.rows.slice(g), self.size, len(g.policies), g.offset.shape[1])
@@ -93,9 +93,6 @@ class VectorEvents(EventSet[list[View]]):
         )
         self._keep([decision, *cross])
         self.experts = 2 * sum(view.bias.size for view in self.views)
-
-    def _start(self, groups: Sequence[ProtectedLosses], rule: WeightRule | None) -> None:
-        self.rows, self.rule = LossTable.of(groups), rule or AdaptiveWeights()
 
     def _keep(self, views: list[View]) -> None:
         self.views = views
@@ -111,7 +108,7 @@ class VectorEvents(EventSet[list[View]]):
             for j, policy in enumerate(group.policies)
         ]
 
-    def weigh(self, active: list[View], moment: Moment) -> Iterator[Weighing]:
+    def weigh(self, active: list[View], moment: Moment) -> Iterator[Weights]:
         for view in active:
             found = self.rule.weigh(view.bias, view.variation, moment, both=True)
             yield found._replace(share=view.share, rows=view.rows)

@@ -93,8 +93,8 @@ def clustered(
     chosen, here = list[int](), 0
     near, served = np.full(len(offset), np.inf), np.zeros(len(offset), dtype=np.intp)
     while near[here] > radius and len(chosen) < (count or len(offset)):
-        own = offset[[here]], weights[[here]], np.array([len(chosen)])
-        over_rows(_serve, len(offset), offset, weights, *own, near, served)
+        kept = offset[[here]], weights[[here]], np.array([len(chosen)])
+        over_rows(_serve, len(offset), (offset, weights), kept, near, served)
         chosen.append(here)
         here = int(near.argmax())
     return Cover(offset[chosen], weights[chosen], served, near)
@@ -103,24 +103,18 @@ def clustered(
 def nearest(offset: Array, weights: Array, *, kept_offset: Array, kept_weights: Array) -> Cover:
     """Serve losses (K, A), (K, A, n) through the nearest of R given ones, the first if alike."""
     near, served = np.full(len(offset), np.inf), np.zeros(len(offset), dtype=np.intp)
-    given = kept_offset, kept_weights, np.arange(len(kept_offset))
-    over_rows(_serve, len(offset), offset, weights, *given, near, served)
+    kept = kept_offset, kept_weights, np.arange(len(kept_offset))
+    over_rows(_serve, len(offset), (offset, weights), kept, near, served)
     return Cover(kept_offset, kept_weights, served, near)
 
 
 @compiled(nogil=True)
 def _serve(  # noqa: PLR0913 - a span of rows
-    offset: Array,
-    weights: Array,
-    kept_offset: Array,
-    kept_weights: Array,
-    numbers: Indices,
-    near: Array,
-    served: Indices,
-    first: int,
-    last: int,
-) -> None:
+    own: tuple[Array, Array], kept: tuple[Array, Array, Indices], near: Array, served: Indices,
+    first: int, last: int,
+) -> None:  # fmt: skip
     """Serve losses through representatives with these numbers where they are nearer."""
+    (offset, weights), (kept_offset, kept_weights, numbers) = own, kept
     for k in range(first, last):
         for r in range(kept_offset.shape[0]):
             apart = 0.0

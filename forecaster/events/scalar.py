@@ -54,9 +54,9 @@ import numpy as np
 from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.bounds import BiasBound, GainBound, gain_range
 from regretless.forecaster.events.protected import LossTable, Played, ProtectedLosses
-from regretless.forecaster.events.weights import AdaptiveWeights, Moment, Weighing, WeightRule
+from regretless.forecaster.events.weights import AdaptiveWeights, Moment, WeightRule, Weights
 from regretless.forecaster.reference import Band, Trust
-from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
 from regretless.market.records import Event, checked_suggestion
 
@@ -79,12 +79,10 @@ class Gains:
     squares: Array
 
     def __init__(
-        self, group: ProtectedLosses, rows: LossTable, *, fixed: bool, models: int,
-        within: float | None,
-    ) -> None:  # fmt: skip
+        self, group: ProtectedLosses, rows: LossTable, scale: Array, *, fixed: bool, models: int
+    ) -> None:
         self.group, self.rows, self.losses = group, rows.slice(group), rows.losses(group)
-        self.scale = gain_range(group.weights, within)
-        self.constants = group.offset.shape[1] if fixed else 0
+        self.scale, self.constants = scale, group.offset.shape[1] if fixed else 0
         self.policies = group.policies if fixed else ()
         self.fixed, self.models = self.constants + len(self.policies), models
         self.shape = (*group.offset.shape, self.fixed + models)
@@ -167,16 +165,14 @@ class AssignmentBound(GainBound):
         return self._assignments(weights, policies) if self.risk < 1 else None
 
     def _assignments(self, weights: Array, policies: int) -> Array | None:
-        actions = weights.shape[1]
+        actions, scale = weights.shape[1], gain_range(weights, self.within)
         most = self.assigned(self.rounds, actions, actions + policies + self.models)
-        if most is None:
-            return None
-        if self.trust is not None:  # all had gained so much at most when the games began
-            scale = np.maximum(gain_range(weights, self.within), 1.0)
+        if most is not None and self.trust is not None:  # gained when the games began, at most
             each = actions * (self.trust.limit(self.rounds / actions) + 1)
             together = self.trust.among(self._copies * (actions + policies) ** actions)
-            most = most + np.minimum(each, together.limit(self.rounds / scale**2) + 1)
-        return np.asarray(gain_range(weights, self.within) * most / self.rounds)
+            least = together.limit(self.rounds / np.maximum(scale, 1.0) ** 2) + 1
+            most = most + np.minimum(each, least)
+        return None if most is None else np.asarray(scale * most / self.rounds)
 
     def assigned(self, squares: Array | float, actions: int, comparators: int) -> Array | None:
         """Bound the gain of every assignment whose U is at most ``squares``."""
@@ -210,8 +206,8 @@ class GainEvents(EventSet[list[Indices]]):
         fixed: bool = True,
     ) -> None:
         self.rows, self.rule, self.within = LossTable.of(groups), rule or AdaptiveWeights(), within
-        own: dict[str, Any] = {"fixed": fixed, "models": models, "within": within}
-        self.members = [Gains(group, self.rows, **own) for group in self.groups]
+        scales = ((group, gain_range(group.weights, within)) for group in self.groups)
+        self.members = [Gains(g, self.rows, own, fixed=fixed, models=models) for g, own in scales]
         self.models, self.losses = models, len(self.rows.start) - 1
         self.experts = sum(k * a * (c - fixed) for k, a, c in (one.shape for one in self.members))
         *self._ends, end = np.cumsum([math.prod(member.shape) for member in self.members])
@@ -230,7 +226,7 @@ class GainEvents(EventSet[list[Indices]]):
         """Return what every group's policies and models suggest to its losses, (K, C - A) each."""
         return [member.suggestions(x, suggestions) for member in self.members]
 
-    def weigh(self, active: list[Indices], moment: Moment) -> Iterator[Weighing]:
+    def weigh(self, active: list[Indices], moment: Moment) -> Iterator[Weights]:
         found = self.rule.weigh(self._counted(moment.band), self._sums[1], moment)
         yield found._replace(fold=partial(self.folded, active))
 
@@ -317,25 +313,25 @@ class Assignments(GainEvents):
         super().__init__(groups, rule, **gains)
         self.share, self.risk, self.drawn, self.unseen = share, risk, risk is not None, 0
         self._price = math.log(share * self.experts / self.losses) + PRIOR
-        self._parts = [_Part(member) for member in self.members]
-        kinds = "gain", "squares", "before"
-        for g, part in enumerate(self._parts):
-            self.arrays |= {f"assigned_{k}_{g}": getattr(part, k) for k in kinds}
+        # G, U and what was gained before the games (3, K, A, C)
+        self._parts = [np.zeros((3, *member.shape)) for member in self.members]
+        self.arrays |= {f"assigned_{g}": part for g, part in enumerate(self._parts)}
 
-    def weigh(self, active: list[Indices], moment: Moment) -> Iterator[Weighing]:
+    def weigh(self, active: list[Indices], moment: Moment) -> Iterator[Weights]:
         """Yield the gains and then the assignments, which share the losses' rows."""
         yield from super().weigh(active, moment)
         rated = self._price + np.log(RATES)
-        powers = [part.refreshed().sum(1) + rated for part in self._parts]
+        known = [_shares(gain, squares) for gain, squares, _ in self._parts]
+        powers = [logs.sum(1) + rated for _, logs in known]
 
         def weights(top: float, share: float) -> tuple[Array, float]:
             chosen = [share * np.exp(own - top) for own in powers]
-            pairs = zip(self._parts, chosen, strict=True)
-            made = [_weights(part.shares, own).ravel() for part, own in pairs]
+            pairs = zip(known, chosen, strict=True)
+            made = [_weights(shares, own).ravel() for (shares, _), own in pairs]
             return np.concatenate(made), sum(float(own.sum()) for own in chosen)
 
         top = max(float(own.max()) for own in powers)
-        yield Weighing(top, weights, fold=partial(self.folded, active))
+        yield Weights(top, weights, fold=partial(self.folded, active))
 
     def charge(self, active: list[Indices], played: Played) -> None:
         """Add a round to the gains in expectation, and to the assignments as they are charged."""
@@ -343,19 +339,22 @@ class Assignments(GainEvents):
         if self.drawn:
             self.unseen += played.drawn is None
             played = played.drawn or played
-        for part, suggested in zip(self._parts, active, strict=True):
-            part.add(suggested, played)
+        for member, suggested, part in zip(self.members, active, self._parts, strict=True):
+            gain = member.of_round(suggested, played)
+            seen = played.seen[member.rows].reshape(*member.shape[:2], 1)
+            part[0] += gain
+            part[1] += gain**2 / np.where(seen > 0, seen, 1.0)
 
     def begin(self) -> None:
         """Note that the games begin: what was gained so far is known, and no more weighed."""
         for part in self._parts:
-            part.before += part.gain
-            part.gain[...] = part.squares[...] = 0.0
-        self._forget()
+            part[2] += part[0]
+            part[:2] = 0.0
 
     def log_potential(self, band: Band) -> float:
         """Return the logarithm of the gains' potentials and of the assignments' at their price."""
-        own = [(part.refreshed().sum(1) + self._price).ravel() for part in self._parts]
+        known = (_shares(gain, squares)[1].sum(1) for gain, squares, _ in self._parts)
+        own = [(logs + self._price).ravel() for logs in known]
         return float(np.logaddexp.reduce([super().log_potential(band), *np.concatenate(own)]))
 
     @property
@@ -371,69 +370,34 @@ class Assignments(GainEvents):
         return self._assigned(bound, group) if self.drawn and not self.unseen else None
 
     def _assigned(self, bound: BiasBound, group: ProtectedLosses) -> Array | None:
-        part = self._parts[self.rows.place(group)]
-        _, actions, comparators = part.of.shape
-        squares = part.squares[:, :, : part.of.fixed].max(2).sum(1)
-        before = np.maximum(part.before[:, :, : part.of.fixed].max(2), 0.0).sum(1)
-        after = bound.assigned(squares, actions, comparators)
-        return None if after is None else np.asarray(part.of.scale * (before + after))
-
-    def restore(self, state: dict[str, Any]) -> None:
-        super().restore(state)
-        self._forget()
-
-    def _forget(self) -> None:
-        for part in self._parts:
-            part.stale[...] = True
-
-
-class _Part:
-    """The assignments of one group's losses: G and U (K, A, C), and what was gained ``before``.
-
-    ``shares`` (K, A, J, C) are those of every comparator among its action's, by rates, and ``logs``
-    (K, A, J) of the sums over comparators; those of actions that are ``stale`` (K, A) are computed
-    anew.
-    """
-
-    def __init__(self, of: Gains) -> None:
-        losses, actions, comparators = of.shape
-        self.of = of
-        self.gain, self.squares, self.before = np.zeros((3, *of.shape))
-        self.shares = np.empty((losses, actions, len(RATES), comparators))
-        self.logs = np.empty(self.shares.shape[:3])
-        self.stale = np.ones((losses, actions), dtype=bool)
-
-    def add(self, suggested: Indices, played: Played) -> None:
-        """Add a round: gains of actions that were played, and their squares given the action."""
-        gain = self.of.of_round(suggested, played)
-        seen = played.seen[self.of.rows].reshape(self.stale.shape)
-        self.gain += gain
-        self.squares += gain**2 / np.where(seen > 0, seen, 1.0)[:, :, None]
-        self.stale |= seen > 0
-
-    def refreshed(self) -> Array:
-        """Return ``logs``, those of actions that were played since computed anew."""
-        _share(self.stale, self.gain, self.squares, self.shares, self.logs)
-        self.stale[...] = False
-        return self.logs
+        place = self.rows.place(group)
+        member, (_, squares, before) = self.members[place], self._parts[place]
+        most = squares[:, :, : member.fixed].max(2).sum(1)
+        after = bound.assigned(most, *member.shape[1:])
+        known = np.maximum(before[:, :, : member.fixed].max(2), 0.0).sum(1)
+        return None if after is None else np.asarray(member.scale * (known + after))
 
 
 @compiled(error_model="numpy")
-def _share(stale: Mask, gain: Array, squares: Array, shares: Array, logs: Array) -> None:
-    """Write the shares of comparators and the logarithms of their sums."""
-    count = gain.shape[2]
-    for k in range(gain.shape[0]):
-        for a in range(gain.shape[1]):
-            if not stale[k, a]:
-                continue
-            for j in range(RATES.shape[0]):
-                powers = RATES[j] * gain[k, a] - CURBS[j] * squares[k, a]
-                top, total = powers.max(), 0.0
+def _shares(gain: Array, squares: Array) -> tuple[Array, Array]:
+    """Return the shares of comparators (K, A, J, C), and the logarithms of their sums (K, A, J)."""
+    losses, actions, count = gain.shape
+    shares = np.empty((losses, actions, len(RATES), count))
+    logs = np.empty((losses, actions, len(RATES)))
+    for k in range(losses):
+        for a in range(actions):
+            for j in range(len(RATES)):
+                top, total = -np.inf, 0.0
                 for c in range(count):
-                    shares[k, a, j, c] = np.exp(powers[c] - top)
+                    shares[k, a, j, c] = RATES[j] * gain[k, a, c] - CURBS[j] * squares[k, a, c]
+                    top = max(top, shares[k, a, j, c])
+                for c in range(count):
+                    shares[k, a, j, c] = np.exp(shares[k, a, j, c] - top)
                     total += shares[k, a, j, c]
-                shares[k, a, j] /= total
+                for c in range(count):
+                    shares[k, a, j, c] /= total
                 logs[k, a, j] = top + np.log(total / count)
+    return shares, logs
 
 
 @compiled()

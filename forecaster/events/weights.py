@@ -55,7 +55,7 @@ class Moment(NamedTuple):
     band: Band = PLAIN
 
 
-class Weighing(NamedTuple):
+class Weights(NamedTuple):
     """Experts whose weights are found once the greatest exponent of all is known."""
 
     top: float  # the greatest exponent of these
@@ -102,7 +102,7 @@ class WeightRule(ABC):
     @abstractmethod
     def weigh(
         self, gain: Array, variation: Array, moment: Moment, *, both: bool = False
-    ) -> Weighing:
+    ) -> Weights:
         """Weigh experts of one sign, or of ``both``; a gain of -inf has weight 0.
 
         Weights are of the gains' shape, those of both signs the difference.
@@ -183,7 +183,7 @@ class AdaptiveWeights(WeightRule):
 
     def weigh(
         self, gain: Array, variation: Array, moment: Moment, *, both: bool = False
-    ) -> Weighing:
+    ) -> Weights:
         flat, powers = (gain.reshape(-1), variation.reshape(-1)), np.empty((2, gain.size))
         zone = moment.band.zone
 
@@ -195,7 +195,7 @@ class AdaptiveWeights(WeightRule):
             own = share * (0.5 * (raised[0] - raised[1]))
             return own.reshape(gain.shape), float(own.sum())
 
-        return Weighing(_exponents(*flat, zone, both, powers), weights)
+        return Weights(_exponents(*flat, zone, both, powers), weights)
 
     def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
         """Return ln Phi(R, C), R = gain - z sqrt(C); 0 where there is no variation."""
@@ -280,7 +280,7 @@ class ExponentialWeights(WeightRule):
 
     def weigh(
         self, gain: Array, variation: Array, moment: Moment, *, both: bool = False
-    ) -> Weighing:
+    ) -> Weights:
         entropy = math.log(moment.experts)
         rate = math.sqrt(2 * entropy / self.horizon if self.horizon else entropy / moment.time)
         noise = moment.band.zone * np.sqrt(variation)
@@ -294,7 +294,7 @@ class ExponentialWeights(WeightRule):
             total = _exponential(gain.ravel(), noise.ravel(), rate, top, share, table)
             return table.reshape(gain.shape), total
 
-        return Weighing(rate * float(regret.max(initial=LEAST)), weights)
+        return Weights(rate * float(regret.max(initial=LEAST)), weights)
 
     def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
         """Return 0: the budget takes no notice of it."""
@@ -360,7 +360,7 @@ class SecondOrderWeights(WeightRule):
 
     def weigh(
         self, gain: Array, variation: Array, moment: Moment, *, both: bool = False
-    ) -> Weighing:
+    ) -> Weights:
         noise, signs = moment.band.zone * np.sqrt(variation), (1.0, -1.0) if both else (1.0,)
         regret = (np.abs(gain) if both else gain) - noise
         powers = RATES * regret[..., None] - COSTS * variation[..., None]
@@ -371,7 +371,7 @@ class SecondOrderWeights(WeightRule):
             total = sum(_weigh(*flat, sign, share, top, own) for sign in signs)
             return own.reshape(gain.shape), total if both else float(own.sum())
 
-        return Weighing(float(powers.max(initial=LEAST)), weights)
+        return Weights(float(powers.max(initial=LEAST)), weights)
 
     def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
         regret = gain - zone * np.sqrt(variation)

@@ -84,7 +84,7 @@ def test_what_was_gained_under_trust_counts(kind: str) -> None:
 def test_the_potential_is_that_of_all_assignments() -> None:
     forecaster, _ = played("switching", 60)
     events: Any = forecaster.events
-    gain, squares = events.arrays["assigned_gain_0"], events.arrays["assigned_squares_0"]
+    gain, squares, _ = events.arrays["assigned_0"]
     both, alone = (
         np.exp(kind.log_potential(events, forecaster.band)) for kind in (Assignments, GainEvents)
     )

@@ -10,12 +10,7 @@ from numpy.typing import NDArray
 from streams import STREAMS, market
 
 from regretless.forecaster.events import draws
-from regretless.forecaster.events.draws import (
-    RISK,
-    Draws,
-    drawn,
-    swap_draws,
-)
+from regretless.forecaster.events.draws import RISK, Draws, drawn, swap_draws
 from regretless.forecaster.events.protected import LossTable, ProtectedLosses, responses_at
 
 Array = NDArray[np.float64]
