@@ -206,7 +206,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         if self._pending.suggestions is not None and own is not None:
             return self._pending.suggestions[self.events.rows.losses(own)]
         apart = ProtectedLosses(group.offset, group.weights)
-        return best_responses(LossTable.of([apart]), self.points)
+        return best_responses(LossTable([apart]), self.points)
 
     def update(self, y: ArrayLike) -> None:
         truth = np.asarray(y, dtype=np.float64)

@@ -86,7 +86,7 @@ class CellEvents(VectorEvents):
         *,
         experts: int | None = None,
     ) -> None:
-        self.rows, self.rule = LossTable.of(groups), rule or AdaptiveWeights()
+        self.rows, self.rule = LossTable(groups), rule or AdaptiveWeights()
         self.scales = scales
         if self.size != 1:
             raise ValueError(f"cells are of one number; these losses are of {self.size}")
@@ -161,7 +161,7 @@ def stretches(group: ProtectedLosses, scales: int) -> list[tuple[Indices, Array]
     places = (np.arange(finest)[:, None] + INSIDE) / finest
     for k in range(len(group.offset)):
         one = ProtectedLosses(group.offset[[k]], group.weights[[k]])
-        played, slope = best_responses(LossTable.of([one]), places)[0], one.weights[0, :, 0]
+        played, slope = best_responses(LossTable([one]), places)[0], one.weights[0, :, 0]
         gaps = np.abs(slope[:, None] - slope).max(1)
         edges = [0, *(np.flatnonzero(np.diff(played)) + 1).tolist(), finest]
         own = [(e, gaps[played[first]]) for first, end in pairwise(edges)

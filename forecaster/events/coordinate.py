@@ -85,7 +85,7 @@ class VectorEvents(EventSet[list[View]]):
     crossed = joinable = True
 
     def __init__(self, groups: Sequence[ProtectedLosses], rule: WeightRule | None = None) -> None:
-        self.rows, self.rule = LossTable.of(groups), rule or AdaptiveWeights()
+        self.rows, self.rule = LossTable(groups), rule or AdaptiveWeights()
         decision = View.of(slice(0, self.rows.shape[0]), self.size)
         cross = (
             View.of(self.rows.slice(g), self.size, len(g.policies), g.offset.shape[1])

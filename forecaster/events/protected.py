@@ -8,7 +8,6 @@ logit distribution for a quantal one.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -41,30 +40,31 @@ class ProtectedLosses:
         return self.eta, self.tie, self.play
 
 
-@dataclass(frozen=True, eq=False)
 class LossTable:
-    """All (loss, action) pairs of all groups: one row each, as the compiled kernels read them."""
+    """All (loss, action) pairs of all groups: one row each, as the compiled kernels read them.
 
-    groups: tuple[ProtectedLosses, ...]  # in the order of their rows
-    blocks: tuple[Array, Array]  # (B, LANES), (B, n, LANES), the last filled up with zeros
-    start: Integers  # (K + 1,): loss k owns rows start[k] to start[k + 1] - 1
-    eta: Array  # (K,) smoothness, infinite for a hard best response
-    tie: Array  # (K,) how close to the best counts as a tie, for a hard best response
+    ValueError without any. ``start`` (K + 1,): loss k owns rows start[k] to start[k + 1] - 1;
+    ``shape`` is R and n; ``custom`` groups have a response rule that compiled kernels leave out.
+    """
 
-    @classmethod
-    def of(cls, groups: Sequence[ProtectedLosses]) -> "LossTable":
-        """Stack the (loss, action) pairs of groups over the same basis; ValueError without any."""
+    def __init__(self, groups: Sequence[ProtectedLosses]) -> None:
         if not groups:
             raise ValueError("a forecaster needs at least one loss to protect")
+        self.groups, size = tuple(groups), groups[0].weights.shape[-1]
         counts = [len(group.offset) for group in groups]
+        tables = [group.weights.reshape(-1, size) for group in groups]
+        self.weights = tables[0] if len(tables) == 1 else np.concatenate(tables)  # (R, n)
         offset = np.concatenate([group.offset.ravel() for group in groups])
-        size = groups[0].weights.shape[-1]
-        weights = np.concatenate([group.weights.reshape(-1, size) for group in groups])
         actions = np.repeat([group.offset.shape[1] for group in groups], counts)
+        self.start = np.cumsum([0, *actions])
+        self.shape: tuple[int, int] = int(self.start[-1]), size
+        # (B, LANES), (B, n, LANES), the last filled up with zeros
+        self._blocks = _blocks(offset[:, None])[:, 0], _blocks(self.weights)
+        self.offset = self._blocks[0].reshape(-1)[: len(offset)]  # (R,), a view
         eta = np.repeat([np.inf if group.eta is None else group.eta for group in groups], counts)
         tie = np.repeat([group.tie for group in groups], counts)
-        blocks = _blocks(offset[:, None])[:, 0], _blocks(weights)
-        return cls(tuple(groups), blocks, np.cumsum([0, *actions]), eta, tie)
+        self.arrays: RowArrays = *self._blocks, self.start, eta, tie
+        self.custom = tuple(group for group in groups if group.play is not None)
 
     def place(self, group: ProtectedLosses) -> int:
         """Return the place of a group; ValueError if it is not protected."""
@@ -82,35 +82,9 @@ class LossTable:
         first = sum(own.offset.size for own in self.groups[: self.place(group)])
         return slice(first, first + group.offset.size)
 
-    @cached_property
-    def custom(self) -> tuple[ProtectedLosses, ...]:
-        """Groups with a response rule of another kind, which compiled kernels leave out."""
-        return tuple(group for group in self.groups if group.play is not None)
-
-    @cached_property
-    def arrays(self) -> RowArrays:
-        """The rows as compiled kernels take them."""
-        return *self.blocks, self.start, self.eta, self.tie
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """R and n."""
-        return int(self.start[-1]), self.blocks[1].shape[1]
-
-    @property
-    def offset(self) -> Array:
-        """Constant part of every row (R,): a view."""
-        return self.blocks[0].reshape(-1)[: self.start[-1]]
-
-    @property
-    def weights(self) -> Array:
-        """Weights of every row (R, n): a copy where there are several groups."""
-        parts = [group.weights.reshape(-1, self.shape[1]) for group in self.groups]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
     def times(self, vector: Array) -> Array:
         """Return ``weights @ vector`` (R,) without the copy."""
-        return np.asarray((vector @ self.blocks[1]).reshape(-1)[: self.start[-1]])
+        return np.asarray((vector @ self._blocks[1]).reshape(-1)[: self.start[-1]])
 
 
 @compiled()

@@ -205,7 +205,7 @@ class GainEvents(EventSet[list[Indices]]):
         models: int = 0,
         fixed: bool = True,
     ) -> None:
-        self.rows, self.rule, self.within = LossTable.of(groups), rule or AdaptiveWeights(), within
+        self.rows, self.rule, self.within = LossTable(groups), rule or AdaptiveWeights(), within
         scales = ((group, gain_range(group.weights, within)) for group in self.groups)
         self.members = [Gains(g, self.rows, own, fixed=fixed, models=models) for g, own in scales]
         self.models, self.losses = models, len(self.rows.start) - 1

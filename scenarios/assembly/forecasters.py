@@ -135,7 +135,7 @@ class Suggestions:
         """Return a function that tells what points (M, n) suggest to some of the rows."""
         lines = np.arange(len(self.group.offset))[self.lines][rows]
         own = ProtectedLosses(self.group.offset[lines], self.group.weights[lines])
-        return partial(best_responses, LossTable.of([own]))
+        return partial(best_responses, LossTable([own]))
 
 
 def make_forecaster(

@@ -474,7 +474,7 @@ def test_the_forecaster_and_the_agents_see_the_same_action(name: str) -> None:
     offset, weights = case.basis.coefficients(case.losses())
     offset = np.concatenate([offset, offset[:, :1]], axis=1)
     weights = np.concatenate([weights, weights[:, :1]], axis=1)
-    rows = LossTable.of([ProtectedLosses(offset, weights)])
+    rows = LossTable([ProtectedLosses(offset, weights)])
     seen = np.concatenate([box(case.basis, 20), case.basis.transform(points(case.basis.outcomes))])
     for point in seen[:: max(len(seen) // 40, 1)]:
         own = best_response(expected_losses(offset, weights, point))

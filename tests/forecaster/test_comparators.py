@@ -70,7 +70,7 @@ def played(events: Any, rounds: int, models: int, seed: int) -> tuple[Array, Arr
     for _ in range(rounds):
         advice, points = rng.random((models, SIZE)), rng.random((2, SIZE))
         mass, truth = np.array([0.3, 0.7]), rng.random(SIZE)
-        told = best_responses(LossTable.of([own]), advice)
+        told = best_responses(LossTable([own]), advice)
         active = events.active(None, told)
         for p, q in zip(points, mass, strict=True):
             action = (own.offset + own.weights @ p).argmin(1)

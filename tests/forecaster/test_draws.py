@@ -27,7 +27,7 @@ def worst_excess(seed: int, promises: int) -> Array:
     rng = np.random.default_rng(seed)
     group = ProtectedLosses(np.zeros((RUNS, ACTIONS)), np.tile(np.eye(ACTIONS), (RUNS, 1, 1)))
     sums, worst = np.zeros((RUNS, ACTIONS, ACTIONS)), np.full(RUNS, -np.inf)
-    kept = Draws(LossTable.of([group]))
+    kept = Draws(LossTable([group]))
     for t in range(ROUNDS):
         distribution = rng.dirichlet(np.full(ACTIONS, 0.5), RUNS)
         distribution[distribution < 0.02] = 0.0
@@ -103,7 +103,7 @@ def test_every_assignment_is_counted_those_that_keep_actions_included() -> None:
 def test_variances_are_those_of_the_mixture() -> None:
     """Two actions at 1/4 and 3/4, losses 0.9 and 0.1; one action alone; 1/100 and 99/100."""
     group = ProtectedLosses(np.zeros((3, 2)), np.tile(np.eye(2), (3, 1, 1)))
-    known = Draws(LossTable.of([group]))
+    known = Draws(LossTable([group]))
     seen = np.array([0.25, 0.75, 1.0, 0.0, 0.01, 0.99])
     known.add(seen, np.array([0.9, 0.1]), np.array([0.01, 0.24, 0.75]))
     variance, surely = known.of(group, fixed=True)

@@ -107,7 +107,7 @@ def game(size: int, response: str = "best", seed: int = 1) -> Game:
     rng = np.random.default_rng(seed)
     group = ProtectedLosses(rng.random((5, 3)) / 10, rng.random((5, 3, size)) / size, **described)
     table = rng.standard_normal((15, size))
-    return Game(group, play, LossTable.of([group]), table / np.abs(table).sum())
+    return Game(group, play, LossTable([group]), table / np.abs(table).sum())
 
 
 def worst(solution: Solution, played: Game, possible: Array) -> float:
@@ -226,7 +226,7 @@ def test_what_is_no_possible_outcome_is_refused(hull: str) -> None:
 def test_the_value_of_a_game_is_at_most_zero(seed: int, size: int, tolerance: float) -> None:
     """With enough walks from nature's answers, every random game's certificate gets there."""
     rng = np.random.default_rng(seed)
-    rows = LossTable.of([ProtectedLosses(np.ones((20, 5)), -rng.dirichlet(np.ones(size), (20, 5)))])
+    rows = LossTable([ProtectedLosses(np.ones((20, 5)), -rng.dirichlet(np.ones(size), (20, 5)))])
     table = rng.standard_normal((100, size))
     solution = Box(size).solve(rows, table / np.abs(table).sum(), tolerance=tolerance)
     assert solution.certificate is not None
@@ -249,7 +249,7 @@ def test_no_point_of_a_walk_is_a_corner_or_has_equal_numbers(seed: int, toleranc
     Steps are as large as the box, hence points in its corners.
     """
     rng = np.random.default_rng(seed)
-    rows = LossTable.of([ProtectedLosses(np.ones((4, 5)), -rng.dirichlet(np.ones(4), (4, 5)))])
+    rows = LossTable([ProtectedLosses(np.ones((4, 5)), -rng.dirichlet(np.ones(4), (4, 5)))])
     table = rng.standard_normal((20, 4))
     steps, inset = 10 * steps_for(tolerance), INSET * tolerance
     for solver in (Box(4, off_ties=True), Simplex(4, off_ties=True)):

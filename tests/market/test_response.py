@@ -44,7 +44,7 @@ def agents_play(loss: Linear, point: Array) -> Array:
 
 def forecasters_idea(loss: Linear, point: Array, eta: float | None = None) -> Array:
     """Strategy of play (K, A) that the forecaster's events attribute to the same agents."""
-    rows = LossTable.of([ProtectedLosses(*LinearBasis(loss.outcomes).coefficients(loss), eta=eta)])
+    rows = LossTable([ProtectedLosses(*LinearBasis(loss.outcomes).coefficients(loss), eta=eta)])
     return responses_at(rows, point).reshape(len(loss), loss.actions)
 
 
