@@ -272,7 +272,11 @@ def _agent(name: str, table: Array, chosen: Indices, suggested: Indices) -> dict
     joint = np.zeros((len(outcomes), unit.shape[1]))
     np.add.at(joint, (where.ravel(), chosen), 1 / len(unit))
     row["exploitability"] = exploitability(joint, outcomes)
-    for measure, best in (("external", _best_action), ("swap", _best_swaps)):
+
+    def best_action(table: Array, _: Indices) -> Indices:
+        return np.full(table.shape[1], table.sum(0).argmin(), dtype=np.intp)
+
+    for measure, best in (("external", best_action), ("swap", _best_swaps)):
         found = mean_differences(_gained(table, chosen, best)[:, None])
         own = {"gain": found.mean, "low": found.low, "high": found.high}
         own["effective"] = found.effective
@@ -289,11 +293,6 @@ def _gained(table: Array, chosen: Indices, best: Callable[[Array, Indices], Indi
         learned = best(table[~half], chosen[~half])[chosen[half]]
         saved[half] = (table[rounds[half], chosen[half]] - table[rounds[half], learned]).ravel()
     return saved
-
-
-def _best_action(table: Array, _: Indices) -> Indices:
-    """Return the best fixed action, in place of each (A,)."""
-    return np.full(table.shape[1], table.sum(0).argmin(), dtype=np.intp)
 
 
 def _best_swaps(table: Array, chosen: Indices) -> Indices:
@@ -325,25 +324,19 @@ def print_audit(found: Audit) -> None:
     for row in found.agents.to_dict("records"):
         numbers = [f"{row['mean_loss']:.4g}", f"{row['exploitability']:.4f}"]
         lost.append([row["agent"], f"{row['rounds']:,}", *numbers])
-        saved += [[row["agent"], what, *_saving(row, key)] for key, what in MEASURES.items()]
-        if "decision_swap_regret" in row:
-            saved.append(
-                [row["agent"], WITH_POLICIES, f"{row['decision_swap_regret']:.4g}", "", ""]
-            )
+        for key, what in MEASURES.items():
+            regret, gain, low, high = (row[f"{key}_{n}"] for n in ("regret", "gain", "low", "high"))
+            short = " (too short)" * (row[f"{key}_effective"] < TRUSTED)
+            ends = f"{low:+.4g} to {high:+.4g}{short}" if low <= high else "too few rounds"
+            saved.append([row["agent"], what, f"{regret:.4g}", f"{gain:+.4g}", ends])
+        if (regret := row.get("decision_swap_regret")) is not None:
+            saved.append([row["agent"], WITH_POLICIES, f"{regret:.4g}", "", ""])
     headers = ["decision maker", "rounds", "mean loss", "exploitability"]
     print_plainly(screen, laid_out(headers, lost, width=screen.width))
     screen.print()
     headers = ["decision maker", "alternative", "regret", "gain", "95 % interval"]
     print_plainly(screen, laid_out(headers, saved, width=screen.width, words=(0, 1)))
     print_plainly(screen, NOTE)
-
-
-def _saving(row: dict[Any, Any], measure: str) -> list[str]:
-    """Write a regret, its gain and the interval of that."""
-    regret, gain, low, high = (row[f"{measure}_{n}"] for n in ("regret", "gain", "low", "high"))
-    short = " (too short)" * (row[f"{measure}_effective"] < TRUSTED)
-    ends = f"{low:+.4g} to {high:+.4g}{short}" if low <= high else "too few rounds"
-    return [f"{regret:.4g}", f"{gain:+.4g}", ends]
 
 
 def write_audit(found: Audit, out: Path) -> None:

@@ -227,15 +227,11 @@ def _gaps(words: "pd.Series[Any]") -> str:
     usual = steps.mode()[0]
     odd = int((steps != usual).sum())
     rest = f", but for {odd} step{'s' if odd > 1 else ''} of another length" if odd else ""
-    return f"{_length(usual)} apart{rest}"
-
-
-def _length(step: pd.Timedelta) -> str:
-    seconds = step.total_seconds()
-    units = {"day": 86_400, "hour": 3600, "minute": 60, "second": 1}
+    seconds, units = usual.total_seconds(), {"day": 86_400, "hour": 3600, "minute": 60}
     unit = next((name for name, long in units.items() if seconds >= long), "second")
-    many = seconds / units[unit]
-    return f"a{'n' * (unit == 'hour')} {unit}" if many == 1 else f"{many:g} {unit}s"
+    many = seconds / units.get(unit, 1)
+    step = f"a{'n' * (unit == 'hour')} {unit}" if many == 1 else f"{many:g} {unit}s"
+    return f"{step} apart{rest}"
 
 
 def _season(numbers: Array) -> int | None:
@@ -338,12 +334,12 @@ def _reasons(table: Description) -> str:
 
 def _beside(file: Path, home: Path) -> str:
     """Return a path from a folder, where there is one; the bare name of a bundled table."""
-    if file.resolve().parent == DATA:
+    found = file.resolve()
+    if found.parent == DATA:
         return file.name
-    try:
-        return Path(os.path.relpath(file.resolve(), home.resolve())).as_posix()
-    except ValueError:  # on another drive
-        return file.resolve().as_posix()
+    with suppress(ValueError):  # on another drive
+        found = Path(os.path.relpath(found, home.resolve()))
+    return found.as_posix()
 
 
 def _ends(values: Array) -> tuple[float, float, float]:

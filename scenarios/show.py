@@ -59,13 +59,9 @@ def _tables(model: MarketModel) -> Tables:
     agents = tables["agents"]
     if len(log):
         tables["regret_curves"] = regret_curves([log], agents)
-        tables["actions"] = _actions(log, agents)
+        cohort = log["agent"].map(agents.set_index("agent")["cohort"]).rename("cohort")
+        keys = [log["round"], cohort, log["action"].rename("which")]
+        heads = with_counts(log, agents).get(COUNT, pd.Series(1, log.index))
+        counts = heads.groupby(keys, sort=False).sum()  # of agents who chose each action
+        tables["actions"] = counts.rename("value").reset_index()
     return {name: table for name, table in tables.items() if len(table)}
-
-
-def _actions(log: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
-    """Count how many agents of each cohort chose each action in every logged round."""
-    cohort = log["agent"].map(agents.set_index("agent")["cohort"]).rename("cohort")
-    keys = [log["round"], cohort, log["action"].rename("which")]
-    heads = with_counts(log, agents).get(COUNT, pd.Series(1, log.index))
-    return heads.groupby(keys, sort=False).sum().rename("value").reset_index()

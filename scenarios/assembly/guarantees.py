@@ -280,30 +280,21 @@ def over_stays(
 ) -> Array:
     """Bound the expected regret per round of each row over its own rounds, without gap and error.
 
-    ``biases`` has one for each forecaster that takes turns, in order; ``weights`` (array (K, A, n))
-    are coefficients of protected losses. Returns array (K,), NaN for a row that has not played, and
-    for one that came late where the gains are scalar.
+    ``biases`` has one for each forecaster that takes turns; ``weights`` (K, A, n) are coefficients
+    of protected losses. NaN for a row that has not played, or came late to scalar gains.
     """
-    turns = [
-        _over_turn(bias, weights, span.turn(place, len(biases)), policies=policies)
-        for place, bias in enumerate(biases)
-    ]
-    return np.asarray(np.sum(turns, axis=0) / stayed(span, sum(bias.rounds for bias in biases)))
-
-
-def _over_turn(bias: BiasBound, weights: Array, span: Attendance, *, policies: int) -> Array:
-    """Bound the sum of the same over the rounds of one forecaster (K,)."""
     total = np.zeros(len(weights))
-    left = np.minimum(span.left, bias.rounds)
-    spans = np.stack([span.entered, left], axis=1)
-    pairs, which, sizes = np.unique(spans, axis=0, return_inverse=True, return_counts=True)
-    members = np.split(np.argsort(which.ravel(), kind="stable"), np.cumsum(sizes)[:-1])
-    for (first, last), rows in zip(pairs.tolist(), members, strict=True):
-        if first < last:
-            whole = replace(bias, rounds=last, stays=True)
-            found = whole.since(weights[rows], joined=first, policies=policies)
-            total[rows] = np.nan if found is None else (last - first) * found
-    return total
+    for place, bias in enumerate(biases):
+        own = span.turn(place, len(biases))
+        spans = np.stack([own.entered, np.minimum(own.left, bias.rounds)], axis=1)
+        pairs, which, sizes = np.unique(spans, axis=0, return_inverse=True, return_counts=True)
+        members = np.split(np.argsort(which.ravel(), kind="stable"), np.cumsum(sizes)[:-1])
+        for (first, last), rows in zip(pairs.tolist(), members, strict=True):
+            if first < last:
+                whole = replace(bias, rounds=last, stays=True)
+                found = whole.since(weights[rows], joined=first, policies=policies)
+                total[rows] += np.nan if found is None else (last - first) * found
+    return np.asarray(total / stayed(span, sum(bias.rounds for bias in biases)))
 
 
 def unproved(seat: Placement, block: Block) -> str:

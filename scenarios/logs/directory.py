@@ -337,9 +337,9 @@ def whole(name: str, parts: Sequence[Path]) -> Iterator[pa.Table]:
     if name not in BY_AGENT:
         yield from map(_opened, parts)
         return
-    for low, high in pairwise(_cuts(parts)):  # all rows of some agents
+    for span in pairwise(_cuts(parts)):  # all rows of some agents
         some = (parts[first : first + OPEN] for first in range(0, len(parts), OPEN))
-        table = _joined([_joined([_between(p, low, high) for p in few]) for few in some])
+        table = _joined([_joined([_between(part, *span) for part in few]) for few in some])
         order = _order(table)
         yield from (table.take(order[i : i + GROUP]) for i in range(0, len(order), GROUP))
 
