@@ -49,6 +49,7 @@ class BasisSpec(Open):
 class CoverSpec(Strict):
     """Serving many losses through few representatives."""
 
+    kind: str
     play: Literal["representative", "own"] = "representative"
     """Whose best response an agent plays; "own" leaves it without a guarantee."""
 

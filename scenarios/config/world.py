@@ -111,6 +111,7 @@ AnyMarketSpec = Annotated[
 class NetworkSpec(Strict):
     """Who hears the forecast: subscribers at once, the others along a graph."""
 
+    graph: str
     subscribers: Any = 0.1
     """Who hears the forecast at once: a share, a count, or a list of agents."""
 
