@@ -139,8 +139,7 @@ def test_studies_and_trainings_show_the_warnings_of_their_runs_once(
 
 
 @pytest.mark.parametrize(
-    ("cost", "count", "warned"),
-    [("{ choices = [0.1, 100.0] }", 20, 0), ("[72, 144]", 200_000, 1)],
+    ("cost", "count", "warned"), [("{ choices = [0.1, 100.0] }", 20, 0), ("[72, 144]", 200_000, 1)]
 )
 def test_one_agent_who_can_use_a_utility_is_enough(
     cost: str, count: int, warned: int, tmp_path: Path
