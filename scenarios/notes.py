@@ -29,36 +29,24 @@ def annotate(
     model: MarketModel, spec: ScenarioSpec, rows: Array | None, shares: Mapping[str, float]
 ) -> None:
     """Give a model its notes and warnings; ``rows`` (T, d) and ``shares`` are as in ``Table``."""
-    game = model.game
-    silent = spec.game is not None or game.personal  # losses say it all, or not enough
-    strange = () if silent else tuple(idle(game, rows))
-    model.notes = (*unforeseen(game, spec), *noiseless(game, spec), *strange)
-    model.warnings = (*strange, *clipped(spec, shares))
-
-
-def unforeseen(game: Game, spec: ScenarioSpec) -> Iterator[str]:
-    """Yield of whom an objective takes no notice."""
+    game, own, strange = model.game, spec.adversary, list[str]()
+    if spec.game is None and not game.personal:  # there losses say it all, or not enough
+        strange += idle(game, rows)
+    notes, warnings = list[str](), list(strange)
     for cohort in game.cohorts if spec.forecaster.objective != "none" else ():
         if not cohort.predictable:
             why = "nobody foresees what they do"
-            yield f"{cohort.name}: forecaster.objective leaves them out, since {why}"
-
-
-def noiseless(game: Game, spec: ScenarioSpec) -> Iterator[str]:
-    """Yield that a nature without noise is asked for, which is not the limit of ever more of it."""
-    own, key = spec.adversary, game.adversary.innermost.noise
-    if own is not None and key is not None and own.parameters.get(key) == 0:
-        yield f"adversary.{key} = 0: outcomes are the mean itself, without noise"
-
-
-def clipped(spec: ScenarioSpec, shares: Mapping[str, float]) -> Iterator[str]:
-    """Yield for outcomes, and each forecast in the data, that too many rows were clipped."""
-    meant = spec.data is not None and spec.data.clip
+            notes.append(f"{cohort.name}: forecaster.objective leaves them out, since {why}")
+    key = game.adversary.innermost.noise
+    if own is not None and key is not None and own.parameters.get(key) == 0:  # no limit of noise
+        notes.append(f"adversary.{key} = 0: outcomes are the mean itself, without noise")
     for name, share in shares.items():
-        if share > MUCH and not meant:
+        if share > MUCH and not (spec.data is not None and spec.data.clip):
             of = f" of forecast {name}" * bool(name)
+            rows_of = f"{100 * share:.1f} % of the data rows{of} were clipped into the scale"
             cure = "widen data.scale, or write data.clip = true if that is meant"
-            yield f"{100 * share:.1f} % of the data rows{of} were clipped into the scale; {cure}"
+            warnings.append(f"{rows_of}; {cure}")
+    model.notes, model.warnings = (*notes, *strange), tuple(warnings)
 
 
 def idle(game: Game, rows: Array | None) -> Iterator[str]:

@@ -261,12 +261,6 @@ def response_of(spec: CohortSpec, basis: Basis, losses: Loss, *, rounds: int) ->
     return Checked(rule)
 
 
-def audience(drafts: Sequence[Draft]) -> list[Draft]:
-    """Return those for whom the forecast is made: all who are there and listen, if anybody does."""
-    early = [draft for draft in drafts if not draft.spec.enters]
-    return [draft for draft in early if not draft.spec.learns] or early
-
-
 def learner_cohort(draft: Draft, root: int, *, rounds: int, block: int = 0) -> LearnerCohort:
     """Seat learners, who tune themselves to the part of the rounds in which they are there."""
     spec, maker = draft.spec, register.learner[draft.spec.response]

@@ -22,7 +22,7 @@ from regretless.market.game.round import Block, Game
 from regretless.market.game.seats import ALWAYS, Seat
 from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.branches import Parts, carry_on, changes_of, deviate, grafted
-from regretless.scenarios.assembly.cohorts import Place, audience, layout, seat_of
+from regretless.scenarios.assembly.cohorts import Place, layout, seat_of
 from regretless.scenarios.assembly.data import Table, read_table
 from regretless.scenarios.assembly.forecasters import followed, make_forecaster
 from regretless.scenarios.assembly.guarantees import Member, guarantee, listener
@@ -165,7 +165,9 @@ class Scenario:
         self, drafts: list[Draft], root: int, network: Network | None
     ) -> tuple[list[Block], list[Member]]:
         """Seat all cohorts around a broadcast, in the order of the file."""
-        heard, rounds = audience(drafts), self.peopled.rounds
+        early = [draft for draft in drafts if not draft.spec.enters]
+        heard = [draft for draft in early if not draft.spec.learns] or early  # who listen, if any
+        rounds = self.peopled.rounds
         plan = layout(heard)
         places = [
             Place(root, rounds, at, basis, None if network is None else network.relay(basis))

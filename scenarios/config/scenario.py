@@ -199,7 +199,11 @@ def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
     try:
         spec = ScenarioSpec.model_validate(raw)
     except ValidationError as error:
-        raise UserError(_one_line(error, raw)) from error
+        first, *others = faults = error.errors()
+        if first["type"] == "missing" and others:  # perhaps it is there, misspelt
+            beside = [fault for fault in faults if fault["loc"][:-1] == first["loc"][:-1]]
+            first = next((fault for fault in beside if fault["type"] == "extra_forbidden"), first)
+        raise UserError(fault_line(first, *_place(first["loc"], raw), "scenario")) from error
     if spec.data is not None:
         spec.data.file = _found("data", spec.data.file, origin, DATA)
     if spec.game is not None:
@@ -221,16 +225,6 @@ def _found(key: str, file: str, *folders: Path) -> str:
 def resolved(spec: ScenarioSpec) -> dict[str, Any]:
     """Return the specification as plain values, defaults filled in, ready to be written as TOML."""
     return spec.model_dump(exclude_none=True)
-
-
-def _one_line(error: ValidationError, raw: dict[str, Any]) -> str:
-    faults = error.errors()
-    first = faults[0]
-    if first["type"] == "missing":  # perhaps it is there, misspelt
-        table = [fault for fault in faults if fault["loc"][:-1] == first["loc"][:-1]]
-        first = next((fault for fault in table if fault["type"] == "extra_forbidden"), first)
-    key, known = _place(first["loc"], raw)
-    return fault_line(first, key, known, "scenario")
 
 
 def fault_line(fault: Any, key: str, known: list[str], file: str) -> str:
