@@ -101,6 +101,9 @@ class IdiosyncraticSpec(Strict):
     """Which coordinates of the outcome it shakes, numbered from 0; all by default."""
 
 
+COHORTS: dict[str, type["CohortSpec"]] = {}  # by kind
+
+
 class CohortSpec(Strict, Variant):
     """Agents of one kind; how they respond decides which of its subclasses reads the table."""
 
@@ -166,6 +169,10 @@ class CohortSpec(Strict, Variant):
     learns: ClassVar[bool] = False  # whether the response is a learner's name
     draws_alone: ClassVar[bool] = False  # whether each agent draws a prediction of its own
 
+    def __init_subclass__(cls, kind: str, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        cls.BARRED, COHORTS[kind] = reasons.COHORTS[kind], cls
+
     @property
     def entries(self) -> int:
         """How many losses its tables list: of agents, or of types where it is counted."""
@@ -205,68 +212,50 @@ class CohortSpec(Strict, Variant):
         return self
 
 
-class BestResponseSpec(CohortSpec):
+class BestResponseSpec(CohortSpec, kind="best-response"):
     """Agents who take the action with the least loss at the forecast."""
 
-    BARRED: ClassVar = reasons.COHORTS["best-response"]
     response: Literal["best-response"] = "best-response"
 
 
-class QuantalSpec(CohortSpec):
+class QuantalSpec(CohortSpec, kind="quantal"):
     """Agents who take better actions more often."""
 
-    BARRED: ClassVar = reasons.COHORTS["quantal"]
     response: Literal["quantal"]
     eta: Smoothness
     """How fast the probability of an action falls with its loss."""
 
 
-class EnsembleSpec(CohortSpec):
+class EnsembleSpec(CohortSpec, kind="ensemble"):
     """Agents who average their losses over an ensemble of outcomes."""
 
-    BARRED: ClassVar = reasons.COHORTS["ensemble"]
     response: Literal["ensemble"]
 
 
-class PrivateSpec(CohortSpec):
+class PrivateSpec(CohortSpec, kind="private"):
     """Agents who best-respond to a prediction that each draws for itself."""
 
-    BARRED: ClassVar = reasons.COHORTS["private"]
     draws_alone: ClassVar = True
     response: Literal["private"]
 
 
-class RuleSpec(CohortSpec):
+class RuleSpec(CohortSpec, kind="rule"):
     """Agents who respond to the forecast by another rule, registered or of your own."""
 
-    BARRED: ClassVar = reasons.COHORTS["rule"]
     response: Name
 
 
-class LearnerSpec(CohortSpec):
+class LearnerSpec(CohortSpec, kind="learner"):
     """Agents who learn from what their actions would have cost, and hear no forecast."""
 
-    BARRED: ClassVar = reasons.COHORTS["learner"]
     learns: ClassVar = True
     response: Name
 
 
-class AgentSpec(CohortSpec):
+class AgentSpec(CohortSpec, kind="agent"):
     """Agents, or a crowd, of a class of your own."""
 
-    BARRED: ClassVar = reasons.COHORTS["agent"]
     response: Name
-
-
-COHORTS: dict[str, type[CohortSpec]] = {
-    "best-response": BestResponseSpec,
-    "quantal": QuantalSpec,
-    "ensemble": EnsembleSpec,
-    "private": PrivateSpec,
-    "rule": RuleSpec,
-    "learner": LearnerSpec,
-    "agent": AgentSpec,
-}
 
 
 def _answers(cohort: Any) -> str:

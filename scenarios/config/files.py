@@ -112,8 +112,8 @@ def assign(raw: dict[str, Any], key: str, value: Any) -> None:
     if isinstance(table, list):
         raise UserError(f"{key}: name the entry and the key, e.g. cohort.growers.count")
     table[last] = value
-    if key == "forecaster.kind":  # which keeps the keys that it knows
-        for unknown in reasons.FORECASTERS[reasons.kind_of_forecaster(value)]:
+    if key == "forecaster.kind" and value not in reasons.OURS:  # which keeps the keys that it knows
+        for unknown in reasons.BASELINE:
             table.pop(unknown, None)
 
 

@@ -141,14 +141,14 @@ class CalibrationSpec(ForecasterSpec, Strict):
 class BaselineSpec(ForecasterSpec, Open):
     """A model, registered or forecasts in the data file, that forecasts alone."""
 
-    BARRED: ClassVar = reasons.FORECASTERS["baseline"]
+    BARRED: ClassVar = reasons.BASELINE
     kind: Name
     parameters = Open.parameters
 
 
 def _kind(table: Any) -> str:
-    given = table if isinstance(table, dict) else vars(table)
-    return reasons.kind_of_forecaster(given.get("kind", "decision-swap"))
+    kind = (table if isinstance(table, dict) else vars(table)).get("kind", "decision-swap")
+    return kind if kind in reasons.OURS else "baseline"
 
 
 AnyForecasterSpec = Annotated[

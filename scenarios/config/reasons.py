@@ -6,7 +6,6 @@ table of features, and the test of all pairs of them refuses any other reason.
 
 COVERED = "a representative stands for a loss in the basis, which this response does not read"
 TOGETHER = "agents with memory enter and leave together, by enters and exits"
-OURS = "a model alone corrects nothing"
 APART = "distinguishes agents with equal losses"
 HOPS = "decides for each agent when it hears the forecast"
 SINGLY = "treats agents one by one"
@@ -47,17 +46,9 @@ LATE = {  # keys of a cohort that is there from the start, and why another canno
     "basis": "agents who enter late hear a forecast that exists already",
     "reports": "the forecaster asks for losses before the first round",
 }
-CORRECTING = (
-    "weights", "intervals", "off_ties", "events", "objective", "models", "reference", "band",
-    "give_up",
+OURS = ("decision-swap", "calibration")  # forecasters that correct; all others are models
+BASELINE = dict.fromkeys(
+    ("weights", "intervals", "off_ties", "events", "objective", "models", "reference", "band",
+     "give_up"),
+    'a model alone corrects nothing; use kind = "decision-swap"',
 )  # fmt: skip
-FORECASTERS = {
-    "decision-swap": {},
-    "calibration": {},
-    "baseline": dict.fromkeys(CORRECTING, f'{OURS}; use kind = "decision-swap"'),
-}
-
-
-def kind_of_forecaster(name: object) -> str:
-    """Tell which kind a forecaster is of, by the name that a file gives it."""
-    return str(name) if name in ("decision-swap", "calibration") else "baseline"
