@@ -51,6 +51,14 @@ class Trader(ScriptedCrowd):
         """Which actions send an order (N, A)."""
         return np.asarray((self.orders.units != 0).any(2))
 
+    @property
+    def quotes(self) -> Any:
+        """What is on the book; UserError without one."""
+        if self.book is None:
+            name = type(self).__name__
+            raise UserError(f'{name} reads an order book; give market = {{ kind = "order-book" }}')
+        return self.book
+
     def signals(self, contexts: Context) -> Array:
         """Return each agent's signal (N,); UserError without one."""
         if not contexts.own:
@@ -94,7 +102,7 @@ class Informed(Trader):
 
     def reference(self, units: Array, asset: Array) -> Array:
         """Return the price that each order is compared with (N, A, m)."""
-        return np.asarray(self.book.mid[asset])
+        return np.asarray(self.quotes.mid[asset])
 
     def fits(self, worth: Array) -> Mask:
         """Say which actions come into question (N, A)."""
@@ -107,7 +115,7 @@ class Sniper(Informed):
 
     def reference(self, units: Array, asset: Array) -> Array:
         """Return the best quote of the other side, out of reach where there is none (N, A, m)."""
-        ask, bid = np.nan_to_num(self.book.ask, nan=2.0), np.nan_to_num(self.book.bid, nan=-1.0)
+        ask, bid = np.nan_to_num(self.quotes.ask, nan=2.0), np.nan_to_num(self.quotes.bid, nan=-1.0)
         return np.asarray(np.where(units > 0, ask[asset], bid[asset]))
 
     def fits(self, worth: Array) -> Mask:
