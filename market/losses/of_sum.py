@@ -17,7 +17,7 @@ import numpy as np
 
 from regretless.market.core.arrays import Array
 from regretless.market.losses.base import UNITS, Loss, Range, default, product
-from regretless.market.losses.sums import check_floor, offset_sum, slope, transformed
+from regretless.market.losses.sums import check_floor, offset_sum, slope, to_power, transformed
 
 SHARED = {"weights": "ad", "power": "", "floor": "", "amplitude": "a", **UNITS}
 
@@ -169,7 +169,7 @@ class PowerOfSum(OfSum):
             return np.asarray(np.square(total))
         beta = self.exponent[..., None]
         least = np.where(beta == np.round(beta), -np.inf, 0.0)
-        return np.asarray(np.maximum(total, least) ** beta)
+        return to_power(np.maximum(total, least), beta)
 
     def _between(self, low: Array, high: Array) -> Range:
         least, greatest = self._sum_between(low, high)

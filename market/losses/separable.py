@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
 from regretless.market.losses.base import STEEPEST, UNITS, Loss, Range, default, product
-from regretless.market.losses.sums import offset_sum
+from regretless.market.losses.sums import offset_sum, to_power
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class SeparablePower(Loss):
             powers = distance ** self.exponent[..., None, None]
             return np.asarray(self.offset + (self.weights * powers).sum(-1))
         common = self.exponent.reshape(-1)[:1] if self.alike else self.exponent[..., None]
-        return offset_sum(self.offset, self.weights, y**common)
+        return offset_sum(self.offset, self.weights, to_power(y, common))
 
     def _between(self, low: Array, high: Array) -> Range:
         left, right = low[..., None, :] - self.centre, high[..., None, :] - self.centre

@@ -10,7 +10,7 @@ y ** power, and coordinates below ``floor`` count as the floor.
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.core.compiled import compiled, over_rows
+from regretless.market.core.compiled import FEWEST, compiled, over_rows
 
 
 @compiled(nogil=True)
@@ -63,8 +63,23 @@ def transformed(y: Array, power: Array, floor: Array) -> Array:
     if (power == 0).all():
         return np.asarray(np.log(level))
     with np.errstate(divide="ignore"):
-        raised = level**power
+        raised = to_power(level, power)
         return raised if power.all() else np.where(power == 0, np.log(level), raised)
+
+
+def to_power(base: Array, exponent: Array) -> Array:
+    """Compute base ** exponent (broadcast), many rows shared out among the cores."""
+    shape = np.broadcast_shapes(base.shape, exponent.shape)
+    if not shape or shape[0] < FEWEST:
+        return np.asarray(base**exponent)
+    parts, out = (np.broadcast_to(part, shape) for part in (base, exponent)), np.empty(shape)
+    over_rows(_to_power, shape[0], *parts, out)
+    return out
+
+
+def _to_power(base: Array, exponent: Array, out: Array, first: int, last: int) -> None:
+    rows = slice(first, last)  # NumPy lets go of the interpreter's lock in here
+    np.power(base[rows], exponent[rows], out=out[rows])
 
 
 def slope(power: Array, floor: Array) -> Array:
