@@ -212,10 +212,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: CES(9 * ONES, 0.001, 1.0), "overflows; make each action's weights sum to 1"),
     (lambda: CES(ONES, -9.0, 1.0, 1e-300), "overflows; .* raise y_min"),
     (lambda: CES([1.0, 1.0], 0.5), r"weights have shape \(2,\); give actions x goods"),
-    (
-        lambda: CES([[1.0, 1.0], [1.0]], 0.5),
-        r"weights = \[\[1.0, 1.0\], \[1.0\]\]: .* equally long",
-    ),
+    (lambda: CES([[1.0, 1.0], [1.0]], 0.5), r"weights = .*: .* equally long"),
     (lambda: CES(np.ones((3, 2, 2)), [0.5, 0.6]), r"weights .* stack agents \(3,\) and \(2,\)"),
     (lambda: CobbDouglas(-ONES), "alpha = -1: must be at least 0"),
     (lambda: CobbDouglas(ONES, 0.0), "A = 0: must be positive"),
@@ -234,10 +231,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: Newsvendor([0.5], 0.0, [1.0, 0.0]), "underage = 0: must be positive where overage"),
     (lambda: Newsvendor([0.5, -1.5], 1.0, 1.0), "orders = -1.5: must be at least 0"),
     (lambda: Newsvendor(0.5, 1.0, 1.0), r"orders have shape \(\); give actions"),
-    (
-        lambda: Newsvendor([0.5], 1.0, 1.0, coordinate=2, outcomes=2),
-        "coordinate = 2: give a whole number from 0 to 1",
-    ),
+    (lambda: Newsvendor([0.5], 1.0, 1.0, coordinate=2, outcomes=2), "coordinate = 2: .* 0 to 1"),
     (lambda: Newsvendor([0.5], 1.0, 1.0, coordinate=0.0), "coordinate = 0.0: give a whole"),  # type: ignore[arg-type]
     (lambda: LpTarget(ONES, 0.5), "p = 0.5: must be at least 1"),
     (lambda: LpTarget(ONES, 2.0, [1.0, -1.0]), "weights = -1: must be at least 0"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
@@ -148,21 +149,15 @@ def test_a_frame_goes_in_and_comes_out() -> None:
     assert (table["loss0_p0"] + table["loss0_p1"] == 1).all()
     assert table["y_0"].to_numpy() == pytest.approx(fitted.predict_outcome(frame[:6])[:, 0])
     own = {"outcomes": ["sales"], "losses": ["one", "two"]}
-    assert list(fitted.predict_frame(frame[:6], names=own, levels=()))[:2] == [
-        "sales",
-        "one_action",
-    ]
+    named = fitted.predict_frame(frame[:6], names=own, levels=())
+    assert list(named)[:2] == ["sales", "one_action"]
 
 
 @pytest.mark.parametrize("base", ["auto", "none"])
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not(base: str) -> None:
-    made = [
-        OfflineOmnipredictor([losses()], RULES, base=base, trees=4, rounds_kept=9, random_state=s)
-        .fit(*examples(90))
-        .predict(examples(20, 3)[0])
-        .tobytes()
-        for s in (4, 4, 5)
-    ]
+    own = partial(OfflineOmnipredictor, [losses()], RULES, base=base, trees=4, rounds_kept=9)
+    models = [own(random_state=seed).fit(*examples(90)) for seed in (4, 4, 5)]
+    made = [model.predict(examples(20, 3)[0]).tobytes() for model in models]
     assert made[0] == made[1] != made[2]
 
 
@@ -267,71 +262,68 @@ except UserError as error:
 
 # Refusals.
 
-GOOD = examples(12)
-BAD: dict[str, tuple[Callable[[], Any], str]] = {
-    "nan": (lambda: _fit(np.where(np.eye(12, 2) > 0, np.nan, GOOD[0]), GOOD[1]), "contains NaN"),
-    "missing": (lambda: _fit(GOOD[0], np.full((12, 2), np.nan)), "Input Y contains NaN"),
-    "no rows": (lambda: _fit(GOOD[0][:0], GOOD[1][:0]), "minimum of 1 is required"),
-    "width": (lambda: _fit(GOOD[0], GOOD[1][:, :1]), "Y has 1 outcomes, a loss has 2"),
-    "ends": (lambda: _fit(*GOOD, ends=[(0, 1)]), "a low and a high for each outcome"),
-    "no distribution": (
-        lambda: _fit(*GOOD).predict_quantiles(GOOD[0]),
-        "no distribution of outcomes",
-    ),
-    "names": (
-        lambda: _fit(pd.DataFrame(GOOD[0], columns=["a", "b"]), GOOD[1]).predict(
-            pd.DataFrame(GOOD[0], columns=["b", "a"])
-        ),
-        "feature names should match",
-    ),
-    "events": (lambda: _fit(*GOOD, events="all"), "events = 'all'"),
-    "weights": (lambda: _fit(*GOOD, weights="flat"), "weights 'flat'"),
-    "no losses": (lambda: OfflineOmnipredictor([]).fit(*GOOD), "losses is empty"),
-    "a basis": (lambda: _fit(*GOOD, losses=LinearBasis(2)), "holds a LinearBasis; give"),
-    "basis": (lambda: _fit(*GOOD, basis=LinearBasis(2)), "leave basis out"),
-    "fraction": (lambda: _fit(*GOOD, policies=[lambda _: 0.5]), "suggests 0.5"),
-    "unscaled": (
-        lambda: OfflineOmnipredictor([Linear(np.eye(2) * 9)]).fit(*GOOD),
-        r"use loss.normalised\(\)",
-    ),
-    "features": (lambda: _fit(*GOOD).predict(GOOD[0][:, :1]), "expecting 2 features"),
-    "stack": (lambda: _fit(*GOOD).act(losses(), GOOD[0]), "give one of them"),
-    "groups": (lambda: _fit(*GOOD, fit={"groups": np.zeros(12)}), "all rows are in one group"),
-    "memory": (
-        lambda: _fit(*examples(400), losses=[CES(_many(), 0.5)], policies=RULES, rounds_kept=200),
+X, Y = examples(12)
+MANY = np.ones((3000, 8, 2)) / 2 + 0.1 * np.random.default_rng(0).random((3000, 8, 2))
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"x": np.where(np.eye(12, 2) > 0, np.nan, X)}, "contains NaN"),
+    ({"y": np.full((12, 2), np.nan)}, "Input Y contains NaN"),
+    ({"x": X[:0], "y": Y[:0]}, "minimum of 1 is required"),
+    ({"y": Y[:, :1]}, "Y has 1 outcomes, a loss has 2"),
+    ({"ends": [(0, 1)]}, "a low and a high for each outcome"),
+    ({"events": "all"}, "events = 'all'"),
+    ({"weights": "flat"}, "weights 'flat'"),
+    ({"losses": []}, "losses is empty"),
+    ({"losses": LinearBasis(2)}, "holds a LinearBasis; give"),
+    ({"losses": [Linear(np.eye(2) * 9)]}, r"use loss.normalised\(\)"),
+    ({"basis": LinearBasis(2)}, "leave basis out"),
+    ({"policies": [lambda _: 0.5]}, "suggests 0.5"),
+    ({"rows": {"groups": np.zeros(12)}}, "all rows are in one group"),
+    ({"rows": {"sample_weight": -np.ones(12)}}, "sample_weight: give numbers of at least 0"),
+    (
+        dict(zip("xy", examples(400), strict=True))
+        | {"losses": [CES(MANY, 0.5)], "policies": RULES, "rounds_kept": 200},
         "use events='losses'",
     ),
-}
-NUMBERS = {
-    "kappa": 0.0,
-    "rounds_kept": 0,
-    "base": "all",
-    "trees": 0,
-    "refit": "no",
-    "holdout": 1.0,
-    "delta": 0.0,
-}
+    ({"kappa": 0.0}, "kappa = 0.0: give"),
+    ({"rounds_kept": 0}, "rounds_kept = 0: give"),
+    ({"base": "all"}, "base = 'all': give"),
+    ({"trees": 0}, "trees = 0: give"),
+    ({"refit": "no"}, "refit = 'no': give"),
+    ({"holdout": 1.0}, "holdout = 1.0: give"),
+    ({"delta": 0.0}, "delta = 0.0: give"),
+]
+LATER: list[tuple[Callable[[OfflineOmnipredictor], Any], str]] = [
+    (lambda model: model.predict_quantiles(X), "no distribution of outcomes"),
+    (lambda model: model.predict(X[:, :1]), "expecting 2 features"),
+    (lambda model: model.act(losses(), X), "give one of them"),
+    (lambda model: model.fit(FRAME, Y).predict(FRAME[["b", "a"]]), "feature names should match"),
+]
+FRAME = pd.DataFrame(X, columns=["a", "b"])
 
 
-def _many() -> Array:
-    return np.ones((3000, 8, 2)) / 2 + 0.1 * np.random.default_rng(0).random((3000, 8, 2))
-
-
-def _fit(features: Any, outcomes: Any, fit: Any = None, **given: Any) -> OfflineOmnipredictor:
+def fitted(x: Any = X, y: Any = Y, rows: Any = None, **given: Any) -> OfflineOmnipredictor:
     given = {"losses": [losses()], "base": "none", "rounds_kept": 3} | given
-    return OfflineOmnipredictor(**given).fit(features, outcomes, **(fit or {}))
+    return OfflineOmnipredictor(**given).fit(x, y, **(rows or {}))
 
 
-@pytest.mark.parametrize("case", [*BAD, *NUMBERS])
-def test_bad_input_is_refused_in_one_line(case: str) -> None:
-    wrong = NUMBERS.get(case)
-    act, told = BAD.get(case, (lambda: _fit(*GOOD, **{case: wrong}), f"{case} = {wrong!r}: give"))
+def in_one_line(act: Callable[[], Any], told: str) -> None:
     with pytest.raises(UserError, match=told) as refused:
         act()
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(("given", "told"), BAD)
+def test_bad_input_is_refused_in_one_line(given: dict[str, Any], told: str) -> None:
+    in_one_line(lambda: fitted(**given), told)
+
+
+@pytest.mark.parametrize(("act", "told"), LATER)
+def test_bad_questions_are_refused_in_one_line(act: Any, told: str) -> None:
+    model = fitted()
+    in_one_line(lambda: act(model), told)
+
+
 def test_use_before_fit_is_refused() -> None:
-    for act in (lambda m: m.predict(GOOD[0]), lambda m: m.act(losses()[0], GOOD[0])):
+    for act in (lambda m: m.predict(X), lambda m: m.act(losses()[0], X)):
         with pytest.raises(ValueError, match="not fitted"):
             act(OfflineOmnipredictor([losses()]))
