@@ -36,12 +36,12 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.agents.learners.base import Actions, RatedLearner, TotalLearner
-from regretless.agents.learners.kernels import bandit_pass, hedge_pass
+from regretless.agents.learners.kernels import TINY
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.records import one_hot
-from regretless.market.response import best_response
+from regretless.market.response import best_response, quantal_response
 
 
 class _Matching(TotalLearner):
@@ -91,7 +91,8 @@ class Hedge(RatedLearner, TotalLearner):
         return scale, scale
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        return hedge_pass(self.total, losses, self.rate_at(self.rounds + 1))
+        self.total += losses
+        return quantal_response(self.total, self.rate_at(self.rounds + 1))
 
     def bound(self, rounds: int) -> float:
         """Bound external regret per round.
@@ -157,7 +158,8 @@ class QuantalFictitiousPlay(TotalLearner):
         self.eta = float(eta)
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        return hedge_pass(self.total, losses, self.eta / self.rounds)
+        self.total += losses
+        return quantal_response(self.total, self.eta / self.rounds)
 
     def bound(self, rounds: int) -> float:
         """Bound external regret per round by ln(A) / eta + eta (2 + ln T) / 8T.
@@ -207,7 +209,10 @@ class EXP3(RatedLearner, TotalLearner):
         if self.exploration:
             rate = min(rate, 1 / self.actions)
             share = self.actions * rate
-        return bandit_pass(self.total, self.strategy, losses, actions, rate, share)
+        played = np.arange(self.rows), actions
+        seen = losses[played] - 1.0 if share else losses[played]  # of gains, or of losses
+        self.total[played] += seen / np.maximum(self.strategy[played], TINY)
+        return (1 - share) * quantal_response(self.total, rate) + share / self.actions
 
     def bound(self, rounds: int) -> float:
         """Bound external pseudo-regret per round: in expectation, against each fixed action.

@@ -15,7 +15,7 @@ closed within it: all mass goes there, which balances every state up to ``TINY``
 
 import numpy as np
 
-from regretless.market.core.arrays import Array, Indices, Integers
+from regretless.market.core.arrays import Array
 from regretless.market.core.compiled import compiled
 
 TINY = 1e-290  # a rate that no division by it takes beyond the largest number
@@ -55,34 +55,6 @@ def stationary(rates: Array, strategy: Array) -> None:
 
 
 @compiled()
-def hedge_pass(total: Array, losses: Array, rate: float) -> Array:
-    """Add losses (K, A) and return the logit strategies (K, A)."""
-    strategy = np.empty_like(total)
-    for k in range(len(total)):
-        total[k] += losses[k]
-        logit(total[k], rate, strategy[k])
-    return strategy
-
-
-@compiled()
-def bandit_pass(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    total: Array, strategy: Array, losses: Array, actions: Indices, rate: float, exploration: float
-) -> Array:
-    """Add each row's estimate from its own loss and return the next strategies (K, A).
-
-    The estimate is l / q, or -(1 - l) / q where a share of exploration is uniform.
-    """
-    new = np.empty_like(total)
-    for k in range(len(total)):
-        a = actions[k]
-        seen = losses[k, a] - 1.0 if exploration > 0.0 else losses[k, a]
-        total[k, a] += seen / max(strategy[k, a], TINY)
-        logit(total[k], rate, new[k])
-        new[k] = (1.0 - exploration) * new[k] + exploration / len(new[k])
-    return new
-
-
-@compiled()
 def copies_pass(total: Array, strategy: Array, losses: Array, rate: float) -> Array:
     """Charge copy a the losses times q_a, and return the stationary distributions.
 
@@ -113,35 +85,4 @@ def swaps_pass(regret: Array, strategy: Array, losses: Array) -> Array:
             stationary(chain / worst, new[k])
         else:
             new[k] = 1.0 / strategy.shape[1]
-    return new
-
-
-@compiled()
-def tree_pass(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    pending: Array,
-    total: Array,
-    strategies: Array,
-    losses: Array,
-    spans: Integers,
-    played: int,
-    rate: float,
-) -> Array:
-    """Advance the levels whose step is complete and return the mean of their strategies (K, A).
-
-    ``pending``, ``total`` and ``strategies`` are (K, d, A): losses of the running step, mean losses
-    of the node's complete steps, the node's strategy. ``spans`` (d + 1,) are the rounds of the
-    tree, then of a step at each level; ``played`` counts the rounds up to and including this one.
-    """
-    new = np.zeros_like(losses)
-    for k in range(len(losses)):
-        for h in range(strategies.shape[1]):
-            pending[k, h] += losses[k]
-            if played % spans[h + 1] == 0:
-                total[k, h] += pending[k, h] / spans[h + 1]
-                pending[k, h] = 0.0
-                if played % spans[h] == 0:
-                    total[k, h] = 0.0
-                logit(total[k, h], rate, strategies[k, h])
-            new[k] += strategies[k, h]
-        new[k] /= new[k].sum()
     return new

@@ -41,10 +41,11 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.agents.learners.base import Actions, PairLearner, RatedLearner, RowLearner
-from regretless.agents.learners.kernels import copies_pass, swaps_pass, tree_pass
+from regretless.agents.learners.kernels import copies_pass, swaps_pass
 from regretless.market import register
-from regretless.market.core.arrays import Array, Integers
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
+from regretless.market.response import quantal_response
 
 
 @register.learner("blum-mansour")
@@ -116,7 +117,7 @@ class TreeSwap(RowLearner):
     pending: Array
     total: Array
     strategies: Array
-    spans: Integers
+    spans: list[int]  # rounds of the tree, then of a step at each level
 
     def __init__(self, *, depth: int | None = None, breadth: int | None = None) -> None:
         given = depth is not None and breadth is not None and depth >= 1 and breadth >= 1
@@ -131,7 +132,7 @@ class TreeSwap(RowLearner):
         shape = (self.rows, depth, self.actions)
         self.pending, self.total = np.zeros(shape), np.zeros(shape)
         self.strategies = np.full(shape, 1.0 / self.actions)
-        self.spans = np.array([breadth ** (depth - h) for h in range(depth + 1)], dtype=np.int64)
+        self.spans = [breadth ** (depth - h) for h in range(depth + 1)]
         self._rate = math.sqrt(8 * math.log(self.actions) / breadth)
 
     def shape(self) -> tuple[int, int]:
@@ -145,10 +146,17 @@ class TreeSwap(RowLearner):
         return min(shapes, key=lambda shape: _bound(horizon, self.actions, *shape))
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        strategy: Array = tree_pass(
-            self.pending, self.total, self.strategies, losses, self.spans, self.rounds, self._rate
-        )
-        return strategy
+        self.pending += losses[:, None]
+        for h, step in enumerate(self.spans[1:]):
+            if self.rounds % step:
+                continue
+            self.total[:, h] += self.pending[:, h] / step
+            self.pending[:, h] = 0.0
+            if self.rounds % self.spans[h] == 0:
+                self.total[:, h] = 0.0
+            self.strategies[:, h] = quantal_response(self.total[:, h], self._rate)
+        mean = self.strategies.sum(1)
+        return np.asarray(mean / mean.sum(1, keepdims=True))
 
     def bound(self, rounds: int) -> float:
         return _bound(rounds, self.actions, *self.shape())
