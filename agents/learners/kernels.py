@@ -1,10 +1,7 @@
-r"""One compiled pass per learner and round: rows add losses and get their next strategies.
+r"""Compiled passes of learners that play a stationary distribution.
 
-Each pass works row by row, so that K rows are K separate runs to the last bit, and returns a new
-array: a strategy that was handed out never changes afterwards.
-
-**Weights.** A logit distribution is exp(-rate (L_a - min L)) over its sum: the greatest weight is 1
-however many rounds went by.
+Each works row by row, so that K rows are K separate runs to the last bit, and returns a new array:
+a strategy that was handed out never changes afterwards.
 
 **Stationary distribution.** Given rates Q off the diagonal, find q with sum_a q_a Q_ab = q_b sum_c
 Q_bc. The elimination of Grassmann, Taksar and Heyman (1985) adds, multiplies and divides but never

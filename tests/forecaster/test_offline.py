@@ -77,7 +77,7 @@ class Numbered(OfflineOmnipredictor):
 @pytest.mark.slow
 @pytest.mark.parametrize("base", ["auto", "none"])
 def test_estimator_checks_of_scikit_learn(base: str) -> None:
-    model = Numbered([Linear(np.array([[0.0], [1.0]]))], base=base, rounds_kept=3, trees=3)
+    model = Numbered([Linear(np.array([[0.0], [1.0]]))], base=base, rounds_kept=3, trees=1)
     expected = EXPECTED if base == "auto" else ONLINE
     results = check_estimator(model, expected_failed_checks=expected, on_skip=None, on_fail=None)
     failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
@@ -172,7 +172,7 @@ def test_a_saved_model_is_the_same(tmp_path: Path, given: tuple[str, str]) -> No
     own = [losses(), Newsvendor([0.2, 0.5, 0.8], 3.0, 1.0, outcomes=2)]
     base, events = given
     first = OfflineOmnipredictor(
-        own, rules, base=base, events=events, rounds_kept=20, random_state=3, trees=5, holdout=0.3
+        own, rules, base=base, events=events, rounds_kept=20, random_state=3, trees=2, holdout=0.3
     ).fit(features, outcomes)
     first.save(tmp_path / "model.skops", notes={"who": "me"})
     assert [p.name for p in tmp_path.iterdir()] == ["model.skops"]

@@ -188,9 +188,9 @@ def test_a_loss_that_was_not_listed_acts_and_has_a_bound_only_within_gamma() -> 
 
 
 def test_no_policies_and_no_features_predict_the_mean() -> None:
-    _, outcomes = examples(1500)
+    _, outcomes = examples(600)
     loss = Linear(np.array([[0.5, -0.5], [-0.5, 0.5]]), 0.5)
-    fitted = online([loss], rounds_kept=1500).fit([], outcomes)
+    fitted = online([loss], rounds_kept=600).fit([], outcomes)
     assert fitted.predict(np.empty((3, 0)))[2] == pytest.approx(outcomes.mean(0), abs=0.05)
 
 
