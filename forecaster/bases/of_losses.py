@@ -35,7 +35,8 @@ Key = tuple[tuple[object, ...], bytes]
 class LossFunctions:
     """The distinct actions, not constant, of several stacks of losses over the same outcomes.
 
-    ``low`` and ``scale`` (size,) are the least loss of each function and the length of its range.
+    ``low`` and ``scale`` (size,) are the least loss of each function and the length of its range,
+    ``found`` has the key of each, in order.
     """
 
     def __init__(self, losses: Sequence[Loss]) -> None:
@@ -45,7 +46,7 @@ class LossFunctions:
             raise ValueError("the losses need the same number of outcomes")
         self.outcomes = losses[0].outcomes
         self._parts: list[tuple[Loss, Indices]] = []
-        self._found: dict[Key, int] = {}
+        self.found: dict[Key, int] = {}
         self.low, high = np.concatenate([self._list(loss.as_stack()) for loss in losses], axis=1)
         self.scale = high - self.low
         self.size = len(self.low)
@@ -58,19 +59,13 @@ class LossFunctions:
         keys, picked = keys_of(loss), []
         for place in np.argwhere(high > low):
             key = keys[place[0]][place[1]]
-            if key not in self._found:
-                self._found[key] = len(self._found)
+            if key not in self.found:
+                self.found[key] = len(self.found)
                 picked.append(place)
         rows, actions = np.array(picked, dtype=np.intp).reshape(-1, 2).T
         if len(rows):
             self._parts.append((loss[rows], actions))
         return np.stack([low[rows, actions], high[rows, actions]])
-
-    def index(self, loss: Loss) -> Indices:
-        """Find each action of a loss in the list: (K, A), or -1 where it is not there."""
-        return np.array(
-            [[self._found.get(key, -1) for key in row] for row in keys_of(loss.as_stack())]
-        )
 
     def _own(self, read: Callable[[Loss], Array]) -> Array:
         """Read the own action of every function from tables (..., K, A): (..., size)."""
@@ -122,7 +117,7 @@ class LossFunctions:
                 kept._parts.append((loss[inside], actions[inside]))
             start += len(actions)
         renamed = {old: new for new, old in enumerate(order)}
-        kept._found = {k: renamed[v] for k, v in self._found.items() if v in renamed}
+        kept.found = {k: renamed[v] for k, v in self.found.items() if v in renamed}
         kept.low, kept.scale, kept.size = self.low[order], self.scale[order], len(order)
         return kept
 
@@ -153,7 +148,9 @@ class ExactLossesBasis(Basis):
         many = loss.as_stack()
         corner = many.losses(np.zeros(self.outcomes))
         least, greatest = many.enclosure(np.zeros(self.outcomes), np.ones(self.outcomes))
-        index = self.functions.index(many)
+        index = np.array(
+            [[self.functions.found.get(key, -1) for key in row] for row in keys_of(many)]
+        )
         if ((index < 0) & (greatest > least)).any():
             raise ValueError("a loss is not among those that this basis lists")
         offset = np.where(index < 0, corner, self.functions.low[index])

@@ -99,14 +99,15 @@ class ReducedBasis(Basis):
         if quick and listed.size > QUICK:
             picked = stream(seed, "quick").choice(listed.size, QUICK, replace=False)
             listed = listed.chosen(picked)
-        self.outcomes, self.promise, self._listed = listed.outcomes, error, listed
+        self.outcomes, self.promise = listed.outcomes, error
         search = _Search(listed, error=error, cap=cap, seed=seed)
-        self._offset, self._weights = search.offset, search.weights[:, np.argsort(search.chosen)]
+        weights = search.weights[:, np.argsort(search.chosen)]
         search.chosen.sort()
         self.functions, self.size = listed.chosen(search.chosen), len(search.chosen)
         self._sample, self._fit = search.sample, search.fitter()
-        self._others: dict[Key, Fit] = {}
-        self.lipschitz = float(np.abs(self._weights).sum(1).max())
+        fits = map(Fit, search.offset, weights, search.sampled)
+        self._fits: dict[Key, Fit] = dict(zip(listed.found, fits, strict=True))
+        self.lipschitz = float(np.abs(weights).sum(1).max())
         cost, errors = self.lipschitz * self.size**0.5, (search.sampled.max(), search.unseen.max())
         self.report = Reduction(
             listed.size, self.size, self.lipschitz, cost, float(errors[0]), float(errors[1])
@@ -120,27 +121,20 @@ class ReducedBasis(Basis):
         """Return the fitted coefficients, or the best on the sample for a loss not listed."""
         self.check_outcomes(loss)
         many = loss.as_stack()
-        index, keys = self._listed.index(many), keys_of(many)
-        offset, weights = self._offset[index], self._weights[index]
-        unlisted = np.argwhere(index < 0)
-        self._fit_others(many, [(k, a) for k, a in unlisted if keys[k][a] not in self._others])
-        for k, a in unlisted:
-            fitted = self._others[keys[k][a]]
-            offset[k, a], weights[k, a] = fitted.offset, fitted.weights
-        return offset.reshape(loss.offset.shape), weights.reshape(*loss.offset.shape, self.size)
-
-    def _fit_others(self, many: Loss, places: list[tuple[int, int]]) -> None:
-        """Fit actions that were not listed, once and for all: best coefficients are not unique."""
-        if not places:
-            return
-        rows, actions = np.array(places).T
-        distinct, at = np.unique(rows, return_inverse=True)
-        values = many[distinct].losses(self._sample)[:, at, actions].T
-        keys = keys_of(many)
-        for one in tour(values):
-            key = keys[rows[one]][actions[one]]
-            if key not in self._others:
-                self._others[key] = self._fit(np.ascontiguousarray(values[one]))
+        keys = [key for row in keys_of(many) for key in row]
+        # once and for all: best coefficients are not unique
+        unlisted = [place for place, key in enumerate(keys) if key not in self._fits]
+        if unlisted:
+            rows, actions = np.divmod(unlisted, many.actions)
+            distinct, at = np.unique(rows, return_inverse=True)
+            values = many[distinct].losses(self._sample)[:, at, actions].T
+            for one in tour(values):
+                if (key := keys[unlisted[one]]) not in self._fits:
+                    self._fits[key] = self._fit(np.ascontiguousarray(values[one]))
+        fits = [self._fits[key] for key in keys]
+        offset, weights = np.array([fit.offset for fit in fits]), [fit.weights for fit in fits]
+        shape = loss.offset.shape
+        return offset.reshape(shape), np.array(weights).reshape(*shape, self.size)
 
     def certified_error(self, losses: Loss) -> float:
         """Prove a bound on the error of these losses over the whole cube, by branch and bound."""
