@@ -48,8 +48,8 @@ from regretless.market.core.compiled import compiled
 from regretless.market.losses.basis import Hull
 from regretless.market.records import Ensemble
 
-# Forty equal steps look around, twenty shrinking ones close in. Measured on the adaptive stream:
-# less regret than shrinking steps alone, and a smaller certificate than equal ones alone.
+# Forty equal steps look around, twenty shrinking ones close in: on the adaptive stream less regret
+# than shrinking steps alone, and a smaller certificate than equal ones alone.
 WALK = np.concatenate([np.full(40, 0.1), np.geomspace(0.1, 0.01, 20)])
 STEPS = len(WALK)
 # Below this tolerance, that of round 625, the twenty end shorter: fewer rounds need two programs.
@@ -213,7 +213,7 @@ class Solution:
     def mixed(self, mass: Array) -> "Solution":
         """Return the mixture of its points with other masses (m,), without those near 0."""
         heavy = np.flatnonzero(mass > LIGHTEST)
-        kept = None if self.ensembles is None else tuple(self.ensembles[j] for j in heavy)
+        kept = self.ensembles and tuple(self.ensembles[j] for j in heavy)
         return Solution(self.points[heavy], mass[heavy] / mass[heavy].sum(), None, kept)
 
     def beside(self, other: "Solution") -> "Solution":
@@ -315,8 +315,7 @@ class HullSolver(Checkpointable, ABC):
         game, worst = Game(rows, table, tolerance, start), np.inf
         if candidate is not None:
             worst = self.worst(start.mass, start.points, game.fields(start.points))
-        kept = worst <= tolerance
-        solved = replace(start, certificate=worst) if kept else self._play(game)
+        solved = replace(start, certificate=worst) if worst <= tolerance else self._play(game)
         if self.objective is None:
             return solved
         choices = solved.beside(self.choices(game))
