@@ -179,18 +179,17 @@ class ReLUBasis(ConvexBasis):
 
 
 class ConvexRankBasis(ConvexBasis):
-    """Coarse ReLUs and dyadic intervals of one rounded coordinate; with stride 1 the lattice."""
+    """Coarse ReLUs and dyadic intervals of one rounded coordinate."""
 
     inverse = Basis.inverse  # no function is y_j itself
 
-    def __init__(self, *, error: float, stride: int | None = None, **family: Any) -> None:
+    def __init__(self, *, error: float, **family: Any) -> None:
         super().__init__(error, **family)
         if error / self.constant < 0.5 / MOST_CELLS:
             raise ValueError(f"an error of {error} needs more than {MOST_CELLS} cells")
         self.cells = math.ceil(round(0.5 / (error / self.constant), 9))
         self.knots = np.arange(self.cells + 1) / self.cells
-        stride = stride or math.ceil(round(math.cbrt(self.cells), 9))
-        self.cover = MReLUCover(1, 0, self.cells, stride)
+        self.cover = MReLUCover(1, 0, self.cells, math.ceil(round(math.cbrt(self.cells), 9)))
         relus, unit = sparse.eye_array(self.cells + 1, format="csr"), self.constant / self.cells
         self.size, self.error = self.cover.size, unit / 2
         # sigma = -L/m leaves the most for the rest

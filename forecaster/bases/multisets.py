@@ -111,8 +111,7 @@ class OfMultisets(Basis):
     def support(self) -> Support:
         """Cut the transformed coordinates into cells."""
         ends = sorted((np.array([self._low, self._high]) - self._origin) / self._unit)
-        levels = grid_levels(self.size, self.outcomes, ends[0], ends[1])
-        return CellSupport(self, levels, self.outcomes)
+        return CellSupport(self, grid_levels(self.size, self.outcomes, *ends), self.outcomes)
 
     def place(self, levels: Array) -> Array:
         """Turn transformed coordinates (T, d) into outcomes (T, d)."""

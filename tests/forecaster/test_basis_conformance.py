@@ -184,7 +184,7 @@ CASES: dict[str, Case] = {
     "one relu": Case(lambda: bases.ReLUBasis(error=0.5), convex(1.0)),
     "convex rank": Case(lambda: bases.ConvexRankBasis(error=0.06), convex(1.0)),
     "convex rank of one coordinate": Case(
-        lambda: bases.ConvexRankBasis(error=0.3, outcomes=2, coordinate=1, constant=3.0, stride=3),
+        lambda: bases.ConvexRankBasis(error=0.03, outcomes=2, coordinate=1, constant=3.0),
         convex(3.0, 2, 1),
     ),
     "grid": Case(lambda: bases.LipschitzGridBasis(2, constant=2.0, error=0.2), waves(2.0, 2)),
