@@ -394,8 +394,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         """Return what a cohort's own agents show of themselves (N,), read once per round."""
         key = cohort, f"column {name}"
         if key not in self._cache:
-            who: Any = self.game.cohorts[cohort]
-            self._cache[key] = read_only(who.column(name))
+            self._cache[key] = read_only(self.game.cohorts[cohort].column(name))
         return self._cache[key]
 
     def account(self, number: int, count: int | None = None) -> Account | None:

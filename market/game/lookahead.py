@@ -81,23 +81,18 @@ class Rollout:
         for number in range(view.rounds, last + 1):
             mixtures = [block.mixture(self._context) for block in view.blocks]
             strategies.append(strategies_of_play(view, mixtures, self._context))
-            if number < last:
-                self._live_through(view, mixtures, y, fresh)
-                view = replace(view, rounds=number + 1)
+            if number == last:
+                break
+            forecasts = [mixture.draw(fresh) for mixture in mixtures]
+            for seat in view.seats:  # all copies play the round and learn from it
+                cohort = seat.cohort
+                if cohort.foreseeable and seat.present(number):
+                    decision = cohort.decide(forecasts[cohort.block], self._context)
+                    cohort.learn(decision, cohort.loss.losses(y), y)
+            for block, forecast in zip(view.blocks, forecasts, strict=True):
+                block.learn(forecast, y)
+            view = replace(view, rounds=number + 1)
         return strategies
-
-    def _live_through(
-        self, view: GameView, mixtures: Sequence[Mixture], y: Array, fresh: np.random.Generator
-    ) -> None:
-        """Let all copies play a round and learn from it."""
-        forecasts = [mixture.draw(fresh) for mixture in mixtures]
-        for seat in view.seats:
-            cohort = seat.cohort
-            if cohort.foreseeable and seat.present(view.rounds):
-                decision = cohort.decide(forecasts[cohort.block], self._context)
-                cohort.learn(decision, cohort.loss.losses(y), y)
-        for block, forecast in zip(view.blocks, forecasts, strict=True):
-            block.learn(forecast, y)
 
 
 def _cloned(view: GameView, seed: int) -> GameView:

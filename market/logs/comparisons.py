@@ -15,7 +15,7 @@ fixed, this does not.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -120,17 +120,19 @@ def verdict_table(compared: Sequence[Compared]) -> pd.DataFrame:
     """
     if not compared:
         return pd.DataFrame()
-    parts, series = [_rows(own) for own in compared], _aligned(compared)
-    if len(parts) > 1 and EVERYBODY not in {own.cohort for own in compared}:
-        pooled, over_time = _everybody(parts, series)
-        parts, series = [*parts, pooled], [*series, over_time]
+    kept = [own.series for own in compared if own.series is not None]  # in the same batches
+    length = max((own.length for own in kept), default=1)
+    batches = max((len(own.at(length).sums) for own in kept), default=0)
+    members = [
+        own if own.series is None else replace(own, series=own.series.at(length, batches))
+        for own in compared
+    ]
+    if len(members) > 1 and EVERYBODY not in {own.cohort for own in members}:
+        members.append(_everybody(members))
+    parts, series = [_rows(own) for own in members], [own.series for own in members]
     table = pd.concat(parts, ignore_index=True)
-    known = np.concatenate(
-        [
-            (part["kind"] != BROADCAST) & (own is not None)
-            for part, own in zip(parts, series, strict=True)
-        ]
-    )
+    pairs = zip(parts, series, strict=True)
+    known = np.concatenate([(rows["kind"] != BROADCAST) & (own is not None) for rows, own in pairs])
     means = [own.means() for own in series if own is not None]
     found = mean_differences(np.column_stack(means) if means else np.zeros((0, 0)))
     centre = table["difference"].to_numpy()[known] - found.mean  # each agent over its own rounds
@@ -160,42 +162,24 @@ def _rows(compared: Compared) -> pd.DataFrame:
     )
 
 
-def _aligned(compared: Sequence[Compared]) -> list[Series | None]:
-    """Return the differences of all cohorts in the same batches of rounds."""
-    known = [own.series for own in compared if own.series is not None]
-    length = max((own.length for own in known), default=1)
-    batches = max((len(own.at(length).sums) for own in known), default=0)
-    return [None if own.series is None else own.series.at(length, batches) for own in compared]
-
-
-def _everybody(
-    parts: Sequence[pd.DataFrame], series: Sequence[Series | None]
-) -> tuple[pd.DataFrame, Series | None]:
+def _everybody(compared: Sequence[Compared]) -> Compared:
     """Put all agents together; a cohort that an alternative is not open to does as it did."""
-    keys = ["kind", "name"]
-    order = {BROADCAST: 0, MODEL: 1, POLICY: 2, ACTION: 3}
-    alternatives = pd.concat(parts)[keys].drop_duplicates()
-    alternatives = alternatives.sort_values("kind", key=lambda kind: kind.map(order), kind="stable")
-    places = [
-        alternatives.merge(part[keys].reset_index(), how="left", on=keys)["index"].fillna(0)
-        for part in parts
-    ]
-    own = [part.iloc[at.astype(int)] for part, at in zip(parts, places, strict=True)]
-    agents = np.array([part["agents"].iloc[0] for part in parts])
-    share = agents / agents.sum()
-    table = alternatives.assign(
-        cohort=EVERYBODY,
-        agents=agents.sum(),
-        mean_loss=share @ np.array([part["mean_loss"] for part in own]),
-        difference=share @ np.array([part["difference"] for part in own]),
-        better_off=sum(part["better_off"].to_numpy() for part in own),
-    )
-    pairs = zip(series, places, strict=True)
-    kept = [one.chosen(at[1:].to_numpy(np.intp) - 1) for one, at in pairs if one is not None]
-    if len(kept) < len(series):
-        return table, None
-    sums, there = (sum(parts) for parts in zip(*((k.sums, k.there) for k in kept), strict=True))
-    return table, Series(kept[0].length, np.asarray(sums), np.asarray(there))
+    order = (BROADCAST, MODEL, POLICY, ACTION)
+    known = dict.fromkeys(one for own in compared for one in own.alternatives)
+    found = sorted(known, key=lambda one: order.index(one[0]))
+    losses, series, many = list[Array](), list[Series](), list[Indices]()
+    for own in compared:
+        places = {one: place for place, one in enumerate(own.alternatives)}
+        at = np.array([places.get(one, 0) for one in found])
+        losses.append(own.losses[at])
+        count = losses[-1].shape[1]
+        many.append(np.ones(count, np.intp) if own.multiplicity is None else own.multiplicity)
+        series += [] if own.series is None else [own.series.chosen(at[1:] - 1)]
+    told = None
+    if len(series) == len(compared):
+        sums, there = (sum(getattr(one, part) for one in series) for part in ("sums", "there"))
+        told = Series(series[0].length, np.asarray(sums), np.asarray(there))
+    return Compared(EVERYBODY, found, np.concatenate(losses, axis=1), told, np.concatenate(many))
 
 
 def _who_came(cohort: Cohort) -> Mask:

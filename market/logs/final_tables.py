@@ -8,7 +8,7 @@ import pandas as pd
 
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.game.guarantees import Guarantee
-from regretless.market.game.protocols import Cohort, Forecaster, numbered
+from regretless.market.game.protocols import Cohort, numbered
 from regretless.market.game.round import Game
 from regretless.market.logs.comparisons import regret_to_models
 from regretless.market.logs.journal import spread
@@ -213,14 +213,11 @@ def biases_table(game: Game) -> pd.DataFrame:
         [name, *event, *bias, *[np.nan] * (widest - len(bias))] for name, (*event, bias) in found
     ]
     frame = pd.DataFrame(rows, columns=[*columns, *(f"bias_{i}" for i in range(widest))])
-    bounds = [_event_bounds(b.forecaster, frame[frame["block"] == b.name]) for b in game.blocks]
-    frame = frame.join(pd.concat(bounds))
+    frame = frame.assign(bound=np.nan, bound_drawn=np.nan)
+    for block in game.blocks:
+        own = frame["block"] == block.name
+        occupancy = frame.loc[own, "occupancy"].to_numpy(dtype=np.float64)
+        known = block.forecaster.event_bounds(occupancy) if len(occupancy) else None
+        if known is not None:
+            frame.loc[own, ["bound", "bound_drawn"]] = np.stack(known, axis=1)
     return frame.astype({"policy": "Int64", "suggestion": "Int64"})
-
-
-def _event_bounds(forecaster: Forecaster, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return what bounds the biases of events, in expectation and as drawn; NaN where nothing."""
-    occupancy = rows["occupancy"].to_numpy(dtype=np.float64)
-    known = forecaster.event_bounds(occupancy) if len(rows) else None
-    pair = np.full((2, len(rows)), np.nan) if known is None else np.stack(known)
-    return pd.DataFrame(dict(zip(("bound", "bound_drawn"), pair, strict=True)), index=rows.index)

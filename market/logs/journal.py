@@ -91,7 +91,10 @@ class Journal(Checkpointable):
         if played.number % self.log_every == 0:
             if any(played.decisions):
                 self._open["regret_log"].append(self._regret_rows(played))
-                self._open["accounts"] += self._account_rows(played.number)
+                if self._market is not None and (accounts := self._market.accounts) is not None:
+                    ids = np.concatenate([own.ids for own in self.logged])
+                    row: Columns = {"round": np.full(len(ids), played.number), "agent": ids}
+                    self._open["accounts"].append(row | accounts.columns(ids - 1))
             for table, watcher in self.watchers.items():
                 if seen := watcher.rows(played):
                     self._open[table].append(seen)
@@ -177,13 +180,6 @@ class Journal(Checkpointable):
         if len(labels) == len(mixtures):
             columns |= {f"label_{i}": part for i, part in enumerate(np.concatenate(labels).T)}
         return columns
-
-    def _account_rows(self, number: int) -> list[Columns]:
-        if self._market is None or self._market.accounts is None:
-            return []
-        ids = np.concatenate([own.ids for own in self.logged])
-        row: Columns = {"round": np.full(len(ids), number), "agent": ids}
-        return [row | self._market.accounts.columns(ids - 1)]
 
     def _regret_rows(self, played: Round) -> Columns:
         names = ("agent", "action", "loss", *LOGGED_REGRETS)

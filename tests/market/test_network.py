@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,7 +17,6 @@ from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.market.core.errors import UserError
 from regretless.market.game.network import NEVER, edge_list, networked
 from regretless.market.game.round import play_round
-from regretless.market.model import MarketModel
 from regretless.market.response import best_response, expected_losses
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.report.market_figures import rings
@@ -43,36 +42,17 @@ def along(tmp_path: Path, subscribers: Any = (1,)) -> dict[str, Any]:
     return {"graph": "edge-list", "file": str(file), "subscribers": list(subscribers)}
 
 
-def played(model: MarketModel) -> MarketModel:
-    model.run()
-    return model
-
-
-def searched(agents: int, edges: list[tuple[int, int]], sources: set[int]) -> list[int]:
-    """Breadth-first search, spelled out."""
-    distance = [NEVER] * agents
-    queue = deque(sorted(sources))
-    for source in sources:
-        distance[source] = 0
-    while queue:
-        here = queue.popleft()
-        for a, b in (*edges, *((b, a) for a, b in edges)):
-            if a == here and distance[b] == NEVER:
-                distance[b] = distance[here] + 1
-                queue.append(b)
-    return distance
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_distances_are_those_of_a_breadth_first_search(data: st.DataObject) -> None:
+def test_distances_are_those_of_networkx(data: st.DataObject) -> None:
     agents = data.draw(st.integers(1, 12))
     node = st.integers(0, agents - 1)
     edges = [e for e in data.draw(st.lists(st.tuples(node, node), max_size=20)) if e[0] != e[1]]
     sources = data.draw(st.sets(node, max_size=3))
     graph = edge_list(agents, np.array(edges, dtype=np.intp).reshape(-1, 2))
     found = networked(agents, np.array(sorted(sources), dtype=np.intp), graph)
-    assert found.distance.tolist() == searched(agents, edges, sources)
+    hops = nx.multi_source_dijkstra_path_length(graph, sources) if sources else {}
+    assert found.distance.tolist() == [hops.get(agent, NEVER) for agent in range(agents)]
     assert found.edges is not None
     wanted = {(min(e), max(e)) for e in edges}
     assert set(map(tuple, found.edges.tolist())) == wanted
@@ -111,7 +91,7 @@ def test_hearing_nothing_is_following_the_running_mean() -> None:
         cohort(), cohort("near", count=1), network={"graph": "none", "subscribers": [7]}
     )
     mean = scenario(cohort(), cohort("near", count=1), forecaster={"kind": "running-mean"})
-    logs = [played(one.build()).regret_frame().query("agent <= 6") for one in (deaf, mean)]
+    logs = [worlds.played(one).regret_frame().query("agent <= 6") for one in (deaf, mean)]
     pd.testing.assert_frame_equal(*[log.reset_index(drop=True) for log in logs])
 
 
@@ -122,8 +102,8 @@ def test_the_bound_from_biases_holds_for_stale_news_too(stream: str, seed: int) 
     plain = cohort("plain", utility="linear", parameters={}, count=20)
     table = {"graph": "small-world", "neighbours": 2, "subscribers": 2}
     adversary = {"kind": stream, "outcomes": 2}
-    model = scenario(plain, smooth, network=table, adversary=adversary, rounds=150)
-    agents = played(model.build(seed=seed)).agents_frame()
+    given = scenario(plain, smooth, network=table, adversary=adversary, rounds=150)
+    agents = worlds.played(given, seed=seed).agents_frame()
     assert agents["distance"].max() >= 3
     assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
     assert (agents["bound"].notna() == (agents["distance"] == 0)).all()
