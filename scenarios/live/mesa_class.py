@@ -9,6 +9,7 @@ import copyreg
 import inspect
 import secrets
 from collections.abc import Callable, Mapping
+from functools import partial
 from multiprocessing.reduction import ForkingPickler
 from pickle import PicklingError
 from types import FrameType
@@ -105,20 +106,15 @@ def _iteration(frame: FrameType | None) -> int:
     return int(caller.f_locals["iteration"])
 
 
-def _again(
-    scenario: str, keys: Mapping[str, str] | None, collector: Any, settings: dict[str, Any]
-) -> type[MarketModel]:
-    return market_class(scenario, keys, collector=collector, **settings)
-
-
 def _recipe(market: _Remade) -> tuple[Any, ...]:
     """Say to ``pickle`` how a class is made again; UserError if another process cannot."""
+    scenario, keys, collector, settings = market.made_of
     try:
         ForkingPickler.dumps(market.made_of)
     except (PicklingError, AttributeError, TypeError) as error:
         cure = "define collector at the top of a module, or give number_processes=1"
         raise UserError(f"market_class: other processes cannot get it: {error}; {cure}") from error
-    return _again, market.made_of
+    return partial(market_class, scenario, keys, collector=collector, **settings), ()
 
 
 copyreg.pickle(_Remade, _recipe)

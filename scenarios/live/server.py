@@ -146,19 +146,13 @@ def _speed(session: Session, asked: Question) -> None:
     session.speed = int(asked.value)
 
 
-def _set(session: Session, asked: Question) -> None:
-    if asked.value is None:
-        raise UserError(f"{shown(asked.name)}: no value; give a number")
-    session.set(asked.name, asked.value)
-
-
 ACTIONS: dict[str, Callable[[Session, Question], None]] = {
     "play": lambda session, _: session.play(),
     "pause": lambda session, _: session.pause(),
     "step": lambda session, _: session.step_once(),
     "restart": lambda session, _: session.restart(),
     "load": lambda session, asked: session.load(asked.name),
-    "set": _set,
+    "set": lambda session, asked: session.set(asked.name, asked.value),
     "replace": lambda session, asked: session.replace(asked.role, asked.name),
     "speed": _speed,
     "save": _save,

@@ -152,8 +152,10 @@ class Session:
             self._build(Source.of(name))
             self.pause()
 
-    def set(self, name: str, value: float) -> None:
+    def set(self, name: str, value: float | None) -> None:
         """Give a numeric key, or the seed, another value, and begin again."""
+        if value is None:
+            raise UserError(f"{shown(name)}: no value; give a number")
         with self.lock:
             if name not in {"seed", *(key.name for key in self.keys)}:
                 raise UserError(f"{shown(name)} = {value!r}: no numeric key of this scenario")

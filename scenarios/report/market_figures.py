@@ -299,7 +299,12 @@ def book_facts(run: Run) -> go.Figure | None:
     """Draw the changes, autocorrelations and impact; None for fewer than 100 changes."""
     if not run.long("quotes"):
         return None
-    middle, flow = _first(run)
+    quotes, trades = run.table("quotes").query("good == 0").set_index("round"), run.table("trades")
+    middle, flow = quotes["mid"].ffill(), 0 * quotes["bid_depth"]
+    if len(trades):
+        side = trades["aggressor"].map({"buyer": 1.0, "seller": -1.0}).fillna(0.0)
+        signed = (side * trades["quantity"])[trades["good"] == 0]
+        flow = signed.groupby(trades["round"]).sum().reindex(quotes.index, fill_value=0.0)
     changes = middle.diff().dropna()
     if (changes != 0).sum() < FEWEST:
         return None
@@ -324,18 +329,6 @@ def impact(middle: pd.Series[float], flow: pd.Series[float], lag: int) -> float:
     """Return the mean change from before a round to ``lag`` rounds after it, along its trades."""
     moved = np.sign(flow) * (middle.shift(-lag) - middle.shift(1))
     return float(moved[flow != 0].mean())
-
-
-def _first(run: Run) -> tuple[pd.Series[float], pd.Series[float]]:
-    """Return the middle after each round, and the units bought less those sold, of good 0."""
-    quotes = run.table("quotes").query("good == 0").set_index("round")
-    trades = run.table("trades")
-    if not len(trades):
-        return quotes["mid"].ffill(), 0 * quotes["bid_depth"]
-    side = trades["aggressor"].map({"buyer": 1.0, "seller": -1.0}).fillna(0.0)
-    signed = (side * trades["quantity"])[trades["good"] == 0]
-    flow = signed.groupby(trades["round"]).sum().reindex(quotes.index, fill_value=0.0)
-    return quotes["mid"].ffill(), flow
 
 
 def _by_lag(lags: range, of: Callable[[int], float], name: str, colour: str) -> go.Scatter:

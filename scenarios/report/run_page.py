@@ -52,9 +52,13 @@ def text(directory: Path) -> str:
     ending = "csv" if (directory / "agents.csv").is_file() else "parquet"
     others = ", ".join(f"{n}.{ending}" for n in tables if n not in {"agents", "regret_curves"})
     worst = list(_worst(run))
+    modelled = len(verdict) and (verdict["kind"] == "model").any()
+    remarks = [] if modelled else [ALONE]
+    if len(verdict):
+        remarks += [f"{line[0].upper()}{line[1:]}." for line in words.assumed(verdict)]
     parts: dict[str, list[Part]] = {
         "Alternatives in hindsight": [
-            *notes(_notes(verdict)),
+            *notes(remarks),
             _table(ALTERNATIVES, _alternatives(verdict)),
         ],
         "Regret": [_table(REGRETS, _regrets(run.agents))],
@@ -82,13 +86,6 @@ def text(directory: Path) -> str:
         beside=notes([f"Description of the scenario: {description}" if description else ""]),
         footer=(f"Source: {source}. " if source else "") + written_by(manifest),
     )
-
-
-def _notes(verdict: pd.DataFrame) -> Iterator[str]:
-    if verdict.empty or not (verdict["kind"] == "model").any():
-        yield ALONE
-    if len(verdict):
-        yield from (f"{line[0].upper()}{line[1:]}." for line in words.assumed(verdict))
 
 
 def _table(headers: list[str], cells: Iterable[list[str]]) -> Part:

@@ -75,31 +75,27 @@ FITTED = "Least squares over agents, errors clustered by seed."
 def text(path: Path) -> str:
     """Return the page of a study; UserError if it cannot be read or no run is complete."""
     with legible(path, what="its tables", cure="play it again"):
-        return _text_of(StudyData(Study(path)))
-
-
-def _text_of(data: StudyData) -> str:
-    study, parameters = data.study, data.of("parameters")
-    if not study.runs():
-        raise UserError(f"{study.path} holds no complete run; play the study again with --resume")
-    file, done = study.record["study"]["file"], len(study.runs())
-    failures, seeds, description = study.failures(), len(file["seeds"]), file.get("description")
-    failed = [
-        f"run {row['run']}: {row['kind']}: {' '.join(str(row['error']).split())}"
-        for row in failures.to_dict("records")
-    ]
-    beside = notes([f"Description of the study: {description}" if description else ""])
-    lines = headline(data.of("cohorts"), setting_names(parameters), data.of("contrasts"))
-    return report(
-        str(study.record["name"]),
-        dict(_sections(data)),
-        facts=f"{len(parameters):,} runs: {_many(len(parameters) // seeds, 'setting')}, "
-        f"{_many(seeds, 'seed')} each. {done:,} done, {len(failures):,} failed, "
-        f"{len(parameters) - done - len(failures):,} missing. Base scenario: {file['scenario']}.",
-        sentences=lines if data.listed else (),
-        beside=beside + ([("head", "Failures"), ("bullets", failed)] if failed else []),
-        footer=written_by(study.record),
-    )
+        data = StudyData(Study(path))
+        study, parameters, done = data.study, data.of("parameters"), len(data.study.runs())
+        if not done:
+            raise UserError(f"{path} holds no complete run; play the study again with --resume")
+        file, failures = study.record["study"]["file"], study.failures()
+        rows = failures.to_dict("records")
+        failed = [f"run {r['run']}: {r['kind']}: {' '.join(str(r['error']).split())}" for r in rows]
+        seeds, description = len(file["seeds"]), file.get("description")
+        beside = notes([f"Description of the study: {description}" if description else ""])
+        lines = headline(data.of("cohorts"), setting_names(parameters), data.of("contrasts"))
+        return report(
+            str(study.record["name"]),
+            dict(_sections(data)),
+            facts=f"{len(parameters):,} runs: {_many(len(parameters) // seeds, 'setting')}, "
+            f"{_many(seeds, 'seed')} each. {done:,} done, {len(failures):,} failed, "
+            f"{len(parameters) - done - len(failures):,} missing. "
+            f"Base scenario: {file['scenario']}.",
+            sentences=lines if data.listed else (),
+            beside=beside + ([("head", "Failures"), ("bullets", failed)] if failed else []),
+            footer=written_by(study.record),
+        )
 
 
 def _sections(data: StudyData) -> Iterator[tuple[str, list[Part]]]:

@@ -114,10 +114,7 @@ def panels(
     heights: Sequence[float] | None = None,
     **grid: Any,
 ) -> go.Figure:
-    """Make a chart of empty panels, one above the other, each so many pixels high.
-
-    ``heights``: shares of the panels where they are not alike; ``grid``: as of ``make_subplots``.
-    """
+    """Make a chart of panels, one above the other; ``heights`` are shares if they are not alike."""
     inner = rows * each + (rows - 1) * GAP
     grid = {"shared_xaxes": True, "row_heights": heights, "vertical_spacing": GAP / inner} | grid
     made = make_subplots(rows, subplot_titles=tuple(titles) or None, **grid)
@@ -140,8 +137,7 @@ def stacked(  # noqa: PLR0913 - keyword-only from the second
 ) -> go.Figure:
     """Draw the marks of each panel, by what stands above it; the legend has each name once.
 
-    ``y``: name of the vertical axes, or of each; ``log``: whether they are logarithmic; ``legend``:
-    whether there is one, by default of several names.
+    ``y`` names the vertical axes, or each; the legend is by default of several names.
     """
     held, seen = {name: list(marks) for name, marks in parts.items()}, set[str]()
     made = panels(list(map(heading, held)), rows=len(held), each=each, **grid)

@@ -18,8 +18,13 @@ import plotly.graph_objects as go
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import drawn, figure
 from regretless.scenarios.report.page import charts, legible, report
-from regretless.scenarios.training import CURVE, TABLE, file_of
-from regretless.scenarios.training.results import SAYS_NOTHING, says_nothing
+from regretless.scenarios.training.results import (
+    CURVE,
+    SAYS_NOTHING,
+    TABLE,
+    file_of,
+    says_nothing,
+)
 
 WINDOW = 32  # runs of the mean in the curve
 HEAD = ["cohort", "commitment value", "surplus", "95 % interval", "cap of the attackers tried"]
@@ -48,11 +53,14 @@ def text(folder: Path) -> str:
         best = [tomllib.loads(path.read_text(encoding="utf-8")) for path in files]
         runs = f"{len(curve) // len(attackers):,} runs of {best[0]['rounds']:,} rounds"
         rows = attackers.to_dict("records")
+        names = ("value", "surplus", "ends", "cap", "certified")
+        ends = [row | {"ends": (row["low"], row["high"])} for row in rows]
+        cells = [[str(row["cohort"]), *(_number(row[name]) for name in names)] for row in ends]
         figures, name = drawn("training", Training(attackers, curve, best)), str(best[0]["name"])
         return report(
             f"Trained against {name}",
             {
-                "Surplus": [("table", HEAD, list(map(_cells, rows))), ("note", HOW)],
+                "Surplus": [("table", HEAD, cells), ("note", HOW)],
                 "Learning": charts(figures, "Learning"),
                 "Plans": charts(figures, "Plans"),
             },
@@ -60,11 +68,6 @@ def text(folder: Path) -> str:
             facts=f"{runs} for each cohort.",
             sentences=map(sentence, rows),
         )
-
-
-def _cells(row: dict[Any, Any]) -> list[str]:
-    numbers = (row["value"], row["surplus"], (row["low"], row["high"]), row["cap"])
-    return [str(row["cohort"]), *map(_number, (*numbers, row["certified"]))]
 
 
 def sentence(row: dict[Any, Any]) -> str:

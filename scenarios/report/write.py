@@ -11,7 +11,7 @@ from regretless.scenarios.report import run_page, study_page, training_page
 from regretless.scenarios.report.page import save
 from regretless.scenarios.studies.directory import RECORD
 from regretless.scenarios.studies.results import load_study
-from regretless.scenarios.training import TABLE
+from regretless.scenarios.training.results import TABLE
 
 
 def write_report(directory: Path) -> Path:

@@ -97,8 +97,14 @@ class StudyDirectory:
             ownership.check_folder(draft)
             if not draft.name.startswith(SESSION):
                 ownership.refuse(self.path, f"{DRAFTS}/{draft.name}")
+        begun = recorded.get("versions", {}).get("regretless")
+        if resume and begun != version("regretless"):
+            where = f"--resume: {self.path} was begun by {begun or 'another version'}"
+            raise UserError(f"{where}; continue it with that version or give another directory")
+        if resume and recorded["study"] != self.design.identity():
+            reason = f"--resume: {self.path} holds another study"
+            raise UserError(f"{reason}; give another --out or the study file as it was")
         if resume:
-            self._check_same(recorded)
             return True
         for home in ownership.contents(self.path / "runs"):  # which are replaced
             ownership.check_folder(home)
@@ -107,15 +113,6 @@ class StudyDirectory:
             if strays := RunDirectory(home).strays():
                 ownership.refuse(home, strays[0])
         return False
-
-    def _check_same(self, recorded: dict[str, Any]) -> None:
-        begun = recorded.get("versions", {}).get("regretless")
-        if begun != version("regretless"):
-            where = f"--resume: {self.path} was begun by {begun or 'another version'}"
-            raise UserError(f"{where}; continue it with that version or give another directory")
-        if recorded["study"] != self.design.identity():
-            reason = f"--resume: {self.path} holds another study"
-            raise UserError(f"{reason}; give another --out or the study file as it was")
 
     def start(self, *, known: bool) -> list[int]:
         """Make the directory, or clear it of drafts; return the runs that are missing.

@@ -144,9 +144,8 @@ def _seat(scenario: Scenario, model: MarketModel) -> dict[str, Any]:
 class Score:
     """What a plan came to in one run, in the mean over the cohort's agents.
 
-    The leader was paid ``surplus`` above its commitment ``value``, and at most ``cap`` by the swap
-    regret of the run; any attacker gets at most ``certified`` by what is known before a run (NaN
-    without a theorem), and ``most`` is what payoffs allow: the greatest one minus the value.
+    ``surplus`` is above the commitment ``value``, ``cap`` its bound by the run's swap regret,
+    ``certified`` that of any attacker before a run (NaN without a theorem), ``most`` by payoffs.
     """
 
     surplus: float

@@ -11,9 +11,10 @@ Of an earlier training only the files that its record lists are replaced.
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,38 +27,18 @@ from regretless.market.core import checkpoint
 from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
-from regretless.scenarios.logs.ownership import (
-    REPORT,
-    check_asked,
-    check_writable,
-    known_as_ours,
-    listed,
-    our_page,
-    record_of,
-    unused,
-    write_record,
-)
+from regretless.scenarios.logs import ownership
 from regretless.scenarios.studies.analysis.measures import interval
-from regretless.scenarios.training import CURVE, TABLE, file_of
 from regretless.scenarios.training.attack import Attack, Score
 
 T = TypeVar("T")
 RECORD, CHECKPOINT = "training.json", "training.npz"
+TABLE, CURVE = "attackers.csv", "curve.csv"
 KNOWN = re.compile(rf"{re.escape(CHECKPOINT)}|{TABLE}|{CURVE}|attack-[\w-]+\.toml")
 AGAIN = "start again with --overwrite"
 ROUNDING = 1e-9  # of means, and of numbers in files
-COLUMNS = {  # of the table, and what each is called where it is printed
-    "cohort": "cohort",
-    "value": "value",
-    "surplus": "surplus",
-    "low": "low",
-    "high": "high",
-    "cap": "cap, tried",
-    "certified": "cap, any",
-    "gap": "gap",
-    "most": "most",
-}
-
+COLUMNS = ["cohort", "value", "surplus", "low", "high", "cap", "certified", "gap", "most"]
+PRINTED = {"cap": "cap, tried", "certified": "cap, any"}
 NOTE = (
     "value: the most that the leader gets by commitment\n"
     "surplus: payoff of the leader per round and agent minus that value, in runs\n"
@@ -97,9 +78,12 @@ class Judged:
         return pd.DataFrame({"cohort": self.attack.cohort} | found)
 
 
-def files(attacks: Iterable[Attack]) -> set[str]:
-    """Return the names of the files that are written."""
-    return {TABLE, CURVE, *(file_of(attack.cohort) for attack in attacks)}
+def file_of(cohort: str) -> str:
+    """Return the name of the file with the best plan against a cohort, different for each."""
+    plain = re.sub(r"[^\w-]+", "-", cohort)
+    if plain != cohort:
+        plain += "-" + blake2b(cohort.encode(), digest_size=3).hexdigest()
+    return f"attack-{plain}.toml"
 
 
 def write(out: Path, judged: Sequence[Judged]) -> pd.DataFrame:
@@ -117,7 +101,7 @@ def write(out: Path, judged: Sequence[Judged]) -> pd.DataFrame:
 
 def text(table: pd.DataFrame) -> str:
     """Write the table out; a cap without a theorem is ``none``, one that says nothing is named."""
-    shown = table.rename(columns=COLUMNS).round(3)
+    shown = table.rename(columns=PRINTED).round(3)
     lines = shown.to_string(index=False, na_rep="none", float_format="{:.3f}".format)
     empty = [
         f"{row['cohort']}: {SAYS_NOTHING.format(row['most'])}."
@@ -133,29 +117,27 @@ def says_nothing(row: Mapping[Any, Any]) -> bool:
 
 
 class TrainingDirectory:
-    """Where a training goes; ``about`` is what is trained, ``results`` what is written last."""
+    """Where a training goes; ``about`` is what is trained, and how."""
 
-    def __init__(self, path: Path, about: dict[str, Any], results: Collection[str]) -> None:
-        self.path, self._results = path, set(results)
+    def __init__(self, path: Path, about: dict[str, Any], cohorts: Iterable[str]) -> None:
+        self.path, self._results = path, {TABLE, CURVE, *map(file_of, cohorts)}
         self._about = json.loads(json.dumps(about | {"version": version("regretless")}))
         self._files: set[str] = set()
 
     def check(self, *, resume: bool, overwrite: bool) -> None:
         """Raise UserError unless a training may be written here: what is there stays as it is."""
-        check_asked(self.path, "training", resume=resume, overwrite=overwrite)
-        if unused(self.path, RECORD):
+        ownership.check_asked(self.path, "training", resume=resume, overwrite=overwrite)
+        if ownership.unused(self.path, RECORD):
             return
-        found = read_record(self.path)
-        recorded = known_as_ours(self.path, "training", found, resume=resume, overwrite=overwrite)
-        self._files = listed(recorded, KNOWN.fullmatch)
-        check_writable(self.path, self._results | {CHECKPOINT, RECORD}, self._files | {RECORD})
-        if resume:
-            self._check_same(recorded)
-
-    def _check_same(self, recorded: dict[str, Any]) -> None:
-        if recorded["status"] == "complete":
+        recorded = ownership.known_as_ours(
+            self.path, "training", read_record(self.path), resume=resume, overwrite=overwrite
+        )
+        self._files = ownership.listed(recorded, KNOWN.fullmatch)
+        names = self._results | {CHECKPOINT, RECORD}
+        ownership.check_writable(self.path, names, self._files | {RECORD})
+        if resume and recorded["status"] == "complete":
             raise UserError(f"--resume: the training in {self.path} is complete; nothing to resume")
-        if recorded["training"] != self._about:
+        if resume and recorded["training"] != self._about:
             where = f"--resume: {self.path} holds another training"
             raise UserError(f"{where}; give another --out or {AGAIN}")
 
@@ -164,8 +146,8 @@ class TrainingDirectory:
         self._record("interrupted", self._files)  # first: from now on it is known whose they are
         for name in self._files:
             (self.path / name).unlink(missing_ok=True)
-        if our_page(self.path / REPORT):
-            (self.path / REPORT).unlink()
+        if ownership.our_page(self.path / ownership.REPORT):
+            (self.path / ownership.REPORT).unlink()
         self._record("interrupted", {CHECKPOINT})
 
     def save(self, state: dict[str, Any]) -> None:
@@ -190,7 +172,7 @@ class TrainingDirectory:
 
     def finish(self, write: Callable[[], T]) -> T:
         """Write the results, and remove the state of the search."""
-        check_writable(self.path, self._results, self._files)
+        ownership.check_writable(self.path, self._results, self._files)
         self._record("interrupted", {CHECKPOINT} | self._results)
         written = write()
         (self.path / CHECKPOINT).unlink(missing_ok=True)
@@ -206,12 +188,12 @@ class TrainingDirectory:
     def _record(self, status: str, files: set[str]) -> None:
         self._files = set(files)
         record = {"training": self._about, "status": status, "files": sorted(files)}
-        write_record(self.path / RECORD, record)
+        ownership.write_record(self.path / RECORD, record)
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
     """Return ``training.json`` of a directory; None if there is none of ours."""
-    return record_of(path / RECORD, "training", "status", "files")
+    return ownership.record_of(path / RECORD, "training", "status", "files")
 
 
 def interrupted(path: Path) -> bool:

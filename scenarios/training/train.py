@@ -85,7 +85,7 @@ def train(  # noqa: PLR0913 - keyword-only from the fourth
     """
     found, seed = prepared(scenario, order), scenario.spec.seed
     about = {"config": json.loads(found[0].attack.config), **asdict(order), "jobs": None}
-    directory = results.TrainingDirectory(out, about, results.files(one.attack for one in found))
+    directory = results.TrainingDirectory(out, about, [one.attack.cohort for one in found])
     directory.check(resume=resume, overwrite=overwrite)
     for line in found[0].attack.warnings:
         warn(line)

@@ -23,9 +23,9 @@ from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.executor import mapper
-from regretless.scenarios.training import file_of
 from regretless.scenarios.training import train as training
 from regretless.scenarios.training.attack import Rehearsals, attacks, written
+from regretless.scenarios.training.results import file_of
 from regretless.scenarios.training.train import Order, train
 
 ROUNDS = 40
