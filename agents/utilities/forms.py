@@ -1,16 +1,7 @@
-r"""Utilities by the names that economists use, each a constructor of a loss in [0, 1].
+"""Utilities by the names that economists use, each a constructor of a loss in [0, 1].
 
 The outcome y_j in [0, 1] is how well good j did; an action a has parameters of its own.
-
-    LinearUtility   sum_j w_j y_j
-    CES             sum_j w_j y_j^rho                             additive, where v is not given
-                    (sum_j w_j y_j^rho)^(v / rho)                 y_j in [y_min, 1]
-    CobbDouglas     A prod_j y_j^alpha_j                          y_j in [y_min, 1]
-    Leontief        min_j y_j / a_j
-    CARA            -exp(-gamma W)                                wealth W = sum_j w_j y_j
-    MeanVariance    R - (gamma / 2) (R - m)^2                     return R = sum_j w_j y_j
-    Newsvendor      -c_u max(D - q, 0) - c_o max(q - D, 0)        demand D, one coordinate of y
-    LpTarget        -sum_j w_j |y_j - a_j|^p
+``docs/utilities.md`` has the formulas.
 
 A loss is minus the utility, mapped onto [0, 1] by its exact range over the cube. The map is kept:
 the utility in its own units is ``-(unit_offset + unit_scale * loss)``.

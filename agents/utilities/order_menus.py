@@ -1,11 +1,5 @@
 """Agents who choose among orders: bidders in a sealed-bid auction, traders at an order book.
 
-    bidder   action a bids a share of its value, evenly spaced from ``low`` to ``high``
-    orders   action 0 sends nothing, the others an order at one of evenly spaced limits, or each a
-             row of a menu
-    quotes   action a bids and asks, at one of evenly spaced spreads, for one good
-    ladder   action a bids and asks at several prices, for one of evenly spaced numbers of units
-
 At an order book a unit is worth ``value`` + ``common`` f to an agent, f the fundamental. An action
 cancels what its agent has on the book, unless it ``keeps`` it; what does not trade at once rests,
 unless ``rests`` is false: such an order with the limit 1 (for a sale 0) is a market order. In a
