@@ -15,7 +15,6 @@ from itertools import pairwise
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, Indices
@@ -288,7 +287,9 @@ def unique_losses(loss: Form) -> tuple[Form, Indices]:
         for rows in blocks:
             bits = (part[rows].reshape(-1, factors.size) + 0.0).view(np.uint64)  # no minus zero
             keys[rows] += (bits * factors).sum(1, dtype=np.uint64)
-    kind, first = pd.factorize(keys)[0], np.flatnonzero(~pd.Series(keys).duplicated())
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    first, kind = first[order], np.argsort(order)[inverse]
     same = (
         np.array_equal(part[rows], part[first[kind[rows]]]) for part in parts for rows in blocks
     )

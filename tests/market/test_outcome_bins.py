@@ -68,7 +68,7 @@ def test_few_outcomes_are_exact() -> None:
         assert bins.joints(c) == pytest.approx(expected)
     for loss in stacks(3):
         assert (bins.error(loss) == 0).all()
-        tables = bins.losses(loss)
+        tables = np.moveaxis(loss.losses(bins.points), 0, -2)
         for k in range(3):
             direct = swap_regret(loss.losses(support[index])[:, k], log[0][:, k])
             assert swap_regret_of(bins.joints(0)[k].T, tables[k]) == pytest.approx(direct)
@@ -104,7 +104,7 @@ def test_the_error_is_bounded(dimension: int) -> None:
         assert (error <= bound + 1e-12).all()
         widest = 0.5 ** bins.halvings.min() if bins.halvings is not None else 0.0
         assert (bound <= loss.lipschitz() * widest + 1e-12).all()
-        tables = bins.losses(loss)
+        tables = np.moveaxis(loss.losses(bins.points), 0, -2)
         for k in range(3):
             direct = swap_regret(loss.losses(outcomes)[:, k], log[0][:, k])
             quantised = swap_regret_of(bins.joints(0)[k].T, tables[k])
