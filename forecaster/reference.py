@@ -21,13 +21,12 @@ the reference is calibrated, every R is a supermartingale and every bias a marti
 sum of squared increments, in [-1, 1], and m experts, the reference is **given up** when some R
 exceeds
 
-    w(V) = u sqrt( 2 (V + 1) ( ln(1 + V) / 2 + ln(m / alpha) ) ),    alpha = .01, u = 1.
+    w(V) = u sqrt( 2 (V + 1) ( ln(1 + V) / 2 + ln(m / alpha) ) ),    alpha = .01, u = 1
 
-For sub-Gaussian increments that happens to a calibrated model at any time with a probability of at
-most alpha (normal mixture: Robbins 1970; Howard et al. 2021, arXiv:1810.08240). A bias holds the
-margin by which an action was expected to be the best, beside the regret: an overconfident model has
-large biases, and costs nothing. The model is given up, too, when the greatest of a loss's C^A sums
-sum_a R(a, phi(a)), or a regret to one of M models, exceeds w of its own V, with m = K C^A or K M.
+(normal mixture: Robbins 1970; Howard et al. 2021, arXiv:1810.08240), or when the greatest of a
+loss's C^A sums sum_a R(a, phi(a)), or a regret to one of M models, exceeds w of its own V, with m =
+K C^A or K M. A bias holds the margin by which an action was expected to be the best, beside the
+regret: an overconfident model has large biases, and costs nothing.
 
 **Hints.** With thousands of experts that takes some fifty rounds, however hostile nature is. One
 number is faster: by how much losses exceed what best responses expect,
@@ -35,15 +34,13 @@ number is faster: by how much losses exceed what best responses expect,
     s_t = mean over l of l(a_t, y_t) - l(a_t, b_t)  >=  -m_t,
 
 m_t the most that they could fall short by, known before y_t. If the model is calibrated, who bets a
-share h of their wealth on s_t > 0 has prod_t (1 + h s_t / m_t), a martingale, and no more where a
-gain above 2 is cut (a model that has seen little may say what cannot be); so is the mean over
-h = .9, .45, ..., and with probability alpha at most it ever exceeds 1 / alpha (Ville). As an
-overconfident model loses such bets as well, the model is then given up only if some R, or its sum
-over a loss's actions, exceeds 1.5 u sqrt(V + 1) in that round.
+share h of their wealth on s_t > 0 has prod_t (1 + h s_t / m_t), a martingale, or less where a gain
+above 2 is cut; the mean over h = .9, .45, ... exceeds 1 / alpha with probability alpha at most. As
+an overconfident model loses such bets as well, the model is then given up only if some R, or its
+sum over a loss's actions, exceeds 1.5 u sqrt(V + 1) in that round.
 
-**When the games begin** R <= w(V) + 1 and R <= C, C >= V the sum of increments' sizes: a regret
-counts what came, which a gain's expectation is never less than. With L = ln(m / alpha) these allow
-no R above sqrt(C) times
+**When the games begin** R <= w(V) + 1 and R <= C, C >= V the sum of increments' sizes. With
+L = ln(m / alpha) these allow no R above sqrt(C) times
 
     reach = u sqrt( 2 (1 + 1 / (2 u^2 L)) (ln(1 + T) / 2 + L) ) + 1 / (u sqrt(2 L)),
 

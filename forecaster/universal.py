@@ -255,8 +255,7 @@ class UniversalDecisionSwap(UnbiasedPrediction):
     rounds : int
         T, at least 1; it sets the scales. A longer run has larger certificates.
     reference : Forecaster, optional
-        A model of one number, which is broadcast where that is good enough; exponential smoothing
-        by default.
+        A model of one number, broadcast where it is good; exponential smoothing by default.
     band, give_up : float
         As in ``Reference``; with ``give_up`` 0 it is never trusted.
     seed : int

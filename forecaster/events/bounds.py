@@ -23,10 +23,9 @@ r(a), B_{a, c_j = b}>. The A^2 events of a policy share T rounds: D A sqrt(3 T L
 add up to at most 2 n_T(E), so that sum_i |d_i| sqrt(C_i) <= ||d||_2 sqrt(2 n_T(E)): with adaptive
 weights every l1 norm above may be replaced by sqrt(2) times the l2 norm.
 
-**Trust.** A reference is broadcast unchanged until some bias, or some listed loss's regret, exceeds
-w(V) (``reference``): when the games begin all are within w(V) + 1, and the rules say what that
-costs. As long as it is trusted, w(V) <= w(C) says more, and of listed losses the limit of the
-greatest sum over actions: V <= T / g^2 there, as no regret of a round exceeds 1.
+**Trust.** When the games begin all biases and gains are within w(V) + 1 (``reference``), and the
+rules say what that costs. As long as a reference is trusted, w(V) <= w(C) says more, and of listed
+losses the limit of the greatest sum over actions: V <= T / g^2, as no regret exceeds 1.
 
 **Scalar events.** One expert per loss, action and comparator, gains divided by the range g of
 <r(c) - r(a), p - s>: summed over actions at most g sqrt(3 A T Lambda). In the box g = D; where
@@ -34,10 +33,9 @@ predictions stay in conv s(Y), expected and true losses lie in [-delta, 1 + delt
 delta at most: no lambda, and n nowhere. A **model**'s suggestion to each loss is such a comparator;
 where the models' band is wider by y it is D y sqrt(A T) more.
 
-**Joining late.** An agent that enters before round t_0 meets the biases B_T - B_{t_0} of its own
-rounds, at most |B_T| + |B_{t_0}| in every event and coordinate. Every step above is linear in the
-biases' absolute values, so that with R(t) the bound on regret per round after t rounds, and S_T for
-S_{t_0} <= S_T,
+**Joining late** (docs/theory.md, 12). An agent that enters before round t_0 meets the biases B_T -
+B_{t_0} of its own rounds. Every step above is linear in the biases' absolute values, so that with
+R(t) the bound on regret per round after t rounds, and S_T for S_{t_0} <= S_T,
 
     (T - t_0) x regret over t_0..T-1 <= T R(T) + t_0 R(t_0).
 
@@ -48,9 +46,8 @@ its place: T x regret <= sum_a max_c sum_i |r(c) - r(a)|_i beta(C_{a,i}), beta t
 bias, and sum_a max_c beta(C_{a,c}) for scalar gains. Likewise what all variations add up to, and
 the potentials of the moment when trust was lost, stand in the budget for their most.
 
-**Stays.** Those potentials bound biases from that moment on alone: before it |B_t| <= w(C_t). Who
-was there from round t_0 to t_1 meets at most |B_{t_1}| + |B_{t_0}|, whichever side of it they are
-on: |B_t| <= max(w(C_T), z sqrt(C_T) + greatest(C_T)) for every t <= T.
+**Stays.** Those potentials bound biases from that moment on alone: for every t <= T, on either side
+of it, |B_t| <= max(w(C_T), z sqrt(C_T) + greatest(C_T)).
 
 **Realised draws.** The above holds in expectation over each round's draw; ``draws`` adds what the
 draws do. The paper's statement omits this term.

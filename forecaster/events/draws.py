@@ -47,52 +47,50 @@ BENNETT = ExponentialMixture(
 class Draws(Checkpointable):
     """What is known of the draws of all protected losses so far."""
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("arrays",)
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_any", "_known")
     IN_PLACE = True
 
     def __init__(self, rows: LossTable) -> None:
-        self._rows, self.arrays = rows, {"any": np.zeros(2)}
-        for g, group in enumerate(rows.groups):
-            count, actions = group.offset.shape
-            self.arrays |= {
-                f"ends_{g}": np.zeros((2, count)),
-                f"far_{g}": np.zeros((count, actions)),
-            }
-            self.arrays[f"pairs_{g}"] = np.zeros((count, actions, actions))
+        self._rows, self._any = rows, np.zeros(2)
+        self._known = list[tuple[Array, Array, Array]]()  # of groups: near and surely, far, U
+        for count, actions in (group.offset.shape for group in rows.groups):
+            far, pairs = np.zeros((count, actions)), np.zeros((count, actions, actions))
+            self._known.append((np.zeros((2, count)), far, pairs))
 
     def add(self, seen: Array, truth: Array, mass: Array) -> None:
         """Add a round: probabilities of rows (R,), s(y) (n,), probabilities of the draw (m,)."""
         losses = self._rows.offset + self._rows.times(truth)
-        for g, group in enumerate(self._rows.groups):
+        for known, group in zip(self._known, self._rows.groups, strict=True):
             own, shape = self._rows.slice(group), group.offset.shape
-            self._add(g, seen[own].reshape(shape), losses[own].reshape(shape))
-        self.arrays["any"] += min(2 * float(mass @ (1 - mass)), 1.0), 2 * (1 - float(mass.min()))
-
-    def _add(self, g: int, seen: Array, losses: Array) -> None:
-        low, high = losses.min(1, keepdims=True), losses.max(1, keepdims=True)
-        width, least = (high - low)[:, 0], np.where(seen > ROUNDING, seen, 1.0).min(1)
-        spread = (seen * (1 - seen)).sum(1)
-        moments = seen * np.maximum(high - losses, losses - low) ** 2
-        near, choice = 2 * width**2 * spread, spread > ROUNDING
-        close = near < moments.sum(1)
-        self.arrays[f"ends_{g}"] += choice * np.stack([close * near, 2 * width * (1 - least)])
-        gaps = seen[:, :, None] * (losses[:, :, None] - losses[:, None]) ** 2
-        self.arrays[f"far_{g}"] += (choice & ~close)[:, None] * moments
-        self.arrays[f"pairs_{g}"] += (choice & ~close)[:, None, None] * gaps
+            _add(known, seen[own].reshape(shape), losses[own].reshape(shape))
+        self._any += min(2 * float(mass @ (1 - mass)), 1.0), 2 * (1 - float(mass.min()))
 
     def of_anybody(self, width: Array) -> Array:
         """Return V and what is sure, of losses of these ranges (K,) that are not listed (2, K).
 
         As if every atom of the mixture had an action of its own.
         """
-        return np.outer(self.arrays["any"], width) * np.stack([width, np.ones_like(width)])
+        return np.outer(self._any, width) * np.stack([width, np.ones_like(width)])
 
     def of(self, group: ProtectedLosses, *, fixed: bool) -> Array:
         """Return V and what is sure, of a group's losses (2, K); ``fixed``: against actions."""
-        g = self._rows.place(group)
-        far = self.arrays[f"pairs_{g}"].max(2) if fixed else self.arrays[f"far_{g}"]
-        near, surely = self.arrays[f"ends_{g}"]
-        return np.stack([near + far.sum(1), surely])
+        (near, surely), far, pairs = self._known[self._rows.place(group)]
+        return np.stack([near + (pairs.max(2) if fixed else far).sum(1), surely])
+
+
+def _add(known: tuple[Array, Array, Array], seen: Array, losses: Array) -> None:
+    """Add a round of a group: probabilities and losses of actions (K, A)."""
+    ends, far, pairs = known
+    low, high = losses.min(1, keepdims=True), losses.max(1, keepdims=True)
+    width, least = (high - low)[:, 0], np.where(seen > ROUNDING, seen, 1.0).min(1)
+    spread = (seen * (1 - seen)).sum(1)
+    moments = seen * np.maximum(high - losses, losses - low) ** 2
+    near, choice = 2 * width**2 * spread, spread > ROUNDING
+    close = near < moments.sum(1)
+    ends += choice * np.stack([close * near, 2 * width * (1 - least)])
+    others = (choice & ~close)[:, None]
+    far += others * moments
+    pairs += (others * seen)[:, :, None] * (losses[:, :, None] - losses[:, None]) ** 2
 
 
 def log_assignments(cells: int, comparators: int) -> float:

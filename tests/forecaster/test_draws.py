@@ -39,7 +39,7 @@ def worst_excess(seed: int, promises: int) -> Array:
         played = (rng.random(RUNS)[:, None] > distribution.cumsum(1)[:, :-1]).sum(1)
         step = np.eye(ACTIONS)[played] - distribution
         sums += step[:, :, None] * (losses[:, :, None] - losses[:, None, :])
-        kept._add(0, distribution, losses)
+        draws._add(kept._known[0], distribution, losses)
         known = kept.of(group, fixed=True)
         allowed = swap_draws(known, promises=promises, actions=ACTIONS, comparators=ACTIONS)
         worst = np.maximum(worst, sums.max(2).sum(1) - allowed)
