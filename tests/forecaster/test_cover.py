@@ -229,6 +229,12 @@ def test_the_forecaster_knows_every_action_in_every_round() -> None:
             assert (decision.probabilities.argmax(1) == own).all()
 
 
+def radii_of(seated: Any) -> Array:
+    """Return how far linear losses are from their representatives."""
+    own = seated.loss.offset, seated.loss.weights
+    return by_force(*gaps(own, *seated.coefficients, seated))
+
+
 @pytest.mark.parametrize(("kind", "utility"), [*zip(KINDS, UTILITIES, strict=True)])
 def test_the_bound_of_a_covered_cohort_holds(kind: str, utility: str) -> None:
     """The a-priori bound with twice the radius in it, and the one from the biases."""
@@ -252,9 +258,7 @@ def test_an_agent_has_its_representatives_regret_and_twice_the_radius(kind: str)
         outcomes.append(played.outcome)
         actions.append(played.decisions[0].probabilities.argmax(1))
     constants = np.repeat(np.arange(3)[:, None], ROUNDS, axis=1)
-    offset, weights = seated.coefficients
-    own = seated.loss.offset, seated.loss.weights
-    radius = by_force(*gaps(own, offset, weights, seated))
+    (offset, weights), radius = seated.coefficients, radii_of(seated)
     assert radius.max() > 0.02
     for k, representative in enumerate(seated.representative_of):
         choices = np.array(actions)[:, k]
@@ -270,9 +274,7 @@ def test_the_bound_rises_by_twice_the_radius() -> None:
     for radius in (1e-9, 0.4):
         model = market([cohort("linear", {"kind": "cluster", "radius": radius})])
         seated: Any = model.game.cohorts[0]
-        offset, weights = seated.coefficients
-        own = seated.loss.offset, seated.loss.weights
-        radii.append(by_force(*gaps(own, offset, weights, seated)))
+        radii.append(radii_of(seated))
         model.run(20)
         bounds.append(model.guarantees[0].bound())  # type: ignore[misc]
     assert radii[0].max() <= 1e-9
