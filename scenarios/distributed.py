@@ -341,7 +341,7 @@ class Share:
         for own, (place, seat) in enumerate(zip(self._rows, self.model.game.seats, strict=True)):
             rows, mine = self._rows[place], np.unique(seat.cohort.row_of)  # not those for company
             ledger = {
-                name: part[mine] if isinstance(part, np.ndarray) and len(part) else part
+                name: part[mine] if np.ndim(part) and len(part) == len(rows) else part
                 for name, part in seat.cohort.ledger.state().items()
             }
             found = {"rows": rows[mine], "ledger": ledger, "followed": None}

@@ -91,7 +91,7 @@ class Ledger(Checkpointable):
     """
 
     REMEMBERED = (
-        *("count", "fixed", "followed", "contextual", "rounds", "expects"),
+        *("count", "fixed", "followed", "contextual", "expects"),
         *("surprise_fixed", "surprise_followed"),
     )
     IN_PLACE = True
@@ -141,6 +141,14 @@ class Ledger(Checkpointable):
         if predicted is not None:
             nothing = np.zeros((0, 0, 0, 0, 0))
             over_rows(_record, rows, play, predicted - losses, suggested, *surprises, nothing)
+
+    def state(self) -> dict[str, Any]:
+        return super().state() | {"rounds": np.atleast_1d(self.rounds).copy()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        rounds = np.array(state["rounds"])
+        self.rounds = int(rounds[0]) if len(rounds) == 1 else rounds
 
     def excerpt(self, rows: Indices | slice = slice(None)) -> "Ledger":
         """Return a copy of some rows as they stand, to be read and not added to.

@@ -1,56 +1,101 @@
-"""The same shares on a Dask cluster: workers and schedulers that are killed."""
+"""The same shares in processes of a Dask cluster, who are killed: workers, scheduler, conductor."""
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import distributed
 import pytest
-import worlds
+import tomli_w
 from served import two_workers
-from written import status, tables
+from test_distributed import ASKED, LEARNING, MOVING, PLAIN
+from worlds import Raw, told
+from written import Reference, assert_same, status, tables
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.distributed import conductor_of
+from regretless.market.core.randomness import stream
+from regretless.scenarios import distributed as shares
+from regretless.scenarios.distributed import Answer, Conductor, DaskCrew, conductor_of
+from regretless.scenarios.executor import Cluster
 from regretless.scenarios.run import Options, run
+from regretless.scenarios.studies.directory import Failure
 
-ASKED: dict[str, Any] = {
-    "name": "plain",
-    "rounds": 800,
-    "seed": 11,
-    "market": {"feedback": "same-round"},
-    "adversary": {"kind": "drifting", "outcomes": 2},
-    "forecaster": {"kind": "running-mean"},
-    "cohort": [
-        {
-            "name": "farmers",
-            "utility": "linear",
-            "count": 12,
-            "actions": 3,
-            "response": "quantal",
-            "eta": 9.0,
-            "measures": ["external", "swap", "decision_swap"],
-        }
-    ],
-}
+COMMAND = Path(sys.executable).parent / "regretless"
+PATIENCE = 300  # seconds; a first run compiles
 
 
-@pytest.fixture
-def cluster() -> Iterator[distributed.LocalCluster]:
-    """Start a cluster, and end it if nobody has."""
-    with two_workers() as made:
-        yield made
+class Mortal(DaskCrew):
+    """Processes of which so many are killed, at these answers, while they have something to do."""
+
+    def __init__(self, cluster: Cluster, deaths: int, every: int) -> None:
+        super().__init__(cluster)
+        self.deaths, self._every, self._answers = deaths, every, 0
+        self._rng = stream(deaths, "deaths")
+
+    def hear(self) -> tuple[int, Answer | Failure | None]:
+        """Kill somebody if it is time, early or late in what it does, and wait for an answer."""
+        self._answers += 1
+        if self.deaths and self._answers % self._every == 1:
+            recipe = list(self._given.values())[int(self._rng.integers(len(self._given)))]
+            home = self._homes.get(recipe.place)
+            ask, homes = self._cluster.client.run, [home] * bool(home)
+            time.sleep(self._rng.choice([0.0, 0.02, 0.5]))
+            for pid in ask(os.getpid, workers=homes, on_error="ignore").values():  # it may be dead
+                os.kill(pid, signal.SIGKILL)
+                self.deaths -= 1
+        return super().hear()
 
 
-def play(out: Path, address: str, progress: Callable[[int], Any], **options: Any) -> None:
-    """Play the scenario on a cluster."""
-    loaded, given = worlds.told(ASKED), Options(out, **options)
-    with conductor_of(loaded, given, scheduler=address) as player:
-        run(loaded, given, player=player, progress=progress)
+def with_deaths(text: Raw, out: Path, rounds: int, deaths: int, every: int, **more: Any) -> None:
+    """Play with processes of which so many are killed."""
+    loaded, options = told(text, f"rounds={rounds}"), Options(out, **more)
+    with closing(Cluster(2)) as cluster, closing(Mortal(cluster, deaths, every)) as crew:
+        run(loaded, options, player=Conductor(loaded, crew, options, 2))
+        assert crew.deaths == 0
+
+
+@pytest.mark.crashes
+@pytest.mark.parametrize(
+    ("text", "rounds", "every"),
+    [(PLAIN, 3000, 12), (ASKED, 600, 300), (LEARNING, 2000, 10), (MOVING, 2000, 10)],
+)
+def test_twenty_processes_that_are_killed(  # noqa: PLR0913 - fixtures
+    text: Raw,
+    rounds: int,
+    every: int,
+    tmp_path: Path,
+    reference: Reference,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shares, "DEATHS", 100)  # Dask ends some more that are long in starting
+    with_deaths(text, tmp_path / "logs", rounds, 5, every)
+    assert_same(tmp_path / "logs", reference(text, f"rounds={rounds}"))
+
+
+@pytest.mark.slow
+def test_a_killed_conductor_is_resumed_though_a_worker_dies(
+    tmp_path: Path, reference: Reference
+) -> None:
+    rounds = 700  # of which a chunk of the logs is 512
+    (tmp_path / "asked.toml").write_text(tomli_w.dumps(ASKED), encoding="utf-8")
+    words = [COMMAND, "run", "asked.toml", "--set", f"rounds={rounds}", "--out", "logs", "--quiet"]
+    process = subprocess.Popen([*words, "--workers", "2"], cwd=tmp_path, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + PATIENCE
+    while not (tmp_path / "logs/.partial/checkpoint.npz").exists() and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.kill()
+    process.communicate(timeout=PATIENCE)
+    assert process.returncode == -signal.SIGKILL
+    with_deaths(ASKED, tmp_path / "logs", rounds, 1, 10, resume=True)
+    assert_same(tmp_path / "logs", reference(ASKED, f"rounds={rounds}"))
 
 
 def once(at: int, do: Callable[[], Any]) -> Callable[[int], None]:
@@ -66,20 +111,22 @@ def once(at: int, do: Callable[[], Any]) -> Callable[[int], None]:
 
 @pytest.mark.slow
 def test_a_cluster_that_loses_a_worker_and_then_its_scheduler(
-    tmp_path: Path, cluster: distributed.LocalCluster
+    tmp_path: Path, reference: Reference
 ) -> None:
-    pid = next(iter(cluster.workers.values())).process.pid
-    kill, close = once(200, lambda: os.kill(pid, signal.SIGKILL)), once(600, cluster.close)
+    loaded, out = told(ASKED, "rounds=600"), tmp_path / "logs"
 
-    def watch(played: int) -> None:
-        kill(played)
-        close(played)
+    def play(address: str, progress: Callable[[int], Any], **more: Any) -> None:
+        options = Options(out, **more)
+        with conductor_of(loaded, options, scheduler=address) as player:
+            run(loaded, options, player=player, progress=progress)
 
-    out = tmp_path / "logs"
-    with pytest.raises(UserError, match=r"--scheduler \S+ was lost; start it again and use --res"):
-        play(out, cluster.scheduler_address, watch)
+    with two_workers() as cluster:
+        pid = next(iter(cluster.workers.values())).process.pid
+        kill = once(100, lambda: os.kill(pid, signal.SIGKILL))
+        close = once(540, cluster.close)
+        with pytest.raises(UserError, match=r"--scheduler \S+ was lost; start it again and use -"):
+            play(cluster.scheduler_address, lambda played: (kill(played), close(played)))
     assert status(out) == "interrupted"
     with two_workers() as again:
-        play(out, again.scheduler_address, lambda _: None, resume=True)
-    run(worlds.told(ASKED), Options(tmp_path / "alone"))
-    assert tables(out) == tables(tmp_path / "alone")
+        play(again.scheduler_address, lambda _: None, resume=True)
+    assert tables(out) == tables(reference(ASKED, "rounds=600"))

@@ -324,9 +324,18 @@ def test_a_run_may_be_interrupted_more_than_once(desk: Path, reference: Referenc
     assert_same(desk / "logs", reference(CHEAP))
 
 
-@pytest.mark.parametrize("name", ["north/south", "a.b c"])
-def test_a_cohort_of_any_name_resumes(name: str, desk: Path, reference: Reference) -> None:
-    settings = [f'cohort.farmers.name="{name}"', "rounds=600"]
+@pytest.mark.parametrize(
+    "setting",
+    [
+        'cohort.farmers.name="north/south"',
+        'cohort.farmers.name="a.b c"',
+        "cohort.farmers.exit_rate=0.003",
+    ],
+)
+def test_a_cohort_of_any_name_and_stay_resumes(
+    setting: str, desk: Path, reference: Reference
+) -> None:
+    settings = [setting, "rounds=600"]
     interrupted(desk / "cheap.toml", desk / "logs", *settings, stop=550)
     play(desk / "cheap.toml", desk / "logs", *settings, resume=True)
     assert_same(desk / "logs", reference(CHEAP, *settings))
