@@ -537,7 +537,7 @@ class DaskCrew:
             self._homes.pop(place, None)
             self._cluster.refill()
         else:
-            self._homes[place], answer = future.result()
+            self._homes[place], answer = self._cluster.result(future)
         future.release()
         return place, answer
 

@@ -157,7 +157,7 @@ class Cluster(Executor):
             if not pending:
                 return
             future = self.next()
-            yield pending.pop(future), None if self.died(future) else future.result()
+            yield pending.pop(future), None if self.died(future) else self.result(future)
             future.release()
 
     def submit(
@@ -184,6 +184,16 @@ class Cluster(Executor):
         if future.status in {"cancelled", "lost"}:
             self._lost("was lost")
         return future
+
+    def result(self, future: Any) -> Any:
+        """Return what a future that is over found, which is done again if its worker died since."""
+        while True:
+            try:
+                return future.result(timeout=LOOKING)
+            except TimeoutError:
+                if future.status == "error":
+                    raise
+                self.workers()
 
     def refill(self) -> None:
         """Wait until a process of this machine that died is replaced."""
