@@ -337,11 +337,17 @@ def whole(name: str, parts: Sequence[Path]) -> Iterator[pa.Table]:
     if name not in BY_AGENT:
         yield from map(_opened, parts)
         return
-    for span in pairwise(_cuts(parts)):  # all rows of some agents
-        some = (parts[first : first + OPEN] for first in range(0, len(parts), OPEN))
-        table = _joined([_joined([_between(part, *span) for part in few]) for few in some])
-        order = _order(table)
-        yield from (table.take(order[i : i + GROUP]) for i in range(0, len(order), GROUP))
+    for low, high in pairwise(_cuts(parts)):
+        yield from _pass(parts, low, high)
+        pa.default_memory_pool().release_unused()
+
+
+def _pass(parts: Sequence[Path], low: int, high: int) -> Iterator[pa.Table]:
+    """Yield all rows of some agents in their order; they are gone before the next pass."""
+    some = (parts[first : first + OPEN] for first in range(0, len(parts), OPEN))
+    table = _joined([_joined([_between(part, low, high) for part in few]) for few in some])
+    order = _order(table)
+    yield from (table.take(order[i : i + GROUP]) for i in range(0, len(order), GROUP))
 
 
 def _opened(part: Path) -> pa.Table:

@@ -129,9 +129,9 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_rounds(tmp_path: Path) -> None:
-    """Peak resident memory, in MiB: a log four times as long, 1.2 million rows more."""
+    """Peak resident memory, in MiB: a log twice as long, 1.2 million rows more."""
     peaks = []
-    for rounds in (1000, 4000):
+    for rounds in (3000, 6000):
         code = PEAK.format(
             tests=list(map(str, Path(__file__).parents[:2])),
             rounds=rounds,
@@ -142,7 +142,7 @@ def test_memory_does_not_grow_with_the_rounds(tmp_path: Path) -> None:
             [sys.executable, "-c", code], capture_output=True, text=True, check=True
         )
         peaks.append(int(done.stdout))
-    assert abs(peaks[1] - peaks[0]) < 50  # kept in memory, the rows alone would be 77 MiB
+    assert abs(peaks[1] - peaks[0]) < 40  # kept in memory, the rows alone would be 77 MiB
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])
