@@ -250,10 +250,12 @@ def regressed(table: pd.DataFrame) -> list[Part]:
     """Write coefficients with their intervals."""
     rows = []
     for row in table[table["term"] != CONSTANT].head(MOST_ROWS).to_dict("records"):
-        ends = _ends(row["low"], row["high"], ".3g")
+        found = [row["coefficient"], row["low"], row["high"]]  # in units of its own
+        digits = f".{decimals(found, 3)}f"
+        ends = _ends(row["low"], row["high"], digits)
         p = "" if np.isnan(row["p"]) else f"{row['p']:.3f}"
         words = [str(row[name]) for name in ("cohort", "measure", "term")]
-        rows.append([*words, f"{row['coefficient']:.3g}", ends, p, str(row["clusters"])])
+        rows.append([*words, f"{row['coefficient']:{digits}}", ends, p, str(row["clusters"])])
     headers = ["cohort", "measure", "term", "coefficient", "95 % interval", "p", "clusters"]
     return _under(FITTED, ("table", headers, rows, 3, True), len(table)) if rows else []
 
