@@ -37,11 +37,11 @@ HOW = (
 )
 ALTERNATIVES = ["cohort", "alternative", "loss", "difference", "95 % interval", "better off"]
 IN_UNITS = ["mean, in units", "worst agent, in units"]
-REGRETS = ["cohort", "measure", "agents", "mean", "worst agent", *IN_UNITS]
-REGRETS += [f"bound, {word}" for word in words.BOUNDS]
+BOUNDS = [f"bound, {word}" for word in words.BOUNDS]
+REGRETS = ["cohort", "measure", "agents", "mean", "worst agent", *IN_UNITS, *BOUNDS]
 ORIGINS = ["cohort", "agent", "regret", "action", "rounds played", "best replacement"]
 ORIGINS += ["best policy", "regret from it"]
-OPTIONAL = [*IN_UNITS, "best policy"]
+OPTIONAL = [*IN_UNITS, *BOUNDS, "best policy"]
 
 
 def text(directory: Path) -> str:
