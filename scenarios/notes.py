@@ -40,6 +40,9 @@ def annotate(
     key = game.adversary.innermost.noise
     if own is not None and key is not None and own.parameters.get(key) == 0:  # no limit of noise
         notes.append(f"adversary.{key} = 0: outcomes are the mean itself, without noise")
+    for name in [] if (data := spec.data) is None else sorted({*data.outcomes} & {*data.context}):
+        known = f"data.context: everybody knows the outcome '{name}' before its round"
+        warnings.append(f"{known}; leave it out unless that is meant")
     for name, share in shares.items():
         if share > MUCH and not (spec.data is not None and spec.data.clip):
             of = f" of forecast {name}" * bool(name)

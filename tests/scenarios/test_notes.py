@@ -98,6 +98,14 @@ def test_no_key_takes_the_models_away(key: str, played: Any) -> None:
     assert table["regret_to_models"].notna().all()
 
 
+def test_an_outcome_that_is_known_before_its_round_is_warned_of(played: Any) -> None:
+    few = ("--rounds", "5", "--set", "cohort.growers.count=9")
+    _, wrong, _ = played(
+        "crop-choice", *few, "--set", 'data.context=["month", "wet_yesterday", "wind"]'
+    )
+    assert "data.context: everybody knows the outcome 'wind'" in wrong
+
+
 def nature(folder: Path, utility: str, parameters: str, count: int = 20) -> str:
     text = NATURE.format(utility=utility, parameters=parameters, count=count)
     (folder / "nature.toml").write_text(text, encoding="utf-8")
