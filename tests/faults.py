@@ -1,13 +1,14 @@
 """Ends, or fails, the command at its k-th file operation, and looks what a resumed one makes of it.
 
-    python tests/faults.py FOLDER run|study MOST [KIND OF FAULT ...]
+    python tests/faults.py FOLDER run|study MOST|each [KIND OF FAULT ...]
 
 plays a tiny run or study in FOLDER, counts its file operations (opened, written, synced, renamed,
-removed, folders made and removed), and plays it again up to each of them, or to about ``MOST``,
-spread evenly, and both ends, for each kind of fault: in a forked process, so that nothing is
-imported or compiled again. Afterwards every table that is seen must be whole, and ``--resume``
-must lead to the undisturbed bytes. Writes how many there were of each; the status is 1, with a line
-for each, where something went wrong.
+removed, folders made and removed), and plays it again up to about ``MOST`` of them, spread evenly,
+and both ends, for each kind of fault; with "each" every operation meets one kind of fault, the
+kinds in turn. It plays in a forked process, so that nothing is imported or compiled again.
+Afterwards every table that is seen must be whole, and ``--resume`` must lead to the undisturbed
+bytes. Writes how many there were of each; the status is 1, with a line for each, where something
+went wrong.
 
     kill    the process ends before the operation
     torn    it ends with half of what is written there
@@ -286,7 +287,8 @@ def main(home: str, kind: str, most: str, *only: str) -> int:
     model.run()
     model.agents_frame(), model.biases_frame(), model.swaps_frame()
     bench, counts, faults = Bench(Path(home), kind), Counter[str](), 0
-    last, step = bench.operations, max(1, bench.operations // int(most))
+    last = bench.operations
+    step = len(MODES) if most == "each" else max(1, last // int(most))
     for place, mode in enumerate(MODES):  # each between the others'
         first = 1 + place * step // len(MODES)
         if only and mode not in only:
