@@ -205,8 +205,12 @@ def drawn_population(
     say = register.utility.units.get(spec.utility)
     units = say(measured(scenario, goods), plain, drawn) if say else Units()
     if scenario.market is None and (units.scale != 1 or units.shift):
-        own = {"unit_scale": units.scale * loss.unit_scale}
-        loss = replace(loss, **own, unit_offset=units.shift + units.scale * loss.unit_offset)
+        with np.errstate(over="ignore", invalid="ignore"):
+            own = {"unit_scale": units.scale * loss.unit_scale}
+            own["unit_offset"] = units.shift + units.scale * loss.unit_offset
+        if not all(np.isfinite(value).all() for value in own.values()):
+            raise UserError(f"cohort.{spec.name}.parameters: losses in units overflow; lower them")
+        loss = replace(loss, **own)
         units = replace(units, scale=1.0, shift=0.0)  # a market reads the utility's own units
     if spec.types is None or spec.multiplicity:
         return loss, drawn, units
