@@ -147,7 +147,8 @@ class BaselineSpec(ForecasterSpec, Open):
 
 
 def _kind(table: Any) -> str:
-    kind = (table if isinstance(table, dict) else vars(table)).get("kind", "decision-swap")
+    given = table if isinstance(table, dict) else getattr(table, "__dict__", {})
+    kind = given.get("kind", "decision-swap")
     return kind if kind in reasons.OURS else "baseline"
 
 
