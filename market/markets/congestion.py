@@ -75,6 +75,8 @@ class AttendanceMarket(Settling):
         for name, share in zip(("always", "start"), shares, strict=True):
             fine = (share >= 0).all() and share.sum() <= 1
             check_key(name, share.tolist(), fine, "shares that sum to at most 1")
+        fine = isinstance(noise, int | float) and np.isfinite(noise)
+        check_key("noise", noise, fine, "a number")
         for cohort in cohorts:
             if cohort.loss.actions != d + 1:
                 raise UserError(f"cohort.{cohort.name}.actions; give {d + 1}, outcomes and one")
