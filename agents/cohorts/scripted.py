@@ -83,6 +83,9 @@ class OwnAgents(Checkpointable):
         """Whether there is a memory for checkpoints: columns, or a ``state`` of the class's own."""
         return bool(self.columns) or type(self).state is not OwnAgents.state
 
+    def arrive(self) -> None:
+        """Look at where they play (``model``), before the first round; UserError if it is amiss."""
+
     @property
     def book(self) -> Any:
         """Open orders before the round, read-only (``market.markets.order_book.View``), or None."""
@@ -213,6 +216,7 @@ class ScriptedCohort(Cohort, Checkpointable):
         """Let the agents know where they play, and their numbers; UserError without a column."""
         for place, agent in enumerate(self.agents):
             agent.model, agent.number = model, first + place
+            agent.arrive()
         for name in self.columns:
             self.column(name)
 

@@ -90,6 +90,10 @@ class ZeroIntelligence(Trader):
 class Informed(Trader):
     """Trades on its signal if the last price is wrong."""
 
+    def arrive(self) -> None:
+        """UserError where there is no book to read."""
+        _ = self.quotes
+
     def act_many(self, forecasts: Heard, contexts: Context) -> Array:
         loss, worth = self.orders, self.worth(self.signals(contexts))
         reference = self.reference(loss.units, loss.asset.astype(np.intp))
