@@ -46,7 +46,7 @@ def brute_force(wanted: Array, ticks: Array, last: int) -> tuple[float, int]:
 @pytest.mark.parametrize("seed", range(3))
 def test_random_books_clear_as_a_search_does(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    for _ in range(40):
+    for _ in range(100):
         wanted, ticks, book = random_orders(rng)
         last = int(rng.integers(2 * TICKS + 1))
         price, volume = clearing(*book, last)
