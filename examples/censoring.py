@@ -37,10 +37,10 @@ level, regret, earned = (
 )
 answer = (
     f"Shops that see sales only stock {said(level.loc['sales'])} of the range, where {BEST} is "
-    f"best, and earn {said(earned.loc['sales'])} per round. Shops that see demand stock "
-    f"{said(level.loc['demand'])} and earn {said(earned.loc['demand'])}. Measured on what they "
-    f"saw, the worst swap regret is {said(regret.loc['sales'], 4)} with sales and "
-    f"{said(regret.loc['demand'], 4)} with demand: regret does not show the harm."
+    f"best, and earn {said(earned.loc['sales'])} per round; shops that see demand "
+    f"{said(level.loc['demand'])} and {said(earned.loc['demand'])}. Regret on what they saw does "
+    f"not show the harm: at worst {said(regret.loc['sales'], 4)} with sales, "
+    f"{said(regret.loc['demand'], 4)} with demand."
 )
 figure, axes = sheet(
     "Stock of shops that see demand, and of shops that see sales", "stock, share of the range"

@@ -38,9 +38,8 @@ most = (CROWDS[-1], "one for all"), (CROWDS[-1], "a draw each")
 common, private = (loss.set_index(["agents", "draw"]).loc[key] for key in most)
 herd, alone = (regret.set_index(["agents", "draw"]).loc[key] for key in most)
 answer = (
-    f"{below(private, common)}: {CROWDS[-1]} agents have an average loss of {said(common)} per "
-    f"round if all hear one draw, and of {said(private)} if each draws from the same forecast. "
-    f"The worst swap regrets are {said(herd)} and {said(alone)}."
+    f"{below(private, common)}: {CROWDS[-1]} agents lose {said(common)} per round if all hear one "
+    f"draw, {said(private)} with a draw each. Worst swap regrets: {said(herd)} and {said(alone)}."
 )
 figure, axes = sheet(
     "Average loss with one draw for all, and with a draw each", "average loss per round"

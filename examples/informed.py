@@ -80,10 +80,9 @@ def told(measure: str) -> str:
 lose, regret, best, _ = map(told, MEASURES)
 quiet = of.loc["no swap regret", 0].loc["swap regret"]
 answer = (
-    "With four informed traders of ten, makers who learn without swap regret, by Hedge, or keep "
-    f"1/8 lose {lose} per round to them. Their swap regrets are {regret}, and a fixed spread would "
-    f"have saved {best}. Where nobody is informed, makers without swap regret have one of "
-    f"{said(quiet, 2)}."
+    "With four informed traders of ten, makers without swap regret, with Hedge, and at 1/8 lose "
+    f"{lose} per round to them. Their swap regrets are {regret}; a fixed spread would have saved "
+    f"{best}. Where nobody is informed, the first have a swap regret of {said(quiet, 2)}."
 )
 figure, axes = sheet("Makers, with four informed traders of ten", "per maker and round")
 shown = means[(means["informed"] == 4) & (means["measure"] != "its spread")]

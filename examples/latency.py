@@ -42,13 +42,12 @@ means = averages(pd.concat(rows), ["case", "who", "measure"], "paid")
 of = means.set_index(["case", "who", "measure"]).T
 fast, batch = of["as fast"], of["in a batch"]
 answer = (
-    f"Makers and noise traders. Snipers as fast as the makers cost a maker "
-    f"{said(fast['makers', 'loss'], 4)} per round and a noise trader "
-    f"{said(fast['noise', 'loss'], 4)}; a sniper pays {said(fast['snipers', 'loss'], 4)}. "
-    f"Personal swap regret grows by {said(fast['makers', 'swap regret'], 4)} for makers and "
-    f"{said(fast['noise', 'swap regret'], 4)} for noise traders: it shows all of what noise "
-    "traders pay, and little of what makers pay. In batches a noise trader pays "
-    f"{said(batch['noise', 'loss'], 4)} compared with slower snipers."
+    f"Makers and noise traders. Fast snipers cost a maker {said(fast['makers', 'loss'], 4)} per "
+    f"round and a noise trader {said(fast['noise', 'loss'], 4)}; a sniper pays "
+    f"{said(fast['snipers', 'loss'], 4)}. Personal swap regret grows by "
+    f"{said(fast['makers', 'swap regret'], 4)} and {said(fast['noise', 'swap regret'], 4)}: it "
+    "shows all that noise traders pay, little of what makers pay. In batches a noise trader pays "
+    f"{said(batch['noise', 'loss'], 4)}."
 )
 figure, axes = sheet("What the speed of snipers costs an agent", "per round")
 bars(axes, means[means["case"] == "as fast"], "measure", "who")

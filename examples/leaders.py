@@ -40,14 +40,13 @@ runs = pd.concat(
 means = averages(runs, ["leader", "agents"], "leader_surplus")
 regret = averages(runs, ["leader", "agents"], "swap_regret").set_index(["leader", "agents"])
 of = means.set_index(["leader", "agents"])
-ours, learner = WHO["followers"], WHO["hedge"]
+ours = WHO["followers"]
+turned, against = (of.loc["trains, then turns", who] for who in (ours, WHO["hedge"]))
 answer = (
-    "It stops a leader that trains its followers, not one that commits. The surplus of a leader "
-    f"that trains is {said(of.loc[('trains, then turns', learner)])} against a learner without "
-    f"external regret and {said(of.loc[('trains, then turns', ours)])} against followers of the "
-    f"forecast. A leader that commits has a surplus of {said(of.loc[('commits', ours)])} against "
-    "followers, so it gets its commitment value, though their swap regret is "
-    f"{said(regret.loc[('commits', ours)], 4)}."
+    f"It stops a leader that trains its followers: surplus {said(against)} against a learner "
+    f"without external regret, {said(turned)} against followers. It does not stop one that "
+    f"commits: surplus {said(of.loc['commits', ours])}, so it gets its commitment value, though "
+    f"followers have a swap regret of {said(regret.loc['commits', ours], 4)}."
 )
 figure, axes = sheet("Leader surplus, by leader and by who responds", "surplus per round")
 bars(axes, means, "agents", "leader")

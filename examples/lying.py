@@ -49,9 +49,9 @@ chance = [  # that no gain is there and one as large is seen
 pays = sum(value < 0.05 / len(chance) for value in chance)  # as many are tried
 best = own.loc[own["mean"].idxmax()]
 answer = (
-    f"{'Sometimes' if pays else 'Not here'}: of {len(own)} false reports by {LIARS} of "
-    f"{LIARS + 10} agents, {pays} had a gain that is significant at 5 % (both tests together). "
-    f"The larger gain, of '{best['lie']}', is {said(best, 4)} per round."
+    f"{'Sometimes' if pays else 'Not here'}: {pays} of {len(own)} false reports by {LIARS} of "
+    f"{LIARS + 10} agents gain significantly (5 % for both together). The larger gain, of "
+    f"'{best['lie']}', is {said(best, 4)} per round."
 )
 figure, axes = sheet(
     "Gain from a false report, paired with the true one", "gain in average loss per round"

@@ -25,12 +25,10 @@ of = table.pivot_table(index="agents", columns="quantity", values="measured").lo
 swap, ours, apart = (of.loc[who] for who in list(WHO)[1:])
 answer = (
     f"A forecast does, shared or not: the seller earns {ours['revenue']:.3f} per round from "
-    f"followers of one forecast, {apart['revenue']:.3f} from followers of a forecast for each "
-    f"type, and {swap['revenue']:.3f} from learners without swap regret, where the best posted "
-    f"price earns {POSTED}. These learners have a swap regret of {swap['swap regret']:.4f} and a "
-    f"mimic regret of {swap['mimic regret']:.3f}; the mimic regret of followers is "
-    f"{ours['mimic regret']:.4f} and {apart['mimic regret']:.4f}. Nothing here is random, so "
-    "there is no interval."
+    f"followers of one forecast, {apart['revenue']:.3f} with a forecast for each type, and "
+    f"{swap['revenue']:.3f} from learners without swap regret (posted price: {POSTED}), whose "
+    f"mimic regret is {swap['mimic regret']:.3f}; that of followers is "
+    f"{ours['mimic regret']:.4f} and {apart['mimic regret']:.4f}."
 )
 figure, axes = sheet("A seller's revenue from four kinds of buyers", "revenue per round")
 axes.bar(list(WHO.values()), of["revenue"], 0.6, color=COLOURS[: len(WHO)])

@@ -119,12 +119,11 @@ means = averages(runs, ["hear"], "spread")
 of = means.set_index("hear").T
 answer = (
     f"Is the spread below that where nobody hears the forecast, {said(of['nobody'])}? Where all "
-    f"hear it: {below(of['all'], of['nobody'])}, {said(of['all'])}. Where makers alone do: "
-    f"{below(of['makers'], of['nobody'])}, {said(of['makers'])}. Where the six alone do: "
-    f"{below(of['the six'], of['nobody'])}, {said(of['the six'])}. Is it below that with the last "
+    f"hear it: {below(of['all'], of['nobody'])}, {said(of['all'])}; makers alone: "
+    f"{below(of['makers'], of['nobody'])}, {said(of['makers'])}; the six alone: "
+    f"{below(of['the six'], of['nobody'])}, {said(of['the six'])}. Below that with the last "
     f"value? {below(of['all'], of['all, last value'])}, {said(of['all, last value'])}. With a "
-    f"calibrated forecast without a model? {below(of['all'], of['all, no model'])}, "
-    f"{said(of['all, no model'])}."
+    f"calibrated forecast? {below(of['all'], of['all, no model'])}, {said(of['all, no model'])}."
 )
 figure, axes = sheet("Spread, by who hears which forecast", "mean spread")
 bars(axes, means.assign(what="spread"), "what", "hear")

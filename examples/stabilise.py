@@ -52,10 +52,10 @@ means = averages(pd.DataFrame(rows), ["impact", "listen"], "swing")
 strong = means[means["impact"] == IMPACTS[-1]].set_index("listen")
 everybody, nobody, best = (strong.loc[case] for case in ("all", "nobody", "nobody, best so far"))
 answer = (
-    f"With an impact of {IMPACTS[-1]} outcomes move by {said(everybody)} per round where all "
-    f"follow the forecast, by {said(nobody)} where all learn by Hedge and by {said(best)} where "
-    "all play what was best so far. Is the forecast calmer than Hedge? "
-    f"{below(everybody, nobody)}. Than what was best so far? {below(everybody, best)}."
+    f"With an impact of {IMPACTS[-1]} outcomes move per round by {said(everybody)} where all "
+    f"follow the forecast, {said(nobody)} where all learn by Hedge, {said(best)} where all play "
+    f"what was best so far. Calmer than Hedge? {below(everybody, nobody)}. Than the best so far? "
+    f"{below(everybody, best)}."
 )
 figure, axes = sheet("Movement of outcomes, by who follows which forecast", "movement per round")
 bars(axes, means, "listen", "impact")

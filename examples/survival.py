@@ -77,10 +77,9 @@ moving, recent, steady, past = (
     )
 )
 answer = (
-    f"Where the odds drift, bettors on discounted frequencies end with {said(recent)} of all "
-    f"wealth and followers of the forecast with {said(moving)}. Where the odds are constant, are "
-    f"followers ahead of past frequencies? {below(past, steady)}: {said(steady)} against "
-    f"{said(past)}."
+    f"Where odds drift, discounted frequencies end with {said(recent)} of all wealth, followers "
+    f"with {said(moving)}. Where they are constant, are followers ahead of past frequencies? "
+    f"{below(past, steady)}: {said(steady)} against {said(past)}."
 )
 figure, axes = sheet("Share of all wealth after 400 rounds, by betting rule", "share of wealth")
 bars(axes, means, "who", "odds")

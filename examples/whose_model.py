@@ -27,14 +27,14 @@ models = verdict[(verdict["kind"] == "model") & (verdict["cohort"] != "everybody
 best = models.loc[models.groupby("cohort", sort=False)["difference"].idxmin()]
 worst = models.loc[models.groupby("cohort", sort=False)["difference"].idxmax()]
 told = [
-    f"{row['name']} for stations where {row['cohort']} (difference {row['difference']:+.4f}, "
-    f"95 % interval {row['low']:.4f} to {row['high']:.4f})"
+    f"{row['name']} where {row['cohort']}, {row['difference']:+.4f} "
+    f"({row['low']:.4f} to {row['high']:.4f})"
     for _, row in best.iterrows()
 ]
 last = worst.iloc[0]
 answer = (
-    "Average loss per round with a model minus that with the forecast, best of seven models in "
-    f"hindsight: {'; '.join(told)}. Worst for the first: {last['name']}, "
+    "Average loss per round minus that with the forecast, best of seven models in hindsight: "
+    f"{'; '.join(told)}. Worst for the first: {last['name']}, "
     f"{last['difference']:+.4f} ({last['low']:.4f} to {last['high']:.4f})."
 )
 title = "Average loss per round with a model, minus that with the forecast"
