@@ -1,13 +1,25 @@
-"""Making registered building blocks from the parameters of a scenario file."""
+"""Making registered building blocks from the parameters of a scenario file.
+
+What a parameter may be is read from its annotation, where that is of plain types: a number for all
+agents, text, or lists and tables of such; the maker checks ranges, and arrays of numbers.
+"""
 
 import inspect
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from regretless.market.core.errors import UserError, hinted
 from regretless.market.core.own_code import blamed, is_writing, lent
+from regretless.scenarios.config.scenario import fault_line
+
+PLAIN = {int, float, str, bool, NoneType, Any}
+HOLDERS = {list, dict, Sequence, Union, UnionType}
+STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 
 
 def drawn_values(where: str, value: Any, rng: np.random.Generator, count: int) -> Any:
@@ -17,22 +29,18 @@ def drawn_values(where: str, value: Any, rng: np.random.Generator, count: int) -
     to draw from; anything else is returned as it stands. Returns array (count,), or the value.
     """
     match value:
-        case bool() | str():
-            return value
         case [int() | float() as low, int() | float() as high]:
             if low > high:
                 raise UserError(f"{where} = {value}: the range descends; write [{high}, {low}]")
             return rng.uniform(low, high, count)
         case {"choices": [_, *_] as options, **rest} if not rest:
-            texts = all(isinstance(option, str) for option in options)
-            numbers = all(type(option) in {int, float} for option in options)
-            if not (texts or numbers):
-                raise UserError(f"{where} = {value}: write {{ choices = [NUMBER, ...] }}")
-            return rng.choice(np.asarray(options, dtype=None if texts else np.float64), count)
-        case dict():
-            raise UserError(f"{where} = {value}: write {{ choices = [NUMBER, ...] }}")
-        case _:
-            return value
+            kinds = {type(option) for option in options}
+            if kinds == {str} or kinds <= {int, float}:
+                kind = None if kinds == {str} else np.float64
+                return rng.choice(np.asarray(options, dtype=kind), count)
+    if isinstance(value, dict):
+        raise UserError(f"{where} = {value}: write {{ choices = [NUMBER, ...] }}")
+    return value
 
 
 def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any:
@@ -51,6 +59,9 @@ def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any
         taken = ", ".join(known) or "no parameters"
         hint = "".join(hinted(name, known) for name in parameters if name not in known)
         raise UserError(f"{where}: {error}; {hint}it takes {taken}") from error
+    for name, reader in _readers(maker).items():
+        if name in parameters:
+            _check(f"{where}: {name}", parameters[name], reader)
     try:
         return maker(*arguments, **{name: lent(maker, own) for name, own in parameters.items()})
     except UserError:
@@ -63,6 +74,35 @@ def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any
         given = ", ".join(f"{name} = {text}" for name, text in ends.items())
         reason = "too large for this machine" if isinstance(error, MemoryError) else error
         raise UserError(f"{where}: {reason}; check {given or 'it'}") from error
+
+
+@cache
+def _readers(maker: Any) -> dict[str, TypeAdapter[Any]]:
+    """Make what reads each parameter whose annotation is of plain types."""
+    source = maker.__init__ if isinstance(maker, type) else maker  # type: ignore[misc]
+    try:
+        hints = get_type_hints(source, include_extras=True)
+    except (AttributeError, NameError, TypeError):  # of a user's own, for a type checker alone
+        return {}
+    return {name: TypeAdapter(own, config=STRICT) for name, own in hints.items() if _plain(own)}
+
+
+def _plain(hint: Any) -> bool:
+    origin, inside = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _plain(inside[0])
+    return hint in PLAIN or origin is Literal or (origin in HOLDERS and all(map(_plain, inside)))
+
+
+def _check(where: str, value: Any, reader: TypeAdapter[Any]) -> None:
+    """Raise UserError unless a value is of the annotated type, and in the annotated range."""
+    if isinstance(value, np.ndarray):
+        raise UserError(f"{where} is drawn for each agent; give one value for all")
+    try:
+        reader.validate_python(value.item() if isinstance(value, np.generic) else value)
+    except ValidationError as error:
+        fault = max(error.errors(), key=lambda own: len(own["loc"]))  # the innermost of a union
+        raise UserError(fault_line(fault, where, [], "scenario")) from error
 
 
 def offering(where: str, made: Any, wanted: Iterable[str]) -> Any:

@@ -118,6 +118,7 @@ def assign(raw: dict[str, Any], key: str, value: Any) -> None:
 
 
 LARGEST = 2**63 - 1
+SMALLEST = 1e-100  # of a number that is not 0, and its inverse of any: squares and sums are finite
 DEEPEST = 50  # tables and lists within one another
 PROSE = {"description", "source"}  # keys whose text may have several lines
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -146,6 +147,9 @@ def check_values(value: Any, place: str = "", depth: int = 0) -> None:
         _check_text(f"{place} = {shown(value)}", re.sub(r"[\t\r\n]", "", value) if prose else value)
     elif isinstance(value, float) and not math.isfinite(value):
         raise UserError(f"{place} = {value}: not a finite number; change the value")
+    elif isinstance(value, float) and value and not SMALLEST <= abs(value) <= 1 / SMALLEST:
+        size = "smaller" if abs(value) > 1 else "larger"
+        raise UserError(f"{place} = {value}: beyond what squares hold; give a {size} number")
     elif isinstance(value, int) and abs(value) > LARGEST:
         raise UserError(f"{place} = {shown(value)}: beyond 64 bits; give a smaller number")
 

@@ -57,6 +57,7 @@ SHAPES = {  # what a value is not, and the cure, by pydantic's name of the fault
     "model_attributes_type": ("not a table", "write {{ key = value }}, or a table in brackets"),
     "list_type": ("not a list", "write its entries in brackets, as [1, 2]"),
     "int_type": ("not a whole number", "write it without quotes or decimal point, as 100"),
+    "float_type": ("not a number", "write it without quotes, as 0.5"),
     "bool_type": ("neither true nor false", "write one of them, without quotes"),
     "string_type": ("not text", 'write it in quotes, as "name"'),
     "string_pattern_mismatch": ("not a name", "give one without slashes that begins with no dot"),
