@@ -9,21 +9,19 @@ from pathlib import Path
 
 import distributed
 
-from regretless.scenarios.live.server import Live, Viewers
+from regretless.scenarios.live.server import Live
 from regretless.scenarios.live.source import Source
 
 
 @contextmanager
 def serving(source: Source, folder: Path) -> Iterator[Live]:
     """Serve the live page of a scenario at a free port; it saves to a folder."""
-    viewers = Viewers(source, folder)
-    with Live(viewers, 0) as made:
+    with Live(source, folder, 0) as made:
         thread = threading.Thread(target=made.serve_forever, args=(0.05,))
         thread.start()
         yield made
         made.shutdown()
         thread.join()
-    viewers.end()
 
 
 def two_workers() -> distributed.LocalCluster:

@@ -112,14 +112,13 @@ def dashboard(
     import_for_good("regretless.scenarios.live.server")
     import webbrowser
 
-    from regretless.scenarios.live.server import Live, Viewers
+    from regretless.scenarios.live.server import Live
     from regretless.scenarios.live.source import Source
 
     import_modules(imports or [])
     source = Source.of(scenario, tuple(assignments or ()))
     source.scenario().build()  # so that what is wrong is said here, and not on the page
-    viewers = Viewers(source, Path.cwd(), tuple(imports or ()))
-    with Live(viewers, port) as server:
+    with Live(source, Path.cwd(), port, tuple(imports or ())) as server:
         typer.echo(f"Live page: {server.address} (Ctrl-C ends it)")
         if not no_browser:
             webbrowser.open(server.address)
@@ -127,8 +126,6 @@ def dashboard(
             server.serve_forever()
         except KeyboardInterrupt:
             typer.echo("Ended.")
-        finally:
-            viewers.end()
 
 
 ALGORITHMS = "Needed: cem (cross-entropy method), es (evolution strategy) or exp3 (bandit)."

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from multiprocessing.reduction import ForkingPickler
 from pickle import PicklingError
-from types import FrameType
 from typing import Any, Self
 
 import numpy as np
@@ -61,7 +60,11 @@ def market_class(
         made_of = scenario, keys, collector, settings
 
         def __new__(cls, **values: Any) -> Self:
-            keyed = _keyed(values, named, _iteration(inspect.currentframe()))
+            frame = inspect.currentframe()
+            caller, iteration = frame and frame.f_back, 0
+            if caller and caller.f_globals.get("__name__") == "mesa.batchrunner":
+                iteration = int(caller.f_locals["iteration"])  # Mesa does not say it
+            keyed = _keyed(values, named, iteration)
             made: Any = load(scenario, **settings | keyed).build()
             made.__class__ = cls
             if collector is not None:
@@ -79,14 +82,12 @@ def market_class(
 def _keyed(values: Mapping[str, Any], named: Mapping[str, str], iteration: int) -> dict[str, Any]:
     """Return the keys of the scenario that a call sets, the seed among them."""
     understood = {"rng": "seed"} | dict(named)  # ``rng`` is what Mesa has called it since 3.4
-    for name in values:
+    given = {}
+    for name, value in values.items():
         if name not in understood:
             raise UserError(f"{name}: no parameter of this class; {closest(name, named)}")
-    given = {
-        name: value.item() if isinstance(value, np.generic) else value
-        for name, value in values.items()
-        if value is not None
-    }
+        if value is not None:
+            given[name] = value.item() if isinstance(value, np.generic) else value
     if {"rng", "seed"} <= given.keys() and "rng" not in named:
         raise UserError(f"rng = {given['rng']}: the seed by another name; give one of them")
     keyed = {understood[name]: value for name, value in given.items()}
@@ -96,14 +97,6 @@ def _keyed(values: Mapping[str, Any], named: Mapping[str, str], iteration: int) 
         drawn = stream(keyed["seed"], "iteration", str(iteration))
         keyed["seed"] = int(drawn.integers(2**SEED_BITS))
     return keyed
-
-
-def _iteration(frame: FrameType | None) -> int:
-    """Return which iteration of ``batch_run`` a call is for, which Mesa does not say; else 0."""
-    caller = None if frame is None else frame.f_back
-    if caller is None or caller.f_globals.get("__name__") != "mesa.batchrunner":
-        return 0
-    return int(caller.f_locals["iteration"])
 
 
 def _recipe(market: _Remade) -> tuple[Any, ...]:

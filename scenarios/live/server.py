@@ -24,16 +24,14 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-import plotly.graph_objects as go
 from plotly.io import to_json
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.config.files import catalogue, shown
 from regretless.scenarios.config.scenario import resolved
-from regretless.scenarios.live.session import SPEEDS, TURN, Session, forecasters
+from regretless.scenarios.live.session import SPEEDS, TURN, Session
 from regretless.scenarios.live.source import Saving, Source
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import Run, described, known
@@ -76,7 +74,9 @@ class Question(BaseModel):
 
 
 HOST = "127.0.0.1"
-NAMES = {HOST, "localhost"}  # of this host; the port may be another one, as through a tunnel
+OURS = re.compile(
+    r"(127\.0\.0\.1|localhost)(:\d+)?", re.IGNORECASE
+)  # any port: a tunnel has its own
 MOST = 8  # sessions; whoever asked for nothing for longest goes first
 LONGEST = 16_000  # bytes of a question
 PATIENCE = 20.0  # seconds that a client may take to send a part of a request
@@ -88,48 +88,10 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 HERE = Path(__file__).parent
-
-
 FIGURES = (  # of a run, in the order of the page
     *("regret", "loss", "alternatives", "forecast", "actions", "measures", "demand", "market"),
     *("owned", "agents", "network"),
 )
-
-
-class Viewers:
-    """Sessions by their secret names, each of which begins with ``first`` and saves to a folder."""
-
-    def __init__(self, first: Source, folder: Path, modules: tuple[str, ...] = ()) -> None:
-        self._given = first, folder, modules
-        self._lock = threading.Lock()
-        self.sessions: dict[str, Session] = {}
-
-    def open(self, name: str) -> str:
-        """Return the name of a session: the one asked for if it is there, else of a new one."""
-        with self._lock:
-            if name in self.sessions:
-                return name
-            first, folder, modules = self._given
-            session = Session(first, Saving(folder, modules))
-            while len(self.sessions) >= MOST:
-                idle = min(self.sessions, key=lambda other: self.sessions[other].seen)
-                self.sessions.pop(idle).end()
-            new = secrets.token_urlsafe(16)
-            self.sessions[new] = session
-            return new
-
-    def find(self, name: str) -> Session:
-        """Return a session; UserError if it was ended."""
-        if name not in self.sessions:
-            reason = f"this page's market was ended, since {MOST} others were opened after it"
-            raise UserError(f"{reason}; reload the page for a new one")
-        self.sessions[name].seen = time.monotonic()
-        return self.sessions[name]
-
-    def end(self) -> None:
-        """End all sessions."""
-        for session in self.sessions.values():
-            session.end()
 
 
 def _save(session: Session, asked: Question) -> None:
@@ -149,8 +111,8 @@ def _speed(session: Session, asked: Question) -> None:
 ACTIONS: dict[str, Callable[[Session, Question], None]] = {
     "play": lambda session, _: session.play(),
     "pause": lambda session, _: session.pause(),
-    "step": lambda session, _: session.step_once(),
-    "restart": lambda session, _: session.restart(),
+    "step": lambda session, _: session.play(once=True),
+    "restart": lambda session, _: session.restart(session.source),
     "load": lambda session, asked: session.load(asked.name),
     "set": lambda session, asked: session.set(asked.name, asked.value),
     "replace": lambda session, asked: session.replace(asked.role, asked.name),
@@ -174,19 +136,7 @@ class Handler(BaseHTTPRequestHandler):
     timeout = PATIENCE
 
     def do_GET(self) -> None:
-        """Send the page."""
-        try:
-            path = self._path()
-        except Refused as refusal:
-            self.send_error(refusal.status, str(refusal))
-            return
-        if path:
-            self.send_error(HTTPStatus.NOT_FOUND, "there is no such page")
-        else:
-            self._send(self.server.page, "text/html; charset=utf-8")
-
-    def do_POST(self) -> None:
-        """Answer in JSON; what the viewer can mend is in its ``error``."""
+        """Send the page, or answer a question; what the viewer can mend is in its ``error``."""
         try:
             text = self._answered()
         except Refused as refusal:
@@ -195,10 +145,17 @@ class Handler(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}")
             raise
         else:
-            self._send(text.encode(), "application/json")
+            kind = "text/html; charset=utf-8" if self.command == "GET" else "application/json"
+            self._send(text.encode(), kind)
+
+    do_POST = do_GET  # noqa: N815 - the library's name
 
     def _answered(self) -> str:
         path = self._path()
+        if self.command == "GET":
+            if path:
+                raise Refused(HTTPStatus.NOT_FOUND, "there is no such page")
+            return self.server.page
         if self.headers.get_content_type() != "application/json":
             reason = "Content-Type is not application/json; send JSON"
             raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, reason)
@@ -220,7 +177,7 @@ class Handler(BaseHTTPRequestHandler):
     def _path(self) -> str:
         """Return what was asked for below the token; Refused to whoever may not ask."""
         host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
-        if _host_name(host) not in NAMES:
+        if not OURS.fullmatch(host):
             raise Refused(HTTPStatus.FORBIDDEN, "Host is not this machine; ask 127.0.0.1")
         if origin not in {None, f"http://{host}"}:
             raise Refused(HTTPStatus.FORBIDDEN, "Origin is another site; open the page itself")
@@ -259,21 +216,20 @@ class Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def _host_name(host: str) -> str | None:
-    try:
-        return urlsplit(f"//{host}").hostname
-    except ValueError:
-        return None
-
-
 class Live(ThreadingHTTPServer):
-    """The server of the live page; UserError if it cannot have the port (0 for any)."""
+    """The server of the live page; UserError if it cannot have the port (0 for any).
+
+    ``sessions`` are by their secret names; each begins with ``first`` and saves into ``folder``.
+    """
 
     daemon_threads = True
 
-    def __init__(self, viewers: Viewers, port: int) -> None:
-        self.viewers, self.page = viewers, live_page().encode()
-        self.token = secrets.token_urlsafe(32)
+    def __init__(
+        self, first: Source, folder: Path, port: int, modules: tuple[str, ...] = ()
+    ) -> None:
+        self._given = first, folder, modules
+        self._lock, self.sessions = threading.Lock(), dict[str, Session]()
+        self.page, self.token = live_page(), secrets.token_urlsafe(32)
         try:
             super().__init__((HOST, port), Handler)
         except OSError as error:
@@ -284,13 +240,35 @@ class Live(ThreadingHTTPServer):
         """Where the page is."""
         return f"http://{HOST}:{self.server_address[1]}/{self.token}/"
 
+    def open(self, name: str) -> str:
+        """Return the name of a session: the one asked for if it is there, else of a new one."""
+        with self._lock:
+            if name in self.sessions:
+                return name
+            first, folder, modules = self._given
+            session = Session(first, Saving(folder, modules))
+            while len(self.sessions) >= MOST:
+                idle = min(self.sessions, key=lambda other: self.sessions[other].seen)
+                self.sessions.pop(idle).end()
+            new = secrets.token_urlsafe(16)
+            self.sessions[new] = session
+            return new
+
+    def find(self, name: str) -> Session:
+        """Return a session; UserError if it was ended."""
+        if name not in self.sessions:
+            reason = f"this page's market was ended, since {MOST} others were opened after it"
+            raise UserError(f"{reason}; reload the page for a new one")
+        self.sessions[name].seen = time.monotonic()
+        return self.sessions[name]
+
     def ask(self, path: str, asked: Question) -> str:
         """Answer a question in JSON; Refused where nothing answers to it."""
         if path == "open":
-            return json.dumps({"session": self.viewers.open(asked.session)})
+            return json.dumps({"session": self.open(asked.session)})
         if path not in {"state", "do"}:
             raise Refused(HTTPStatus.NOT_FOUND, "no such question; ask open, state or do")
-        session = self.viewers.find(asked.session)
+        session = self.find(asked.session)
         if path == "do":
             if asked.action not in ACTIONS:
                 reason = f"action {shown(asked.action)}: choose one of {', '.join(ACTIONS)}"
@@ -304,6 +282,12 @@ class Live(ThreadingHTTPServer):
         """Let a page that went away before it was answered go; anything else is a fault of ours."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, address)
+
+    def server_close(self) -> None:
+        """End all sessions."""
+        super().server_close()
+        for session in self.sessions.values():
+            session.end()
 
 
 def answer(session: Session, wanted: Sequence[str], agent: int | None, builds: int) -> str:
@@ -326,24 +310,19 @@ def answer(session: Session, wanted: Sequence[str], agent: int | None, builds: i
     for name, one in figures.items():
         for at, _ in replaced if name in MARKED else ():  # where a player was replaced
             one.made.add_vline(at, line={"color": theme.FAINT, "width": 1, "dash": "dot"})
-    state["figures"] = {name: _json(one.made) for name, one in figures.items()}
+    state["figures"] = {name: json.loads(one.data) for name, one in figures.items()}
     return json.dumps(state)
 
 
 def _state(session: Session, builds: int) -> dict[str, Any]:
     """Return what the controls show; what only a build changes if that is new to the page."""
     model, spec = session.model, session.scenario.spec
-    state: dict[str, Any] = {
+    same = ("version", "builds", "playing", "speed", "fault", "named")
+    state: dict[str, Any] = {name: vars(session)[name] for name in same} | {
         "clock": time.monotonic(),
-        "version": session.version,
-        "builds": session.builds,
         "played": model.played,
         "rounds": model.rounds,
-        "playing": session.playing,
-        "speed": session.speed,
-        "fault": session.fault,
         "replaced": [f"before round {at}, {what}" for at, what in session.replaced],
-        "named": session.named,
         "promises": list(session.promises()),
         "verdict": "Nothing has been played yet.",
         "saving": session.saving.summary(),
@@ -356,23 +335,18 @@ def _state(session: Session, builds: int) -> dict[str, Any]:
             "seed": spec.seed,
             "keys": [asdict(key) for key in session.keys],
             "agents": sum(len(cohort.row_of) for cohort in model.game.cohorts),
-            "forecasters": forecasters(session.scenario),
+            "forecasters": session.forecasters,
             "adversaries": session.rivals,
         }
     return state
-
-
-def _json(figure: go.Figure) -> Any:
-    return json.loads(to_json(figure, engine="json"))
 
 
 def _agent(session: Session, tables: dict[str, Any], number: int) -> dict[str, Any]:
     """Return what is known of an agent: in lines, its swaps, and its path as a figure."""
     row = tables["agents"].iloc[number - 1]
     swaps = session.model.swaps_frame()
-    own = swaps[swaps["agent"] == number] if len(swaps) else swaps
     rows = []
-    for swap in records(own):
+    for swap in records(swaps[swaps["agent"] == number] if len(swaps) else swaps):
         played, count, better, policy, gain = origin(swap)
         better, gain = (policy or better, gain) if swap["contribution"] >= LEAST else ("none", "")
         rows.append([played, count, better, gain])
@@ -381,6 +355,6 @@ def _agent(session: Session, tables: dict[str, Any], number: int) -> dict[str, A
         "number": number,
         "lines": [f"cohort {row['cohort']}", *described(row.to_dict()).split("<br>")],
         "swaps": rows,
-        "figure": None if figure is None else _json(figure),
+        "figure": None if figure is None else json.loads(to_json(figure, engine="json")),
         "caption": PATH,
     }

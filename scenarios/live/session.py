@@ -17,10 +17,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -40,18 +39,21 @@ from regretless.scenarios.config.files import catalogue, shown
 from regretless.scenarios.config.forecaster import KINDS
 from regretless.scenarios.config.scenario import resolved, validated
 from regretless.scenarios.config.world import AdversarySpec
-from regretless.scenarios.live.source import Key, Saving, Source, numeric_keys
+from regretless.scenarios.live.source import Saving, Source, numeric_keys
 
 TURN = threading.Lock()
 BURST = 0.03  # seconds that rounds are played for before others may look
 AWAY = 120.0  # seconds after which a page that asks for nothing is taken to be closed
 SPEEDS = (1, 2, 5, 10, 25, 50, 100, 0)  # rounds per second; 0 for as many as there can be
+DATA = "data"  # in place of an adversary's name, where the data choose the outcomes
 
 
 class Session:
     """A market and the thread that plays it; ``lock`` is to be held by whoever reads it.
 
     ``version`` counts builds, rounds and replacements, ``seen`` is when its page last asked.
+    ``named`` is who plays, by role; ``forecasters`` and ``rivals`` are who can, under the names of
+    the menus.
     """
 
     def __init__(self, source: Source, saving: Saving) -> None:
@@ -62,23 +64,31 @@ class Session:
         self.speed, self.playing, self.ended = 10, False, False
         self.seen = time.monotonic()
         self._going = threading.Event()
-        self._build(source)
+        self.restart(source)
         threading.Thread(target=self._work, name="market", daemon=True).start()
 
-    def _build(self, source: Source) -> None:
-        """Build a market from round 0; nothing changes if it cannot be built."""
-        with TURN:
+    def restart(self, source: Source) -> None:
+        """Begin at round 0, with the players that a scenario names, unless it cannot be built."""
+        with self.lock, TURN:
             scenario = source.scenario()
-            model = scenario.build()
+            spec, model = scenario.spec, scenario.build()
             model.tracker = None  # exploitability takes a program per agent every time it is read
-            rivals = adversaries(scenario, model.game.adversary.outcomes)
-            watched = Watched(model)
-        self.source, self.scenario, self.model, self.watched = source, scenario, model, watched
-        self.keys: list[Key] = numeric_keys(scenario.spec, source.raw)
-        self.rivals, self.replaced, self.fault = rivals, list[tuple[int, str]](), ""
-        self.named = playing_now(scenario)
-        self.builds += 1
-        self.version += 1
+            adversary = DATA if spec.adversary is None else spec.adversary.kind
+            rivals = [adversary]
+            for name in (name for name in register.adversary.names() if name != adversary):
+                with suppress(UserError):  # it needs to be told more than the number of outcomes
+                    _adversary(scenario, name, model.game.adversary.outcomes)
+                    rivals.append(name)
+            keys, watched = numeric_keys(spec, source.raw), Watched(model)
+            self.source, self.scenario, self.model = source, scenario, model
+            self.keys, self.watched, self.rivals = keys, watched, rivals
+            columns = [] if spec.data is None else list(spec.data.forecasts)
+            every = [spec.forecaster.kind, *KINDS, *columns, *register.forecaster.names()]
+            self.forecasters = list(dict.fromkeys(every))
+            self.named = {"forecaster": spec.forecaster.kind, "adversary": adversary}
+            self.replaced, self.fault = list[tuple[int, str]](), ""
+            self.builds += 1
+            self.version += 1
 
     def _work(self) -> None:
         """Play rounds while the market is on, until the session ends."""
@@ -97,12 +107,19 @@ class Session:
             if time.monotonic() - self.seen > AWAY:
                 self.pause()
 
-    def play(self) -> None:
-        """Let the rounds go on by themselves."""
+    def play(self, *, once: bool = False) -> None:
+        """Let the rounds go on by themselves, or play one of a market that stands still."""
         with self.lock:
-            self._check_left()
-            self.playing, self.fault = True, ""
-            self._going.set()
+            if once:
+                self.pause()
+            if self.model.played >= self.model.rounds:
+                left = f"all {self.model.rounds:,} rounds are played"
+                raise UserError(f"{left}; restart, or raise rounds")
+            self.playing, self.fault = not once, ""
+            if once:
+                self.step()
+            else:
+                self._going.set()
 
     def pause(self) -> None:
         """Let no further round begin."""
@@ -125,31 +142,12 @@ class Session:
             if self.fault or self.model.played >= self.model.rounds:
                 self.pause()
 
-    def step_once(self) -> None:
-        """Play one round of a market that stands still."""
-        with self.lock:
-            self.pause()
-            self._check_left()
-            self.fault = ""
-            self.step()
-
-    def _check_left(self) -> None:
-        if self.model.played >= self.model.rounds:
-            raise UserError(
-                f"all {self.model.rounds:,} rounds are played; restart, or raise rounds"
-            )
-
-    def restart(self) -> None:
-        """Begin again from round 0, with the players that the scenario names."""
-        with self.lock:
-            self._build(self.source)
-
     def load(self, name: str) -> None:
         """Play another scenario of the catalogue, or the one it began with, from round 0 on."""
         if name not in self._offered:
             raise UserError(f"unknown scenario {shown(name)}; {closest(name, self._offered)}")
         with self.lock:
-            self._build(Source.of(name))
+            self.restart(Source.of(name))
             self.pause()
 
     def set(self, name: str, value: float | None) -> None:
@@ -160,15 +158,28 @@ class Session:
             if name not in {"seed", *(key.name for key in self.keys)}:
                 raise UserError(f"{shown(name)} = {value!r}: no numeric key of this scenario")
             number = int(value) if float(value).is_integer() else value
-            self._build(self.source.changed(name, number))
+            self.restart(self.source.changed(name, number))
 
     def replace(self, role: str, name: str) -> None:
-        """Replace the "forecaster" or the "adversary" of the market that is being played."""
-        roles = {"forecaster": replace_forecaster, "adversary": replace_adversary}
-        if role not in roles:
-            raise UserError(f"replace {shown(role)}: choose {' or '.join(roles)}")
+        """Replace the "forecaster" or the "adversary" of the market; UserError if none fits."""
         with self.lock, TURN:
-            roles[role](self.model, self.scenario, name)
+            spec, players = self.scenario.spec, dict[str, Any]()
+            if role == "forecaster":  # of every block
+                if name != spec.forecaster.kind:
+                    own = resolved(spec) | {"forecaster": {"kind": name}}
+                    spec = validated(own, origin=Path())
+                blocks = Scenario(spec).build().game.blocks
+                players = {block.name: block.forecaster for block in blocks}
+            elif role == "adversary":
+                before = self.model.game.adversary
+                first = before.before if isinstance(before, Dated) else before
+                players = {role: first}
+                if name != DATA or spec.adversary is not None:
+                    chosen = _adversary(self.scenario, name, before.outcomes)
+                    players = {role: Dated(chosen, first)}
+            else:
+                raise UserError(f"replace {shown(role)}: choose forecaster or adversary")
+            self.model.replace(**players)
             self.replaced.append((self.model.played, f"{role}: {name}"))
             self.named[role] = name
             self.fault = ""
@@ -201,60 +212,12 @@ class Dated(Confined):
         return self.before.context(history)
 
 
-DATA = "data"  # in place of an adversary's name, where the data choose the outcomes
-
-
-def playing_now(scenario: Scenario) -> dict[str, str]:
-    """Return who plays in a scenario as it stands, by role, under the names of the menus."""
-    own = scenario.spec.adversary
-    adversary = DATA if own is None else own.kind
-    return {"forecaster": scenario.spec.forecaster.kind, "adversary": adversary}
-
-
-def adversaries(scenario: Scenario, outcomes: int) -> list[str]:
-    """Return who plays, and the adversaries who need to be told but the number of outcomes."""
-    known = [playing_now(scenario)["adversary"]]
-    for name in (name for name in register.adversary.names() if name not in known):
-        with suppress(UserError):
-            _adversary(scenario, name, outcomes)
-            known.append(name)
-    return known
-
-
 def _adversary(scenario: Scenario, name: str, outcomes: int) -> Adversary:
     own = scenario.spec.adversary
     if own is None or own.kind != name:
         own = AdversarySpec(kind=name, outcomes=outcomes)
     spec = scenario.spec.model_copy(update={"data": None, "adversary": own})
     return make_adversary(spec, spec.seed, game=scenario.game)
-
-
-def forecasters(scenario: Scenario) -> list[str]:
-    """Return the names of the scenario's own forecaster and of those that take its place."""
-    data = scenario.spec.data
-    columns = [] if data is None else list(data.forecasts)
-    every = [playing_now(scenario)["forecaster"], *KINDS, *columns, *register.forecaster.names()]
-    return list(dict.fromkeys(every))
-
-
-def replace_adversary(model: MarketModel, scenario: Scenario, name: str) -> None:
-    """Let another adversary choose the outcomes; UserError if it does not fit."""
-    before = model.game.adversary
-    first = before.before if isinstance(before, Dated) else before
-    if name == DATA and scenario.spec.adversary is None:
-        model.replace(adversary=first)
-        return
-    chosen = _adversary(scenario, name, model.game.adversary.outcomes)
-    model.replace(adversary=Dated(chosen, first))
-
-
-def replace_forecaster(model: MarketModel, scenario: Scenario, name: str) -> None:
-    """Let another forecaster make every block; UserError if it does not fit."""
-    spec = scenario.spec
-    if name != spec.forecaster.kind:
-        spec = validated(resolved(spec) | {"forecaster": {"kind": name}}, origin=Path())
-    other = Scenario(spec).build()
-    model.replace(**{block.name: block.forecaster for block in other.game.blocks})
 
 
 POINTS = 400
@@ -271,11 +234,10 @@ TABLES = {
 }
 
 
-@dataclass
-class Point:
+class Point(NamedTuple):
     """The rows that a round adds to tables, and every agent's loss and leading regret (2, N).
 
-    ``chosen`` is how often each cohort chose each action since the point before.
+    ``chosen`` is how often each cohort has chosen each action so far.
     """
 
     round: int
@@ -290,12 +252,9 @@ class Watched:
     def __init__(self, model: MarketModel) -> None:
         self.model, self.stride = model, 1
         self.points, self.window = list[Point](), dict[str, pd.DataFrame]()
+        self._chosen = [np.zeros(cohort.loss.actions) for cohort in model.game.cohorts]
         model.journal.log_every = NEVER
         model.stream_logs_to(self._take)
-        self._chosen = self._nobody()
-
-    def _nobody(self) -> list[Array]:
-        return [np.zeros(cohort.loss.actions) for cohort in self.model.game.cohorts]
 
     def _take(self, chunk: dict[str, pd.DataFrame]) -> None:
         """Keep the last rounds of a part of the logs."""
@@ -313,17 +272,11 @@ class Watched:
             sums += taken(model.game.cohorts[place], *last).per_action(len(sums))
         if model.played % self.stride == 0 or model.played == model.rounds:
             self.points.append(self._point(model.played - 1))
-            self._chosen = self._nobody()
         if len(self.points) == POINTS:
-            for gone, after in zip(self.points[::2], self.points[1::2], strict=True):
-                after.chosen = [a + b for a, b in zip(gone.chosen, after.chosen, strict=True)]
             self.points, self.stride = self.points[1::2], 2 * self.stride
 
     def _point(self, number: int) -> Point:
         model, curves, paths = self.model, [], []
-        verdict = model.verdict_frame().reindex(columns=COURSE)
-        taken_now: Any = model.journal.watchers["measures"]  # the user's own, of this round
-        measures = pd.DataFrame(taken_now.rows(SimpleNamespace(number=number)))
         for place, cohort in enumerate(model.game.cohorts):
             kinds = ("mean_loss", "decision_swap", "swap")
             loss, decision, swap = (model.measured(place, m) for m in kinds)
@@ -335,32 +288,36 @@ class Watched:
             curves.append((cohort.name, number, *ends, int(known.sum()), count))
             paths.append([loss[row_of], regret[row_of]])
         path = np.concatenate(paths, axis=1).astype(np.float32)
-        rows = {
-            "regret_curves": curves,
-            "course": [(who, number, *rest) for who, *rest in verdict.to_numpy()],
-            "owned": list(self._owned(number)),
-            "measures": list(measures.itertuples(index=False, name=None)),
-        }
-        return Point(number, rows, self._chosen, path[:, : len(path[0]) * (len(path[0]) <= PATHS)])
 
-    def _owned(self, number: int) -> Iterator[tuple[Any, ...]]:
-        """Yield mean cash and goods of each cohort, where the market keeps accounts."""
-        market = self.model.game.market
+        market, owned = model.game.market, list[Any]()
         if market is not None and market.accounts is not None:
             for name, own in market.accounts.places.items():
                 means = [market.accounts.cash[own].mean(), *market.accounts.goods[own].mean(0)]
-                yield from ((name, number, which, mean) for which, mean in enumerate(means))
+                owned += [(name, number, which, mean) for which, mean in enumerate(means)]
+        taken_now: Any = model.journal.watchers["measures"]  # the user's own, of this round
+        measures = pd.DataFrame(taken_now.rows(SimpleNamespace(number=number)))
+        verdict = model.verdict_frame().reindex(columns=COURSE)
+        rows = {
+            "regret_curves": curves,
+            "course": [(who, number, *rest) for who, *rest in verdict.to_numpy()],
+            "owned": owned,
+            "measures": list(measures.itertuples(index=False, name=None)),
+        }
+        chosen = [counts.copy() for counts in self._chosen]
+        return Point(number, rows, chosen, path[:, : path.shape[1] * (path.shape[1] <= PATHS)])
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """Return what figures are drawn of, the tables of a run directory among it."""
-        model, names = self.model, [cohort.name for cohort in self.model.game.cohorts]
+        model, rows = self.model, {name: list[Any]() for name in TABLES}
         model.journal.flush()
-        rows: dict[str, list[Any]] = {name: [] for name in TABLES}
+        before = [np.zeros(cohort.loss.actions) for cohort in model.game.cohorts]
         for point in self.points:
             for name, own in point.rows.items():
                 rows[name] += own
-            for name, counts in zip(names, point.chosen, strict=True):
-                rows["actions"] += [(name, point.round, *pair) for pair in enumerate(counts)]
+            for cohort, now, then in zip(model.game.cohorts, point.chosen, before, strict=True):
+                pairs = enumerate(now - then)
+                rows["actions"] += [(cohort.name, point.round, *pair) for pair in pairs]
+            before = point.chosen
         made = {name: pd.DataFrame(rows[name], columns=TABLES[name]) for name in TABLES}
         made["regret_curves"] = made["regret_curves"].set_index(["cohort", "round"])
         closing = {"agents": model.agents_frame(), "verdict": model.verdict_frame()}

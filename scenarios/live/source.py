@@ -146,9 +146,8 @@ class Saving:
 REACH = 4  # times a value where nothing limits it
 STEPS = 100  # of a slider over numbers that are not whole
 SHARED = {("parameters", "concentration"): "How closely agents' weights follow the given ones."}
-BLOCKS: dict[
-    str, tuple[str, Sequence[register.Registry]]
-] = {  # of a part of a file, by what keys beyond its own are parameters, and of what
+Kinds = tuple[str, Sequence[register.Registry]]
+BLOCKS: dict[str, Kinds] = {  # of a part of a file, what says whose parameters other keys are
     "adversary": ("kind", [register.adversary]),
     "market": ("kind", [register.market]),
     "policy": ("kind", [register.policy]),
@@ -185,16 +184,14 @@ def _walked(
     value: Any, raw: Any, name: str, owner: BaseModel, field: FieldInfo | None = None
 ) -> Iterator[Key]:
     """Yield the numbers in a value, of tables that are given; ``owner`` is the nearest model."""
-    entries: dict[str, Any]
     if isinstance(value, BaseModel | dict) and isinstance(raw, dict):
-        fields: dict[str, FieldInfo] = {}
+        entries, fields = (value if isinstance(value, dict) else vars(value)), {}
         if isinstance(value, BaseModel):
             owner, fields = value, type(value).model_fields
-            entries = vars(value) | (value.model_extra or {})
-        else:
-            entries = value
+            entries = entries | (value.model_extra or {})
+        barred = value.BARRED if isinstance(value, Variant) else ()
         for key, entry in entries.items():
-            if "." not in key and not (isinstance(value, Variant) and key in value.BARRED):
+            if "." not in key and key not in barred:
                 path = f"{name}.{key}" if name else key
                 yield from _walked(entry, raw.get(key), path, owner, fields.get(key))
     elif isinstance(value, list) and isinstance(raw, list):
@@ -202,10 +199,17 @@ def _walked(
             if isinstance(given, dict) and "name" in given:
                 yield from _walked(own, given, f"{name}.{given['name']}", owner)
     elif _number(value) and (raw is None or _number(raw)):
-        of_policy = name.startswith("policy.") and isinstance(value, int)  # it is an action
-        if not (name == "seed" or name.startswith("data.codes.") or of_policy):
-            meaning = field.description if field else _parameter(owner, name.split("."))
-            yield _key(name, value, meaning or "", field, given=raw is not None)
+        whole, limits = isinstance(value, int), dict(_limits(field))
+        coded = "data.codes.", "policy." if whole else "data.codes."  # the latter are actions
+        if name == "seed" or name.startswith(coded):
+            return
+        low = limits.get("ge", limits.get("gt", min(0, REACH * value)))
+        high = limits.get("le", limits.get("lt", max(REACH * value, 10 if whole else 1.0)))
+        step = 1 if whole else (high - low) / STEPS
+        low += step * ("gt" in limits and not whole)
+        meaning = field.description if field else _parameter(owner, name.split("."))
+        words = " ".join((meaning or "").split())
+        yield Key(name, value, low, high, step, words, given=raw is not None)
 
 
 def _parameter(owner: BaseModel, words: list[str]) -> str:
@@ -223,16 +227,6 @@ def _parameter(owner: BaseModel, words: list[str]) -> str:
 
 def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _key(name: str, value: float, meaning: str, field: FieldInfo | None, *, given: bool) -> Key:
-    whole = isinstance(value, int)
-    limits = dict(_limits(field))
-    low = limits.get("ge", limits.get("gt", min(0, REACH * value)))
-    high = limits.get("le", limits.get("lt", max(REACH * value, 10 if whole else 1.0)))
-    step = 1 if whole else (high - low) / STEPS
-    low += step * ("gt" in limits and not whole)
-    return Key(name, value, low, high, step, " ".join(meaning.split()), given)
 
 
 def _limits(part: Any) -> Iterator[tuple[str, float]]:

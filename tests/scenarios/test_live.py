@@ -26,7 +26,7 @@ from regretless.scenarios.config.scenario import resolved, validated
 from regretless.scenarios.live import server
 from regretless.scenarios.live import session as sessions
 from regretless.scenarios.live.server import Live, answer
-from regretless.scenarios.live.session import Session, forecasters
+from regretless.scenarios.live.session import Session
 from regretless.scenarios.live.source import Saving, Source, numeric_keys
 from regretless.scenarios.studies.design import read_study
 
@@ -173,7 +173,7 @@ def test_every_player_that_is_offered_takes_over(session: Session) -> None:
         assert session.fault == ""
         if name == "anti-forecast":
             assert list(session.promises()) == promised
-    for name in offered(forecasters(session.scenario), register.forecaster):
+    for name in offered(session.forecasters, register.forecaster):
         session.replace("forecaster", name)
         session.step()
         assert session.fault == ""
@@ -188,7 +188,7 @@ def test_a_forecaster_that_takes_over_has_the_models_of_the_data(tmp_path: Path)
     for kind in ("running-mean", "decision-swap"):
         source = Source.of("crop-choice", (*few, f"forecaster.kind={kind}"))
         session = Session(source, Saving(tmp_path))
-        assert {"decision-swap", "calibration"} <= set(forecasters(session.scenario))
+        assert {"decision-swap", "calibration"} <= set(session.forecasters)
         session.replace("forecaster", "decision-swap")
         session.model.run()
         losses.append(session.model.agents_frame()["mean_loss"].tolist())
@@ -219,7 +219,7 @@ def test_what_goes_wrong_in_a_round_is_a_line(session: Session) -> None:
     until(lambda: session.fault)
     assert session.fault == "round 0: ZeroDivisionError: no rain today"
     assert not session.playing
-    session.restart()
+    session.restart(session.source)
     session.step()
     assert session.fault == ""
 
@@ -230,7 +230,7 @@ def test_rounds_end(session: Session) -> None:
     session.play()
     until(lambda: session.model.played == 3 and not session.playing)
     with pytest.raises(UserError, match="all 3 rounds are played"):
-        session.step_once()
+        session.play(once=True)
 
 
 def test_a_figure_is_the_reports_own(session: Session) -> None:
@@ -306,14 +306,13 @@ def live(source: Source, tmp_path: Path) -> Iterator[Live]:
 
 def test_the_longest_idle_viewer_goes_first(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "MOST", 2)
-    viewers = live.viewers
-    first, second = viewers.open(""), viewers.open("")
-    assert viewers.open(first) == first
-    viewers.find(first)
-    third = viewers.open("")
-    assert set(viewers.sessions) == {first, third}
+    first, second = live.open(""), live.open("")
+    assert live.open(first) == first
+    live.find(first)
+    third = live.open("")
+    assert set(live.sessions) == {first, third}
     with pytest.raises(UserError, match="was ended"):
-        viewers.find(second)
+        live.find(second)
 
 
 def test_a_port_that_is_taken_is_a_line(live: Live, refused: Refused) -> None:

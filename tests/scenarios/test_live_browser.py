@@ -147,7 +147,7 @@ def test_a_slider_is_moved_while_it_plays(viewer: Viewer, live: Live) -> None:
     slider.focus()
     slider.press("ArrowRight")
     expect(viewer.page.get_by_label("crowd count", exact=True)).to_have_value("13")
-    (session,) = live.viewers.sessions.values()
+    (session,) = live.sessions.values()
     expect(viewer.page.locator("#agent")).to_have_attribute("max", "13")
     assert len(session.model.agents) == 13
     expect(slider).to_be_focused()
@@ -279,5 +279,5 @@ def test_a_scenario_is_saved_from_the_page(
     viewer.button("Save and study").click()
     viewer.shows("#saving", "^Saved: .*more.toml and .*more-study.toml. Play it: ")
     monkeypatch.setattr(server, "MOST", 1)
-    live.viewers.open("")
+    live.open("")
     viewer.shows("#fault", "market was ended, since 1 others were opened after it; reload")

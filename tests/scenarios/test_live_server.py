@@ -19,7 +19,7 @@ import pytest
 from desk import Call, Refused
 from served import serving
 
-from regretless.scenarios.live.server import Handler, Live, Viewers
+from regretless.scenarios.live.server import Handler, Live
 from regretless.scenarios.live.source import Source
 
 DEEP = b"[" * 7000
@@ -134,14 +134,14 @@ def test_a_body_that_does_not_come_is_refused(
 
 @pytest.mark.parametrize("start", ["/", "/TOKE/", "/\xff/"])
 def test_whoever_lacks_the_token_gets_nothing(asker: Asker, live: Live, start: str) -> None:
-    before = set(live.viewers.sessions)
+    before = set(live.sessions)
     for path in ("", "open", "state", "do"):
         wrong = start.replace("TOKE", asker.home.strip("/")[:-1]) + path
         for status, line in (asker.post(wrong, b"{}"), asker.get(wrong)):
             assert status == 403
             assert line.count("\n") == 1
             assert asker.home.strip("/") not in line
-    assert set(live.viewers.sessions) == before
+    assert set(live.sessions) == before
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST:80", "127.0.0.1:8642"])
@@ -215,10 +215,8 @@ def test_numbers_that_stand_for_words_have_no_slider(tmp_path: Path, call: Call)
     rows = [f"{days[i % 3]},{i * 0.37 % 1:.3f}" for i in range(60)]
     (tmp_path / "a.csv").write_text("\n".join(["day,sold", *rows, ""]))
     assert call("describe", tmp_path / "a.csv", "--out", tmp_path / "own.toml").status == 0
-    viewers = Viewers(Source.of(str(tmp_path / "own.toml")), tmp_path)
-    session = viewers.find(viewers.open(""))
-    names = {key.name for key in session.keys}
-    viewers.end()
+    with Live(Source.of(str(tmp_path / "own.toml")), tmp_path, 0) as made:
+        names = {key.name for key in made.find(made.open("")).keys}
     assert "cohort.planners.count" in names
     assert not any(name.startswith(("data.codes", "policy.rule")) for name in names)
 
