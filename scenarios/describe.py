@@ -16,7 +16,6 @@ import math
 import os
 import re
 from calendar import day_name, month_name
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,7 +26,7 @@ import pandas as pd
 from jinja2 import Environment, StrictUndefined
 from scipy.signal import correlate, find_peaks
 
-from regretless.market.core.arrays import Array, Mask
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
 from regretless.scenarios import frames
@@ -48,6 +47,7 @@ FEW_NUMBERS, FEW_WORDS = 31, 12  # different values of a context
 LONGEST_SEASON, LEAST_PEAK = 400, 0.2
 GROUPED = r"[+-]?\d{1,3}([., ']?\d{3})*([.,]\d+)?"  # digits in threes
 MARKED = "numbers with a mark between thousands: write them without it"
+INDEX = ("dates", "words")  # that name rounds if they all differ, dates before others
 LOOKED_AT = 1000  # rows from which separator and decimal mark are told
 
 
@@ -90,11 +90,6 @@ class Description:
         found = frames.numeric(self.frame, [column.name], "the table", form)[:, 0]
         return np.asarray(found[np.isfinite(found)])
 
-    def complete(self, columns: Sequence[Column]) -> Mask:
-        """Say which rows have a value in all of these columns (t,)."""
-        gone = [_written(self.frame, column.name)[1] for column in columns]
-        return np.asarray(~np.any(gone, axis=0))
-
     def named(self, role: str) -> list[Column]:
         """Return the columns that are proposed for a role."""
         return [column for column in self.columns if column.role == role]
@@ -104,10 +99,19 @@ def described(file: Path) -> Description:
     """Look at a table, which may be one that comes with the package, by its name."""
     if not file.is_file() and not (file := DATA / (given := file)).is_file():
         raise UserError(f"data file '{given}' does not exist; give a CSV or Parquet file")
-    separator = _separator(file) if file.suffix == ".csv" else ","
-    frame = frames.read_frame(file, f"data file {file.name}", frames.Form(separator=separator))
-    decimal = _decimal(frame) if file.suffix == ".csv" else "."
-    form = frames.Form(separator=separator, decimal=decimal, gaps=True)
+    form = frames.Form()
+    if file.suffix == ".csv":  # whose separator cuts the first rows into most columns, alike
+        text = file.read_bytes().decode("utf-8-sig", "replace").splitlines()[:LOOKED_AT]
+        cuts = [{line.count(mark) for line in text if line.strip()} for mark in frames.SEPARATORS]
+        alike = [max(found) if len(found) == 1 else 0 for found in cuts]
+        form = replace(form, separator=frames.SEPARATORS[int(np.argmax(alike))])
+    frame = frames.read_frame(file, f"data file {file.name}", form)
+    if file.suffix == ".csv":
+        cells = [str(cell).strip() for cell in frame.head(LOOKED_AT).to_numpy().ravel()]
+        marks = frames.COMMA, frames.POINT
+        commas, points = (sum(map(bool, map(mark.fullmatch, cells))) for mark in marks)
+        form = replace(form, decimal="," if commas > points else ".")
+    form = replace(form, gaps=True)
     names, columns = [str(name) for name in frame], list[Column]()
     for place, name in enumerate(names, 1):
         if not name.strip() or CONTROL.search(name):
@@ -116,30 +120,11 @@ def described(file: Path) -> Description:
             columns.append(Column(f"{name} (column {place})", "unknown", note=TWICE))
         else:
             columns.append(_column(frame, name, form))
-    apart = [
-        c
-        for kind in ("dates", "words")
-        for c in columns
-        if (c.kind, c.distinct) == (kind, len(frame))
-    ]
-    for first in apart[:1]:  # dates name the rounds, or else words that all differ
+    apart = [own for own in columns if own.distinct == len(frame) and own.kind in INDEX]
+    for first in sorted(apart, key=lambda own: INDEX.index(own.kind))[:1]:
         note = first.note if first.kind == "dates" else ""
         columns[columns.index(first)] = replace(first, role="index", note=note)
     return Description(file, frame, form, tuple(columns))
-
-
-def _separator(file: Path) -> str:
-    """Return the separator that cuts the header and the first rows into most columns, alike."""
-    lines = file.read_bytes().decode("utf-8-sig", "replace").splitlines()[:LOOKED_AT]
-    cuts = [{line.count(mark) for line in lines if line.strip()} for mark in frames.SEPARATORS]
-    alike = [max(found) if len(found) == 1 else 0 for found in cuts]
-    return frames.SEPARATORS[int(np.argmax(alike))]
-
-
-def _decimal(frame: pd.DataFrame) -> str:
-    cells = [str(cell).strip() for cell in frame.head(LOOKED_AT).to_numpy().ravel()]
-    commas, points = (sum(map(bool, map(m.fullmatch, cells))) for m in (frames.COMMA, frames.POINT))
-    return "," if commas > points else "."
 
 
 def _column(frame: pd.DataFrame, name: str, form: frames.Form) -> Column:
@@ -176,17 +161,15 @@ def _words(words: "pd.Series[Any]") -> tuple[str, ...]:
     """Return the different words, if they are few, by the calendar or the alphabet."""
     found = sorted(words.unique()) if words.nunique() <= FEW_WORDS else []
     for names in CALENDARS:
-        places = {word: _place(word, names) for word in found}
-        if None not in places.values():
-            return tuple(sorted(found, key=lambda word: places[word] or 0))
+        places: dict[str, int] = {}
+        for word in found:  # a name, or the beginning of one
+            start = word.casefold().rstrip(".")
+            near = [i for i, name in enumerate(names) if name.startswith(start)]
+            if len(near) == 1 and len(start) > 1:
+                places[word] = near[0]
+        if len(places) == len(found):
+            return tuple(sorted(found, key=places.__getitem__))
     return tuple(found)
-
-
-def _place(word: str, names: Sequence[str]) -> int | None:
-    """Return the place of the one name that a word is or abbreviates."""
-    start = word.casefold().rstrip(".")
-    places = [i for i, name in enumerate(names) if name.startswith(start)]
-    return places[0] if len(places) == 1 and len(start) > 1 else None
 
 
 def _of_numbers(own: Column, numbers: Array) -> Column:
@@ -262,7 +245,16 @@ def describe(data: Path, out: Path | None) -> None:
     text = starter(table, out.parent) if out is not None else ""
     screen = console()
     screen.print(f"{data.name}: {len(table.frame):,} rows, {len(table.columns)} columns\n")
-    cells = [_cells(column) for column in table.columns]
+    cells = []
+    for own in table.columns:
+        ends = [
+            "" if np.isnan(end) else f"{end:,.0f}" if LONG <= abs(end) < LONGEST else f"{end:.4g}"
+            for end in (own.low, own.high)
+        ]
+        season = "" if own.season is None else f"{own.season:,} rows"
+        missing = f"{own.missing:,}" * (own.missing > 0)
+        told = own.name, own.kind, own.role or "-", missing, f"{own.distinct:,}"
+        cells.append([*told, *ends, season])
     print_plainly(screen, laid_out(HEADERS, cells, width=screen.width, words=range(3)))
     for column in table.columns:
         if column.note:
@@ -273,16 +265,6 @@ def describe(data: Path, out: Path | None) -> None:
     with replacing(out) as draft:
         draft.write_text(text, encoding="utf-8")
     screen.print(f"\nWritten: {out}. Next: regretless run {out}")
-
-
-def _cells(own: Column) -> list[str]:
-    ends = [
-        "" if np.isnan(end) else f"{end:,.0f}" if LONG <= abs(end) < LONGEST else f"{end:.4g}"
-        for end in (own.low, own.high)
-    ]
-    missing, season = f"{own.missing:,}" * (own.missing > 0), f"{own.season or 0:,} rows"
-    words = [own.name, own.kind, own.role or "-", missing, f"{own.distinct:,}"]
-    return [*words, *ends, season * (own.season is not None)]
 
 
 TEMPLATE = Path(__file__).with_name("starter.toml.jinja")
@@ -297,49 +279,44 @@ def starter(table: Description, home: Path) -> str:
     """
     outcomes = table.named("outcome")[:MOST_OUTCOMES]
     if not outcomes:
+        columns = sorted(table.columns, key=lambda own: "numbers" not in own.kind)
+        reasons = [
+            f"'{own.name}': {own.note or f'{own.kind}, {own.distinct} different'}"
+            for own in columns[:MOST_REASONS]
+        ]
+        reasons += [f"and {len(columns) - len(reasons)} more"] * (len(columns) > len(reasons))
+        wanted = f"numbers that are not whole, or of more than {FEW_NUMBERS} different values"
+        cure = f"add a column of {wanted}, or write the scenario by hand"
         none = f"{table.file.name} has no column that can be an outcome"
-        raise UserError(f"{none}; {_reasons(table)}")
-    context = table.named("context")[:MOST_CONTEXT]
-    there = table.complete([*outcomes, *context])
+        raise UserError(f"{none}; {'; '.join(reasons)}; {cure}")
+    context, place = table.named("context")[:MOST_CONTEXT], table.file.resolve()
+    gone = [_written(table.frame, column.name)[1] for column in (*outcomes, *context)]
+    there = ~np.any(gone, axis=0)
     drop = not there[0]  # there is no row before it
+    file = Path(table.file.name)
+    if place.parent != DATA:
+        with suppress(ValueError):  # on another drive
+            place = Path(os.path.relpath(place, home.resolve()))
+        file = place
     values: dict[str, Any] = {
         "table": table,
         "name": (re.sub(r"[^\w-]+", "-", table.file.stem).strip("-_") or "mine").lower(),
         "rounds": int(there.sum()) if drop else len(there),
-        "file": _beside(table.file, home),
+        "file": file.as_posix(),
         "outcomes": outcomes,
         "context": context,
         "missing": "" if there.all() else "drop" if drop else "previous",
     }
     if context:  # a rule on the first column: another action in each third of the rows
-        edges = _cuts(table.numbers(context[0]))
+        different, counts = np.unique(table.numbers(context[0]), return_counts=True)
+        below = counts.cumsum()[:-1] / counts.sum()
+        cuts = np.unique([np.abs(below - third).argmin() for third in (1 / 3, 2 / 3)])
+        edges = ((different[cuts] + different[cuts + 1]) / 2).tolist()
         values |= {"edges": edges, "actions": {1: [0, 4], 2: [0, 2, 4]}[len(edges)]}
     pages = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)  # noqa: S701 - no HTML
     pages.filters |= {"key": spelled, "ends": _ends, "code": _code}
     pages.filters["text"] = lambda value: json.dumps(value, ensure_ascii=False)
     return pages.from_string(TEMPLATE.read_text(encoding="utf-8")).render(values)
-
-
-def _reasons(table: Description) -> str:
-    """Say why the first columns, those of numbers before others, are no outcomes; and the cure."""
-    columns = sorted(table.columns, key=lambda column: "numbers" not in column.kind)
-    reasons = [
-        f"'{column.name}': {column.note or f'{column.kind}, {column.distinct} different'}"
-        for column in columns[:MOST_REASONS]
-    ]
-    reasons += [f"and {len(columns) - len(reasons)} more"] * (len(columns) > len(reasons))
-    wanted = f"numbers that are not whole, or of more than {FEW_NUMBERS} different values"
-    return f"{'; '.join(reasons)}; add a column of {wanted}, or write the scenario by hand"
-
-
-def _beside(file: Path, home: Path) -> str:
-    """Return a path from a folder, where there is one; the bare name of a bundled table."""
-    found = file.resolve()
-    if found.parent == DATA:
-        return file.name
-    with suppress(ValueError):  # on another drive
-        found = Path(os.path.relpath(found, home.resolve()))
-    return found.as_posix()
 
 
 def _ends(values: Array) -> tuple[float, float, float]:
@@ -359,10 +336,3 @@ def _ends(values: Array) -> tuple[float, float, float]:
 
 def _code(column: Column) -> dict[str, int]:
     return {word: TRUTHS.get(word.casefold(), i) for i, word in enumerate(column.values)}
-
-
-def _cuts(values: Array) -> list[float]:
-    different, counts = np.unique(values, return_counts=True)
-    below = counts.cumsum()[:-1] / len(values)
-    places = np.unique([np.abs(below - third).argmin() for third in (1 / 3, 2 / 3)])
-    return [float(cut) for cut in (different[places] + different[places + 1]) / 2]

@@ -43,11 +43,11 @@ def import_modules(names: list[str]) -> None:
             importlib.import_module(module)
         except (UserError, KeyboardInterrupt):
             raise
-        except ModuleNotFoundError as error:
-            missing = "run from the folder of the file"
-            if error.name not in {module, module.partition(".")[0]}:
-                missing = f"{module} needs it: install it or mend the import"
-            raise UserError(f"--import {name}: {error}; {missing}") from error
         except BaseException as error:
-            kind = type(error).__name__
-            raise UserError(f"--import {name} failed: {kind}: {error}; mend the module") from error
+            told = f"--import {name} failed: {type(error).__name__}: {error}; mend the module"
+            if isinstance(error, ModuleNotFoundError):
+                own = error.name in {module, module.partition(".")[0]}
+                needed = f"{module} needs it: install it or mend the import"
+                cure = "run from the folder of the file" if own else needed
+                told = f"--import {name}: {error}; {cure}"
+            raise UserError(told) from error

@@ -34,11 +34,10 @@ def listing(kind: str, width: int | None = None, *, verbose: bool = False) -> li
         return _rows(_named(kind), width)
     groups = tomllib.loads(SHORT.read_text(encoding="utf-8"))[kind]
     column = max(len(name) for group in groups.values() for name in group)
-    parts = [
-        [heading, *(f"  {row}" for row in _rows(group, width and width - 2, column))]
-        for heading, group in groups.items()
-    ]
-    lines = [line for part in parts for line in ("", *part)]
+    lines = list[str]()
+    for heading, group in groups.items():
+        rows = _rows(group, width and width - 2, column)
+        lines += ["", heading, *(f"  {row}" for row in rows)]
     return [*lines[1:], "", f"Whole descriptions: regretless list {kind} --verbose"]
 
 
@@ -49,10 +48,8 @@ def _rows(named: Mapping[str, str], width: int | None, column: int = 0) -> list[
     for name, meaning in named.items():
         room = None if width is None else max(width - column, LEAST_ROOM)
         parts = (room and textwrap.wrap(meaning, room, break_on_hyphens=False)) or [meaning]
-        heads = [name, *[""] * (len(parts) - 1)]
-        lines += [
-            f"{head:{column}}{part}".rstrip() for head, part in zip(heads, parts, strict=True)
-        ]
+        for place, part in enumerate(parts):
+            lines.append(f"{'' if place else name:{column}}{part}".rstrip())
     return lines
 
 

@@ -13,7 +13,6 @@ import pandas as pd
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.exploitability.tracker import LEADER_COLUMNS, TOLERANCE, Extent
-from regretless.market.game.round import Game
 from regretless.market.logs.welfare import mean_of
 from regretless.market.losses import Loss
 from regretless.market.model import MarketModel
@@ -29,9 +28,20 @@ def annotate(
     model: MarketModel, spec: ScenarioSpec, rows: Array | None, shares: Mapping[str, float]
 ) -> None:
     """Give a model its notes and warnings; ``rows`` (T, d) and ``shares`` are as in ``Table``."""
-    game, own, strange = model.game, spec.adversary, list[str]()
+    game, own, data, strange = model.game, spec.adversary, spec.data, list[str]()
     if spec.game is None and not game.personal:  # there losses say it all, or not enough
-        strange += idle(game, rows)
+        if rows is not None and len(rows) >= POINTS:  # in few one action may be best by chance
+            outcomes = rows[_places(len(rows), ROWS)]
+        else:
+            rng, shape = np.random.default_rng(0), (POINTS, game.adversary.outcomes)
+            corners = rng.random(shape), rng.integers(2, size=shape).astype(np.float64)
+            outcomes = game.adversary.reachable(np.concatenate(corners))
+        strange += [
+            f"cohort.{cohort.name}: with utility '{cohort.utility}' {found}, so that the "
+            "forecast changes nothing; outcomes are in [0, 1]: give parameters of that size"
+            for cohort in game.cohorts
+            if (found := _found(cohort.loss, outcomes, dominant=game.market is None))
+        ]
     notes, warnings = list[str](), list(strange)
     for cohort in game.cohorts if spec.forecaster.objective != "none" else ():
         if not cohort.predictable:
@@ -40,32 +50,16 @@ def annotate(
     key = game.adversary.innermost.noise
     if own is not None and key is not None and own.parameters.get(key) == 0:  # no limit of noise
         notes.append(f"adversary.{key} = 0: outcomes are the mean itself, without noise")
-    for name in [] if (data := spec.data) is None else sorted({*data.outcomes} & {*data.context}):
+    for name in sorted({*data.outcomes} & {*data.context}) if data else ():
         known = f"data.context: everybody knows the outcome '{name}' before its round"
         warnings.append(f"{known}; leave it out unless that is meant")
     for name, share in shares.items():
-        if share > MUCH and not (spec.data is not None and spec.data.clip):
+        if share > MUCH and not (data is not None and data.clip):
             of = f" of forecast {name}" * bool(name)
             rows_of = f"{100 * share:.1f} % of the data rows{of} were clipped into the scale"
             cure = "widen data.scale, or write data.clip = true if that is meant"
             warnings.append(f"{rows_of}; {cure}")
     model.notes, model.warnings = (*notes, *strange), tuple(warnings)
-
-
-def idle(game: Game, rows: Array | None) -> Iterator[str]:
-    """Yield for each cohort whose utility makes nothing of the outcomes that this is so."""
-    if rows is None or len(rows) < POINTS:  # in few rows one action may be best by chance
-        rng, shape = np.random.default_rng(0), (POINTS, game.adversary.outcomes)
-        corners = rng.random(shape), rng.integers(2, size=shape).astype(np.float64)
-        outcomes = game.adversary.reachable(np.concatenate(corners))
-    else:
-        outcomes = rows[_places(len(rows), ROWS)]
-    for cohort in game.cohorts:
-        if found := _found(cohort.loss, outcomes, dominant=game.market is None):
-            yield (
-                f"cohort.{cohort.name}: with utility '{cohort.utility}' {found}, so that the "
-                "forecast changes nothing; outcomes are in [0, 1]: give parameters of that size"
-            )
 
 
 def _found(loss: Loss, outcomes: Array, *, dominant: bool) -> str:
@@ -112,15 +106,12 @@ def on_exploitability(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]
             sample = f"a sample of {extent.followed:,} of {extent.agents:,} agents"
             yield f"{name}: exploitability of {sample}"
         if extent.unsolved:
-            yield (
-                f"{name}: of {extent.unsolved:,} agents no method solved a program of "
-                "exploitability or surplus within its limits; their values are empty"
-            )
+            unsolved = f"of {extent.unsolved:,} agents no method solved a program of exploitability"
+            yield f"{name}: {unsolved} or surplus within its limits; their values are empty"
         if extent.quantisation_error:
-            yield (
-                f"{name}: exploitability over {extent.points} cells of outcomes, each at its mean: "
-                f"losses are off by at most {extent.quantisation_error:.2g} on average"
-            )
+            cells = f"exploitability over {extent.points} cells of outcomes, each at its mean"
+            error = f"losses are off by at most {extent.quantisation_error:.2g} on average"
+            yield f"{name}: {cells}: {error}"
         rows, tracker = agents[agents["cohort"] == name], model.tracker
         known = rows["leader_surplus"].notna().sum() if set(LEADER_COLUMNS) <= set(rows) else 0
         if tracker is not None and known:

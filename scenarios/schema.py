@@ -33,11 +33,20 @@ def schema(file: str) -> Json:
             keys = tables[table]["properties"]
             meaning = {"description": keys[key].pop("description")}
             keys[key] = meaning | {"anyOf": [*also, keys[key]]}
-    for place, (own, others) in _names().items() if file == "scenario" else ():
-        table, key = place.split(".")
-        name = tables[table]["properties"][key]
-        name |= {"anyOf": [{"enum": own}, {"type": "string", "not": {"enum": others}}]}
-        del name["type"], name["minLength"]
+    if file == "scenario":  # names by which a branch of a union is chosen, where it has several
+        rules = [name for name in register.response.names() if name not in COHORTS]
+        learners, agents = register.learner.names(), register.agent.names()
+        answers = sorted(name for registry in register.ANSWERS for name in registry.names())
+        for branch, key, own, known in (
+            ("RuleSpec", "response", rules, answers),
+            ("LearnerSpec", "response", learners, answers),
+            ("AgentSpec", "response", agents, answers),
+            ("BaselineSpec", "kind", register.forecaster.names(), list(KINDS)),
+        ):  # a name that is not known may be of any of these branches
+            others = [name for name in known if name not in own]
+            name = tables[branch]["properties"][key]
+            name |= {"anyOf": [{"enum": own}, {"type": "string", "not": {"enum": others}}]}
+            del name["type"], name["minLength"]
     return {"$schema": DIALECT, "title": f"A {file} file of regretless"} | whole
 
 
@@ -70,18 +79,6 @@ def _also() -> dict[str, list[Json]]:
         "StudySpec.scenario": [{"enum": list(catalogue())}],
         "StudySpec.seeds": [{"type": "integer", "minimum": 1}],
     }
-
-
-def _names() -> dict[str, tuple[list[str], list[str]]]:
-    """List the names by which a branch of a union is chosen, where it has several, and all others.
-
-    A name that is not known may be of any of these branches.
-    """
-    rules = [name for name in register.response.names() if name not in COHORTS]
-    own = {"rule": rules, "learner": register.learner.names(), "agent": register.agent.names()}
-    known = {name for registry in register.ANSWERS for name in registry.names()}
-    answers = {f"{COHORTS[k].__name__}.response": (own[k], sorted(known - {*own[k]})) for k in own}
-    return answers | {"BaselineSpec.kind": (register.forecaster.names(), list(KINDS))}
 
 
 def _plain(node: Any) -> Any:

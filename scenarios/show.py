@@ -12,7 +12,7 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.welfare import COUNT, with_counts
 from regretless.market.model import MarketModel
 from regretless.scenarios.logs.reading import regret_curves
-from regretless.scenarios.report.figures import Run, Tables, known
+from regretless.scenarios.report.figures import Run, known
 from regretless.scenarios.report.run_page import figures_of
 from regretless.scenarios.verdict import sentences
 
@@ -43,18 +43,8 @@ def shown(config: dict[str, Any], model: MarketModel, name: str | None) -> Any:
         raise UserError(f"show({name!r}): there is no such figure; {closest(name, names)}")
     if not model.played:
         raise UserError("show: no round is played yet; run() or step() first")
-    tables = _tables(model)
-    found = figures_of(Run(config, tables, model.called), None if name is None else [name])
-    made = Figures((key, one.made) for key, one in found.items())
-    made.sentence = " ".join(sentences(tables["verdict"], tables["agents"]))
-    if name is not None and name not in made:
-        raise UserError(f"show({name!r}): nothing to draw; play more rounds, or keep its measure")
-    return made if name is None else made[name]
-
-
-def _tables(model: MarketModel) -> Tables:
-    names = ("agents", "verdict", "rounds", "forecasts", "bounds", "windows", "edges", "measures")
-    tables = {name: getattr(model, f"{name}_frame")() for name in names}
+    frames = ("agents", "verdict", "rounds", "forecasts", "bounds", "windows", "edges", "measures")
+    tables = {frame: getattr(model, f"{frame}_frame")() for frame in frames}
     tables["forecast_scores"], log = model.scores_frame(), model.regret_frame()
     agents = tables["agents"]
     if len(log):
@@ -64,4 +54,10 @@ def _tables(model: MarketModel) -> Tables:
         heads = with_counts(log, agents).get(COUNT, pd.Series(1, log.index))
         counts = heads.groupby(keys, sort=False).sum()  # of agents who chose each action
         tables["actions"] = counts.rename("value").reset_index()
-    return {name: table for name, table in tables.items() if len(table)}
+    filled = {own: table for own, table in tables.items() if len(table)}
+    found = figures_of(Run(config, filled, model.called), None if name is None else [name])
+    made = Figures((key, one.made) for key, one in found.items())
+    made.sentence = " ".join(sentences(tables["verdict"], agents))
+    if name is not None and name not in made:
+        raise UserError(f"show({name!r}): nothing to draw; play more rounds, or keep its measure")
+    return made if name is None else made[name]

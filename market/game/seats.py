@@ -107,11 +107,6 @@ class Attendance:
 ALWAYS = Attendance()
 
 
-def together(rows: int, *, enters: int = 0) -> Attendance:
-    """Return the stay of rows that come together and never go."""
-    return Attendance(np.full(rows, enters), np.full(rows, FOREVER))
-
-
 def drawn_stays(
     rng: np.random.Generator,
     agents: int,

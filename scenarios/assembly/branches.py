@@ -14,7 +14,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,8 +51,7 @@ class Parts:
     members: Sequence[Member]
 
 
-@dataclass(frozen=True)
-class Changes:
+class Changes(NamedTuple):
     """What is to be changed, sorted by whom it concerns."""
 
     keys: Mapping[str, Any]  # of the scenario
@@ -102,43 +101,33 @@ def grafted(trunk: Parts, other: Parts, whom: Iterable[str]) -> Parts:
     if "adversary" in whom:
         parts = replace(parts, adversary=other.adversary)
     if "forecaster" in whom:
-        blocks = [
-            replace(own, forecaster=there.forecaster)
-            for own, there in zip(trunk.blocks, other.blocks, strict=True)
-        ]
+        pairs = zip(trunk.blocks, other.blocks, strict=True)
+        blocks = [replace(own, forecaster=there.forecaster) for own, there in pairs]
         why = "no guarantee, since the forecaster was replaced"
         promises = [
             (s, p if p.label == "none" else Guarantee(note=f"{s.cohort.name}: {why}"))
             for s, p in trunk.members
         ]
         parts = replace(parts, blocks=blocks, members=promises)
-    names = [name.removeprefix("cohort ") for name in whom if name.startswith("cohort ")]
-    members = [
-        _replaced(parts, other, member) if member[0].cohort.name in names else member
-        for member in parts.members
-    ]
+    members, there = list(parts.members), {own.cohort.name: own for own, _ in other.members}
+    for place, (before, _) in enumerate(members):
+        name = before.cohort.name
+        if f"cohort {name}" not in whom:
+            continue
+        seat = there[name]  # with its other rule
+        cohort: Any = seat.cohort
+        wanted, cohort.block = _facts(other.blocks[cohort.block].basis), before.cohort.block
+        if cohort.listens:
+            facts = [_facts(block.basis) for block in parts.blocks]
+            if wanted not in facts:
+                why = "its new response needs a block that the broadcast does not have"
+                cure = "let a cohort follow the forecast from the start"
+                raise UserError(f"branch: cohort.{name}: {why}; {cure}")
+            cohort.block = facts.index(wanted)
+            cohort.relay = parts.blocks[cohort.block].relay
+        note = f"{name}: no guarantee, since its response was replaced"
+        members[place] = replace(seat, group=None), Guarantee(note=note)
     return replace(parts, members=members)
-
-
-def _replaced(trunk: Parts, other: Parts, member: Member) -> Member:
-    """Return a cohort with its other rule, in the seat of the one whose name it has."""
-    name = member[0].cohort.name
-    seat = next(one for one, _ in other.members if one.cohort.name == name)
-    cohort: Any = seat.cohort
-    if cohort.listens:
-        wanted = _facts(other.blocks[cohort.block].basis)
-        homes = [at for at, block in enumerate(trunk.blocks) if _facts(block.basis) == wanted]
-        if not homes:
-            why = "its new response needs a block that the broadcast does not have"
-            raise UserError(
-                f"branch: cohort.{name}: {why}; let a cohort follow the forecast from the start"
-            )
-        cohort.block = homes[0]
-        cohort.relay = trunk.blocks[homes[0]].relay
-    else:
-        cohort.block = member[0].cohort.block
-    note = f"{name}: no guarantee, since its response was replaced"
-    return replace(seat, group=None), Guarantee(note=note)
 
 
 def _facts(basis: Basis) -> tuple[Any, ...]:
@@ -170,9 +159,8 @@ def carry_on(trunk: MarketModel, branch: MarketModel, whom: Mapping[str, bool]) 
 
 def _books(trunk: MarketModel, branch: MarketModel, name: str) -> dict[str, Any]:
     """Return a cohort's ledger and draws so far, in the rows that it has in the branch."""
-    place = [cohort.name for cohort in trunk.game.cohorts].index(name)
-    before: Any = trunk.game.cohorts[place]
-    after: Any = branch.game.cohorts[place]
+    pair: list[Any] = [c for m in (trunk, branch) for c in m.game.cohorts if c.name == name]
+    before, after = pair
     if len(before.row_of) != len(after.row_of):
         why = f"branch: cohort.{name} is counted, as {after.rule} cannot be"
         raise UserError(f"{why}; give it multiplicity = false")
@@ -189,41 +177,31 @@ def _books(trunk: MarketModel, branch: MarketModel, name: str) -> dict[str, Any]
 
 def deviate(branch: MarketModel, agents: Mapping[int, Any]) -> None:
     """Let agents play actions or policies from now on, whatever their rules say."""
-    cohorts, first = branch.game.cohorts, 1
-    total = sum(len(cohort.row_of) for cohort in cohorts)
-    for number in agents:
-        if number > total:
-            raise UserError(f"branch: agent.{number}: there are {total} agents; give one of them")
-    promises = list(branch.guarantees)
-    for place, cohort in enumerate(cohorts):
-        size = len(cohort.row_of)
-        own = {n - first: what for n, what in agents.items() if first <= n < first + size}
-        seat = branch.game.seats[place]
-        if own and seat.budget.limits:
-            why = f"branch: cohort.{cohort.name} lives within its means, which a policy may exceed"
+    cohorts: Sequence[Any] = branch.game.cohorts
+    ends, promises = np.cumsum([len(c.row_of) for c in cohorts]), list(branch.guarantees)
+    rows: dict[int, dict[int, Any]] = {}  # by place of the cohort
+    for number, what in agents.items():
+        place = int(np.searchsorted(ends, number))
+        if place == len(cohorts):
+            raise UserError(f"branch: agent.{number}: there are {ends[-1]} agents; give one")
+        cohort, seat = cohorts[place], branch.game.seats[place]
+        agent, where = number - 1 - int(ends[place]) + len(cohort.row_of), f"cohort.{cohort.name}"
+        if seat.budget.limits:
+            why = f"branch: {where} lives within its means, which a policy may exceed"
             raise UserError(f"{why}; drop budget_constraint")
-        if own:
-            seat.deviations = _deviations(cohort, own, first)
-            for row in seat.deviations.rows:
-                promises[place] = uncovered(promises[place], row, len(cohort.ledger.count))
-        first += size
-    branch.promise(tuple(promises))
-
-
-def _deviations(cohort: Any, given: Mapping[int, Any], first: int) -> Deviations:
-    """Let agents of a cohort, by their places in it, play what is given in place of their rules."""
-    rows, actions = {}, cohort.loss.actions
-    for agent, what in given.items():
-        row = int(cohort.row_of[agent])
+        row, actions = int(cohort.row_of[agent]), cohort.loss.actions
         if (cohort.row_of == row).sum() > 1 or cohort.multiplicity is not None:
-            why = f"branch: cohort.{cohort.name}: its agent {agent + 1} is one row with others"
+            why = f"branch: {where}: its agent {agent + 1} is one row with others"
             cure = "build(apart=True) gives each a row, if multiplicity = false and none learns"
             raise UserError(f"{why}; {cure}")
         if not callable(what) and (type(what) is bool or what not in range(actions)):
-            there = f"branch: agent.{first + agent} = {what!r}"
+            there = f"branch: agent.{number} = {what!r}"
             raise UserError(f"{there}; give an action from 0 to {actions - 1}")
-        rows[row] = agent, what if callable(what) else partial(_always, int(what))
-    return Deviations(rows, actions)
+        own = rows.setdefault(place, {})
+        own[row] = agent, what if callable(what) else partial(_always, int(what))
+        seat.deviations = Deviations(own, actions)
+        promises[place] = uncovered(promises[place], row, len(cohort.ledger.count))
+    branch.promise(tuple(promises))
 
 
 def _always(action: int, _: Any) -> int:

@@ -10,7 +10,7 @@ one.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.market.game.network import DelayedForecasts
-from regretless.market.game.seats import Attendance
+from regretless.market.game.seats import ALWAYS, Attendance
 from regretless.market.losses import Loss, unique_losses
 from regretless.market.losses.basis import Basis
 from regretless.market.numerics.storage import side_by_side
@@ -37,11 +37,8 @@ from regretless.scenarios.assembly.construct import construct, drawn_values, off
 from regretless.scenarios.assembly.populations import Draft, first_of
 from regretless.scenarios.config.cohort import AnyCoverSpec, ClusterSpec, CohortSpec
 
-Key = tuple[str, tuple[float, ...], str]
 
-
-@dataclass(frozen=True, eq=False)
-class Layout:
+class Layout(NamedTuple):
     """The blocks of a broadcast. ``block_of`` (tuple of int): the block of each cohort."""
 
     names: tuple[str, ...]
@@ -51,39 +48,27 @@ class Layout:
 
 def layout(drafts: Sequence[Draft]) -> Layout:
     """Put cohorts whose losses live in the same basis into one block."""
-    groups: dict[Key, list[int]] = {}
-    for place, draft in enumerate(drafts):
+    groups: dict[tuple[Any, ...], list[Draft]] = {}
+    keys = []
+    for draft in drafts:
         wish = draft.spec.basis
         kind = natural_kind(draft.declared) if wish.kind == "auto" else wish.kind
-        key = kind, variant(kind, draft.declared), repr(sorted(wish.parameters.items()))
-        groups.setdefault(key, []).append(place)
-    kinds = [key[0] for key in groups]
-    names = tuple(
-        kind if kinds.count(kind) == 1 else f"{kind}-{1 + kinds[:i].count(kind)}"
-        for i, kind in enumerate(kinds)
-    )
-    bases = []
-    for kind, places in zip(kinds, groups.values(), strict=True):
-        own = [drafts[place] for place in places]
+        keys.append((kind, variant(kind, draft.declared), repr(sorted(wish.parameters.items()))))
+        groups.setdefault(keys[-1], []).append(draft)
+    kinds, names, bases = [key[0] for key in groups], [], []
+    for place, (kind, own) in enumerate(zip(kinds, groups.values(), strict=True)):
+        names.append(kind if kinds.count(kind) == 1 else f"{kind}-{1 + kinds[:place].count(kind)}")
         losses = [draft.declared for draft in own]
         losses += [draft.loss for draft in own if draft.reported is not None]
-        first = own[0].spec  # all of them give the same parameters
-        where = f"cohort.{first.name}.basis"
-        bases.append(make(where, kind, losses, **first.basis.parameters))
-    block_of = {place: block for block, places in enumerate(groups.values()) for place in places}
-    return Layout(names, tuple(bases), tuple(block_of[place] for place in range(len(drafts))))
-
-
-def make(where: str, kind: str, losses: Sequence[Loss], **parameters: Any) -> Basis:
-    """Make the basis for cohorts with these stacks of losses, and the file's parameters."""
-    if kind not in register.basis:
-        known = closest(kind, ["auto", *register.basis.names()])
-        raise UserError(f"{where}: unknown basis '{kind}'; {known}")
-    error = parameters.get("error", 1.0)
-    if isinstance(error, bool) or not isinstance(error, int | float) or error <= 0:
-        raise UserError(f"{where}: error = {error!r}; give a positive number")
-    basis: Basis = construct(f"{where} '{kind}'", register.basis[kind], losses, **parameters)
-    return basis
+        given, where = own[0].spec.basis.parameters, f"cohort.{own[0].spec.name}.basis"
+        if kind not in register.basis:
+            known = closest(kind, ["auto", *register.basis.names()])
+            raise UserError(f"{where}: unknown basis '{kind}'; {known}")
+        if isinstance(error := given.get("error"), int | float) and error <= 0:
+            raise UserError(f"{where}: error = {error!r}; give a positive number")
+        bases.append(construct(f"{where} '{kind}'", register.basis[kind], losses, **given))
+    block_of = tuple(list(groups).index(key) for key in keys)
+    return Layout(tuple(names), tuple(bases), block_of)
 
 
 def coefficients(name: str, basis: Basis, loss: Loss) -> tuple[Array, Array]:
@@ -100,8 +85,7 @@ def coefficients(name: str, basis: Basis, loss: Loss) -> tuple[Array, Array]:
 RULE = ("name", "hears_label", "lipschitz", "gap", "predicted", "play")  # must offer
 
 
-@dataclass(frozen=True, eq=False)
-class Place:
+class Place(NamedTuple):
     """Where a cohort sits: a block of the broadcast, its basis, and its relay in a network."""
 
     root: int
@@ -119,14 +103,14 @@ class Placement:
     group: ProtectedLosses | None  # what is protected on its behalf; None where nothing is
     cover: Cover | None = None  # how its losses are served through fewer
     kind: NDArray[np.intp] | None = None  # (K,) distinct loss of each row; None for its own
-    attendance: Attendance | None = None  # of each row; None for throughout
+    attendance: Attendance = ALWAYS  # of each row
     lies: bool = False  # whether some of its agents report other losses than their own
 
     @property
     def promises(self) -> int:
         """How many events a promise to all rows is about: distinct losses, stays and draws."""
         rows = len(self.cohort.loss)
-        if self.kind is None or self.attendance is not None or self.cohort.private:
+        if self.kind is None or not self.attendance.throughout or self.cohort.private:
             return rows
         return int(self.kind.max()) + 1
 
@@ -162,36 +146,35 @@ def _responding(draft: Draft, place: Place) -> Placement:
     own = coefficients(spec.name, place.basis, types)
     cover = None if spec.cover is None else covered(spec.cover, own, place.rounds)
     protected = own if cover is None else (cover.offset, cover.weights)
-    by_proxy = spec.cover is not None and spec.cover.play != "own"
+    by_proxy = cover if spec.cover is not None and spec.cover.play != "own" else None
     rule = response_of(spec, place.basis, types, rounds=place.rounds)
-    whole = len(kind) == len(types)  # a row for each loss, in order: nothing to copy
-    by_kind = own if whole else (own[0][kind], side_by_side(own[1][kind]))
-    said = types if whole else types[kind]
+    said, by_kind = types, own
+    if len(kind) != len(types):  # else there is a row for each loss, in order: nothing to copy
+        said, by_kind = types[kind], (own[0][kind], side_by_side(own[1][kind]))
     loss = said if draft.reported is None else draft.loss[first_of(row_of)]
     if draft.reported is not None and spec.acts_on == "truth":
         said, by_kind = loss, coefficients(spec.name, place.basis, loss)
-    alone = spec.draws_alone
-    kind_of, whose = (PrivateCohort, "referee") if alone else (RespondingCohort, "cohort")
     multiplicity = None
     if draft.multiplicity is not None:
         multiplicity = np.bincount(row_of, draft.multiplicity).astype(np.intp)
-    cohort = kind_of(
+    alone = spec.draws_alone
+    cohort = (PrivateCohort if alone else RespondingCohort)(
         name=spec.name,
         utility=spec.utility,
         block=place.block,
         loss=loss,
         row_of=row_of if multiplicity is None else np.arange(len(kind)),
-        coefficients=protected if by_proxy else by_kind,
+        coefficients=by_kind if by_proxy is None else protected,
         response=rule,
         ledger=draft.ledger(len(kind)),
-        rng=stream(place.root, whose, spec.name, "play"),
+        rng=stream(place.root, "referee" if alone else "cohort", spec.name, "play"),
         policies=draft.policies,
-        representative_of=cover.representative_of[kind] if by_proxy and cover is not None else None,
+        representative_of=None if by_proxy is None else by_proxy.representative_of[kind],
         distance=draft.distance_of(row_of),
         relay=place.relay,
         acts_on=said,
         multiplicity=multiplicity,
-        expects_own=said is loss and not by_proxy,
+        expects_own=said is loss and by_proxy is None,
     )
     group = ProtectedLosses(*protected, draft.policies, **rule.protected())
     lies, attendance = draft.reported is not None, draft.attendance_of(row_of)
@@ -199,8 +182,20 @@ def _responding(draft: Draft, place: Place) -> Placement:
 
 
 def _scripted(draft: Draft, place: Place) -> Placement:
-    spec = draft.spec
-    kind, agents = _written(draft, place.root)
+    """Seat a cohort of the user's class, each agent with its own settings and stream."""
+    spec, at, root = draft.spec, f"cohort.{draft.spec.name}.settings", place.root
+    maker, where = register.agent[spec.response], f"agent '{spec.response}'"
+    rng = stream(root, "cohort", spec.name, "settings")
+    drawn = {k: drawn_values(f"{at}.{k}", v, rng, spec.count) for k, v in spec.settings.items()}
+    kind, agents = ScriptedCohort, list[Any]()
+    if isinstance(maker, type) and issubclass(maker, ScriptedCrowd):
+        own, kind = stream(root, "cohort", spec.name, "agents"), CrowdCohort
+        agents.append(offering(where, construct(where, maker, draft.loss, own, **drawn), ("rng",)))
+    for i in range(spec.count if kind is ScriptedCohort else 0):
+        own = stream(root, "cohort", spec.name, "agent", str(i))
+        mine = {k: v[i].item() if isinstance(v, np.ndarray) else v for k, v in drawn.items()}
+        agent = construct(where, maker, draft.loss[i], own, **mine)
+        agents.append(offering(where, agent, ("rng", "act", "learn")))
     cohort = kind(
         name=spec.name,
         utility=spec.utility,
@@ -216,25 +211,6 @@ def _scripted(draft: Draft, place: Place) -> Placement:
     declared = coefficients(spec.name, place.basis, draft.declared)
     group, attendance = ProtectedLosses(*declared, draft.public), draft.attendance_of(cohort.row_of)
     return Placement(cohort, group, attendance=attendance, lies=draft.reported is not None)
-
-
-def _written(draft: Draft, root: int) -> tuple[type[ScriptedCohort], list[Any]]:
-    """Make a cohort's agents of the user's class, each with its own settings and stream."""
-    spec, at = draft.spec, f"cohort.{draft.spec.name}.settings"
-    maker, where = register.agent[spec.response], f"agent '{spec.response}'"
-    rng = stream(root, "cohort", spec.name, "settings")
-    drawn = {k: drawn_values(f"{at}.{k}", v, rng, spec.count) for k, v in spec.settings.items()}
-    if isinstance(maker, type) and issubclass(maker, ScriptedCrowd):
-        own = stream(root, "cohort", spec.name, "agents")
-        crowd = construct(where, maker, draft.loss, own, **drawn)
-        return CrowdCohort, [offering(where, crowd, ("rng",))]
-    made = []
-    for i in range(spec.count):
-        own = stream(root, "cohort", spec.name, "agent", str(i))
-        mine = {k: v[i].item() if isinstance(v, np.ndarray) else v for k, v in drawn.items()}
-        agent = construct(where, maker, draft.loss[i], own, **mine)
-        made.append(offering(where, agent, ("rng", "act", "learn")))
-    return ScriptedCohort, made
 
 
 def covered(spec: AnyCoverSpec, own: tuple[Array, Array], rounds: int) -> Cover:
@@ -267,11 +243,11 @@ def learner_cohort(draft: Draft, root: int, *, rounds: int, block: int = 0) -> L
     where = f"cohort.{spec.name}.settings of learner '{spec.response}'"
     types, row_of = unique_losses(draft.loss)
     try:
-        made = construct(where, maker, **spec.settings)
-        if not isinstance(made, RowLearner):
+        learner = construct(where, maker, **spec.settings)
+        if not isinstance(learner, RowLearner):
             told = f"learner '{spec.response}' is no learner; inherit from RowLearner"
             raise UserError(told)  # noqa: TRY301 - the rest is told below
-        learner = offering(f"learner '{spec.response}'", made, ("name",))
+        offering(f"learner '{spec.response}'", learner, ("name",))
         if learner.bandit or spec.budget_constraint or draft.apart:
             types, row_of = draft.loss, np.arange(spec.count)
         return LearnerCohort(

@@ -5,7 +5,7 @@ Statistical Association 89, 1994): rows follow one another as in the table, the 
 last, and after each a new block begins with probability 1 / block at any row alike.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -57,57 +57,42 @@ def read_table(spec: DataSpec) -> Table:
     """
     path = DATA / spec.file  # an absolute path stays itself
     if not path.is_file():
-        name = path.name
-        raise UserError(f"data.file '{name}' does not exist; give a path from the scenario file")
+        there = f"data.file '{path.name}' does not exist"
+        raise UserError(f"{there}; give a path from the scenario file")
     form = Form(spec.separator, spec.decimal, spec.codes, spec.missing is not None, keyed=True)
     frame = read_frame(path, f"data.file {spec.file}", form)
-    _check_names(spec, frame)
-    index = () if spec.index is None else texts(frame, spec.index, "data.index")
     key_of: dict[str, str] = {}
     for key, columns in spec.read.items():
-        key_of |= {column: key for column in columns if column not in key_of}
+        for column in columns:
+            column_of(frame, column, key)
+            key_of.setdefault(column, key)
+    for key, given, known, what in (
+        ("scale", spec.scale, spec.outcomes, "outcome"),
+        ("units", spec.units, spec.outcomes, "outcome"),
+        ("codes", spec.codes, list(key_of), "column that is read"),
+    ):
+        for column in given:
+            if column not in known:
+                raise UserError(f"data.{key}: '{column}' is no {what}; {closest(column, known)}")
+    index = () if spec.index is None else texts(frame, spec.index, "data.index")
     read = pd.DataFrame({c: numeric(frame, [c], key, form)[:, 0] for c, key in key_of.items()})
-    values = _mended(read, frame, spec)
-    ends = np.array([spec.scale.get(column, [0.0, 1.0]) for column in spec.outcomes])
-    outcomes, clipped = _scaled(values[spec.outcomes].to_numpy(), spec, ends)
-    forecasts = {name: _forecast(values, spec, name, frame) for name in spec.forecasts}
-    parts = [values[spec.context].to_numpy(), *(part for part, _ in forecasts.values())]
-    shares = {"": clipped} | {name: share for name, (_, share) in forecasts.items()}
-    return Table(
-        outcomes,
-        np.concatenate(parts, axis=1),
-        shares,
-        spec.features,
-        tuple(index[row] for row in values.index) if index else (),
-        tuple(_notes(shares, int(read.isna().any(axis=1).sum()), spec)),
-    )
-
-
-def _notes(shares: dict[str, float], gaps: int, spec: DataSpec) -> Iterator[str]:
+    values, gaps = _mended(read, frame, spec), int(read.isna().any(axis=1).sum())
+    outcomes, clipped = _scaled(values[spec.outcomes].to_numpy(), spec)
+    parts, shares, notes = [values[spec.context].to_numpy()], {"": clipped}, list[str]()
+    for name in spec.forecasts:
+        part, shares[name] = _forecast(values, spec, name, frame)
+        parts.append(part)
     for name, share in shares.items():
-        if share:
-            of = f" of forecast {name}" * bool(name)
-            yield f"{100 * share:.1f} % of all rows{of} were outside their scale and were clipped."
+        of = f" of forecast {name}" * bool(name)
+        clips = f"{100 * share:.1f} % of all rows{of} were outside their scale and were clipped."
+        notes += [clips] * bool(share)
     if gaps:
         done = "filled from the row before" if spec.missing == "previous" else "dropped"
         were = "rows lacked a value and were" if gaps > 1 else "row lacked a value and was"
-        yield f"{gaps} {were} {done}."
-
-
-def _check_names(spec: DataSpec, frame: pd.DataFrame) -> None:
-    """Raise UserError where a column is not there, or a key speaks of one it cannot be about."""
-    for where, asked in spec.read.items():
-        for column in asked:
-            column_of(frame, column, where)
-    read = [column for columns in spec.read.values() for column in columns]
-    for key, columns, known, what in (
-        ("scale", spec.scale, spec.outcomes, "outcome"),
-        ("units", spec.units, spec.outcomes, "outcome"),
-        ("codes", spec.codes, read, "column that is read"),
-    ):
-        for column in columns:
-            if column not in known:
-                raise UserError(f"data.{key}: '{column}' is no {what}; {closest(column, known)}")
+        notes.append(f"{gaps} {were} {done}.")
+    called = tuple(index[row] for row in values.index) if index else ()
+    contexts = np.concatenate(parts, axis=1)
+    return Table(outcomes, contexts, shares, spec.features, called, tuple(notes))
 
 
 def _mended(values: pd.DataFrame, frame: pd.DataFrame, spec: DataSpec) -> pd.DataFrame:
@@ -122,20 +107,28 @@ def _mended(values: pd.DataFrame, frame: pd.DataFrame, spec: DataSpec) -> pd.Dat
     return values.ffill()
 
 
-def _scaled(raw: Array, spec: DataSpec, ends: Array) -> tuple[Array, float]:
+def _clipped(scaled: Array) -> tuple[Array, float]:
+    """Clip scaled values (T, k); also the share of rows in which one was."""
+    found = np.clip(scaled, 0, 1)
+    return found + 0.0, float((found != scaled).any(axis=1).mean())
+
+
+def _scaled(raw: Array, spec: DataSpec) -> tuple[Array, float]:
     """Scale and clip outcomes (T, d); also the share of rows that were clipped."""
-    scaled = (raw - ends[:, 0]) / (ends[:, 1] - ends[:, 0])
-    outside = (scaled < 0) | (scaled > 1)
-    wanting = [
-        i for i, c in enumerate(spec.outcomes) if c not in spec.scale and outside[:, i].any()
-    ]
-    if wanting:
-        ranges = {spec.outcomes[i]: (raw[:, i].min(), raw[:, i].max()) for i in wanting}
-        found = (f"'{c}' runs from {low:g} to {high:g}" for c, (low, high) in ranges.items())
-        scale = (f"{spelled(c)} = [{low:g}, {high:g}]" for c, (low, high) in ranges.items())
+    low, high = np.array([spec.scale.get(column, (0.0, 1.0)) for column in spec.outcomes]).T
+    scaled = (raw - low) / (high - low)
+    outside = ((scaled < 0) | (scaled > 1)).any(0)
+    ranges = {
+        column: f"{raw[:, i].min():g}, {raw[:, i].max():g}"
+        for i, column in enumerate(spec.outcomes)
+        if column not in spec.scale and outside[i]
+    }
+    if ranges:
+        found = (f"'{c}' runs from {ends.replace(',', ' to')}" for c, ends in ranges.items())
+        scale = (f"{spelled(c)} = [{ends}]" for c, ends in ranges.items())
         there = f"data.outcomes: {', '.join(found)}, outside [0, 1]"
         raise UserError(f"{there}; add scale = {{ {', '.join(scale)} }}")
-    return np.clip(scaled, 0, 1) + 0.0, float(outside.any(1).mean())
+    return _clipped(scaled)
 
 
 def _forecast(
@@ -156,6 +149,4 @@ def _forecast(
                 raise UserError(f"data.forecasts.{name}: {there}; {cure}")
             raw = raw[:, ::-1] if low > high else raw
         parts.append((raw - low) / (high - low))
-    scaled = np.concatenate(parts, axis=1)
-    clipped = np.clip(scaled, 0, 1)
-    return clipped + 0.0, float((clipped != scaled).any(axis=1).mean())
+    return _clipped(np.concatenate(parts, axis=1))

@@ -8,7 +8,7 @@ are named, and suggest actions to the cohorts that are compared with them.
 """
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -41,7 +41,6 @@ from regretless.market.losses.basis import Basis
 from regretless.market.regret.model_comparison import ModelComparison, NotCompared
 from regretless.scenarios.assembly.cohorts import Placement
 from regretless.scenarios.assembly.construct import construct
-from regretless.scenarios.config.data import DataSpec
 from regretless.scenarios.config.forecaster import AGGREGATE, KINDS, ForecasterSpec
 from regretless.scenarios.config.reasons import CURVED
 from regretless.scenarios.config.scenario import ScenarioSpec
@@ -49,93 +48,43 @@ from regretless.scenarios.config.scenario import ScenarioSpec
 OWN = "a name of your own needs --import MODULE"
 
 
-@dataclass(frozen=True)
-class Models:
-    """The models that a scenario may name: forecasts in its data, and registered ones."""
-
-    data: DataSpec | None = None
-
-    def known(self) -> list[str]:
-        """Names of all models."""
-        return [*(self.data.forecasts if self.data else ()), *register.forecaster.names()]
-
-    def made(self, where: str, kind: str, basis: Basis, **parameters: Any) -> Forecaster:
-        """Make a model that predicts s(y) of a basis.
-
-        A registered maker is given the number n of functions, and the basis if it takes one.
-        """
-        if self.data is not None and kind in self.data.forecasts:
-            for key in parameters:
-                raise UserError(f"{where}: forecasts in the data take no parameters; drop '{key}'")
-            columns, levels = self.data.features_of(kind), self.data.forecasts[kind].levels
-            return ColumnForecast(basis, columns=columns, levels=levels)
-        if kind not in register.forecaster:
-            raise UserError(f"unknown {where}; {closest(kind, self.known())}; {OWN}")
-        maker = register.forecaster[kind]
-        asked = inspect.signature(maker).parameters
-        given = {"basis": basis} if "basis" in asked and "basis" not in parameters else {}
-        model = construct(where, maker, basis.size, **given, **parameters)
-        try:
-            return adapted(model, basis.size, basis)
-        except ValueError as error:
-            raise UserError(f"{where}: {error}") from error
-
-    def together(self, spec: ForecasterSpec, basis: Basis) -> Aggregate:
-        """Make the models of a forecaster, which predicts as its base: one of them, or of all."""
-        models = {
-            name: self.made(f"model '{name}'", table.kind, basis, **table.parameters)
-            for name, table in (spec.models or {}).items()
-        }
-        chosen = None if spec.reference.kind == AGGREGATE else spec.reference.kind
-        return Aggregate(models, basis.size, chosen=chosen)
-
-
-def followed(seat: Placement, block: Block) -> NotCompared:
-    """Score what a cohort would lose with the models of its block, policies and fixed actions."""
-    forecaster, group, cohort = block.forecaster, seat.group, seat.cohort
-    sizes = len(cohort.policies), cohort.loss.actions
-    if forecaster.models and group is not None and not seat.lies:  # models would suit the report
-        suggest = Suggestions(forecaster, group, seat.lines)
-        return ModelComparison(forecaster.models, cohort.counts, sizes=sizes, suggest=suggest)
-    return ModelComparison((), cohort.counts, sizes=sizes, suggest=Nothing(len(cohort.counts)))
-
-
-@dataclass(frozen=True)
-class Nothing:
-    """What no models suggest to so many rows: (K, 0)."""
-
-    rows: int
-
-    def __call__(self) -> Indices:
-        """Return the empty table."""
-        return np.zeros((self.rows, 0), dtype=np.intp)
-
-    def at(self, rows: Indices) -> Callable[[Array], Indices]:
-        """Return a function that tells the same some of the rows."""
-        own = Nothing(len(rows))
-        return lambda _: own()
-
-
 @dataclass(frozen=True, eq=False)
 class Suggestions:
-    """What the models of a block suggest to the rows of a cohort in the open round: (K, M).
+    """What the models of a block suggest to the K rows of a cohort in the open round: (K, M).
 
-    ``lines`` (slice or int array (K,)): which losses of the group stand for the rows.
+    ``lines`` (slice or int array (K,)): which losses of the group stand for the rows; nothing is
+    suggested to a cohort without a group.
     """
 
     forecaster: Forecaster
-    group: ProtectedLosses
+    group: ProtectedLosses | None
     lines: slice | Indices
+    rows: int
 
     def __call__(self) -> Indices:
         """Ask the forecaster, who has worked it out for the losses that it protects."""
+        if self.group is None:
+            return np.zeros((self.rows, 0), dtype=np.intp)
         return self.forecaster.suggested(self.group)[self.lines]
 
     def at(self, rows: slice | Indices) -> Callable[[Array], Indices]:
         """Return a function that tells what points (M, n) suggest to some of the rows."""
+        if self.group is None:
+            return lambda _: np.zeros((len(np.arange(self.rows)[rows]), 0), dtype=np.intp)
         lines = np.arange(len(self.group.offset))[self.lines][rows]
         own = ProtectedLosses(self.group.offset[lines], self.group.weights[lines])
         return partial(best_responses, LossTable([own]))
+
+
+def followed(seat: Placement, block: Block) -> NotCompared:
+    """Score what a cohort would lose with the models of its block, policies and fixed actions."""
+    forecaster, cohort = block.forecaster, seat.cohort
+    told = bool(forecaster.models) and not seat.lies  # models would suit what it reports
+    group = seat.group if told else None
+    suggest = Suggestions(forecaster, group, seat.lines, len(cohort.counts))
+    models, sizes = forecaster.models, (len(cohort.policies), cohort.loss.actions)
+    models = () if group is None else models
+    return ModelComparison(models, cohort.counts, sizes=sizes, suggest=suggest)
 
 
 def make_forecaster(
@@ -149,21 +98,17 @@ def make_forecaster(
 
     ``listener`` (str or None): a cohort that listens to ensembles; None where points are enough.
     """
-    spec, models = scenario.forecaster, Models(scenario.data)
-    spelled, where = listener is not None or spec.hull == "image", f"forecaster '{spec.kind}'"
-    rounds = max(-(-scenario.rounds // (spec.delay + 1)), 1)
-    parts = _Parts(scenario, spec, basis, listener, rounds, spelled=spelled)
+    spec, parts = scenario.forecaster, _Parts(scenario, basis, listener)
     if spec.kind == "decision-swap":
         return parts.unbiased(groups)
+    where = f"forecaster '{spec.kind}'"
     if spec.kind == "calibration":
         made = {"make": parts.unbiased} | spec.parameters
         alone: Forecaster = construct(where, CalibratedMultiaccurate, groups, **made)
-    elif spec.kind in models.known():
-        alone = models.made(where, spec.kind, basis, **spec.parameters)
-        alone = LateModel(alone, spec.delay) if spec.delay else alone
     else:
-        raise UserError(f"unknown {where}; {closest(spec.kind, [*KINDS, *models.known()])}; {OWN}")
-    return EnsembleBroadcast(alone, parts.hull()) if spelled else alone
+        alone = parts.model(where, spec.kind, spec.parameters, kinds=KINDS)
+        alone = LateModel(alone, spec.delay) if spec.delay else alone
+    return EnsembleBroadcast(alone, parts.hull()) if parts.spelled else alone
 
 
 @dataclass(frozen=True)
@@ -171,46 +116,80 @@ class _Parts:
     """What the forecaster of a block is put together from."""
 
     scenario: ScenarioSpec
-    spec: ForecasterSpec
     basis: Basis
     listener: str | None  # a cohort that listens to ensembles
-    rounds: int  # of every turn
-    spelled: bool  # whether predictions come with their ensembles
+
+    @property
+    def spec(self) -> ForecasterSpec:
+        return self.scenario.forecaster
+
+    @property
+    def rounds(self) -> int:
+        """Of every turn, at most."""
+        return max(-(-self.scenario.rounds // (self.spec.delay + 1)), 1)
+
+    @property
+    def spelled(self) -> bool:
+        """Whether predictions come with their ensembles."""
+        return self.listener is not None or self.spec.hull == "image"
+
+    def model(
+        self, where: str, kind: str, parameters: dict[str, Any], kinds: Iterable[str] = ()
+    ) -> Forecaster:
+        """Make a model that predicts s(y): forecasts in the data, or a registered one.
+
+        A registered maker is given the number n of functions, and the basis if it takes one.
+        """
+        data, basis = self.scenario.data, self.basis
+        if data is not None and kind in data.forecasts:
+            for key in parameters:
+                raise UserError(f"{where}: forecasts in the data take no parameters; drop '{key}'")
+            columns, levels = data.features_of(kind), data.forecasts[kind].levels
+            return ColumnForecast(basis, columns=columns, levels=levels)
+        if kind not in register.forecaster:
+            known = [*kinds, *(data.forecasts if data else ()), *register.forecaster.names()]
+            raise UserError(f"unknown {where}; {closest(kind, known)}; {OWN}")
+        maker = register.forecaster[kind]
+        takes = "basis" in inspect.signature(maker).parameters
+        given = {"basis": basis} | parameters if takes else parameters
+        model = construct(where, maker, basis.size, **given)
+        try:
+            return adapted(model, basis.size, basis)
+        except ValueError as error:
+            raise UserError(f"{where}: {error}") from error
 
     def unbiased(self, groups: Sequence[ProtectedLosses]) -> Forecaster:
         """Put a forecaster together, one for each turn where outcomes are late."""
-        reference = self._reference()
-
-        def events() -> AnyEvents:
-            return self._events(groups)
+        spec, reference = self.spec, self._reference()
+        events = partial(self._events, groups)
 
         def make() -> UnbiasedPrediction:
-            own = Intervals(events, rounds=self.rounds) if self.spec.intervals else events()
+            own = Intervals(events, rounds=self.rounds) if spec.intervals else events()
             solver = self.hull()
-            solver.preferring = self.spec.objective != "none"
+            solver.preferring = spec.objective != "none"
             return UnbiasedPrediction(own, solver, reference)
 
-        return Delayed(make, self.spec.delay, reference) if self.spec.delay else make()
+        return Delayed(make, spec.delay, reference) if spec.delay else make()
 
     def _events(self, groups: Sequence[ProtectedLosses]) -> AnyEvents:
         """Make the events of a run: models are comparators beside coordinates and among gains."""
-        horizon = max(self.scenario.rounds // (self.spec.delay + 1), 1)
-        rule, models = rule_of(self.spec.weights, horizon), len(self.spec.models or ())
-        if self.spec.events == "losses":
-            inside = self.basis.hull == "simplex" or self.spelled  # predictions are in conv s(Y)
-            within = 2 + 4 * self.basis.error if inside and self.basis.proved else None
-            gains: dict[str, Any] = {"within": within, "models": models}
-            if rule.name != "adaptive" or self.spec.kind != "decision-swap":
-                return GainEvents(groups, rule, **gains)
+        spec, basis, turns = self.spec, self.basis, self.spec.delay + 1
+        rule = rule_of(spec.weights, max(self.scenario.rounds // turns, 1))
+        models = len(spec.models or ())
+        if spec.events == "losses":
+            inside = basis.hull == "simplex" or self.spelled  # predictions are in conv s(Y)
+            within = 2 + 4 * basis.error if inside and basis.proved else None
+            if rule.name != "adaptive" or spec.kind != "decision-swap":
+                return GainEvents(groups, rule, within=within, models=models)
             apart = any(cohort.response == "private" for cohort in self.scenario.cohort)
-            risk = None if apart or self.spec.intervals else ASSIGNED / (self.spec.delay + 1)
-            return Assignments(groups, rule, risk=risk, **gains)  # charged with common draws
+            risk = None if apart or spec.intervals else ASSIGNED / turns  # draws in common
+            return Assignments(groups, rule, risk=risk, within=within, models=models)
         events: AnyEvents = VectorEvents(groups, rule)
         if models:
             events = events + GainEvents(groups, rule, models=models, fixed=False)
-        if self.spec.events != "everyone":
-            return events
-        return events + CellEvents(groups, self._scales, rule, experts=events.experts)
+        if spec.events == "everyone":
+            events = events + CellEvents(groups, self._scales, rule, experts=events.experts)
+        return events
 
     @property
     def _scales(self) -> int:
@@ -239,14 +218,18 @@ class _Parts:
 
     def _reference(self) -> Reference | None:
         """Make the model whose forecast is kept where it is good; None without one."""
-        spec, models = self.spec, Models(self.scenario.data)
-        if spec.reference.kind == "none":
+        spec, own = self.spec, self.spec.reference
+        if own.kind == "none":
             return None
-        where = f"forecaster.reference '{spec.reference.kind}'"
         if spec.models:
-            base: Forecaster = models.together(spec, self.basis)
+            models = {
+                name: self.model(f"model '{name}'", table.kind, table.parameters)
+                for name, table in spec.models.items()
+            }
+            chosen = None if own.kind == AGGREGATE else own.kind
+            base: Forecaster = Aggregate(models, self.basis.size, chosen=chosen)
         else:
-            base = models.made(where, spec.reference.kind, self.basis, **spec.reference.parameters)
+            base = self.model(f"forecaster.reference '{own.kind}'", own.kind, own.parameters)
         band = BAND if spec.band is None else spec.band
         give_up = 1.0 if spec.give_up is None else spec.give_up
         return Reference(base, band=band, give_up=give_up, turns=spec.delay + 1)

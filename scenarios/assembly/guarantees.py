@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from regretless.forecaster.events.base import covering
+from regretless.forecaster.events.base import AnyEvents, covering
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.draws import swap_draws
 from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.unbiased import UnbiasedPrediction
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Mask
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import Block
@@ -48,31 +48,28 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
             notes.append(f"{cohort.name}: no guarantee, since {why}")
         return replace(whoever or Guarantee(), note="; ".join(notes))
     first: UnbiasedPrediction = block.forecaster.instances[0]
-    note, covers = "; ".join(notes), seat.at_once()
-    without = tuple(unbounded(cohort, first, seat.attendance))
-    if seat.attendance is not None and not first.events.joinable:
+    covers, throughout = seat.at_once(), seat.attendance.throughout
+    if not throughout and not first.events.joinable:
         there = seat.attendance.entered == 0  # scalar gains promise nothing to who comes later
         covers = there if covers is None else covers & there
-    smooth = math.isfinite(cohort.response.lipschitz)
-    label = "smooth-decision-swap" if smooth else "decision-swap"
+    given = Guarantee(
+        "smooth-decision-swap" if math.isfinite(cohort.response.lipschitz) else "decision-swap",
+        note="; ".join(notes),
+        covers=covers,
+        unbounded=tuple(unbounded(cohort, first, throughout=throughout)),
+    )
     if group not in first.events.groups:  # latecomers, of whom ``latecomers.served`` says more
-        return Guarantee(label, None, note, covers, unbounded=without)
-    terms = Terms(seat, block, cohort, group, losses)
-    throughout = seat.attendance is None
-    compared = bool(first.models) and throughout
+        return given
+    terms = Terms(seat, block, cohort, [group], losses)
     crossed = len(cohort.policies) and throughout and first.events.crossed
-    stretches = throughout and len(first.events.lengths)
-    return Guarantee(
-        label,
-        terms.bound,
-        note,
-        covers,
-        to_models=terms.to_models if compared else None,
+    return replace(
+        given,
+        bound=terms.bound,
+        to_models=terms.to_models if first.models and throughout else None,
         from_variation=terms.from_variation,
         beforehand=terms.beforehand,
         contextual=terms.contextual if crossed else None,
-        unbounded=without,
-        window=terms.window if stretches else None,
+        window=terms.window if throughout and len(first.events.lengths) else None,
     )
 
 
@@ -83,52 +80,57 @@ class Terms:
     seat: Placement
     block: Block
     cohort: Any
-    group: ProtectedLosses
+    groups: Sequence[ProtectedLosses]  # of losses through which it is served, one below the other
     promises: int  # of the whole run, for the union over all of them
     horizon: int | None = None  # rounds, whatever happens in them; None for what happened so far
+    covered: Mask | None = None  # rows that are served, of a cohort that joins late; None for all
+    listed: bool = True  # whether the forecaster knows its losses, and need not serve all there are
 
     def beforehand(self, rounds: int) -> Array:
         """Bound what ``bound`` will be after so many rounds (K,)."""
         return replace(self, horizon=rounds).bound()
 
     def bound(self) -> Array:
-        """Bound each row's realised decision swap regret per round (K,) by the theorem."""
-        weights, policies, seat = self.group.weights, len(self.cohort.policies), self.seat
-        if seat.attendance is None:
+        """Bound each row's realised decision swap regret per round (K,) by the theorem.
+
+        NaN for a row that is not served.
+        """
+        weights, policies, span = self._weights, len(self.cohort.policies), self.seat.attendance
+        if span.throughout:
             expected = self._summed(lambda bias: bias.regret(weights, policies=policies))
         else:
-            own = weights[seat.lines]
-            expected = over_stays(self._biases, own, seat.attendance, policies=policies)
+            own = weights[self.seat.lines]
+            expected = over_stays(self._biases, own, span, policies=policies)
         expected = expected + self._drawn() / self._rounds
         if self._heard and all(bias.risk < 1 and not bias.trusted for bias in self._biases):
             drawn = self._summed(lambda bias: bias.realised(weights, policies=policies))
             expected = np.minimum(expected, drawn)
-        return np.asarray(expected + self._beside())
-
-    @property
-    def _heard(self) -> bool:
-        """Whether its agents are there throughout and act on the prediction that is broadcast."""
-        return self.seat.attendance is None and not self.cohort.private
+        found = np.asarray(expected + self._beside())
+        return found if self.covered is None else np.where(self.covered, found, np.nan)
 
     def from_variation(self) -> Array:
         """Bound the same by the variations of the biases so far, too."""
-        stays = self.seat.attendance is not None
-        each = [self._varied(p, stays=stays) for p in self._players]
-        total = np.sum(each, axis=0)[self.seat.lines]
-        if self.seat.attendance is not None:  # the sums before one entered may have been regained
+        stays, lines = not self.seat.attendance.throughout, self.seat.lines
+        total = np.zeros(sum(len(group.weights) for group in self.groups))
+        for player in self._players:
+            others = self._others(player)
+            own = [player.from_variation(group, others, stays=stays) for group in self.groups]
+            total += np.concatenate(own)
+        total = total[lines]
+        if stays:  # the sums before one entered may have been regained
             total = total * np.where(self.seat.attendance.entered == 0, 1, 2)
         total = total + self._drawn()
-        drawn = [p.realised(self.group) for p in self._players] if self._heard else [None]
+        drawn = [p.realised(self.groups[0]) for p in self._players] if self._heard else [None]
         known = [own for own in drawn if own is not None]
         if len(known) == len(drawn):
-            total = np.minimum(total, np.sum(known, axis=0)[self.seat.lines])
+            total = np.minimum(total, np.sum(known, axis=0)[lines])
         return np.asarray(np.minimum(self.bound(), total / self._rounds + self._beside()))
 
     def window(self, first: int, last: int) -> Array:
         """Bound the same from a first to a last round that was played (K,)."""
         rounds, turns = last + 1 - first, len(self._players)
-        total = np.zeros(len(self.group.weights))
-        weights, policies = self.group.weights, len(self.cohort.policies)
+        total = np.zeros(len(self._weights))
+        weights, policies = self._weights, len(self.cohort.policies)
         for turn, player in enumerate(self._players):  # over rounds of its own
             start, end = (len(range(turn, at, turns)) for at in (first, last + 1))
             bias, events = player.bias_bound(), player.events
@@ -142,15 +144,9 @@ class Terms:
         expected = np.asarray(total[self.seat.lines])
         return np.asarray((expected + drawn) / rounds + self._beside())
 
-    def _summed(self, regret: Callable[[BiasBound], Array | None]) -> Array:
-        """Return the mean over the rounds of what bounds each forecaster's own (K,)."""
-        biases = [bias for bias in self._biases if bias.rounds]
-        total: Array = sum(bias.rounds * np.asarray(regret(bias)) for bias in biases)  # type: ignore[assignment]
-        return np.asarray(total[self.seat.lines] / sum(bias.rounds for bias in biases))
-
     def contextual(self) -> Array:
         """Bound each row's realised contextual swap regret per round (K,)."""
-        expected = self._summed(lambda bias: bias.contextual(self.group.weights))
+        expected = self._summed(lambda bias: bias.contextual(self._weights))
         actions, promises = self.cohort.loss.actions, self.promises * len(self.cohort.policies)
         sizes = {"actions": actions**2, "comparators": actions, "promises": promises}
         drawn = swap_draws(self._known(fixed=False), width=self._width, **sizes)
@@ -158,10 +154,16 @@ class Terms:
 
     def to_models(self) -> Array:
         """Bound each row's realised regret per round to every model (K,)."""
-        expected = self._summed(lambda bias: bias.regret_to_models(self.group.weights))
+        expected = self._summed(lambda bias: bias.regret_to_models(self._weights))
         sizes = {"actions": 0, "comparators": 1, "promises": self.promises}
         drawn = swap_draws(self._known(fixed=True), width=self._width, **sizes)
         return np.asarray(expected + drawn / self._rounds + self._beside())
+
+    def _summed(self, regret: Callable[[BiasBound], Array | None]) -> Array:
+        """Return the mean over the rounds of what bounds each forecaster's own (K,)."""
+        biases = [bias for bias in self._biases if bias.rounds]
+        total: Array = sum(bias.rounds * np.asarray(regret(bias)) for bias in biases)  # type: ignore[assignment]
+        return np.asarray(total[self.seat.lines] / sum(bias.rounds for bias in biases))
 
     def _drawn(self, most: float | Array = np.inf, times: int = 1) -> Array:
         """Bound what draws add to swap regret; ``times``: as many first rounds there may be."""
@@ -174,20 +176,52 @@ class Terms:
             width=self._width,
         )
 
+    def _known(self, *, fixed: bool) -> Array:
+        """Return V and what is sure (2, K), never more than a row's rounds allow."""
+        most = self._at_most(self._rounds)
+        if self.cohort.private or self.horizon:  # see ``market.game.caveats``
+            return most
+        total: Any = 0
+        for player in self._players:
+            if self.listed:
+                own = [player.draws.of(group, fixed=fixed) for group in self.groups]
+                total = total + np.concatenate(own, axis=-1)
+            else:
+                total = total + player.draws.of_anybody(self._width)
+        return np.asarray(np.minimum(total[:, self.seat.lines], most))
+
+    def _at_most(self, rounds: Array | int) -> Array:
+        """Return the greatest V and what is sure of so many rounds (2, K)."""
+        step = np.array([[1.0], [2.0]]) * self._width ** np.array([[2.0], [1.0]])
+        return np.asarray(rounds * step)
+
     def _beside(self) -> Array:
         response, apart = self.cohort.response, self._apart
         moved = 0.0 if exact_for(self.cohort, self.block) else response.lipschitz * apart
         return np.asarray(2 * apart + self.cohort.gap() + moved)
+
+    def _others(self, player: UnbiasedPrediction) -> AnyEvents | None:
+        """Return the events that serve losses that are not listed; None where these are."""
+        return None if self.listed else player.events.others
+
+    @cached_property
+    def _weights(self) -> Array:
+        return np.concatenate([group.weights for group in self.groups])
 
     @cached_property
     def _players(self) -> Sequence[UnbiasedPrediction]:
         return self.block.forecaster.instances
 
     @property
+    def _heard(self) -> bool:
+        """Whether its agents are there throughout and act on the prediction that is broadcast."""
+        return self.seat.attendance.throughout and not self.cohort.private
+
+    @property
     def _biases(self) -> list[BiasBound]:
         """The bound of each forecaster on its biases."""
         if self.horizon is None:
-            return [self._bias(player) for player in self._players]
+            return [player.bias_bound(self._others(player)) for player in self._players]
         turns = len(self._players)
         rounds = [len(range(turn, self.horizon, turns)) for turn in range(turns)]
         return [p.beforehand(own) for p, own in zip(self._players, rounds, strict=True) if own]
@@ -196,29 +230,7 @@ class Terms:
     def _rounds(self) -> Array | int:
         """Rounds that each row was there."""
         rounds, span = self.horizon or sum(p.time for p in self._players), self.seat.attendance
-        return rounds if span is None else stayed(span, rounds)
-
-    def _known(self, *, fixed: bool) -> Array:
-        """Return V and what is sure (2, K), never more than a row's rounds allow."""
-        most = self._at_most(self._rounds)
-        if self.cohort.private or self.horizon:  # see ``market.game.caveats``
-            return most
-        each = [self._spread(p, fixed=fixed) for p in self._players]
-        return np.asarray(np.minimum(np.sum(each, axis=0)[:, self.seat.lines], most))
-
-    def _at_most(self, rounds: Array | int) -> Array:
-        """Return the greatest V and what is sure of so many rounds (2, K)."""
-        step = np.array([[1.0], [2.0]]) * self._width ** np.array([[2.0], [1.0]])
-        return np.asarray(rounds * step)
-
-    def _bias(self, player: UnbiasedPrediction) -> BiasBound:
-        return player.bias_bound()
-
-    def _varied(self, player: UnbiasedPrediction, *, stays: bool) -> Array:
-        return player.from_variation(self.group, stays=stays)
-
-    def _spread(self, player: UnbiasedPrediction, *, fixed: bool) -> Array:
-        return player.draws.of(self.group, fixed=fixed)
+        return rounds if span.throughout else stayed(span, rounds)
 
     @property
     def _width(self) -> Array:
@@ -228,24 +240,12 @@ class Terms:
     @cached_property
     def _apart(self) -> Array:
         """How far each row's loss is from that by which it is served."""
-        cover, kind = self.seat.cover, self.seat.kind
+        cover, kind, loss = self.seat.cover, self.seat.kind, self.cohort.loss
         radius = np.zeros(1) if cover is None else cover.radius
         if cover is not None and kind is not None:
             radius = radius[kind]
-        return np.asarray(self.block.basis.certified_error(self.cohort.loss) + radius)
-
-
-class TermsOfAnybody(Terms):
-    """Those of a cohort whose losses nobody listed, where every task is protected."""
-
-    def _bias(self, player: UnbiasedPrediction) -> BiasBound:
-        return player.bias_bound(player.events.others)
-
-    def _varied(self, player: UnbiasedPrediction, *, stays: bool) -> Array:
-        return player.from_variation(self.group, player.events.others, stays=stays)
-
-    def _spread(self, player: UnbiasedPrediction, *, fixed: bool) -> Array:
-        return player.draws.of_anybody(self._width)
+        served = loss if self.covered is None else loss[np.flatnonzero(self.covered)]
+        return np.asarray(self.block.basis.certified_error(served) + radius)
 
 
 def of_anybody(seat: Placement, block: Block, losses: int) -> Guarantee | None:
@@ -255,18 +255,15 @@ def of_anybody(seat: Placement, block: Block, losses: int) -> Guarantee | None:
     comparators.
     """
     cohort, players = seat.cohort, block.forecaster.instances
-    if cohort.unguided or not players or len(cohort.policies):
-        return None
-    if players[0].events.others is None:
+    if cohort.unguided or not players or len(cohort.policies) or players[0].events.others is None:
         return None
     plain = cohort.response.protected() == {"eta": None, "tie": 0.0}
     if not cohort.expects_own or not plain or not exact_for(cohort, block):
         return None
-    group = ProtectedLosses(*cohort.coefficients)
-    alone = replace(seat, group=group, cover=None, kind=None)
-    terms = TermsOfAnybody(alone, block, cohort, group, losses)
-    given = Guarantee("decision-swap", terms.bound, covers=seat.at_once())
-    return replace(given, from_variation=terms.from_variation)
+    alone, groups = replace(seat, cover=None, kind=None), [ProtectedLosses(*cohort.coefficients)]
+    terms = Terms(alone, block, cohort, groups, losses, listed=False)
+    known = terms.from_variation
+    return Guarantee("decision-swap", terms.bound, covers=seat.at_once(), from_variation=known)
 
 
 def stayed(span: Attendance, rounds: int) -> Array:
@@ -316,13 +313,12 @@ def unproved(seat: Placement, block: Block) -> str:
     return next((reason for reason, holds in reasons.items() if holds), "")
 
 
-def unbounded(cohort: Cohort, player: UnbiasedPrediction, span: Attendance | None) -> Iterator[str]:
+def unbounded(cohort: Cohort, player: UnbiasedPrediction, *, throughout: bool) -> Iterator[str]:
     """Yield why regrets that a run measures have no bound although a theorem covers the cohort."""
-    events = player.events
-    here = f"{cohort.name}: no bound on"
+    events, here = player.events, f"{cohort.name}: no bound on"
     if "contextual_swap" in cohort.ledger.measures and cohort.policies and not events.crossed:
         yield f'{here} contextual swap regret, which needs events = "coordinates"'
-    if span is not None:
+    if not throughout:
         of = ["regret to models"] * bool(player.models) + ["windows"] * bool(events.lengths)
         of += ["contextual swap regret"] * ("contextual_swap" in cohort.ledger.measures)
         if of:
@@ -341,12 +337,6 @@ def exact_for(cohort: Any, block: Block) -> bool:
     if block.basis.hull == "simplex" and cohort.hears_ensemble:
         return True
     return block.basis.error == 0 and block.basis.certified_error(cohort.loss) == 0
-
-
-def listener(seats: Sequence[Placement]) -> str | None:
-    """Name a cohort that listens to ensembles, if there is one."""
-    names = (seat.cohort.name for seat in seats if seat.cohort.hears_ensemble)
-    return next(names, None)
 
 
 def _notes(seat: Placement) -> Iterator[str]:

@@ -40,33 +40,29 @@ def wish(game: Game, objective: str | Payoffs) -> None:
     ``objective`` ("none", "welfare" or dict): or by cohort what each action is worth to a planner:
     numbers (A,), or (d, A) per unit of each outcome.
     """
-    if objective == "none":
-        return
-    for at, block in enumerate(game.blocks):
-        planned = isinstance(objective, dict)
-        block.forecaster.prefer(_planned(game, objective, at) if planned else _welfare(game, at))  # type: ignore[arg-type]
-
-
-def _welfare(game: Game, at: int) -> Objective:
-    """Return what agents lose, in their own units, after predictions of a block."""
     market = game.market
-    if market is None:
-        return _expected(game, at)
-    if market.accounts is not None or market.personal:
-        raise UserError(f"{WHERE} 'welfare': {UNFORESEEN}; drop it or declare payoffs")
+    for at, block in enumerate(game.blocks if objective != "none" else ()):
+        if isinstance(objective, dict):
+            block.forecaster.prefer(_planned(game, objective, at))
+        elif market is None:
+            block.forecaster.prefer(_expected(game, at))
+        elif market.accounts is not None or market.personal:
+            raise UserError(f"{WHERE} 'welfare': {UNFORESEEN}; drop it or declare payoffs")
+        else:
+            block.forecaster.prefer(partial(_moved, game, market, at))
 
-    def losses(solution: Solution) -> Array:
-        before, known, worth = market.state(), dict[bytes, float](), []
-        for mixture in _each(solution):
-            _, strategies = _answers(game, at, mixture)
-            key = b"".join(own.tobytes() for own in strategies if own is not None)
-            if key not in known:
-                known[key] = _future(market, game.cohorts, strategies, before)
-            worth.append(known[key])
-        market.restore(before)
-        return np.array(worth)
 
-    return losses
+def _moved(game: Game, market: Market, at: int, solution: Solution) -> Array:
+    """Return what agents lose in the next rounds of a market, after predictions of a block."""
+    before, known, worth = market.state(), dict[bytes, float](), []
+    for mixture in _each(solution):
+        _, strategies = _answers(game, at, mixture)
+        key = b"".join(own.tobytes() for own in strategies if own is not None)
+        if key not in known:
+            known[key] = _future(market, game.cohorts, strategies, before)
+        worth.append(known[key])
+    market.restore(before)
+    return np.array(worth)
 
 
 def _expected(game: Game, at: int) -> Objective:
@@ -148,18 +144,16 @@ def _future(market: Market, cohorts: Sequence[Any], strategies: Strategies, stat
     for cohort, strategy in zip(cohorts, strategies, strict=True):
         if strategy is None:
             decisions.append(None)
-            continue
-        if (multiplicity := cohort.multiplicity) is not None:
-            shares = partial(np.multiply, strategy, multiplicity[:, None])
+        elif cohort.multiplicity is not None:
+            shares = partial(np.multiply, strategy, cohort.multiplicity[:, None])
             decisions.append(Decision(strategy, strategy.argmax(1), counts=shares))
-            continue
-        ranks = (np.arange(len(cohort.row_of)) + 0.5) / len(cohort.row_of)  # shares, not draws
-        decisions.append(Decision(strategy, draw_rows(strategy, ranks, cohort.row_of)))
+        else:
+            ranks = (np.arange(len(cohort.row_of)) + 0.5) / len(cohort.row_of)  # shares, not draws
+            decisions.append(Decision(strategy, draw_rows(strategy, ranks, cohort.row_of)))
     middle, total = np.full(market.goods, 0.5), 0.0
     outcomes = np.array([market.clear(middle, decisions) for _ in range(AHEAD)])
     for cohort, strategy in zip(cohorts, strategies, strict=True):
-        if strategy is None:
-            continue
-        lost = (strategy * cohort.loss.losses(outcomes).mean(0)).sum(1) * cohort.loss.unit_scale
-        total += float(cohort.counts @ lost)
+        if strategy is not None:
+            lost = (strategy * cohort.loss.losses(outcomes).mean(0)).sum(1)
+            total += float(cohort.counts @ (lost * cohort.loss.unit_scale))
     return total / market.agents

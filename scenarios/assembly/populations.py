@@ -22,7 +22,7 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.game.network import Network
-from regretless.market.game.seats import PUBLIC, Attendance, NoSignal, Signal, drawn_stays, together
+from regretless.market.game.seats import ALWAYS, PUBLIC, Attendance, NoSignal, Signal, drawn_stays
 from regretless.market.losses import Linear, Loss, averaged, unique_losses
 from regretless.market.numerics.storage import free, on_disk
 from regretless.market.regret.ledger import MEASURES, Ledger
@@ -41,7 +41,7 @@ class Draft:
     spec: CohortSpec
     loss: Loss  # of each agent, or of each type of a cohort that is counted
     policies: tuple[NamedPolicy, ...]
-    attendance: Attendance | None = None  # of each agent; None for all throughout
+    attendance: Attendance = ALWAYS  # of each agent
     distance: Indices | None = None  # (N,) from the forecaster; None where all hear at once
     apart: bool = False  # whether every agent has a row of its own
     reported: Loss | None = None  # what agents say that their losses are; None for the truth
@@ -102,7 +102,8 @@ class Draft:
         keys = [type_of]
         keys += [] if self.reported is None else [unique_losses(self.loss)[1]]
         keys += [] if self.distance is None else [self.distance]
-        keys += [] if self.attendance is None else [self.attendance.entered, self.attendance.left]
+        stay = self.attendance
+        keys += [] if stay.throughout else [stay.entered, stay.left]
         if len(keys) == 1:
             return np.arange(type_of.max() + 1), type_of
         found, row_of = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
@@ -112,15 +113,14 @@ class Draft:
         """Return the draft with its last agents kept out of a run of so many rounds."""
         if not count:
             return replace(self, apart=apart)
-        attendance = self.attendance or together(self.spec.count)
-        entered, left = attendance.entered.copy(), attendance.left.copy()
+        stay = self.attendance.span(self.spec.count)
+        entered, left = stay.entered.copy(), stay.left.copy()
         entered[-count:] = left[-count:] = rounds
         return replace(self, attendance=Attendance(entered, left), apart=True)
 
-    def attendance_of(self, row_of: Indices) -> Attendance | None:
-        """Return when each row is there (K,); None where all are throughout."""
-        own, first = self.attendance, first_of(row_of)
-        return own and Attendance(own.entered[first], own.left[first])
+    def attendance_of(self, row_of: Indices) -> Attendance:
+        """Return when each row is there."""
+        return self.attendance.of(first_of(row_of))
 
     def distance_of(self, row_of: Indices) -> Indices | None:
         """Return each row's distance from the forecaster (K,); None where all hear at once."""
@@ -163,12 +163,17 @@ def drafted(
     drafts, first = list[Draft](), 0
     for spec in scenario.cohort:
         loss, parameters, units = drawn_population(spec, scenario, root, goods=goods, game=game)
+        stay, rates = ALWAYS, (spec.entry_rate, spec.exit_rate)
+        if spec.enters or spec.exits is not None or rates != (None, None):
+            window = spec.enters, min(spec.exits or scenario.rounds, scenario.rounds)
+            rng = stream(root, "cohort", spec.name, "presence")
+            stay = drawn_stays(rng, spec.entries, window=window, rates=rates)
         drafts.append(
             Draft(
                 spec,
                 loss,
                 tuple(_policy(name, spec, scenario) for name in spec.policies),
-                _drawn_attendance(spec, root, scenario.rounds),
+                stay,
                 None if network is None else network.distance[first : first + spec.count],
                 reported=reported_losses(spec, root, goods, game) if spec.reports else None,
                 multiplicity=drawn_multiplicity(spec, root) if spec.multiplicity else None,
@@ -178,16 +183,6 @@ def drafted(
         )
         first += spec.count
     return drafts
-
-
-def measured(scenario: ScenarioSpec, goods: int) -> OutcomeUnits:
-    """Return what the coordinates of an outcome are as they are measured."""
-    source = scenario.measured
-    names = scenario.outcome_names or [f"outcome {j}" for j in range(goods)]
-    scale, units = ({}, {}) if source is None else (source.scale, source.units)
-    ends = np.array([scale.get(name, (0.0, 1.0)) for name in names], dtype=np.float64)
-    known = scenario.data is not None or bool(scale or units)
-    return OutcomeUnits(names, ends[:, 0], ends[:, 1], [units.get(n, "") for n in names], known)
 
 
 def drawn_population(
@@ -202,15 +197,17 @@ def drawn_population(
     with on_disk(wanted=needed > free() if spec.mapped is None else spec.mapped):
         plain, rng, drawn = _distinct(spec, root, goods, game)
         loss = _shaken(spec, plain)
-    say = register.utility.units.get(spec.utility)
-    units = say(measured(scenario, goods), plain, drawn) if say else Units()
+    say, source = register.utility.units.get(spec.utility), scenario.measured
+    units = Units()
+    if say is not None and source is not None:
+        names = scenario.outcome_names or [f"outcome {j}" for j in range(goods)]
+        ends = np.array([source.scale.get(name, (0.0, 1.0)) for name in names], dtype=np.float64)
+        known = scenario.data is not None or bool(source.scale or source.units)
+        called = [source.units.get(name, "") for name in names]
+        units = say(OutcomeUnits(names, ends[:, 0], ends[:, 1], called, known), plain, drawn)
     if scenario.market is None and (units.scale != 1 or units.shift):
-        with np.errstate(over="ignore", invalid="ignore"):
-            own = {"unit_scale": units.scale * loss.unit_scale}
-            own["unit_offset"] = units.shift + units.scale * loss.unit_offset
-        if not all(np.isfinite(value).all() for value in own.values()):
-            raise UserError(f"cohort.{spec.name}.parameters: losses in units overflow; lower them")
-        loss = replace(loss, **own)
+        offset = units.shift + units.scale * loss.unit_offset
+        loss = replace(loss, unit_scale=units.scale * loss.unit_scale, unit_offset=offset)
         units = replace(units, scale=1.0, shift=0.0)  # a market reads the utility's own units
     if spec.types is None or spec.multiplicity:
         return loss, drawn, units
@@ -260,11 +257,11 @@ def _distinct(
     """Make the losses of a cohort's agents, or of its types, with their stream and parameters."""
     rng, own = (stream(root, "cohort", spec.name, name) for name in ("population", "reports"))
     population = Population(rng, spec.types or spec.count, spec.actions, goods, game)
-    at, count, drawn = f"cohort.{spec.name}", population.count, dict[str, Any]()
-    given = {"parameters": (spec.parameters, rng), "reports": (reports or {}, own)}
-    for table, (values, draws) in given.items():
+    at, drawn = f"cohort.{spec.name}", dict[str, Any]()
+    tables = ("parameters", spec.parameters, rng), ("reports", reports or {}, own)
+    for table, values, draws in tables:
         for key, value in values.items():
-            drawn[key] = drawn_values(f"{at}.{table}.{key}", value, draws, count)
+            drawn[key] = drawn_values(f"{at}.{table}.{key}", value, draws, population.count)
     where = f"{at}.{'reports' if reports else 'parameters'} of utility '{spec.utility}'"
     loss: Loss = construct(where, register.utility[spec.utility], population, **drawn)
     wanted = population.count, population.actions, population.goods
@@ -299,28 +296,18 @@ def _shaken(spec: CohortSpec, loss: Loss) -> Loss:
     return averaged(loss, given.deviation, which)
 
 
-def _drawn_attendance(spec: CohortSpec, root: int, rounds: int) -> Attendance | None:
-    """Draw when the agents of a cohort are there (N rows); None where all are throughout."""
-    rates = spec.entry_rate, spec.exit_rate
-    if not spec.enters and spec.exits is None and rates == (None, None):
-        return None
-    window = spec.enters, min(spec.exits or rounds, rounds)
-    rng = stream(root, "cohort", spec.name, "presence")
-    return drawn_stays(rng, spec.entries, window=window, rates=rates)
-
-
 def _policy(name: str, cohort: CohortSpec, scenario: ScenarioSpec) -> NamedPolicy:
     """Make a benchmark policy that the file defines or that is registered as it stands."""
     where = f"policy '{name}' of cohort.{cohort.name}"
+    ready = [n for n in register.policy.names() if not isinstance(register.policy[n], type)]
     if name in scenario.policy:
         spec = scenario.policy[name]
         rule = construct(where, register.policy[spec.kind], **spec.parameters)
-    elif name in register.policy and not isinstance(register.policy[name], type):
+    elif name in ready:
         rule = register.policy[name]
     else:
-        ready = [n for n in register.policy.names() if not isinstance(register.policy[n], type)]
-        known = [*scenario.policy, *ready]
-        raise UserError(f"{where} is not defined; {closest(name, known)} or add [policy.{name}]")
+        known = closest(name, [*scenario.policy, *ready])
+        raise UserError(f"{where} is not defined; {known} or add [policy.{name}]")
     rule = rule if isinstance(rule, ContextPolicy) else AnyPolicy(rule)
     for action in rule.suggests():
         if not 0 <= action < cohort.actions:
@@ -337,20 +324,16 @@ def drawn_signal(spec: CohortSpec, scenario: ScenarioSpec, root: int, goods: int
     """Make a cohort's signal."""
     if spec.signal is None:
         return PUBLIC
-    where = f"cohort.{spec.name}.signal"
+    where, signal = f"cohort.{spec.name}.signal", spec.signal
     rng = stream(root, "cohort", spec.name, "noise")
-    drawn = drawn_values(f"{where}.noise", spec.signal.noise, rng, spec.count)
-    if np.asarray(drawn).dtype.kind not in "iuf" or np.ndim(drawn) > 1 or np.min(drawn) < 0:
-        raise UserError(f"{where}.noise = {spec.signal.noise}: give numbers of at least 0")
-    coordinate, names = spec.signal.coordinate, scenario.outcome_names
-    if isinstance(coordinate, str):
-        if coordinate not in names:
-            cure = closest(coordinate, names)
-            raise UserError(f"{where}.coordinate: no outcome '{coordinate}'; {cure}")
-        coordinate = names.index(coordinate)
-    if coordinate >= goods:
-        known = f"outcomes are numbered 0 to {goods - 1}"
-        raise UserError(f"{where}.coordinate = {coordinate}: {known}")
-    noise = np.broadcast_to(np.asarray(drawn, dtype=np.float64), spec.count)
+    drawn = np.asarray(drawn_values(f"{where}.noise", signal.noise, rng, spec.count))
+    if drawn.dtype.kind not in "iuf" or drawn.ndim > 1 or drawn.min() < 0:
+        raise UserError(f"{where}.noise = {signal.noise}: give numbers of at least 0")
+    known: list[int | str] = [*range(goods), *scenario.outcome_names]
+    if signal.coordinate not in known:
+        cure = closest(str(signal.coordinate), map(str, known))
+        raise UserError(f"{where}.coordinate = {signal.coordinate!r}: no outcome; {cure}")
+    coordinate = known.index(signal.coordinate) % goods
+    noise = np.broadcast_to(drawn.astype(np.float64), spec.count)
     own = stream(root, "referee", "signal", spec.name)
-    return Signal(spec.signal.name, coordinate, noise=noise, rng=own)
+    return Signal(signal.name, coordinate, noise=noise, rng=own)

@@ -8,10 +8,9 @@ who joins a broadcast that does not know of them (``latecomers``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,13 +18,13 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.exploitability.tracker import MEASURES, PersonalTracker, Tracker
 from regretless.market.game.network import Network
 from regretless.market.game.round import Block, Game
-from regretless.market.game.seats import ALWAYS, Seat
+from regretless.market.game.seats import Seat
 from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.branches import Parts, carry_on, changes_of, deviate, grafted
 from regretless.scenarios.assembly.cohorts import Place, layout, seat_of
 from regretless.scenarios.assembly.data import Table, read_table
 from regretless.scenarios.assembly.forecasters import followed, make_forecaster
-from regretless.scenarios.assembly.guarantees import Member, guarantee, listener
+from regretless.scenarios.assembly.guarantees import Member, guarantee
 from regretless.scenarios.assembly.latecomers import home, idle, latecomers
 from regretless.scenarios.assembly.objectives import wish
 from regretless.scenarios.assembly.populations import Draft, drafted, drawn_signal
@@ -55,7 +54,10 @@ class Scenario:
     """
 
     def __init__(self, spec: ScenarioSpec, *, drawer: Callable[..., Any] | None = None) -> None:
-        self.spec, self.peopled, self._drawer = spec, with_counts(peopled(spec)), drawer
+        if not (cohorts := [cohort for cohort in spec.cohort if cohort.count]):
+            raise UserError("every cohort has count = 0; give one of them agents")
+        self.spec, self._drawer = spec, drawer
+        self.peopled = with_counts(spec.model_copy(update={"cohort": cohorts}))
         check(self.peopled)
         self.table: Table | None = read_table(spec.data) if spec.data else None
         self.game = game_of(spec)
@@ -125,32 +127,50 @@ class Scenario:
         return branch
 
     def _parts(self, order: Order) -> Parts:
-        spec, root, spare = with_spare(self.peopled, order.spare), order.root, order.spare
+        root, names = order.root, [cohort.name for cohort in self.peopled.cohort]
+        for name in order.spare:
+            if name not in names:
+                raise UserError(f"spare: there is no cohort '{name}'; {closest(name, names)}")
+        spare = [order.spare.get(name, 0) for name in names]
+        cohorts = [
+            cohort.model_copy(update={"count": cohort.count + more})
+            for cohort, more in zip(self.peopled.cohort, spare, strict=True)
+        ]
+        spec = self.peopled.model_copy(update={"cohort": cohorts})
         adversary = make_adversary(spec, root, table=self.table, game=self.game)
-        network = drawn_network(spec, root)
-        goods = adversary.outcomes
-        drafts = drafted(spec, root, goods=goods, game=self.game, network=network)
+        network, goods = drawn_network(spec, root), adversary.outcomes
         drafts = [
-            draft.with_spare(spare.get(draft.spec.name, 0), spec.rounds, apart=order.apart)
-            for draft in drafts
+            draft.with_spare(more, spec.rounds, apart=order.apart)
+            for draft, more in zip(
+                drafted(spec, root, goods=goods, game=self.game, network=network),
+                spare,
+                strict=True,
+            )
         ]
         return Parts(adversary, network, drafts, *self._seated(drafts, root, network))
 
     def _model(self, order: Order, parts: Parts, other: Scenario | None = None) -> MarketModel:
         """Put parts together, with the market of another scenario, if one is given."""
-        spec, game = self.peopled, self._game(order.root, parts, other or self)
+        spec, drafts = self.peopled, parts.drafts
+        game = self._game(order.root, parts, (other or self).spec)
+        kept = [not set(MEASURES).isdisjoint(draft.spec.measures) for draft in drafts]
+        tracker: Tracker | None = None  # of the cohorts that keep their exploitability
+        if any(kept):
+            followed_by = partial(Tracker, unmoved=game.market is None)
+            kind = PersonalTracker if game.personal else followed_by
+            tracker = kind(game.cohorts, game.adversary, kept, seed=order.root)
         model = MarketModel(
             game,
             [promise for _, promise in parts.members],
             seed=order.root,
             rounds=spec.rounds,
-            tracker=_tracker(game, parts.drafts, order.root),
+            tracker=tracker,
             log_every=order.log_every,
             log_agents=spec.log_agents,
             measures=spec.measures,
-            namers={d.spec.name: d.namer for d in parts.drafts if d.namer is not None},
-            called={d.spec.name: d.called for d in parts.drafts if d.called is not None},
-            traits={draft.spec.name: draft.traits for draft in parts.drafts},
+            namers={d.spec.name: d.namer for d in drafts if d.namer is not None},
+            called={d.spec.name: d.called for d in drafts if d.called is not None},
+            traits={draft.spec.name: draft.traits for draft in drafts},
             windows=spec.windows.spans(spec.rounds) if spec.windows else (),
         )
         for place, cohort in enumerate(game.cohorts):
@@ -166,75 +186,61 @@ class Scenario:
     ) -> tuple[list[Block], list[Member]]:
         """Seat all cohorts around a broadcast, in the order of the file."""
         early = [draft for draft in drafts if not draft.spec.enters]
+        late = [draft for draft in drafts if draft.spec.enters]
         heard = [draft for draft in early if not draft.spec.learns] or early  # who listen, if any
-        rounds = self.peopled.rounds
-        plan = layout(heard)
+        plan, rounds = layout(heard), self.peopled.rounds
         places = [
             Place(root, rounds, at, basis, None if network is None else network.relay(basis))
             for at, basis in enumerate(plan.bases)
         ]
         seats = [seat_of(draft, places[at]) for draft, at in zip(heard, plan.block_of, strict=True)]
-        others = [draft for draft in drafts if draft not in heard]
-        here = [draft for draft in others if not draft.spec.enters]
-        late = [draft for draft in others if draft.spec.enters]
         homes = {own.spec.name: home(own, plan) for own in late if not own.spec.learns}
-        listens = [one.spec.name for one in late if one.spec.response == "ensemble"]
-        late_at = {homes[name]: name for name in reversed(listens)}
         blocks = []
         for name, place in zip(plan.names, places, strict=True):
             near = [one for one in seats if one.cohort.block == place.block]
             groups = [one.group for one in near if one.group is not None]
-            hears = listener(near) or late_at.get(place.block)  # its ensembles
+            ensembles = [one.cohort.name for one in near if one.cohort.hears_ensemble]
+            ensembles += [  # who come later
+                one.spec.name
+                for one in late
+                if one.spec.response == "ensemble" and homes[one.spec.name] == place.block
+            ]
+            hears = next(iter(ensembles), None)
             forecaster = make_forecaster(self.peopled, place.basis, groups, listener=hears)
             blocks.append(Block(name, place.basis, forecaster, place.relay))
         promises = sum(one.promises for one in seats)
         members = [(one, guarantee(one, blocks[one.cohort.block], promises)) for one in seats]
-        members += [idle(draft, root, rounds=rounds) for draft in here]
+        members += [idle(own, root, rounds=rounds) for own in early if own not in heard]
         members += latecomers(late, blocks, homes, root=root, rounds=rounds)
         order = [draft.spec.name for draft in drafts]
         return blocks, sorted(members, key=lambda member: order.index(member[0].cohort.name))
 
-    def _game(self, root: int, parts: Parts, other: Scenario) -> Game:
-        blocks, members, adversary = parts.blocks, parts.members, parts.adversary
-        cohorts = [one.cohort for one, _ in members]
-        market = make_market(other.spec, cohorts, root)
+    def _game(self, root: int, parts: Parts, other: ScenarioSpec) -> Game:
+        members, adversary = parts.members, parts.adversary
+        market = make_market(other, [one.cohort for one, _ in members], root)
         seats = [
             Seat(
                 one.cohort,
-                one.attendance or ALWAYS,
+                one.attendance,
                 drawn_signal(spec, self.peopled, root, adversary.outcomes),
                 means_of(spec, one.cohort, market, root),
-                followed(one, blocks[one.cohort.block]),
+                followed(one, parts.blocks[one.cohort.block]),
             )
             for spec, (one, _) in zip(self.peopled.cohort, members, strict=True)
         ]
-        network = parts.network
-        game = Game(blocks, seats, adversary=adversary, seed=root, market=market, network=network)
-        wish(game, other.spec.forecaster.objective)
+        told: dict[str, Any] = {"market": market, "network": parts.network}
+        game = Game(parts.blocks, seats, adversary=adversary, seed=root, **told)
+        wish(game, other.forecaster.objective)
         return game
 
 
-@dataclass(frozen=True)
-class Order:
+class Order(NamedTuple):
     """How a market is to be built, as ``Scenario.build`` is told."""
 
     root: int
     log_every: int
     apart: bool
     spare: Mapping[str, int]
-
-
-def with_spare(spec: ScenarioSpec, spare: Mapping[str, int]) -> ScenarioSpec:
-    """Return a scenario with so many more agents; UserError if there is no such cohort."""
-    names = [cohort.name for cohort in spec.cohort]
-    for name in spare:
-        if name not in names:
-            raise UserError(f"spare: there is no cohort '{name}'; {closest(name, names)}")
-    cohorts = [
-        cohort.model_copy(update={"count": cohort.count + spare.get(cohort.name, 0)})
-        for cohort in spec.cohort
-    ]
-    return spec.model_copy(update={"cohort": cohorts}) if spare else spec
 
 
 def sampled(spec: ScenarioSpec) -> ScenarioSpec:
@@ -249,21 +255,3 @@ def sampled(spec: ScenarioSpec) -> ScenarioSpec:
         whole = own.count <= FEW or own.multiplicity or own.cover is not None or listed
         cohorts.append(own if whole else own.model_copy(update=few))
     return spec.model_copy(update={"cohort": cohorts})
-
-
-def peopled(spec: ScenarioSpec) -> ScenarioSpec:
-    """Return a scenario without its empty cohorts; UserError if nobody is left."""
-    cohorts = [cohort for cohort in spec.cohort if cohort.count]
-    if not cohorts:
-        raise UserError("every cohort has count = 0; give one of them agents")
-    return spec if len(cohorts) == len(spec.cohort) else spec.model_copy(update={"cohort": cohorts})
-
-
-def _tracker(game: Game, drafts: Sequence[Draft], root: int) -> Tracker | None:
-    """Follow the cohorts that keep their exploitability; None where none does."""
-    kept = [not set(MEASURES).isdisjoint(draft.spec.measures) for draft in drafts]
-    if not any(kept):
-        return None
-    if game.personal:
-        return PersonalTracker(game.cohorts, game.adversary, kept, seed=root)
-    return Tracker(game.cohorts, game.adversary, kept, seed=root, unmoved=game.market is None)

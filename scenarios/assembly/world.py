@@ -33,7 +33,6 @@ from regretless.scenarios.config.cohort import CohortSpec
 from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.world import (
     EdgeListSpec,
-    MarketSpec,
     ScaleFreeSpec,
     SmallWorldSpec,
 )
@@ -49,13 +48,11 @@ class MixedActions(Box):
     def confined(self, u: ArrayLike) -> Array:
         """Return outcomes (..., d) as they are; UserError unless each sums to 1."""
         outcomes = np.asarray(u, dtype=np.float64)
-        total = outcomes.sum(-1)
-        if (np.abs(total - 1) > 1e-9).any():
-            worst = float(total.flat[int(np.abs(total - 1).argmax())])
-            raise UserError(
-                f"in a game an outcome is a mixed action, whose entries sum to 1, not {worst:.6g}; "
-                "choose an adversary that plays unit vectors"
-            )
+        total = np.ravel(outcomes.sum(-1))
+        worst = float(total[int(np.abs(total - 1).argmax())]) if total.size else 1.0
+        if abs(worst - 1) > 1e-9:
+            why = f"an outcome is a mixed action, whose entries sum to 1, not {worst:.6g}"
+            raise UserError(f"in a game {why}; choose an adversary that plays unit vectors")
         return outcomes
 
 
@@ -86,16 +83,12 @@ def make_adversary(
 ) -> Adversary:
     """Make the adversary of a scenario."""
     if spec.data is not None and table is not None:
-        if spec.data.bootstrap is not None:
-            drawn = stream(root, "data", "bootstrap")
-            table = table.resampled(spec.data.bootstrap, spec.rounds, drawn)
-        chosen: Adversary = Replay(
-            table.outcomes,
-            table.contexts,
-            table.names,
-            logged=len(spec.data.context),
-            index=(spec.data.index, table.index) if spec.data.index else None,
-        )
+        own = spec.data
+        if own.bootstrap is not None:
+            table = table.resampled(own.bootstrap, spec.rounds, stream(root, "data", "bootstrap"))
+        index = (own.index, table.index) if own.index else None
+        sizes: dict[str, Any] = {"logged": len(own.context), "index": index}
+        chosen: Adversary = Replay(table.outcomes, table.contexts, table.names, **sizes)
     else:
         assert spec.adversary is not None  # noqa: S101 - the file has data or an adversary
         kind, given = spec.adversary.kind, spec.adversary.parameters
@@ -110,8 +103,7 @@ def make_adversary(
             raise UserError(f"{where} is no Adversary; let it subclass regretless.Adversary")
     if game is not None:
         payoff, pure = LinearPayoff(game.leader_payoff.T), np.eye(len(game.leader_actions))
-        space = MixedActions(chosen.outcomes)
-        return Confined(chosen, space, payoff=payoff, support=pure)
+        return Confined(chosen, MixedActions(chosen.outcomes), payoff=payoff, support=pure)
     if spec.space is None:
         return chosen
     hull: Polytope = construct("space", Polytope, vertices=spec.space.vertices)
@@ -125,12 +117,9 @@ def make_market(spec: ScenarioSpec, cohorts: Sequence[Cohort], root: int) -> Mar
     """Make the market of a scenario, None without one."""
     if spec.market is None:
         return None
-    kind, given = "prices", spec.market.model_dump()
-    if isinstance(spec.market, MarketSpec):
-        kind, given = spec.market.kind, spec.market.parameters
-    maker, where = register.market[kind], f"market '{kind}'"
-    parameters = with_length(maker, given, spec.rounds)
-    made = construct(where, maker, cohorts, stream(root, "market"), **parameters)
+    maker, where = register.market[spec.market.kind], f"market '{spec.market.kind}'"
+    given = with_length(maker, spec.market.parameters, spec.rounds)
+    made = construct(where, maker, cohorts, stream(root, "market"), **given)
     if not isinstance(made, Market):
         raise UserError(f"{where} is no Market; let it subclass regretless.market.markets.Market")
     return made
@@ -156,9 +145,6 @@ def takes(maker: Any, key: str) -> bool:
     return hands_on and any(takes(base, key) for base in bases if base is not object)
 
 
-Integers = NDArray[np.intp]
-
-
 def drawn_network(scenario: ScenarioSpec, root: int) -> Network | None:
     """Draw the network of a scenario; None where it has none.
 
@@ -176,32 +162,24 @@ def drawn_network(scenario: ScenarioSpec, root: int) -> Network | None:
             graph = scale_free(agents, rng, attachments=spec.attachments)
         case EdgeListSpec():
             graph = edge_list(agents, read_edges(Path(spec.file), agents))
-    listens = np.array([not cohort.learns for cohort in scenario.cohort])
-    candidates = np.flatnonzero(np.repeat(listens, sizes))
-    return networked(agents, _subscribers(spec.subscribers, candidates, agents, rng), graph)
-
-
-def _subscribers(
-    given: Any, candidates: Integers, agents: int, rng: np.random.Generator
-) -> Integers:
+    listens = np.repeat([not cohort.learns for cohort in scenario.cohort], sizes)
+    candidates, given = np.flatnonzero(listens), spec.subscribers
     if isinstance(given, list):
-        chosen = np.array(given, dtype=np.intp) - 1
-        wrong = np.setdiff1d(chosen, candidates)
-        if len(wrong):
-            number = int(wrong[0]) + 1
-            reason = f"there are {agents} agents" if number > agents else "it is a learner"
-            raise UserError(f"network.subscribers: agent {number}: {reason}; name another")
-        return np.sort(chosen)
+        chosen = np.sort(np.array(given, dtype=np.intp) - 1)
+        for wrong in np.setdiff1d(chosen, candidates)[:1]:
+            reason = f"there are {agents} agents" if wrong >= agents else "it is a learner"
+            raise UserError(f"network.subscribers: agent {wrong + 1}: {reason}; name another")
+        return networked(agents, chosen, graph)
     if not len(candidates):
         raise UserError("network.subscribers: no cohort follows the forecast; drop [network]")
     count = max(1, round(given * len(candidates))) if isinstance(given, float) else given
     if count > len(candidates):
         there = f"{len(candidates)} agents follow the forecast"
         raise UserError(f"network.subscribers = {given}: {there}; lower it")
-    return np.sort(rng.choice(candidates, count, replace=False))
+    return networked(agents, np.sort(rng.choice(candidates, count, replace=False)), graph)
 
 
-def read_edges(path: Path, agents: int) -> Integers:
+def read_edges(path: Path, agents: int) -> NDArray[np.intp]:
     """Read a user's edges (E, 2), numbered from 0: two columns of agent numbers, with a header."""
     where = f"network.file {path}"
     frame = read_frame(path, where)

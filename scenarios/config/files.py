@@ -6,7 +6,6 @@ tables are nested as people nest them. What has another name since version 0.2.0
 one, as ``docs/renamed.md`` tells readers.
 """
 
-import math
 import re
 import tomllib
 from collections.abc import Sequence
@@ -37,24 +36,23 @@ def find(name: str) -> Path:
         unended = path.with_name(f"{path.name}.toml").is_file() if path.name else False
     except OSError as error:  # too long for a name, or in a folder that is closed to us
         raise UserError(f"scenario {shown(name)}: {error.strerror}; check the path") from error
-    if path.suffix == ".toml" or there:
-        if not file:
-            what = "is no file" if there else "does not exist"
-            raise UserError(f"scenario file '{name}' {what}; check the path")
-        if path.suffix in TABLES:
-            cure = f"regretless describe {name} --out {path.with_suffix('.toml').name}"
-            raise UserError(f"{name} is a table; {cure} writes a scenario for it")
-        return path
-    other = f"give a path to a .toml file, or {closest(name, known)}"
-    cure = f"for the file write {name}.toml" if unended else other
-    raise UserError(f"unknown scenario '{name}'; {cure}")
+    if path.suffix != ".toml" and not there:
+        other = f"give a path to a .toml file, or {closest(name, known)}"
+        cure = f"for the file write {name}.toml" if unended else other
+        raise UserError(f"unknown scenario '{name}'; {cure}")
+    if not file:
+        what = "is no file" if there else "does not exist"
+        raise UserError(f"scenario file '{name}' {what}; check the path")
+    if path.suffix in TABLES:
+        cure = f"regretless describe {name} --out {path.with_suffix('.toml').name}"
+        raise UserError(f"{name} is a table; {cure} writes a scenario for it")
+    return path
 
 
 def read(path: Path) -> dict[str, Any]:
     """Parse a scenario file; UserError if it is not TOML."""
     try:
-        text = path.read_text(encoding="utf-8-sig")  # Windows' editors begin a file with a mark
-        return _parsed(text, str(path))
+        return _parsed(path.read_text(encoding="utf-8-sig"), str(path))  # Windows' mark is left out
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; check the path") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -118,7 +116,7 @@ def assign(raw: dict[str, Any], key: str, value: Any) -> None:
 
 
 LARGEST = 2**63 - 1
-SMALLEST = 1e-100  # of a number that is not 0, and its inverse of any: squares and sums are finite
+SMALLEST = 1e-100  # but for 0, and its inverse the largest: squares and sums are finite
 DEEPEST = 50  # tables and lists within one another
 PROSE = {"description", "source"}  # keys whose text may have several lines
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -134,24 +132,32 @@ def check_values(value: Any, place: str = "", depth: int = 0) -> None:
         raise UserError(f"{place[:SHOWN]}: nested more than {DEEPEST} deep; write it flatter")
     if isinstance(value, dict):
         for key, entry in value.items():
-            _check_text(f"key {shown(key)}", str(key))
             own = f"{place}.{key}" if place else str(key)
-            _check_renamed(own, entry)
+            _check_key(own, key, entry)
             check_values(entry, own, depth + 1)
     elif isinstance(value, list):
         for entry in value:
             name = entry.get("name", "") if isinstance(entry, dict) else ""
             check_values(entry, f"{place}.{name}" if name else place, depth + 1)
     elif isinstance(value, str):
-        prose = place in PROSE
-        _check_text(f"{place} = {shown(value)}", re.sub(r"[\t\r\n]", "", value) if prose else value)
-    elif isinstance(value, float) and not math.isfinite(value):
-        raise UserError(f"{place} = {value}: not a finite number; change the value")
+        if CONTROL.search(re.sub(r"[\t\r\n]", "", value) if place in PROSE else value):
+            raise UserError(f"{place} = {shown(value)}: a control character; drop it")
     elif isinstance(value, float) and value and not SMALLEST <= abs(value) <= 1 / SMALLEST:
-        size = "smaller" if abs(value) > 1 else "larger"
-        raise UserError(f"{place} = {value}: beyond what squares hold; give a {size} number")
+        wanted = f"give a finite number, 0 or between {SMALLEST:g} and {1 / SMALLEST:g} in size"
+        raise UserError(f"{place} = {value}: {wanted}")
     elif isinstance(value, int) and abs(value) > LARGEST:
         raise UserError(f"{place} = {shown(value)}: beyond 64 bits; give a smaller number")
+
+
+def _check_key(place: str, key: object, entry: object) -> None:
+    """Raise UserError for a key, or a name as its value, that is called otherwise now."""
+    if CONTROL.search(str(key)):
+        raise UserError(f"key {shown(key)}: a control character; drop it")
+    dotted = re.sub(r"^cohort\.[^.]+\.", "cohort.", place)
+    if dotted in KEYS:
+        raise UserError(f"{place} is called '{KEYS[dotted]}' now; rename the key")
+    if isinstance(entry, str) and (new := VALUES.get(dotted, {}).get(entry)):
+        raise UserError(f"{place} = '{entry}' is called '{new}' now; rename it")
 
 
 def shown(value: Any) -> str:
@@ -159,11 +165,6 @@ def shown(value: Any) -> str:
     text = repr(value)
     half = SHOWN // 2
     return text if len(text) <= SHOWN else f"{text[:half]}...{text[-half:]}"
-
-
-def _check_text(what: str, text: str) -> None:
-    if CONTROL.search(text):
-        raise UserError(f"{what}: a control character; drop it")
 
 
 KEYS = {  # the dotted old key, and the last part of the new one
@@ -182,12 +183,3 @@ VALUES = {  # of a dotted key: old values and new ones
     "adversary.kind": {"breaker": "anti-forecast", "targeted": "regret-maximiser"},
     "forecaster.hull": {"box": "basis"},
 }
-
-
-def _check_renamed(place: str, value: Any) -> None:
-    dotted = re.sub(r"^cohort\.[^.]+\.", "cohort.", place)
-    if dotted in KEYS:
-        raise UserError(f"{place} is called '{KEYS[dotted]}' now; rename the key")
-    new = VALUES.get(dotted, {}).get(value) if isinstance(value, str) else None
-    if new is not None:
-        raise UserError(f"{place} = '{value}' is called '{new}' now; rename it")

@@ -75,13 +75,22 @@ class ForecasterSpec(Variant):
         models = [models] if isinstance(models, str) else models
         if not isinstance(models, list):
             return models
-        named: dict[str, Any] = {}
+        tables: list[tuple[str, Any]] = []
         for entry in models:
-            for name, table in _tables(entry):
-                if name in named:
-                    raise ValueError(f"two models are called '{name}'; give one another name = ...")
-                named[name] = table
-        return named
+            if entry == "panel":
+                tables += [(name, dict(table)) for name, table in PANEL.items()]
+            elif isinstance(entry, str):
+                tables.append((entry, {"kind": entry}))
+            elif isinstance(entry, dict) and "kind" in entry:
+                table = dict(entry)
+                tables.append((str(table.pop("name", table["kind"])), table))
+            else:
+                cure = "write a name, or { kind = ..., rate = ... }"
+                raise ValueError(f"{entry!r} is no model; {cure}")
+        for place, (name, _) in enumerate(tables):
+            if name in dict(tables[:place]):
+                raise ValueError(f"two models are called '{name}'; give one another name = ...")
+        return dict(tables)
 
     @model_validator(mode="after")
     def _goes_together(self) -> "ForecasterSpec":
@@ -114,9 +123,10 @@ class ForecasterSpec(Variant):
         if self.events is None:
             self.events = "losses" if plain and self.models else "coordinates"
         for key in ("band", "give_up"):
-            if getattr(self, key) is not None and self.reference.kind == "none":
-                given = f"forecaster.{key} = {getattr(self, key)}"
-                raise ValueError(f'{given}: needs a reference; add reference = "running-mean"')
+            given = vars(self)[key]
+            if given is not None and self.reference.kind == "none":
+                cure = 'needs a reference; add reference = "running-mean"'
+                raise ValueError(f"forecaster.{key} = {given}: {cure}")
 
 
 class DecisionSwapSpec(ForecasterSpec, Strict):
@@ -158,15 +168,3 @@ AnyForecasterSpec = Annotated[
     | Annotated[BaselineSpec, Tag("baseline")],
     Discriminator(_kind),
 ]
-
-
-def _tables(entry: Any) -> list[tuple[str, Any]]:
-    """Return the name and table of an entry of the list, or of all that it stands for."""
-    if entry == "panel":
-        return [(name, dict(table)) for name, table in PANEL.items()]
-    if isinstance(entry, str):
-        return [(entry, {"kind": entry})]
-    if not isinstance(entry, dict) or "kind" not in entry:
-        raise ValueError(f"{entry!r} is no model; write a name, or {{ kind = ..., rate = ... }}")
-    table = dict(entry)
-    return [(str(table.pop("name", table["kind"])), table)]

@@ -7,6 +7,7 @@ where agents of equal losses differ in anything else: when they come, what they 
 told.
 """
 
+import math
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -25,17 +26,12 @@ from regretless.scenarios.config.cohort import (
     COHORTS,
     AnyCohortSpec,
     CohortSpec,
-    CoverSpec,
-    IdiosyncraticSpec,
-    SignalSpec,
 )
-from regretless.scenarios.config.data import DataSpec, ForecastColumnsSpec
+from regretless.scenarios.config.data import DataSpec
 from regretless.scenarios.config.files import DATA, check_values, shown
 from regretless.scenarios.config.forecaster import (
     AnyForecasterSpec,
     DecisionSwapSpec,
-    ForecasterSpec,
-    ModelSpec,
 )
 from regretless.scenarios.config.tables import LONGEST, Count, Label, Name, Open, Strict, Variant
 from regretless.scenarios.config.world import (
@@ -44,9 +40,6 @@ from regretless.scenarios.config.world import (
     AnyNetworkSpec,
     EdgeListSpec,
     GameSpec,
-    MarketSpec,
-    NetworkSpec,
-    PricesSpec,
     SpaceSpec,
     gives_own_losses,
 )
@@ -258,59 +251,57 @@ def fault_line(fault: Any, key: str, known: list[str], file: str) -> str:
     return f"{given}: {reason}; {cure.format(**fault.get('ctx', {}))}"
 
 
+def _tables(spec: type[BaseModel]) -> dict[str, type[BaseModel]]:
+    """List the models of all tables by their keys, or by the words that tell branches apart."""
+    found: dict[str, type[BaseModel]] = {}
+    for key, field in spec.model_fields.items():
+        for own in _models(field.annotation):
+            told = own.model_fields.get("graph", own.model_fields.get("kind"))
+            words = get_args(told.annotation) if told is not None else ()
+            found = _tables(own) | {key: own} | found | dict.fromkeys(words, own)
+    return found
+
+
+def _models(hint: Any) -> list[type[BaseModel]]:
+    if isinstance(hint, type) and issubclass(hint, BaseModel):
+        return [hint]
+    return [model for inside in get_args(hint) for model in _models(inside)]
+
+
 def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, list[str]]:
     """Spell a location with cohorts by name, and list the keys of the table of its last key."""
-    tables: dict[str, type[BaseModel]] = {
-        "data": DataSpec,
-        "forecasts": ForecastColumnsSpec,
-        "models": ModelSpec,
-        "signal": SignalSpec,
-        "idiosyncratic": IdiosyncraticSpec,
-        "space": SpaceSpec,
-        "game": GameSpec,
-        "windows": WindowsSpec,
-        "market": PricesSpec,
-    }
-    kinds: dict[str, type[BaseModel]] = {**COHORTS}
-    for whole, key in ((CoverSpec, "kind"), (NetworkSpec, "graph"), (ForecasterSpec, "kind")):
-        for own in whole.__subclasses__():
-            kinds |= dict.fromkeys(get_args(own.model_fields[key].annotation), own)
-    spelled = []
+    tables, spelled = _tables(ScenarioSpec) | COHORTS, list[str]()
+    own: type[BaseModel] = ScenarioSpec
     for place, step in enumerate(location):
-        if not isinstance(raw, dict | list):
+        raw = dict(enumerate(raw)) if isinstance(raw, list) else raw
+        if not isinstance(raw, dict):
             break  # what follows names a branch of a union
-        branch = step in kinds or place < len(location) - 1
-        if isinstance(raw, dict) and step not in raw and branch:
-            continue  # so does this step
-        here = raw[step] if isinstance(raw, list) and isinstance(step, int) else None
-        raw = raw.get(step) if isinstance(raw, dict) else here
-        named = here.get("name") if isinstance(here, dict) else None
-        spelled.append(str(named or step))
-    owners = [owner for step in location[:-1] if (owner := (tables | kinds).get(str(step)))]
-    owner = owners[-1] if owners else ScenarioSpec
-    known = owner.known() if issubclass(owner, Variant) else list(owner.model_fields)
+        if step in raw or step in own.model_fields:  # else it does, too
+            raw = raw.get(step)
+            named = raw.get("name") if isinstance(raw, dict) and isinstance(step, int) else None
+            spelled.append(str(named or step))
+        own = tables.get(str(step), own) if place < len(location) - 1 else own
+    known = own.known() if issubclass(own, Variant) else list(own.model_fields)
     return ".".join(spelled), known
 
 
 def check(spec: ScenarioSpec) -> None:
     """Raise UserError at the first cohort whose keys do not go together, or with the others'."""
+    listeners = [c for c in spec.cohort if not c.enters and not c.learns]
     for cohort in spec.cohort:
+        where = f"cohort.{cohort.name}"
         if cohort.enters >= spec.rounds:
             there = f"the rounds are 0 to {spec.rounds - 1}; enter earlier"
-            raise UserError(f"cohort.{cohort.name}.enters = {cohort.enters}: {there}")
-    if all(cohort.enters for cohort in spec.cohort):
-        why = "the forecast is made for it"
-        raise UserError(f"all cohorts join late; leave enters out of one, {why}")
-    for cohort in spec.cohort:
+            raise UserError(f"{where}.enters = {cohort.enters}: {there}")
+        if cohort.learns and cohort.basis.given and (listeners or cohort.enters):
+            raise UserError(f"{where}.basis: learners hear no forecast; drop it")
         last = cohort.exits or spec.rounds
         left = (c.enters <= last < (c.exits or spec.rounds) for c in spec.cohort)
         if last < spec.rounds and not any(left):
-            why = "no cohort is left in that round; keep one"
-            raise UserError(f"cohort.{cohort.name}.exits = {last}: {why}")
-    listeners = [c for c in spec.cohort if not c.enters and not c.learns]
-    for cohort in spec.cohort:
-        if cohort.learns and cohort.basis.given and (listeners or cohort.enters):
-            raise UserError(f"cohort.{cohort.name}.basis: learners hear no forecast; drop it")
+            raise UserError(f"{where}.exits = {last}: no cohort is left in that round; keep one")
+    if all(cohort.enters for cohort in spec.cohort):
+        why = "the forecast is made for it"
+        raise UserError(f"all cohorts join late; leave enters out of one, {why}")
 
 
 MANY = 1_000_000
@@ -318,24 +309,24 @@ LISTED = 300  # bytes that an agent of a list takes at the very least; 500 were 
 
 
 def with_counts(spec: ScenarioSpec) -> ScenarioSpec:
-    """Settle which cohorts are counted."""
-    cohorts = [_settled(cohort, next(_obstacles(cohort, spec), "")) for cohort in spec.cohort]
+    """Settle which cohorts are counted, by what stands in the way, if anything."""
+    cohorts = []
+    for own in spec.cohort:
+        obstacle, where = next(_obstacles(own, spec), ""), f"cohort.{own.name}"
+        if own.multiplicity and obstacle:
+            raise UserError(f"{where}.multiplicity: {obstacle}")
+        if own.multiplicity is None and own.count > MANY and not obstacle:
+            cohorts.append(own.model_copy(update={"multiplicity": True}))
+            continue
+        cohorts.append(own)
+        needed = LISTED * (0 if own.multiplicity else own.count)
+        pages = "SC_PAGE_SIZE", "SC_PHYS_PAGES"
+        if hasattr(os, "sysconf") and needed > math.prod(map(os.sysconf, pages)):
+            short = f"a list of agents takes {needed / 1e9:,.0f} GB and more, which are not there"
+            why = obstacle or "multiplicity is false; leave that out"
+            told = f"{short}, and they are not counted, since {why}"
+            raise UserError(f"{where}.count = {own.count}: {told}")
     return spec.model_copy(update={"cohort": cohorts})
-
-
-def _settled(cohort: CohortSpec, obstacle: str) -> CohortSpec:
-    """Settle whether a cohort is counted, given what stands in the way, if anything."""
-    if cohort.multiplicity and obstacle:
-        raise UserError(f"cohort.{cohort.name}.multiplicity: {obstacle}")
-    if cohort.multiplicity is None and cohort.count > MANY and not obstacle:
-        return cohort.model_copy(update={"multiplicity": True})
-    needed = LISTED * (0 if cohort.multiplicity else cohort.count)
-    if hasattr(os, "sysconf") and needed > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
-        where = f"cohort.{cohort.name}.count = {cohort.count}"
-        short = f"a list of agents takes {needed / 1e9:,.0f} GB and more, which are not there"
-        why = obstacle or "multiplicity is false; leave that out"
-        raise UserError(f"{where}: {short}, and they are not counted, since {why}")
-    return cohort
 
 
 def _obstacles(cohort: CohortSpec, spec: ScenarioSpec) -> Iterator[str]:
@@ -349,10 +340,9 @@ def _obstacles(cohort: CohortSpec, spec: ScenarioSpec) -> Iterator[str]:
             yield f"{key} {reasons.APART}; drop it"
     if spec.network is not None:
         yield f"[network] {reasons.HOPS}; drop it"
-    if spec.market is not None:
-        kind = spec.market.kind if isinstance(spec.market, MarketSpec) else "prices"
+    if spec.market is not None and (kind := spec.market.kind) in register.market:
         if gives_own_losses(spec.market):
             yield f"in market '{kind}' each agent has losses of its own; drop multiplicity"
-        made = vars(register.market[kind]) if kind in register.market else {}
+        made = vars(register.market[kind])
         if made and not made.get("supports_multiplicity", False):
             yield f"market '{kind}' {reasons.SINGLY}; choose another, or fewer agents"

@@ -1,6 +1,6 @@
 """What a scenario file may say of what surrounds agents: outcomes' space, game, market, network."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
@@ -81,6 +81,13 @@ class PricesSpec(Strict):
     adjustment: Annotated[float, Field(gt=0, le=1)] = 0.5
     """Weight of the newest demand in a price."""
 
+    kind: ClassVar = "prices"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The market's own: all keys."""
+        return self.model_dump()
+
 
 class MarketSpec(Open):
     """A market by name."""
@@ -91,8 +98,9 @@ class MarketSpec(Open):
 
 def gives_own_losses(spec: PricesSpec | MarketSpec | None) -> bool:
     """Whether agents have losses of their own in a market (``Market.losses``)."""
-    kind = spec.kind if isinstance(spec, MarketSpec) else "prices"
-    maker = register.market[kind] if spec is not None and kind in register.market else None
+    if spec is None or spec.kind not in register.market:
+        return False
+    maker = register.market[spec.kind]
     return isinstance(maker, type) and issubclass(maker, Market) and maker.personal
 
 

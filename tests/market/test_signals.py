@@ -99,8 +99,8 @@ def test_its_policies_are_scored_for_each_agent_by_what_it_saw() -> None:
 @pytest.mark.parametrize(
     ("signal", "line"),
     [
-        ({"coordinate": 2}, "signal.coordinate = 2: outcomes are numbered 0 to 1"),
-        ({"coordinate": "snow"}, "signal.coordinate: no outcome 'snow'"),
+        ({"coordinate": 2}, "signal.coordinate = 2: no outcome; choose one of: 0, 1, "),
+        ({"coordinate": "snow"}, "signal.coordinate = 'snow': no outcome"),
         ({"noise": -0.1}, "signal.noise = -0.1: give numbers of at least 0"),
         ({"noise": "much"}, "signal.noise = much: give numbers of at least 0"),
         ({"noises": 0.1}, "unknown key 'cohort.own.signal.noises'; did you mean 'noise'"),

@@ -77,7 +77,7 @@ def of(model: MarketModel, name: str) -> pd.DataFrame:
 def test_equal_losses_are_covered_and_act_as_the_protected_do(joins: int) -> None:
     model = market(cohort("early"), cohort("late", enters=joins))
     early, late = model.game.cohorts
-    cover = protection(late, model.game.blocks[0])
+    _, cover = protection(late, model.game.blocks[0])
     assert cover is not None
     assert (cover.radius == 0).all()
     twin = cover.representative_of  # the early rows are the protected losses, in order
@@ -122,7 +122,7 @@ def test_the_biases_of_a_window_bound_its_regret(stream: str) -> None:
     """The derivation on measured biases: expected regret, |B_T - B_t0|, and the bound on them."""
     model = market(cohort("early", count=6), cohort("late", enters=70), stream=stream, rounds=150)
     late, events = model.game.cohorts[1], model.game.blocks[0].forecaster.events
-    cover = protection(late, model.game.blocks[0])
+    _, cover = protection(late, model.game.blocks[0])
     assert cover is not None
     offset, weights = late.coefficients
     played(model, 70)
