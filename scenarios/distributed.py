@@ -1,33 +1,29 @@
 """One run on many processors or machines: its agents are shared out, the game is not.
 
 The conductor plays the game with those who cannot be shared out; the seats of all others are empty
-there, and their cohorts stand-ins that nobody can look into. What agents hear of the game goes on
-record. Any share of them, told the record from the first line on, does to the last bit what its
-agents do in the whole game. So the shares are asked one question at a time: after every block of
-rounds, which they play while the conductor plays the next, for the rows of the logs; where a market
-answers to agents, or the adversary is told what they do, in every round for what theirs come to,
-which adds up (``market.numerics.exact_sum``). At the end the whole market takes over what became of
-all agents, and writes the closing tables as ever.
+there, and their cohorts stand-ins that nobody can look into. What agents hear goes on record. A
+share of them, told the record from the first line on, does to the last bit what its agents do in
+the whole game. Shares are asked one question at a time: after every block of rounds, which they
+play while the conductor plays the next, for the rows of the logs; where a market answers to agents,
+or the adversary is told what they do, in every round for what theirs come to, which adds up
+(``market.numerics.exact_sum``). In the end the whole market takes over what became of all agents.
 
 A worker builds the whole market, cuts its share out and keeps it between tasks. If it dies, the
-next one goes on from the share's newest checkpoint, if it sees the run's folder, or from the first
-line. A conductor that dies leaves in that folder the record, the rows that were put together and
-its own checkpoint, from which ``--resume`` goes on.
+next one goes on from the share's checkpoint, if it sees the run's folder, or from the first line.
+A conductor that dies leaves there the record, the rows that were put together and its checkpoint,
+from which ``--resume`` goes on. No share's checkpoint is ahead of that.
 """
 
 import json
 import os
 import sys
 import time
-import zlib
-from array import array
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -41,17 +37,14 @@ from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import in_round, is_ours
-from regretless.market.game.adversary_view import alone, sight_of, summed
+from regretless.market.game.adversary_view import sight_of, summed
 from regretless.market.game.budget import UNLIMITED
-from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.protocols import Adversary, Cohort, Forecaster
-from regretless.market.game.round import Block, Drawn, Game, decide
+from regretless.market.game.round import Block, Game, decide
 from regretless.market.game.seats import PUBLIC, Seat
-from regretless.market.logs.journal import Journal
-from regretless.market.logs.windows import Windows
 from regretless.market.markets.aggregate import Settling
 from regretless.market.model import MarketModel
-from regretless.market.records import Context, Forecast, Mixture, OutcomeDistribution, Round
+from regretless.market.records import Round
 from regretless.market.regret.model_comparison import NOT_COMPARED
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.cohort import CohortSpec
@@ -59,6 +52,7 @@ from regretless.scenarios.config.scenario import ScenarioSpec, resolved, validat
 from regretless.scenarios.executor import DIED, Cluster
 from regretless.scenarios.imports import import_modules
 from regretless.scenarios.logs.directory import RunDirectory
+from regretless.scenarios.logs.record import Record, understood
 from regretless.scenarios.run import Options, Player, interrupts_between_rounds
 from regretless.scenarios.studies.conduct import TURN
 from regretless.scenarios.studies.directory import Failure, failure_of
@@ -72,29 +66,13 @@ DEATHS = 5  # in a row, of workers that got a share nowhere
 SELDOM = 50.0  # of the time that a checkpoint takes pass before the next
 
 
-# Who can be shared out: agents who meet nobody but in what they come to together. Crowds that are
-# counted, by type, stay with the conductor.
-
-
 def divisible(spec: ScenarioSpec, game: Game) -> tuple[list[int], dict[str, str]]:
     """Return which cohorts can be shared out, by place, and by key why others cannot.
 
-    Those that are counted are in neither. ``spec``: of the game, without empty cohorts.
+    Agents can who meet nobody but in what they come to together. Cohorts that are counted, by type,
+    are in neither. ``spec``: of the game, without empty cohorts.
     """
-    if alone := _whole(spec, game):
-        return [], alone
-    places = []
-    for place, (own, seat) in enumerate(zip(spec.cohort, game.seats, strict=True)):
-        if why := _together(own, spec, seat):
-            alone[f"cohort.{own.name}"] = why
-        elif not own.multiplicity:
-            places.append(place)
-    return places, alone
-
-
-def _whole(spec: ScenarioSpec, game: Game) -> dict[str, str]:
-    """Say what takes all agents in one place."""
-    market, why = game.market, dict[str, str]()
+    market, why, places = game.market, dict[str, str](), list[int]()
     if spec.measures:
         why["measures"] = "a measure of your own may look at all agents"
     for sight in sorted(sight_of(game.adversary) & {"play", "draw"}):
@@ -102,118 +80,37 @@ def _whole(spec: ScenarioSpec, game: Game) -> dict[str, str]:
     adds_up = market is None or type(market).clear is Settling.clear
     if market is not None and (market.personal or market.accounts is not None or not adds_up):
         why["market"] = f"{type(market).__name__} clears agent by agent"
-    return why
+    if why:
+        return [], why
+    for place, (own, seat) in enumerate(zip(spec.cohort, game.seats, strict=True)):
+        if together := _together(own, spec, seat):
+            why[f"cohort.{own.name}"] = together
+        elif not own.multiplicity:
+            places.append(place)
+    return places, why
 
 
 def _together(cohort: CohortSpec, spec: ScenarioSpec, seat: Seat) -> str:
     """Say why agents of a cohort do not answer one by one; nothing if they do."""
     if cohort.learns and spec.forecaster.objective != "none":
         return "the forecaster's objective asks learners what they are about to play"
-    if cohort.learns:
-        one_by_one = is_ours(register.learner[cohort.response])
-    else:
-        one_by_one = any(rule.name == cohort.response and rule.row_by_row for rule in BUILT_IN)
-    if not one_by_one:
-        return f"response '{cohort.response}' does not answer agent by agent"
+    by_row, rule = {own.name for own in BUILT_IN if own.row_by_row}, cohort.response
+    if not (is_ours(register.learner[rule]) if cohort.learns else rule in by_row):
+        return f"response '{rule}' does not answer agent by agent"
     if seat.signal is not PUBLIC or seat.budget is not UNLIMITED:
         return "its agents have signals or means of their own"
     return ""
 
 
-# What is on record.
-
-
-class Record:
-    """What agents hear of the game so far, in a file: two lines of JSON a round.
-
-    The first is heard before they decide, the second is the outcome; numbers read back exactly.
-    ``checksum`` is of all lines.
-    """
-
-    def __init__(self, file: Path) -> None:
-        self._file, self._ends, self.checksum = file, array("q", [0]), 0
-
-    def __len__(self) -> int:
-        return len(self._ends) - 1
-
-    def add(self, said: Tree) -> None:
-        """Write one more line: numbers, text and arrays by name."""
-        line = json.dumps(said, default=np.ndarray.tolist).encode() + b"\n"
-        with self._file.open("ab") as file:
-            file.write(line)
-        self._note(line)
-
-    def _note(self, line: bytes) -> None:
-        self._ends.append(self._ends[-1] + len(line))
-        self.checksum = zlib.crc32(line, self.checksum)
-
-    def lines(self, first: int, last: int) -> list[bytes]:
-        """Return the lines from one to before another."""
-        if first >= last:
-            return []
-        with self._file.open("rb") as file:
-            file.seek(self._ends[first])
-            return file.read(self._ends[last] - self._ends[first]).splitlines()
-
-    def restore(self, lines: int, checksum: int) -> None:
-        """Go on after so many lines; UserError if not all of them are there."""
-        if self._file.exists():
-            with self._file.open("rb") as file:
-                for line in islice(file, lines):
-                    self._note(line)
-            os.truncate(self._file, self._ends[-1])
-        if (len(self), self.checksum) != (lines, checksum):
-            lack = f"--resume: {self._file} lacks a part of the record"
-            raise UserError(f"{lack}; start again with --overwrite")
-
-
-def told(begun: Round, blocks: Sequence[Block], *, private: bool) -> Tree:
-    """Return what is said of a round that begins: of every block what was drawn.
-
-    ``private``: whether somebody draws for himself, from the whole mixture.
-    """
-    said = []
-    for block, forecast in zip(blocks, begun.forecasts, strict=True):
-        heard = forecast if private else Forecast(alone(forecast), 0)
-        mixture, models = heard.mixture, np.asarray(block.forecaster.points)
-        atoms = {"points": mixture.points, "weights": mixture.weights, "labels": mixture.labels}
-        said.append(atoms | {"drawn": int(heard.index), "models": models})
-    context = begun.context.names, begun.context.values  # noqa: PD011 - no table's
-    return {"context": context, "blocks": said}
-
-
-def understood(said: Tree, outcomes: int) -> tuple[Drawn, list[Array]]:
-    """Return a round that was told, and what the models of each block predict.
-
-    Its outcome, of so many coordinates, nobody may read.
-    """
-    forecasts, unknown = [], np.zeros(outcomes)
-    for own in said["blocks"]:
-        labels = None if own["labels"] is None else np.array(own["labels"])
-        mixture = Mixture(np.array(own["points"]), np.array(own["weights"]), labels=labels)
-        forecasts.append(Forecast(mixture, own["drawn"]))
-    names, values = said["context"]
-    context = Context(tuple(names), np.array(values))
-    drawn = Drawn(context, tuple(forecasts), OutcomeDistribution.pure(unknown), unknown)
-    return drawn, [np.array(own["models"]) for own in said["blocks"]]
-
-
-# A worker's side: a share, which plays by what it hears.
-
-
 @dataclass(frozen=True)
 class Recipe:
-    """What a share is built from, as plain values: the share ``place`` of so many, ``of``.
+    """What a share is built from, as plain values: the share ``place`` of so many, ``of``."""
 
-    ``run`` tells runs apart in a worker that serves several, ``raw`` is the resolved scenario,
-    ``imports`` are a user's modules. Checkpoints go to the ``folder``, if the worker sees it.
-    """
-
-    run: str
-    raw: Tree
+    run: str  # tells runs apart in a worker that serves several
+    raw: Tree  # the resolved scenario
     log_every: int
-    imports: tuple[str, ...]
-    folder: str
+    imports: tuple[str, ...]  # a user's modules
+    folder: str  # of checkpoints, if the worker sees it
     of: int
     place: int
 
@@ -224,24 +121,14 @@ class Absent(Checkpointable, Adversary, Forecaster):
     def __init__(self, outcomes: int) -> None:
         self.outcomes = outcomes
 
-    def mixture(self, *_: Any, **__: Any) -> NoReturn:
-        """Say nothing."""
-        raise NotImplementedError("it is elsewhere")
+    def mixture(self, *_: Any, **__: Any) -> Any:
+        """Say nothing, and learn nothing."""
 
-    update = commit = mixture
-
-
-class Relayed(Block):
-    """A block that passes on what it is told to have said, to those who hear it later."""
-
-    def learn(self, forecast: Forecast, outcome: Array) -> None:
-        """Pass on what was said."""
-        if self.relay is not None:
-            self.relay.add(forecast, self.basis.transform(outcome))
+    commit = update = mixture
 
 
 class Share:
-    """A share that has heard nothing yet.
+    """A share that has heard nothing yet; its questions are methods without arguments.
 
     UserError if a cohort's losses do not come out the same for a part of its agents.
     """
@@ -250,39 +137,39 @@ class Share:
         import_modules([n for n in recipe.imports if n.removesuffix(".py") not in sys.modules])
         scenario = Scenario(validated(deepcopy(recipe.raw), origin=Path()))
         market = scenario.build(log_every=recipe.log_every)
-        self._name, self._folder = f"shard-{recipe.of}-{recipe.place}-", Path(recipe.folder)
+        self.file = Path(recipe.folder) / f"shard-{recipe.of}-{recipe.place}.npz"
         self._next_save = 0.0
         self._models = list[Array]()  # what those of each block predict
         self._open: Any = None  # the round in which all have decided
         self._last: Any = None  # the one before
-        self._logs = Frames()  # the last chunk
-        agents = dict[int, slice]()
+        self._chunks = deque[Frames](maxlen=1)  # the last one of the logs
+        self._rows, agents = dict[int, Indices](), dict[int, slice]()
         for at in divisible(scenario.peopled, market.game)[0]:
-            count = len(market.game.cohorts[at].row_of)
-            ends = (count * part // recipe.of for part in (recipe.place, recipe.place + 1))
-            agents[at] = slice(*ends)
-        self._cut(market, {at: own for at, own in agents.items() if own.start < own.stop})
+            seat = market.game.seats[at]
+            count = len(seat.cohort.row_of)
+            mine = slice(*(count * end // recipe.of for end in (recipe.place, recipe.place + 1)))
+            if mine.start < mine.stop:
+                kept = seat.cohort.company(), seat.attendance.watch(), seat.cohort.row_of[mine]
+                agents[at], self._rows[at] = mine, np.unique(np.concatenate(kept))
+        self._cut(market, agents)
 
     def _cut(self, market: MarketModel, agents: dict[int, slice]) -> None:
         """Take out of a market these agents of its cohorts, by place, and the rows they need."""
-        whole, self._rows = market.game, dict[int, Indices]()
-        for at, mine in agents.items():
-            seat = whole.seats[at]
-            kept = seat.cohort.company(), seat.attendance.watch(), seat.cohort.row_of[mine]
-            self._rows[at] = np.unique(np.concatenate(kept))
-        seats = [self._seat(whole.seats[at], self._rows[at], mine) for at, mine in agents.items()]
-        cohorts, absent = [seat.cohort for seat in seats], Absent(whole.adversary.outcomes)
-        blocks = [Relayed(own.name, own.basis, absent, own.relay) for own in whole.blocks]
+        whole, rows = market.game, self._rows
+        absent = Absent(whole.adversary.outcomes)
+        blocks = [Block(own.name, own.basis, absent, own.relay) for own in whole.blocks]
+        seats = [self._seat(whole.seats[at], rows[at], mine) for at, mine in agents.items()]
+        game = Game(blocks, seats, adversary=absent, seed=0)
         self.model = MarketModel(
-            Game(blocks, seats, adversary=absent, seed=0),
-            [_empty(market.guarantees[at], own) for at, own in self._rows.items()],
+            game,
+            [market.guarantees[at].part(own) for at, own in rows.items()],
             seed=0,
             rounds=market.rounds,
-            tracker=market.tracker and market.tracker.part(cohorts, self._rows),
+            tracker=market.tracker and market.tracker.part(game.cohorts, rows),
         )
-        self.model.journal = _journal(market.journal, self.model.game, agents)
-        self.model.stream_logs_to(self._keep)
-        self._market: Any = whole.market and whole.market.part(cohorts, self._rows)
+        self.model.journal = market.journal.part(game.cohorts, agents)
+        self.model.stream_logs_to(self._chunks.append)
+        self._market: Any = whole.market and whole.market.part(game.cohorts, rows)
         self._payoff = whole.adversary.payoff
 
     def _seat(self, seat: Seat, rows: Indices, agents: slice) -> Seat:
@@ -294,9 +181,6 @@ class Share:
             comparison = comparison.part(rows, cohort.counts, lambda: suggest(self._models[block]))
         return Seat(cohort, seat.attendance.of(rows), comparison=comparison)
 
-    def _keep(self, chunk: Frames) -> None:
-        self._logs = {name: chunk[name] for name in TABLES if len(chunk[name])}
-
     @property
     def heard(self) -> int:
         """How many lines of the record it was told."""
@@ -305,99 +189,73 @@ class Share:
     def hear(self, line: bytes) -> None:
         """Decide in a round that begins, or play it to its end."""
         said, model = json.loads(line), self.model
-        if self._open is None:
-            drawn, self._models = understood(said, model.game.adversary.outcomes)
-            with in_round(model.played):
-                self._open = decide(model.game, drawn)
+        if self._open is not None:
+            begun = replace(self._open.begun, outcome=np.array(said["outcome"]))
+            self._last, self._open = model.conclude(replace(self._open, begun=begun)), None
             return
-        begun = replace(self._open.begun, outcome=np.array(said["outcome"]))
-        self._last, self._open = model.conclude(replace(self._open, begun=begun)), None
-        if model.journal.at_chunk_end and model.played < model.rounds:
+        if model.played and model.journal.at_chunk_end:  # whose rows have been put together
             self._save()
+        drawn, self._models = understood(said, model.game.adversary.outcomes)
+        with in_round(model.played):
+            self._open = decide(model.game, drawn)
 
-    def answer(self, question: str) -> Any:
-        """Say what is asked.
+    def _save(self) -> None:
+        """Keep a checkpoint if there has been none for long, where the folder is seen."""
+        began = time.monotonic()
+        if began >= self._next_save and self.file.parent.is_dir():
+            with suppress(OSError):  # no room: the rounds will be played again
+                checkpoint.save(self.file, self.model.state())
+            now = time.monotonic()
+            self._next_save = now + SELDOM * (now - began)
 
-        ``load``: what decisions come to in the market; ``sums``: what the adversary is told of the
-        last round; ``rows``: of the last chunk of the logs; ``closing``: what ``join`` takes over.
-        """
-        match question:
-            case "load":
-                return np.asarray(self._market.aggregate(self._open.begun.decisions))
-            case "sums":
-                return summed(self._payoff, self.model.game.cohorts, self._last)
-            case "rows":
-                self.model.journal.flush()
-                return self._logs
-            case "closing":
-                windows = self.model.journal.windows
-                worst = {} if windows is None else windows.worst
-                return dict(self._ends()), self.model.bounds.state()["kept"], worst
-        return None
+    def nothing(self) -> None:
+        """Say nothing."""
 
-    def _ends(self) -> Iterator[tuple[int, Tree]]:
-        """Yield what became of the agents of each cohort, by its place in the whole market."""
-        tracker = self.model.tracker
-        for own, (place, seat) in enumerate(zip(self._rows, self.model.game.seats, strict=True)):
+    def load(self) -> Array:
+        """Say what decisions come to in the market."""
+        return np.asarray(self._market.aggregate(self._open.begun.decisions))
+
+    def sums(self) -> dict[str, Array]:
+        """Say what the adversary is told of the last round."""
+        return summed(self._payoff, self.model.game.cohorts, self._last)
+
+    def rows(self) -> Frames:
+        """Say what the last chunk of the logs has of its agents."""
+        self.model.journal.flush()
+        (chunk,) = self._chunks
+        return {name: chunk[name] for name in TABLES if len(chunk[name])}
+
+    def closing(self) -> tuple[Tree, Array, Tree]:
+        """Say what ``join`` takes over: of cohorts by place, of bounds and of windows."""
+        model, ends = self.model, dict[Any, Any]()
+        for own, (place, seat) in enumerate(zip(self._rows, model.game.seats, strict=True)):
             rows, mine = self._rows[place], np.unique(seat.cohort.row_of)  # not those for company
-            ledger = {
+            ends[place] = found = {"rows": rows[mine], "compared": seat.comparison.part_state(rows)}
+            found["ledger"] = {
                 name: part[mine] if np.ndim(part) and len(part) == len(rows) else part
                 for name, part in seat.cohort.ledger.state().items()
             }
-            found = {"rows": rows[mine], "ledger": ledger, "followed": None}
-            if tracker is not None:
-                found["followed"] = rows[tracker.rows[own]], tracker.bins.counts(own)
-            yield place, found | {"compared": seat.comparison.part_state(rows)}
-
-    def _save(self) -> None:
-        """Keep a checkpoint if there has been none for long, and the newest one before it."""
-        began, played = time.monotonic(), self.model.played
-        if began < self._next_save or not self._folder.is_dir():
-            return  # or it is another machine, that does not see the folder
-        file = self._folder / f"{self._name}{played:09d}.npz"
-        with suppress(OSError):  # no room: the rounds will be played again
-            checkpoint.save(file, self.model.state())
-            for _, older in self.files(played - 1)[1:]:
-                older.unlink(missing_ok=True)
-        now = time.monotonic()
-        self._next_save = now + SELDOM * (now - began)
-
-    def files(self, most: int) -> list[tuple[int, Path]]:
-        """Return checkpoints, the newest first: of how many rounds, at most so many, and where."""
-        found = ((int(f.stem.split("-")[-1]), f) for f in self._folder.glob(f"{self._name}*.npz"))
-        return sorted((one for one in found if one[0] <= most), reverse=True)
+            if model.tracker is not None:
+                found["followed"] = rows[model.tracker.rows[own]], model.tracker.bins.counts(own)
+        windows = model.journal.windows
+        return ends, model.bounds.state()["kept"], {} if windows is None else windows.worst
 
 
-def _empty(promise: Guarantee, rows: Indices) -> Guarantee:
-    """Promise the same to the same rows, and say nothing of what the whole market bounds."""
-    bound = None if promise.bound is None else lambda: np.full(len(rows), np.nan)
-    covers = None if promise.covers is None else promise.covers[rows]
-    return Guarantee(promise.label, bound, covers=covers)
-
-
-def _journal(whole: Journal, game: Game, agents: dict[int, slice]) -> Journal:
-    """Log parts of cohorts, in chunks and windows as the whole is logged."""
-    pairs = zip(agents.items(), game.cohorts, strict=True)
-    logged = [whole.logged[at].part(mine, own.row_of) for (at, mine), own in pairs]
-    windows = whole.windows and Windows(game.cohorts, logged, whole.windows.spans)
-    names, every = [block.name for block in game.blocks], whole.log_every
-    journal = Journal(game.cohorts, names, log_every=every, logged=logged, windows=windows)
-    journal.chunk_rounds = whole.chunk_rounds
-    return journal
+Question = Callable[[Share], Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Lines of the record after the ``first``, and what is asked once ``due`` lines are heard.
+    """Lines of the record after the ``first``, and what is asked once ``due`` of them are heard.
 
-    That may take further tasks. A share that is new has heard less, and hears nothing yet.
+    A share that is new has heard less than the first, and hears nothing yet.
     """
 
     recipe: Recipe
     first: int
     lines: Sequence[bytes]
     due: int
-    question: str
+    question: Question
 
 
 Answer = tuple[int, Any]  # how many lines a share has heard, and what was asked if that is due
@@ -414,32 +272,29 @@ def attempt(task: Task) -> Answer | Failure:
                 share = HERE[key] = _rebuilt(task)
             for line in task.lines if share.heard == task.first else ():
                 share.hear(line)
-            return share.heard, share.answer(task.question) if share.heard == task.due else None
+            return share.heard, task.question(share) if share.heard == task.due else None
     except BaseException as error:  # noqa: BLE001 - a user's code may raise SystemExit too
         return failure_of(error)
 
 
 def _rebuilt(task: Task) -> Share:
-    """Build a share, and let it go on from where it has yet to hear all that a task is about."""
-    share, last = Share(task.recipe), task.first - (task.question == "rows")
-    for _, file in share.files(last // 2):
-        try:
-            state = checkpoint.load(file)
-            checkpoint.check_like(state, share.model.state())
-            share.model.restore(state)
-            break
-        except checkpoint.DAMAGED:
-            share = Share(task.recipe)  # some of it may have been restored
-    return share
+    """Build a share, and let it go on from its checkpoint, if that is sound and not ahead."""
+    share = Share(task.recipe)
+    if not share.file.exists():
+        return share
+    with suppress(checkpoint.DAMAGED):
+        state = checkpoint.load(share.file)
+        checkpoint.check_like(state, share.model.state())
+        share.model.restore(state)
+        if share.heard <= task.first:
+            return share
+    return Share(task.recipe)  # some of it may have been restored
 
 
 def forget(run: str) -> None:
     """Let go of all shares of a run."""
     for key in [key for key in HERE if key[0] == run]:
         del HERE[key]
-
-
-# The conductor's side.
 
 
 class Remote(Cohort):
@@ -476,30 +331,25 @@ class RemoteSeat(Seat):
 
 
 class SharedGame(Game):
-    """A game of whose cohorts those in some ``places`` are elsewhere.
+    """A game of whose cohorts a conductor has some elsewhere."""
 
-    ``ask`` asks a question in a round that has begun, or is played; it returns what each share
-    says.
-    """
-
-    def __init__(
-        self, whole: Game, places: Sequence[int], ask: Callable[[str, Round], list[Any]]
-    ) -> None:
+    def __init__(self, whole: Game, conductor: "Conductor") -> None:
         vars(self).update(vars(whole))
-        away = set(places)
+        away, self._conductor = set(conductor.places), conductor
         self.seats = tuple(RemoteSeat(s) if i in away else s for i, s in enumerate(whole.seats))
-        self._ask = ask
 
     def load(self, begun: Round) -> Array | None:
         """Return what all come to in the market."""
         if self.market is None:
             return None
-        return np.asarray(self.market.aggregate(begun.decisions) + sum(self._ask("load", begun)))
+        theirs = sum(self._conductor.answers(Share.load))
+        return np.asarray(self.market.aggregate(begun.decisions) + theirs)
 
     def sums(self, played: Round) -> dict[str, Array]:
         """Return what the agents of each cohort come to, wherever they are."""
+        self._conductor.record.end(played.outcome)
         sums = super().sums(played)
-        for answer in self._ask("sums", played):
+        for answer in self._conductor.answers(Share.sums):
             for name, own in answer.items():
                 sums[name] = sums[name] + own
         return sums
@@ -512,10 +362,8 @@ class DaskCrew:
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+        self._cluster, self._run = cluster, ""
         self._homes: dict[int, str] = {}
-        self._given: dict[Any, Recipe] = {}
-        self._run = ""
 
     def give(self, task: Task) -> None:
         """Hand a task to the worker that has the share, or to one with few."""
@@ -523,27 +371,24 @@ class DaskCrew:
         if place not in self._homes and (free := self._cluster.workers()):
             self._homes[place] = min(free, key=lambda worker: held[worker])
         self._run = task.recipe.run
-        future = self._cluster.submit(_attempt_there, task, at=self._homes.get(place))
-        self._given[future] = task.recipe
+        self._cluster.submit(place, _attempt_there, task, at=self._homes.get(place))
 
     def hear(self) -> tuple[int, Answer | Failure | None]:
         """Wait for a share's answer, which is None where its worker died.
 
         UserError if the scheduler, or the last worker, is gone.
         """
-        future, answer = self._cluster.next(), None
-        place = self._given.pop(future).place
-        if self._cluster.died(future):
+        place, found = self._cluster.next()
+        if found is None:
             self._homes.pop(place, None)
             self._cluster.refill()
-        else:
-            self._homes[place], answer = self._cluster.result(future)
-        future.release()
+            return place, None
+        self._homes[place], answer = found
         return place, answer
 
     def close(self) -> None:
         """Let the workers forget the run."""
-        for future in self._given:
+        for future in self._cluster.pending:
             future.cancel()
         with suppress(OSError, TimeoutError):  # who is gone remembers nothing
             if self._run and self._cluster.client.status == "running":
@@ -561,8 +406,7 @@ class Conductor(Player):
     """Plays a run with a crew, or alone where nobody can be shared out.
 
     The agents are divided into at most so many ``shares``; workers import a user's modules,
-    ``imports``; ``warn`` is called with a line for each cohort that is played here, not counted
-    ones.
+    ``imports``; ``warn`` is called with a line for each cohort that is played here, unless counted.
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only from the fifth
@@ -579,32 +423,32 @@ class Conductor(Player):
         folder, raw = options.out.absolute() / ".partial", resolved(scenario.spec)
         run = os.urandom(8).hex()  # a name, on which nothing depends
         self._recipe = partial(Recipe, run, raw, options.log_every, imports, str(folder))
-        self._record, self._due, self._question = Record(folder / "record.jsonl"), 0, ""
-        self._full: list[Frames] = []  # chunks of the logs that lack the shares' rows
-        self._waiting: tuple[Frames, Tree | None] | None = None  # one whose rows were asked for
+        self.record, self._due = Record(folder / "record.jsonl"), 0
+        self._question: Question = Share.nothing
+        self._then: Callable[[list[Any]], Any] | None = None  # told what all say, once
         self._ends: list[Any] = []
 
     @property
     def shared(self) -> bool:
         """Whether anybody is elsewhere."""
-        return bool(self._places)
+        return bool(self.places)
 
     def take(self, model: MarketModel) -> None:
         """Be given the whole market, some of whose agents stay away."""
         super().take(model)
-        self._places, alone = divisible(self._spec, model.game)
+        self.places, alone = divisible(self._spec, model.game)
         if not self.shared and not alone:
             alone = {"--workers": "all agents are counted, by type"}
         for key, why in alone.items():
             self._warn(f"{key}: {why}; played in this process")
-        cohorts = [model.game.cohorts[place] for place in self._places]
+        cohorts = [model.game.cohorts[place] for place in self.places]
         of = min(self._most, max((len(own.row_of) for own in cohorts), default=0))
         self._recipes = [self._recipe(of, place) for place in range(of)]
         self._heard = [0] * of  # lines, as far as is known
         self._deaths = [0] * of  # of a share's workers since it last answered
         self._said: dict[int, Any] = dict.fromkeys(range(of))  # all of them if no answer is due
         self._private = any(own.private for own in cohorts)
-        self._whole, self._away = model.game, SharedGame(model.game, self._places, self._heard_of)
+        self._whole, self._away = model.game, SharedGame(model.game, self)
 
     def restore(self, state: Tree) -> None:
         """Continue from a checkpoint, with the record that lies beside it."""
@@ -614,12 +458,12 @@ class Conductor(Player):
         self.model.game = self._away
         checkpoint.check_like(state, self._state())
         self.model.restore(state)
-        self._record.restore(2 * self.model.played, state["shared"])
-        self._due = len(self._record)
+        self.record.restore(2 * self.model.played, state["shared"])
+        self._due = len(self.record)
         self._heard = [self._due] * len(self._heard)
 
     def _state(self) -> Tree:
-        return self.model.state() | {"shared": self._record.checksum}
+        return self.model.state() | {"shared": self.record.checksum}
 
     def play(
         self, directory: RunDirectory, config: dict[str, Any], progress: Callable[[int], Any] | None
@@ -628,70 +472,62 @@ class Conductor(Player):
         if not self.shared:
             super().play(directory, config, progress)
             return
-        model, journal, resumable = self.model, self.model.journal, not self._away.forgetful()
-        model.game = self._away
-        self._directory, self._config = directory, config
-        self._progress = progress or (lambda _: None)
-        model.stream_logs_to(self._full.append)
-        if resumable and model.rounds > journal.chunk_rounds:
+        model, resumable, full = self.model, not self._away.forgetful(), list[Frames]()
+        model.game, self._progress = self._away, progress or (lambda _: None)
+        model.stream_logs_to(full.append)
+        if resumable and model.rounds > model.journal.chunk_rounds:
             checkpoint.check_tree(self._state())
-        self._ask("")  # they build while the first block is played
+
+        def put_together(own: Frames, state: Tree | None, said: list[Frames]) -> None:
+            directory.add_chunk(_rows_of_all(own, said))
+            if state is not None:
+                directory.save_checkpoint(state, config)
+
+        self._ask(Share.nothing)  # they build while the first block is played
         with interrupts_between_rounds() as stopped:
             while model.played < model.rounds and not stopped.is_set():
                 decided = model.begin()
-                self._record.add(told(decided.begun, self._whole.blocks, private=self._private))
-                self._revealed(model.conclude(decided))
-                if self._full:
-                    self._ask("rows", self._state() if resumable else None)
-                elif len(self._record) - self._due >= 2 * BLOCK:
-                    self._ask("")
-            journal.flush()
-            if self._full:
-                self._ask("rows")
-            self._ask("closing")
-            self._ends = self._answers()
+                self.record.begin(decided.begun, self._whole.blocks, private=self._private)
+                self.record.end(model.conclude(decided).outcome)
+                if full:
+                    state = self._state() if resumable else None
+                    self._ask(Share.rows, partial(put_together, full.pop(), state))
+                elif len(self.record) - self._due >= 2 * BLOCK:
+                    self._ask(Share.nothing)
+            model.journal.flush()
+            if full:
+                self._ask(Share.rows, partial(put_together, full.pop(), None))
+            self._ends = self.answers(Share.closing)
             if model.played < model.rounds:
                 raise KeyboardInterrupt
 
-    def _revealed(self, played: Round) -> None:
-        """Note the outcome of a round, once."""
-        if len(self._record) % 2:
-            self._record.add({"outcome": played.outcome})
-
-    def _heard_of(self, question: str, played: Round) -> list[Any]:
-        """Ask all shares what their agents come to in a round that has begun, or is played."""
-        if question == "sums":
-            self._revealed(played)
+    def answers(self, question: Question) -> list[Any]:
+        """Ask all shares, and wait for what they say."""
         self._ask(question)
-        return self._answers()
+        return self._wait()
 
-    def _ask(self, question: str, state: Tree | None = None) -> None:
-        """Ask all shares, once they have answered what they were asked before.
-
-        ``state``: after the chunk whose rows are asked for.
-        """
-        self._answers()
-        self._waiting = (self._full.pop(), state) if question == "rows" else None
-        self._question, self._due, self._said = question, len(self._record), {}
+    def _ask(self, question: Question, then: Callable[[list[Any]], Any] | None = None) -> None:
+        """Ask all shares, once they have answered what they were asked before."""
+        self._wait()
+        self._question, self._then = question, then
+        self._due, self._said = len(self.record), {}
         for place in range(len(self._recipes)):
             self._give(place)
 
     def _give(self, place: int) -> None:
         """Hand a share the lines that it lacks, the first of many."""
         first = self._heard[place]
-        lines = self._record.lines(first, min(first + AT_ONCE, self._due))
+        lines = self.record.lines(first, min(first + AT_ONCE, self._due))
         self._crew.give(Task(self._recipes[place], first, lines, self._due, self._question))
 
-    def _answers(self) -> list[Any]:
+    def _wait(self) -> list[Any]:
         """Wait until all shares have answered; return what they say in their order."""
         while len(self._said) < len(self._recipes):
             self._note(*self._crew.hear())
         said = [self._said[place] for place in range(len(self._recipes))]
-        if self._waiting is not None:
-            (frames, state), self._waiting = self._waiting, None
-            self._directory.add_chunk(frames | _rows_of_all(frames, said))
-            if state is not None:
-                self._directory.save_checkpoint(state, self._config)
+        then, self._then = self._then, None
+        if then is not None:
+            then(said)
         self._progress(self._due // 2)
         return said
 
@@ -713,14 +549,9 @@ class Conductor(Player):
         self._give(place)
 
     def tables(self) -> Frames:
-        """Return the tables that close the run."""
-        self.model.game = self._whole
-        self._join()
-        return super().tables()
-
-    def _join(self) -> None:
-        """Let the whole market take over what became of the agents of all shares."""
+        """Return the tables that close the run, once the whole market knows of all agents."""
         market = self.model
+        market.game = self._whole
         for place, seat in enumerate(market.game.seats):
             parts = [cohorts[place] for cohorts, *_ in self._ends if place in cohorts]
             for part in parts:
@@ -732,45 +563,38 @@ class Conductor(Player):
         market.bounds.join([(list(cohorts), kept) for cohorts, kept, _ in self._ends])
         if market.journal.windows is not None:
             market.journal.windows.join([worst for *_, worst in self._ends])
+        return super().tables()
 
 
 def _rows_of_all(own: Frames, shares: Sequence[Frames]) -> Frames:
-    """Return the rows of all agents; what bounds those of windows is known here."""
-    parts = {name: [part[name] for part in shares if name in part] for name in TABLES}
-    log = _stacked([own["regret_log"], *parts["regret_log"]], "round")
-    windows, found = own["windows"], _stacked(parts["windows"], "first")
-    if len(found):
+    """Return the rows of all agents, by round and agent; the bounds of windows are in our own."""
+    logs, windows = ([s[name] for s in shares if name in s] for name in TABLES)
+    if logs:
+        logs += [own["regret_log"]] if len(own["regret_log"]) else []
+        own["regret_log"] = pd.concat(logs).sort_values(["round", "agent"], ignore_index=True)
+    if windows:
+        found = pd.concat(windows).sort_values(["first", "agent"], ignore_index=True)
         regrets = [name for name in found if name not in {"agent", "first", "last"}]
-        theirs = windows["agent"].isin(found["agent"])
-        windows.loc[theirs, regrets] = found[regrets].to_numpy()
-    return {"regret_log": log, "windows": windows}
-
-
-def _stacked(parts: Sequence[pd.DataFrame], key: str) -> pd.DataFrame:
-    """Put the rows of all shares in the order of a run on one machine: by ``key``, then agent."""
-    parts = [part for part in parts if len(part)]
-    if not parts:
-        return pd.DataFrame()
-    return pd.concat(parts).sort_values([key, "agent"], ignore_index=True)
+        theirs = own["windows"]["agent"].isin(found["agent"])
+        own["windows"].loc[theirs, regrets] = found[regrets].to_numpy()
+    return own
 
 
 @contextmanager
-def conductor_of(  # noqa: PLR0913 - keyword-only from the fifth
+def conductor_of(
     scenario: Scenario,
     options: Options,
     workers: int | None = None,
     scheduler: str | None = None,
     *,
     imports: tuple[str, ...] = (),
-    warn: Callable[[str], Any] = lambda _: None,
+    **more: Any,
 ) -> Iterator[Conductor]:
-    """Yield who plays a scenario together with all among whom its agents are shared out.
+    """Yield who plays a scenario with all among whom its agents are shared out (``Cluster``).
 
-    ``workers`` are shares, a process of this machine for each; on a cluster, of which ``scheduler``
-    is the address, one per worker by default. UserError if Dask is not installed, or the cluster is
-    not there.
+    ``workers`` are shares, on a cluster elsewhere one per worker by default.
     """
     with closing(Cluster(workers, scheduler, imports)) as cluster:
         shares = len(cluster.workers()) if workers is None else workers
         with closing(DaskCrew(cluster)) as crew:
-            yield Conductor(scenario, crew, options, shares, imports=imports, warn=warn)
+            yield Conductor(scenario, crew, options, shares, imports=imports, **more)

@@ -107,24 +107,22 @@ class Cluster(Executor):
         self.sends_files, self._address, self._local = address is not None, address, None
         self._count = workers or importlib.import_module("dask.system").CPU_COUNT
         self._done: queue.Queue[Any] = queue.Queue()
+        self._killed = dask.KilledWorker
+        self.pending = dict[Any, int]()  # the place of each task that is not over, by its future
         if address is None:
             self._local = _local(dask, self._count)
             self.client = dask.Client(self._local, set_as_default=False)
         else:
             self.client = _connected(dask, address)
-            for name in imports:
-                self._send(name.removesuffix(".py"))
+            for name in (name.removesuffix(".py") for name in imports):
+                found = importlib.util.find_spec(name)
+                if found is not None and Path(str(found.origin)).name == f"{name}.py":
+                    self.client.upload_file(found.origin, load=False)  # a module of one file
         self._seen = time.monotonic()
-
-    def _send(self, module: str) -> None:
-        """Let workers have a module of one file."""
-        found = importlib.util.find_spec(module)
-        if found is not None and Path(str(found.origin)).name == f"{module}.py":
-            self.client.upload_file(found.origin, load=False)
 
     @property
     def capacity(self) -> int:
-        """How many tasks are done at once: the threads of all workers that are there."""
+        """How many threads all workers that are there have."""
         return sum(self.workers().values())
 
     def workers(self) -> dict[str, int]:
@@ -149,33 +147,32 @@ class Cluster(Executor):
         self, work: Callable[[T], A], tasks: Iterable[T], patience: float | None = None
     ) -> Iterator[tuple[int, A | None]]:
         """Yield places and answers; UserError if the scheduler or the last worker goes."""
-        waiting, pending = enumerate(tasks), dict[Any, int]()
+        waiting = enumerate(tasks)
         while True:
-            free = max(self.capacity - len(pending), int(not pending))
+            free = max(self.capacity - len(self.pending), int(not self.pending))
             for place, task in islice(waiting, free):
-                pending[self.submit(work, task, patience=patience)] = place
-            if not pending:
+                self.submit(place, work, task, patience=patience)
+            if not self.pending:
                 return
-            future = self.next()
-            yield pending.pop(future), None if self.died(future) else self.result(future)
-            future.release()
+            yield self.next()
 
     def submit(
         self,
+        place: int,
         work: Callable[[T], Any],
         task: T,
         *,
         patience: float | None = None,
         at: str | None = None,
-    ) -> Any:
-        """Hand on a task, to a worker of this address if it is there; return its future."""
+    ) -> None:
+        """Hand on a task, to a worker of this address if it is there."""
         where = {} if at is None else {"workers": [at], "allow_other_workers": True}
         future = self.client.submit(_watched, work, task, patience, pure=False, **where)
+        self.pending[future] = place
         future.add_done_callback(self._done.put)
-        return future
 
-    def next(self) -> Any:
-        """Wait for a future that is over; UserError if nobody is left who could do it."""
+    def next(self) -> tuple[int, Any]:
+        """Wait for a task that is over: its place, and its answer, None if its worker died."""
         while True:
             with suppress(queue.Empty):
                 future = self._done.get(timeout=LOOKING)
@@ -183,14 +180,13 @@ class Cluster(Executor):
             self.workers()
         if future.status in {"cancelled", "lost"}:
             self._lost("was lost")
-        return future
-
-    def result(self, future: Any) -> Any:
-        """Return what a future that is over found, which is done again if its worker died since."""
+        place = self.pending.pop(future)
         while True:
             try:
-                return future.result(timeout=LOOKING)
-            except TimeoutError:
+                return place, future.result(timeout=LOOKING)
+            except self._killed:
+                return place, None
+            except TimeoutError:  # the task's own, or of one that is done again: its worker died
                 if future.status == "error":
                     raise
                 self.workers()
@@ -200,12 +196,6 @@ class Cluster(Executor):
         if self._local is not None:
             with suppress(TimeoutError):
                 self.client.wait_for_workers(self._count, timeout=CONNECTING)
-
-    @staticmethod
-    def died(future: Any) -> bool:
-        """Whether a task is over because its worker died."""
-        error = future.exception() if future.status == "error" else None
-        return type(error).__name__ == "KilledWorker"
 
     def close(self) -> None:
         """Close the connection, and end the workers of this machine."""

@@ -32,6 +32,12 @@ class Guarantee:
     window: Callable[[int, int], Array] | None = None  # ``bound`` from a first to a last round
     unbounded: tuple[str, ...] = ()  # which regrets have no bound despite the theorem, and why
 
+    def part(self, rows: Indices) -> "Guarantee":
+        """Promise the same to some rows (k,), and say nothing of what bounds the whole."""
+        bound = None if self.bound is None else lambda: np.full(len(rows), np.nan)
+        covers = None if self.covers is None else self.covers[rows]
+        return Guarantee(self.label, bound, covers=covers)
+
     def labels(self, row_of: Indices) -> NDArray[np.object_]:
         """Return each agent's label (N,), for agents in these rows."""
         own = np.full(len(row_of), self.label, dtype=object)

@@ -4,7 +4,7 @@ docs/columns.md says what a row of each table is. A full chunk goes to the ``sin
 chunks stay in memory for the model's frames.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,16 @@ class Journal(Checkpointable):
                 raise UserError(f"the adversary's payoff, cohort.{cohort.name}: {error}") from error
         self.flush()
         self._payoff, self._market = payoff, market
+
+    def part(self, cohorts: Sequence[Cohort], agents: Mapping[int, slice]) -> "Journal":
+        """Return one of cohorts that are parts of these: ``agents`` of each, by its place here."""
+        pairs = zip(agents.items(), cohorts, strict=True)
+        logged = [self.logged[at].part(mine, own.row_of) for (at, mine), own in pairs]
+        windows = self.windows and Windows(cohorts, logged, self.windows.spans)
+        every = self.log_every
+        part = Journal(cohorts, self._blocks, log_every=every, logged=logged, windows=windows)
+        part.chunk_rounds = self.chunk_rounds
+        return part
 
     @property
     def at_chunk_end(self) -> bool:

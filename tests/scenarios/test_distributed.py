@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -350,7 +351,7 @@ def test_damaged_checkpoints_of_a_share_are_passed_over(
 
 
 def strange(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a checkpoint without a part, with strange parts, and as it is for another round."""
+    """Yield a checkpoint without a part, with strange parts, and as it is."""
     yield {name: part for name, part in tree.items() if name != "players"}
     yield tree | {"players": 7}
     yield mapped(tree, lambda array: array[..., None])
@@ -371,13 +372,14 @@ def test_strange_checkpoints_of_a_share_are_passed_over(
 ) -> None:
     out = tmp_path / "logs"
     stopped(PLAIN, out, at=70)
-    (file, *_) = sorted((out / ".partial").glob("shard-2-0-*.npz"))
-    number = int(file.stem.rpartition("-")[2])
-    for earlier, tree in enumerate(strange(checkpoint.load(file)), start=1):
-        checkpoint.save(file.with_stem(f"shard-2-0-{number - earlier:09d}"), tree)
-    file.unlink()
-    shared(PLAIN, out, 2, resume=True)
-    assert_same(out, reference(PLAIN))
+    stopped(PLAIN, tmp_path / "later", at=100)
+    file = Path(".partial", "shard-2-0.npz")
+    ahead = checkpoint.load(tmp_path / "later" / file)
+    for number, tree in enumerate([ahead, *strange(checkpoint.load(out / file))]):
+        again = shutil.copytree(out, tmp_path / f"{number}")
+        checkpoint.save(again / file, tree)
+        shared(PLAIN, again, 2, resume=True)
+        assert_same(again, reference(PLAIN))
 
 
 # What is played in one place.
