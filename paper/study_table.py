@@ -25,7 +25,7 @@ from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.scenario import validated
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import Design, read_study
-from regretless.scenarios.studies.directory import read_record
+from regretless.scenarios.studies.directory import StudyDirectory
 
 Row = dict[str, Any]
 Cell = Callable[[pd.DataFrame], str]
@@ -251,7 +251,7 @@ class StudyTable:
         ``rounds``. UserError if the directory holds something else, or a run failed.
         """
         design = self.design(rounds, seeds)
-        known = read_record(out)
+        known = StudyDirectory.record_in(out)
         if known is not None and known["study"] != design.identity():
             reason = f"--out: {out} holds this table with other --rounds or --seeds"
             raise UserError(f"{reason}; give another folder")

@@ -1,6 +1,5 @@
 """Run one scenario and write its logs."""
 
-import json
 import platform
 import signal
 import threading
@@ -24,6 +23,7 @@ from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.scenario import resolved
 from regretless.scenarios.logs.directory import RunDirectory
+from regretless.scenarios.logs.ownership import AGAIN
 from regretless.scenarios.notes import exploitability_record
 
 MISFIT = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
@@ -86,8 +86,15 @@ class Player:
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """Hand on what is left of the logs; return, and keep, the tables that close the run."""
-        self.model.journal.flush()
-        self.closed = closing_tables(self.model)
+        model = self.model
+        model.journal.flush()
+        bounds, tables = model.bounds_frame(), {"agents": model.agents_frame()}
+        tables |= {"swaps": model.swaps_frame(), "biases": model.biases_frame()}
+        tables |= {"bounds": bounds} if len(bounds) else {}
+        tables |= {"verdict": model.verdict_frame(), "forecast_scores": model.scores_frame()}
+        if any(seat.comparison.names for seat in model.game.seats):
+            tables["models"] = model.models_frame()
+        self.closed = tables | graph_tables(model.game)
         return self.closed
 
 
@@ -109,23 +116,20 @@ def run(
         warn(line)
     player.take(model)
     directory = RunDirectory(options.out, options.format)
-    directory.check(resume=options.resume, overwrite=options.overwrite)
-    with directory.held():
-        directory.check(resume=options.resume, overwrite=options.overwrite)
-        _write(scenario, model, player, directory, options, progress)
+    with directory.claimed(resume=options.resume, overwrite=options.overwrite):
+        _write(scenario, player, directory, options, progress)
     return model
 
 
-def _write(  # noqa: PLR0913 - the parts of a run
+def _write(
     scenario: Scenario,
-    model: MarketModel,
     player: Player,
     directory: RunDirectory,
     options: Options,
     progress: Callable[[int], Any] | None,
 ) -> None:
     """Play a model from its start or its checkpoint, and write the directory that is held."""
-    config = resolved(scenario.spec) | {"log_every": options.log_every}
+    model, config = player.model, resolved(scenario.spec) | {"log_every": options.log_every}
     manifest = _manifest(scenario, model, config)
     state = _resumed(directory, model, config, shared=player.shared) if options.resume else None
     if state is None:
@@ -144,7 +148,11 @@ def _write(  # noqa: PLR0913 - the parts of a run
             stopped = error
         tables = player.tables()
         manifest["wall_seconds"] = round(time.perf_counter() - started, 3)
-        manifest |= _outcome(model, tables)
+        manifest["exploitability"] = exploitability_record(model)
+        manifest["blocks"] = [_described(b) | b.forecaster.described() for b in model.game.blocks]
+        if model.game.market is not None:
+            manifest["market"] = model.game.market.described()
+        manifest["welfare"] = welfare_record(tables["agents"])
         directory.finish(tables, manifest)
     except KeyboardInterrupt:
         raise
@@ -160,18 +168,7 @@ def _write(  # noqa: PLR0913 - the parts of a run
 def _misfit(directory: RunDirectory, error: BaseException) -> UserError:
     what = f"{type(error).__name__}: {error}"
     reason = f"--resume: the checkpoint in {directory.path} does not fit this run ({what})"
-    return UserError(f"{reason}; start again with --overwrite")
-
-
-def _outcome(model: MarketModel, tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
-    """Return what the manifest says of what was played."""
-    found = {
-        "exploitability": exploitability_record(model),
-        "blocks": [described(own) | own.forecaster.described() for own in model.game.blocks],
-    }
-    if model.game.market is not None:
-        found["market"] = model.game.market.described()
-    return found | {"welfare": welfare_record(tables["agents"])}
+    return UserError(f"{reason}; {AGAIN}")
 
 
 @contextmanager
@@ -192,21 +189,15 @@ def _resumed(
     directory: RunDirectory, model: MarketModel, config: dict[str, Any], *, shared: bool
 ) -> dict[str, Any] | None:
     """Return the state to go on from, None where no round was kept."""
-    again = "start again with --overwrite"
     if forgetful := model.game.forgetful():
         what = f"{', '.join(forgetful)} offers no state() and restore(state)"
-        raise UserError(f"--resume: {what}; add them or {again}")
-    if (recorded := directory.recorded()) is not None:
-        begun, run = recorded.get("versions", {}), f"--resume: the run in {directory.path}"
-        if recorded["config"] != json.loads(json.dumps(config)):
-            where = f"--resume: {directory.path} holds another configuration"
-            raise UserError(f"{where}; give another --out or {again}")
+        raise UserError(f"--resume: {what}; add them or {AGAIN}")
+    if (recorded := directory.record_in(directory.path)) is not None:
+        directory.check_same(recorded, "configuration", config)
         if recorded["status"] == "complete":
             directory.tidy()
-            raise UserError(f"{run} is complete; nothing to resume")
-        if begun.get("regretless") != version("regretless"):
-            by = f"regretless {begun['regretless']}" if "regretless" in begun else "another version"
-            raise UserError(f"{run} was begun by {by}; continue it with that version or {again}")
+            run = f"--resume: the run in {directory.path} is complete"
+            raise UserError(f"{run}; nothing to resume")
     state = directory.load_checkpoint(config)
     if state is not None and ("shared" in state) != shared:
         how, cure = ("without", "drop") if shared else ("with", "give")
@@ -215,30 +206,22 @@ def _resumed(
     return state
 
 
-def closing_tables(model: MarketModel) -> dict[str, pd.DataFrame]:
-    """Return the tables that close a run, as a model has them."""
-    bounds, tables = model.bounds_frame(), {"agents": model.agents_frame()}
-    tables |= {"swaps": model.swaps_frame(), "biases": model.biases_frame()}
-    tables |= {"bounds": bounds} if len(bounds) else {}
-    tables |= {"verdict": model.verdict_frame(), "forecast_scores": model.scores_frame()}
-    if any(seat.comparison.names for seat in model.game.seats):
-        tables["models"] = model.models_frame()
-    return tables | graph_tables(model.game)
-
-
 def _manifest(scenario: Scenario, model: MarketModel, config: dict[str, Any]) -> dict[str, Any]:
-    pairs = list(zip(model.game.cohorts, model.guarantees, strict=True))
+    """Return the manifest of a run that begins."""
+    cohorts, guarantees = model.game.cohorts, model.guarantees
     manifest: dict[str, Any] = {
         "scenario": scenario.spec.name,
         "config": config,
         "seed": scenario.spec.seed,
         "rounds": scenario.spec.rounds,
         "status": "interrupted",
-        "guarantee": {cohort.name: given.summary(cohort) for cohort, given in pairs},
-        "blocks": [described(block) for block in model.game.blocks],
+        "guarantee": {
+            own.name: given.summary(own) for own, given in zip(cohorts, guarantees, strict=True)
+        },
+        "blocks": [_described(block) for block in model.game.blocks],
         "covers": [
-            *(guarantee.note for guarantee in model.guarantees if guarantee.note),
-            *(line for guarantee in model.guarantees for line in guarantee.unbounded),
+            *(guarantee.note for guarantee in guarantees if guarantee.note),
+            *(line for guarantee in guarantees for line in guarantee.unbounded),
         ],
         "notes": list(model.notes),
         "actions": {name: list(names) for name, names in model.called.items()},
@@ -247,10 +230,8 @@ def _manifest(scenario: Scenario, model: MarketModel, config: dict[str, Any]) ->
         "wall_seconds": None,
     }
     if model.journal.samples:
-        manifest["logged_agents"] = {
-            cohort.name: len(own.ids)
-            for cohort, own in zip(model.game.cohorts, model.journal.logged, strict=True)
-        }
+        logged = zip(cohorts, model.journal.logged, strict=True)
+        manifest["logged_agents"] = {cohort.name: len(own.ids) for cohort, own in logged}
     if scenario.table is not None:
         manifest["clipped_rows"] = scenario.table.clipped
         manifest["data"] = list(scenario.table.notes)
@@ -262,13 +243,7 @@ def versions() -> dict[str, str]:
     return {name: version(name) for name in PACKAGES} | {"python": platform.python_version()}
 
 
-def described(block: Block) -> dict[str, Any]:
-    """Describe a block's basis for the manifest."""
+def _described(block: Block) -> dict[str, Any]:
     basis = block.basis
-    return {
-        "name": block.name,
-        "basis": type(basis).__name__,
-        "size": basis.size,
-        "lipschitz": basis.lipschitz,
-        "error": basis.error,
-    }
+    found = {"name": block.name, "basis": type(basis).__name__, "size": basis.size}
+    return found | {"lipschitz": basis.lipschitz, "error": basis.error}

@@ -35,32 +35,27 @@ FAR = 1e9
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """The losses of a cohort, of which a regret is wanted."""
+    """The losses of a cohort, of which a regret is wanted; ``promises``: distinct ones of a run."""
 
     bias: BiasBound  # of the forecaster that it hears
     weights: Array  # (K, A, n) coefficients
     policies: int
     error: float  # the basis's delta
-    promises: int  # distinct losses of the run
+    promises: int
 
     def listed(self, rounds: int) -> float:
         """Bound the regret of these losses after so many rounds."""
-        bias = replace(
-            self.bias, rounds=rounds, certificate_sum=certificate_limit(rounds), trusted=False
-        )
+        most = certificate_limit(rounds)
+        bias = replace(self.bias, rounds=rounds, certificate_sum=most, trusted=False)
         expected = float(bias.regret(self.weights, policies=self.policies).max())
         return self._whole(expected, rounds, math.log(self.promises))
 
     def family(self, rounds: int) -> float:
         """Bound the regret of all losses with such coefficients."""
         _, actions, size = self.weights.shape
+        most, reach = certificate_limit(rounds), float(centred_norm(self.weights).max())
         expected, log_losses = uniform_regret(
-            size,
-            actions,
-            rounds=rounds,
-            certificate_sum=certificate_limit(rounds),
-            reach=float(centred_norm(self.weights).max()),
-            policies=self.policies,
+            size, actions, rounds=rounds, certificate_sum=most, reach=reach, policies=self.policies
         )
         return self._whole(expected, rounds, log_losses)
 
@@ -130,20 +125,15 @@ def sample_size(scenario: Scenario, regret: float) -> pd.DataFrame:
         raise UserError(f"regret {regret:g}: give a number above 0 and below 1")
     model = scenario.build(log_every=scenario.spec.rounds)
     model.run()
-    log = model.bounds_frame()
-    rows = [
-        {
-            "losses": cohort,
-            "n": asked.weights.shape[2],
-            "delta": asked.error,
-            "theorem": rounds_text(least(asked.listed, regret)),
-            "family": rounds_text(least(asked.family, regret)),
-            "variation": rounds_text(*reached(own["round"], own["bound_from_variation"], regret)),
-            "measured": rounds_text(*reached(own["round"], own["decision_swap_regret"], regret)),
-        }
-        for cohort, asked in promised(model)
-        for own in (log[log["cohort"] == cohort],)
-    ]
+    log, rows = model.bounds_frame(), []
+    for cohort, asked in promised(model):
+        own = log[log["cohort"] == cohort]
+        bound, measured = (own[name] for name in ("bound_from_variation", "decision_swap_regret"))
+        found = {"losses": cohort, "n": asked.weights.shape[2], "delta": asked.error}
+        found["theorem"] = rounds_text(least(asked.listed, regret))
+        found["family"] = rounds_text(least(asked.family, regret))
+        found["variation"] = rounds_text(*reached(own["round"], bound, regret))
+        rows.append(found | {"measured": rounds_text(*reached(own["round"], measured, regret))})
     if not rows:
         raise UserError(f"scenario '{scenario.spec.name}': no theorem applies to any cohort of it")
     return pd.DataFrame(rows)
@@ -155,11 +145,10 @@ def promised(model: MarketModel) -> Iterator[tuple[str, Asked]]:
     promises = sum(len(cohort.loss) for cohort, promise in members if promise.bound)
     for cohort, promise in members:
         block = model.game.blocks[cohort.block]
-        players = block.forecaster.instances
+        players, weights = block.forecaster.instances, cohort.coefficients[1]
         if promise.bound and len(players) == 1:
-            bias, weights = players[0].bias_bound(), cohort.coefficients[1]
-            policies = len(cohort.policies)
-            yield cohort.name, Asked(bias, weights, policies, block.basis.error, promises)
+            about = players[0].bias_bound(), weights, len(cohort.policies), block.basis.error
+            yield cohort.name, Asked(*about, promises)
 
 
 def rounds_text(rounds: float, seen: bool = True) -> str:  # noqa: FBT001, FBT002 - as ``reached`` has it

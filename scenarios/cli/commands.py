@@ -162,8 +162,7 @@ def train(  # noqa: PLR0913 - one parameter per option
     import_modules(imports or [])
     if algorithm is None or budget is None:
         raise UserError(NEEDED)
-    from regretless.scenarios.training import results
-    from regretless.scenarios.training.results import interrupted
+    from regretless.scenarios.training.results import TrainingDirectory, text
     from regretless.scenarios.training.train import Order, prepared
     from regretless.scenarios.training.train import train as train_attackers
 
@@ -172,11 +171,11 @@ def train(  # noqa: PLR0913 - one parameter per option
     runs = budget * len(prepared(chosen, order))
     given = {"resume": resume, "overwrite": overwrite}
     name = f"{chosen.spec.name}-{algorithm}"
-    target = out or shared.free_directory(name, "training", interrupted, **given, quiet=quiet)
+    target = out or shared.free_directory(name, TrainingDirectory, **given, quiet=quiet)
     with shared.progress_bar(f"{chosen.spec.name}, {algorithm}", runs, quiet=quiet) as advance:
         table = train_attackers(chosen, order, target, **given, progress=advance, warn=shared.warn)
     if not quiet:
-        typer.echo(results.text(table))
+        typer.echo(text(table))
         typer.echo(f"Plans to run, curve and table: {target}")
 
 
@@ -235,12 +234,12 @@ def run(  # noqa: PLR0913 - one parameter per option
     if dry_run:
         _show(loaded)
         return
-    from regretless.scenarios.logs.directory import interrupted
+    from regretless.scenarios.logs.directory import RunDirectory
     from regretless.scenarios.run import Options
     from regretless.scenarios.run import run as run_scenario
 
     given = {"resume": resume, "overwrite": overwrite, "quiet": quiet}
-    target = out or shared.free_directory(loaded.spec.name, "run", interrupted, **given)
+    target = out or shared.free_directory(loaded.spec.name, RunDirectory, **given)
     options = Options(target, format, log_every, resume, overwrite)
     with (
         shared.traced(wanted=verbose),

@@ -13,6 +13,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from regretless.scenarios.assembly.scenario import Scenario
+    from regretless.scenarios.logs.ownership import RecordedDirectory
 
 Text = str | None
 Words = list[str] | None
@@ -84,22 +86,26 @@ def loaded(name: str, assignments: list[str], chosen: dict[str, Any]) -> Scenari
     return Scenario(validated(raw, origin=path.parent))
 
 
-def free_directory(  # noqa: PLR0913 - options
-    name: str,
-    kind: str,
-    interrupted: Callable[[Path], bool],
-    *,
-    resume: bool,
-    overwrite: bool,
-    quiet: bool,
+def free_directory(
+    name: str, kind: type[RecordedDirectory], *, resume: bool, overwrite: bool, quiet: bool
 ) -> Path:
-    """Choose a directory in ``runs`` for what is given none; say so if it is not the usual one."""
-    from regretless.scenarios.logs.ownership import default_directory
+    """Choose among runs/NAME, runs/NAME-2, ...: the first that is free; say so if another.
+
+    With ``resume`` it is the last one that is interrupted, or the last if there is none; with
+    ``overwrite`` runs/NAME.
+    """
+    from regretless.scenarios.logs.ownership import contents, there
 
     usual = Path("runs") / name
-    target = default_directory(usual, interrupted, resume=resume, overwrite=overwrite)
-    if target != usual and not quiet and not resume:
-        typer.echo(f"{usual} is taken; this {kind} is written to {target}.")
+    numbered = (usual.with_name(name if n == 1 else f"{name}-{n}") for n in count(1))
+    taken = list(takewhile(lambda at: there(at) and (not at.is_dir() or contents(at)), numbered))
+    if overwrite or not taken:
+        return usual
+    if resume:
+        return (list(filter(kind.interrupted, taken)) or taken)[-1]
+    target = usual.with_name(f"{name}-{len(taken) + 1}")
+    if not quiet:
+        typer.echo(f"{usual} is taken; this {kind.KIND} is written to {target}.")
     return target
 
 

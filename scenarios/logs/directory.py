@@ -16,10 +16,10 @@ import json
 import re
 import zlib
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -31,12 +31,22 @@ from regretless.market.core.arrays import Integers
 from regretless.market.core.checkpoint import replacing, sync
 from regretless.market.core.errors import UserError
 from regretless.market.logs.journal import TABLES
-from regretless.scenarios.logs import ownership
+from regretless.scenarios.logs.ownership import (
+    AGAIN,
+    REPORT,
+    RecordedDirectory,
+    check_folder,
+    contents,
+    our_page,
+    plain,
+    read_json,
+    refuse,
+    unwritable,
+)
 
 MANIFEST = "manifest.json"
 CHECKPOINT = "checkpoint.npz"
 MARK = "run"  # a file in .partial that says whose it is
-AGAIN = "start again with --overwrite"
 FORMATS = ("parquet", "csv")
 CLOSING = ("agents", "swaps", "biases", "bounds", "edges", "models", "verdict", "forecast_scores")
 ALL_TABLES = (*TABLES, *CLOSING)
@@ -58,62 +68,36 @@ def check_format(name: str) -> None:
         raise UserError(f"--format {name} is unknown; choose parquet or csv")
 
 
-class RunDirectory:
+class RunDirectory(RecordedDirectory):
     """Where a run's logs go. ``path``: created if need be; ``format``: "parquet" or "csv"."""
+
+    KIND, RECORD = "run", MANIFEST
+    KEYS: ClassVar = {"config": dict, "scenario": str}
+    KNOWN = re.compile("|".join(map(re.escape, KNOWN)))
 
     def __init__(self, path: Path, format: str = "parquet") -> None:  # noqa: A002 - the option's name
         check_format(format)
-        self.path, self.format = path, format
-        self.partial = path / ".partial"
+        super().__init__(path, {f"{table}.{format}" for table in ALL_TABLES})
+        self.format, self.partial = format, path / ".partial"
         self._chunks, self._checksum = 0, 0
 
-    def check(self, *, resume: bool, overwrite: bool) -> None:
-        """Raise UserError unless a run may be written here: what is there stays as it is."""
-        ownership.check_asked(self.path, "run", resume=resume, overwrite=overwrite)
-        ownership.check_folder(self.partial)
-        if not (found := ownership.contents(self.path)):
-            return
-        begun = found == [self.partial] and not ownership.contents(self.partial)
-        ours = begun or (self.partial / MARK).is_file() or self.recorded() is not None or None
-        ownership.known_as_ours(self.path, "run", ours, resume=resume, overwrite=overwrite)
-        if ownership.there(self.path / MANIFEST) and self.recorded() is None:
-            ownership.refuse(self.path, MANIFEST)
-        names = {f"{table}.{self.format}" for table in ALL_TABLES}
-        ownership.check_writable(self.path, names | {MANIFEST}, self._listed() | {MANIFEST})
-        for part in ownership.contents(self.partial):
-            if not (ownership.plain(part) and self._is_part(part)):
-                ownership.refuse(self.path, f".partial/{part.name}")
+    @classmethod
+    def interrupted(cls, path: Path) -> bool:
+        """Say whether a run is here that is not complete."""
+        marked = (path / ".partial" / MARK).is_file()
+        return super().interrupted(path) or (marked and cls.record_in(path) is None)
 
-    def _is_part(self, part: Path) -> bool:
-        """Say whether a file in ``.partial``, or a draft, has a name that we give."""
-        return PART.fullmatch(re.sub(r"^\.(.*)\.tmp$", r"\1", part.name)) is not None
+    def begun(self) -> bool:
+        """Say whether a run was begun here whose manifest is not written yet."""
+        empty = contents(self.path) == [self.partial] and not contents(self.partial)
+        return empty or (self.partial / MARK).is_file()
 
-    def _listed(self) -> set[str]:
-        return ownership.listed(self.recorded(), KNOWN.__contains__)
-
-    def held(self) -> AbstractContextManager[None]:
-        """Hold the directory while a run writes it; UserError if another process does."""
-        return ownership.held(self.path)
-
-    def recorded(self) -> dict[str, Any] | None:
-        """Return the manifest of the run that is here; None if there is none of ours."""
-        kinds = {"config": dict, "status": str, "scenario": str}
-        manifest = ownership.record_of(self.path / MANIFEST, *kinds)
-        if manifest is None or not all(isinstance(manifest[key], kinds[key]) for key in kinds):
-            return None
-        return manifest if isinstance(manifest.get("versions", {}), dict) else None
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether a run is here that is not complete."""
-        recorded = self.recorded()
-        begun = (self.partial / MARK).is_file()
-        return begun if recorded is None else recorded["status"] != "complete"
-
-    @property
-    def resumable(self) -> bool:
-        """Whether there is a checkpoint to continue from."""
-        return (self.partial / CHECKPOINT).is_file()
+    def check_inside(self, record: dict[str, Any], *, resume: bool) -> None:
+        """Raise UserError if ``.partial`` is not ours, or something in it."""
+        check_folder(self.partial)
+        for part in contents(self.partial):
+            if not (plain(part) and _is_part(part)):
+                refuse(self.path, f".partial/{part.name}")
 
     def start(self, manifest: dict[str, Any]) -> None:
         """Make room for a new run, whose manifest is written: an earlier run's files give way."""
@@ -121,47 +105,38 @@ class RunDirectory:
             self.partial.mkdir(exist_ok=True)
             (self.partial / MARK).touch()  # at every instant the directory is known to be a run's
             (self.partial / CHECKPOINT).unlink(missing_ok=True)
-            before = self._listed()
+            before = self.listed(self.record_in(self.path))
             self.write_manifest(manifest, before)  # which are this run's from now on
-            self._remove(before)
-            for part in ownership.contents(self.partial):
-                if part.name != MARK and self._is_part(part):
+            self.clear(before)
+            for part in contents(self.partial):
+                if part.name != MARK and _is_part(part):
                     part.unlink()
         except OSError as error:
             with suppress(OSError):
                 self.tidy()
-            reason = f"--out {self.path} cannot be written: {error.strerror}"
-            raise UserError(f"{reason}; give another directory") from error
+            raise unwritable(self.path, error) from error
 
-    def _remove(self, names: set[str]) -> None:
+    def clear(self, names: Collection[str]) -> None:
         """Remove tables of ours, all drafts, and a report of ours."""
-        for name in names:
-            (self.path / name).unlink(missing_ok=True)
-        for name in KNOWN | {MANIFEST, ownership.REPORT}:
-            (self.path / f".{name}.tmp").unlink(missing_ok=True)
-        if ownership.our_page(self.path / ownership.REPORT):
-            (self.path / ownership.REPORT).unlink()
+        drafts = [f".{name}.tmp" for name in (*KNOWN, MANIFEST, REPORT)]
+        super().clear([*names, *drafts])
 
     def strays(self) -> list[str]:
         """Return the names of what is here and is not this run's."""
-        ours = self._listed() | {MANIFEST}
-        return [
-            found.name
-            for found in sorted(ownership.contents(self.path))
-            if not (found.name in ours and ownership.plain(found)) and not ownership.our_page(found)
-        ]
+        ours = self.listed(self.record_in(self.path)) | {MANIFEST}
+        found = [f for f in contents(self.path) if not (f.name in ours and plain(f))]
+        return sorted(file.name for file in found if not our_page(file))
 
     def remove(self) -> None:
         """Remove a run, and the directory if nothing else is in it."""
-        self._remove(self._listed())
-        (self.path / MANIFEST).unlink(missing_ok=True)
+        self.clear([*self.listed(self.record_in(self.path)), MANIFEST])
         self.tidy()
         with suppress(OSError):  # it holds what is not ours
             self.path.rmdir()
 
     def abandon(self) -> None:
         """Leave nothing of a run that came to grief, unless there is a checkpoint to go on from."""
-        if not self.resumable:
+        if not (self.partial / CHECKPOINT).is_file():
             with suppress(OSError):  # what cannot be written cannot be removed either
                 self.remove()
 
@@ -169,9 +144,9 @@ class RunDirectory:
         """Remove the parts: the checkpoint first, and last the mark, which says whose they are."""
         (self.partial / CHECKPOINT).unlink(missing_ok=True)
         with suppress(OSError):
-            ours = filter(self._is_part, ownership.contents(self.partial))
-            for part in sorted(ours, key=lambda part: part.name == MARK):
-                part.unlink()
+            for part in sorted(contents(self.partial), key=lambda part: part.name == MARK):
+                if _is_part(part):
+                    part.unlink()
             self.partial.rmdir()
 
     def add_chunk(self, chunk: dict[str, pd.DataFrame]) -> None:
@@ -206,32 +181,23 @@ class RunDirectory:
             other = f"{self.path} holds another configuration"
             raise UserError(f"--resume: {other}; give another --out")
         self._chunks = tree["chunks"]
-        self._check_parts(tree["parts"])
-        for part in self.partial.glob("*.arrow"):
-            if self._is_part(part) and int(part.stem.rpartition("-")[2]) >= self._chunks:
+        for part in (self._part(table, i) for i in range(self._chunks) for table in TABLES):
+            self._checksum = _chained(self._checksum, part) if part.is_file() else self._checksum
+        if self._checksum != tree["parts"]:
+            known = f"--resume: {self.partial} holds a damaged part, or lacks one"
+            raise UserError(f"{known}; {AGAIN}")
+        for part in self.partial.glob("*.arrow"):  # written since
+            if _is_part(part) and int(part.stem.rpartition("-")[2]) >= self._chunks:
                 part.unlink()
         state: dict[str, Any] = tree["state"]
         return state
-
-    def _check_parts(self, recorded: Any) -> None:
-        """Raise UserError unless the parts are those that the checkpoint was written beside."""
-        known = f"--resume: {self.path / '.partial'}"
-        for chunk in range(self._chunks):
-            for table in TABLES:
-                part = self._part(table, chunk)
-                if part.is_file():
-                    self._checksum = _chained(self._checksum, part)
-                elif table == TABLES[0]:
-                    raise UserError(f"{known} lacks {part.name}; {AGAIN}")
-        if self._checksum != recorded:
-            raise UserError(f"{known} holds a damaged part, or lacks one; {AGAIN}")
 
     def finish(self, tables: dict[str, pd.DataFrame], manifest: dict[str, Any]) -> None:
         """Put all tables together; at every instant the manifest lists those that are there."""
         streamed = {table: sorted(self.partial.glob(f"{table}-*.arrow")) for table in TABLES}
         names = {f"{table}.{self.format}" for table in [*tables, *filter(streamed.get, TABLES)]}
-        before = self._listed()
-        ownership.check_writable(self.path, names, before)
+        before = self.listed(self.record_in(self.path))
+        self.check_writable(names)
         self.write_manifest(manifest | {"status": "interrupted"}, before | names)
         for table, parts in streamed.items():
             self._write(table, whole(table, parts))
@@ -246,13 +212,12 @@ class RunDirectory:
 
     def write_manifest(self, manifest: dict[str, Any], files: Collection[str] = ()) -> None:
         """Write ``manifest.json`` atomically, with the tables that are there."""
-        ownership.write_record(self.path / MANIFEST, manifest | {"files": sorted(files)})
+        self.write_record(manifest | {"files": sorted(files)})
 
     def list_files(self) -> None:
         """Let the manifest list what is there, after tables were added or removed."""
-        if (manifest := self.recorded()) is not None:
-            there = {name for name in KNOWN if ownership.plain(self.path / name)}
-            self.write_manifest(manifest, there)
+        if (manifest := self.record_in(self.path)) is not None:
+            self.write_manifest(manifest, [name for name in KNOWN if plain(self.path / name)])
 
     def _part(self, table: str, chunk: int) -> Path:
         return self.partial / f"{table}-{chunk:06d}.arrow"
@@ -263,9 +228,9 @@ class RunDirectory:
             write(draft, rows)
 
 
-def interrupted(path: Path) -> bool:
-    """Say whether a run is here that is not complete."""
-    return RunDirectory(path).interrupted
+def _is_part(part: Path) -> bool:
+    """Say whether a file in ``.partial``, or a draft, has a name that we give."""
+    return PART.fullmatch(re.sub(r"^\.(.*)\.tmp$", r"\1", part.name)) is not None
 
 
 def _chained(checksum: int, part: Path) -> int:
@@ -286,12 +251,12 @@ def read_run(
     file = path / MANIFEST
     if not file.is_file():
         raise UserError(f"{path} is not a run directory: it has no {MANIFEST}; give one that has")
-    manifest = ownership.read_json(file)
+    manifest = read_json(file)
     if manifest is None:
         raise UserError(f"{file} cannot be read: it is no table in JSON; run the scenario again")
     text = TEXT  # columns that are no numbers, among them the one that names the data's rows
     try:
-        names = ownership.listed(manifest, KNOWN.__contains__) if "files" in manifest else KNOWN
+        names = RunDirectory.listed(manifest) if "files" in manifest else KNOWN
         files = [path / name for name in sorted(names) if (path / name).is_file()]
         with suppress(KeyError, TypeError):  # no data, or nothing of ours
             text = TEXT | {manifest["config"]["data"]["index"]}
@@ -343,11 +308,15 @@ def whole(name: str, parts: Sequence[Path]) -> Iterator[pa.Table]:
 
 
 def _pass(parts: Sequence[Path], low: int, high: int) -> Iterator[pa.Table]:
-    """Yield all rows of some agents in their order; they are gone before the next pass."""
-    some = (parts[first : first + OPEN] for first in range(0, len(parts), OPEN))
-    table = _joined([_joined([_between(part, low, high) for part in few]) for few in some])
-    order = _order(table)
-    yield from (table.take(order[i : i + GROUP]) for i in range(0, len(order), GROUP))
+    """Yield the rows of agents from ``low`` to below ``high``; gone before the next pass."""
+    joined = pa.table({})
+    for start in range(0, len(parts), OPEN):
+        tables = [_opened(part) for part in parts[start : start + OPEN]]
+        ends = [np.searchsorted(own["agent"].to_numpy(), [low, high]) for own in tables]
+        some = [own.slice(at, to - at) for own, (at, to) in zip(tables, ends, strict=True)]
+        joined = _joined([joined, *some] if start else some)
+    order = _order(joined)
+    yield from (joined.take(order[i : i + GROUP]) for i in range(0, len(order), GROUP))
 
 
 def _opened(part: Path) -> pa.Table:
@@ -365,13 +334,6 @@ def _cuts(parts: Sequence[Path]) -> Integers:
     most = np.clip(rows.sum() // PASSES, FEWEST, MOST)
     firsts = np.flatnonzero(np.diff(before // most, prepend=-1))
     return np.append(firsts, len(rows))
-
-
-def _between(part: Path, low: int, high: int) -> pa.Table:
-    """Return the rows of a part whose agents are at least ``low`` and below ``high``."""
-    table = _opened(part)
-    first, last = np.searchsorted(table["agent"].to_numpy(), [low, high])
-    return table.slice(first, last - first)
 
 
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:

@@ -1,7 +1,6 @@
 """What ``study`` prints at its end: how many runs are complete, failures, and the answers."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ TOLD = ("mean_loss", "decision_swap_regret_worst", "gain", "welfare_mean")  # be
 MOST = 12  # lines of an answer
 COMPARED = ("key", "value", "against", "measure")
 SMALL = 0.001  # p-value below which only that is said
+What = Callable[[dict[Any, Any]], str]
 ADJUSTED = "Intervals hold one by one, adjusted p (Holm) for all rows of that table at once."
 
 
@@ -31,55 +31,43 @@ def print_summary(study: Study) -> None:
     if record["failed"]:
         screen.print("All failures: failures.parquet; --resume tries them again.")
     for answer in ANSWERS:
-        answer.show(study, screen)
+        _show(study, screen, *answer)
 
 
-@dataclass(frozen=True)
-class PrintedTable:
-    """A table of a study that is printed at its end, if it is there.
-
-    ``figure`` is the heading of its figures, which stand with their intervals; ``what`` says of a
-    row what changed, ``beside`` are the columns that stand before them.
-    """
-
-    table: str
-    title: str
-    figure: str
-    what: Callable[[dict[Any, Any]], str]
-    beside: tuple[str, ...] = ("cohort", "measure")
-
-    def show(self, study: Study, screen: Console) -> None:
-        """Print the rows of the measures that answer something, the first of many."""
-        path = study.path / f"{self.table}.parquet"
-        found = pd.read_parquet(path) if path.exists() else pd.DataFrame()
-        if "measure" in found:
-            found = _answering(found)
-        if found.empty:
-            return
-        rest, shown = "Table", found
-        if "measure" in found:  # what is known of every study comes first: each change has a line
-            shown = found.iloc[np.argsort(~found["measure"].isin(TOLD), kind="stable")]
-            left = f"{len(found) - MOST:,} more rows and all" if len(found) > MOST else "All"
-            rest = f"{left} other measures"
-        shown = shown.head(MOST).sort_index()
-        rows = shown.to_dict("records")
-        beside = [name for name in self.beside if name in found]
-        if "cohort" in beside and len(found["cohort"].unique()) == 1:
-            beside.remove("cohort")
-        cells = shown[beside].astype(str).reset_index(drop=True)
-        cells[[self.figure, "95 % interval"]] = _figures(shown)
-        cells["adjusted p"] = [_adjusted(row) for row in rows]
-        print(self.title, file=screen.file)
-        for line in _lines(cells, list(map(self.what, rows)), words=len(beside)):
-            print(line, file=screen.file)
-        screen.print(f"{rest}: {path}", soft_wrap=True)
-        if "p_adjusted" in found:
-            screen.print(ADJUSTED)
-        for row in rows if "p_equivalence" in found else ():
-            if equal := equivalent(row):
-                screen.print(f"{self.what(row)}: {row['measure']} of {row['cohort']} is {equal}.")
-        for note in unit_notes(found) if "same_scale" in found else ():
-            screen.print(note)
+def _show(  # noqa: PLR0913 - what ``ANSWERS`` says of a table
+    study: Study, screen: Console, table: str, title: str, figure: str, what: What, *beside: str
+) -> None:
+    """Print the rows of a table, if it is there, that answer something: the first of many."""
+    path = study.path / f"{table}.parquet"
+    found = pd.read_parquet(path) if path.exists() else pd.DataFrame()
+    rest, shown = "Table", found
+    if "measure" in found:  # what is known of every study comes first: each change has a line
+        found = _answering(found)
+        shown = found.iloc[np.argsort(~found["measure"].isin(TOLD), kind="stable")]
+        left = f"{len(found) - MOST:,} more rows and all" if len(found) > MOST else "All"
+        rest = f"{left} other measures"
+    if found.empty:
+        return
+    shown = shown.head(MOST).sort_index()
+    rows = shown.to_dict("records")
+    several = "cohort" in found and len(found["cohort"].unique()) > 1
+    text = [name for name in beside if name in found and (several or name != "cohort")]
+    cells = shown[text].astype(str).reset_index(drop=True)
+    cells[[figure, "95 % interval"]] = _figures(shown)
+    p_values = [row.get("p_adjusted", np.nan) for row in rows]
+    cells["adjusted p"] = [f"{p:.3f}" if p >= SMALL else f"<{SMALL}" for p in p_values]
+    cells.loc[np.isnan(p_values), "adjusted p"] = ""
+    print(title, file=screen.file)
+    for line in _lines(cells, list(map(what, rows)), words=len(text)):
+        print(line, file=screen.file)
+    screen.print(f"{rest}: {path}", soft_wrap=True)
+    if "p_adjusted" in found:
+        screen.print(ADJUSTED)
+    for row in rows if "p_equivalence" in found else ():
+        if equal := equivalent(row):
+            screen.print(f"{what(row)}: {row['measure']} of {row['cohort']} is {equal}.")
+    for note in unit_notes(found) if "same_scale" in found else ():
+        screen.print(note)
 
 
 def _answering(found: pd.DataFrame) -> pd.DataFrame:
@@ -115,13 +103,6 @@ def _lines(cells: pd.DataFrame, headings: list[str], *, words: int) -> Iterator[
         yield f"  {row}"
 
 
-def _adjusted(row: dict[Any, Any]) -> str:
-    p = row.get("p_adjusted", np.nan)
-    if np.isnan(p):
-        return ""
-    return f"{p:.3f}" if p >= SMALL else f"<{SMALL}"
-
-
 def _figures(rows: pd.DataFrame) -> list[tuple[str, str]]:
     """Write each row's figure and interval, with equal decimals for what has one unit."""
     unit = [name for name in ("cohort", "measure") if name in rows] or ["key"]
@@ -137,28 +118,20 @@ def _figures(rows: pd.DataFrame) -> list[tuple[str, str]]:
     return found
 
 
-ANSWERS = (
-    PrintedTable(
-        "contrasts",
-        "Change, by pairs of runs with the same seed",
-        "change",
-        lambda row: (
-            str(row["value"])
-            if row["key"] == "branch"
-            else f"{row['key']} = {row['value']}, not {row['against']}"
-        ),
-    ),
-    PrintedTable(
-        "sensitivity",
-        "Sensitivity to the keys that were sampled",
-        "index",
-        lambda row: f"{row['measure']} of {row['cohort']}, {row['value']}",
-        ("key",),
-    ),
-    PrintedTable(
-        "calibration",
-        "Values that give the observed measures",
-        "estimate",
-        lambda row: str(row["key"]),
-    ),
+def _change(row: dict[Any, Any]) -> str:
+    if row["key"] == "branch":
+        return str(row["value"])
+    return f"{row['key']} = {row['value']}, not {row['against']}"
+
+
+# By table its title, the heading of its figures, which stand with their intervals, what says of a
+# row what changed, and the columns that stand before the figures.
+MEASURED = "cohort", "measure"
+PAIRS = "Change, by pairs of runs with the same seed"
+SENSITIVITY = "Sensitivity to the keys that were sampled"
+CALIBRATION = "Values that give the observed measures"
+ANSWERS: tuple[tuple[str, str, str, What, *tuple[str, ...]], ...] = (
+    ("contrasts", PAIRS, "change", _change, *MEASURED),
+    ("sensitivity", SENSITIVITY, "index", "{measure} of {cohort}, {value}".format_map, "key"),
+    ("calibration", CALIBRATION, "estimate", "{key}".format_map),
 )

@@ -22,7 +22,6 @@ from regretless.market.model import MarketModel
 from regretless.scenarios.executor import DIED, Executor, beat, executor
 from regretless.scenarios.imports import import_modules
 from regretless.scenarios.logs.directory import RunDirectory
-from regretless.scenarios.logs.ownership import held
 from regretless.scenarios.run import Options as RunOptions
 from regretless.scenarios.run import run
 from regretless.scenarios.studies.design import Design, Task
@@ -30,6 +29,7 @@ from regretless.scenarios.studies.directory import Answer, Failure, StudyDirecto
 from regretless.scenarios.studies.results import Study
 
 PATIENCE = 1800.0  # seconds without a round that a run may take
+NO_WORKER = Failure("WorkerDied", DIED)
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,7 @@ def conduct(
     KeyboardInterrupt after what is complete has been summed up.
     """
     directory, warn = StudyDirectory(options.out, design), cache(warn)
-    asked = {"resume": options.resume, "overwrite": options.overwrite}
-    directory.check(**asked)
-    with held(options.out):
-        known = directory.check(**asked)
+    with directory.claimed(resume=options.resume, overwrite=options.overwrite) as known:
         settings = design.settings_to_check(options.imports)
         with executor(options.jobs, options.scheduler, options.imports) as workers:
             if not known:
@@ -75,7 +72,7 @@ def conduct(
             try:
                 answers = workers.answers(play, tasks, options.patience)
                 for over, (place, found) in enumerate(answers, start=1):
-                    answer = found or _died(missing[place])
+                    answer = found or Answer(missing[place], NO_WORKER)
                     directory.keep(answer)
                     for line in answer.warnings:
                         warn(line)
@@ -89,15 +86,11 @@ def conduct(
     return Study(options.out)
 
 
-def _died(run: int) -> Answer:
-    return Answer(run, Failure("WorkerDied", DIED))
-
-
 def _check_settings(
     design: Design, workers: Executor, settings: list[Task], warn: Callable[[str], Any]
 ) -> None:
     found = dict(workers.answers(check, settings))
-    answers = [found[place] or _died(one.run) for place, one in enumerate(settings)]
+    answers = [found[place] or Answer(one.run, NO_WORKER) for place, one in enumerate(settings)]
     for answer in answers:
         if (fault := answer.failure) is not None:
             other = f"{fault.kind}: {fault.error}; change the setting"

@@ -10,7 +10,6 @@ a Latin hypercube have seeds of their own.
 import itertools
 import json
 import math
-from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -88,9 +87,8 @@ class StudySpec(Strict):
             return list(range(min(seeds, MOST_RUNS + 1)))  # of too many no list is made
         whole = isinstance(seeds, list) and all(type(seed) is int for seed in seeds)
         if not whole or not seeds or min(seeds) < 0 or len(set(seeds)) != len(seeds):
-            raise ValueError(
-                f"{shown(seeds)}: give how many, at least 1, or a list of different seeds"
-            )
+            wanted = "give how many, at least 1, or a list of different seeds"
+            raise ValueError(f"{shown(seeds)}: {wanted}")
         return seeds
 
     @model_validator(mode="after")
@@ -103,35 +101,38 @@ class StudySpec(Strict):
         if runs * (1 if self.sample is None else len(self.sample)) > MOST_RUNS:
             raise ValueError(f"more than {MOST_RUNS} runs; give fewer values, or fewer seeds")
         _refuse_repeats("list", self.rows)
+        sampled = [] if self.sample is None else list(self.sample.keys)
+        for key in sampled:
+            _refuse_taken(f"sample.keys.{key}", key)
         for number, row in enumerate(self.rows):
             for key in row:
                 _refuse_taken(f"list row {number}: {key}", key)
-            if set(row) != set(self.rows[0]):
-                key = min(set(row) ^ set(self.rows[0]))
-                raise ValueError(f"list row {number}: not every row has '{key}'; give it to all")
+            if odd := set(row) ^ set(self.rows[0]):
+                lack = f"not every row has '{min(odd)}'"
+                raise ValueError(f"list row {number}: {lack}; give it to all")
         levels = {key: [row[key] for row in self.rows] for row in self.rows[:1] for key in row}
         controls_of(self.control, levels or {key: list(own) for key, own in self.grid.items()})
+        self._check_keys(sampled)
+        return self
+
+    def _check_keys(self, sampled: list[str]) -> None:
+        """Refuse a key that two parts of the file give, or that no study may give."""
+        rounds = {} if self.rounds is None else {"rounds": self.rounds}
+        axes = [[rounds], [self.fixed], [dict.fromkeys(sampled)], self.rows]
+        for key, own in self.grid.items():
+            axes.append(list(own.values()) if isinstance(own, dict) else [{key: v} for v in own])
         given: set[str] = set()
-        for axis in self._axes():
+        for axis in axes:
             keys = {key for table in axis for key in table}
             if keys & given:
                 raise ValueError(f"key '{min(keys & given)}' is given twice; drop one of them")
             given |= keys
             for key, value in (pair for table in axis for pair in table.items()):
-                _check_key(key, value)
-        return self
-
-    def _axes(self) -> Iterator[list[Setting]]:
-        """Yield the choices of each part of the file that gives keys."""
-        yield [] if self.rounds is None else [{"rounds": self.rounds}]
-        yield [self.fixed]
-        sampled = [] if self.sample is None else list(self.sample.keys)
-        for key in sampled:
-            _refuse_taken(f"sample.keys.{key}", key)
-        yield [dict.fromkeys(sampled)]
-        yield self.rows
-        for key, values in self.grid.items():
-            yield list(values.values()) if isinstance(values, dict) else [{key: v} for v in values]
+                if key == "seed":
+                    raise ValueError("key 'seed' is taken by the study; use seeds = [...]")
+                if "." not in key and isinstance(value, dict):
+                    cure = f'write a dotted key in quotes, as in "{key}.NAME"'
+                    raise ValueError(f"{key} is a table; {cure}")
 
     def settings(self) -> list[Setting]:
         """Every choice of what varies, a label by its name; the last entry runs fastest."""
@@ -139,11 +140,6 @@ class StudySpec(Strict):
             return self.sample.settings()
         product = itertools.product(*self.grid.values())  # of a table its labels
         return self.rows or [dict(zip(self.grid, values, strict=True)) for values in product]
-
-    def seed_of(self, setting: int, place: int) -> int:
-        """Return a seed of a setting, by their numbers."""
-        own = self.sample is not None and self.sample.own_seeds
-        return self.seeds[place] + own * setting * (max(self.seeds) + 1)
 
     def keys_of(self, setting: Setting) -> Setting:
         """Return what a setting puts into the scenario, with the keys that a label stands for."""
@@ -208,8 +204,11 @@ class Design:
         return replace(self, spec=self.spec.model_copy(update=changed))
 
     def _of(self, run: int) -> tuple[Setting, dict[str, int]]:
-        setting, seed = divmod(run, len(self.spec.seeds))
-        return self.settings[setting], {"seed": self.spec.seed_of(setting, seed)}
+        setting, place = divmod(run, len(self.spec.seeds))
+        seed, sample = self.spec.seeds[place], self.spec.sample
+        if sample is not None and sample.own_seeds:
+            seed += setting * (max(self.spec.seeds) + 1)
+        return self.settings[setting], {"seed": seed}
 
     def parameters(self) -> list[Setting]:
         """Return the keys and the seed of every run, in the runs' order."""
@@ -260,14 +259,13 @@ def read_study(name: str) -> Design:
         cure = f"{closest(name, bundled)} or a path to a .toml file"
         raise UserError(f"unknown study '{name}'; {cure}")
     raw = read(path)
-    try:
-        check_values(raw)
-    except UserError as error:
-        raise UserError(f"{path.name}: {error}") from error
     if "scenario" not in raw and "cohort" in raw:
         raise UserError(f"{path.name} is a scenario; regretless run FILE plays it once")
     try:
+        check_values(raw)
         spec = StudySpec.model_validate(raw)
+    except UserError as error:
+        raise UserError(f"{path.name}: {error}") from error
     except ValidationError as error:
         first = error.errors()[0]
         known = [field.alias or name for name, field in StudySpec.model_fields.items()]
@@ -284,23 +282,15 @@ def read_study(name: str) -> Design:
 def _check_axis(key: str, values: Any) -> None:
     labels = isinstance(values, dict) and all(isinstance(keys, dict) for keys in values.values())
     if not values or not (labels or isinstance(values, list)):
-        wanted = "a list of values, or a table of keys for each label"
-        raise ValueError(
-            f"grid.{key} = {shown(values)}: give {wanted}, and a key with dots in quotes"
+        wanted = (
+            "a list of values, or a table of keys for each label, and a key with dots in quotes"
         )
+        raise ValueError(f"grid.{key} = {shown(values)}: give {wanted}")
     if not labels:
         _refuse_repeats(f"grid.{key}", values)
         _refuse_taken(f"grid.{key}", key)
     elif key in TAKEN or "." in key:
         raise ValueError(f"grid.{key}: labels need a name without dots that no table's column has")
-
-
-def _check_key(key: str, value: Any) -> None:
-    if key == "seed":
-        raise ValueError("key 'seed' is taken by the study; use seeds = [...]")
-    if "." not in key and isinstance(value, dict):
-        cure = f'write a dotted key in quotes, as in "{key}.NAME"'
-        raise ValueError(f"{key} is a table; {cure}")
 
 
 def _refuse_taken(where: str, key: str) -> None:

@@ -11,12 +11,10 @@ import shutil
 import tempfile
 import time
 import traceback
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 import pyarrow as pa
@@ -24,9 +22,15 @@ import pyarrow.parquet as pq
 
 from regretless.market import register
 from regretless.market.core.checkpoint import replacing
-from regretless.market.core.errors import UserError
-from regretless.scenarios.logs import ownership
 from regretless.scenarios.logs.directory import RunDirectory
+from regretless.scenarios.logs.ownership import (
+    LOCK,
+    RecordedDirectory,
+    check_folder,
+    contents,
+    refuse,
+    unwritable,
+)
 from regretless.scenarios.run import versions
 from regretless.scenarios.studies.design import Design
 
@@ -36,7 +40,6 @@ TABLES = (
     *("pair_effects", "effects_by_parameter", "contrasts_by_parameter", "regression"),
     *("gains", "sensitivity", "calibration", "windows"),
 )
-KNOWN = {f"{table}.parquet" for table in TABLES}
 DRAFTS, SESSION = ".drafts", "session-"  # one process's drafts lie in a folder of its own
 FAILURES = pa.schema(
     [("run", pa.int64()), *((name, pa.string()) for name in ("kind", "error", "traceback"))]
@@ -69,50 +72,35 @@ def failure_of(error: BaseException) -> Failure:
     return Failure(kind, line, "".join(traceback.format_exception(error)))
 
 
-class StudyDirectory:
+class StudyDirectory(RecordedDirectory):
     """Where a study's runs go."""
 
+    KIND, RECORD = "study", RECORD
+    KEYS: ClassVar = {"study": dict, "runs": int}
+    KNOWN = re.compile(rf"({'|'.join(TABLES)})\.parquet")
+
     def __init__(self, path: Path, design: Design) -> None:
-        self.path, self.design = path, design
+        super().__init__(path, {f"{table}.parquet" for table in TABLES})
+        self.design = design
         self.failures: dict[int, Failure] = {}
         self.files: set[str] = set()
         self._started = time.perf_counter()
 
-    def check(self, *, resume: bool, overwrite: bool) -> bool:
-        """Say whether the study is here already and goes on.
-
-        UserError if something else is, or a study that is to be neither resumed nor replaced.
-        """
-        asked = {"resume": resume, "overwrite": overwrite}
-        ownership.check_asked(self.path, "study", **asked)
-        if ownership.unused(self.path, RECORD):
-            return False
-        found = read_record(self.path)
-        recorded = ownership.known_as_ours(self.path, "study", found, **asked)
-        ownership.check_folder(self.path / "runs")
-        ownership.check_folder(self.path / DRAFTS)
-        mine = ownership.listed(recorded, KNOWN.__contains__) | {RECORD}
-        ownership.check_writable(self.path, KNOWN | {RECORD}, mine)
-        for draft in ownership.contents(self.path / DRAFTS):
-            ownership.check_folder(draft)
-            if not draft.name.startswith(SESSION):
-                ownership.refuse(self.path, f"{DRAFTS}/{draft.name}")
-        begun = recorded.get("versions", {}).get("regretless")
-        if resume and begun != version("regretless"):
-            where = f"--resume: {self.path} was begun by {begun or 'another version'}"
-            raise UserError(f"{where}; continue it with that version or give another directory")
-        if resume and recorded["study"] != self.design.identity():
-            reason = f"--resume: {self.path} holds another study"
-            raise UserError(f"{reason}; give another --out or the study file as it was")
+    def check_inside(self, record: dict[str, Any], *, resume: bool) -> None:
+        """Raise UserError if a folder of ours is not, or what is resumed is another study."""
+        for folder in (self.path / "runs", self.path / DRAFTS, *contents(self.path / DRAFTS)):
+            check_folder(folder)
+            if folder.parent.name == DRAFTS and not folder.name.startswith(SESSION):
+                refuse(self.path, f"{DRAFTS}/{folder.name}")
         if resume:
-            return True
-        for home in ownership.contents(self.path / "runs"):  # which are replaced
-            ownership.check_folder(home)
+            self.check_same(record, "study", self.design.identity())
+            return
+        for home in contents(self.path / "runs"):  # which are replaced
+            check_folder(home)
             if not re.fullmatch(r"run=\d{4,}", home.name):
-                ownership.refuse(self.path, f"runs/{home.name}")
+                refuse(self.path, f"runs/{home.name}")
             if strays := RunDirectory(home).strays():
-                ownership.refuse(home, strays[0])
-        return False
+                refuse(home, strays[0])
 
     def start(self, *, known: bool) -> list[int]:
         """Make the directory, or clear it of drafts; return the runs that are missing.
@@ -120,32 +108,29 @@ class StudyDirectory:
         ``known``: whether the study that is here goes on; another one gives way.
         """
         try:
-            recorded = read_record(self.path)
+            before = self.record_in(self.path)
             if known:
-                self.files = ownership.listed(recorded, KNOWN.__contains__)
-            elif recorded is not None:
-                self._remove(recorded)
-            self.write_record("interrupted")  # first: from now on it is known whose the folder is
+                self.files = self.listed(before)
+            elif before is not None:
+                self.write_record(before | {"status": "interrupted"})
+                for home in contents(self.path / "runs"):
+                    RunDirectory(home).remove()
+                self.clear(self.listed(before))
+            self._record("interrupted")  # first: from now on it is known whose the folder is
             (self.path / "runs").mkdir(exist_ok=True)
             shutil.rmtree(self.path / DRAFTS, ignore_errors=True)
             (self.path / DRAFTS).mkdir()
         except OSError as error:
-            reason = f"--out {self.path} cannot be written: {error.strerror}"
-            raise UserError(f"{reason}; give another directory") from error
+            raise unwritable(self.path, error) from error
         self._drafts = Path(tempfile.mkdtemp(prefix=SESSION, dir=self.path / DRAFTS))
-        self.write("parameters", parameters_table(self.design.parameters()))
+        rows = self.design.parameters()
+        keys = ["seed", *(key for key in rows[0] if key != "seed")]
+        columns = {key: _typed([row[key] for row in rows]) for key in keys}
+        self.write(
+            "parameters", pa.table({"run": pa.array(range(len(rows)), pa.int64())} | columns)
+        )
         self._write_failures()
         return [run for run in range(len(self.design)) if not self.home(run).exists()]
-
-    def _remove(self, recorded: dict[str, Any]) -> None:
-        """Remove an earlier study, which is interrupted from now on."""
-        ownership.write_record(self.path / RECORD, recorded | {"status": "interrupted"})
-        for home in ownership.contents(self.path / "runs"):
-            RunDirectory(home).remove()
-        for name in ownership.listed(recorded, KNOWN.__contains__):
-            (self.path / name).unlink(missing_ok=True)
-        if ownership.our_page(self.path / ownership.REPORT):
-            (self.path / ownership.REPORT).unlink()
 
     def home(self, run: int) -> Path:
         """Folder of a complete run."""
@@ -167,16 +152,15 @@ class StudyDirectory:
             draft.mkdir(exist_ok=True)
             (draft / name).write_bytes(content)
         shutil.rmtree(draft / ".partial", ignore_errors=True)  # where the run could not tidy up
-        (draft / ownership.LOCK).unlink(missing_ok=True)
+        (draft / LOCK).unlink(missing_ok=True)
         draft.replace(self.home(answer.run))
 
     def finish(self, status: str) -> None:
         """Remove the drafts and write how far the study came."""
         shutil.rmtree(self.path / DRAFTS, ignore_errors=True)
-        self.write_record(status)
+        self._record(status)
 
-    def write_record(self, status: str) -> None:
-        """Write ``study.json``."""
+    def _record(self, status: str) -> None:
         record = {
             "name": self.design.name,
             "study": self.design.identity(),
@@ -190,15 +174,15 @@ class StudyDirectory:
             "wall_seconds": round(time.perf_counter() - self._started, 3),
             "files": sorted(self.files),
         }
-        ownership.write_record(self.path / RECORD, record)
+        self.write_record(record)
 
     def write(self, name: str, table: pa.Table | pd.DataFrame) -> None:
         """Write a table of the study, which the record lists before it is there."""
         file = f"{name}.parquet"
         if file not in self.files:
-            ownership.check_writable(self.path, {file}, set())
+            self.check_writable({file})
             self.files.add(file)
-            self.write_record("interrupted")
+            self._record("interrupted")
         if isinstance(table, pd.DataFrame):
             table = pa.Table.from_pandas(table, preserve_index=False)
         with replacing(self.path / file) as draft:
@@ -209,22 +193,8 @@ class StudyDirectory:
         self.write("failures", pa.Table.from_pylist(rows, schema=FAILURES))
 
 
-def read_record(path: Path) -> dict[str, Any] | None:
-    """Return ``study.json`` of a directory; None if there is none of ours."""
-    return ownership.record_of(path / RECORD, "study", "status", "runs")
-
-
-def parameters_table(parameters: Sequence[dict[str, Any]]) -> pa.Table:
-    """Lay out the parameters of the runs, a column of booleans, integers, floats or text per key.
-
-    Tables, lists and mixtures of types are JSON text.
-    """
-    keys = ["seed", *(key for key in parameters[0] if key != "seed")]
-    typed = {key: _typed([row[key] for row in parameters]) for key in keys}
-    return pa.table({"run": pa.array(range(len(parameters)), pa.int64())} | typed)
-
-
 def _typed(values: list[Any]) -> pa.Array:
+    """Return a column of booleans, integers, floats or text, of anything else as JSON text."""
     kind = pd.api.types.infer_dtype(values, skipna=False)
     if kind == "mixed-integer-float":
         return pa.array([*map(float, values)])

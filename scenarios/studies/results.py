@@ -12,7 +12,7 @@ from regretless.scenarios.frames import export
 from regretless.scenarios.studies.analysis import contrasts as tests
 from regretless.scenarios.studies.analysis import measures as analysis
 from regretless.scenarios.studies.analysis import parameters as people
-from regretless.scenarios.studies.directory import TABLES, read_record
+from regretless.scenarios.studies.directory import TABLES, StudyDirectory
 from regretless.scenarios.studies.sampling import SampleSpec, calibration_table, sensitivity_table
 
 
@@ -51,15 +51,11 @@ class Study:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        record = read_record(self.path)
+        record = StudyDirectory.record_in(self.path)
         if record is None:
             raise UserError(f"{self.path} is not a study directory: give one with a study.json")
         self.record: dict[str, Any] = record
-
-    @property
-    def _file(self) -> dict[str, Any]:
-        file: dict[str, Any] = self.record["study"]["file"]
-        return file
+        self._file: dict[str, Any] = record["study"]["file"]
 
     def runs(self) -> list[int]:
         """Return the runs that are complete, in order."""
@@ -101,14 +97,13 @@ class Study:
 
     def results(self) -> dict[str, pd.DataFrame]:
         """Return by name every table that is computed from the runs."""
-        lacking = {
-            "gains": not self.has_branches,
-            "sensitivity": self.sample is None,
-            "calibration": self.sample is None or not self.sample.targets,
-            "windows": not self.has_windows,
+        sample = self.sample
+        wanted = {"gains": self.has_branches, "windows": self.has_windows}
+        wanted |= {
+            "sensitivity": sample is not None,
+            "calibration": bool(sample and sample.targets),
         }
-        names = (name for name in TABLES[2:] if not lacking.get(name))
-        return {name: getattr(self, name)() for name in names}
+        return {name: getattr(self, name)() for name in TABLES[2:] if wanted.get(name, True)}
 
     def export(self, folder: str | Path) -> list[Path]:
         """Write every table of the study into a folder, as CSV and as LaTeX; return the files."""
@@ -123,8 +118,7 @@ class Study:
             parts.append(analysis.cohorts_of(agents, run))
             if (home / "measures.parquet").exists():
                 own = analysis.own_of(run_table(home, "measures"), agents)
-                ends = "", " (own)"
-                parts[-1] = parts[-1].merge(own, on="cohort", how="left", suffixes=ends)
+                parts[-1] = parts[-1].merge(own, "left", "cohort", suffixes=("", " (own)"))
         if not parts:
             return pd.DataFrame(columns=analysis.COHORTS).astype({"run": "int64", "cohort": "str"})
         return pd.concat(parts, ignore_index=True)
@@ -263,11 +257,8 @@ class Study:
 
     def _keys(self) -> set[str]:
         """Return the dotted keys of the base scenario's tables and of the study."""
-        tables = {
-            k: own for k, own in self.record["study"]["base"].items() if isinstance(own, dict)
-        }
-        found = {f"{name}.{key}" for name, own in tables.items() for key in own}
-        grid = self._file["grid"]
+        base, grid = self.record["study"]["base"], self._file["grid"]
+        found = {f"{k}.{key}" for k, own in base.items() if isinstance(own, dict) for key in own}
         labelled = [values for values in grid.values() if isinstance(values, dict)]
         labels = [keys for values in labelled for keys in values.values()]
         return found.union(self._file["set"], grid, *self._file["list"], *labels)

@@ -50,8 +50,8 @@ class Attack:
     config: str
     rehearsed: str
     shape: tuple[int, int, int]
-    imports: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    imports: tuple[str, ...]
+    warnings: tuple[str, ...]
 
     def model(self, seed: int, plan: Array | None = None) -> MarketModel:
         """Build what is rehearsed, with a plan (P, S, m)."""
@@ -60,12 +60,6 @@ class Attack:
         if plan is not None:
             leader.distributions = plan
         return model
-
-    @property
-    def constants(self) -> bool:
-        """Whether the cohort is compared with fixed actions, as the theorem on swaps needs."""
-        cohorts = json.loads(self.config)["cohort"]
-        return next(bool(c["constants"]) for c in cohorts if c["name"] == self.cohort)
 
     def place(self, model: MarketModel) -> int:
         """Return the cohort's place among those of a model."""
@@ -84,7 +78,14 @@ def written(plan: Array) -> Array:
     return np.asarray(rounded / rounded.sum(-1, keepdims=True))
 
 
-def attacks(scenario: Scenario, *, phases: int, looking: bool, cohort: str | None) -> list[Attack]:
+def attacks(
+    scenario: Scenario,
+    *,
+    phases: int,
+    looking: bool,
+    cohort: str | None,
+    imports: tuple[str, ...] = (),
+) -> list[Attack]:
     """Return an attack on every cohort, or on one; ``looking`` at what followers played last.
 
     UserError if no plan could go by the scenario's adversary, or there is no such cohort.
@@ -107,11 +108,12 @@ def attacks(scenario: Scenario, *, phases: int, looking: bool, cohort: str | Non
         own = raw | {"adversary": raw["adversary"] | {"cohort": one.name}}
         near = own
         if model.game.market is None and model.game.network is None:
-            others = [c.name for c in model.game.cohorts if c.listens]
-            matter = [one.name] if not one.listens else others
+            matter = (
+                {c.name for c in model.game.cohorts if c.listens} if one.listens else {one.name}
+            )
             near = own | {"cohort": [c for c in own["cohort"] if c["name"] in matter]}
-        given = one.name, json.dumps(own), json.dumps(near), shape
-        found.append(Attack(*given, warnings=model.warnings))
+        files = json.dumps(own), json.dumps(near)
+        found.append(Attack(one.name, *files, shape, imports, model.warnings))
     return found
 
 
@@ -156,11 +158,18 @@ class Score:
 
 
 class Rehearsals:
-    """Plays plans against a cohort, by workers where runs are played one by one."""
+    """Plays plans against a cohort, by workers where runs are played one by one.
+
+    ``together``: whether only outcomes reach the cohort, and its learner's rows have nothing in
+    common.
+    """
 
     def __init__(self, attack: Attack, workers: Executor) -> None:
         self.attack, self._workers = attack, workers
-        self.together = _side_by_side(attack)
+        game = attack.model(0).game
+        seat = replace(game.seats[0], comparison=NOT_COMPARED)  # which nobody hears of
+        alone = seat == Seat(seat.cohort) and game.market is None and game.network is None
+        self.together = len(game.cohorts) == 1 and seat.cohort.rows_apart and alone
 
     def paid(self, plans: Array, seed: int) -> Array:
         """Return what the leader is paid per round by each plan (E, P, S, m) at one seed (E,)."""
@@ -171,23 +180,20 @@ class Rehearsals:
         cohort = model.game.cohorts[0]
         leader: Any = model.game.adversary
         values = leader.payoff.values(cohort.loss, leader.support)
-        counts = cohort.counts
-        paid = np.einsum("ekam,mka,k->e", _joints(model, plans), values, counts)
-        return np.asarray(paid / counts.sum())
+        paid = np.einsum("ekam,mka,k->e", _joints(model, plans), values, cohort.counts)
+        return np.asarray(paid / cohort.counts.sum())
 
     def scores(self, plan: Array, seeds: Sequence[int]) -> list[Score]:
         """Return what one plan comes to at several seeds."""
         if not self.together:
             return self._workers.map(partial(_score, self.attack, plan), list(seeds))
-        return [_alone(self.attack.model(seed), plan) for seed in seeds]
-
-
-def _side_by_side(attack: Attack) -> bool:
-    """Whether only outcomes reach the cohort, and its learner's rows have nothing in common."""
-    game = attack.model(0).game
-    seat = replace(game.seats[0], comparison=NOT_COMPARED)  # which nobody hears of
-    alone = seat == Seat(seat.cohort) and game.market is None and game.network is None
-    return len(game.cohorts) == 1 and seat.cohort.rows_apart and alone
+        found = []
+        for model in map(self.attack.model, seeds):
+            cohort, leader = model.game.cohorts[0], model.game.adversary
+            joint, support = _joints(model, plan[None])[0], np.asarray(leader.support)
+            taken = led(leader.payoff, cohort.loss, joint, support)
+            found.append(_mean(taken, cohort.counts, _proved(cohort, model.rounds)))
+        return found
 
 
 def _joints(model: MarketModel, plans: Array) -> Array:
@@ -208,24 +214,14 @@ def _joints(model: MarketModel, plans: Array) -> Array:
         distributions = plans[own, t * phases // model.rounds, state]
         outcome = draw_rows(distributions, np.full(count, thrown[t]))
         if learner.bandit:
-            actions = draw_rows(
-                distribution, np.concatenate([rng.random(shape[1]) for rng in draws])
-            )
+            shares = np.concatenate([rng.random(shape[1]) for rng in draws])
+            actions = draw_rows(distribution, shares)
             distribution = one_hot(actions, shape[2])
         joints[own, :, :, outcome] += distribution.reshape(shape)
         learner.learn(tables[outcome].reshape(distribution.shape), actions)
         if rows > 1:
             state = distribution.reshape(shape)[:, cohort.row_of].mean(1).argmax(1)
     return joints / model.rounds
-
-
-def _alone(model: MarketModel, plan: Array) -> Score:
-    """Score a plan against learners whom nothing but outcomes reaches."""
-    cohort, leader = model.game.cohorts[0], model.game.adversary
-    found = led(
-        leader.payoff, cohort.loss, _joints(model, plan[None])[0], np.asarray(leader.support)
-    )
-    return _mean(found, cohort.counts, _proved(cohort, model.rounds))
 
 
 def _paid(attack: Attack, seed: int, plans: Array) -> Array:
@@ -238,7 +234,8 @@ def _score(attack: Attack, plan: Array, seed: int) -> Score:
     place = attack.place(model)
     cohort, promise = model.game.cohorts[place], model.guarantees[place]
     bound: Any = _proved(cohort, model.rounds)
-    if promise.beforehand is not None and attack.constants:  # constants: its regret is the more
+    asked = {own["name"]: own for own in json.loads(attack.config)["cohort"]}[attack.cohort]
+    if promise.beforehand is not None and asked["constants"]:  # then its regret is the more
         bound = promise.beforehand(model.rounds)
         bound = bound if promise.covers is None else np.where(promise.covers, bound, np.nan)
     if model.game.market is not None or tracker.extent(place).quantisation_error:

@@ -17,7 +17,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.adversary_view import earned, observed, per_agent
 from regretless.market.game.protocols import numbered
-from regretless.market.game.round import Drawn, Offered, commit_and_draw, decide, finish, offer
+from regretless.market.game.round import Drawn, commit_and_draw, decide, finish, offer
 from regretless.market.model import MarketModel
 from regretless.market.records import AdversaryView, Round
 from regretless.scenarios import load
@@ -98,15 +98,14 @@ class LeaderEnv(gymnasium.Env[Seen, Any]):
         place = None if self._cohort is None else self._attack.place(self._run.model)
         reward = per_agent(paid, agents) if place is None else float(paid[place])
         self._shares = list(observed(cohorts, played).play.values())
-        self._run.offer()
+        self._run.begin()
         return self._seen(), reward, self._run.over, False, {"outcome": played.outcome}
 
     def _begin(self, seed: int) -> None:
-        self._run = _Run(self._attack.model(seed))
+        self._run = _Run(self._attack.model(seed), draws=False)
         game = self._run.model.game
         self._leader: Any = game.adversary.innermost
         self._shares = [np.zeros(cohort.loss.actions) for cohort in game.cohorts]
-        self._run.offer()
 
     def _seen(self) -> Seen:
         mixtures = self._run.offered.mixtures
@@ -175,7 +174,7 @@ class FollowersEnv(ParallelEnv[str, Seen, Any]):  # type: ignore[misc]
         self._chosen |= {name: int(action) for name, action in actions.items()}
         played, present = self._run.finish(), self.agents
         rewards = {name: self._reward(name, played) for name in present}
-        self._run.draw()
+        self._run.begin()
         seen, over = self._seen(), self._run.over
         self.agents = [] if over else present
         ends, no = dict.fromkeys(present, over), dict.fromkeys(present, False)
@@ -189,54 +188,52 @@ class FollowersEnv(ParallelEnv[str, Seen, Any]):  # type: ignore[misc]
         return -float(losses[self._run.model.game.cohorts[place].row_of[agent], action])
 
     def _begin(self, seed: int) -> None:
-        self._run = _Run(self._scenario.build(seed=seed, apart=True))
+        model = self._scenario.build(seed=seed, apart=True)
         self._chosen |= dict.fromkeys(self._seats, 0)
-        numbers = {name: number for name, (number, _, _) in self._seats.items()}
-        deviate(self._run.model, {n: partial(self._action, name) for name, n in numbers.items()})
-        self._run.draw()
+        deviate(
+            model, {at: partial(self._action, name) for name, (at, _, _) in self._seats.items()}
+        )
+        self._run = _Run(model, draws=True)
 
     def _action(self, name: str, _: object) -> int:
         return self._chosen[name]
 
     def _seen(self) -> dict[str, Seen]:
-        cohorts, drawn = self._run.model.game.cohorts, self._run.drawn.forecasts
-        heard = [self._run.seen(drawn[cohort.block].statistics) for cohort in cohorts]
+        cohorts, drawn = self._run.model.game.cohorts, self._run.drawn
+        forecasts = [] if drawn is None else [drawn.forecasts[own.block] for own in cohorts]
+        heard = [self._run.seen(forecast.statistics) for forecast in forecasts]
         return {name: heard[place] for name, (_, place, _) in self._seats.items()}
 
 
 class _Run:
-    """A run that stops in every round for those who are asked from outside."""
+    """A run that stops in every round for those who are asked from outside.
 
-    offered: Offered
-    drawn: Drawn
+    It stops before the adversary commits, or with ``draws`` before the agents decide.
+    """
 
-    def __init__(self, model: MarketModel) -> None:
-        self.model = model
-        self._committed = False
+    drawn: Drawn | None = None
+
+    def __init__(self, model: MarketModel, *, draws: bool) -> None:
+        self.model, self._draws = model, draws
+        self.begin()
 
     @property
     def over(self) -> bool:
         """Whether all rounds are played."""
         return self.model.played >= self.model.rounds
 
-    def offer(self) -> None:
-        """Begin the next round, if there is one, up to the adversary's commitment."""
+    def begin(self) -> None:
+        """Begin the next round, if there is one."""
         if not self.over:
-            self.offered, self._committed = offer(self.model.game), False
-
-    def draw(self) -> None:
-        """Begin the next round, if there is one, up to the agents' decisions."""
-        self.offer()
-        if not self.over:
-            self.drawn, self._committed = commit_and_draw(self.model.game, self.offered), True
+            self.offered = offer(self.model.game)
+            self.drawn = commit_and_draw(self.model.game, self.offered) if self._draws else None
 
     def finish(self) -> Round:
         """Play the round to its end; UserError if the run is over."""
         if self.over:
             raise UserError("the run is over; reset() begins another one")
         game = self.model.game
-        drawn = self.drawn if self._committed else commit_and_draw(game, self.offered)
-        played = finish(game, decide(game, drawn))
+        played = finish(game, decide(game, self.drawn or commit_and_draw(game, self.offered)))
         self.model.passed(played)
         return played
 

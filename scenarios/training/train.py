@@ -10,27 +10,33 @@ to the same bytes.
 """
 
 import json
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import tomli_w
 
 from regretless.agents.adversaries.learned import SEARCHES, Search
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.executor import Executor, mapper
-from regretless.scenarios.logs.ownership import held
 from regretless.scenarios.run import interrupts_between_rounds
-from regretless.scenarios.training import results
+from regretless.scenarios.studies.analysis.measures import interval
 from regretless.scenarios.training.attack import Attack, Rehearsals, attacks, written
+from regretless.scenarios.training.results import (
+    COLUMNS,
+    CURVE,
+    TABLE,
+    TrainingDirectory,
+    file_of,
+)
 
 JUDGED = 20  # runs
 HALF = 2**31  # seeds below are trained on, those above judge
@@ -51,7 +57,7 @@ class Order:
 
 
 class Training(Checkpointable):
-    """What was tried against one cohort so far: a seed and what plans were paid, by generation."""
+    """What was tried against one cohort so far: seeds (n,) and what plans were paid (n, G)."""
 
     REMEMBERED = ("search", "seeds", "paid")
 
@@ -65,6 +71,28 @@ class Training(Checkpointable):
         paid = rehearsals.paid(self.search.propose(), int(own))
         self.search.feedback(paid)
         self.seeds, self.paid = np.append(self.seeds, own), np.vstack([self.paid, paid])
+
+    @property
+    def plan(self) -> Array:
+        """The best plan (P, S, m), as its file has it."""
+        return written(self.search.best())
+
+    def judged(self, workers: Executor, seed: int) -> dict[str, Any]:
+        """Return a row of the table: means over runs of the best plan at other seeds."""
+        seeds = HALF + stream(seed, "judge", self.attack.cohort).integers(HALF, size=JUDGED)
+        rehearsals = Rehearsals(self.attack, workers)
+        scores = pd.DataFrame(rehearsals.scores(self.plan, seeds.tolist()))
+        found = scores.mean().to_dict() | {"cohort": self.attack.cohort}
+        found["surplus"], found["low"], found["high"] = interval(scores["surplus"].to_numpy())
+        found["gap"] = found["certified"] - found["surplus"]
+        return {name: found[name] for name in COLUMNS}
+
+    def curve(self) -> pd.DataFrame:
+        """Return a row per run: generation, run, seed, and what the leader was paid per round."""
+        (count, size), runs = self.paid.shape, np.arange(self.paid.size)
+        found: dict[str, Any] = {"generation": np.repeat(np.arange(count), size), "run": runs}
+        found |= {"seed": np.repeat(self.seeds, size), "paid": self.paid.ravel()}
+        return pd.DataFrame({"cohort": self.attack.cohort} | found)
 
 
 def train(  # noqa: PLR0913 - keyword-only from the fourth
@@ -83,51 +111,42 @@ def train(  # noqa: PLR0913 - keyword-only from the fourth
     warnings. Returns frame: a row per cohort (``results.COLUMNS``). UserError if nobody can be
     trained, or the folder cannot be used; KeyboardInterrupt after the state has been written.
     """
-    found, seed = prepared(scenario, order), scenario.spec.seed
-    about = {"config": json.loads(found[0].attack.config), **asdict(order), "jobs": None}
-    directory = results.TrainingDirectory(out, about, [one.attack.cohort for one in found])
-    directory.check(resume=resume, overwrite=overwrite)
-    for line in found[0].attack.warnings:
-        warn(line)
-    with held(out), mapper(order.jobs) as workers:
-        directory.check(resume=resume, overwrite=overwrite)
-        if not (resume and directory.restore(_state(found), partial(_restore, found))):
+    found, seed, given = prepared(scenario, order), scenario.spec.seed, asdict(order)
+    about = {"config": json.loads(found[0].attack.config), **given, "jobs": None}
+    directory = TrainingDirectory(out, about, [one.attack.cohort for one in found])
+    claimed = directory.claimed(resume=resume, overwrite=overwrite)
+    with claimed as goes_on, mapper(order.jobs) as workers:
+        for line in found[0].attack.warnings:
+            warn(line)
+        if not (goes_on and directory.restore(found)):
             directory.start()
+        saved = time.monotonic()
         try:
-            saved = time.monotonic()
             with interrupts_between_rounds() as stopped:
-                for played in _generations(found, order.budget, seed, workers):
-                    progress(played)
-                    if stopped.is_set() or time.monotonic() - saved > PAUSE:
-                        directory.save(_state(found))
-                        saved = time.monotonic()
-                    _unless(stopped)
-            directory.save(_state(found))
-            judged = []
-            for one in found:
-                plan = written(one.search.best())
-                rng = stream(seed, "judge", one.attack.cohort)
-                seeds = HALF + rng.integers(HALF, size=JUDGED)
-                scores = Rehearsals(one.attack, workers).scores(plan, seeds.tolist())
-                judged.append(results.Judged(one.attack, plan, scores, one.seeds, one.paid))
+                for place, one in enumerate(found):
+                    rehearsals = Rehearsals(one.attack, workers)
+                    while one.paid.size + one.search.generation <= order.budget:
+                        one.step(rehearsals, seed)
+                        progress(place * order.budget + one.paid.size)
+                        if stopped.is_set() or time.monotonic() - saved > PAUSE:
+                            directory.save(found)
+                            saved = time.monotonic()
+                        if stopped.is_set():
+                            raise KeyboardInterrupt  # noqa: TRY301 - as Ctrl-C itself
+            directory.save(found)
+            table = pd.DataFrame([one.judged(workers, seed) for one in found])
+            results = {
+                file_of(one.attack.cohort): tomli_w.dumps(one.attack.file(one.plan))
+                for one in found
+            }
+            curves = pd.concat([one.curve() for one in found], ignore_index=True)
+            for name, rows in ((CURVE, curves), (TABLE, table)):
+                results[name] = rows.to_csv(index=False, lineterminator="\n")
+            directory.finish(results)
         except BaseException:
             directory.abandon()
             raise
-        return directory.finish(partial(results.write, out, judged))
-
-
-def _unless(stopped: threading.Event) -> None:
-    if stopped.is_set():
-        raise KeyboardInterrupt
-
-
-def _generations(found: list[Training], budget: int, seed: int, workers: Executor) -> Iterator[int]:
-    """Play the generations that are left; yield how many runs were played."""
-    for number, training in enumerate(found):
-        rehearsals = Rehearsals(training.attack, workers)
-        while training.paid.size + training.search.generation <= budget:
-            training.step(rehearsals, seed)
-            yield number * budget + training.paid.size
+    return table
 
 
 def prepared(scenario: Scenario, order: Order) -> list[Training]:
@@ -135,30 +154,21 @@ def prepared(scenario: Scenario, order: Order) -> list[Training]:
     if order.algorithm not in SEARCHES:
         cure = closest(order.algorithm, SEARCHES)
         raise UserError(f"--algorithm '{order.algorithm}' is unknown; {cure}")
-    maker: Any = SEARCHES[order.algorithm]
-    if order.budget < maker.generation:
-        least = f"{order.algorithm} tries {maker.generation} plans at a time"
-        raise UserError(f"--budget {order.budget}: {least}; give at least {maker.generation} runs")
+    search: Any = SEARCHES[order.algorithm]
+    if order.budget < search.generation:
+        least = f"{order.algorithm} tries {search.generation} plans at a time"
+        raise UserError(f"--budget {order.budget}: {least}; give at least {search.generation} runs")
     if order.phases > scenario.spec.rounds:
         raise UserError(f"--phases {order.phases}: there are {scenario.spec.rounds} rounds")
-    found = attacks(scenario, phases=order.phases, looking=order.looking, cohort=order.cohort)
-    return [Training(one, _search(one, order, scenario.spec.seed)) for one in found]
-
-
-def _search(attack: Attack, order: Order, seed: int) -> Search:
-    model = attack.model(seed)
-    leader: Any = model.game.adversary
-    values = leader.payoff.values(model.game.cohorts[attack.place(model)].loss, leader.support)
-    paid = float(values.min()), float(values.max())
-    if model.game.market is not None:
-        paid = leader.payoff.range()
-    return SEARCHES[order.algorithm](attack.shape, stream(seed, "search", attack.cohort), paid=paid)
-
-
-def _state(found: list[Training]) -> dict[str, Any]:
-    return {str(place): one.state() for place, one in enumerate(found)}
-
-
-def _restore(found: list[Training], state: dict[str, Any]) -> None:
-    for place, one in enumerate(found):
-        one.restore(state[str(place)])
+    found = []
+    asked: dict[str, Any] = {"phases": order.phases, "looking": order.looking}
+    for one in attacks(scenario, **asked, cohort=order.cohort, imports=order.imports):
+        model = one.model(scenario.spec.seed)
+        leader: Any = model.game.adversary
+        values = leader.payoff.values(model.game.cohorts[one.place(model)].loss, leader.support)
+        paid = float(values.min()), float(values.max())
+        if model.game.market is not None:
+            paid = leader.payoff.range()
+        rng = stream(scenario.spec.seed, "search", one.cohort)
+        found.append(Training(one, search(one.shape, rng, paid=paid)))
+    return found

@@ -31,7 +31,6 @@ from regretless.market.logs.comparisons import EVERYBODY
 from regretless.market.logs.welfare import means_of
 from regretless.market.regret.inference import LEVEL, critical, holm
 from regretless.scenarios.studies.analysis.measures import (
-    INTERVAL,
     MEASURES,
     NORMALISED,
     OF_MARKET,
@@ -70,42 +69,32 @@ class Rules:
     controls: Mapping[str, Any] = field(default_factory=dict)
     margin: float | Mapping[str, float] | None = None
 
-    def margin_of(self, measure: str) -> float:
-        """Return the margin of a measure; NaN where it has none."""
-        if isinstance(self.margin, Mapping):
-            return float(self.margin.get(measure, np.nan))
-        shares = self.within.get(measure) == (0.0, 1.0)
-        return np.nan if self.margin is None or not shares else float(self.margin)
 
-
-@dataclass(frozen=True)
-class Difference:
-    """A row to come: the words that fill its columns, ``by_seed`` NaN where a pair is missing."""
-
-    words: dict[str, str]
-    by_seed: "pd.Series[float]"
-    same_scale: bool = True
+# The words of a row's columns, a difference by seed (NaN where a pair is missing), and whether
+# losses are normalised alike on both sides.
+Difference = tuple[dict[str, str], "pd.Series[float]", bool]
 
 
 def family(found: Sequence[Difference], columns: Mapping[str, Any], rules: Rules) -> pd.DataFrame:
-    """Lay out differences as a table with intervals and tests; ``columns`` are of ``words``."""
+    """Lay out differences as a table with intervals and tests; ``columns`` are of their words."""
     rows = []
-    for one in found:
-        measure, values = one.words["measure"], one.by_seed.dropna().to_numpy()
-        within = rules.within.get(measure)
+    for words, by_seed, same in found:
+        values, within = by_seed.dropna().to_numpy(), rules.within.get(words["measure"])
         ends = rules.ends(values, within and (within[0] - within[1], within[1] - within[0]))
-        numbers = dict(zip(INTERVAL, ends, strict=True)) | {"margin": rules.margin_of(measure)}
-        rows.append(one.words | numbers | {"seeds": len(values), "same_scale": one.same_scale})
+        own = rules.margin if within == (0.0, 1.0) else None
+        if isinstance(rules.margin, Mapping):
+            own = rules.margin.get(words["measure"])
+        rows.append([*words.values(), len(values), *ends, same, *[np.nan] * 3, own, np.nan])
     table = laid_out(rows, dict(columns) | SEEDS | {"same_scale": "bool"} | TESTED)
     known = np.flatnonzero(table["seeds"] >= 2)
     if not len(known):
         return table
-    own, tested = [found[int(i)].by_seed for i in known], table.iloc[known]
+    differences, tested = [found[int(i)][1] for i in known], table.iloc[known]
     mean, seeds = tested["mean"].to_numpy(), tested["seeds"].to_numpy()
     count = 1 if rules.ends is replicates else seeds
-    error = np.array([one.std(ddof=1) for one in own]) / np.sqrt(count)
-    common = pd.concat(own, axis=1).dropna()
-    few = np.asarray(stdtrit(seeds - 1, 1 - (1 - LEVEL) / (2 * len(own))))
+    error = np.array([one.std(ddof=1) for one in differences]) / np.sqrt(count)
+    common = pd.concat(differences, axis=1).dropna()
+    few = np.asarray(stdtrit(seeds - 1, 1 - (1 - LEVEL) / (2 * len(known))))
     half = (critical(common.to_numpy()) if len(common) >= 2 else few) * error
     table.loc[known, "p_adjusted"] = holm(2 * _above(np.abs(mean), error, seeds))
     table.loc[known, "simultaneous_low"] = mean - half
@@ -140,20 +129,16 @@ def controls_of(control: Any, levels: Mapping[str, Iterable[Any]]) -> dict[str, 
         return {}
     if isinstance(control, Mapping):
         for key, value in control.items():
-            if key not in levels or not _among(value, levels[key]):
+            if not any(alike(value, other) for other in levels.get(key, ())):
                 known = ", ".join(levels) or "none varies"
                 raise ValueError(f"control: {key} = {value!r} is no value that varies ({known})")
         return dict(control)
-    keys = [key for key, values in levels.items() if _among(control, values)]
+    keys = [key for key in levels if any(alike(control, other) for other in levels[key])]
     if len(keys) == 1:
         return {keys[0]: control}
     where = f"of {', '.join(keys)}" if keys else f"of no key ({', '.join(levels) or 'none varies'})"
     cure = "write control = { KEY = VALUE }" if keys else "give a value or label that varies"
     raise ValueError(f"control = {control!r} is a value {where}; {cure}")
-
-
-def _among(value: Any, values: Iterable[Any]) -> bool:
-    return any(alike(value, other) for other in values)
 
 
 def alike(one: Any, two: Any) -> bool:
@@ -212,43 +197,34 @@ def gains_table(
 def _differences(
     cohorts: pd.DataFrame, parameters: pd.DataFrame, together: int, rules: Rules
 ) -> list[Difference]:
-    """Return the differences that values of one key, or of two together, make."""
+    """Return the differences that steps in one key, or in two together, make to each measure."""
     keys, runs = keys_of(parameters), parameters.merge(cohorts, on="run")
-    steps = {}
+    measures, steps = [*MEASURES, *own_measures(cohorts)], {}
     for key in keys:
         values = list(runs[key].drop_duplicates())
         known = [v for v in values if key in rules.controls and alike(rules.controls[key], v)]
         control = next(iter(known or values), None)
         steps[key] = [(key, value, control) for value in values if value != control]
-    moves = (
-        move
-        for names in itertools.combinations(keys, together)
-        for move in itertools.product(*(steps[name] for name in names))
-    )
-    measures = [*MEASURES, *own_measures(cohorts)]
-    return [one for move in moves for one in _moved(runs, keys, move, measures)]
-
-
-def _moved(
-    runs: pd.DataFrame, keys: Sequence[str], move: Sequence[Any], measures: list[str]
-) -> Iterator[Difference]:
-    """Yield the differences of every cohort and measure, of steps in one key or several."""
-    place = ["seed", *(key for key in keys if key not in [key for key, _, _ in move])]
-    texts = [word for key, *sides in move for word in (key, *map(text_of, sides))]
-    words = dict(zip((*STEP, *OTHER), texts, strict=False))
-    for cohort, group in runs.groupby("cohort", sort=False):
-        cells = [group]
-        for key, *sides in move:
-            cells = [cell[cell[key] == side] for side in sides for cell in cells]
-        cells = [cell.set_index(place) for cell in cells]
-        same = all(_alike(cells[0], other) for other in cells[1:])
-        signed = [cell[measures].astype(float) for cell in cells]
-        while len(signed) > 1:
-            signed = [one - two for one, two in zip(signed[::2], signed[1::2], strict=True)]
-        means, counted = _by_seed(signed[0])
-        for measure in (name for name in measures if counted[name].any()):
-            named = words | {"cohort": str(cohort), "measure": measure}
-            yield Difference(named, means[measure], same)
+    groups, found = list(runs.groupby("cohort", sort=False)), []
+    for names in itertools.combinations(keys, together):
+        place = ["seed", *(key for key in keys if key not in names)]
+        for move in itertools.product(*(steps[name] for name in names)):
+            texts = [word for key, *sides in move for word in (key, *map(text_of, sides))]
+            words = dict(zip((*STEP, *OTHER), texts, strict=False))
+            for cohort, group in groups:
+                cells = [group]
+                for key, *sides in move:
+                    cells = [cell[cell[key] == side] for side in sides for cell in cells]
+                cells = [cell.set_index(place) for cell in cells]
+                same = all(_alike(cells[0], other) for other in cells[1:])
+                signed = [cell[measures].astype(float) for cell in cells]
+                while len(signed) > 1:
+                    signed = [one - two for one, two in zip(signed[::2], signed[1::2], strict=True)]
+                means, counted = _by_seed(signed[0])
+                for measure in (name for name in measures if counted[name].any()):
+                    named = words | {"cohort": str(cohort), "measure": measure}
+                    found.append((named, means[measure], same))
+    return found
 
 
 def _by_seed(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -288,4 +264,4 @@ def _of_branches(branches: pd.DataFrame, parameters: pd.DataFrame) -> Iterator[D
         means, _ = _by_seed(means_of(groups[label, cohort], ["seed", "run"], GAINS))
         for measure in GAINS[1:] if several and cohort == EVERYBODY else GAINS:
             words = ["branch", text_of(label), text_of("trunk"), str(cohort), measure]
-            yield Difference(dict(zip(CONTRAST, words, strict=True)), means[measure])
+            yield dict(zip(CONTRAST, words, strict=True)), means[measure], True
