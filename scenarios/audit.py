@@ -11,7 +11,7 @@ distribution of outcome and action (``market.exploitability``).
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -124,26 +124,35 @@ def audit(  # noqa: PLR0913 - what a table may call its columns
     """
     done, what = _frame(decisions, "decisions"), _frame(outcomes, "outcomes")
     taken, when = (_words(done, column, "decisions") for column in (action, round))
-    if utility is None:
-        if parameters or scale:
-            raise UserError("parameters and scale are a utility's; give utility, or drop them")
-        names = tuple(actions or _known(what, taken, round))
-        table = numeric(what, list(names), "outcomes")
-    else:
-        names = tuple(_ordered(taken) if actions is None else actions)
+    if utility is not None:
+        names = tuple(actions or _ordered(taken))
         table = _valued(what, names, utility, dict(parameters or {}), dict(scale or {}))
+    elif parameters or scale:
+        raise UserError("parameters and scale are a utility's; give utility, or drop them")
+    else:
+        names = tuple(actions or (str(column) for column in what if str(column) != round))
+        for name in () if actions else taken:
+            if name not in names:
+                cure = f"{closest(name, names)}; or give utility"
+                raise UserError(f"outcomes: no column for the action '{name}'; {cure}")
+        table = numeric(what, list(names), "outcomes")
     at = _places(when, _words(what, round, "outcomes"), "rounds of the outcomes")
     moves = [taken, *(_words(done, name, "policies") for name in policies)]
     chosen, *advice = (_places(words, names, "actions") for words in moves)
-    who = _makers(done, agent, when)
+    named = agent in done or agent != "agent"  # a name that was given has to be there
+    who = _words(done, agent, "decisions") if named else (ALL,) * len(done)
+    both = pd.DataFrame({"round": when, "who": who})
+    for again, name in both[both.duplicated()].to_numpy()[:1]:
+        cure = "name with agent the column that says who decided, or keep one row"
+        raise UserError(f"decisions: round '{again}' is there twice for '{name}'; {cure}")
     order = np.argsort(at, kind="stable")
     suggested = np.array(advice, dtype=np.intp).reshape(len(advice), len(done))
     agents, swaps = [], []
     for name in dict.fromkeys(who):
         rows = order[np.asarray(who)[order] == name]
-        own = table[at[rows]], chosen[rows]
-        agents.append(_agent(name, *own, suggested[:, rows]))
-        swaps.append(_swaps(name, *own, names))
+        found = _measured(table[at[rows]], chosen[rows], suggested[:, rows], names)
+        agents.append({"agent": name} | found[0])
+        swaps.append(pd.DataFrame({"agent": name} | found[1]))
     return Audit(pd.DataFrame(agents), pd.concat(swaps, ignore_index=True))
 
 
@@ -166,27 +175,6 @@ def _words(table: pd.DataFrame, column: str, key: str) -> tuple[str, ...]:
         empty = f"column '{column}' has no value in {place(table, words.index(''))}"
         raise UserError(f"{key}: {empty}; fill it")
     return words
-
-
-def _makers(done: pd.DataFrame, agent: str, rounds: Sequence[str]) -> Sequence[str]:
-    """Return who decided in each row; everybody decides once in a round."""
-    named = agent in done or agent != "agent"  # a name that was given has to be there
-    who = _words(done, agent, "decisions") if named else (ALL,) * len(done)
-    both = pd.DataFrame({"round": rounds, "who": who})
-    for again, name in both[both.duplicated()].to_numpy()[:1]:
-        cure = "name with agent the column that says who decided, or keep one row"
-        raise UserError(f"decisions: round '{again}' is there twice for '{name}'; {cure}")
-    return who
-
-
-def _known(what: pd.DataFrame, taken: Iterable[str], round_: str) -> list[str]:
-    """Return the columns of numbers, which are actions; those that were taken must be there."""
-    columns = [str(column) for column in what if str(column) != round_]
-    for name in taken:
-        if name not in columns:
-            cure = f"{closest(name, columns)}; or give utility"
-            raise UserError(f"outcomes: no column for the action '{name}'; {cure}")
-    return columns
 
 
 def _ordered(taken: Sequence[str]) -> list[str]:
@@ -253,16 +241,15 @@ def _places(names: Sequence[str], known: Sequence[str], what: str) -> Indices:
     return places
 
 
-def _agent(name: str, table: Array, chosen: Indices, suggested: Indices) -> dict[str, Any]:
-    least, span = float(table.min()), float(np.ptp(table)) or 1.0
-    unit = (table - least) / span
-    row: dict[str, Any] = {
-        "agent": name,
-        "rounds": len(table),
-        "mean_loss": float(table[np.arange(len(table)), chosen].mean()),
-        "external_regret": span * external_regret(unit, chosen),
-        "swap_regret": span * swap_regret(unit, chosen),
-    }
+def _measured(
+    table: Array, chosen: Indices, suggested: Indices, actions: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what is measured of a decision maker, and the columns of its swaps."""
+    rounds, (least, span) = np.arange(len(table)), (float(table.min()), float(np.ptp(table)) or 1.0)
+    unit, lost = (table - least) / span, table[rounds, chosen]
+    row: dict[str, Any] = {"rounds": len(table), "mean_loss": float(lost.mean())}
+    row["external_regret"] = span * external_regret(unit, chosen)
+    row["swap_regret"] = span * swap_regret(unit, chosen)
     if len(suggested):
         fixed = np.arange(table.shape[1])[:, None].repeat(len(table), axis=1)
         suggested = np.concatenate([fixed, suggested])
@@ -272,16 +259,19 @@ def _agent(name: str, table: Array, chosen: Indices, suggested: Indices) -> dict
     joint = np.zeros((len(outcomes), unit.shape[1]))
     np.add.at(joint, (where.ravel(), chosen), 1 / len(unit))
     row["exploitability"] = exploitability(joint, outcomes)
-
-    def best_action(table: Array, _: Indices) -> Indices:
-        return np.full(table.shape[1], table.sum(0).argmin(), dtype=np.intp)
-
-    for measure, best in (("external", best_action), ("swap", _best_swaps)):
+    for measure, best in (("external", _best_action), ("swap", _best_swaps)):
         found = mean_differences(_gained(table, chosen, best)[:, None])
         own = {"gain": found.mean, "low": found.low, "high": found.high}
         own["effective"] = found.effective
         row |= {f"{measure}_{what}": float(value[0]) for what, value in own.items()}
-    return row
+    better, taken = _best_swaps(table, chosen), np.unique(chosen)
+    swaps = {
+        "action": [actions[a] for a in taken],
+        "count": np.bincount(chosen, minlength=len(actions))[taken],
+        "best_replacement": [actions[b] for b in better[taken]],
+    }
+    saved = np.bincount(chosen, lost - table[rounds, better[chosen]], len(actions))
+    return row, swaps | {"contribution": saved[taken] / len(table)}
 
 
 def _gained(table: Array, chosen: Indices, best: Callable[[Array, Indices], Indices]) -> Array:
@@ -295,27 +285,16 @@ def _gained(table: Array, chosen: Indices, best: Callable[[Array, Indices], Indi
     return saved
 
 
+def _best_action(table: Array, _: Indices) -> Indices:
+    return np.full(table.shape[1], table.sum(0).argmin(), dtype=np.intp)
+
+
 def _best_swaps(table: Array, chosen: Indices) -> Indices:
     """Return the best replacement of each action (A,); of one that was not taken, itself."""
     sums = np.zeros((table.shape[1], table.shape[1]))
     np.add.at(sums, chosen, table)
     own = np.arange(len(sums), dtype=np.intp)
     return np.where(sums.min(1) < sums[own, own], sums.argmin(1), own)
-
-
-def _swaps(name: str, table: Array, chosen: Indices, actions: Sequence[str]) -> pd.DataFrame:
-    """Say for each action that was taken what would have been better in its place."""
-    best, taken = _best_swaps(table, chosen), np.unique(chosen)
-    saved = table[np.arange(len(table)), chosen] - table[np.arange(len(table)), best[chosen]]
-    return pd.DataFrame(
-        {
-            "agent": name,
-            "action": [actions[a] for a in taken],
-            "count": np.bincount(chosen, minlength=len(actions))[taken],
-            "best_replacement": [actions[b] for b in best[taken]],
-            "contribution": np.bincount(chosen, saved, len(actions))[taken] / len(table),
-        }
-    )
 
 
 def print_audit(found: Audit) -> None:

@@ -102,8 +102,8 @@ class Span(Strict):
     def shares(self, values: Array) -> Array:
         """Return which shares of the range values are, strictly between 0 and 1."""
         low, high = self.ends
-        found = np.log(values) if self.log else np.asarray(values, dtype=np.float64)
-        return np.asarray(np.clip((found - low) / (high - low), 1e-6, 1 - 1e-6))
+        found = (np.log(values) if self.log else values) - low
+        return np.asarray(np.clip(found / (high - low), 1e-6, 1 - 1e-6))
 
 
 class SampleSpec(Strict):
@@ -184,7 +184,10 @@ def sensitivity_table(
     """
     table = measured(cohorts)
     moving = table.loc[:, table.max() - table.min() > 1e-12]
-    rows = list((_ranked if sample.own_seeds else _sobol)(moving, parameters, sample))
+    if sample.own_seeds:
+        rows = list(_ranked(moving, parameters, sample))
+    else:
+        rows = list(_sobol(moving, sample)) if len(table) == len(parameters) else []
     return laid_out(rows, SENSITIVITY)
 
 
@@ -201,37 +204,28 @@ def _ranked(
             yield [key, "rank correlation", *where, len(table), found, *ends]
 
 
-def _sobol(
-    table: pd.DataFrame, parameters: pd.DataFrame, sample: SampleSpec
-) -> Iterator[list[Any]]:
-    if len(table) < len(parameters):
-        return
-    seeds = len(table) // len(sample)
+def _sobol(table: pd.DataFrame, sample: SampleSpec) -> Iterator[list[Any]]:
+    every = np.arange(sample.points)
     for where in table.columns:
-        of_setting = table[where].to_numpy().reshape(len(sample), seeds).mean(1)
-        parts = _indices(of_setting, sample)
+        blocks = table[where].to_numpy().reshape(len(sample), -1).mean(1).reshape(-1, len(every))
+        centred = blocks - blocks[:2].mean()
+
+        def indices(rows: Indices, blocks: Array = centred) -> Array:
+            a, b, ab = blocks[0, rows], blocks[1, rows], blocks[2:, rows]
+            found = np.stack([(b * (ab - a)).mean(-1), ((a - ab) ** 2).mean(-1) / 2])
+            return np.asarray(found / np.var([a, b]))  # (2, d)
+
+        rng = np.random.default_rng(SEED)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):  # ends may be empty
+            warnings.simplefilter("ignore", RuntimeWarning)
+            found = np.nan_to_num(indices(every), posinf=0, neginf=0)
+            again = stats.bootstrap(
+                (every,), indices, n_resamples=RESAMPLES, vectorized=False, rng=rng
+            ).confidence_interval
         for order, index in enumerate(("first order", "total order")):
             for place, key in enumerate(sample.keys):
-                found = (float(own[order, place]) for own in parts)
-                yield [key, index, *where, len(table), *found]
-
-
-def _indices(values: Array, sample: SampleSpec) -> tuple[Array, Array, Array]:
-    """Return first-order and total indices (2, d), and the ends of their intervals."""
-    blocks = values.reshape(-1, sample.points)
-    first, second, *mixed = blocks - blocks[:2].mean()
-
-    def indices(rows: Indices) -> Array:
-        a, b, ab = first[rows], second[rows], np.stack(mixed)[:, rows]
-        found = np.stack([(b * (ab - a)).mean(-1), ((a - ab) ** 2).mean(-1) / 2])
-        return np.asarray(found / np.var([a, b]))
-
-    every, rng = np.arange(sample.points), np.random.default_rng(SEED)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):  # what hardly varies has empty ends
-        warnings.simplefilter("ignore", RuntimeWarning)
-        found = np.nan_to_num(indices(every), posinf=0, neginf=0)
-        again = stats.bootstrap((every,), indices, n_resamples=RESAMPLES, vectorized=False, rng=rng)
-    return found, again.confidence_interval.low, again.confidence_interval.high
+                ends = (float(own[order, place]) for own in (found, again.low, again.high))
+                yield [key, index, *where, len(table), *ends]
 
 
 def calibration_table(
@@ -242,15 +236,42 @@ def calibration_table(
     ``runs`` were near enough to count; NaN where the runs do not reach what was observed. UserError
     if some run has no number of a target.
     """
-    moments = _moments(measured(cohorts), list(sample.targets))
-    keys = parameters.set_index("run").loc[moments.index]
-    observed = np.array(list(sample.targets.values()))
-    weights, apart = nearness(moments.to_numpy(), observed)
-    rows = [
-        [key, int((weights > 0).sum()), *_estimate(span, keys[key].to_numpy(), weights, apart)]
-        for key, span in sample.keys.items()
-    ]
+    table, observed = measured(cohorts), np.array(list(sample.targets.values()))
+    columns = sorted(table.columns.to_list(), key=lambda where: where[0] == EVERYBODY)
+    known: dict[str, Any] = {where[1]: where for where in columns}  # everybody's, if several are
+    known |= {".".join(where): where for where in columns}
+    for target in sample.targets:
+        if target not in known:
+            cure = "choose one that every run has"
+            raise UserError(f"sample.targets.{target}: not every run measured it; {cure}")
+    moments = table[[known[target] for target in sample.targets]].to_numpy()
+    spread = np.median(np.abs(moments - np.median(moments, axis=0)), axis=0)
+    apart = (moments - observed) / np.where(spread > 0, spread, 1.0)
+    distance, weights = np.linalg.norm(apart, axis=1), np.zeros(len(moments))
+    inside = (moments.min(0) <= observed) & (observed <= moments.max(0))
+    if inside.all() and len(moments) >= FEWEST:
+        width = max(float(np.quantile(distance, NEAREST)), np.finfo(np.float64).tiny)
+        weights = np.maximum(1 - (distance / width) ** 2, 0.0)
+    keys, rows = parameters.set_index("run").loc[table.index], []
+    for key, span in sample.keys.items():
+        found = _estimate(span, keys[key].to_numpy(), weights, apart)
+        rows.append([key, int((weights > 0).sum()), *found, float(span.low), float(span.high)])
     return laid_out(rows, CALIBRATION)
+
+
+def _estimate(span: Span, values: Array, weights: Array, apart: Array) -> list[float]:
+    """Return the weighted quantiles of a key, adjusted by regression on how far moments are."""
+    if not weights.any():
+        return [np.nan] * 3
+    phi = logit(span.shares(values))
+    design = np.column_stack([np.ones(len(phi)), apart])
+    root = np.sqrt(weights)
+    beta = np.linalg.lstsq(design * root[:, None], phi * root, rcond=None)[0][1:]
+    adjusted = phi - apart @ beta
+    order = np.argsort(adjusted, kind="stable")
+    levels = (np.cumsum(weights[order]) - weights[order] / 2) / weights.sum()
+    quantiles = expit(np.interp(QUANTILES, levels, adjusted[order]))
+    return list(map(float, span.values(quantiles)))
 
 
 def check_targets(sample: SampleSpec, scenario: ScenarioSpec) -> None:
@@ -263,45 +284,3 @@ def check_targets(sample: SampleSpec, scenario: ScenarioSpec) -> None:
     for target in sample.targets:
         if target not in known:
             raise UserError(f"sample.targets.{target}: no such measure; {closest(target, known)}")
-
-
-def _moments(table: pd.DataFrame, targets: list[str]) -> pd.DataFrame:
-    """Pick the targets' columns, of a name alone everybody's, or those of the one cohort."""
-    columns = sorted(table.columns.to_list(), key=lambda where: where[0] == EVERYBODY)
-    known: dict[str, Any] = {where[1]: where for where in columns}
-    known |= {".".join(where): where for where in columns}
-    for target in targets:
-        if target not in known:
-            cure = "choose one that every run has"
-            raise UserError(f"sample.targets.{target}: not every run measured it; {cure}")
-    return table[[known[target] for target in targets]]
-
-
-def nearness(moments: Array, observed: Array) -> tuple[Array, Array]:
-    """Return the weights of runs (R,), and how far their moments are from those observed (R, k).
-
-    The weights are 0 where an observed moment is beyond all runs, or the runs are too few.
-    """
-    spread = np.median(np.abs(moments - np.median(moments, axis=0)), axis=0)
-    apart = (moments - observed) / np.where(spread > 0, spread, 1.0)
-    inside = (moments.min(0) <= observed) & (observed <= moments.max(0))
-    if not inside.all() or len(moments) < FEWEST:
-        return np.zeros(len(moments)), apart
-    distance = np.linalg.norm(apart, axis=1)
-    width = max(float(np.quantile(distance, NEAREST)), np.finfo(np.float64).tiny)
-    return np.maximum(1 - (distance / width) ** 2, 0.0), apart
-
-
-def _estimate(span: Span, values: Array, weights: Array, apart: Array) -> list[Any]:
-    ends = [float(span.low), float(span.high)]
-    if not weights.any():
-        return [*[np.nan] * 3, *ends]
-    phi = logit(span.shares(values))
-    design = np.column_stack([np.ones(len(phi)), apart])
-    root = np.sqrt(weights)
-    beta = np.linalg.lstsq(design * root[:, None], phi * root, rcond=None)[0][1:]
-    adjusted = phi - apart @ beta
-    order = np.argsort(adjusted, kind="stable")
-    levels = (np.cumsum(weights[order]) - weights[order] / 2) / weights.sum()
-    shares = expit(np.interp(QUANTILES, levels, adjusted[order]))
-    return [*map(float, span.values(shares)), *ends]

@@ -135,29 +135,17 @@ def with_everybody(cohorts: pd.DataFrame) -> pd.DataFrame:
 def interval(
     values: Sequence[float] | NDArray[np.float64], within: Range | None = None
 ) -> tuple[float, float, float]:
-    """Mean and 95 % Student interval of independent repetitions.
+    """Mean and 95 % Student interval of independent repetitions (n,): mean, low, high.
 
-    Parameters
-    ----------
-    values : array (n,)
-    within : pair of float, optional
-        What the values cannot leave: (0, 1) of a share. An interval that would is taken on the
-        logit scale instead, by the delta method: with u = (mean - a) / (b - a), its ends are
-        a + (b - a) expit(logit(u) +- half / ((b - a) u (1 - u))).
+    ``within`` is what values cannot leave, (0, 1) of a share. An interval that would is taken on
+    the logit scale, by the delta method: with u = (mean - a) / (b - a), its ends are
+    a + (b - a) expit(logit(u) +- half / ((b - a) u (1 - u))). They are NaN with fewer than two
+    values, and so is the mean with none.
 
-    Returns
-    -------
-    mean, low, high : float
-        The ends are NaN with fewer than two values, and so is the mean with none.
-
-    Examples
-    --------
-    >>> low, high = interval([0.98, 0.99, 1.0])[1:]
-    >>> round(low, 3), round(high, 3)
-    (0.965, 1.015)
-    >>> low, high = interval([0.98, 0.99, 1.0], (0.0, 1.0))[1:]
-    >>> round(low, 2), round(high, 3)
-    (0.89, 0.999)
+    >>> interval([0.98, 0.99, 1.0])[1:]  # doctest: +ELLIPSIS
+    (0.965..., 1.014...)
+    >>> interval([0.98, 0.99, 1.0], (0.0, 1.0))[1:]  # doctest: +ELLIPSIS
+    (0.889..., 0.999...)
     """
     sample = np.asarray(values, dtype=np.float64)
     if len(sample) < 2:
@@ -246,8 +234,7 @@ def effects_table(
 def windows_of(windows: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
     """Sum up a run's windows table: ``LOSSES`` per cohort and window, NaN if not measured."""
     cohort = windows["agent"].map(agents.set_index("agent")["cohort"])
-    rows = with_counts(windows.assign(cohort=cohort), agents)
-    return losses_of(rows, WINDOW).reset_index()
+    return losses_of(with_counts(windows.assign(cohort=cohort), agents), WINDOW).reset_index()
 
 
 def windows_table(
