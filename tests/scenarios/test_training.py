@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,13 @@ from desk import Call, Refused
 
 import regretless
 from regretless import load
-from regretless.agents import ScriptedAgent
 from regretless.agents.adversaries import UpThenDown
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.executor import mapper
+from regretless.scenarios.imports import import_modules
 from regretless.scenarios.training import train as training
 from regretless.scenarios.training.attack import Rehearsals, attacks, written
 from regretless.scenarios.training.results import file_of
@@ -101,17 +102,6 @@ def test_followers_are_paid_what_a_run_logs_and_capped_by_their_bound() -> None:
     assert min(kappa * row["bound"], most) <= score.certified <= score.most == pytest.approx(most)
 
 
-@register.agent("test-wary")
-class Wary(ScriptedAgent):
-    """Trusts the forecast until it regrets a swap, then goes by its own regret."""
-
-    def act(self, forecast: Any, context: Any) -> Any:
-        """Change over as the view on itself tells."""
-        regret = self.model.view(self.number).swap_regret
-        best = int(self.loss.losses(forecast.label).argmin())
-        return best if not regret > 0.05 else int(1000 * regret) % 3
-
-
 @pytest.mark.parametrize("algorithm", ["cem", "es", "exp3"])
 def test_training_finds_nearly_all_that_there_is(algorithm: str, tmp_path: Path) -> None:
     """Up then down takes 3/4 of Hedge in the limit; 90 % of that are found within 800 runs."""
@@ -143,12 +133,27 @@ def test_what_is_written_is_a_scenario_that_plays_as_judged(tmp_path: Path) -> N
     assert again.equals(table)
 
 
-def test_workers_change_nothing(tmp_path: Path) -> None:
-    scenario = deng("best-response", rounds=10)
-    tables = [
-        train(scenario, Order("es", 16, phases=2, jobs=jobs), tmp_path / str(jobs))
-        for jobs in (1, 2)
-    ]
+WARY = """\
+from regretless import register
+from regretless.agents import ScriptedAgent
+
+@register.agent("test-wary")
+class Wary(ScriptedAgent):
+    def act(self, forecast, context):
+        regret = self.model.view(self.number).swap_regret
+        best = int(self.loss.losses(forecast.label).argmin())
+        return best if not regret > 0.05 else int(1000 * regret) % 3
+"""
+
+
+def test_workers_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Agents of a module of one's own are there in each worker."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("wary.py").write_text(WARY, encoding="utf-8")
+    import_modules(["wary"])
+    scenario, asked = deng("test-wary", rounds=10), Order("es", 16, phases=2, imports=("wary",))
+    tables = [train(scenario, replace(asked, jobs=jobs), tmp_path / str(jobs)) for jobs in (1, 2)]
     assert tables[0].equals(tables[1])
     curves = [(tmp_path / str(jobs) / "curve.csv").read_bytes() for jobs in (1, 2)]
     assert curves[0] == curves[1]
