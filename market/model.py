@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import memory
 from regretless.market.core.errors import UserError
@@ -28,16 +29,15 @@ from regretless.market.game.accounts import Account
 from regretless.market.game.caveats import effective_guarantees
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.protocols import Cohort, numbered
-from regretless.market.game.round import Decided, Game, commit_and_draw, decide, finish, offer
+from regretless.market.game.round import Game, commit_and_draw, decide, finish, offer
 from regretless.market.game.seats import present
-from regretless.market.logs import comparisons, final_tables
+from regretless.market.logs import comparisons, final_tables, user_columns
 from regretless.market.logs.comparisons import Fork
 from regretless.market.logs.forecast_scores import scores_table
 from regretless.market.logs.journal import Journal, Sink
 from regretless.market.logs.sampling import logged_agents
-from regretless.market.logs.user_columns import OwnMeasures
 from regretless.market.logs.windows import BoundsLog, Span, Windows
-from regretless.market.records import Round
+from regretless.market.records import KEPT, Round
 
 
 class _Numbers(WeakKeyDictionary[Any, Iterator[int]]):
@@ -68,10 +68,7 @@ def _frame(table: str, says: str) -> Any:
 
 
 class Trader(mesa.Agent):  # type: ignore[misc]
-    """A view on one agent: its cohort and its number within it.
-
-    Its measures are NaN until it has played.
-    """
+    """A view on one agent: its cohort and its number within it; NaN until it has played."""
 
     _ids = _Numbers()
 
@@ -128,10 +125,7 @@ class Trader(mesa.Agent):  # type: ignore[misc]
         raise AttributeError(f"agent has no '{name}'")
 
     def remove(self) -> None:
-        """End the agent's stay: it plays no further round, its measures are over its own.
-
-        UserError if it cannot go alone (``market.game.roster``).
-        """
+        """End the agent's stay; UserError if it cannot go alone (``market.game.roster``)."""
         self.model.dismiss(self._cohort, self.number)
         super().remove()
 
@@ -148,16 +142,9 @@ MOST_VIEWS = 100_000  # beyond this a view is made when it is asked for
 class MarketModel(mesa.Model):  # type: ignore[misc]
     """A market in which one forecast serves every agent; ``load(...).build()`` makes it.
 
-    Parameters
-    ----------
-    game : Game
-        The players.
-    guarantees : sequence of Guarantee
-        One per cohort; where the draw has a say in the outcome (``Game.flaw``) few of them stand.
-    seed : int
-        Root seed, for Mesa's own generator; the game has streams of its own.
-    rounds : int
-        How many rounds ``run`` plays in all.
+    ``guarantees`` are one per cohort; where the draw has a say in the outcome (``Game.flaw``) few
+    of them stand. ``seed`` is of Mesa's own generator, since the game has streams of its own, and
+    ``rounds`` are how many ``run`` plays in all.
     """
 
     name: str = ""  # of its scenario; empty where it was put together by hand
@@ -166,11 +153,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     drawer: Callable[..., Any] | None = None  # draws the figure of a model and a name, None for all
 
     def show(self, figure: str | None = None) -> Any:
-        """Return a Plotly figure of the rounds so far by name, such as "regret", or all in a dict.
-
-        UserError if no round is played yet, there is no such figure or nothing to draw in it, or
-        the model was not made by ``load``.
-        """
+        """Return a Plotly figure of the rounds so far by name, or all in a dict; else UserError."""
         if self.drawer is None:
             raise UserError("show: only a market that load() made knows its figures; use that")
         return self.drawer(self, figure)
@@ -180,7 +163,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         agents = sum(own.population for own in cohorts)
         title = f" {self.name}" if self.name else ""
         said = f"<MarketModel{title}: {agents:,} agents, round {self.played} of {self.rounds}"
-        kept = [(place, m) for place in range(len(cohorts)) for m in ("decision_swap", "swap")]
+        kept = itertools.product(range(len(cohorts)), ("decision_swap", "swap"))
         known = np.concatenate([self.measured(*which) for which in kept])
         known = known[~np.isnan(known)]
         if self.played and len(known):
@@ -233,7 +216,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
                 self._views += [Trader(self, index, i) for i in range(len(cohort.row_of))]
         for first, cohort in numbered(game.cohorts):
             cohort.enter(self, first)
-        self.journal.watchers["measures"] = OwnMeasures(measures, self, logged)
+        self.own_measures = {name: register.measure[name] for name in measures}
+        self.journal.watchers["measures"] = lambda _: user_columns.measures(self, self.own_measures)
 
     @property
     def played(self) -> int:
@@ -246,16 +230,16 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             raise UserError(f"all {self.rounds} rounds are played; build a run of more rounds")
         self.conclude(self.begin())
 
-    def begin(self) -> Decided:
+    def begin(self) -> Round:
         """Let everybody decide in the next round."""
         with in_round(self.played):
             self._playing = True
             return decide(self.game, commit_and_draw(self.game, offer(self.game)))
 
-    def conclude(self, decided: Decided) -> Round:
+    def conclude(self, begun: Round) -> Round:
         """Finish a round in which everybody has decided, log it, and return it."""
         with in_round(self.played):
-            played = finish(self.game, decided)
+            played = finish(self.game, begun)
             self._playing = False
             self.passed(played)
             if self.tracker is not None:
@@ -305,10 +289,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             self.deregister_agent(view)
 
     def add(self, cohort: str, count: int = 1) -> list[Trader]:
-        """Let so many more agents of a cohort take part from the next round on.
-
-        They are drawn with the others, by ``build(spare={cohort: count})``, else UserError.
-        """
+        """Let so many more agents take part from now on, of those of ``build(spare=...)``."""
         names = [own.name for own in self.game.cohorts]
         spare = self._spare.get(names.index(cohort), []) if cohort in names else []
         if len(spare) < count:
@@ -342,9 +323,9 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     def promise(self, guarantees: tuple[Guarantee, ...]) -> None:
         """Go on with other guarantees, one per cohort."""
         self.guarantees = guarantees
-        self.bounds.promise(guarantees)
+        self.bounds.guarantees = guarantees
         if self.journal.windows is not None:
-            self.journal.windows.promise(guarantees)
+            self.journal.windows.guarantees = guarantees
 
     def reset_rng(self, rng: Any = None) -> None:
         """Refuse: the streams of the game come of its root seed."""
@@ -462,7 +443,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     def scores_frame(self) -> pd.DataFrame:
         """One row per forecast of an outcome, and per action: errors, and calibration."""
         records = {block.name: block.record for block in self.game.blocks}
-        return scores_table(records, comparisons.comparisons(self.game))
+        outcomes = self.game.history.last(KEPT)
+        return scores_table(records, outcomes, comparisons.comparisons(self.game))
 
     def biases_frame(self) -> pd.DataFrame:
         """One row per event with at least one per cent of the rounds."""

@@ -11,11 +11,11 @@ longer chooses by what it expected, so that its expectation is left out, and wit
 **The past** that players may see is read-only: outcomes of earlier rounds, in bounded memory.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,12 +42,6 @@ class Decision:
     # multiplicity (``market.game.seats``) draws; its action is that of one of them.
     counts: Callable[[], Array] | None = None
 
-    def read_only(self) -> "Decision":
-        """Return the same for who may not write into it."""
-        parts = vars(self.changed()).items()
-        tables = {name: read_only(own) for name, own in parts if isinstance(own, np.ndarray)}
-        return self.changed(**tables)
-
     def changed(self, **parts: Any) -> "Decision":
         """Return the same but for some parts."""
         return replace(self, **parts)
@@ -63,16 +57,12 @@ class Decision:
             return self.strategy
         choices: Any = self.choices
         predicted: Any = self.predicted
-        spelled = one_hot(np.maximum(choices, 0), predicted.shape[1])
-        spelled[choices < 0] = 0.0
-        return spelled
+        return one_hot(choices, predicted.shape[1])
 
 
 def one_hot(actions: Indices, count: int) -> Array:
-    """Turn actions (K,) into probabilities (K, count)."""
-    rows = np.zeros((len(actions), count))
-    rows[np.arange(len(actions)), actions] = 1.0
-    return rows
+    """Turn actions (K,) into probabilities (K, count), which are 0 for actions below 0."""
+    return np.asarray(actions[:, None] == np.arange(count), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,8 +173,8 @@ class Forecast:
 class AdversaryView:
     """What an adversary is shown: as much as it declared to see (``market.game.adversary_view``).
 
-    ``shown`` makes what else is seen beside the blocks' mixtures, by the name of the property that
-    reads it. UserError at what is not declared.
+    ``shown`` makes what is seen beside the blocks' mixtures, by the name of the property that reads
+    it; cohorts that are absent or scripted have None. UserError at what is not declared.
     """
 
     def __init__(
@@ -204,12 +194,8 @@ class AdversaryView:
 
     @cached_property
     def play(self) -> tuple[Array | None, ...]:
-        """Mixed strategy (K, A) of each cohort given the mixtures; None if absent or scripted."""
+        """Mixed strategy (K, A) of each cohort given the mixtures."""
         return tuple(self._ask("play", "play"))
-
-    def moved(self, outcomes: Array) -> Array:
-        """Return what a market that was settled before would make of outcomes (m, d)."""
-        return np.asarray(self.shown["moved"]()(outcomes)) if "moved" in self.shown else outcomes
 
     @property
     def rollout(self) -> Any:
@@ -223,8 +209,12 @@ class AdversaryView:
 
     @cached_property
     def induced(self) -> tuple[Array | None, ...]:
-        """Mixed strategy (K, A) of each cohort at the drawn forecasts; None as in ``play``."""
+        """Mixed strategy (K, A) of each cohort at the drawn forecasts."""
         return tuple(self._ask("induced", "draw"))
+
+    def moved(self, outcomes: Array) -> Array:
+        """Return what a market that was settled before would make of outcomes (m, d)."""
+        return np.asarray(self.shown["moved"]()(outcomes)) if "moved" in self.shown else outcomes
 
     @cached_property
     def mean_label(self) -> Array:
@@ -271,15 +261,22 @@ class OutcomeDistribution:
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """One complete round; a cohort of which nobody is there has None for decision and losses."""
+    """A round as far as it is played, one entry per block or cohort; what is yet to come is empty.
+
+    A cohort of which nobody is there has None for decision and losses.
+    """
 
     number: int  # counted from 0
     context: Context
-    forecasts: tuple[Forecast, ...]  # one per block
-    distribution: OutcomeDistribution  # what the adversary committed to
-    decisions: tuple[Decision | None, ...]  # one per cohort
-    outcome: Array  # (d,)
-    losses: tuple[Array | None, ...] = ()  # per cohort, of all actions at the outcome (K, A)
+    mixtures: tuple[Mixture, ...] = ()
+    forecasts: tuple[Forecast, ...] = ()
+    distribution: Any = None  # the OutcomeDistribution to which the adversary committed
+    # Drawn from it (d,), and shown to signals alone; then what the market made of it.
+    outcome: Array = field(default_factory=lambda: np.empty(0))
+    seen: tuple[Context, ...] = ()  # what each cohort saw before it decided
+    affordable: tuple[Mask | None, ...] = ()  # which actions agents could pay for (N, A)
+    decisions: tuple[Decision | None, ...] = ()
+    losses: tuple[Array | None, ...] = ()  # of all actions at the outcome (K, A)
     # What the agents of each cohort come to (2, 2 + A), where the adversary is told
     # (``market.game.adversary_view.summed``).
     sums: Mapping[str, Array] | None = None
@@ -357,41 +354,74 @@ class Deviations:
 
 def _put(table: Any, rows: list[int], values: Any) -> Any:
     """Return a copy of a table with other rows; None of none."""
-    if table is None:
-        return None
-    table = table.copy()
-    table[rows] = values
+    if table is not None:
+        table = table.copy()
+        table[rows] = values
     return table
 
 
 NO_DEVIATIONS = Deviations({}, 0)
 
 
-WINDOW = 4096
+KEPT = 4096  # rows, the last ones; a power of 2 times ``LEAST``
+LEAST = 64  # for which there is room at first
 
 
-class History(Checkpointable):
+class Recent(Checkpointable):
+    """The last ``KEPT`` of the arrays of one shape that were added, one per round."""
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("rounds", "_ring")
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.rounds = 0
+        self._ring = np.zeros((LEAST, *shape))
+
+    def last(self, count: int = 1) -> Array:
+        """Return the last arrays, at most ``KEPT``, stacked, oldest first (<= count, ...)."""
+        count = min(count, self.rounds, KEPT)
+        return self._ring[np.arange(self.rounds - count, self.rounds) % KEPT]
+
+    def append(self, row: Array) -> None:
+        """Append an array."""
+        place = self.rounds % KEPT
+        if place == len(self._ring):  # room for twice as many
+            self._ring = np.concatenate([self._ring, self._ring])
+        self._ring[place] = row
+        self.rounds += 1
+
+
+class History(Recent):
     """The last outcomes (of d coordinates) and the running mean of all."""
 
-    REMEMBERED = ("rounds", "_sum", "_ring")
+    REMEMBERED = ("_sum",)
 
     def __init__(self, outcomes: int) -> None:
-        self.rounds = 0
+        super().__init__((outcomes,))
         self._sum = np.zeros(outcomes)
-        self._ring = np.zeros((WINDOW, outcomes))
 
     @property
     def mean(self) -> Array:
         """Mean outcome so far (d,); one half before the first round."""
         return self._sum / self.rounds if self.rounds else np.full_like(self._sum, 0.5)
 
-    def last(self, count: int = 1) -> Array:
-        """Return the last outcomes, oldest first, at most ``WINDOW``: an array (<= count, d)."""
-        count = min(count, self.rounds, WINDOW)
-        return self._ring[np.arange(self.rounds - count, self.rounds) % WINDOW]
-
     def add(self, outcome: Array) -> None:
         """Append an outcome; for the referee only."""
-        self._ring[self.rounds % WINDOW] = outcome
+        self.append(outcome)
         self._sum += outcome
-        self.rounds += 1
+
+
+class ForecastRecord(Recent):
+    """The last label forecasts of a block (1 + M, d): the broadcast's, then each model's."""
+
+    REMEMBERED = ("models",)
+
+    def __init__(self) -> None:
+        super().__init__((1, 0))
+        self.models: list[str] = []
+
+    def add(self, labels: Array, models: Sequence[str]) -> None:
+        """Append a round; with other models than before it begins anew."""
+        if list(models) != self.models or not self.rounds:
+            super().__init__(labels.shape)
+            self.models = list(models)
+        self.append(labels)

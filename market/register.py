@@ -17,14 +17,34 @@ Thing = TypeVar("Thing", bound=Callable[..., Any])
 
 
 class Registry:
-    """One kind of named building block, as error lines call it."""
+    """One kind of named building block, as error lines call it.
+
+    Of a utility, ``units`` says what its losses and actions are in: a function that is handed the
+    units of the outcomes, the losses and the parameters (``agents.utilities.units``). Of a measure,
+    ``within`` is the range that it cannot leave: (0, 1) of one that measures a share.
+    """
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
+        self.units: dict[str, Callable[..., Any]] = {}
+        self.within: dict[str, tuple[float, float]] = {}
         self._known: dict[str, Callable[..., Any]] = {}
 
-    def __call__(self, name: str) -> Callable[[Thing], Thing]:
+    def __call__(
+        self,
+        name: str,
+        *,
+        units: Callable[..., Any] | None = None,
+        within: tuple[float, float] | None = None,
+    ) -> Callable[[Thing], Thing]:
         """Register the decorated class or function; UserError if the name is taken."""
+        if units is not None:
+            self.units[name] = units
+        if within is not None:
+            low, high = map(float, within)
+            if not low < high:
+                raise UserError(f"{self.kind} '{name}': within = {within}; give (least, greatest)")
+            self.within[name] = low, high
 
         def add(thing: Thing) -> Thing:
             if name in self._known:
@@ -55,53 +75,14 @@ class Registry:
         return sorted(self._known)
 
 
-class Utilities(Registry):
-    """Utilities, some with a function in ``units`` that says what their losses and actions are in.
-
-    It is handed the units of the outcomes, the losses and the parameters
-    (``agents.utilities.units``).
-    """
-
-    def __init__(self, kind: str) -> None:
-        super().__init__(kind)
-        self.units: dict[str, Callable[..., Any]] = {}
-
-    def __call__(
-        self, name: str, *, units: Callable[..., Any] | None = None
-    ) -> Callable[[Thing], Thing]:
-        """Register the decorated maker, and what its losses and actions are in."""
-        if units is not None:
-            self.units[name] = units
-        return super().__call__(name)
-
-
-class Measures(Registry):
-    """Measures of a user's own, some with a range, in ``within``, that they cannot leave."""
-
-    def __init__(self, kind: str) -> None:
-        super().__init__(kind)
-        self.within: dict[str, tuple[float, float]] = {}
-
-    def __call__(
-        self, name: str, *, within: tuple[float, float] | None = None
-    ) -> Callable[[Thing], Thing]:
-        """Register the decorated function; ``within=(0, 1)`` says that it measures a share."""
-        if within is not None:
-            low, high = map(float, within)
-            if not low < high:
-                raise UserError(f"measure '{name}': within = {within}; give (least, greatest)")
-            self.within[name] = low, high
-        return super().__call__(name)
-
-
-utility = Utilities("utility")
+utility = Registry("utility")
 response = Registry("response")
 agent = Registry("agent")
 learner = Registry("learner")
 adversary = Registry("adversary")
 policy = Registry("policy")
 forecaster = Registry("forecaster")
-measure = Measures("measure")
+measure = Registry("measure")
 market = Registry("market")
 basis = Registry("basis")
 

@@ -37,10 +37,7 @@ class SmoothResponse(Protocol):
 def expected_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     offset: Array, table: Array, point: Array, out: Array, first: int, last: int
 ) -> None:
-    """Write offset + table . point of some losses (K, A), added up in index order (compiled).
-
-    ``table`` (K, n, A): weights with their last axes swapped.
-    """
+    """Write offset + table (K, n, A) . point of some losses (K, A), in index order (compiled)."""
     for k in range(first, last):
         for a in range(out.shape[1]):
             out[k, a] = offset[k, a]
@@ -51,10 +48,7 @@ def expected_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 
 @compiled(nogil=True, inline="always")
 def lowest(losses: Array, first: int, end: int, tie: float) -> int:
-    """Index in [first, end) of the least loss, the lowest within ``tie`` of it (compiled).
-
-    The comparison is free of branches, which a processor would guess wrong twice per agent.
-    """
+    """Index in [first, end) of the least loss, the lowest within ``tie`` of it (compiled)."""
     best, least = first, losses[first]
     for a in range(first + 1, end):
         lower = losses[a] < least

@@ -190,12 +190,12 @@ class Share:
         """Decide in a round that begins, or play it to its end."""
         said, model = json.loads(line), self.model
         if self._open is not None:
-            begun = replace(self._open.begun, outcome=np.array(said["outcome"]))
-            self._last, self._open = model.conclude(replace(self._open, begun=begun)), None
+            begun = replace(self._open, outcome=np.array(said["outcome"]))
+            self._last, self._open = model.conclude(begun), None
             return
         if model.played and model.journal.at_chunk_end:  # whose rows have been put together
             self._save()
-        drawn, self._models = understood(said, model.game.adversary.outcomes)
+        drawn, self._models = understood(said, model.game)
         with in_round(model.played):
             self._open = decide(model.game, drawn)
 
@@ -213,7 +213,7 @@ class Share:
 
     def load(self) -> Array:
         """Say what decisions come to in the market."""
-        return np.asarray(self._market.aggregate(self._open.begun.decisions))
+        return np.asarray(self._market.aggregate(self._open.decisions))
 
     def sums(self) -> dict[str, Array]:
         """Say what the adversary is told of the last round."""
@@ -486,9 +486,9 @@ class Conductor(Player):
         self._ask(Share.nothing)  # they build while the first block is played
         with interrupts_between_rounds() as stopped:
             while model.played < model.rounds and not stopped.is_set():
-                decided = model.begin()
-                self.record.begin(decided.begun, self._whole.blocks, private=self._private)
-                self.record.end(model.conclude(decided).outcome)
+                begun = model.begin()
+                self.record.begin(begun, self._whole.blocks, private=self._private)
+                self.record.end(model.conclude(begun).outcome)
                 if full:
                     state = self._state() if resumable else None
                     self._ask(Share.rows, partial(put_together, full.pop(), state))

@@ -17,7 +17,6 @@ import pandas as pd
 from regretless.market.core.checkpoint import DAMAGED, check_like, check_tree
 from regretless.market.core.errors import UserError
 from regretless.market.game.round import Block
-from regretless.market.logs.final_tables import graph_tables
 from regretless.market.logs.welfare import welfare_record
 from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.scenario import Scenario
@@ -94,8 +93,10 @@ class Player:
         tables |= {"verdict": model.verdict_frame(), "forecast_scores": model.scores_frame()}
         if any(seat.comparison.names for seat in model.game.seats):
             tables["models"] = model.models_frame()
-        self.closed = tables | graph_tables(model.game)
-        return self.closed
+        if (network := model.game.network) is not None and network.edges is not None:
+            tables["edges"] = network.frame()
+        self.closed = tables
+        return tables
 
 
 def run(

@@ -235,8 +235,7 @@ def coarse_bases(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
 def worst_windows(model: MarketModel) -> Iterator[str]:
     """Yield a line per cohort on its worst window, where regret was taken over windows."""
     windows = model.journal.windows
-    for name, worst in windows.worst.items() if windows is not None else ():
-        yield (
-            f"{name}: worst window regret {worst.regret:.4f} "
-            f"(agent {worst.agent}, rounds {worst.first} to {worst.last})"
-        )
+    found = windows.worst if windows is not None else {}
+    for name, (regret, agent, first, last) in found.items():
+        where = f"agent {agent}, rounds {first} to {last}"
+        yield f"{name}: worst window regret {regret:.4f} ({where})"

@@ -273,7 +273,7 @@ def test_personal_losses_are_those_of_clearing_again(kind: str, tmp_path: Path) 
     for _ in range(12):
         drawn = commit_and_draw(game, offer(game))
         decided, before = decide(game, drawn), market.state()
-        decisions = decided.begun.decisions
+        decisions = decided.decisions
         told = regretted(market, drawn.outcome, decisions, before)
         for place, agent, action in places(decisions, told):
             other = playing(decisions, place, agent, action)

@@ -32,13 +32,8 @@ def replacing(path: Path, *, alone: bool = True) -> Iterator[Path]:
 
     The draft, ``.NAME.tmp``, is synced before it is renamed and the folder after (if ``alone``;
     else who replaces several files does that once); whoever reads sees the old file or the new one.
-    If the block raises or writes nothing the file stays.
-
-    Raises
-    ------
-    OSError
-        With the file's own name, whatever library could not write the draft; or if the draft is a
-        link, which is not followed.
+    If the block raises or writes nothing the file stays. OSError with the file's own name if the
+    draft cannot be written, or is a link, which is not followed.
     """
     draft = path.with_name(f".{path.name}.tmp")
     if draft.is_symlink():
@@ -59,10 +54,7 @@ def replacing(path: Path, *, alone: bool = True) -> Iterator[Path]:
 
 
 def sync(path: Path) -> None:
-    """Wait until a file's content, or a folder's names, are on the disk.
-
-    Windows cannot sync folders; there their names are left to the file system.
-    """
+    """Wait until a file's content, or a folder's names (not on Windows), are on the disk."""
     if os.name == "nt" and path.is_dir():
         return
     handle = os.open(path, os.O_RDONLY if os.name != "nt" else os.O_RDWR)
@@ -80,10 +72,7 @@ DAMAGED = Exception  # what reading a file may raise that somebody else wrote
 
 
 def save(path: Path, tree: dict[str, Any]) -> None:
-    """Write a tree atomically: nested dictionaries of arrays, numbers, text, lists and None.
-
-    UserError if it holds something else.
-    """
+    """Write a tree of tables, arrays, numbers, text, lists and None, atomically; else UserError."""
     check_tree(tree)
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     plain = _split(tree, "", arrays)
@@ -174,20 +163,18 @@ def check_like(found: Any, fresh: Any, place: str = "state") -> None:
         for key in {} if isinstance(fresh, Own) else fresh:
             check_like(found[key], fresh[key], f"{place}.{key}")
     elif isinstance(fresh, np.ndarray):
-        if not isinstance(found, np.ndarray) or not _grown(found, fresh):
+        fits = isinstance(found, np.ndarray)
+        fits = fits and (found.dtype, found.ndim) == (fresh.dtype, fresh.ndim)
+        sizes = enumerate(zip(found.shape, fresh.shape, strict=True)) if fits else ()
+        for axis, (now, new) in sizes:
+            fits = fits and (now == new or new <= 1 or (axis == 0 and now > new))
+        if not fits:
             raise ValueError(f"{place} is no array of {fresh.dtype} and shape {fresh.shape}")
     else:
         kind = type(fresh.item() if isinstance(fresh, np.generic) else fresh)
         fitting = {int: (int, float), float: (int, float), tuple: (list,)}.get(kind, (kind,))
         if type(found) not in fitting:
             raise ValueError(f"{place} is {type(found).__name__}, where {kind.__name__} belongs")
-
-
-def _grown(found: np.ndarray[Any, Any], fresh: np.ndarray[Any, Any]) -> bool:
-    if found.dtype != fresh.dtype or found.ndim != fresh.ndim:
-        return False
-    sizes = enumerate(zip(found.shape, fresh.shape, strict=True))
-    return all(now == new or new <= 1 or (axis == 0 and now > new) for axis, (now, new) in sizes)
 
 
 class Checkpointable:
@@ -219,10 +206,7 @@ class Checkpointable:
         return {name.lstrip("_"): _record(getattr(self, name)) for name in self._remembered()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint.
-
-        KeyError, TypeError, ValueError if the state is of something else.
-        """
+        """Continue from a checkpoint; KeyError, TypeError or ValueError if it does not fit."""
         for name in self._remembered():
             current = getattr(self, name)
             value = _restored(current, state[name.lstrip("_")], in_place=self.IN_PLACE)
@@ -271,30 +255,23 @@ def _restored(current: Any, value: Any, *, in_place: bool) -> Any:
     """Return ``current`` itself where it was put back, or what takes its place."""
     if isinstance(current, np.random.Generator):
         restore_generator(current, value)
-        return current
-    if isinstance(current, Memory):
+    elif isinstance(current, Memory):
         current.restore(value)
-        return current
-    if isinstance(current, dict | list | tuple):
-        return _restored_group(current, value, in_place=in_place)
-    if in_place and isinstance(current, np.ndarray) and isinstance(value, np.ndarray):
+    elif isinstance(current, dict | list | tuple):
+        here, there = _keyed(current), _keyed(value)
+        if here.keys() != there.keys() and any(isinstance(held, LIVING) for held in here.values()):
+            raise ValueError(f"the state is of {list(there)}; here are {list(here)}")
+        found = {key: _restored(here.get(key), there[key], in_place=in_place) for key in there}
+        if here.keys() != found.keys() or any(found[key] is not here[key] for key in here):
+            listed = (found[str(i)] for i in range(len(found)))
+            return found if isinstance(current, dict) else type(current)(listed)
+    elif in_place and isinstance(current, np.ndarray) and isinstance(value, np.ndarray):
         if current.shape != value.shape:
             raise ValueError(f"the state is of shape {value.shape}; here it is {current.shape}")
         np.copyto(current, value, casting="same_kind")
-        return current
-    return _record(value)
-
-
-def _restored_group(current: Any, value: Any, *, in_place: bool) -> Any:
-    here, there = _keyed(current), _keyed(value)
-    if here.keys() != there.keys() and any(isinstance(held, LIVING) for held in here.values()):
-        raise ValueError(f"the state is of {list(there)}; here are {list(here)}")
-    found = {key: _restored(here.get(key), there[key], in_place=in_place) for key in there}
-    if here.keys() == found.keys() and all(found[key] is here[key] for key in here):
-        return current
-    if isinstance(current, dict):
-        return found
-    return type(current)(found[str(i)] for i in range(len(found)))
+    else:
+        return _record(value)
+    return current
 
 
 def _keyed(group: Any) -> dict[str, Any]:

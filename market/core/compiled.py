@@ -14,7 +14,7 @@ busy elsewhere takes fewer spans.
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import pairwise
@@ -78,17 +78,15 @@ def over_rows(kernel: Callable[..., object], rows: int, *arrays: Any, fewest: in
         _pool.append(ThreadPoolExecutor(LANES - 1, "lane"))
     ends = [rows * span // (SPANS * LANES) for span in range(SPANS * LANES + 1)]
     left = iter(list(pairwise(ends)))  # threads take from it in turn, under the interpreter's lock
-    others = [_pool[0].submit(_work, kernel, arrays, left) for _ in range(LANES - 1)]
+
+    def work() -> None:
+        for first, last in left:
+            kernel(*arrays, first, last)
+
+    others = [_pool[0].submit(work) for _ in range(LANES - 1)]
     try:
-        _work(kernel, arrays, left)
+        work()
     finally:
         for other in others:
             if not other.cancel():  # it has begun
                 other.result()
-
-
-def _work(
-    kernel: Callable[..., object], arrays: tuple[Any, ...], spans: Iterator[tuple[int, int]]
-) -> None:
-    for first, last in spans:
-        kernel(*arrays, first, last)

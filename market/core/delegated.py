@@ -4,10 +4,7 @@ from typing import Any
 
 
 class Delegated:
-    """The attribute of a part: with ``bound = Delegated("events")``, ``self.events.bound``.
-
-    ``name`` is what it is called there, if not the same.
-    """
+    """The attribute of a part, perhaps by another ``name``: ``bound = Delegated("events")``."""
 
     def __init__(self, part: str, name: str = "") -> None:
         self.part, self.name = part, name

@@ -84,7 +84,10 @@ def blamed(error: BaseException) -> str | None:
     frames = [pair for pair in traceback.walk_tb(error.__traceback__) if _is_own(pair[0])]
     if not frames:
         return None
-    who, (frame, line) = _name(frames[0][0]), frames[-1]
+    first, (frame, line) = frames[0][0], frames[-1]
+    who = first.f_code.co_qualname.rpartition("<locals>.")[2]
+    if first.f_code.co_argcount and first.f_code.co_varnames[0] == "self":
+        who = f"{type(first.f_locals['self']).__name__}.{first.f_code.co_name}"
     if isinstance(error, UserError):
         return f"{who}: {error}"
     file = frame.f_code.co_filename
@@ -109,15 +112,6 @@ def _is_own(frame: FrameType) -> bool:
     place = file.resolve()
     elsewhere = INSTALLED.intersection(place.parts) or place.is_relative_to(STDLIB)
     return place.is_file() and not elsewhere
-
-
-def _name(frame: FrameType) -> str:
-    """Name a method by its object's class, a function by its own name."""
-    code = frame.f_code
-    first = code.co_varnames[0] if code.co_argcount else ""
-    if first == "self":
-        return f"{type(frame.f_locals[first]).__name__}.{code.co_name}"
-    return code.co_qualname.rpartition("<locals>.")[2]
 
 
 Numbers = TypeVar("Numbers", bound=NDArray[Any])

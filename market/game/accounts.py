@@ -37,21 +37,12 @@ class Account:
 
 
 class Accounts(Checkpointable):
-    """Cash and goods of all agents and of the world outside.
-
-    UserError if an endowment is negative, too large for the unit, or of a cohort that does not
-    exist.
+    """Cash (N + 1,) and goods (N + 1, g) of all agents and, in the last row, of the world outside.
 
     ``cash`` and each of the ``goods`` are what every agent begins with, or by cohort's name, 0 for
-    who is not named; all amounts are multiples of ``unit``, a power of 2.
-
-    Attributes
-    ----------
-    cash : array (N + 1,)
-    goods : array (N + 1, g)
-        In both the last row is the world outside. Read them; ``move`` writes.
-    places : dict of str to slice
-        The rows of each cohort's agents.
+    who is not named; all amounts are multiples of ``unit``, a power of 2. Read the tables; ``move``
+    writes. ``places`` are the rows of each cohort's agents. UserError if an endowment is negative,
+    or of a cohort that does not exist.
     """
 
     REMEMBERED = ("cash", "goods")
@@ -132,10 +123,7 @@ class Accounts(Checkpointable):
         self.goods[-1] -= units.sum(0)
 
     def each(self, what: str, given: Endowment, otherwise: float = 0.0) -> Array:
-        """Return each agent's number (N,) from one for all, or one by cohort's name.
-
-        UserError if there is no such cohort, or a number is below 0.
-        """
+        """Return each agent's number (N,), given for all or by cohort; UserError if below 0."""
         named = given if isinstance(given, dict) else dict.fromkeys(self.sizes, given)
         for name, value in named.items():
             if name not in self.sizes:

@@ -22,7 +22,7 @@ strategy that the ledger charges,
 That is the past of the next round; of the next draw it says nothing, so that promises stand.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ from regretless.market.game.lookahead import GameView, Rollout, strategies_of_pl
 from regretless.market.game.protocols import Adversary, Cohort, Follower, Payoff
 from regretless.market.game.seats import attending, present
 from regretless.market.numerics.exact_sum import total
-from regretless.market.records import AdversaryView, Context, Forecast, Mixture, Observation, Round
+from regretless.market.records import AdversaryView, Forecast, Mixture, Observation, Round
 
 SIGHTS = ("history", "mixture", "play", "losses", "draw")
 
@@ -57,26 +57,17 @@ def introduce(adversary: Adversary, cohorts: Sequence[Cohort]) -> None:
         adversary.meet(tuple(Follower(*own) for own in known))
 
 
-def announcement(
-    sees: frozenset[str],
-    view: GameView,
-    mixtures: tuple[Mixture, ...],
-    *,
-    forecasts: tuple[Forecast, ...] | None,
-    context: Context,
-) -> AdversaryView:
-    """Show a round's facts as far as they are declared.
-
-    ``mixtures`` are one per block, ``forecasts`` the draws, where they exist already.
-    """
+def announcement(sees: frozenset[str], view: GameView, offered: Round) -> AdversaryView:
+    """Show a round's facts as far as they are declared; its forecasts, where they are drawn."""
+    context, mixtures = offered.context, offered.mixtures
     told: dict[str, Any] = {} if view.moved is None else {"moved": lambda: view.moved}
     if "play" in sees:
-        told["play"] = lambda: _read_only(strategies_of_play(view, mixtures, context))
+        told["play"] = lambda: strategies_of_play(view, mixtures, context)
         told["rollout"] = lambda: Rollout(view, context)
-    if "draw" in sees and forecasts is not None:
-        certain = tuple(alone(forecast) for forecast in forecasts)
-        told["drawn"] = lambda: forecasts
-        told["induced"] = lambda: _read_only(strategies_of_play(view, certain, context))
+    if "draw" in sees and offered.forecasts:
+        certain = tuple(alone(forecast) for forecast in offered.forecasts)
+        told["drawn"] = lambda: offered.forecasts
+        told["induced"] = lambda: strategies_of_play(view, certain, context)
     return AdversaryView(mixtures if "mixture" in sees else None, **told)
 
 
@@ -86,10 +77,6 @@ def alone(forecast: Forecast) -> Mixture:
     labels = None if whole.labels is None else whole.labels[atom]
     ensembles = None if whole.ensembles is None else whole.ensembles[atom]
     return Mixture(whole.points[atom], np.ones(1), labels=labels, ensembles=ensembles)
-
-
-def _read_only(strategies: Iterable[Array | None]) -> Iterator[Array | None]:
-    return (None if strategy is None else read_only(strategy) for strategy in strategies)
 
 
 def summed(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> dict[str, Array]:
@@ -112,10 +99,7 @@ def summed(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> d
 
 
 def earned(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> tuple[Array, Array]:
-    """Return what each cohort's agents paid on average (C,), NaN if none was there, and how many.
-
-    ``summed`` is asked unless the round knows.
-    """
+    """Return what each cohort's agents paid on average (C,), NaN if none came, and how many."""
     sums = summed(payoff, cohorts, played) if played.sums is None else played.sums
     agents, paid = np.array([own.sum(0)[:2] for own in sums.values()]).T
     return np.divide(paid, agents, out=np.full(len(agents), np.nan), where=agents > 0), agents
@@ -136,7 +120,6 @@ def observed(cohorts: Sequence[Cohort], played: Round) -> Observation:
 
 def teach(adversary: Adversary, cohorts: Sequence[Cohort], played: Round) -> None:
     """Tell an adversary what it earned, NaN if it has no payoff, and what was seen."""
-    paid = np.nan
-    if adversary.payoff is not None:
-        paid = per_agent(*earned(adversary.payoff, cohorts, played))
+    known = adversary.payoff is not None
+    paid = per_agent(*earned(adversary.payoff, cohorts, played)) if known else np.nan
     adversary.learn(paid, observed(cohorts, played))

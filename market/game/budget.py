@@ -44,8 +44,7 @@ class Unlimited(Checkpointable):
     def limited(self, decision: Decision, awake: Mask | None, here: Mask | None) -> Decision:
         """Return what the agents who are ``here`` (N,) do with the actions that are awake (N, A).
 
-        None for all; nothing sleeps for who is not here. UserError if somebody can afford nothing,
-        or insists on what it cannot afford.
+        None for all. UserError if somebody can afford nothing, or insists on what it cannot afford.
         """
         return decision
 
@@ -64,11 +63,9 @@ UNLIMITED = Unlimited()
 class BudgetConstraint(Unlimited):
     """What the agents of a cohort do within what their accounts can pay for.
 
-    UserError if agents share rows, or are told what they played alone: their estimates of what they
-    did not play take every action to be possible.
-
-    The cohort has a row for each agent; ``rng`` draws again for who drew an action that sleeps.
-    ``scarce`` (N,) counts the rounds in which some action of an agent slept.
+    ``rng`` draws again for who drew an action that sleeps; ``scarce`` (N,) counts the rounds in
+    which some action of an agent slept. UserError if agents share rows, or are told what they
+    played alone: their estimates of what they did not play take every action to be possible.
     """
 
     REMEMBERED = ("scarce", "rng")
@@ -90,9 +87,7 @@ class BudgetConstraint(Unlimited):
         short = np.asarray(~awake.all(1))
         if not short.any():
             return decision
-        self._check(
-            np.asarray(awake.any(1)), "can afford no action; give it one that costs nothing"
-        )
+        self._check(awake.any(1), "can afford no action; give it one that costs nothing")
         self.scarce += short
         strategy, choices, predicted = None, None, decision.predicted
         best = None if predicted is None else best_response(np.where(awake, predicted, np.inf))
@@ -105,7 +100,10 @@ class BudgetConstraint(Unlimited):
                 weights[stuck] = one_hot(best[stuck], weights.shape[1])
             total = weights.sum(1, keepdims=True)
             self._check(total[:, 0] > 0, "chose what it cannot afford; let it read self.affordable")
-            actions = self._drawn(decision.actions, weights / total, awake)
+            # Who drew an action that sleeps draws again, given that it is awake.
+            again = ~np.take_along_axis(awake, decision.actions[:, None], axis=1)[:, 0]
+            actions = np.array(decision.actions)
+            actions[again] = draw_rows((weights / total)[again], self.rng.random(int(again.sum())))
             pure = one_hot(actions, weights.shape[1])
             strategy = np.where(short[:, None], pure, decision.probabilities)
         told = None if predicted is None else _held(predicted, actions, awake)
@@ -123,14 +121,7 @@ class BudgetConstraint(Unlimited):
         added: dict[str, Any] = {name: plus(getattr(promise, name)) for name in names}
         return replace(promise, window=None, **added)
 
-    def _drawn(self, actions: Indices, strategy: Array, awake: Mask) -> Indices:
-        """Draw again where the action drawn sleeps: the strategy given that it is awake."""
-        again = ~np.take_along_axis(awake, actions[:, None], axis=1)[:, 0]
-        drawn = np.array(actions)
-        drawn[again] = draw_rows(strategy[again], self.rng.random(int(again.sum())))
-        return drawn
-
-    def _check(self, fine: Mask, why: str) -> None:
+    def _check(self, fine: Any, why: str) -> None:
         if not fine.all():
             raise UserError(f"agent {int(fine.argmin()) + 1} of {self.cohort.name} {why}")
 

@@ -44,19 +44,14 @@ from regretless.market.game.round import Game
 
 
 def effective_guarantees(game: Game, guarantees: Sequence[Guarantee]) -> tuple[Guarantee, ...]:
-    """Return what stands of the promises to a game's cohorts.
-
-    Given who sees or answers draws, and who cannot afford everything.
-    """
-    promises = tuple(guarantees)
+    """Return what stands of promises, given who sees or answers draws and can afford everything."""
+    promises = list(guarantees)
     if game.flaw:
-        void = unpromised(game.cohorts, game.flaw)
         throughout = all(seat.attendance.throughout for seat in game.seats)
         answers = throughout and not (game.breaks_the_rule or game.personal)
-        promises = tuple(
-            (answers and _with_price_impact(game, place, promise)) or nothing
-            for place, (promise, nothing) in enumerate(zip(promises, void, strict=True))
-        )
+        for place, nothing in enumerate(unpromised(game.cohorts, game.flaw)):
+            stands = _with_price_impact(game, place, promises[place]) if answers else None
+            promises[place] = stands or nothing
     pairs = zip(promises, game.seats, strict=True)
     return tuple(seat.budget.promised(promise) for promise, seat in pairs)
 
@@ -70,13 +65,13 @@ def _with_price_impact(game: Game, place: int, promise: Guarantee) -> Guarantee 
     moved = cohort.loss.moved(price_impact)
     told = (
         f"{cohort.name}: an agent's own action moves outcomes by at most {price_impact.max():.2g}"
+        f", which adds {moved.max():.2g} to its bound, and nothing else is bounded"
     )
-    note = f"{told}, which adds {moved.max():.2g} to its bound, and nothing else is bounded"
 
     def swayed() -> Array:
         stays = all(seat.attendance.throughout for seat in game.seats)  # else somebody went
         return np.asarray(bound() + (moved if stays else np.nan))
 
-    notes = "; ".join(filter(None, (promise.note, note)))
+    notes = "; ".join(filter(None, (promise.note, told)))
     void = dict.fromkeys(("to_models", "from_variation", "contextual", "window"))
     return replace(promise, bound=swayed, note=notes, **void)  # type: ignore[arg-type]

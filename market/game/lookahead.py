@@ -22,10 +22,11 @@ from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
+from regretless.market.core.own_code import read_only
 from regretless.market.core.randomness import stream
 from regretless.market.game.seats import Seat
 from regretless.market.losses.basis import Basis
-from regretless.market.records import Context, Mixture
+from regretless.market.records import Context, ForecastRecord, Mixture
 
 Strategies = tuple[Array | None, ...]
 
@@ -44,17 +45,18 @@ class GameView:
 def strategies_of_play(view: GameView, mixtures: Sequence[Mixture], context: Context) -> Strategies:
     """Return each cohort's mixed strategy (K, A) given the mixtures; None if absent or scripted.
 
-    The strategy of a row that is absent is zero; where nobody is there at all, so is everybody's.
+    Read-only. The strategy of a row that is absent is zero; where nobody is there at all, so is
+    everybody's.
     """
     strategies: list[Array | None] = []
     anybody = any(seat.present(view.rounds) for seat in view.seats)
     for seat in view.seats:
         cohort, strategy = seat.cohort, None
         if cohort.foreseeable and seat.present(view.rounds):
-            strategy = cohort.strategy(mixtures[cohort.block], context)
-            strategy = seat.deviations.strategy(strategy, context)
+            found = cohort.strategy(mixtures[cohort.block], context)
             here = seat.attendance.some(view.rounds)
-            strategy = strategy if here is None else np.where(here[:, None], strategy, 0.0)
+            found = seat.deviations.strategy(found, context)
+            strategy = read_only(found if here is None else np.where(here[:, None], found, 0.0))
         elif cohort.foreseeable and not anybody:
             strategy = np.zeros(cohort.ledger.count.shape)
         strategies.append(strategy)
@@ -76,37 +78,32 @@ class Rollout:
         if rounds < 1:
             raise ValueError(f"rounds is {rounds}; roll out at least 1")
         y = np.asarray(outcome, dtype=np.float64)
-        view, strategies = _cloned(self._view, seed), []
-        fresh, last = stream(seed, "rehearsal", "forecast"), view.rounds + rounds - 1
-        for number in range(view.rounds, last + 1):
+        view, strategies = _cloned(self._view, seed), list[Strategies]()
+        fresh = stream(seed, "rehearsal", "forecast")
+        while True:
             mixtures = [block.mixture(self._context) for block in view.blocks]
             strategies.append(strategies_of_play(view, mixtures, self._context))
-            if number == last:
-                break
+            if len(strategies) == rounds:
+                return strategies
             forecasts = [mixture.draw(fresh) for mixture in mixtures]
             for seat in view.seats:  # all copies play the round and learn from it
                 cohort = seat.cohort
-                if cohort.foreseeable and seat.present(number):
+                if cohort.foreseeable and seat.present(view.rounds):
                     decision = cohort.decide(forecasts[cohort.block], self._context)
                     cohort.learn(decision, cohort.loss.losses(y), y)
             for block, forecast in zip(view.blocks, forecasts, strict=True):
                 block.learn(forecast, y)
-            view = replace(view, rounds=number + 1)
-        return strategies
+            view = replace(view, rounds=view.rounds + 1)
 
 
 def _cloned(view: GameView, seed: int) -> GameView:
     """Copy forecasters and foreseeable cohorts, with fresh random streams."""
     relays = {id(block.relay): copy.copy(block.relay) for block in view.blocks}
-    blocks = [
-        replace(
-            block,
-            forecaster=_copied(block.forecaster, seed, f"block {block.name}", {}),
-            relay=relays[id(block.relay)],
-        )
-        for block in view.blocks
-    ]
-    seats = []
+    blocks, seats = [], []
+    for block in view.blocks:
+        own = _copied(block.forecaster, seed, f"block {block.name}", {})
+        parts = {"relay": relays[id(block.relay)], "record": ForecastRecord()}
+        blocks.append(replace(block, forecaster=own, **parts))
     for seat in view.seats:
         if (cohort := seat.cohort).foreseeable:
             known = {id(part): part for part in cohort.fixed_parts()} | relays
@@ -132,14 +129,13 @@ def _within(thing: Any, seen: set[int]) -> Iterator[Any]:
     if id(thing) in seen or isinstance(thing, str | bytes | np.ndarray | type | ModuleType):
         return
     seen.add(id(thing))
+    parts: Any = [getattr(thing, "__dict__", None)]
     if isinstance(thing, np.random.Generator | Basis):
         yield thing
         return
     if isinstance(thing, dict):
-        parts: Any = [*thing.keys(), *thing.values()]
+        parts = [*thing.keys(), *thing.values()]
     elif isinstance(thing, list | tuple | set | frozenset):
         parts = thing
-    else:
-        parts = [getattr(thing, "__dict__", None)]
     for part in parts:
         yield from _within(part, seen)

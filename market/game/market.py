@@ -46,11 +46,9 @@ Decisions = Sequence[Decision | None]  # one per cohort, None where nobody of it
 class Market(Checkpointable, ABC):
     """What every market offers; a subclass writes ``clear``.
 
-    UserError if the cohorts' losses are over different goods, or agents who have losses of their
-    own share a row of the ledger.
-
     It clears the actions of ``cohorts``, whose losses are over d ``goods``, the coordinates of an
-    outcome; ``rng`` is its own stream.
+    outcome; ``rng`` is its own stream. UserError if the losses are over different goods, or agents
+    who have losses of their own share a row of the ledger.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("rng", "accounts")
@@ -84,17 +82,10 @@ class Market(Checkpointable, ABC):
 
     @abstractmethod
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
-        """Return the outcome of a round (d,), in [0, 1], from its fundamental (d,).
-
-        ``actions`` (N,) of a decision are -1 where an agent is absent.
-        """
+        """Return the outcome (d,) in [0, 1] of a fundamental (d,); who is absent has action -1."""
 
     def aggregate(self, decisions: Decisions) -> Array:
-        """Return what actions come to, which adds up over agents to the last bit.
-
-        Only a market whose outcome is ``answer(fundamental, aggregate(decisions))`` has it: of such
-        a market agents may be shared out.
-        """
+        """Return what actions come to, for ``answer``; it adds up over agents to the last bit."""
         raise NotImplementedError(f"{type(self).__name__} answers no aggregate")
 
     def answer(self, fundamental: Array, load: Array) -> Array:
@@ -102,17 +93,11 @@ class Market(Checkpointable, ABC):
         raise NotImplementedError(f"{type(self).__name__} answers no aggregate")
 
     def part(self, cohorts: Sequence[Cohort], rows: Mapping[int, Indices]) -> "Market":
-        """Return one that has the ``aggregate`` of some rows of some cohorts, and is not to clear.
-
-        ``cohorts`` are of these rows alone; ``rows`` are by the place of each cohort here.
-        """
+        """Return one for ``aggregate`` alone: of ``cohorts`` of some rows, by their place here."""
         raise NotImplementedError(f"{type(self).__name__} answers no aggregate")
 
     def foreseen(self, fundamentals: Array) -> Array | None:
-        """Return what fundamentals (m, d) would come to in the next round (m, d).
-
-        None where that depends on the round's own actions. Nothing that is remembered changes.
-        """
+        """Return what fundamentals (m, d) come to in the next round; None if actions move it."""
         if self.answers_at_once:
             return None
         memory, last, moved = self.state(), self.last, []
@@ -123,33 +108,22 @@ class Market(Checkpointable, ABC):
         return np.array(moved)
 
     def affordable(self, place: int) -> Mask | None:
-        """Return which actions each agent of a cohort can pay for now (N, A); None for all.
-
-        Agents of cohorts with ``budget_constraint`` choose among those alone (``game.budget``).
-        """
+        """Return which actions each agent can pay for now (N, A); None for all."""
         return None
 
     def losses(self, decisions: Decisions) -> Sequence[Array | None]:
         """Return each agent's own loss of each action, where it is no function of the outcome.
 
-        It is asked for in every round, after ``clear``. Each agent of every cohort has a row of the
-        ledger for itself.
-
-        Returns
-        -------
-        sequence of array (N, A) or None
-            One per cohort, in [0, 1]. Entry (i, b) is the loss of agent i had it played b and all
-            others what they played; in the units of its utility it is ``unit_offset`` plus
-            ``unit_scale`` times that. Rows of agents who are absent are not read. None for the
-            losses of the cohort's utility at the outcome, as by default.
+        It is asked for in every round, after ``clear``; one array (N, A) in [0, 1] per cohort, or
+        None for the losses of its utility at the outcome, as by default. Entry (i, b) is the loss
+        of agent i, who has a row of the ledger for itself, had it played b and all others what they
+        played; in the units of its utility it is ``unit_offset`` plus ``unit_scale`` times that.
+        Rows of agents who are absent are not read.
         """
         return (None,) * len(self.cohorts)
 
     def price_impact(self, place: int) -> Array | None:
-        """Return the most by which one agent of each row of a cohort can move each y_g (K, d).
-
-        In one round and with everybody there; None where that is not known.
-        """
+        """Return the most by which an agent of each row can move each y_g (K, d), if known."""
         return None
 
     def extra_tables(self) -> Mapping[str, Mapping[str, NDArray[np.generic]]]:
@@ -177,8 +151,7 @@ class Market(Checkpointable, ABC):
     def chosen(self, tables: Sequence[Array], decisions: Decisions) -> Array:
         """Return what each agent's action stands for in its cohort's table (K, A, ...): (N, ...).
 
-        Over the agents of all cohorts; 0 for who is absent. Of a counted cohort, what all agents of
-        a row come to who played the same.
+        0 for who is absent; of a counted cohort, what all of a row come to who played the same.
         """
         parts = []
         for cohort, table, decision in zip(self.cohorts, tables, decisions, strict=True):
@@ -269,7 +242,12 @@ def _shown(method: object, decisions: Decisions) -> Decisions:
     """Return what a method is handed: the decisions if it is ours, else read-only ones."""
     if is_ours(method):
         return decisions
-    return [None if own is None else own.read_only() for own in decisions]
+    shown = list[Decision | None]()
+    for own in decisions:
+        parts = {} if own is None else vars(own.changed())
+        tables = {name: read_only(t) for name, t in parts.items() if isinstance(t, np.ndarray)}
+        shown.append(own and own.changed(**tables))
+    return shown
 
 
 def personal_losses(market: Market, decisions: Decisions) -> Sequence[Array | None]:
@@ -285,18 +263,17 @@ def personal_losses(market: Market, decisions: Decisions) -> Sequence[Array | No
         wanted = f"return a list with an array, or None, for each of {count} cohorts"
         raise UserError(f"{who} returned {brief(answer)}; {wanted}")
     for cohort, decision, own in zip(market.cohorts, decisions, answer, strict=True):
-        if own is None or decision is None:
-            tables.append(None)
-            continue
-        shape, here = cohort.ledger.count.shape, decision.present
-        wanted = f"for cohort.{cohort.name} return an array {shape} of numbers in [0, 1]"
-        table = np.array(numbers_of(market.losses, own, wanted), dtype=np.float64, order="C")
-        if table.shape != shape:
-            raise UserError(f"{who} returned an array {table.shape}; {wanted}")
-        if here is not None:
-            table[~here] = 0.0
-        if len(strange := table[~((table >= 0) & (table <= 1))]):
-            raise UserError(f"{who} returned {strange[0]}; {wanted}")
+        table = None
+        if own is not None and decision is not None:
+            shape = cohort.ledger.count.shape
+            wanted = f"for cohort.{cohort.name} return an array {shape} of numbers in [0, 1]"
+            table = np.array(numbers_of(market.losses, own, wanted), dtype=np.float64, order="C")
+            if table.shape != shape:
+                raise UserError(f"{who} returned an array {table.shape}; {wanted}")
+            if decision.present is not None:
+                table[~decision.present] = 0.0
+            for strange in table[~((table >= 0) & (table <= 1))][:1]:
+                raise UserError(f"{who} returned {strange}; {wanted}")
         tables.append(table)
     return tuple(tables)
 

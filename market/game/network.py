@@ -7,15 +7,7 @@ to it is a best response to the empirical distribution of outcomes (follow the l
 first outcome the mean is 1/2 in every coordinate, as for the running-mean forecaster.
 
 **Graphs.** The distance of an agent is the number of hops from it to the nearest subscriber.
-Graphs are undirected:
-
-    small-world   a ring lattice of which some edges are rewired (Watts and Strogatz, Collective
-                  dynamics of 'small-world' networks, Nature 1998), in a connected draw of it
-    scale-free    new agents attach to old ones by their degree (Barabasi and Albert, Emergence of
-                  scaling in random networks, Science 1999)
-    edge-list     a user's own
-
-Agents are numbered from 0 here, from 1 in tables and files.
+Graphs are undirected (docs/networks.md). Agents are numbered from 0 here, from 1 in tables.
 """
 
 from dataclasses import dataclass
@@ -37,10 +29,7 @@ NEVER = -1  # the distance of whom no news reaches
 
 
 class DelayedForecasts(Checkpointable):
-    """The last predictions drawn of one block, and the mean (n,) of the realised outcomes.
-
-    ``depth`` (int): rounds that are remembered, the greatest distance of an agent.
-    """
+    """The last ``depth`` predictions drawn of one block, and the mean (n,) of realised outcomes."""
 
     REMEMBERED = ("mean", "rounds", "past")
 
@@ -56,7 +45,7 @@ class DelayedForecasts(Checkpointable):
             kept["label"] = forecast.label
         if forecast.ensemble is not None:
             kept |= {"outcomes": forecast.ensemble.outcomes, "weights": forecast.ensemble.weights}
-        rounds = [kept, *(self.past[str(ago)] for ago in range(len(self.past)))]
+        rounds = [kept, *self.past.values()]
         self.past = {str(ago): one for ago, one in enumerate(rounds[: self.depth])}
         self.rounds += 1
         self.mean = self.mean + (vector - self.mean) / self.rounds
@@ -109,10 +98,7 @@ class Network:
 
 
 def small_world(agents: int, rng: np.random.Generator, *, neighbours: int, rewiring: float) -> Any:
-    """Draw a connected small world, each edge of the ring rewired with this probability.
-
-    UserError if the agents are too few, or a hundred draws fall apart.
-    """
+    """Draw a connected small world, each edge of the ring rewired with this probability."""
     if agents <= neighbours:
         raise UserError(f"network.neighbours = {neighbours}: there are {agents} agents; lower it")
     seed = int(rng.integers(2**32))
@@ -137,10 +123,7 @@ def edge_list(agents: int, edges: Indices) -> Any:
 
 
 def networked(agents: int, subscribers: Indices, graph: Any | None = None) -> Network:
-    """Measure everybody's distance from the subscribers, in a graph on the nodes 0 to N - 1.
-
-    Without a graph nobody hears but subscribers.
-    """
+    """Measure everybody's distance from the subscribers, who alone hear where there is no graph."""
     distance = np.full(agents, NEVER)
     if graph is None:
         distance[subscribers] = 0

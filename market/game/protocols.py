@@ -35,10 +35,9 @@ USUAL = frozenset({"history", "mixture"})  # what an adversary sees that declare
 
 
 class Forecaster(ABC):
-    """Predicts a vector in [0, 1]^n every round.
+    """Predicts a vector in [0, 1]^n every round; a subclass writes ``mixture`` and ``update``.
 
-    A subclass writes ``mixture`` and ``update``. One that is to be resumed has ``state`` and
-    ``restore`` as well (``market.core.checkpoint``).
+    One that is to be resumed has ``state`` and ``restore`` as well (``market.core.checkpoint``).
     """
 
     made_of: tuple[str, ...] = ()  # the models whose predictions are its ``points``
@@ -84,10 +83,7 @@ class Forecaster(ABC):
         self.predict(x)
 
     def suggested(self, group: Any) -> Indices:
-        """Return what its ``models`` suggest to K losses in the open round (K, M).
-
-        They are linear in the statistics: ``offset`` (K, A) and ``weights`` (K, A, n).
-        """
+        """Return what its ``models`` suggest to K losses, linear in the statistics (K, M)."""
         raise ValueError(f"{type(self).__name__} has no models that are comparators")
 
     def described(self) -> dict[str, object]:
@@ -107,10 +103,7 @@ class Forecaster(ABC):
         return ()
 
     def event_bounds(self, occupancy: Array) -> tuple[Array, Array] | None:
-        """Bound the biases of events of this occupancy, in expectation and as drawn.
-
-        None where no theorem bounds them.
-        """
+        """Bound the biases of such events, in expectation and as drawn; None without a theorem."""
         return None
 
 
@@ -194,10 +187,7 @@ class Adversary(ABC):
 
 
 class Cohort(ABC):
-    """Agents of one kind as stacked arrays.
-
-    A subclass writes ``decide`` and ``rule``.
-    """
+    """Agents of one kind as stacked arrays; a subclass writes ``decide`` and ``rule``."""
 
     name: str
     kind: str  # "follower", "learner" or "adversary"
@@ -264,29 +254,20 @@ class Cohort(ABC):
         return None
 
     def proved_swap(self, rounds: int) -> float | None:
-        """Bound its agents' swap regret per round by what their own rule proves; None for nothing.
-
-        Whatever happens in so many rounds.
-        """
+        """Bound swap regret per round of so many by what the agents' rule proves, if it does."""
         return None
 
     def enter(self, model: object, first: int) -> None:  # noqa: B027 - most need not know
         """Be told the model and the number of the cohort's first agent in the tables."""
 
     def attend(self, here: Mask | None, awake: Mask | None = None) -> None:  # noqa: B027 - as above
-        """Be told which rows take part in the round (K,), and what they can afford (K, A).
-
-        None for all.
-        """
+        """Be told which rows take part (K,), and what they can afford (K, A); None for all."""
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:  # noqa: B027
         """Be told the losses of all actions (K, A), after the round."""
 
     def strategy(self, mixture: Mixture, context: Context) -> Array:
-        """Return the mixed strategy (K, A) in expectation over the draw from its block's mixture.
-
-        Only a ``foreseeable`` cohort is asked.
-        """
+        """Return the mixed strategy (K, A), over the draw, of a ``foreseeable`` cohort."""
         raise NotImplementedError(f"{type(self).__name__} is not foreseeable")
 
     def company(self) -> Indices:
@@ -322,10 +303,7 @@ METHODS = ("mixture", "predict", "update", "observe_outcome")
 
 
 class ForeignForecaster(Checkpointable, Forecaster):
-    """Any object with ``predict`` and ``update``, and perhaps ``mixture`` and ``observe_outcome``.
-
-    Its own methods stand in the place of this object's, so that what goes wrong in them is named.
-    """
+    """Any object with ``predict`` and ``update``, whose ``METHODS`` stand in place of these."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("player",)
 

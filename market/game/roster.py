@@ -26,10 +26,7 @@ from regretless.market.regret.model_comparison import NOT_COMPARED
 
 
 def dismiss(game: Game, place: int, agent: int, *, before: int) -> int:
-    """End the stay of an agent, by its place in a cohort, before a round; return its row.
-
-    UserError if it shares its row with others, learns with them, or is the last of all.
-    """
+    """End an agent's stay, by its place in a cohort, before a round; return its row."""
     cohort = game.cohorts[place]
     row = int(cohort.row_of[agent])
     if not cohort.listens:

@@ -17,12 +17,12 @@ between two of them. Prediction and outcome are drawn from two streams that no p
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from regretless.market.core.arrays import Array, Mask
-from regretless.market.core.checkpoint import Checkpointable, remembers
+from regretless.market.core.checkpoint import remembers
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import handed, is_ours, name_of
 from regretless.market.core.randomness import stream
@@ -43,45 +43,12 @@ from regretless.market.losses.basis import Basis
 from regretless.market.records import (
     Context,
     Forecast,
+    ForecastRecord,
     History,
     Mixture,
     OutcomeDistribution,
     Round,
 )
-
-KEPT = 4096  # rounds, the last ones; a power of 2 times ``LEAST``
-LEAST = 64  # for which there is room at first
-
-
-class ForecastRecord(Checkpointable):
-    """The last label forecasts of a block, and the outcomes that came; ``rounds`` were added."""
-
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("rounds", "models", "_labels", "_outcomes")
-
-    def __init__(self) -> None:
-        self.rounds, self.models = 0, list[str]()
-        self._labels, self._outcomes = np.zeros((0, 1, 0)), np.zeros((0, 0))
-
-    def add(self, labels: Array, outcome: Array, models: Sequence[str]) -> None:
-        """Add a round: what the broadcast and then each model said (1 + M, d), and y (d,).
-
-        With other models than before it begins anew.
-        """
-        if list(models) != self.models or not self.rounds:
-            self.models, self.rounds = list(models), 0
-            self._labels = np.zeros((LEAST, *labels.shape))
-            self._outcomes = np.zeros((LEAST, *outcome.shape))
-        place = self.rounds % KEPT
-        if place == len(self._labels):  # room for twice as many
-            self._labels = np.concatenate([self._labels, self._labels])
-            self._outcomes = np.concatenate([self._outcomes, self._outcomes])
-        self._labels[place], self._outcomes[place] = labels, outcome
-        self.rounds += 1
-
-    def last(self) -> tuple[Array, Array]:
-        """Return the labels (T, 1 + M, d) and outcomes (T, d) that are kept, in order."""
-        last = np.arange(max(self.rounds - KEPT, 0), self.rounds) % KEPT
-        return self._labels[last], self._outcomes[last]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +62,7 @@ class Block:
     record: ForecastRecord = field(default_factory=ForecastRecord)
 
     def mixture(self, context: Context) -> Mixture:
-        """Return the forecaster's mixture with labels; a user's forecaster may go on with its own.
-
-        UserError if it is no mixture.
-        """
+        """Return the forecaster's mixture with labels, a copy of what is a user's own."""
         ask = self.forecaster.mixture
         mixture = ask(context)
         if not isinstance(mixture, Mixture):
@@ -114,7 +78,7 @@ class Block:
         vector, labels = self.basis.transform(outcome), [forecast.label]
         if names := self.forecaster.models:
             labels += [*self.basis.inverse(np.asarray(self.forecaster.points))]
-        self.record.add(np.array(labels), outcome, names)
+        self.record.add(np.array(labels), names)
         self.forecaster.observe_outcome(outcome)
         self.forecaster.drew(forecast.index)
         self.forecaster.update(handed(self.forecaster.update, vector))
@@ -187,25 +151,19 @@ class Game:
         """Return what the agents of each cohort come to (``market.game.adversary_view``)."""
         return summed(self.adversary.payoff, self.cohorts, played)
 
-    def affordable(self, place: int) -> Mask | None:
-        """Return which actions the agents of a cohort choose among (N, A); None for all."""
-        limited = self.seats[place].budget.limits and self.market is not None
-        return self.market.affordable(place) if limited and self.market is not None else None
-
     def awaited(self, place: int) -> Mask:
         """Return which rows of a cohort, of those that come late, have not played yet (K,)."""
-        seat = self.seats[place]
-        entered = seat.attendance.entered
-        return np.broadcast_to((entered > 0) & (entered >= self.history.rounds), seat.rows)
+        entered = self.seats[place].attendance.entered
+        late = (entered > 0) & (entered >= self.history.rounds)
+        return np.broadcast_to(late, self.seats[place].rows)
 
     def players(self) -> dict[str, Any]:
         """Everything with a memory of its own, by name, for checkpoints."""
         named: dict[str, Any] = {"adversary": self.adversary, "history": self.history}
-        if self.market is not None:
-            named["market"] = self.market
-        named |= {f"block {block.name}": block.forecaster for block in self.blocks}
-        named |= {f"record {block.name}": block.record for block in self.blocks}
-        named |= {f"relay {b.name}": b.relay for b in self.blocks if b.relay is not None}
+        named |= {} if self.market is None else {"market": self.market}
+        for block in self.blocks:
+            named |= {f"block {block.name}": block.forecaster, f"record {block.name}": block.record}
+            named |= {} if block.relay is None else {f"relay {block.name}": block.relay}
         for seat in self.seats:
             named |= seat.players()
         return named
@@ -215,111 +173,71 @@ class Game:
         return [name for name, who in self.players().items() if not remembers(who)]
 
 
-@dataclass(frozen=True, eq=False)
-class Offered:
-    """A round of which everybody knows the context and the mixtures, one per block."""
-
-    context: Context
-    mixtures: tuple[Mixture, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Drawn:
-    """A round whose outcome is settled but for the market, and whose forecasts are broadcast."""
-
-    context: Context
-    forecasts: tuple[Forecast, ...]
-    distribution: OutcomeDistribution  # to which the adversary committed
-    outcome: Array  # drawn from it (d,); shown to signals alone
-
-
-@dataclass(frozen=True, eq=False)
-class Decided:
-    """A round in which everybody has chosen."""
-
-    begun: Round  # without losses
-    seen: tuple[Context, ...]  # what each cohort saw before it decided
-    affordable: tuple[Mask | None, ...]  # per cohort: which actions agents could pay for (N, A)
-
-
 def play_round(game: Game) -> Round:
     """Play one round, and return everything that happened."""
     return finish(game, decide(game, commit_and_draw(game, offer(game))))
 
 
-def offer(game: Game) -> Offered:
+def offer(game: Game) -> Round:
     """Ask for the context and the forecasters' mixtures."""
     context = game.adversary.context(game.history)
     if not isinstance(context, Context):
         who = name_of(game.adversary.context)
         raise UserError(f"{who} returned {brief(context)}; return a Context")
-    return Offered(context, tuple(block.mixture(context) for block in game.blocks))
+    mixtures = tuple(block.mixture(context) for block in game.blocks)
+    return Round(game.history.rounds, context, mixtures)
 
 
-def commit_and_draw(game: Game, offered: Offered) -> Drawn:
+def commit_and_draw(game: Game, offered: Round) -> Round:
     """Let the adversary commit, then draw; one that breaks the rule is shown the draw before."""
-    shown = _drawn(game, offered) if game.breaks_the_rule else None
-    distribution = _committed(game, offered, shown)
-    forecasts = _drawn(game, offered) if shown is None else shown
-    return Drawn(offered.context, forecasts, distribution, distribution.draw(game.outcome_stream))
 
+    def drawn() -> tuple[Forecast, ...]:
+        return tuple(mixture.draw(game.forecast_stream) for mixture in offered.mixtures)
 
-def _drawn(game: Game, offered: Offered) -> tuple[Forecast, ...]:
-    return tuple(mixture.draw(game.forecast_stream) for mixture in offered.mixtures)
-
-
-def _committed(
-    game: Game, offered: Offered, seen: tuple[Forecast, ...] | None
-) -> OutcomeDistribution:
-    """Ask the adversary for its distribution, and check it."""
-    sees, context = sight_of(game.adversary), offered.context
-    shown = announcement(sees, game.view, offered.mixtures, forecasts=seen, context=context)
-    distribution = game.adversary.commit(context, game.history, shown)
+    shown = drawn() if game.breaks_the_rule else ()
+    announced = announcement(sight_of(game.adversary), game.view, replace(offered, forecasts=shown))
+    distribution = game.adversary.commit(offered.context, game.history, announced)
     who, wanted = name_of(game.adversary.innermost.commit), game.adversary.outcomes
     if not isinstance(distribution, OutcomeDistribution):
         raise UserError(f"{who} returned {brief(distribution)}; return an OutcomeDistribution")
     if (size := distribution.points.shape[1]) != wanted:
         told = f"returned a distribution over {size} outcomes; return one over {wanted}"
         raise UserError(f"{who} {told}")
-    return distribution
+    forecasts = shown or drawn()
+    outcome = distribution.draw(game.outcome_stream)
+    return replace(offered, forecasts=forecasts, distribution=distribution, outcome=outcome)
 
 
-def decide(game: Game, drawn: Drawn) -> Decided:
+def decide(game: Game, drawn: Round) -> Round:
     """Let every cohort decide on what it hears, sees and can afford."""
-    number, context = game.history.rounds, drawn.context
-    seen = tuple(seat.signal.seen(context, drawn.outcome) for seat in game.seats)
-    affordable = tuple(game.affordable(place) for place in range(len(game.seats)))
-    decisions = tuple(
-        seat.decide(drawn.forecasts[seat.cohort.block], sees, number=number, affordable=can)
-        for seat, sees, can in zip(game.seats, seen, affordable, strict=True)
-    )
-    begun = Round(number, context, drawn.forecasts, drawn.distribution, decisions, drawn.outcome)
-    return Decided(begun, seen, affordable)
+    parts = []
+    for place, seat in enumerate(game.seats):
+        sees = seat.signal.seen(drawn.context, drawn.outcome)
+        market = game.market if seat.budget.limits else None
+        can = None if market is None else market.affordable(place)
+        heard = drawn.forecasts[seat.cohort.block]
+        parts.append((sees, can, seat.decide(heard, sees, number=drawn.number, affordable=can)))
+    seen, affordable, decisions = zip(*parts, strict=True) if parts else ((), (), ())
+    return replace(drawn, seen=seen, affordable=affordable, decisions=decisions)
 
 
-def finish(game: Game, decided: Decided) -> Round:
+def finish(game: Game, begun: Round) -> Round:
     """Reveal the outcome, charge everybody, and let all learn."""
-    played = _reveal(game, decided)
-    rows = zip(game.seats, played.decisions, played.losses, decided.seen, strict=True)
-    for seat, decision, losses, seen in rows:
-        seat.record(decision, losses, seen, number=played.number, outcome=played.outcome)
+    outcome, personal = begun.outcome, list[Array | None]([None] * len(game.seats))
+    if (market := game.market) is not None:  # it may move the outcome, or say who lost what
+        outcome = cleared(market, outcome, begun.decisions, game.load(begun))
+        personal = list(personal_losses(market, begun.decisions))
+    rows = zip(game.seats, begun.decisions, personal, begun.affordable, strict=True)
+    losses = tuple(seat.charge(choice, own, outcome, can) for seat, choice, own, can in rows)
+    played = replace(begun, outcome=outcome, losses=losses)
+    for seat, decision, own, seen in zip(
+        game.seats, played.decisions, losses, played.seen, strict=True
+    ):
+        seat.record(decision, own, seen, number=played.number, outcome=outcome)
     for block, forecast in zip(game.blocks, played.forecasts, strict=True):
-        block.learn(forecast, played.outcome)
-    game.history.add(played.outcome)
+        block.learn(forecast, outcome)
+    game.history.add(outcome)
     if game.adversary.observes_play:
         played = replace(played, sums=game.sums(played))
         teach(game.adversary, game.cohorts, played)
     return played
-
-
-def _reveal(game: Game, decided: Decided) -> Round:
-    """Let the market move the outcome, and charge everybody."""
-    begun, market = decided.begun, game.market
-    outcome = begun.outcome
-    personal: Sequence[Array | None] = (None,) * len(game.seats)
-    if market is not None:
-        outcome = cleared(market, outcome, begun.decisions, game.load(begun))
-        personal = personal_losses(market, begun.decisions)
-    rows = zip(game.seats, begun.decisions, personal, decided.affordable, strict=True)
-    losses = tuple(seat.charge(choice, own, outcome, can) for seat, choice, own, can in rows)
-    return replace(begun, outcome=outcome, losses=losses)

@@ -9,19 +9,19 @@ nobody is there; a ``Decision`` says in ``present`` which rows of a cohort were,
 not. Nobody else notices: a cohort neither draws from another's random stream nor changes what is
 predicted.
 
-**Multiplicity.** Agents are listed, one entry of ``row_of`` each, or counted: an entry stands for
-several. They have equal losses, one rule and one forecast, so that what a row is charged and
-regrets is each one's, and all that adds up over agents is weighed by it. Where they draw, the
-entry's agent in the tables is one of them, and only action counts are stored: ``taken`` reads them.
+**Multiplicity.** An entry of ``row_of`` stands for one agent, or for several: they have equal
+losses, one rule and one forecast, so that what a row is charged and regrets is each one's, and all
+that adds up over agents is weighed by it. Where they draw, the entry's agent in the tables is one
+of them, and only action counts are stored: ``taken`` reads them.
 
 **Signals.** Only a signal sees the outcome before it is revealed. Agent i of a cohort with a
 signal sees, beside the public context,
 
     x_i = y_g + s_i e_i,      e_i standard normal, drawn anew for every agent and round,
 
-of the outcome y that the referee has drawn (a market may still move it), with noise s_i of its own;
-s_i = 0 is an insider. Its benchmark policies may read it, too: they are then scored for each agent
-by what it saw. No theorem covers regret to those: the forecast was made in ignorance of the signal.
+of the outcome y that the referee has drawn (a market may still move it), with noise s_i of its own.
+Its benchmark policies may read it, too. No theorem covers regret to those: the forecast was made in
+ignorance of the signal.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -92,10 +92,7 @@ class Attendance:
         return self if self.throughout else Attendance(self.entered[rows], self.left[rows])
 
     def watch(self) -> Indices:
-        """Return rows of whom one is there whenever anybody is: while nobody is, nobody draws.
-
-        None where everybody always is.
-        """
+        """Return rows of whom one is there whenever anybody is; None where everybody always is."""
         rows, now = list[int](), 0
         while not self.throughout and (later := self.left > np.maximum(now, self.entered)).any():
             now = max(now, int(self.entered[later].min()))
@@ -121,26 +118,11 @@ def drawn_stays(
     None for everybody at once at the end of the window in question. Who would enter too late has
     entered and left at the end of the window.
     """
-    first, last = window
-    entry, leave = rates
+    (first, last), (entry, leave) = window, rates
     wait: ArrayLike = 0 if entry is None else rng.geometric(entry, agents) - 1
     entered = np.minimum(np.broadcast_to(first + np.asarray(wait), agents), last).astype(np.intp)
-    if leave is None:
-        return Attendance(entered, np.full(agents, last))
-    left = np.minimum(entered + rng.geometric(leave, agents), last)
-    return Attendance(entered, left.astype(np.intp))
-
-
-def mean_over(cohort: Cohort, values: Array, who: Mask) -> float:
-    """Return the mean of what the rows have (K,) over the agents of some entries (N,)."""
-    return mean_by_multiplicity(values[cohort.row_of[who]], cohort.multiplicity_of(who))
-
-
-def mean_by_multiplicity(values: Array, multiplicity: Indices | None) -> float:
-    """Return the mean of what entries have (n,), weighed by their multiplicity."""
-    return float(
-        values.mean() if multiplicity is None else np.average(values, weights=multiplicity)
-    )
+    stay: ArrayLike = last if leave is None else rng.geometric(leave, agents)
+    return Attendance(entered, np.minimum(entered + stay, last).astype(np.intp))
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,10 +195,7 @@ PUBLIC = NoSignal()
 
 
 class Signal(NoSignal):
-    """What each agent of a cohort sees, under a name in its context, of the outcome's coordinate g.
-
-    ``noise`` is s_i (N,), at least 0; ``rng`` is the referee's own, for this cohort.
-    """
+    """What each agent sees, under a name in its context, of coordinate g; ``noise`` is s_i (N,)."""
 
     REMEMBERED = ("rng",)
 
@@ -231,18 +210,13 @@ class Signal(NoSignal):
 
 
 def suggestions(policies: Sequence[Policy], context: Context, actions: int) -> Indices:
-    """Ask benchmark policies (C,), or (C, N) for each agent where they have signals.
-
-    UserError if an answer is not one of the actions.
-    """
-    if not context.own:
-        told = [checked_suggestion(policy, context, actions) for policy in policies]
-        return np.array(told, dtype=np.intp)
-    each = [context.of(agent) for agent in range(len(next(iter(context.own.values()))))]
-    made = np.empty((len(policies), len(each)), dtype=np.intp)
+    """Ask benchmark policies (C,), or (C, N) for each agent where they have signals."""
+    agents = len(next(iter(context.own.values()))) if context.own else 1
+    each = [context.of(agent) for agent in range(agents)]
+    told = np.empty((len(policies), agents), dtype=np.intp)
     for j, policy in enumerate(policies):
-        made[j] = [checked_suggestion(policy, own, actions) for own in each]
-    return made
+        told[j] = [checked_suggestion(policy, own, actions) for own in each]
+    return told if context.own else told[:, 0]
 
 
 @dataclass
@@ -271,12 +245,12 @@ class Seat:
     ) -> Decision | None:
         """Let those who are here decide in a round; None where nobody is.
 
-        They hear the forecast of the cohort's block, and see the context with the signal of each
-        agent, where there is one. ``affordable`` (N, A) says what each can pay for; None for all.
+        They hear the forecast of the cohort's block, and see the context with their signals.
+        ``affordable`` (N, A) says what each can pay for; None for all.
         """
-        if not self.present(number):
-            return None
         here = self.attendance.some(number)
+        if here is not None and not here.any():
+            return None
         self.cohort.attend(here, affordable)
         decision = self.deviations.decision(self.cohort.decide(forecast, context), context)
         decision = self.budget.limited(decision, affordable, here)
@@ -296,8 +270,8 @@ class Seat:
     ) -> Array | None:
         """Return the losses (K, A) of all actions that the ledger charges.
 
-        ``losses`` (K, A) or None: what the market says, where losses are personal; None for the
-        loss at the outcome.
+        ``losses`` (K, A): what the market says, where they are personal; None for those at the
+        outcome.
         """
         if decision is None:
             return None

@@ -9,9 +9,8 @@ alternative is its mean loss minus the mean loss of what the agents did.
     gain_i = loss of agent i in the trunk - in the branch, per round since the branch began.
 
 All that differs between the two is the change and everybody's answers to it; the random numbers are
-the same. The gain of an agent from a deviation of its own is what policy regret compares (Arora,
-Dekel and Tewari 2012, Online bandit learning against an adaptive adversary): regret holds outcomes
-fixed, this does not.
+the same. The gain of an agent from a deviation of its own is what policy regret compares
+(docs/counterfactuals.md): regret holds outcomes fixed, this does not.
 """
 
 from collections.abc import Sequence
@@ -21,16 +20,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 from regretless.market.game.protocols import Cohort, numbered
 from regretless.market.game.round import Game
-from regretless.market.game.seats import mean_by_multiplicity
 from regretless.market.logs.welfare import COUNT
 from regretless.market.numerics import exact_sum
 from regretless.market.records import policy_name
 from regretless.market.regret.inference import mean_differences
-from regretless.market.regret.model_comparison import NotCompared, Series
+from regretless.market.regret.model_comparison import Series
 
 ROUNDING = 1e-12  # what is closer than this is as good
 BROADCAST, MODEL, POLICY, ACTION = "broadcast", "model", "policy", "action"
@@ -39,34 +37,23 @@ MEANS = ("cohort", "kind", "name", "agents", "mean_loss", "difference")
 
 
 def models_table(game: Game) -> pd.DataFrame:
-    """One row per agent and model: the loss of following it, and the regret of not having done so.
-
-    Empty where nobody is compared with models. Agents who never came have no row.
-    """
+    """One row per agent that came and model: the loss of following it, and the regret to it."""
     parts = []
     for seat, (first, cohort) in zip(game.seats, numbered(game.cohorts), strict=True):
         if not (names := seat.comparison.names):
             continue
-        agents = np.flatnonzero(_who_came(cohort))
-        rows, ledger = cohort.row_of[agents], cohort.ledger
-        lost = seat.comparison.mean_loss(ledger.rounds)[rows]
+        ledger = cohort.ledger
+        agents = np.flatnonzero(ledger.played[cohort.row_of])
+        rows, lost = cohort.row_of[agents], seat.comparison.mean_loss(ledger.rounds)
         columns = {
             "agent": np.repeat(agents + first, len(names)),
             "cohort": cohort.name,
             "model": np.tile(np.array(names, dtype=object), len(agents)),
-            "mean_loss": lost.ravel(),
-            "regret_to_model": (ledger.mean_loss()[rows, None] - lost).ravel(),
+            "mean_loss": lost[rows].ravel(),
+            "regret_to_model": (ledger.mean_loss()[:, None] - lost)[rows].ravel(),
         }
         parts.append(pd.DataFrame(columns))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-
-
-def regret_to_models(cohort: Cohort, followed: NotCompared) -> Array:
-    """Regret of each row to the model that would have served it best (K,); NaN without any."""
-    ledger = cohort.ledger
-    if not followed.names:
-        return np.full(len(ledger.count), np.nan)
-    return np.asarray(ledger.mean_loss() - followed.mean_loss(ledger.rounds).min(1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +64,7 @@ class Compared:
     alternatives: list[tuple[str, str]]  # the kind and the name of each, the broadcast first
     losses: Array  # (J, n), with each of them, of the agents that came
     series: Series | None  # the differences (J - 1) over time, if they were kept
-    multiplicity: Indices | None = None  # how many agents each stands for (n,); None for one each
+    multiplicity: Indices  # how many agents each stands for (n,)
     # Over all agents how often each action was taken, what they lost by it and what they expected
     # to lose (2, 3 A), as two numbers each that add up to it; None for who expects nothing.
     decisions: Array | None = None
@@ -85,31 +72,31 @@ class Compared:
 
 def comparisons(game: Game) -> list[Compared]:
     """Compare the agents of each cohort of which somebody has played."""
-    return [
-        _compared(seat.cohort, seat.comparison)
-        for seat in game.seats
-        if np.any(seat.cohort.ledger.rounds)
-    ]
-
-
-def _compared(cohort: Cohort, followed: NotCompared) -> Compared:
-    ledger, who = cohort.ledger, _who_came(cohort)
-    rows = cohort.row_of[who]
-    found = [((BROADCAST, ""), ledger.mean_loss())]
-    lost = followed.mean_loss(ledger.rounds)
-    found += [((MODEL, name), lost[:, m]) for m, name in enumerate(followed.names)]
-    for j, policy in enumerate(cohort.policies):
-        name = policy_name(policy, f"policy {j}")
-        found.append(((POLICY, name), ledger.followed[:, :, j].sum(1) / ledger.each_rounds))
-    found.append(((ACTION, "best of each"), ledger.fixed.sum(1).min(1) / ledger.each_rounds))
-    names, losses = zip(*found, strict=True)
-    decisions = None
-    if ledger.expects:
-        surprise = np.einsum("kaa->ka", ledger.surprise_fixed)
-        table = np.concatenate([ledger.count, ledger.own, ledger.own + surprise], axis=1)
-        decisions = exact_sum.total(table, cohort.counts)
-    multiplicity, each = cohort.multiplicity_of(who), np.stack([own[rows] for own in losses])
-    return Compared(cohort.name, list(names), each, followed.series(), multiplicity, decisions)
+    compared = []
+    for seat in game.seats:
+        cohort, followed, ledger = seat.cohort, seat.comparison, seat.cohort.ledger
+        if not np.any(ledger.rounds):
+            continue
+        found = [((BROADCAST, ""), ledger.mean_loss())]
+        lost = followed.mean_loss(ledger.rounds)
+        found += [((MODEL, name), lost[:, m]) for m, name in enumerate(followed.names)]
+        for j, policy in enumerate(cohort.policies):
+            followed_it = ledger.followed[:, :, j].sum(1) / ledger.each_rounds
+            found.append(((POLICY, policy_name(policy, f"policy {j}")), followed_it))
+        found.append(((ACTION, "best of each"), ledger.fixed.sum(1).min(1) / ledger.each_rounds))
+        decisions = None
+        if ledger.expects:
+            surprise = np.einsum("kaa->ka", ledger.surprise_fixed)
+            table = np.concatenate([ledger.count, ledger.own, ledger.own + surprise], axis=1)
+            decisions = exact_sum.total(table, cohort.counts)
+        who = ledger.played[cohort.row_of]
+        names, losses = zip(*found, strict=True)
+        each = np.stack([own[cohort.row_of[who]] for own in losses])
+        many = cohort.multiplicity_of(who)
+        many = np.ones(int(who.sum()), np.intp) if many is None else many
+        series = followed.series()
+        compared.append(Compared(cohort.name, list(names), each, series, many, decisions))
+    return compared
 
 
 def verdict_table(compared: Sequence[Compared]) -> pd.DataFrame:
@@ -146,20 +133,17 @@ def verdict_table(compared: Sequence[Compared]) -> pd.DataFrame:
 def _rows(compared: Compared) -> pd.DataFrame:
     """Say what the alternatives were for a cohort."""
     kinds, names = zip(*compared.alternatives, strict=True)
-    each, multiplicity = compared.losses, compared.multiplicity
-    better = each[0] - each > ROUNDING
-    weights = np.ones(each.shape[1], dtype=np.intp) if multiplicity is None else multiplicity
-    return pd.DataFrame(
-        {
-            "cohort": compared.cohort,
-            "kind": kinds,
-            "name": names,
-            "agents": int(weights.sum()),
-            "mean_loss": [mean_by_multiplicity(own, multiplicity) for own in each],
-            "difference": [mean_by_multiplicity(own - each[0], multiplicity) for own in each],
-            "better_off": better @ weights,
-        }
-    )
+    each, many = compared.losses, compared.multiplicity
+    columns = {
+        "cohort": compared.cohort,
+        "kind": kinds,
+        "name": names,
+        "agents": int(many.sum()),
+        "mean_loss": np.average(each, axis=1, weights=many),
+        "difference": np.average(each - each[0], axis=1, weights=many),
+        "better_off": (each[0] - each > ROUNDING) @ many,
+    }
+    return pd.DataFrame(columns)
 
 
 def _everybody(compared: Sequence[Compared]) -> Compared:
@@ -167,27 +151,18 @@ def _everybody(compared: Sequence[Compared]) -> Compared:
     order = (BROADCAST, MODEL, POLICY, ACTION)
     known = dict.fromkeys(one for own in compared for one in own.alternatives)
     found = sorted(known, key=lambda one: order.index(one[0]))
-    losses, series, many = list[Array](), list[Series](), list[Indices]()
+    losses, series = list[Array](), list[Series]()
     for own in compared:
         places = {one: place for place, one in enumerate(own.alternatives)}
         at = np.array([places.get(one, 0) for one in found])
         losses.append(own.losses[at])
-        count = losses[-1].shape[1]
-        many.append(np.ones(count, np.intp) if own.multiplicity is None else own.multiplicity)
         series += [] if own.series is None else [own.series.chosen(at[1:] - 1)]
     told = None
     if len(series) == len(compared):
         sums, there = (sum(getattr(one, part) for one in series) for part in ("sums", "there"))
         told = Series(series[0].length, np.asarray(sums), np.asarray(there))
-    return Compared(EVERYBODY, found, np.concatenate(losses, axis=1), told, np.concatenate(many))
-
-
-def _who_came(cohort: Cohort) -> Mask:
-    """Say which agents of a cohort have played (N,)."""
-    return cohort.ledger.played[cohort.row_of]
-
-
-COLUMNS = ("agent", "cohort", "loss", "branch_loss", "gain", "loss_gain")
+    many = np.concatenate([own.multiplicity for own in compared])
+    return Compared(EVERYBODY, found, np.concatenate(losses, axis=1), told, many)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,14 +182,9 @@ def suffered(cohorts: Sequence[Cohort]) -> list[Array]:
 def gains(trunk: Any, branch: Any) -> pd.DataFrame:
     """Compare agents in a branch with themselves in its trunk, both played to the same round.
 
-    UserError if the second is no branch, or the two are not at the same round.
-
-    Returns
-    -------
-    frame
-        A row per agent: ``agent``, ``cohort``, ``loss`` and ``branch_loss`` per round since the
-        branch began, in [0, 1]; ``gain`` in the utility's own units and ``loss_gain`` in [0, 1],
-        above 0 for who is better off in the branch.
+    A row per agent: ``agent``, ``cohort``, ``loss`` and ``branch_loss`` per round since the branch
+    began, in [0, 1]; ``gain`` in the utility's own units and ``loss_gain`` in [0, 1], above 0 for
+    who is better off in the branch. UserError if the second is no branch, or played less or more.
     """
     fork = branch.fork
     if fork is None:
@@ -227,11 +197,16 @@ def gains(trunk: Any, branch: Any) -> pd.DataFrame:
     for place, (first, cohort) in enumerate(numbered(trunk.game.cohorts)):
         loss = (ends[0][place] - fork.trunk[place]) / span
         other = (ends[1][place] - fork.branch[place]) / span
-        agents, scale = np.arange(first, first + len(loss)), cohort.loss.unit_scale[cohort.row_of]
-        values = agents, cohort.name, loss, other, (loss - other) * scale, loss - other
-        parts.append(pd.DataFrame(dict(zip(COLUMNS, values, strict=True))))
-        if (multiplicity := cohort.multiplicity) is not None:
-            parts[-1][COUNT] = multiplicity
+        columns = {
+            "agent": np.arange(first, first + len(loss)),
+            "cohort": cohort.name,
+            "loss": loss,
+            "branch_loss": other,
+            "gain": (loss - other) * cohort.loss.unit_scale[cohort.row_of],
+            "loss_gain": loss - other,
+        }
+        columns |= {} if cohort.multiplicity is None else {COUNT: cohort.multiplicity}
+        parts.append(pd.DataFrame(columns))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -1,4 +1,4 @@
-"""The tables that close a run, one row per agent, played action or event."""
+"""The tables that close a run, one row per agent, played action or event (docs/columns.md)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,8 +10,6 @@ from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.protocols import Cohort, numbered
 from regretless.market.game.round import Game
-from regretless.market.logs.comparisons import regret_to_models
-from regretless.market.logs.journal import spread
 from regretless.market.logs.welfare import COUNT
 from regretless.market.records import policy_name
 from regretless.market.regret.ledger import MEASURES
@@ -20,8 +18,6 @@ from regretless.market.regret.ledger import MEASURES
 Namers = Mapping[str, Callable[[Indices, Indices], Any]]
 Traits = Mapping[str, pd.DataFrame]  # by cohort, a row per entry: what is known of each agent
 
-MEASURED = ["mean_loss", *(f"{measure}_regret" for measure in MEASURES), "bound_from_bias"]
-PROMISED = ["bound", "bound_from_variation", "contextual_swap_bound"]
 RARE = 0.01  # events below this share of the rounds are left out of the bias table
 
 
@@ -32,36 +28,80 @@ def agents_table(
     *,
     rounds: int,
 ) -> pd.DataFrame:
-    """One row per agent: who it is, its regrets, and what it was promised (docs/columns.md).
+    """One row per agent: who it is, its regrets, and what it was promised.
 
     Agents who are there for a part of the ``rounds`` of the run are measured over their own
     rounds, and not before the first. ``exploited`` has each cohort's rows by column. Agents with
     multiplicity who share a row have one here, and ``count`` says how many it stands for.
     """
-    parts, members = [], zip(numbered(game.cohorts), guarantees, strict=True)
     counted = any(cohort.multiplicity is not None for cohort in game.cohorts)
-    for place, ((first, cohort), guarantee) in enumerate(members):
-        rows = _cohort_rows(cohort, guarantee, first)
-        if guarantee.covers is not None:
-            rows["guarantee"] = guarantee.labels(cohort.row_of)
+    modelled = any(seat.comparison.names for seat in game.seats)
+    moving = not all(seat.attendance.throughout for seat in game.seats)
+    parts = []
+    for place, (first, cohort) in enumerate(numbered(game.cohorts)):
+        seat, promise, row_of = game.seats[place], guarantees[place], cohort.row_of
+        rows = _measured(first, cohort, promise, here := ~game.awaited(place))
         for name, values in exploited[place].items():
-            rows[name] = values[cohort.row_of]
-        awaited = game.awaited(place)[cohort.row_of]
-        if awaited.any():
-            rows.loc[awaited, [*MEASURED, *PROMISED]] = np.nan
+            rows[name] = values[row_of]
         if counted:
             rows[COUNT] = 1 if (multiplicity := cohort.multiplicity) is None else multiplicity
+        if modelled:
+            lost = seat.comparison.mean_loss(cohort.ledger.rounds)
+            regret = cohort.ledger.mean_loss() - lost.min(1) if lost.shape[1] else None
+            rows["regret_to_models"] = _each(cohort, regret, here)
+            rows["regret_to_models_bound"] = _promised(promise.to_models, cohort, promise)
+        if game.network is not None:
+            hops = game.network.distance[first - 1 : first - 1 + len(row_of)]
+            heard = (hops >= 0) & (cohort.kind != "learner")
+            rows["distance"] = pd.Series(hops, dtype="Int64").where(heard)
+        if moving:  # the round before which each entered and left; empty for who never came
+            stay = seat.attendance.span(seat.rows)
+            ends = {"entered": stay.entered[row_of], "left": np.minimum(stay.left, rounds)[row_of]}
+            came = ends["entered"] < ends["left"]
+            for name, end in ends.items():
+                rows[name] = pd.Series(end, dtype="Int64").where(came)
         parts.append(rows)
-    table = pd.concat(parts, ignore_index=True)
-    if any(seat.comparison.names for seat in game.seats):
-        table = table.assign(**_beside_models(game, guarantees))
-    if game.network is not None:
-        heard = game.network.distance >= 0
-        heard &= (table["kind"] != "learner").to_numpy()
-        table["distance"] = pd.Series(game.network.distance, dtype="Int64").where(heard)
-    if not all(seat.attendance.throughout for seat in game.seats):
-        table = table.assign(**_whereabouts(game, rounds))
-    return table
+    return pd.concat(parts, ignore_index=True)
+
+
+def _measured(first: int, cohort: Cohort, promise: Guarantee, here: Mask) -> pd.DataFrame:
+    """Say who the agents are, and what is measured or promised of the rows that came."""
+    loss, ledger, row_of = cohort.loss, cohort.ledger, cohort.row_of
+    gap, bias = cohort.gap(), ledger.bound_from_bias()
+    from_bias = None if gap is None or bias is None else bias + gap
+    columns = {
+        "agent": np.arange(first, first + len(row_of)),
+        "cohort": cohort.name,
+        "kind": cohort.kind,
+        "utility": cohort.utility,
+        "response": cohort.rule,
+        "actions": loss.actions,
+        "mean_loss": _each(cohort, ledger.mean_loss(), here),
+        "loss_scale": loss.unit_scale[row_of],
+        "loss_offset": loss.unit_offset[row_of],
+        **{f"{name}_regret": _each(cohort, ledger.regret(name), here) for name in MEASURES},
+        "bound_from_bias": _each(cohort, from_bias, here),
+        "bound_from_variation": _promised(promise.from_variation, cohort, promise, here),
+        "bound": _promised(promise.bound, cohort, promise, here),
+        "contextual_swap_bound": _promised(promise.contextual, cohort, promise, here),
+        "guarantee": promise.label if promise.covers is None else promise.labels(row_of),
+    }
+    return pd.DataFrame(columns)
+
+
+def _each(cohort: Cohort, rows: Array | None, known: Any) -> Array:
+    """Return what each agent has of its row's (K,) where that is known (N,); NaN elsewhere."""
+    if rows is None:
+        return np.full(len(cohort.row_of), np.nan)
+    return np.where(known, rows, np.nan)[cohort.row_of]
+
+
+def _promised(
+    bound: Callable[[], Array] | None, cohort: Cohort, promise: Guarantee, here: Mask | None = None
+) -> Array:
+    """Return a bound of each agent (N,); NaN without a theorem, and before the first round."""
+    known = np.all([own for own in (promise.covers, here) if own is not None], axis=0)
+    return _each(cohort, bound() if bound and np.any(cohort.ledger.rounds) else None, known)
 
 
 def with_traits(agents: pd.DataFrame, traits: Traits) -> pd.DataFrame:
@@ -81,124 +121,49 @@ def with_traits(agents: pd.DataFrame, traits: Traits) -> pd.DataFrame:
     return agents.assign(**{name: found[name] for name in names})[columns]
 
 
-def _beside_models(game: Game, guarantees: Sequence[Guarantee]) -> dict[str, Array]:
-    """Return each agent's regret to the best model for it, and what was promised of that."""
-    parts = []
-    for place, (seat, promise) in enumerate(zip(game.seats, guarantees, strict=True)):
-        cohort = seat.cohort
-        regret = np.where(game.awaited(place), np.nan, regret_to_models(cohort, seat.comparison))
-        parts.append((regret[cohort.row_of], promised(promise.to_models, cohort, promise)))
-    names = "regret_to_models", "regret_to_models_bound"
-    return dict(zip(names, map(np.concatenate, zip(*parts, strict=True)), strict=True))
-
-
-def _whereabouts(game: Game, rounds: int) -> dict[str, "pd.Series[int]"]:
-    """Return the round before which each agent entered and left; empty for who never came."""
-    entered, left = [], []
-    for seat in game.seats:
-        cohort, stay = seat.cohort, seat.attendance.span(seat.rows)
-        entered.append(stay.entered[cohort.row_of])
-        left.append(np.minimum(stay.left, rounds)[cohort.row_of])
-    first, last = np.concatenate(entered), np.concatenate(left)
-    columns = {"entered": pd.Series(first, dtype="Int64"), "left": pd.Series(last, dtype="Int64")}
-    return {name: column.where(first < last) for name, column in columns.items()}
-
-
-def _cohort_rows(cohort: Cohort, guarantee: Guarantee, first: int) -> pd.DataFrame:
-    count = len(cohort.row_of)
-    loss, ledger = cohort.loss, cohort.ledger
-    gap, bias = cohort.gap(), cohort.ledger.bound_from_bias()
-    from_bias = None if gap is None or bias is None else bias + gap
-    return pd.DataFrame(
-        {
-            "agent": np.arange(first, first + count),
-            "cohort": cohort.name,
-            "kind": cohort.kind,
-            "utility": cohort.utility,
-            "response": cohort.rule,
-            "actions": loss.actions,
-            "mean_loss": ledger.mean_loss()[cohort.row_of],
-            "loss_scale": loss.unit_scale[cohort.row_of],
-            "loss_offset": loss.unit_offset[cohort.row_of],
-            **{f"{measure}_regret": spread(ledger, cohort.row_of, measure) for measure in MEASURES},
-            "bound_from_bias": _spread_out(from_bias, cohort),
-            "bound_from_variation": promised(guarantee.from_variation, cohort, guarantee),
-            "bound": promised(guarantee.bound, cohort, guarantee),
-            "contextual_swap_bound": promised(guarantee.contextual, cohort, guarantee),
-            "guarantee": guarantee.label,
-        }
-    )
-
-
-def promised(bound: Callable[[], Array] | None, cohort: Cohort, guarantee: Guarantee) -> Array:
-    """Return a bound of each agent (N,); NaN without a theorem, and before the first round."""
-    known = bound is not None and np.any(cohort.ledger.rounds)
-    return _spread_out(bound() if bound and known else None, cohort, guarantee.covers)
-
-
-def _spread_out(rows: Array | None, cohort: Cohort, covers: Mask | None = None) -> Array:
-    if rows is None:
-        return np.full(len(cohort.row_of), np.nan)
-    return np.where(True if covers is None else covers, rows, np.nan)[cohort.row_of]
-
-
-def graph_tables(game: Game) -> dict[str, pd.DataFrame]:
-    """Return the table of edges by its name; nothing where there is no graph."""
-    network = game.network
-    return {} if network is None or network.edges is None else {"edges": network.frame()}
-
-
 def swaps_table(game: Game, namers: Namers) -> pd.DataFrame:
     """One row per agent and action it played: the best replacement and what it would have saved.
 
     ``best_policy`` is empty where a fixed action is the best comparator; then and always
     ``best_replacement`` is the best fixed action. ``contribution`` is per round; an agent's
-    contributions add up to its decision swap regret (to its swap regret without comparators).
-    Where agents have names for actions the table says them as well.
+    add up to its decision swap regret (to its swap regret without comparators). Where agents have
+    names for actions the table says them as well.
     """
-    keys, parts = ("action", "best_replacement"), []
+    parts = []
     for first, cohort in numbered(game.cohorts):
-        places = pd.DataFrame({"place": np.arange(len(cohort.row_of)), "row": cohort.row_of})
-        own = places.merge(_swap_rows(cohort), on="row", sort=False).drop(columns="row")
-        namer, agents = namers.get(cohort.name), own.pop("place").to_numpy()
-        own.insert(0, "agent", agents + first)
-        for key in keys if namers else ():
-            own[f"{key}_name"] = namer(agents, own[key].to_numpy()) if namer and len(own) else None
-        if len(own):
-            parts.append(own)
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-
-
-def _swap_rows(cohort: Cohort) -> pd.DataFrame:
-    ledger = cohort.ledger
-    comparators = ledger.comparators()
-    if not comparators.shape[2]:
-        comparators = ledger.fixed
-    row, action = np.nonzero(ledger.count > 0)
-    named = (policy_name(policy, f"policy {j}") for j, policy in enumerate(cohort.policies))
-    names = np.array([*named, ""], dtype=object)
-    best = comparators[row, action].argmin(1)
-    saved = ledger.own[row, action] - comparators[row, action].min(1)
-    policy = best - (ledger.fixed.shape[2] if ledger.constants else 0)
-    return pd.DataFrame(
-        {
-            "row": row,
+        ledger = cohort.ledger
+        comparators = ledger.comparators()
+        if not comparators.shape[2]:
+            comparators = ledger.fixed
+        row, action = np.nonzero(ledger.count > 0)
+        named = (policy_name(policy, f"policy {j}") for j, policy in enumerate(cohort.policies))
+        best, names = comparators[row, action].argmin(1), np.array([*named, ""], dtype=object)
+        policy = best - (ledger.fixed.shape[2] if ledger.constants else 0)
+        saved = ledger.own[row, action] - comparators[row, action].min(1)
+        columns = {
             "action": action,
             "count": ledger.count[row, action],
             "best_replacement": ledger.fixed[row, action].argmin(1),
             "best_policy": names[np.where(policy >= 0, policy, -1)],
             "contribution": saved / ledger.each_rounds[row],
         }
-    )
+        places = pd.DataFrame({"place": np.arange(len(cohort.row_of)), "row": cohort.row_of})
+        own = places.merge(pd.DataFrame({"row": row} | columns), on="row").drop(columns="row")
+        namer, agents = namers.get(cohort.name), own.pop("place").to_numpy()
+        own.insert(0, "agent", agents + first)
+        for key in ("action", "best_replacement") if namers else ():
+            own[f"{key}_name"] = namer(agents, own[key].to_numpy()) if namer and len(own) else None
+        if len(own):
+            parts.append(own)
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def biases_table(game: Game) -> pd.DataFrame:
     """One row per event with at least one per cent of the rounds, in expectation over the mixtures.
 
-    The columns are those of docs/columns.md. Of a calibrated forecaster loss 0 is its grid,
-    ``action`` counts the cells (in the order of its grid points), and later losses stand for the
-    groups' policies. With scalar events ``bias_i`` is the gain of comparator i: fixed actions, then
-    policies, then models.
+    Of a calibrated forecaster loss 0 is its grid, ``action`` counts the cells (in the order of its
+    grid points), and later losses stand for the groups' policies. With scalar events ``bias_i`` is
+    the gain of comparator i: fixed actions, then policies, then models.
     """
     least = RARE * game.history.rounds
     found = [

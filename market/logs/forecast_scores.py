@@ -27,8 +27,8 @@ import numpy as np
 import pandas as pd
 
 from regretless.market.core.arrays import Array
-from regretless.market.game.round import ForecastRecord
 from regretless.market.logs.comparisons import Compared
+from regretless.market.records import KEPT, ForecastRecord
 
 ERRORS = 64  # that a distribution is made of
 FIRST = 16  # errors, without which there is none
@@ -38,14 +38,21 @@ BROADCAST = "broadcast"
 
 
 def scores_table(
-    records: Mapping[str, ForecastRecord], compared: Sequence[Compared]
+    records: Mapping[str, ForecastRecord], outcomes: Array, compared: Sequence[Compared]
 ) -> pd.DataFrame:
     """One row per block, source and outcome, per tenth of its probabilities, and per action taken.
 
-    The columns that say nothing of a row are empty.
+    ``outcomes`` (T, d): the last ones. The columns that say nothing of a row are empty.
     """
-    rows = [row for name, own in records.items() for row in _of_outcomes(name, own)]
-    rows += [row for own in compared for row in _of_decisions(own)]
+    rows = [row for name, own in records.items() for row in _of_outcomes(name, own, outcomes)]
+    for own in compared:
+        if own.decisions is None:
+            continue
+        count, lost, expected = own.decisions.sum(0).reshape(3, -1)
+        for action in np.flatnonzero(count):
+            row = {"kind": "decision", "cohort": own.cohort, "action": int(action)}
+            row |= {"share": count[action] / count.sum(), "mean_loss": lost[action] / count[action]}
+            rows.append(row | {"expected_loss": expected[action] / count[action]})
     names = ["kind", "block", "source", "outcome", "cohort", "action", "rounds", "share"]
     names += ["mae", "rmse", "crps", *COVERED, *(f"pit_{i}" for i in range(BINS))]
     names += ["predicted", "observed", "expected_loss", "mean_loss"]
@@ -55,15 +62,17 @@ def scores_table(
     return table.astype({"action": "Int64", "rounds": "Int64"})
 
 
-def _of_outcomes(block: str, record: ForecastRecord) -> Iterator[dict[str, Any]]:
-    labels, outcomes = record.last()
+def _of_outcomes(block: str, record: ForecastRecord, outcomes: Array) -> Iterator[dict[str, Any]]:
+    labels = record.last(KEPT)
+    outcomes = outcomes[len(outcomes) - len(labels) :]
     for place, source in enumerate((BROADCAST, *record.models)):
-        for which, outcome in enumerate(outcomes.T):
-            row = {"block": block, "source": source, "outcome": f"y_{which}"}
-            label = labels[:, place, which]
-            error = outcome - label
-            sizes = {"mae": np.abs(error).mean(), "rmse": np.sqrt((error**2).mean())}
-            whole = row | {"kind": "outcome", "rounds": len(error)} | sizes
+        for which, (outcome, label) in enumerate(zip(outcomes.T, labels[:, place].T, strict=True)):
+            error, row = (
+                outcome - label,
+                {"block": block, "source": source, "outcome": f"y_{which}"},
+            )
+            whole = row | {"kind": "outcome", "rounds": len(error)}
+            whole |= {"mae": np.abs(error).mean(), "rmse": np.sqrt((error**2).mean())}
             if len(error) <= FIRST:
                 yield whole
                 continue
@@ -71,25 +80,16 @@ def _of_outcomes(block: str, record: ForecastRecord) -> Iterator[dict[str, Any]]
             before = places[:, None] - np.arange(1, ERRORS + 1)  # of each round, the last first
             drawn = label[places, None] + error[np.maximum(before, 0)]
             members = np.where(before >= 0, drawn, np.nan)
-            yield whole | _scored(members, came)
+            crps, pit = ensemble_scores(members, came)
+            for name, (low, high) in COVERED.items():
+                whole[name] = ((low <= pit) & (pit <= high)).mean()
+            shares = np.histogram(pit, BINS, (0.0, 1.0))[0] / len(pit)
+            yield whole | {"crps": crps.mean()} | {f"pit_{i}": own for i, own in enumerate(shares)}
             yield from (row | one for one in reliability(members, came))
 
 
-def _scored(members: Array, outcome: Array) -> dict[str, Any]:
-    """Score the distributions (T, m) of one outcome (T,)."""
-    crps, pit = ensemble_scores(members, outcome)
-    row: dict[str, Any] = {"crps": crps.mean()}
-    for name, (low, high) in COVERED.items():
-        row[name] = ((low <= pit) & (pit <= high)).mean()
-    shares = np.histogram(pit, BINS, (0.0, 1.0))[0] / len(pit)
-    return row | {f"pit_{i}": share for i, share in enumerate(shares)}
-
-
 def reliability(members: Array, outcome: Array) -> Iterator[dict[str, Any]]:
-    """Yield predicted and observed shares of outcomes (T,) above their median, tenth by tenth.
-
-    ``members`` (T, m): ensembles; NaN for those that are not there.
-    """
+    """Yield shares of outcomes (T,) above their median by what ensembles (T, m) say, by tenths."""
     middle = np.median(outcome)
     told = (members > middle).sum(1) / (~np.isnan(members)).sum(1)
     tenth = np.searchsorted(np.arange(1, BINS) / BINS, told)
@@ -116,18 +116,3 @@ def ensemble_scores(members: Array, outcome: Array) -> tuple[Array, Array]:
     below = (ordered < outcome[:, None]).sum(1)
     tied = (ordered == outcome[:, None]).sum(1)
     return away - apart, (below + (tied + 1) / 2) / (count + 1)  # the outcome is one more member
-
-
-def _of_decisions(compared: Compared) -> Iterator[dict[str, Any]]:
-    if compared.decisions is None:
-        return
-    count, lost, expected = compared.decisions.sum(0).reshape(3, -1)
-    for action in np.flatnonzero(count):
-        yield {
-            "kind": "decision",
-            "cohort": compared.cohort,
-            "action": int(action),
-            "share": count[action] / count.sum(),
-            "expected_loss": expected[action] / count[action],
-            "mean_loss": lost[action] / count[action],
-        }

@@ -5,13 +5,12 @@ chunks stay in memory for the model's frames.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.game.adversary_view import earned, per_agent
@@ -19,12 +18,10 @@ from regretless.market.game.market import Market
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.seats import present
 from regretless.market.logs.sampling import Logged, logged_agents
-from regretless.market.logs.user_columns import OwnMeasures, States
+from regretless.market.logs.user_columns import Columns, joined, states
 from regretless.market.logs.windows import Windows
 from regretless.market.records import Round
-from regretless.market.regret.ledger import Ledger
 
-Columns = dict[str, NDArray[Any]]
 Sink = Callable[[dict[str, pd.DataFrame]], None]
 CHUNK_ROWS = 200_000
 CHUNK_ROUNDS = 512
@@ -62,8 +59,12 @@ class Journal(Checkpointable):
         self._open: dict[str, list[Columns]] = {table: [] for table in TABLES}
         self._kept: dict[str, list[pd.DataFrame]] = {table: [] for table in TABLES}
         self._pending = 0
-        states = States(self._cohorts, self.logged)
-        self.watchers: dict[str, States | OwnMeasures] = {"states": states}  # they add rows, too
+        # What makes the rows of each table of the logged rounds.
+        self.watchers: dict[str, Callable[[Round], Columns]] = {
+            "regret_log": self._regrets,
+            "accounts": self._accounts,
+            "states": partial(states, self._cohorts, self.logged),
+        }
         self.face(payoff, market)
 
     def face(self, payoff: Any, market: Market | None) -> None:
@@ -93,21 +94,13 @@ class Journal(Checkpointable):
 
     def add(self, played: Round) -> None:
         """Append a round; hand the chunk on when it is full."""
-        self._open["rounds"].append(self._round_row(played))
-        self._open["forecasts"].append(self._forecast_rows(played))
-        for table, columns in ({} if self._market is None else self._market.extra_tables()).items():
-            if rows := len(next(iter(columns.values()))):
-                self._open[table].append({"round": np.full(rows, played.number), **columns})
+        found = {} if self._market is None else dict(self._market.extra_tables())
+        found |= {"rounds": self._round(played), "forecasts": self._forecasts(played)}
         if played.number % self.log_every == 0:
-            if any(played.decisions):
-                self._open["regret_log"].append(self._regret_rows(played))
-                if self._market is not None and (accounts := self._market.accounts) is not None:
-                    ids = np.concatenate([own.ids for own in self.logged])
-                    row: Columns = {"round": np.full(len(ids), played.number), "agent": ids}
-                    self._open["accounts"].append(row | accounts.columns(ids - 1))
-            for table, watcher in self.watchers.items():
-                if seen := watcher.rows(played):
-                    self._open[table].append(seen)
+            found |= {table: watcher(played) for table, watcher in self.watchers.items()}
+        for table, columns in found.items():
+            if rows := len(next(iter(columns.values()), ())):
+                self._open[table].append({"round": np.full(rows, played.number), **columns})
         if self.windows is not None:
             self._open["windows"] += self.windows.add(played.number)
         self._pending += 1
@@ -118,99 +111,88 @@ class Journal(Checkpointable):
         """Hand the open rows on, if there are any."""
         if not self._pending:
             return
-        chunk = {table: self._closed(table) for table in TABLES}
+        chunk = {table: pd.DataFrame(joined(self._open[table])) for table in TABLES}
         self._open, self._pending = {table: [] for table in TABLES}, 0
         if self.sink is not None:
             self.sink(chunk)
-            return
-        for table, frame in chunk.items():
-            self._kept[table].append(frame)
+        else:
+            for table, frame in chunk.items():
+                self._kept[table].append(frame)
 
     def frame(self, table: str) -> pd.DataFrame:
         """Return a table of what is in memory."""
         parts = [part for part in self._kept[table] if len(part)]
         if self._open[table]:
-            parts.append(self._closed(table))
+            parts.append(pd.DataFrame(joined(self._open[table])))
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     def marked(self, agents: pd.DataFrame) -> pd.DataFrame:
         """Say in an agents table who is ``logged``, where not everybody is."""
-        if not self.samples:
-            return agents
         ids = np.concatenate([own.ids for own in self.logged])
-        return agents.assign(logged=agents["agent"].isin(ids))
+        return agents.assign(logged=agents["agent"].isin(ids)) if self.samples else agents
 
     @property
     def samples(self) -> bool:
         """Whether a sample of the agents is logged."""
         return any(isinstance(own.agents, np.ndarray) for own in self.logged)
 
-    def _closed(self, table: str) -> pd.DataFrame:
-        rows = self._open[table]
-        names = rows[0] if rows else ()
-        return pd.DataFrame({name: np.concatenate([row[name] for row in rows]) for name in names})
-
-    def _round_row(self, played: Round) -> Columns:
+    def _round(self, played: Round) -> Columns:
         certificates = [f.certificate for f in played.forecasts if f.certificate is not None]
-        row: Columns = {"round": np.array([played.number])}
+        row: dict[str, Any] = {}
         if played.context.index is not None:
             name, value = played.context.index
-            row[name] = np.array([value], dtype=object)
-        row |= {f"y_{i}": value[None] for i, value in enumerate(played.outcome)}
-        row |= {f"x_{i}": value[None] for i, value in enumerate(played.context.shown)}
-        if self._market is not None:
-            row |= self._market.columns()
-        row["certificate"] = np.array([max(certificates, default=np.nan)])
-        row["atoms"] = np.array([sum(len(f.mixture.weights) for f in played.forecasts)])
+            row[name] = value
+        row |= {f"y_{i}": value for i, value in enumerate(played.outcome)}
+        row |= {f"x_{i}": value for i, value in enumerate(played.context.shown)}
+        row |= {} if self._market is None else self._market.columns()
+        row["certificate"] = max(certificates, default=np.nan)
+        row["atoms"] = sum(len(f.mixture.weights) for f in played.forecasts)
         if self._payoff is not None:
             paid, agents = earned(self._payoff, self._cohorts, played)
-            row["leader_payoff"] = np.array([per_agent(paid, agents)])
+            row["leader_payoff"] = per_agent(paid, agents)
             if len(paid) > 1:
-                row |= {f"leader_payoff_{i}": own[None] for i, own in enumerate(paid)}
-        return row
+                row |= {f"leader_payoff_{i}": own for i, own in enumerate(paid)}
+        return {name: np.atleast_1d(value) for name, value in row.items()}
 
-    def _forecast_rows(self, played: Round) -> Columns:
+    def _forecasts(self, played: Round) -> Columns:
+        parts = []
         widest = max(forecast.statistics.size for forecast in played.forecasts)
-        mixtures = [forecast.mixture for forecast in played.forecasts]
-        counts = [len(mixture.weights) for mixture in mixtures]
-        atoms = np.concatenate([np.arange(count) for count in counts])
-        drawn = np.repeat([forecast.index for forecast in played.forecasts], counts) == atoms
-        points = np.full((len(atoms), widest), np.nan)
-        for end, mixture in zip(np.cumsum(counts), mixtures, strict=True):
-            points[end - len(mixture.weights) : end, : mixture.points.shape[1]] = mixture.points
-        columns: Columns = {
-            "round": np.full(len(atoms), played.number),
-            "block": np.repeat(np.array(self._blocks, dtype=object), counts),
-            "atom": atoms,
-            "weight": np.concatenate([mixture.weights for mixture in mixtures]),
-            "drawn": drawn,
-        }
-        columns |= {f"p_{i}": column for i, column in enumerate(points.T)}
-        labels = [mixture.labels for mixture in mixtures if mixture.labels is not None]
-        if len(labels) == len(mixtures):
-            columns |= {f"label_{i}": part for i, part in enumerate(np.concatenate(labels).T)}
-        return columns
+        labelled = all(forecast.mixture.labels is not None for forecast in played.forecasts)
+        for name, forecast in zip(self._blocks, played.forecasts, strict=True):
+            mixture = forecast.mixture
+            atoms = np.arange(len(mixture.weights))
+            points = np.full((widest, len(atoms)), np.nan)
+            points[: mixture.points.shape[1]] = mixture.points.T
+            columns: Columns = {
+                "block": np.array([name] * len(atoms), dtype=object),
+                "atom": atoms,
+                "weight": mixture.weights,
+                "drawn": atoms == forecast.index,
+            }
+            columns |= {f"p_{i}": column for i, column in enumerate(points)}
+            if labelled and mixture.labels is not None:
+                columns |= {f"label_{i}": column for i, column in enumerate(mixture.labels.T)}
+            parts.append(columns)
+        return joined(parts)
 
-    def _regret_rows(self, played: Round) -> Columns:
-        names = ("agent", "action", "loss", *LOGGED_REGRETS)
-        columns: dict[str, list[NDArray[Any]]] = {name: [] for name in names}
+    def _regrets(self, played: Round) -> Columns:
+        parts = []
         for place, cohort, decision, losses in present(self._cohorts, played):
             own = self.logged[place]
-            ledger = own.read(cohort.ledger)
-            columns["agent"].append(own.ids)
-            columns["action"].append(decision.actions[own.agents])
-            suffered = (decision.probabilities[own.rows] * losses[own.rows]).sum(1)
-            columns["loss"].append(suffered[own.row_of])
+            every = isinstance(own.rows, slice)
+            ledger = cohort.ledger if every else cohort.ledger.excerpt(own.rows)
+            suffered = (decision.probabilities[own.rows] * losses[own.rows]).sum(1)[own.row_of]
+            columns = {"agent": own.ids, "action": decision.actions[own.agents], "loss": suffered}
             for name in LOGGED_REGRETS:
-                columns[name].append(spread(ledger, own.row_of, name.removesuffix("_regret")))
-        row = {name: np.concatenate(parts) for name, parts in columns.items()}
-        here = row["action"] >= 0
-        if not here.all():
-            row = {name: column[here] for name, column in row.items()}
-        return {"round": np.full(len(row["agent"]), played.number)} | row
+                known = ledger.regret(name.removesuffix("_regret"))
+                each = np.full(len(ledger.count), np.nan) if known is None else known
+                columns[name] = each[own.row_of]
+            here = columns["action"] >= 0
+            parts.append({name: column[here] for name, column in columns.items()})
+        return joined(parts)
 
-
-def spread(ledger: Ledger, row_of: Indices, measure: str) -> Array:
-    """Regret per agent, from the rows that score them; NaN where the measure is not kept."""
-    rows = ledger.regret(measure)
-    return np.full(len(row_of), np.nan) if rows is None else rows[row_of]
+    def _accounts(self, played: Round) -> Columns:
+        if self._market is None or self._market.accounts is None or not any(played.decisions):
+            return {}
+        ids = np.concatenate([own.ids for own in self.logged])
+        return {"agent": ids} | self._market.accounts.columns(ids - 1)

@@ -19,7 +19,6 @@ from regretless.market.core.arrays import Indices, Integers
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.protocols import Cohort
-from regretless.market.regret.ledger import Ledger
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,18 +39,11 @@ class Logged:
         rows, place_of = np.unique(row_of[places], return_inverse=True)
         return Logged(self.ids[here], places, rows, place_of)
 
-    def read(self, ledger: Ledger) -> Ledger:
-        """Return a ledger whose rows are ``rows``: the cohort's own where that is all of them."""
-        return ledger if isinstance(self.rows, slice) else ledger.excerpt(self.rows)
-
 
 def logged_agents(
     cohorts: Sequence[Cohort], most: int | None, *, seed: int = 0
 ) -> tuple[Logged, ...]:
-    """Choose the logged agents of every cohort: ``most`` in all; None, or at least N, for all.
-
-    UserError if there are more cohorts than places in the sample.
-    """
+    """Choose the logged agents of every cohort: ``most`` in all; None, or at least N, for all."""
     sizes = [len(cohort.row_of) for cohort in cohorts]
     firsts = np.cumsum([1, *sizes])[:-1]
     if most is None or most >= sum(sizes):

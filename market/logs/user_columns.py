@@ -7,7 +7,7 @@ number is of the round, a dictionary by cohort has a number for each, an array (
 agent, in the order of the agents' numbers (of these the logged ones get rows).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,92 +20,65 @@ from regretless.market.game.seats import attending, present
 from regretless.market.logs.sampling import Logged
 from regretless.market.records import Round
 
-
-class States:
-    """Reads what the logged agents show, of the cohorts that show anything."""
-
-    def __init__(self, cohorts: Sequence[Cohort], logged: Sequence[Logged]) -> None:
-        self._cohorts, self._logged = tuple(cohorts), tuple(logged)
-        names = (name for cohort in cohorts for name in cohort.columns)
-        self.names = tuple(dict.fromkeys(names))
-
-    def rows(self, played: Round) -> dict[str, NDArray[Any]]:
-        """Return the columns of a round; none where nobody shows anything."""
-        parts = list[dict[str, NDArray[Any]]]()
-        for place, cohort, decision, _ in present(self._cohorts, played):
-            if not cohort.columns:
-                continue
-            own = self._logged[place]
-            here = attending(decision, cohort)[own.agents]
-            columns: dict[str, NDArray[Any]] = {"agent": own.ids[here]}
-            for name in self.names:
-                known = name in cohort.columns
-                values = cohort.column(name)[own.agents] if known else np.full(len(here), np.nan)
-                columns[name] = values[here]
-            parts.append(columns)
-        return _joined(parts, played)
-
-
-def _joined(parts: Sequence[dict[str, NDArray[Any]]], played: Round) -> dict[str, NDArray[Any]]:
-    """Put columns of a round together; none of none."""
-    if not parts:
-        return {}
-    table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return {"round": np.full(len(next(iter(table.values()))), played.number)} | table
-
-
+Columns = dict[str, NDArray[Any]]
 ROUNDING = 1e-9
 
 
-class OwnMeasures:
-    """Takes measures of a model by their registered names; UserError if a name is unknown.
+def joined(parts: Sequence[Columns]) -> Columns:
+    """Put parts of a table together, column by column; none of none."""
+    return {name: np.concatenate([p[name] for p in parts]) for name in (parts[0] if parts else ())}
 
-    Where a measure is of every agent the logged ones get rows.
+
+def states(cohorts: Sequence[Cohort], logged: Sequence[Logged], played: Round) -> Columns:
+    """Return what the logged agents show after a round; none where nobody shows anything."""
+    names, parts = dict.fromkeys(name for cohort in cohorts for name in cohort.columns), []
+    for place, cohort, decision, _ in present(cohorts, played):
+        if not cohort.columns:
+            continue
+        agents = logged[place].agents
+        here = attending(decision, cohort)[agents]
+        columns: Columns = {"agent": logged[place].ids[here]}
+        for name in names:
+            known = name in cohort.columns
+            columns[name] = (
+                cohort.column(name)[agents][here] if known else np.full(here.sum(), np.nan)
+            )
+        parts.append(columns)
+    return joined(parts)
+
+
+def measures(model: Any, taken: Mapping[str, Callable[..., Any]]) -> Columns:
+    """Take measures of a model, by name; of every agent the logged ones get rows.
+
+    UserError if one returns something else, or leaves the range that it is registered with.
     """
-
-    def __init__(self, names: Sequence[str], model: Any, logged: Sequence[Logged]) -> None:
-        self._taken = {name: register.measure[name] for name in names}
-        self._model, self._ids = model, np.concatenate([own.ids for own in logged])
-        self._cohorts = [cohort.name for cohort in model.game.cohorts]
-        self._agents = sum(len(cohort.row_of) for cohort in model.game.cohorts)
-
-    def rows(self, played: Round) -> dict[str, NDArray[Any]]:
-        """Return the columns of a round; none where nothing is measured."""
-        return _joined([self._table(name) for name in self._taken], played)
-
-    def _table(self, name: str) -> dict[str, NDArray[Any]]:
-        cohorts, agents, values = self._rows(name)
-        low, high = register.measure.within.get(name, (-np.inf, np.inf))
-        found = np.array(values, dtype=np.float64)
-        outside = found[(found < low - ROUNDING) | (found > high + ROUNDING)]
-        if len(outside):
-            reason = f"measure '{name}' returned {outside[0]:g}, not within {low:g} and {high:g}"
-            raise UserError(f"{reason}; correct it, or `within` where it is registered")
-        return {
-            "measure": np.array([name] * len(values), dtype=object),
-            "cohort": np.array(cohorts, dtype=object),
-            "agent": np.array(agents, dtype=np.float64),
-            "value": found,
-        }
-
-    def _rows(self, name: str) -> tuple[list[str], list[float], list[float]]:
-        """Take a measure, and spell out of whom it speaks: cohorts, agents and values."""
-        found, where = self._taken[name](self._model), f"measure '{name}'"
+    parts = list[Columns]()
+    for name, measure in taken.items():
+        ids = np.concatenate([own.ids for own in model.journal.logged])
+        names = [cohort.name for cohort in model.game.cohorts]
+        count = sum(len(cohort.row_of) for cohort in model.game.cohorts)
+        where, found = f"measure '{name}'", measure(model)
+        told: Any = np.asarray(found, dtype=object)
         if isinstance(found, Mapping):
             for cohort in found:
-                if cohort not in self._cohorts:
-                    known = closest(str(cohort), self._cohorts)
-                    raise UserError(f"{where}: no cohort '{cohort}'; {known}")
-            each = [_number(where, value) for value in found.values()]
-            return list(found), [np.nan] * len(each), each
-        values: Any = np.asarray(found, dtype=object)
-        if values.ndim == 0:
-            return [""], [np.nan], [_number(where, found)]
-        if values.shape != (self._agents,):
-            wanted = f"a number, one for each cohort by name, or {self._agents}, one per agent"
-            raise UserError(f"{where} returned shape {values.shape}; return {wanted}")
-        own = [_number(where, value) for value in values[self._ids - 1]]
-        return [""] * len(own), list(self._ids), own
+                if cohort not in names:
+                    raise UserError(f"{where}: no cohort '{cohort}'; {closest(str(cohort), names)}")
+            cohorts, agents, told = list(found), np.full(len(found), np.nan), list(found.values())
+        elif told.ndim == 0:
+            cohorts, agents, told = [""], np.array([np.nan]), [found]
+        elif told.shape == (count,):
+            cohorts, agents, told = [""] * len(ids), ids.astype(np.float64), told[ids - 1]
+        else:
+            wanted = f"a number, one for each cohort by name, or {count}, one per agent"
+            raise UserError(f"{where} returned shape {told.shape}; return {wanted}")
+        values = np.array([_number(where, value) for value in told], dtype=np.float64)
+        low, high = register.measure.within.get(name, (-np.inf, np.inf))
+        for outside in values[(values < low - ROUNDING) | (values > high + ROUNDING)][:1]:
+            reason = f"{where} returned {outside:g}, not within {low:g} and {high:g}"
+            raise UserError(f"{reason}; correct it, or `within` where it is registered")
+        said = np.array([name] * len(values), dtype=object), np.array(cohorts, dtype=object)
+        parts.append({"measure": said[0], "cohort": said[1], "agent": agents, "value": values})
+    return joined(parts)
 
 
 def _number(where: str, value: Any) -> float:

@@ -4,21 +4,18 @@ r"""Welfare and its inequality, means over counted agents, and agents by distanc
 says for how many. Where there is no such column, or nothing in it, a row is an agent, and the
 functions do what pandas does.
 
-**Welfare** is what agents earned, in the utility's own units: for an agent, its mean utility per
-round. Its losses are normalised into [0, 1] and the log keeps the map back, so that with m its mean
-loss per round
+**Welfare** is the mean utility per round in own units. Losses are normalised and the log
+keeps the map back, so that with m an agent's mean loss per round W = -(loss_offset + loss_scale m).
 
-    W = -(loss_offset + loss_scale * m).
-
-The **Gini coefficient** of x_1, ..., x_n is half the mean absolute difference over the mean,
+The **Gini coefficient** is half the mean absolute difference over the mean,
 
     G = sum_ij |x_i - x_j| / (2 n^2 mean(x)),
 
 0 where all are equal and (n - 1)/n where one has everything (Gini, *Variabilita e mutabilita*,
-1912; Sen, *On Economic Inequality*, 1973, chapter 2). It is a share of a total, which has a meaning
-for quantities that are not negative and do not all vanish. Otherwise, as for CARA utilities, which
-are below zero by construction, it is undefined: NaN, never shifted, since a shift changes it. The
-**mean difference** sum_ij |x_i - x_j| / n^2, in the utility's own units, is defined for all.
+1912; Sen, *On Economic Inequality*, 1973, chapter 2). It has a meaning for quantities that are not
+negative and do not all vanish. Otherwise, as for CARA utilities, it is undefined: NaN, never
+shifted, since a shift changes it. The **mean difference** sum_ij |x_i - x_j| / n^2, in the
+utility's own units, is defined for all.
 """
 
 from collections.abc import Sequence
@@ -47,10 +44,7 @@ def mean_of(rows: pd.DataFrame, column: str) -> float:
 
 
 def means_of(rows: pd.DataFrame, by: Sequence[Any], columns: Sequence[str]) -> pd.DataFrame:
-    """Return the same of several columns, by groups of rows in the order in which they come.
-
-    ``by``: what the rows of a group agree in.
-    """
+    """Return the same of several columns, by groups of rows that agree ``by``, as they come."""
     values, keys = rows[list(columns)], [rows[k] if isinstance(k, str) else k for k in by]
     if COUNT not in rows:
         return values.groupby(keys, sort=False).mean()
@@ -86,10 +80,7 @@ def gini(values: ArrayLike, multiplicity: ArrayLike = 1) -> float:
 
 
 def mean_difference(values: ArrayLike, multiplicity: ArrayLike = 1) -> float:
-    """Gini's mean difference, sum_ij |x_i - x_j| / n^2 with i = j included, in the values' unit.
-
-    Values (n,), each of which so many have; NaN where there is none.
-    """
+    """Gini's mean difference of values (n,), each of which so many have; NaN of none."""
     held = np.asarray(values, dtype=np.float64)
     if not len(held):
         return float("nan")
@@ -102,19 +93,13 @@ def mean_difference(values: ArrayLike, multiplicity: ArrayLike = 1) -> float:
 
 
 def welfare(agents: pd.DataFrame) -> Array:
-    """Mean utility per round of each agent (n,), in own units, from the columns of an agents table.
-
-    NaN for an agent that has not played.
-    """
+    """Mean utility per round of each agent (n,), in own units; NaN for one that has not played."""
     loss = agents["loss_offset"] + agents["loss_scale"] * agents["mean_loss"]
     return -loss.to_numpy(dtype=np.float64)
 
 
 def cohort_welfare(agents: pd.DataFrame) -> pd.DataFrame:
-    """Welfare and its inequality, one row per cohort of an agents table, in their order.
-
-    In own units per round. Agents that have not played are left out.
-    """
+    """Welfare per round and its inequality, of those who played: one row per cohort, in order."""
     rows = []
     multiplicity = agents[COUNT].to_numpy() if COUNT in agents else 1
     table = pd.DataFrame({"earned": welfare(agents), COUNT: multiplicity})

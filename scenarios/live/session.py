@@ -18,7 +18,6 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +28,8 @@ from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.protocols import Adversary
-from regretless.market.game.seats import mean_over, taken
+from regretless.market.game.seats import taken
+from regretless.market.logs import user_columns
 from regretless.market.losses.outcome_spaces import Box
 from regretless.market.model import MarketModel
 from regretless.market.records import Context, History
@@ -284,7 +284,9 @@ class Watched:
             known, count = ~np.isnan(regret)[row_of], int((~np.isnan(decision))[row_of].sum())
             ends = np.nan, np.nan
             if known.any():
-                ends = mean_over(cohort, regret, known), np.nanmax(regret)
+                many = cohort.multiplicity_of(known)
+                mean = np.average(regret[row_of][known], weights=many)
+                ends = float(mean), np.nanmax(regret)
             curves.append((cohort.name, number, *ends, int(known.sum()), count))
             paths.append([loss[row_of], regret[row_of]])
         path = np.concatenate(paths, axis=1).astype(np.float32)
@@ -294,14 +296,13 @@ class Watched:
             for name, own in market.accounts.places.items():
                 means = [market.accounts.cash[own].mean(), *market.accounts.goods[own].mean(0)]
                 owned += [(name, number, which, mean) for which, mean in enumerate(means)]
-        taken_now: Any = model.journal.watchers["measures"]  # the user's own, of this round
-        measures = pd.DataFrame(taken_now.rows(SimpleNamespace(number=number)))
+        measures = pd.DataFrame(user_columns.measures(model, model.own_measures))
         verdict = model.verdict_frame().reindex(columns=COURSE)
         rows = {
             "regret_curves": curves,
             "course": [(who, number, *rest) for who, *rest in verdict.to_numpy()],
             "owned": owned,
-            "measures": list(measures.itertuples(index=False, name=None)),
+            "measures": [(number, *row) for row in measures.itertuples(index=False, name=None)],
         }
         chosen = [counts.copy() for counts in self._chosen]
         return Point(number, rows, chosen, path[:, : path.shape[1] * (path.shape[1] <= PATHS)])

@@ -14,8 +14,8 @@ import numpy as np
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.game.adversary_view import alone
-from regretless.market.game.round import Block, Drawn
-from regretless.market.records import Context, Forecast, Mixture, OutcomeDistribution, Round
+from regretless.market.game.round import Block, Game
+from regretless.market.records import Context, Forecast, Mixture, Round
 
 
 class Record:
@@ -77,17 +77,17 @@ class Record:
             raise UserError(f"{lack}; start again with --overwrite")
 
 
-def understood(said: dict[str, Any], outcomes: int) -> tuple[Drawn, list[Array]]:
-    """Return a round as it was noted, and what the models of each block predict.
+def understood(said: dict[str, Any], game: Game) -> tuple[Round, list[Array]]:
+    """Return a game's next round as it was noted, and what the models of each block predict.
 
-    Its outcome, of so many coordinates, nobody may read.
+    Its outcome nobody may read.
     """
-    forecasts, unknown = [], np.zeros(outcomes)
+    forecasts, unknown = list[Forecast](), np.zeros(game.adversary.outcomes)
     for own in said["blocks"]:
         labels = None if own["labels"] is None else np.array(own["labels"])
         mixture = Mixture(np.array(own["points"]), np.array(own["weights"]), labels=labels)
         forecasts.append(Forecast(mixture, own["drawn"]))
     names, values = said["context"]
     context = Context(tuple(names), np.array(values))
-    drawn = Drawn(context, tuple(forecasts), OutcomeDistribution.pure(unknown), unknown)
+    drawn = Round(game.history.rounds, context, forecasts=tuple(forecasts), outcome=unknown)
     return drawn, [np.array(own["models"]) for own in said["blocks"]]

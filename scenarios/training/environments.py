@@ -17,7 +17,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.adversary_view import earned, observed, per_agent
 from regretless.market.game.protocols import numbered
-from regretless.market.game.round import Drawn, commit_and_draw, decide, finish, offer
+from regretless.market.game.round import commit_and_draw, decide, finish, offer
 from regretless.market.model import MarketModel
 from regretless.market.records import AdversaryView, Round
 from regretless.scenarios import load
@@ -211,7 +211,7 @@ class _Run:
     It stops before the adversary commits, or with ``draws`` before the agents decide.
     """
 
-    drawn: Drawn | None = None
+    drawn: Round | None = None
 
     def __init__(self, model: MarketModel, *, draws: bool) -> None:
         self.model, self._draws = model, draws

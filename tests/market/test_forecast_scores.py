@@ -12,8 +12,8 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 
 from regretless import UserError, load, read_run
-from regretless.market.game.round import KEPT, ForecastRecord
 from regretless.market.logs.forecast_scores import ensemble_scores, reliability, scores_table
+from regretless.market.records import KEPT, ForecastRecord
 from regretless.scenarios.report.figures import Run
 from regretless.scenarios.report.run_figures import calibration, decision_calibration
 from regretless.scenarios.report.run_figures import reliability as reliability_figure
@@ -23,9 +23,9 @@ from regretless.scenarios.run import Options, run
 def recorded(labels: np.ndarray[Any, Any], outcomes: np.ndarray[Any, Any]) -> pd.DataFrame:
     """Score label forecasts (T, S) of one outcome (T,)."""
     record = ForecastRecord()
-    for label, outcome in zip(labels, outcomes, strict=True):
-        record.add(label[:, None], np.array([outcome]), ["model"] * (len(label) - 1))
-    return scores_table({"one": record}, [])
+    for label in labels:
+        record.add(label[:, None], ["model"] * (len(label) - 1))
+    return scores_table({"one": record}, outcomes[:, None], [])
 
 
 def crps(members: np.ndarray[Any, Any], outcome: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from streams import scenario
 from regretless.agents.adversaries import Adversary, AntiForecast
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import generator_state, stream
-from regretless.market.game.round import Drawn, Game, Round, decide, finish, offer, play_round
+from regretless.market.game.round import Game, Round, decide, finish, offer, play_round
 from regretless.market.records import AdversaryView, Context, History, OutcomeDistribution
 
 
@@ -50,7 +51,8 @@ def peeking_round(plain: Game) -> Round:
     strategy = plain.adversary.commit(
         offered.context, plain.history, AdversaryView(offered.mixtures)
     )
-    drawn = Drawn(offered.context, forecasts, strategy, strategy.draw(plain.outcome_stream))
+    outcome = strategy.draw(plain.outcome_stream)
+    drawn = replace(offered, forecasts=forecasts, distribution=strategy, outcome=outcome)
     return finish(plain, decide(plain, drawn))
 
 
