@@ -169,7 +169,8 @@ class Share:
         )
         self.model.journal = market.journal.part(game.cohorts, agents)
         self.model.stream_logs_to(self._chunks.append)
-        self._market: Any = whole.market and whole.market.part(game.cohorts, rows)
+        settling: Any = whole.market
+        self._market = settling and settling.part(game.cohorts, rows)
         self._payoff = whole.adversary.payoff
 
     def _seat(self, seat: Seat, rows: Indices, agents: slice) -> Seat:
@@ -338,12 +339,10 @@ class SharedGame(Game):
         away, self._conductor = set(conductor.places), conductor
         self.seats = tuple(RemoteSeat(s) if i in away else s for i, s in enumerate(whole.seats))
 
-    def load(self, begun: Round) -> Array | None:
-        """Return what all come to in the market."""
-        if self.market is None:
-            return None
-        theirs = sum(self._conductor.answers(Share.load))
-        return np.asarray(self.market.aggregate(begun.decisions) + theirs)
+    def answer(self, market: Any, begun: Round) -> object:
+        """Ask the market for the outcome, given what all come to, wherever they are."""
+        load = market.aggregate(begun.decisions) + sum(self._conductor.answers(Share.load))
+        return market.answer(begun.outcome, load)
 
     def sums(self, played: Round) -> dict[str, Array]:
         """Return what the agents of each cohort come to, wherever they are."""

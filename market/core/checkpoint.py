@@ -73,9 +73,8 @@ DAMAGED = Exception  # what reading a file may raise that somebody else wrote
 
 def save(path: Path, tree: dict[str, Any]) -> None:
     """Write a tree of tables, arrays, numbers, text, lists and None, atomically; else UserError."""
-    check_tree(tree)
     arrays: dict[str, np.ndarray[Any, Any]] = {}
-    plain = _split(tree, "", arrays)
+    plain = _split(tree, (), arrays)
     text = np.frombuffer(json.dumps(plain).encode(), dtype=np.uint8)
     with replacing(path) as draft, ZipFile(draft, "w") as archive:  # closed whatever happens
         for name, array in {PLAIN: text, **arrays}.items():
@@ -83,35 +82,27 @@ def save(path: Path, tree: dict[str, Any]) -> None:
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-def _split(tree: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
+def check_tree(tree: Any) -> None:
+    """Raise UserError at the first thing in a tree that ``save`` cannot write."""
+    _split(tree, (), {})
+
+
+def _split(tree: Any, place: tuple[str, ...], arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
     """Take the arrays out of a tree, each under its path, and return the rest."""
-    plain: dict[str, Any] = {}
-    for key, value in tree.items():
-        place = f"{prefix}{quote(key, safe='')}"
-        if isinstance(value, np.ndarray):
-            arrays[place] = value
-        elif isinstance(value, dict):
-            plain[key] = _split(value, f"{place}/", arrays)
-        else:
-            plain[key] = value.item() if isinstance(value, np.generic) else value
-    return plain
-
-
-def check_tree(tree: Any, place: tuple[str, ...] = ()) -> None:
-    """Raise UserError at the first thing in a tree, at this place, that ``save`` cannot write."""
+    plain = tree.item() if isinstance(tree, np.generic) else tree
     if isinstance(tree, dict) and len(place) < DEEPEST and all(isinstance(k, str) for k in tree):
-        for key, value in tree.items():
-            check_tree(value, (*place, key))
-        return
-    fine = isinstance(tree, np.ndarray) and not tree.dtype.hasobject
-    if not isinstance(tree, np.ndarray | dict):
-        with suppress(TypeError, ValueError, RecursionError):
-            json.dumps(tree.item() if isinstance(tree, np.generic) else tree)
-            fine = True
-    if not fine:
-        what = repr(tree) if len(repr(tree)) <= SHOWN else f"{repr(tree)[:SHOWN]}..."
-        cure = "give arrays, numbers, text, lists and None, in tables by text"
-        raise UserError(f"state(): {'.'.join(place)} = {what} cannot be kept in a file; {cure}")
+        found = {key: _split(value, (*place, key), arrays) for key, value in tree.items()}
+        return {key: value for key, value in found.items() if value is not np.ndarray}
+    if isinstance(tree, np.ndarray) and not tree.dtype.hasobject:
+        arrays["/".join(quote(step, safe="") for step in place)] = tree
+        return np.ndarray  # stands for one that was taken out
+    with suppress(TypeError, ValueError, RecursionError):
+        if not isinstance(tree, np.ndarray | dict):
+            json.dumps(plain)
+            return plain
+    what = repr(tree) if len(repr(tree)) <= SHOWN else f"{repr(tree)[:SHOWN]}..."
+    cure = "give arrays, numbers, text, lists and None, in tables by text"
+    raise UserError(f"state(): {'.'.join(place)} = {what} cannot be kept in a file; {cure}")
 
 
 def load(path: Path) -> dict[str, Any]:

@@ -84,18 +84,6 @@ class Market(Checkpointable, ABC):
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         """Return the outcome (d,) in [0, 1] of a fundamental (d,); who is absent has action -1."""
 
-    def aggregate(self, decisions: Decisions) -> Array:
-        """Return what actions come to, for ``answer``; it adds up over agents to the last bit."""
-        raise NotImplementedError(f"{type(self).__name__} answers no aggregate")
-
-    def answer(self, fundamental: Array, load: Array) -> Array:
-        """Return the outcome (d,) that a fundamental (d,) and an aggregate come to."""
-        raise NotImplementedError(f"{type(self).__name__} answers no aggregate")
-
-    def part(self, cohorts: Sequence[Cohort], rows: Mapping[int, Indices]) -> "Market":
-        """Return one for ``aggregate`` alone: of ``cohorts`` of some rows, by their place here."""
-        raise NotImplementedError(f"{type(self).__name__} answers no aggregate")
-
     def foreseen(self, fundamentals: Array) -> Array | None:
         """Return what fundamentals (m, d) come to in the next round; None if actions move it."""
         if self.answers_at_once:
@@ -223,31 +211,25 @@ def at_ends(loss: Loss) -> tuple[Array, Array]:
     return np.moveaxis(at[:goods], 0, -1), np.moveaxis(at[goods:], 0, -1)
 
 
-def cleared(
-    market: Market, fundamental: Array, decisions: Decisions, load: Array | None = None
-) -> Array:
-    """Let a market clear, or answer a load; UserError unless it returns an outcome in [0, 1]."""
+def checked_outcome(market: Market, fundamental: Array, answer: object) -> Array:
+    """Return what a market that was asked to clear answered; UserError if it is no outcome (d,)."""
     wanted = f"return {len(fundamental)} numbers in [0, 1]"
-    if load is None:
-        answer = market.clear(fundamental, _shown(market.clear, decisions))
-    else:
-        answer = market.answer(fundamental, load)
     outcome = numbers_of(market.clear, answer, wanted).astype(np.float64)
     if outcome.shape != fundamental.shape or not ((outcome >= 0) & (outcome <= 1)).all():
         raise UserError(f"{name_of(market.clear)} returned {brief(outcome)}; {wanted}")
     return read_only(outcome)
 
 
-def _shown(method: object, decisions: Decisions) -> Decisions:
+def shown(method: object, decisions: Decisions) -> Decisions:
     """Return what a method is handed: the decisions if it is ours, else read-only ones."""
     if is_ours(method):
         return decisions
-    shown = list[Decision | None]()
+    handed = list[Decision | None]()
     for own in decisions:
         parts = {} if own is None else vars(own.changed())
         tables = {name: read_only(t) for name, t in parts.items() if isinstance(t, np.ndarray)}
-        shown.append(own and own.changed(**tables))
-    return shown
+        handed.append(own and own.changed(**tables))
+    return handed
 
 
 def personal_losses(market: Market, decisions: Decisions) -> Sequence[Array | None]:
@@ -257,7 +239,7 @@ def personal_losses(market: Market, decisions: Decisions) -> Sequence[Array | No
     """
     if not market.personal:
         return (None,) * len(decisions)
-    answer, count = market.losses(_shown(market.losses, decisions)), len(market.cohorts)
+    answer, count = market.losses(shown(market.losses, decisions)), len(market.cohorts)
     who, tables = name_of(market.losses), list[Array | None]()
     if not isinstance(answer, list | tuple) or len(answer) != count:
         wanted = f"return a list with an array, or None, for each of {count} cohorts"

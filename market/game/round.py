@@ -33,8 +33,9 @@ from regretless.market.game.market import (
     UNPROMISED,
     Market,
     check_leader,
-    cleared,
+    checked_outcome,
     personal_losses,
+    shown,
 )
 from regretless.market.game.network import DelayedForecasts, Network
 from regretless.market.game.protocols import Adversary, Cohort, Forecaster
@@ -143,9 +144,9 @@ class Game:
         moved = None if self.market is None else self.market.foreseen
         return GameView(self.blocks, self.seats, self.history.rounds, moved)
 
-    def load(self, begun: Round) -> Array | None:
-        """Return what all come to in the market, elsewhere too; None where all are here."""
-        return None
+    def answer(self, market: Market, begun: Round) -> object:
+        """Ask the market for the outcome of a round, given what all do."""
+        return market.clear(begun.outcome, shown(market.clear, begun.decisions))
 
     def sums(self, played: Round) -> dict[str, Array]:
         """Return what the agents of each cohort come to (``market.game.adversary_view``)."""
@@ -194,8 +195,8 @@ def commit_and_draw(game: Game, offered: Round) -> Round:
     def drawn() -> tuple[Forecast, ...]:
         return tuple(mixture.draw(game.forecast_stream) for mixture in offered.mixtures)
 
-    shown = drawn() if game.breaks_the_rule else ()
-    announced = announcement(sight_of(game.adversary), game.view, replace(offered, forecasts=shown))
+    early = drawn() if game.breaks_the_rule else ()
+    announced = announcement(sight_of(game.adversary), game.view, replace(offered, forecasts=early))
     distribution = game.adversary.commit(offered.context, game.history, announced)
     who, wanted = name_of(game.adversary.innermost.commit), game.adversary.outcomes
     if not isinstance(distribution, OutcomeDistribution):
@@ -203,7 +204,7 @@ def commit_and_draw(game: Game, offered: Round) -> Round:
     if (size := distribution.points.shape[1]) != wanted:
         told = f"returned a distribution over {size} outcomes; return one over {wanted}"
         raise UserError(f"{who} {told}")
-    forecasts = shown or drawn()
+    forecasts = early or drawn()
     outcome = distribution.draw(game.outcome_stream)
     return replace(offered, forecasts=forecasts, distribution=distribution, outcome=outcome)
 
@@ -225,7 +226,7 @@ def finish(game: Game, begun: Round) -> Round:
     """Reveal the outcome, charge everybody, and let all learn."""
     outcome, personal = begun.outcome, list[Array | None]([None] * len(game.seats))
     if (market := game.market) is not None:  # it may move the outcome, or say who lost what
-        outcome = cleared(market, outcome, begun.decisions, game.load(begun))
+        outcome = checked_outcome(market, outcome, game.answer(market, begun))
         personal = list(personal_losses(market, begun.decisions))
     rows = zip(game.seats, begun.decisions, personal, begun.affordable, strict=True)
     losses = tuple(seat.charge(choice, own, outcome, can) for seat, choice, own, can in rows)

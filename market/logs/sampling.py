@@ -45,16 +45,15 @@ def logged_agents(
 ) -> tuple[Logged, ...]:
     """Choose the logged agents of every cohort: ``most`` in all; None, or at least N, for all."""
     sizes = [len(cohort.row_of) for cohort in cohorts]
-    firsts = np.cumsum([1, *sizes])[:-1]
+    firsts, chosen = np.cumsum([1, *sizes])[:-1], []
     if most is None or most >= sum(sizes):
         return tuple(
             Logged(np.arange(first, first + size), slice(None), slice(None), cohort.row_of)
             for cohort, first, size in zip(cohorts, firsts, sizes, strict=True)
         )
     rng = stream(seed, "log")
-    chosen = []
-    for cohort, first, size, n in zip(cohorts, firsts, sizes, shares(sizes, most), strict=True):
-        agents = np.sort(rng.choice(size, size=n, replace=False))
+    for cohort, first, n in zip(cohorts, firsts, shares(sizes, most), strict=True):
+        agents = np.sort(rng.choice(len(cohort.row_of), size=n, replace=False))
         rows, row_of = np.unique(cohort.row_of[agents], return_inverse=True)
         chosen.append(Logged(first + agents, agents, rows, row_of))
     return tuple(chosen)

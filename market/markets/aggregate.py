@@ -114,6 +114,7 @@ class Settling(Market):
         return self.answer(fundamental, self.aggregate(decisions))
 
     def part(self, cohorts: Sequence[Cohort], rows: Mapping[int, Indices]) -> Self:
+        """Return one for ``aggregate`` alone: of ``cohorts`` of some rows, by their place here."""
         own = copy(self)
         own.cohorts = tuple(cohorts)
         own.tables = [self.tables[at][kept] for at, kept in rows.items()] if self.tables else []

@@ -134,3 +134,10 @@ def test_a_run_says_what_it_has(tmp_path: Path) -> None:
         _ = played.accounts
     with pytest.raises(UserError, match="is not a run directory"):
         read_run(tmp_path)
+
+
+def test_rounds_that_an_adversary_imagines_are_not_scored() -> None:
+    model = load("chain-store", rounds=4).build(seed=1)
+    model.run()
+    scores = model.scores_frame()
+    assert set(scores.loc[scores["kind"] == "outcome", "rounds"]) == {4}
