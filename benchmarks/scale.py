@@ -144,7 +144,7 @@ def written(frame: pd.DataFrame, folder: Path) -> Path:
     """Write a log as a run does, part by part and then as a whole; return the file."""
     directory = RunDirectory(folder / "ours")
     manifest = {"config": {}, "status": "complete", "scenario": "bench"}
-    with directory.claimed(resume=False, overwrite=False):
+    with directory.claimed(resume=False, overwrite=True):
         directory.start(manifest)
         for part in parts(frame):
             directory.add_chunk({"regret_log": part})

@@ -126,7 +126,7 @@ def progress_bar(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[i
 
 INTERRUPTED = 130
 LONGEST = 2000  # characters of a line
-RESUMABLE = ("run", "study", "train")
+RESUMABLE = (["run"], ["study"], ["train"])
 FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # not on Windows
 CURES = {
     **dict.fromkeys(FULL, "make room"),
@@ -165,10 +165,10 @@ def traced(*, wanted: bool) -> Iterator[None]:
 
 def end_interrupted() -> NoReturn:
     """Leave after Ctrl-C; say how to go on where that can be done."""
-    resumable = any(command in sys.argv[1:2] for command in RESUMABLE)
-    own = "run" in sys.argv[1:2] and any(word.startswith("--import") for word in sys.argv)
-    how = "; continue with --resume" + OWN * own
-    fail("interrupted" + how * resumable, INTERRUPTED)
+    command = sys.argv[1:2]
+    own = command == ["run"] and any(word.startswith("--import") for word in sys.argv)
+    how = "; continue with --resume" if command in RESUMABLE else ""
+    fail(f"interrupted{how}{OWN if own else ''}", INTERRUPTED)
 
 
 def unusable(error: OSError | MemoryError) -> NoReturn:
@@ -176,7 +176,7 @@ def unusable(error: OSError | MemoryError) -> NoReturn:
     if isinstance(error, MemoryError):
         fail("there is not enough memory; lower counts, actions or rounds", 2)
     name = os.fsdecode(error.filename) if error.filename else "the system"
-    again = "continue with --resume" if sys.argv[1:2] in ([c] for c in RESUMABLE) else "try again"
+    again = "continue with --resume" if sys.argv[1:2] in RESUMABLE else "try again"
     cure = CURES.get(error.errno or 0, "mend it")
     fail(f"{name}: {error.strerror or error}; {cure}, then {again}", 2)
 

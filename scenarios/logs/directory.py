@@ -53,7 +53,7 @@ ALL_TABLES = (*TABLES, *CLOSING)
 KNOWN = {f"{table}.{ending}" for table in (*ALL_TABLES, "branches") for ending in FORMATS}
 PART = re.compile(  # of .partial; the last two are of a run that is shared out
     rf"{MARK}|{CHECKPOINT}|({'|'.join(TABLES)})-\d{{6,}}\.arrow|record\.jsonl"
-    r"|shard-\d+-\d+\.npz"
+    r"|shard-\d+-\d+-\d{9,}\.npz"
 )
 BLOCK = 1 << 20  # bytes that are read at a time
 TEXT = {
@@ -154,8 +154,13 @@ class RunDirectory(RecordedDirectory):
         for table, frame in chunk.items():
             if len(frame):
                 part = self._part(table, self._chunks)
-                with replacing(part, alone=False) as draft:
-                    write_part(draft, table, frame)
+                rows = pa.Table.from_pandas(frame, preserve_index=False, nthreads=1)
+                rows = rows.take(_order(rows)) if table in BY_AGENT else rows
+                with (
+                    replacing(part, alone=False) as draft,
+                    pa.ipc.new_file(str(draft), rows.schema) as writer,
+                ):
+                    writer.write_table(rows)
                 self._checksum = _chained(self._checksum, part)
         sync(self.partial)
         self._chunks += 1
@@ -287,14 +292,6 @@ OPEN = 200  # parts that are open at a time
 def _order(table: pa.Table) -> Integers:
     """Return which rows come first in the order of agents, each one's as they come."""
     return np.argsort(table["agent"].to_numpy(), kind="stable")
-
-
-def write_part(path: Path, name: str, frame: pd.DataFrame) -> None:
-    """Write the rows of a table that came together as a part of it."""
-    table = pa.Table.from_pandas(frame, preserve_index=False, nthreads=1)
-    table = table.take(_order(table)) if name in BY_AGENT else table
-    with pa.ipc.new_file(str(path), table.schema) as writer:
-        writer.write_table(table)
 
 
 def whole(name: str, parts: Sequence[Path]) -> Iterator[pa.Table]:

@@ -92,8 +92,7 @@ def log_parts(run: Path) -> Iterator[pd.DataFrame]:
 def thinned(rounds: np.ndarray[Any, Any], points: int = MOST_POINTS) -> np.ndarray[Any, Any]:
     """Pick at most so many of a curve's rounds, evenly, both ends among them."""
     picks = np.linspace(0, len(rounds) - 1, min(len(rounds), points))
-    picked: np.ndarray[Any, Any] = rounds[picks.astype(int)]
-    return picked
+    return np.asarray(rounds[picks.astype(int)])
 
 
 def leading_regret(frame: pd.DataFrame) -> "pd.Series[float]":
@@ -110,7 +109,18 @@ def regret_curves(parts: Iterable[pd.DataFrame], agents: pd.DataFrame) -> pd.Dat
     """
     cohort, total = agents.set_index("agent")["cohort"], pd.DataFrame()
     for part in parts:  # which may tell of the same rounds as those before
-        sums = _summed(with_counts(part, agents), cohort)
+        counted = with_counts(part, agents)
+        keys = [counted["agent"].map(cohort).rename("cohort"), counted["round"]]
+        regret, heads = leading_regret(counted), counted.get(COUNT, 1)
+        columns = {
+            "sum": regret * heads,
+            "count": regret.notna() * heads,
+            "kept": counted["decision_swap_regret"].notna() * heads,
+            "lost": counted["loss"] * heads,
+            "agents": counted["loss"].notna() * heads,
+        }
+        sums = pd.DataFrame(columns).groupby(keys, sort=False).sum()
+        sums = sums.assign(max=regret.groupby(keys, sort=False).max())
         rows = pd.concat([total, sums] if len(total) else [sums]).groupby(level=[0, 1], sort=False)
         total = rows.sum().assign(max=rows["max"].max())
     if not len(total):
@@ -119,17 +129,3 @@ def regret_curves(parts: Iterable[pd.DataFrame], agents: pd.DataFrame) -> pd.Dat
     mean = (total["sum"] / total["count"]).where(total["count"] > 0)
     found = total[["count", "kept", "max"]].assign(mean=mean)
     return found.assign(loss=total["lost"] / total["agents"])
-
-
-def _summed(part: pd.DataFrame, cohort: "pd.Series[str]") -> pd.DataFrame:
-    keys = [part["agent"].map(cohort).rename("cohort"), part["round"]]
-    regret, heads = leading_regret(part), part.get(COUNT, 1)
-    parts = {
-        "sum": regret * heads,
-        "count": regret.notna() * heads,
-        "kept": part["decision_swap_regret"].notna() * heads,
-        "lost": part["loss"] * heads,
-        "agents": part["loss"].notna() * heads,
-    }
-    table = pd.DataFrame(parts).groupby(keys, sort=False).sum()
-    return table.assign(max=regret.groupby(keys, sort=False).max())

@@ -126,9 +126,8 @@ class Study:
     @cached_property
     def measures(self) -> pd.DataFrame:
         """``cohorts`` with rows for everybody, and for the whole market."""
-        parts = [analysis.market_of(rounds, run) for run, rounds in self._each("rounds")]
-        found = analysis.with_everybody(self.cohorts())
-        return analysis.with_market(found, pd.concat(parts, ignore_index=True)) if parts else found
+        everybody = analysis.with_everybody(self.cohorts())
+        return analysis.with_market(everybody, self._each("rounds"))
 
     def value(self) -> pd.DataFrame:
         """Value of the forecast, in the utility's own units."""
@@ -154,13 +153,13 @@ class Study:
 
     def effects_by_parameter(self) -> pd.DataFrame:
         """``effects`` among agents alike in a parameter of their utility."""
-        found = self._levels(), self.ends, self.within
-        return people.named(analysis.effects_table(self._parted, *found))
+        return people.named(
+            analysis.effects_table(self._parted, self._levels(), self.ends, self.within)
+        )
 
     def contrasts_by_parameter(self) -> pd.DataFrame:
         """``contrasts`` among agents alike in a parameter of their utility."""
-        found = tests.contrasts_table(self._parted, self._levels(), rules=self.rules)
-        return people.named(found)
+        return people.named(tests.contrasts_table(self._parted, self._levels(), rules=self.rules))
 
     @cached_property
     def _parted(self) -> pd.DataFrame:

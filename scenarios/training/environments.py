@@ -144,11 +144,21 @@ class FollowersEnv(ParallelEnv[str, Seen, Any]):  # type: ignore[misc]
         self._scenario = _loaded(scenario, settings)
         self._rng = stream(self._scenario.spec.seed, "environment")
         self._chosen: dict[str, int] = {}
-        self._seats = _seats(self._scenario, cohort)
+        self._seats: dict[str, tuple[int, int, int]] = {}  # number, cohort's place, own place in it
+        cohorts = self._scenario.build(apart=True).game.cohorts
+        for place, (first, own) in enumerate(numbered(cohorts)):
+            for agent in range(
+                len(own.row_of) if own.listens and cohort in {None, own.name} else 0
+            ):
+                self._seats[f"agent_{first + agent}"] = first + agent, place, agent
+        if not self._seats:
+            whom = "no cohort follows the forecast"
+            whom = whom if cohort is None else f"'{cohort}' does not follow it"
+            raise UserError(f"FollowersEnv: {whom}; name a cohort that responds to it")
         self.possible_agents, self.agents = list(self._seats), list[str]()
         self._begin(0)
         self._sees = {n: spaces.Box(0.0, 1.0, o.shape, np.float32) for n, o in self._seen().items()}
-        actions = [cohort.loss.actions for cohort in self._run.model.game.cohorts]
+        actions = [own.loss.actions for own in cohorts]
         self._acts = {n: spaces.Discrete(actions[at]) for n, (_, at, _) in self._seats.items()}
 
     def observation_space(self, agent: str) -> spaces.Box:
@@ -247,17 +257,3 @@ class _Run:
 
 def _loaded(scenario: str | Scenario, settings: dict[str, Any]) -> Scenario:
     return load(scenario, **settings) if isinstance(scenario, str) else scenario
-
-
-def _seats(scenario: Scenario, cohort: str | None) -> dict[str, tuple[int, int, int]]:
-    """Return each agent's number, its cohort's place and its own place in that, by its name."""
-    found = {}
-    for place, (first, own) in enumerate(numbered(scenario.build(apart=True).game.cohorts)):
-        if own.listens and cohort in {None, own.name}:
-            for agent in range(len(own.row_of)):
-                found[f"agent_{first + agent}"] = first + agent, place, agent
-    if not found:
-        whom = "no cohort follows the forecast"
-        whom = whom if cohort is None else f"'{cohort}' does not follow it"
-        raise UserError(f"FollowersEnv: {whom}; name a cohort that responds to it")
-    return found

@@ -163,9 +163,8 @@ def contrasts_table(
 ) -> pd.DataFrame:
     """Compare each value of each key with its control, and each branch with its trunk.
 
-    ``cohorts`` has ``COHORTS`` and measures of one's own, ``parameters`` has ``run``, ``seed`` and
-    the keys, ``branches`` are the runs' tables of branches, with their ``run``. Returns frame: the
-    columns of ``CONTRAST`` and ``family``.
+    ``branches`` are the runs' tables of branches, with their ``run``. Returns frame: the columns of
+    ``CONTRAST`` and ``family``.
     """
     found = _differences(cohorts, parameters, 1, rules)
     if branches is not None and len(branches):

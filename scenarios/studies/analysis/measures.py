@@ -6,6 +6,9 @@ agent and round) with Decision-Swap minus that with another forecast; against an
 reacts the outcomes may differ, which is part of the value. An **effect** is a measure averaged over
 the settings of all other keys, seed by seed; a seed counts if it has a run for every setting.
 
+In tables of ``cohorts`` are the columns ``COHORTS`` and measures of one's own, in those of
+``parameters`` ``run``, ``seed`` and the keys.
+
 Intervals are Student's over seeds as independent repetitions (Law, *Simulation Modeling and
 Analysis*, 5th ed., 10.2). Where seeds resample the data of one history (``data.bootstrap``), the
 ends are quantiles of these replicates (Efron and Tibshirani, *An Introduction to the Bootstrap*,
@@ -14,7 +17,7 @@ ch. 13).
 
 import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -88,10 +91,9 @@ def cohorts_of(agents: pd.DataFrame, run: int) -> pd.DataFrame:
 
 
 def own_of(measures: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
-    """Average a run's own measures over logged rounds and agents: a row per cohort.
+    """Average a run's own measures over logged rounds and agents: a row per cohort, NaN if none.
 
-    What a measure says of the whole round holds for every cohort. ``measures``, ``agents``: the
-    run's tables. Returns frame: by cohort, a column per measure, NaN where it says nothing.
+    What a measure says of the whole round holds for every cohort.
     """
     homes = agents.set_index("agent")["cohort"]
     cohort = measures["cohort"].where(measures["cohort"] != "", measures["agent"].map(homes))
@@ -180,9 +182,8 @@ def replicates(
 def value_table(
     cohorts: pd.DataFrame, parameters: pd.DataFrame, ends: Ends = interval
 ) -> pd.DataFrame:
-    """Value of Decision-Swap against each other forecast, per cohort and setting of the other keys.
+    """Value of Decision-Swap against each other forecast, per cohort and setting of other keys.
 
-    ``cohorts``, ``parameters``: the columns ``COHORTS``; and ``run``, ``seed`` and the keys.
     Returns frame: ``cohort``, the other keys and ``VALUE``; empty where the forecaster is the same.
     """
     others = [key for key in keys_of(parameters) if key != FORECASTER]
@@ -206,11 +207,10 @@ def effects_table(
     *,
     pairs: bool = False,
 ) -> pd.DataFrame:
-    """Mean of every measure for each value of each key, with intervals over seeds.
+    """Mean of every measure for each value of each key, or with ``pairs`` for those of two keys.
 
-    ``within`` are the ranges of measures that have one; ``pairs`` asks for each values of two keys
-    in place of one. Returns frame: ``EFFECTS``, of pairs with ``other_key`` and ``other_value``;
-    measures that no run has are left out.
+    ``within`` are the ranges of measures that have one. Returns frame: ``EFFECTS``, of pairs with
+    ``other_key`` and ``other_value``; measures that no run has are left out.
     """
     keys, rows = keys_of(parameters), []
     measures = [*MEASURES, *own_measures(cohorts)]
@@ -240,10 +240,10 @@ def windows_of(windows: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
 def windows_table(
     windows: pd.DataFrame, parameters: pd.DataFrame, ends: Ends = interval
 ) -> pd.DataFrame:
-    """Mean and interval over seeds of every window's measures, per setting and cohort.
+    """Mean over seeds of every window's measures (``windows_of``), per setting and cohort.
 
-    ``windows`` has ``run`` and the columns of ``windows_of``, of all runs. Returns frame: the keys,
-    ``WINDOW``, ``measure`` (of ``LOSSES``) and ``SEEDS``; what no run of a setting has is left out.
+    Returns frame: the keys, ``WINDOW``, ``measure`` (of ``LOSSES``) and ``SEEDS``; what no run of a
+    setting has is left out.
     """
     keys, rows = keys_of(parameters), []
     for place, group in parameters.merge(windows, on="run").groupby([*keys, *WINDOW], sort=False):
@@ -256,20 +256,18 @@ def windows_table(
     return laid_out(rows, types | SEEDS)
 
 
-def market_of(rounds: pd.DataFrame, run: int) -> pd.DataFrame:
-    """Sum up a run's rounds: mean and deviation of every column of numbers, in a row."""
-    numbers = rounds.select_dtypes("number")
-    numbers = numbers.drop(columns=list(numbers.filter(regex=LEFT_OUT)))
-    both = zip((numbers.mean(), numbers.std(ddof=0)), OF_MARKET, strict=True)
-    found = pd.concat([own.add_suffix(ending) for own, ending in both])
-    return pd.DataFrame([found]).assign(run=run, cohort=MARKET)
-
-
-def with_market(cohorts: pd.DataFrame, market: pd.DataFrame) -> pd.DataFrame:
-    """Add rows of the whole market to those of the cohorts, of what differs between runs."""
-    names = [str(name) for name in market if name not in {"run", "cohort"}]
-    spread = market[names].max() - market[names].min()
-    moving = [name for name in names if spread[name] > 1e-12]
+def with_market(cohorts: pd.DataFrame, rounds: Iterable[tuple[int, pd.DataFrame]]) -> pd.DataFrame:
+    """Add a row per run: mean and deviation over its rounds of every number that runs differ in."""
+    rows = []
+    for run, table in rounds:
+        numbers = table.select_dtypes("number")
+        numbers = numbers.drop(columns=list(numbers.filter(regex=LEFT_OUT)))
+        both = zip((numbers.mean(), numbers.std(ddof=0)), OF_MARKET, strict=True)
+        rows.append(pd.concat([own.add_suffix(ending) for own, ending in both]).rename(run))
+    market = pd.DataFrame(rows)
+    spread = market.max() - market.min()
+    moving = list(spread.index[spread > 1e-12])
     if not moving or MARKET in set(cohorts["cohort"]):
         return cohorts
-    return pd.concat([cohorts, market[["run", "cohort", *moving]]], ignore_index=True)
+    own = market[moving].rename_axis("run").reset_index().assign(cohort=MARKET)
+    return pd.concat([cohorts, own], ignore_index=True)

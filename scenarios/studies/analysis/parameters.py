@@ -96,14 +96,14 @@ def regression_table(
 ) -> pd.DataFrame:
     """Regress measures of agents on parameters and keys, cohort by cohort.
 
-    ``agents`` are of all runs, with their ``run``; ``parameters`` has ``run``, ``seed`` and the
-    keys; ``measures`` are columns of ``agents``, and those that were not kept are left out; ``on``
-    names parameters and keys, by default all that differ; ``controls`` has, by key, the value
-    without a column. Returns frame: the columns ``REGRESSION``. UserError if a name is unknown.
+    ``agents`` are of all runs, with their ``run``; ``measures`` are columns of it, and those that
+    were not kept are left out; ``on`` names parameters and keys, by default all that differ;
+    ``controls`` has, by key, the value without a column. Returns frame: the columns ``REGRESSION``.
+    UserError if a name is unknown.
     """
     keys = keys_of(parameters)
-    drawn = [str(column) for column in agents if str(column).startswith(PREFIX)]
-    known = {column.removeprefix(PREFIX): column for column in drawn}
+    drawn = {str(column).removeprefix(PREFIX): str(column) for column in agents}
+    known = {name: column for name, column in drawn.items() if name != column}
     known |= {key: key for key in keys}
     for name in on or ():
         if name not in known:
