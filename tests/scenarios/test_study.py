@@ -130,7 +130,7 @@ FAULTS = {
     "seeds = 3\n": "key 'scenario' is missing; add it to the study file",
     'scenario = "tiny.toml"\nseeds = 1_000_000_000_000\n': "more than 1000000 runs; give fewer",
     GRID
-    + "rounds = [5]\nseed = [1]\n[set]\nlog_agents = nan\n": "set.log_agents = nan: not a finite",
+    + "rounds = [5]\nseed = [1]\n[set]\nlog_agents = nan\n": "set.log_agents = nan: give a finite",
     GRID + '"a.b" = [2, 99999999999999999999]\n': "grid.a.b = 99999999999999999999: beyond 64 bits",
     GRID + '"a\\u0000b" = [2]\n': "key 'a\\x00b': a control character; drop it",
     GRID + "cohort = [[{count = 3}], [{count = 4}]]\n": "grid.cohort: a column of a study's tables",
