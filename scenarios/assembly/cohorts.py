@@ -28,7 +28,7 @@ from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
-from regretless.market.game.network import DelayedForecasts
+from regretless.market.game.network import DelayedForecasts, Network
 from regretless.market.game.seats import ALWAYS, Attendance
 from regretless.market.losses import Loss, unique_losses
 from regretless.market.losses.basis import Basis
@@ -38,26 +38,30 @@ from regretless.scenarios.assembly.populations import Draft, first_of
 from regretless.scenarios.config.cohort import AnyCoverSpec, ClusterSpec, CohortSpec
 
 
-class Layout(NamedTuple):
-    """The blocks of a broadcast. ``block_of`` (tuple of int): the block of each cohort."""
+class Place(NamedTuple):
+    """A block of the broadcast, in which cohorts sit, and its relay in a network."""
 
-    names: tuple[str, ...]
-    bases: tuple[Basis, ...]
-    block_of: tuple[int, ...]
+    root: int
+    rounds: int
+    block: int
+    name: str
+    basis: Basis
+    relay: DelayedForecasts | None
 
 
-def layout(drafts: Sequence[Draft]) -> Layout:
+def layout(
+    drafts: Sequence[Draft], root: int, rounds: int, network: Network | None
+) -> list[tuple[Draft, Place]]:
     """Put cohorts whose losses live in the same basis into one block."""
     groups: dict[tuple[Any, ...], list[Draft]] = {}
-    keys = []
     for draft in drafts:
         wish = draft.spec.basis
         kind = natural_kind(draft.declared) if wish.kind == "auto" else wish.kind
-        keys.append((kind, variant(kind, draft.declared), repr(sorted(wish.parameters.items()))))
-        groups.setdefault(keys[-1], []).append(draft)
-    kinds, names, bases = [key[0] for key in groups], [], []
-    for place, (kind, own) in enumerate(zip(kinds, groups.values(), strict=True)):
-        names.append(kind if kinds.count(kind) == 1 else f"{kind}-{1 + kinds[:place].count(kind)}")
+        key = kind, variant(kind, draft.declared), repr(sorted(wish.parameters.items()))
+        groups.setdefault(key, []).append(draft)
+    kinds, sits = [key[0] for key in groups], dict[str, Place]()
+    for at, (kind, own) in enumerate(zip(kinds, groups.values(), strict=True)):
+        name = kind if kinds.count(kind) == 1 else f"{kind}-{1 + kinds[:at].count(kind)}"
         losses = [draft.declared for draft in own]
         losses += [draft.loss for draft in own if draft.reported is not None]
         given, where = own[0].spec.basis.parameters, f"cohort.{own[0].spec.name}.basis"
@@ -66,9 +70,10 @@ def layout(drafts: Sequence[Draft]) -> Layout:
             raise UserError(f"{where}: unknown basis '{kind}'; {known}")
         if isinstance(error := given.get("error"), int | float) and error <= 0:
             raise UserError(f"{where}: error = {error!r}; give a positive number")
-        bases.append(construct(f"{where} '{kind}'", register.basis[kind], losses, **given))
-    block_of = tuple(list(groups).index(key) for key in keys)
-    return Layout(tuple(names), tuple(bases), block_of)
+        basis: Basis = construct(f"{where} '{kind}'", register.basis[kind], losses, **given)
+        relay = None if network is None else network.relay(basis)
+        sits |= {one.spec.name: Place(root, rounds, at, name, basis, relay) for one in own}
+    return [(draft, sits[draft.spec.name]) for draft in drafts]
 
 
 def coefficients(name: str, basis: Basis, loss: Loss) -> tuple[Array, Array]:
@@ -83,16 +88,6 @@ def coefficients(name: str, basis: Basis, loss: Loss) -> tuple[Array, Array]:
 
 
 RULE = ("name", "hears_label", "lipschitz", "gap", "predicted", "play")  # must offer
-
-
-class Place(NamedTuple):
-    """Where a cohort sits: a block of the broadcast, its basis, and its relay in a network."""
-
-    root: int
-    rounds: int
-    block: int
-    basis: Basis
-    relay: DelayedForecasts | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +165,7 @@ def _responding(draft: Draft, place: Place) -> Placement:
         rng=stream(place.root, "referee" if alone else "cohort", spec.name, "play"),
         policies=draft.policies,
         representative_of=None if by_proxy is None else by_proxy.representative_of[kind],
-        distance=draft.distance_of(row_of),
+        distance=None if draft.distance is None else draft.distance[first_of(row_of)],
         relay=place.relay,
         acts_on=said,
         multiplicity=multiplicity,

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from regretless.market.core.errors import UserError, hinted
-from regretless.market.core.own_code import blamed, is_writing, lent
+from regretless.market.core.own_code import blamed, is_ours, is_writing, lent
 from regretless.scenarios.config.scenario import fault_line
 
 PLAIN = {int, float, str, bool, NoneType, Any}
@@ -60,7 +60,8 @@ def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any
         hint = "".join(hinted(name, known) for name in parameters if name not in known)
         raise UserError(f"{where}: {error}; {hint}it takes {taken}") from error
     for name, reader in _readers(maker).items():
-        if name in parameters:
+        drawn = isinstance(parameters.get(name), np.ndarray)
+        if name in parameters and (not drawn or is_ours(maker)):  # others may mean each agent's
             _check(f"{where}: {name}", parameters[name], reader)
     try:
         return maker(*arguments, **{name: lent(maker, own) for name, own in parameters.items()})

@@ -268,8 +268,8 @@ def of_anybody(seat: Placement, block: Block, losses: int) -> Guarantee | None:
 
 def stayed(span: Attendance, rounds: int) -> Array:
     """Return for how many rounds each row was there (K,); NaN before its first."""
-    spans = np.minimum(span.left, rounds) - span.entered
-    return np.where(spans > 0, spans, np.nan)
+    spent = np.asarray(span.spent(rounds))
+    return np.where(spent > 0, spent, np.nan)
 
 
 def over_stays(

@@ -21,7 +21,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.round import Block
 from regretless.market.losses import unique_losses
-from regretless.scenarios.assembly.cohorts import Layout, Place, Placement, learner_cohort, seat_of
+from regretless.scenarios.assembly.cohorts import Place, Placement, learner_cohort, seat_of
 from regretless.scenarios.assembly.guarantees import Member, Terms, exact_for, guarantee, of_anybody
 from regretless.scenarios.assembly.populations import Draft
 from regretless.scenarios.config import reasons
@@ -36,32 +36,25 @@ UNLISTED = (
 
 
 def latecomers(
-    drafts: Sequence[Draft],
-    blocks: Sequence[Block],
-    homes: Mapping[str, int],
-    *,
-    root: int,
-    rounds: int,
+    drafts: Sequence[Draft], homes: Mapping[str, Place], blocks: Sequence[Block]
 ) -> list[Member]:
-    """Seat those who join late beside a broadcast that does not know of them.
+    """Seat those who join late, and listen, beside a broadcast that does not know of them.
 
     Bounds hold with probability 0.99 for all late agents at once.
     """
     late = []
     for draft in drafts:
-        if not draft.spec.learns:
-            at = homes[draft.spec.name]
-            place = Place(root, rounds, at, blocks[at].basis, blocks[at].relay)
-            late.append((seat_of(draft, place), draft.spec, blocks[at]))
+        place = homes[draft.spec.name]
+        late.append((seat_of(draft, place), draft.spec, blocks[place.block]))
     losses = sum(seat.promises for seat, _, _ in late)
     members: list[Member] = []
     for seat, spec, block in late:
-        reach = spec.gamma or paper_gamma(block.basis.size, rounds)
+        reach = spec.gamma or paper_gamma(block.basis.size, homes[spec.name].rounds)
         when = "before" if spec.entry_rate is None else "at a rate after"
         note = f"{spec.name}: {spec.count} agents entered {when} round {spec.enters}"
         member, given = served(seat, block, reach=reach, losses=losses)
         members.append((member, replace(given, note=note + given.note)))
-    return members + [idle(draft, root, rounds=rounds) for draft in drafts if draft.spec.learns]
+    return members
 
 
 def idle(draft: Draft, root: int, *, rounds: int) -> Member:
@@ -74,24 +67,23 @@ def idle(draft: Draft, root: int, *, rounds: int) -> Member:
     return seat, Guarantee(note=note)
 
 
-def home(draft: Draft, plan: Layout) -> int:
+def home(draft: Draft, places: Sequence[Place]) -> Place:
     """Choose the block that a late cohort hears: exact if possible, else of least certified error.
 
     UserError if no basis spans the losses.
     """
-    (loss, _), able = unique_losses(draft.loss), list[int]()
-    for place, basis in enumerate(plan.bases):
+    (loss, _), able = unique_losses(draft.loss), list[Place]()
+    for place in places:
         with suppress(ValueError):  # it does not span them
-            basis.coefficients(loss)
+            place.basis.coefficients(loss)
             able.append(place)
     if not able:
-        known = ", ".join(plan.names)
-        raise UserError(
-            f"cohort.{draft.spec.name}: {reasons.UNSPANNED} (there are: {known}); "
-            "drop enters, or let agents with such losses be there from the start"
-        )
-    best = [place for place in able if plan.bases[place].error == 0][:1] or able
-    return min(best, key=lambda at: plan.bases[at].certified_error(loss)) if best[1:] else best[0]
+        known = ", ".join(place.name for place in places)
+        cure = "drop enters, or let agents with such losses be there from the start"
+        where = f"cohort.{draft.spec.name}: {reasons.UNSPANNED}"
+        raise UserError(f"{where} (there are: {known}); {cure}")
+    best = [place for place in able if place.basis.error == 0][:1] or able
+    return best[0] if len(best) == 1 else min(best, key=lambda own: own.basis.certified_error(loss))
 
 
 def served(seat: Placement, block: Block, *, reach: float, losses: int) -> Member:

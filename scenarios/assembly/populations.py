@@ -122,10 +122,6 @@ class Draft:
         """Return when each row is there."""
         return self.attendance.of(first_of(row_of))
 
-    def distance_of(self, row_of: Indices) -> Indices | None:
-        """Return each row's distance from the forecaster (K,); None where all hear at once."""
-        return None if self.distance is None else np.asarray(self.distance[first_of(row_of)])
-
     @property
     def public(self) -> tuple[NamedPolicy, ...]:
         """The policies that read no private signal: what a forecaster can know of."""
@@ -162,33 +158,28 @@ def drafted(
     """
     drafts, first = list[Draft](), 0
     for spec in scenario.cohort:
-        loss, parameters, units = drawn_population(spec, scenario, root, goods=goods, game=game)
         stay, rates = ALWAYS, (spec.entry_rate, spec.exit_rate)
         if spec.enters or spec.exits is not None or rates != (None, None):
             window = spec.enters, min(spec.exits or scenario.rounds, scenario.rounds)
             rng = stream(root, "cohort", spec.name, "presence")
             stay = drawn_stays(rng, spec.entries, window=window, rates=rates)
-        drafts.append(
-            Draft(
-                spec,
-                loss,
-                tuple(_policy(name, spec, scenario) for name in spec.policies),
-                stay,
-                None if network is None else network.distance[first : first + spec.count],
-                reported=reported_losses(spec, root, goods, game) if spec.reports else None,
-                multiplicity=drawn_multiplicity(spec, root) if spec.multiplicity else None,
-                parameters=parameters,
-                units=units,
-            )
+        draft = Draft(
+            spec,
+            policies=tuple(_policy(name, spec, scenario) for name in spec.policies),
+            attendance=stay,
+            distance=None if network is None else network.distance[first : first + spec.count],
+            multiplicity=drawn_multiplicity(spec, root) if spec.multiplicity else None,
+            **_population(spec, scenario, root, goods=goods, game=game),
         )
+        drafts.append(draft)
         first += spec.count
     return drafts
 
 
-def drawn_population(
-    spec: CohortSpec, scenario: ScenarioSpec, root: int, *, goods: int, game: Bimatrix | None = None
-) -> tuple[Loss, dict[str, Any], Units]:
-    """Draw a cohort's losses in [0, 1] from its stream, one per agent, with parameters and units.
+def _population(
+    spec: CohortSpec, scenario: ScenarioSpec, root: int, *, goods: int, game: Bimatrix | None
+) -> dict[str, Any]:
+    """Draw a cohort's losses in [0, 1], true and reported, with their parameters and units.
 
     Parameters are as they were drawn or given. A follower's loss in a ``game`` is in [0, 1] at
     mixed actions and needs no other range. UserError if a parameter does not fit the utility.
@@ -197,8 +188,12 @@ def drawn_population(
     with on_disk(wanted=needed > free() if spec.mapped is None else spec.mapped):
         plain, rng, drawn = _distinct(spec, root, goods, game)
         loss = _shaken(spec, plain)
-    say, source = register.utility.units.get(spec.utility), scenario.measured
-    units = Units()
+    reported: Loss | None = None
+    if spec.reports:
+        said, _, _ = _distinct(spec, root, goods, game, spec.reports)
+        if said.identity != plain.identity or not np.array_equal(said.rows(), plain.rows()):
+            reported = _shaken(spec, said)  # else all of them tell the truth
+    say, source, units = register.utility.units.get(spec.utility), scenario.measured, Units()
     if say is not None and source is not None:
         names = scenario.outcome_names or [f"outcome {j}" for j in range(goods)]
         ends = np.array([source.scale.get(name, (0.0, 1.0)) for name in names], dtype=np.float64)
@@ -209,13 +204,13 @@ def drawn_population(
         offset = units.shift + units.scale * loss.unit_offset
         loss = replace(loss, unit_scale=units.scale * loss.unit_scale, unit_offset=offset)
         units = replace(units, scale=1.0, shift=0.0)  # a market reads the utility's own units
-    if spec.types is None or spec.multiplicity:
-        return loss, drawn, units
-    whose, types = _shared(spec, rng), spec.types
-    each = {n: v[whose] if np.shape(v) == (types,) else v for n, v in drawn.items()}
-    if units.quantities is not None and len(units.quantities) == types:
-        units = replace(units, quantities=units.quantities[whose])
-    return loss[whose], each, units
+    if spec.types is not None and not spec.multiplicity:
+        whose, types = _shared(spec, rng), spec.types
+        drawn = {n: v[whose] if np.shape(v) == (types,) else v for n, v in drawn.items()}
+        if units.quantities is not None and len(units.quantities) == types:
+            units = replace(units, quantities=units.quantities[whose])
+        loss, reported = loss[whose], None if reported is None else reported[whose]
+    return {"loss": loss, "reported": reported, "parameters": drawn, "units": units}
 
 
 def drawn_multiplicity(spec: CohortSpec, root: int) -> Indices:
@@ -223,21 +218,6 @@ def drawn_multiplicity(spec: CohortSpec, root: int) -> Indices:
     types, rng = spec.entries, stream(root, "cohort", spec.name, "heads")
     others = rng.multinomial(spec.count - types, np.full(types, 1 / types))
     return np.asarray(1 + others, dtype=np.intp)
-
-
-def reported_losses(
-    spec: CohortSpec, root: int, goods: int, game: Bimatrix | None = None
-) -> Loss | None:
-    """Draw what a cohort's agents report, one per agent; None where it is the truth of all.
-
-    What is not reported is as in truth, drawn or not; what is has a stream of its own.
-    """
-    truth, rng, _ = _distinct(spec, root, goods, game)
-    reported, _, _ = _distinct(spec, root, goods, game, spec.reports)
-    if reported.identity == truth.identity and np.array_equal(reported.rows(), truth.rows()):
-        return None
-    shaken = _shaken(spec, reported)
-    return shaken if spec.types is None or spec.multiplicity else shaken[_shared(spec, rng)]
 
 
 def _shared(spec: CohortSpec, rng: np.random.Generator) -> Indices:
@@ -254,7 +234,10 @@ def _distinct(
     game: Bimatrix | None,
     reports: dict[str, Any] | None = None,
 ) -> tuple[Loss, np.random.Generator, dict[str, Any]]:
-    """Make the losses of a cohort's agents, or of its types, with their stream and parameters."""
+    """Make the losses of a cohort's agents, or of its types, with their stream and parameters.
+
+    What is not reported is as in truth, drawn or not; what is has a stream of its own.
+    """
     rng, own = (stream(root, "cohort", spec.name, name) for name in ("population", "reports"))
     population = Population(rng, spec.types or spec.count, spec.actions, goods, game)
     at, drawn = f"cohort.{spec.name}", dict[str, Any]()

@@ -21,7 +21,7 @@ from regretless.market.game.round import Block, Game
 from regretless.market.game.seats import Seat
 from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.branches import Parts, carry_on, changes_of, deviate, grafted
-from regretless.scenarios.assembly.cohorts import Place, layout, seat_of
+from regretless.scenarios.assembly.cohorts import layout, seat_of
 from regretless.scenarios.assembly.data import Table, read_table
 from regretless.scenarios.assembly.forecasters import followed, make_forecaster
 from regretless.scenarios.assembly.guarantees import Member, guarantee
@@ -185,33 +185,30 @@ class Scenario:
         self, drafts: list[Draft], root: int, network: Network | None
     ) -> tuple[list[Block], list[Member]]:
         """Seat all cohorts around a broadcast, in the order of the file."""
+        rounds = self.peopled.rounds
         early = [draft for draft in drafts if not draft.spec.enters]
-        late = [draft for draft in drafts if draft.spec.enters]
         heard = [draft for draft in early if not draft.spec.learns] or early  # who listen, if any
-        plan, rounds = layout(heard), self.peopled.rounds
-        places = [
-            Place(root, rounds, at, basis, None if network is None else network.relay(basis))
-            for at, basis in enumerate(plan.bases)
-        ]
-        seats = [seat_of(draft, places[at]) for draft, at in zip(heard, plan.block_of, strict=True)]
-        homes = {own.spec.name: home(own, plan) for own in late if not own.spec.learns}
+        late = [own for own in drafts if own.spec.enters and not own.spec.learns]
+        sitting = layout(heard, root, rounds, network)
+        places = list({place.block: place for _, place in sitting}.values())
+        places.sort(key=lambda place: place.block)
+        seats = [seat_of(draft, place) for draft, place in sitting]
+        homes = {own.spec.name: home(own, places) for own in late}
         blocks = []
-        for name, place in zip(plan.names, places, strict=True):
+        for place in places:
             near = [one for one in seats if one.cohort.block == place.block]
             groups = [one.group for one in near if one.group is not None]
             ensembles = [one.cohort.name for one in near if one.cohort.hears_ensemble]
-            ensembles += [  # who come later
-                one.spec.name
-                for one in late
-                if one.spec.response == "ensemble" and homes[one.spec.name] == place.block
-            ]
+            later = [own.spec.name for own in late if own.spec.response == "ensemble"]
+            ensembles += [name for name in later if homes[name].block == place.block]
             hears = next(iter(ensembles), None)
             forecaster = make_forecaster(self.peopled, place.basis, groups, listener=hears)
-            blocks.append(Block(name, place.basis, forecaster, place.relay))
+            blocks.append(Block(place.name, place.basis, forecaster, place.relay))
         promises = sum(one.promises for one in seats)
         members = [(one, guarantee(one, blocks[one.cohort.block], promises)) for one in seats]
-        members += [idle(own, root, rounds=rounds) for own in early if own not in heard]
-        members += latecomers(late, blocks, homes, root=root, rounds=rounds)
+        members += latecomers(late, homes, blocks)
+        others = [own for own in drafts if own not in heard and own not in late]
+        members += [idle(own, root, rounds=rounds) for own in others]
         order = [draft.spec.name for draft in drafts]
         return blocks, sorted(members, key=lambda member: order.index(member[0].cohort.name))
 

@@ -31,11 +31,7 @@ from regretless.scenarios.assembly.construct import construct, with_length
 from regretless.scenarios.assembly.data import Table
 from regretless.scenarios.config.cohort import CohortSpec
 from regretless.scenarios.config.scenario import ScenarioSpec
-from regretless.scenarios.config.world import (
-    EdgeListSpec,
-    ScaleFreeSpec,
-    SmallWorldSpec,
-)
+from regretless.scenarios.config.world import EdgeListSpec, ScaleFreeSpec, SmallWorldSpec
 from regretless.scenarios.frames import numeric, place, read_frame
 
 

@@ -22,17 +22,10 @@ from regretless.market import register
 from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.windows import Span
 from regretless.scenarios.config import reasons
-from regretless.scenarios.config.cohort import (
-    COHORTS,
-    AnyCohortSpec,
-    CohortSpec,
-)
+from regretless.scenarios.config.cohort import COHORTS, AnyCohortSpec, CohortSpec
 from regretless.scenarios.config.data import DataSpec
 from regretless.scenarios.config.files import DATA, check_values, shown
-from regretless.scenarios.config.forecaster import (
-    AnyForecasterSpec,
-    DecisionSwapSpec,
-)
+from regretless.scenarios.config.forecaster import AnyForecasterSpec, DecisionSwapSpec
 from regretless.scenarios.config.tables import LONGEST, Count, Label, Name, Open, Strict, Variant
 from regretless.scenarios.config.world import (
     AdversarySpec,

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import worlds
 from desk import Call, Refused
 
 from regretless import load
+from regretless.market.core.errors import UserError
 from regretless.scenarios.assembly import scenario  # noqa: F401 - which registers what is built in
+from regretless.scenarios.assembly.construct import construct
 from regretless.scenarios.imports import import_modules
 
 SCENARIO = """
@@ -403,3 +408,25 @@ def test_lists_of_the_file_are_copies(desk: Path, hole: str, line: str, keys: st
     before = repr(given.spec)
     given.build()
     assert repr(given.spec) == before
+
+
+def annotated(start: int, *, rate: float = 0.1, ends: list[float] | None = None) -> Any:
+    return start, rate, ends
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({"rate": "fast"}, "own: rate = 'fast': not a number; write it without quotes"),
+        ({"rate": True}, "own: rate = True: not a number"),
+        ({"rate": {}}, "own: rate = {}: not a number"),
+        ({"ends": 0.5}, "own: ends = 0.5: not a list; write its entries in brackets"),
+        ({"ends": [0.5, "x"]}, "own: ends = 'x': not a number"),
+    ],
+)
+def test_a_parameter_is_of_the_type_that_is_annotated(given: dict[str, Any], line: str) -> None:
+    with pytest.raises(UserError, match=re.escape(line)):
+        construct("own", annotated, 0, **given)
+    assert construct("own", annotated, 0, rate=1, ends=[0.5, 2]) == (0, 1, [0.5, 2])
+    drawn = construct("own", annotated, 0, rate=np.array([0.1, 0.2]))[1]  # for each agent
+    assert drawn.tolist() == [0.1, 0.2]
