@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
 import worlds
 from desk import Call, Refused
+from pydantic import Field
 
 from regretless import load
 from regretless.market.core.errors import UserError
@@ -410,8 +411,14 @@ def test_lists_of_the_file_are_copies(desk: Path, hole: str, line: str, keys: st
     assert repr(given.spec) == before
 
 
-def annotated(start: int, *, rate: float = 0.1, ends: list[float] | None = None) -> Any:
-    return start, rate, ends
+Share = Annotated[float, Field(ge=0, le=1)]
+Ends = list[float] | None
+
+
+def annotated(
+    _: int, *, rate: float = 0.1, ends: list[float] | None = None, part: Share = 0
+) -> Any:
+    return rate, ends, part
 
 
 @pytest.mark.parametrize(
@@ -422,11 +429,12 @@ def annotated(start: int, *, rate: float = 0.1, ends: list[float] | None = None)
         ({"rate": {}}, "own: rate = {}: not a number"),
         ({"ends": 0.5}, "own: ends = 0.5: not a list; write its entries in brackets"),
         ({"ends": [0.5, "x"]}, "own: ends = 'x': not a number"),
+        ({"part": 2.0}, "own: part = 2.0: must be less than or equal to 1"),
     ],
 )
-def test_a_parameter_is_of_the_type_that_is_annotated(given: dict[str, Any], line: str) -> None:
+def test_a_parameter_is_what_is_annotated(given: dict[str, Any], line: str) -> None:
     with pytest.raises(UserError, match=re.escape(line)):
         construct("own", annotated, 0, **given)
-    assert construct("own", annotated, 0, rate=1, ends=[0.5, 2]) == (0, 1, [0.5, 2])
-    drawn = construct("own", annotated, 0, rate=np.array([0.1, 0.2]))[1]  # for each agent
+    assert construct("own", annotated, 0, rate=1, ends=[0.5, 2]) == (1, [0.5, 2], 0)
+    drawn = construct("own", annotated, 0, rate=np.array([0.1, 0.2]))[0]  # for each agent
     assert drawn.tolist() == [0.1, 0.2]
