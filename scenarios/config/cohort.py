@@ -13,14 +13,13 @@ from regretless.scenarios.config.tables import (
     MOST,
     ByName,
     Count,
+    Counted,
     Label,
     Name,
     Open,
     Rate,
     Strict,
     Variant,
-    check_names,
-    counted,
 )
 
 
@@ -104,7 +103,7 @@ class IdiosyncraticSpec(Strict):
 COHORTS: dict[str, type["CohortSpec"]] = {}  # by kind
 
 
-class CohortSpec(Strict, Variant):
+class CohortSpec(Strict, Counted, Variant):
     """Agents of one kind; how they respond decides which of its subclasses reads the table."""
 
     name: Label
@@ -166,6 +165,7 @@ class CohortSpec(Strict, Variant):
     )
     """Which regrets are kept."""
 
+    COUNTS: ClassVar = "actions"
     learns: ClassVar[bool] = False  # whether the response is a learner's name
     draws_alone: ClassVar[bool] = False  # whether each agent draws a prediction of its own
 
@@ -178,11 +178,6 @@ class CohortSpec(Strict, Variant):
         """How many losses its tables list: of agents, or of types where it is counted."""
         return self.types or 1 if self.multiplicity else self.count
 
-    @model_validator(mode="before")
-    @classmethod
-    def _names_counted(cls, raw: Any) -> Any:
-        return counted(raw, "actions")
-
     @field_validator("response")
     @classmethod
     def _known(cls, response: str) -> str:
@@ -194,7 +189,6 @@ class CohortSpec(Strict, Variant):
 
     @model_validator(mode="after")
     def _fits_together(self) -> "CohortSpec":
-        check_names(self.action_names, self.actions, "actions")
         if self.exits is not None and self.exits <= self.enters:
             there = f"exits = {self.exits} is not after enters = {self.enters}"
             raise ValueError(f"{there}; let them leave later")

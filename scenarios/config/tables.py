@@ -1,6 +1,6 @@
 """What the tables of scenario and study files have in common: types of values, and their rules."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
     AfterValidator,
@@ -13,6 +13,7 @@ from pydantic import (
     ValidationInfo,
     field_validator,
     model_serializer,
+    model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
@@ -39,23 +40,6 @@ ByName = BeforeValidator(  # for a table that may be given by its kind alone
 )
 
 
-def counted(raw: Any, key: str) -> Any:
-    """Turn a list of names under a key such as ``actions`` into their number and their names."""
-    if not isinstance(raw, dict) or not isinstance(raw.get(key), list):
-        return raw
-    if not all(isinstance(name, str) for name in raw[key]):
-        raise ValueError(f"{key} = {raw[key]}: give a number, or a list of names")
-    return raw | {key: len(raw[key]), f"{key[:-1]}_names": raw[key]}
-
-
-def check_names(names: list[str] | None, number: int | None, key: str) -> None:
-    """Raise ValueError unless names under a key such as ``actions`` are of each one thing."""
-    if names is not None and number is None:
-        raise ValueError(f"{key[:-1]}_names = {names}: {key} is missing; write {key} = {names}")
-    if names is not None and (len(names) != number or len(set(names)) < len(names)):
-        raise ValueError(f"{key} = {names}: give each of the {number} a name of its own")
-
-
 class Table(BaseModel):
     """A table of a file: values are of their types, and finite."""
 
@@ -64,6 +48,32 @@ class Table(BaseModel):
 
 class Strict(Table, extra="forbid"):
     """A table in which every key is known."""
+
+
+class Counted(Table):
+    """A table with a key, such as ``actions``, for a number of things or a list of their names."""
+
+    COUNTS: ClassVar[str]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_counted(cls, raw: Any) -> Any:
+        names = raw.get(key := cls.COUNTS) if isinstance(raw, dict) else None
+        if not isinstance(names, list):
+            return raw
+        if not all(isinstance(name, str) for name in names):
+            raise ValueError(f"{key} = {names}: give a number, or a list of names")
+        return raw | {key: len(names), f"{key[:-1]}_names": names}
+
+    @model_validator(mode="after")
+    def _named_once(self) -> Self:
+        key, named = self.COUNTS, f"{self.COUNTS[:-1]}_names"
+        number, names = vars(self)[key], vars(self)[named]
+        if names is not None and number is None:
+            raise ValueError(f"{named} = {names}: {key} is missing; write {key} = {names}")
+        if names is not None and (len(names) != number or len(set(names)) < len(names)):
+            raise ValueError(f"{key} = {names}: give each of the {number} a name of its own")
+        return self
 
 
 class Open(Table, extra="allow"):

@@ -6,16 +6,7 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from regretless.market import markets, register
 from regretless.market.markets import Market
-from regretless.scenarios.config.tables import (
-    Count,
-    Label,
-    Name,
-    Open,
-    Range,
-    Strict,
-    check_names,
-    counted,
-)
+from regretless.scenarios.config.tables import Count, Counted, Label, Name, Open, Range, Strict
 
 assert markets  # noqa: S101 - importing the package registers its names
 
@@ -34,7 +25,7 @@ class SpaceSpec(Strict):
         return vertices
 
 
-class AdversarySpec(Open):
+class AdversarySpec(Counted, Open):
     """Who chooses the outcomes, where no data is replayed."""
 
     kind: Name
@@ -48,14 +39,10 @@ class AdversarySpec(Open):
     units: dict[str, Label] = Field(default_factory=dict)
     """For named outcomes their unit, as in units = { price = "EUR" }."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _names_counted(cls, raw: Any) -> Any:
-        return counted(raw, "outcomes")
+    COUNTS: ClassVar = "outcomes"
 
     @model_validator(mode="after")
-    def _named_once(self) -> "AdversarySpec":
-        check_names(self.outcome_names, self.outcomes, "outcomes")
+    def _of_named(self) -> "AdversarySpec":
         for key, table in (("scale", self.scale), ("units", self.units)):
             for name in table:
                 if name not in (self.outcome_names or []):
