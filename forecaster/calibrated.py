@@ -30,12 +30,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from regretless.forecaster.events.bounds import centred_norm, spread
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import ProtectedLosses, played_of
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.forecaster.wrapping import Wrapping
-from regretless.market.core.arrays import Array, grid_points
+from regretless.market.core.arrays import grid_points
 from regretless.market.core.errors import UserError
 from regretless.market.game.protocols import Forecaster
 from regretless.market.records import Mixture
@@ -46,19 +45,11 @@ USUAL, MOST = 1000, 20_000  # grid points by default, and at most
 class CalibratedMultiaccurate(Wrapping):
     """Announces grid points, unbiased given the grid point and given each policy's suggestion.
 
-    It wraps a forecaster whose events, ``biases.parquet`` and ``certificate`` are those of
-    predictions before they are rounded: loss 0 is the grid, its actions the cells; later losses
-    carry policies.
-
-    Parameters
-    ----------
-    groups : sequence of ProtectedLosses
-        The losses of the agents; only policies and numbers of actions and of basis functions
-        matter.
-    cells : int, optional
-        Grid points per coordinate, at least 2. By default the most that leave 1,000 points in all.
-    make : callable, optional
-        Makes the forecaster of the pseudo-losses; by default unbiased prediction in the box.
+    It wraps the forecaster that ``make`` makes of the pseudo-losses, by default unbiased prediction
+    in the box, whose events, ``biases.parquet`` and ``certificate`` are those of predictions before
+    they are rounded: loss 0 is the grid, its actions the cells; later losses carry policies. Of the
+    agents' ``groups`` only policies and numbers of actions and of basis functions matter. ``cells``
+    are grid points per coordinate, at least 2; by default the most that leave 1,000 points in all.
     """
 
     def __init__(
@@ -71,10 +62,26 @@ class CalibratedMultiaccurate(Wrapping):
         if not groups:
             raise ValueError("a forecaster needs at least one loss to protect")
         size = int(groups[0].weights.shape[-1])
-        self.grid = grid_points(np.linspace(0.0, 1.0, checked_cells(size, cells)), size)
+        if cells is None:
+            cells = 2
+            while (cells + 1) ** size <= USUAL:
+                cells += 1
+        if not isinstance(cells, int) or isinstance(cells, bool) or cells < 2:
+            raise UserError(f"forecaster.cells = {cells!r}: give a whole number of at least 2")
+        if cells**size > MOST:
+            raise UserError(
+                f"forecaster 'calibration': n = {size} numbers need {cells}^{size} grid points, "
+                f"above {MOST:,}; this recipe is for small problems: lower cells or use "
+                "'decision-swap'"
+            )
+        self.grid = grid_points(np.linspace(0.0, 1.0, cells), size)
         self.radius = float(self.grid[1, -1] - self.grid[0, -1]) / 2
-        accuracy = [multiaccuracy(group) for group in groups if len(group.policies)]
-        losses = [calibration(self.grid), *accuracy]
+        corners, grid = (size + (self.grid**2).sum(1)) / (2 * size), -self.grid[None] / size
+        losses = [ProtectedLosses(corners[None], grid)]  # (n + |v|^2 - 2 v.p) / 2n, in [0, 1]
+        for group in groups:
+            if len(group.policies):
+                nothing = np.zeros((1, *group.weights.shape[1:]))
+                losses.append(ProtectedLosses(nothing[..., 0], nothing, group.policies))
         super().__init__(make(losses) if make else UnbiasedPrediction(VectorEvents(losses)))
 
     @property
@@ -110,45 +117,3 @@ class CalibratedMultiaccurate(Wrapping):
         cells = len(self.grid)  # biases are concave in occupancy: equal is worst
         total = sum(cells * float(bound.bias(bound.rounds / cells)) for bound in bounds)
         return total / self.time if self.time else np.inf
-
-    def swap_bound(self, weights: Array) -> Array:
-        """Bound a priori the expected swap regret (K,) per round of losses (K, A, n): D (K + h)."""
-        return spread(weights) * (self.calibration_bound() + self.radius)
-
-    def swap_bound_from_bias(self, weights: Array) -> Array:
-        """Bound the same (K,) from the biases so far: this holds on every log."""
-        return spread(weights) * (self.calibration_error() + self.radius)
-
-    def omniprediction_bound_from_bias(self, weights: Array) -> Array:
-        """Bound the expected regret (K,) to the best of the policies from the biases so far."""
-        errors = self.calibration_error() + self.multiaccuracy_error()
-        return centred_norm(weights) * errors + spread(weights) * self.radius
-
-
-def checked_cells(size: int, cells: int | None) -> int:
-    """Return the number of grid points per coordinate; UserError where the grid is impossible."""
-    if cells is None:
-        cells = 2
-        while (cells + 1) ** size <= USUAL:
-            cells += 1
-    if not isinstance(cells, int) or isinstance(cells, bool) or cells < 2:
-        raise UserError(f"forecaster.cells = {cells!r}: give a whole number of at least 2")
-    if cells**size > MOST:
-        raise UserError(
-            f"forecaster 'calibration': n = {size} numbers need {cells}^{size} grid points, above "
-            f"{MOST:,}; this recipe is for small problems: lower cells or use 'decision-swap'"
-        )
-    return cells
-
-
-def calibration(grid: Array) -> ProtectedLosses:
-    """Return the pseudo-loss (n + |v|^2 - 2 v.p) / 2n of the cells; it lies in [0, 1]."""
-    size = grid.shape[1]
-    offset = (size + (grid**2).sum(1)) / (2 * size)
-    return ProtectedLosses(offset[None], -grid[None] / size)
-
-
-def multiaccuracy(group: ProtectedLosses) -> ProtectedLosses:
-    """Return the pseudo-loss that is zero, with a group's policies."""
-    actions, size = group.weights.shape[1:]
-    return ProtectedLosses(np.zeros((1, actions)), np.zeros((1, actions, size)), group.policies)

@@ -98,10 +98,9 @@ def load(kind: type[Any], path: Path) -> Any:
     _skops()
     try:
         model = loads(path.read_bytes())
-    except UnreadError as error:
-        raise UserError(f"'{path}' {error}; fit it again") from error
     except DAMAGED as error:
-        raise UserError(f"'{path}' is no readable model; fit it again") from error
+        told = str(error) if isinstance(error, UnreadError) else "is no readable model"
+        raise UserError(f"'{path}' {told}; fit it again") from error
     if not isinstance(model, kind):
         raise UserError(f"'{path}' holds no {kind.__name__}; fit it again")
     return model

@@ -1,11 +1,10 @@
 """A reference model: its forecast is left alone until it costs more than chance explains.
 
 A model's forecast b_t is broadcast as it is while the model is **trusted**, until the test below
-rejects it in 2 % of all runs of a calibrated one. Trust does not return. From then on every round's
-b_t is weighed with the events' gains so far, each with a **tolerance band** z: H holds only what
-exceeds z sqrt(C). If the certificate of b_t alone is within the tolerance, b_t is broadcast still;
-otherwise the game is solved, with the walk starting at b_t. Every bias stays below z sqrt(n_T(E))
-more than the weights' own bound, whatever the model does.
+rejects it in 2 % of all runs of a calibrated one. Trust does not return. From then on H holds only
+what of the events' gains exceeds a **tolerance band**, z sqrt(C). If the certificate of b_t alone
+is within the tolerance, b_t is broadcast still; otherwise the walk that solves the game starts at
+it. Every bias stays below z sqrt(n_T(E)) more than the weights' own bound, whatever it predicts.
 
 A model that is disproved within 64 rounds has shown nothing that a band could keep: from then on z
 = 0, and b_t is no candidate. Models that it was made of (``models.aggregate``) are comparators,
@@ -25,8 +24,7 @@ exceeds
 
 (normal mixture: Robbins 1970; Howard et al. 2021, arXiv:1810.08240), or when the greatest of a
 loss's C^A sums sum_a R(a, phi(a)), or a regret to one of M models, exceeds w of its own V, with m =
-K C^A or K M. A bias holds the margin by which an action was expected to be the best, beside the
-regret: an overconfident model has large biases, and costs nothing.
+K C^A or K M.
 
 **Hints.** With thousands of experts that takes some fifty rounds, however hostile nature is. One
 number is faster: by how much losses exceed what best responses expect,
@@ -39,16 +37,13 @@ above 2 is cut; the mean over h = .9, .45, ... exceeds 1 / alpha with probabilit
 an overconfident model loses such bets as well, the model is then given up only if some R, or its
 sum over a loss's actions, exceeds 1.5 u sqrt(V + 1) in that round.
 
-**When the games begin** R <= w(V) + 1 and R <= C, C >= V the sum of increments' sizes. With
-L = ln(m / alpha) these allow no R above sqrt(C) times
-
-    reach = u sqrt( 2 (1 + 1 / (2 u^2 L)) (ln(1 + T) / 2 + L) ) + 1 / (u sqrt(2 L)),
-
-as C >= 2 u^2 L where w(C) <= C, and R <= C below.
+**When the games begin** R <= w(V) + 1 and R <= C, C >= V the sum of increments' sizes, which allow
+no R above ``reach`` times sqrt(C) (docs/theory.md, 9), as C >= 2 u^2 ln(m / alpha) where w(C) <= C,
+and R <= C below.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -92,10 +87,6 @@ class Trust:
         """L."""
         return math.log(self.tests * self.turns) - math.log(ALARM)
 
-    def among(self, tests: int) -> "Trust":
-        """Return the test of so many R in their place."""
-        return replace(self, tests=tests)
-
     def most(self, squares: Array | float) -> Array:
         """Return what no R exceeds as long as the model is trusted."""
         return self.limit(squares) + (self.turns > 1)  # a round that is judged later
@@ -121,11 +112,11 @@ class Trust:
 
     def rejects(self, regret: Array, squares: Array, *, hint: bool = False) -> bool:
         """Whether some R is above its limit at V, or gives cause for doubt."""
-        limit = self.hint if hint else self.limit
         least = self.width * (HINT if hint else math.sqrt(2 * self.evidence))
-        if regret.max(initial=-np.inf) <= least:  # limits grow with V
+        large = regret > least  # limits grow with V
+        if not large.any():
             return False
-        large = regret > least
+        limit = self.hint if hint else self.limit
         return bool((regret[large] > limit(squares[large])).any())
 
 
@@ -181,8 +172,8 @@ class Reference(Checkpointable):
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = (
-        "model", "unchanged_rounds", "disproved_at", "time", "_bets"
-    )  # fmt: skip
+        *("model", "unchanged_rounds", "disproved_at", "time", "_bets"),
+    )
 
     def __init__(
         self, model: object, *, band: float = BAND, give_up: float = 1.0, turns: int = 1

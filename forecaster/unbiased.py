@@ -16,10 +16,9 @@ bound swap regret.
 
     tolerance(t) = min( 0.05 / sqrt(t), 1.5 / t ),        rounds t counted from 1.
 
-As 1 / sqrt(t) <= 2 sqrt(t) - 2 sqrt(t - 1) and 1 / t <= ln t - ln(t - 1), the sum S of the positive
-certificates, which stands inside Lambda beside ln N and ln ln T, is at most
-
-    0.05 (2 sqrt(T) - 1)    for T <= 900,        1.5 ln T - 7.25    for T >= 900.
+so that the sum S of the positive certificates, which stands inside Lambda beside ln N
+(docs/theory.md, 4), is at most 0.05 (2 sqrt(T) - 1) for T <= 900, and 1.5 ln T - 7.25 beyond, as
+1 / sqrt(t) <= 2 sqrt(t) - 2 sqrt(t - 1) and 1 / t <= ln t - ln(t - 1).
 
 On a stream that reacts, less was worth more regret (the page of decisions). A solver that gives up
 logs the certificate that it has, and bounds count what was logged.
@@ -28,23 +27,17 @@ logs the certificate that it has, and bounds count what was logged.
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.forecaster.bases.polynomial import LinearBasis
-from regretless.forecaster.events.base import AnyEvents
+from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.draws import Draws
-from regretless.forecaster.events.protected import (
-    LossTable,
-    Played,
-    ProtectedLosses,
-    best_responses,
-    played_of,
-)
+from regretless.forecaster.events.protected import LossTable, ProtectedLosses, played_of
 from regretless.forecaster.events.weights import Moment, rule_of
 from regretless.forecaster.minimax.cube import Box, cube
 from regretless.forecaster.minimax.game import HullSolver, Solution
@@ -100,22 +93,20 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
     Attributes
     ----------
-    certificate_sum : float
-        Sum of the positive certificates so far.
-    time : int
-        Rounds learned.
+    certificate_sum, time : float, int
+        Sum of the positive certificates so far, and rounds learned.
     draws : Draws
         What is known of the draws of all protected losses.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = (
-        "events", "draws", "certificate_sum", "time", "solver", "rng", "reference", "_start",
-        "_spent"
-    )  # fmt: skip
+        *("events", "draws", "certificate_sum", "time", "solver", "rng", "reference"),
+        *("_start", "_spent"),
+    )
 
     def __init__(
         self,
-        events: AnyEvents,
+        events: EventSet,
         solver: HullSolver | None = None,
         reference: Reference | None = None,
         *,
@@ -131,7 +122,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         # Logarithm of the mean potential, and mean logarithm, at the first game.
         self._start: float | None = None
         self._spent = 0.0
-        self._pending: _Open | None = None
+        self._pending: tuple[Any, Solution] | None = None  # the round whose outcome is to come
         self._drawn: int | None = None
         self.instances = (self,)
 
@@ -155,27 +146,24 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
     def mixture(self, x: object = None) -> Mixture:
         self._settle()
-        reference, size = self.reference, self.events.size
-        single = None if reference is None else self.solver.single(reference.advise(x, size))
-        suggestions = best_responses(self.events.rows, self.points) if self.models else None
-        active = self.events.active(x, suggestions)
-        if single is not None and self.trusting and not self.solver.preferring:
-            solution = single
-        else:
-            solution = self._solve(active, single)
-        self._pending = _Open(active, solution, suggestions)
+        reference, rows = self.reference, self.events.rows
+        single = None
+        if reference is not None:
+            single = self.solver.single(reference.advise(x, self.events.size))
+        suggestions = rows.best_responses(self.points) if self.models else None
+        active, solution = self.events.active(x, suggestions), single
+        if solution is None or not self.trusting or self.solver.preferring:
+            time = self.time + 1
+            table = self.events.table_of(active, Moment(time, self.events.experts, self.band))
+            candidate = None
+            if single is not None and reference is not None and not reference.early:
+                candidate = single.points[0]
+            told: dict[str, Any] = {"tolerance": tolerance_at(time), "candidate": candidate}
+            solution = self.solver.solve(rows, table, **told)
+        self._pending = active, solution
         labels = None if self.basis is None else self.basis.inverse(solution.points)
         atoms = solution.points, solution.mass, solution.certificate
         return Mixture(*atoms, labels=labels, ensembles=solution.ensembles)
-
-    def _solve(self, active: Any, single: Solution | None) -> Solution:
-        """Solve the round's game, with the reference's forecast as a candidate."""
-        time = self.time + 1
-        table = self.events.table_of(active, Moment(time, self.events.experts, self.band))
-        dropped = self.reference is not None and self.reference.early
-        candidate = None if single is None or dropped else single.points[0]
-        told: dict[str, Any] = {"tolerance": tolerance_at(time), "candidate": candidate}
-        return self.solver.solve(self.events.rows, table, **told)
 
     def _settle(self) -> None:
         """Note from which potential the games begin, once no reference is trusted any more."""
@@ -202,11 +190,11 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     def suggested(self, group: Any) -> Indices:
         if self._pending is None:
             raise ValueError("no round is open; call mixture or predict first")
-        own = next((listed for listed in self.events.groups if listed is group), None)
-        if self._pending.suggestions is not None and own is not None:
-            return self._pending.suggestions[self.events.rows.losses(own)]
+        rows = self.events.rows
+        if any(listed is group for listed in self.events.groups):
+            return rows.best_responses(self.points)[rows.losses(group)]
         apart = ProtectedLosses(group.offset, group.weights)
-        return best_responses(LossTable([apart]), self.points)
+        return LossTable([apart]).best_responses(self.points)
 
     def update(self, y: ArrayLike) -> None:
         truth = np.asarray(y, dtype=np.float64)
@@ -227,38 +215,31 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         if self._pending is None:
             raise ValueError("update before a prediction; call mixture or predict first")
         self.solver.check(truth)
-        (active, solution, _), self._pending = self._pending, None
-        played = self._played(solution, truth)
-        if len(solution.mass) > 1:
-            self.draws.add(played.seen, truth, solution.mass)
+        (active, solution), self._pending = self._pending, None
+        drawn, self._drawn, rows, mass = self._drawn, None, self.events.rows, solution.mass
+        came = rows.offset + rows.times(truth) if self.trusting else None
+        played = played_of(rows, solution.points, mass, truth)._replace(losses=came)
+        if not self.events.drawn or len(mass) == 1:
+            played = played._replace(drawn=played)
+        elif drawn is not None:
+            one = played_of(rows, solution.points[[drawn]], np.ones(1), truth)
+            played = played._replace(drawn=one._replace(losses=came))
+        if len(mass) > 1:
+            self.draws.add(played.seen, truth, mass)
         self.events.charge(active, played)
         self.certificate_sum += max(solution.certificate or 0.0, 0.0)
         self.solver.remember(solution)
         self.time += 1
-        if self.trust is None or played.losses is None:
+        if self.trust is None or came is None:
             return Evidence(solution.unchanged)
-        beyond, doubtful = (
-            self.events.exceeds(active, self.trust, hint=hint) for hint in (False, True)
-        )
-        return Evidence(solution.unchanged, beyond, self._surprise(played), doubtful)
 
-    def _surprise(self, played: Played) -> float:
-        """Return s_t / m_t, in the terms of ``reference``."""
-        weights, truth = self.events.rows.weights, played.distribution[2]
-        cost, slopes = -float((played.bias * weights).sum()), played.seen @ weights
+        # s_t / m_t, in the terms of ``reference``
+        cost, slopes = -float((played.bias * rows.weights).sum()), played.seen @ rows.weights
         most = float(slopes @ truth - np.minimum(slopes, 0.0).sum()) - cost
-        return cost / most if most > ROUNDING else 0.0
-
-    def _played(self, solution: Solution, truth: Array) -> Played:
-        rows, drawn, self._drawn = self.events.rows, self._drawn, None
-        came = rows.offset + rows.times(truth) if self.trusting else None
-        played = played_of(rows, solution.points, solution.mass, truth)._replace(losses=came)
-        if not self.events.drawn or len(solution.mass) == 1:
-            return played._replace(drawn=played)
-        if drawn is None:
-            return played
-        one = played_of(rows, solution.points[[drawn]], np.ones(1), truth)
-        return played._replace(drawn=one._replace(losses=came))
+        beyond = self.events.exceeds(active, self.trust)
+        doubtful = self.events.exceeds(active, self.trust, hint=True)
+        surprise = cost / most if most > ROUNDING else 0.0
+        return Evidence(solution.unchanged, beyond, surprise, doubtful)
 
     def __repr__(self) -> str:
         kind = f"{type(self).__name__}: {self.events.size} numbers, {self.events.rule.name} weights"
@@ -275,14 +256,14 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     def event_bounds(self, occupancy: Array) -> tuple[Array, Array] | None:
         return self.bias_bound().of_events(occupancy)
 
-    def bias_bound(self, events: AnyEvents | None = None) -> BiasBound:
+    def bias_bound(self, events: EventSet | None = None) -> BiasBound:
         """Bound on every event's bias so far; of ``others`` among the events, on theirs."""
         counts = self.events.experts, self.time, self.certificate_sum, self.band, self.trust
         known: dict[str, Any] = {"hull": self.solver.hull, "trusted": self.trusting}
         stand = BiasBound(self.events.rule, *counts, **known)
         return (events or self.events).bound(stand)
 
-    def known_bound(self, events: AnyEvents | None = None) -> BiasBound:
+    def known_bound(self, events: EventSet | None = None) -> BiasBound:
         """Bound on every event's bias, with what is known of all variations so far."""
         self._settle()
         spent = self.events.spent() / self.events.experts - self._spent
@@ -294,7 +275,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         return replace(self.bias_bound(), rounds=rounds, certificate_sum=most, trusted=False)
 
     def from_variation(
-        self, group: ProtectedLosses, events: AnyEvents | None = None, *, stays: bool = False
+        self, group: ProtectedLosses, events: EventSet | None = None, *, stays: bool = False
     ) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,) so far.
 
@@ -306,14 +287,6 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     def realised(self, group: ProtectedLosses) -> Array | None:
         """Bound the sum of decision swap regret (K,) of who acts on what was broadcast, or None."""
         return self.events.realised(self.known_bound(), group)
-
-
-class _Open(NamedTuple):
-    """A round whose outcome is to come."""
-
-    active: Any
-    solution: Solution
-    suggestions: Indices | None  # (losses, M), what the models suggest
 
 
 class DecisionSwap(UnbiasedPrediction):
@@ -351,16 +324,9 @@ class SmoothDecisionSwap(UnbiasedPrediction):
     forecast s^-1(p). ValueError if the basis's image {s(y)} is not convex, which that needs, or if
     not exactly one of eta and response is given.
 
-    Parameters
-    ----------
-    losses : sequence of loss forms
-        Each single or a stack; ``Linear`` without a basis. The rest is as in ``DecisionSwap``.
-    eta : float or None
-        Smoothness of agents who play quantal, at an excess of at most ln(A) / eta;
-        ``bounds.recommended_eta`` balances it against the basis's error.
-    response : SmoothResponse or None
-        Another rule.
-    basis : Basis, optional
+    ``eta`` is the smoothness of agents who play quantal, at an excess of at most ln(A) / eta, which
+    ``bounds.recommended_eta`` balances against the basis's error; ``response`` another rule. Losses
+    are forms, single or stacks; the rest is as in ``DecisionSwap``.
     """
 
     def __init__(  # noqa: PLR0913 - the names are promised to users

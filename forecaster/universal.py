@@ -13,8 +13,7 @@ bias is below its rule's bound with 1/q times the experts.
 
     T x regret <= sum_a max_c |r(a) - r(c)| sum over a's cells of beta_e(C_e),
 
-for any task, known to nobody beforehand; the a-priori bound is docs/theory.md, 13. Who enters late
-meets |B_T| + |B_t| at most (``bounds``, "Joining late"): twice the bound.
+for any task, known to nobody beforehand (docs/theory.md, 13), and twice that for who enters late.
 
 **The game in one number.** Predictions lie in the finest cells, one in each. With h(p) as in
 ``minimax.game``, a prediction gains h(p) (p - s) on s(y) = s. If h >= 0 at the first of them, it
@@ -25,7 +24,7 @@ then by halves finds them with O(S) looks.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -33,15 +32,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.forecaster.events.base import AnyEvents
+from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.bounds import BiasBound, spread
-from regretless.forecaster.events.coordinate import VectorEvents, View, add
-from regretless.forecaster.events.protected import (
-    LossTable,
-    Played,
-    ProtectedLosses,
-    best_responses,
-)
+from regretless.forecaster.events.coordinate import VectorEvents, View, add, view_of
+from regretless.forecaster.events.protected import LossTable, Played, ProtectedLosses
 from regretless.forecaster.events.weights import AdaptiveWeights, WeightRule
 from regretless.forecaster.minimax.cube import MOST_POINTS, Box
 from regretless.forecaster.minimax.game import Game, Solution
@@ -87,13 +81,12 @@ class CellEvents(VectorEvents):
         experts: int | None = None,
     ) -> None:
         self.rows, self.rule = LossTable(groups), rule or AdaptiveWeights()
-        self.scales = scales
+        self.scales, self.beyond = scales, 2 ** (scales + 1) - 2
         if self.size != 1:
             raise ValueError(f"cells are of one number; these losses are of {self.size}")
-        self.beyond = 2 ** (scales + 1) - 2
         self.experts, lines = experts or 2 * self.beyond, self.rows.shape[0]
         self._keep([
-            View.of(slice(lines + 2**s - 2, lines + 2 ** (s + 1) - 2), 1, share=float(q))
+            view_of(slice(lines + 2**s - 2, lines + 2 ** (s + 1) - 2), 1, share=float(q))
             for s, q in enumerate(shares(scales, self.experts), start=1)
         ])  # fmt: skip
 
@@ -114,7 +107,7 @@ class CellEvents(VectorEvents):
         return CellBound(**vars(stand), scales=self.scales, cells=self.experts)
 
     @property
-    def others(self) -> AnyEvents:
+    def others(self) -> EventSet:
         return self
 
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
@@ -152,16 +145,15 @@ class CellBound(BiasBound):
 
 @lru_cache(maxsize=256)
 def stretches(group: ProtectedLosses, scales: int) -> list[tuple[Indices, Array]]:
-    """Return for every loss the cells on which its owner does one thing (m,).
+    """Return for every loss the fewest cells on which its owner does one thing (m,).
 
-    And the greatest gap between the slope of that and others (m,): cells are the fewest whose union
-    is a stretch of predictions.
+    And the greatest gap between the slope of that and others (m,).
     """
     finest, found = 2**scales, []
     places = (np.arange(finest)[:, None] + INSIDE) / finest
     for k in range(len(group.offset)):
         one = ProtectedLosses(group.offset[[k]], group.weights[[k]])
-        played, slope = best_responses(LossTable([one]), places)[0], one.weights[0, :, 0]
+        played, slope = LossTable([one]).best_responses(places)[0], one.weights[0, :, 0]
         gaps = np.abs(slope[:, None] - slope).max(1)
         edges = [0, *(np.flatnonzero(np.diff(played)) + 1).tolist(), finest]
         own = [(e, gaps[played[first]]) for first, end in pairwise(edges)
@@ -214,8 +206,17 @@ class Line(Box):
         def pull(cell: int) -> float:
             return float(game.field(np.array([(cell + INSIDE) / self.finest]))[0])
 
-        first = int(self._near(game.start.points)[0, 0] * self.finest)
-        cells = np.unique(_neighbours(pull, first, last=self.finest - 1))
+        # neighbours with h <= 0 and h >= 0, or one end twice, where no outcome gains
+        first, stride = int(self._near(game.start.points)[0, 0] * self.finest), 1
+        way, near, last = -1 if pull(first) > 0 else 1, first, self.finest - 1
+        while (far := min(max(first + way * stride, 0), last)) != near and pull(far) * way < 0:
+            near, stride = far, 2 * stride
+        low, high = sorted((near, far))
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if pull(middle) > 0 else (middle, high)
+
+        cells = np.unique((low, high))
         mass = np.abs([pull(cell) for cell in cells[::-1]])  # h = 0 on average
         if not mass.any():
             mass[0] = 1.0
@@ -230,36 +231,12 @@ class Line(Box):
         return self._spelled(Solution(points, np.empty(len(points)), None))
 
 
-def _neighbours(pull: Callable[[int], float], first: int, *, last: int) -> tuple[int, int]:
-    """Return neighbours with h <= 0 and h >= 0, or one end twice, where no outcome gains."""
-    way, near, stride = (-1 if pull(first) > 0 else 1), first, 1
-    while True:
-        far = min(max(first + way * stride, 0), last)
-        if far == near:
-            return near, near
-        if pull(far) * way >= 0:
-            break
-        near, stride = far, 2 * stride
-    low, high = sorted((near, far))
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if pull(middle) > 0 else (middle, high)
-    return low, high
-
-
 class UniversalDecisionSwap(UnbiasedPrediction):
     """No decision swap regret for any task of one outcome, whether or not it is known.
 
-    Parameters
-    ----------
-    rounds : int
-        T, at least 1; it sets the scales. A longer run has larger certificates.
-    reference : Forecaster, optional
-        A model of one number, broadcast where it is good; exponential smoothing by default.
-    band, give_up : float
-        As in ``Reference``; with ``give_up`` 0 it is never trusted.
-    seed : int
-        As in ``UnbiasedPrediction``.
+    ``rounds``, T, at least 1, sets the scales: a longer run has larger certificates. ``reference``
+    is a model of one number, broadcast where it is good, exponential smoothing by default; ``band``
+    and ``give_up`` are as in ``Reference``, and with ``give_up`` 0 it is never trusted.
 
     Examples
     --------

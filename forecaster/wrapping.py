@@ -1,15 +1,10 @@
 """Forecasters around others: ensembles for points, and outcomes that come late.
 
-**Outcomes that arrive D rounds late** are learned by forecasters that take turns. The outcome of
-round t is told before round t + D + 1: D + 1 forecasters of the plain kind, each of every (D +
-1)-th round, never miss one (Weinberger and Ordentlich 2002; Joulani, Gyorgy and Szepesvari 2013).
-Each plays a game without delay of T_j rounds, so that with R_j its own bound
-
-    T x regret  <=  sum_j T_j R_j(T_j)  <=  T R(T / (D + 1)),
-
-as the comparator may differ from turn to turn on the right-hand side. Since nobody asks a
-forecaster between its turns, it may learn an outcome when it happens: what it predicts is the same
-as if it waited.
+**Outcomes that arrive D rounds late** are learned by D + 1 forecasters of the plain kind that take
+turns (Weinberger and Ordentlich 2002; Joulani, Gyorgy and Szepesvari 2013): the outcome of round t
+is told before round t + D + 1, and so each plays a game without delay (docs/theory.md, 10). Since
+nobody asks a forecaster between its turns, it may learn an outcome when it happens: what it
+predicts is the same as if it waited.
 
 The **reference** is asked every round, and so it waits: it learns each outcome once, D rounds late,
 with the context of its own round and what it had said then, and it predicts as many rounds ahead as
@@ -128,13 +123,18 @@ class LateModel(Wrapping):
 
         Return what was given ``beside`` the round that it learned; None if it learned none.
         """
-        known = {"context": _noted(self._context), "opened": self.inner.opened()}
-        known |= {"outcome": self._outcome, "truth": truth.copy(), "beside": list(beside)}
-        self._waiting.append(known)
+        x = self._context
+        if isinstance(x, Context):  # as a checkpoint can hold it
+            x = {"names": list(x.names), "values": np.array(x.values)}
+        known = {"context": x, "opened": self.inner.opened(), "outcome": self._outcome}
+        self._waiting.append(known | {"truth": truth.copy(), "beside": list(beside)})
         if len(self._waiting) <= self.rounds:
             return None
         oldest, self.inner.ahead = self._waiting.pop(0), 0
-        self.inner.reopen(_context(oldest["context"]), oldest["opened"])
+        x = oldest["context"]
+        if isinstance(x, dict) and x.keys() == {"names", "values"}:
+            x = Context(tuple(x["names"]), np.asarray(x["values"]))
+        self.inner.reopen(x, oldest["opened"])
         if oldest["outcome"] is not None:
             self.inner.observe_outcome(oldest["outcome"])
         self.inner.update(handed(self.inner.update, oldest["truth"]))
@@ -208,17 +208,3 @@ class Delayed(Checkpointable, Forecaster):
         """Yield every event, its occupancy and bias added up over all turns."""
         for rows in zip(*(own.event_table() for own in self.instances), strict=True):
             yield (*rows[0][:4], sum(row[4] for row in rows), sum(row[5] for row in rows))
-
-
-def _noted(x: object) -> Any:
-    """Write a context as a checkpoint can hold it."""
-    if isinstance(x, Context):
-        return {"names": list(x.names), "values": np.array(x.values)}
-    return x
-
-
-def _context(noted: Any) -> Any:
-    """Read what ``_noted`` wrote."""
-    if isinstance(noted, dict) and noted.keys() == {"names", "values"}:
-        return Context(tuple(noted["names"]), np.asarray(noted["values"]))
-    return noted

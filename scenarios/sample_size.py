@@ -22,7 +22,7 @@ import pandas as pd
 
 from regretless.forecaster.events.bounds import BiasBound, centred_norm
 from regretless.forecaster.events.cover import uniform_regret
-from regretless.forecaster.events.draws import drawn, log_assignments
+from regretless.forecaster.events.draws import drawn
 from regretless.forecaster.unbiased import certificate_limit
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
@@ -62,7 +62,7 @@ class Asked:
     def _whole(self, expected: float, rounds: int, log_promises: float) -> float:
         """Add what the draws and the basis add whatever the mixtures."""
         actions = self.weights.shape[1]
-        assignments = log_assignments(actions, actions + self.policies)
+        assignments = actions * math.log(actions + self.policies)
         known = np.array([rounds, 2.0 * rounds])
         width = 2 * (1 + 2 * self.error)
         total = float(drawn(known * width**2 / 4, log_promises + assignments, width))

@@ -14,10 +14,10 @@ import pytest
 from numpy.typing import NDArray
 
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
-from regretless.forecaster.events.base import AnyEvents, Intervals
+from regretless.forecaster.events.base import EventSet, Intervals
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.protected import ProtectedLosses, best_responses, played_of
+from regretless.forecaster.events.protected import ProtectedLosses, played_of
 from regretless.forecaster.events.scalar import Assignments, GainEvents
 from regretless.forecaster.events.weights import RULES, Moment, Stand, rule_of
 from regretless.forecaster.minimax.cube import Box
@@ -42,7 +42,7 @@ def group() -> ProtectedLosses:
 
 
 GROUP = group()
-SETS: dict[str, Callable[[Any], AnyEvents]] = {
+SETS: dict[str, Callable[[Any], EventSet]] = {
     "coordinates": lambda rule: VectorEvents([GROUP], rule),
     "gains": lambda rule: GainEvents([GROUP], rule, models=MODELS),
     "assignments": lambda rule: Assignments([GROUP], rule, models=MODELS),
@@ -61,19 +61,19 @@ SETS: dict[str, Callable[[Any], AnyEvents]] = {
 MODELLED = [name for name in SETS if name not in ("coordinates", "intervals")]
 
 
-def charged(events: AnyEvents, rounds: range) -> AnyEvents:
+def charged(events: EventSet, rounds: range) -> EventSet:
     """Charge rounds of random mixtures."""
     for t in rounds:
         rng = np.random.default_rng([7, t])
-        told = best_responses(events.rows, rng.random((MODELS, SIZE)))
+        told = events.rows.best_responses(rng.random((MODELS, SIZE)))
         points, mass, truth = rng.random((2, SIZE)), np.array([0.3, 0.7]), rng.random(SIZE) ** 2
         events.charge(events.active(t, told), played_of(events.rows, points, mass, truth))
     return events
 
 
-def table(events: AnyEvents, band: Band, time: int = 60) -> Array:
+def table(events: EventSet, band: Band, time: int = 60) -> Array:
     """Return H of the coming round."""
-    told = best_responses(events.rows, np.random.default_rng(1).random((MODELS, SIZE)))
+    told = events.rows.best_responses(np.random.default_rng(1).random((MODELS, SIZE)))
     return events.table_of(events.active(2, told), Moment(time, events.experts, band))
 
 

@@ -11,16 +11,15 @@ wants. Sets add up: ``a + b`` is one game for both. ``Intervals`` wraps any of t
 
 **Intervals**: beside the events of the whole run there are copies of them that know the rounds of
 one interval alone, for every power of two m from ``SHORTEST`` on the intervals [i m, (i + 1) m),
-i >= 1 (geometric covering intervals: Daniely, Gonen and Shalev-Shwartz 2015). A copy is an expert
-like any other within its interval, but for a prior share q = m / T: the bound is that of q Phi in
-place of Phi and N (1 + levels) in place of N (docs/theory.md, 11). Any stretch of rounds is made of
-at most two intervals of each length and 2 (SHORTEST - 1) single rounds.
+i >= 1 (geometric covering intervals: Daniely, Gonen and Shalev-Shwartz 2015): an expert with a
+prior share q = m / T (docs/theory.md, 11). Any stretch of rounds is made of at most two intervals
+of each length and 2 (SHORTEST - 1) single rounds.
 """
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -33,10 +32,8 @@ from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated
 from regretless.market.records import Event
 
-Open = TypeVar("Open")  # what a set calls the active events of a round
 
-
-class EventSet(Checkpointable, ABC, Generic[Open]):
+class EventSet(Checkpointable, ABC):
     """Events on which predictions shall have no bias, with what they have gained so far."""
 
     rows: LossTable  # the protected losses, all over the same basis, with R (loss, action) pairs
@@ -49,18 +46,11 @@ class EventSet(Checkpointable, ABC, Generic[Open]):
     drawn: bool = False  # whether it charges the prediction that was broadcast, beside expectations
     beyond: int = 0  # lines of the game's table that follow those of the losses
 
-    @property
-    def groups(self) -> tuple[ProtectedLosses, ...]:
-        """The protected losses."""
-        return self.rows.groups
-
-    @property
-    def size(self) -> int:
-        """Number of basis functions, n."""
-        return self.rows.shape[1]
+    groups = Delegated("rows")
+    size = Delegated("rows")  # number of basis functions, n
 
     @abstractmethod
-    def active(self, x: object, suggestions: Indices | None = None) -> Open:
+    def active(self, x: object, suggestions: Indices | None = None) -> Any:
         """Return the events that can happen in a round, given the context.
 
         ``suggestions`` (losses, M) is what each model suggests to each loss. ValueError if a policy
@@ -68,44 +58,36 @@ class EventSet(Checkpointable, ABC, Generic[Open]):
         """
 
     @abstractmethod
-    def weigh(self, active: Open, moment: Moment) -> Iterator[Weights]:
+    def weigh(self, active: Any, moment: Moment) -> Iterator[Weights]:
         """Yield active events in parts, ready to be weighed."""
 
-    def table_of(self, active: Open, moment: Moment) -> Array:
+    def table_of(self, active: Any, moment: Moment) -> Array:
         """Return H (R + beyond, n), the signed weights of active events, which add up to 1."""
-        table, total = np.zeros((self.rows.shape[0] + self.beyond, self.size)), 0.0
-        parts, scalar = (
-            list(self.weigh(active, moment)),
-            list[tuple[Callable[[Array], Array], Array]](),
-        )
+        parts = list(self.weigh(active, moment))
         top = max(part.top for part in parts)
-        for part in parts:
-            weights, whole = part.weights(top, part.share)
-            total += whole
-            if part.fold:
-                scalar.append((part.fold, weights))
-            else:
+        found = [(part, *part.weights(top, part.share)) for part in parts]
+        scale = sum(total for *_, total in found) or 1.0
+        table = np.zeros((self.rows.shape[0] + self.beyond, self.size))
+        for part, weights, _ in found:
+            if part.fold is None:
                 table[part.rows] += weights
-        scale = total if total > 0 else 1.0
         table /= scale
-        for fold, weights in scalar:
-            folded = fold(weights / scale)
-            table[: len(folded)] += folded
+        for part, weights, _ in found:
+            if part.fold is not None:
+                folded = part.fold(weights / scale)
+                table[: len(folded)] += folded
         return table
 
     @abstractmethod
-    def charge(self, active: Open, played: Played) -> None:
+    def charge(self, active: Any, played: Played) -> None:
         """Add a round to the gains, in expectation over the mixture."""
 
     def begin(self) -> None:
         """Note that the first game is played after rounds in which a reference was trusted."""
 
     @abstractmethod
-    def exceeds(self, active: Open, trust: Trust, *, hint: bool = False) -> bool:
-        """Whether a reference has cost some event that was active more than it may.
-
-        With ``hint``, whether it has cost more than nothing.
-        """
+    def exceeds(self, active: Any, trust: Trust, *, hint: bool = False) -> bool:
+        """Whether a reference cost some event more than it may; with ``hint``, than nothing."""
 
     @abstractmethod
     def spent(self) -> float:
@@ -115,9 +97,9 @@ class EventSet(Checkpointable, ABC, Generic[Open]):
     def log_potential(self, band: Band) -> float:
         """Return the logarithm of the sum of all experts' potentials."""
 
-    @abstractmethod
     def bound(self, stand: BiasBound) -> BiasBound:
         """Return the bound on all gains where a bound on biases stands so."""
+        return stand
 
     @abstractmethod
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
@@ -128,7 +110,7 @@ class EventSet(Checkpointable, ABC, Generic[Open]):
         return None
 
     @property
-    def others(self) -> "AnyEvents | None":
+    def others(self) -> "EventSet | None":
         """What promises something to losses that are not listed; None where nothing does."""
         return None
 
@@ -136,33 +118,33 @@ class EventSet(Checkpointable, ABC, Generic[Open]):
         """Yield every event: loss, action, policy, suggestion, occupancy, bias."""
         return iter(())
 
-    def __add__(self, other: "AnyEvents") -> "Together":
+    def __add__(self, other: "EventSet") -> "Together":
         return Together([self, other])
 
 
-AnyEvents = EventSet[Any]
-Shared = list[tuple[AnyEvents, float, Any]]  # sets with their shares of the prior and active events
+Shared = list[tuple[EventSet, float, Any]]  # sets with their shares of the prior and active events
 
 
-class Together(EventSet[Shared]):
+class Together(EventSet):
     """The sum of event sets over the same losses and rule: one game keeps all potentials down.
 
-    The first one says what is promised to listed losses and what the tables show, the last one what
-    is promised to others; all experts count.
+    The first one says what is promised to listed losses and what the tables show; all experts
+    count, by the ``shares`` of their sets in the prior.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("parts",)
 
-    def __init__(self, parts: Sequence[AnyEvents]) -> None:
-        self.parts, first = list(parts), parts[0]
-        self.first = first
-        self.rows, self.rule = first.rows, first.rule
+    def __init__(self, parts: Sequence[EventSet], shares: Sequence[float] = ()) -> None:
+        self.parts, self.first = list(parts), parts[0]
+        self.shares = shares or [1.0] * len(parts)
+        self.rows, self.rule = self.first.rows, self.first.rule
         self.experts = sum(part.experts for part in parts)
-        self.crossed, self.joinable = first.crossed, first.joinable
+        self.crossed, self.joinable = self.first.crossed, self.first.joinable
         self.beyond = max(part.beyond for part in parts)
 
     def active(self, x: object, suggestions: Indices | None = None) -> Shared:
-        return [(part, 1.0, part.active(x, suggestions)) for part in self.parts]
+        pairs = zip(self.parts, self.shares, strict=True)
+        return [(part, share, part.active(x, suggestions)) for part, share in pairs]
 
     def weigh(self, active: Shared, moment: Moment) -> Iterator[Weights]:
         for part, share, own in active:
@@ -181,14 +163,17 @@ class Together(EventSet[Shared]):
         return any(part.exceeds(own, trust, hint=hint) for part, _, own in active)
 
     def spent(self) -> float:
-        return sum(part.spent() for part in self.parts)
+        pairs = zip(self.parts, self.shares, strict=True)
+        return sum(share * part.spent() for part, share in pairs)
 
     def log_potential(self, band: Band) -> float:
-        return float(np.logaddexp.reduce([part.log_potential(band) for part in self.parts]))
+        pairs = zip(self.parts, self.shares, strict=True)
+        own = [math.log(share) + part.log_potential(band) for part, share in pairs]
+        return float(np.logaddexp.reduce(own))
 
     @property
-    def others(self) -> AnyEvents | None:
-        return self.parts[-1].others
+    def others(self) -> EventSet | None:
+        return next((part.others for part in self.parts if part.others), None)
 
     bound = Delegated("first")
     from_variation = Delegated("first")
@@ -205,29 +190,23 @@ class Intervals(Together):
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_time", "_begun", "_ended")
-    others = Delegated("first")
 
-    def __init__(self, make: Callable[[], AnyEvents], *, rounds: int) -> None:
+    def __init__(self, make: Callable[[], EventSet], *, rounds: int) -> None:
         self.lengths = tuple(2**k for k in range(5, 64) if SHORTEST <= 2**k < rounds)
-        super().__init__([make(), *(make() for _ in self.lengths)])
+        shares = [1.0, *(length / rounds for length in self.lengths)]
+        super().__init__([make() for _ in shares], shares)
         self.run, self._make, self._time, self._begun, self._ended = rounds, make, 0, 0, 0.0
-
-    @property
-    def levels(self) -> list[tuple[float, AnyEvents]]:
-        """The events of the interval of each length that is open, with its share."""
-        pairs = zip(self.lengths, self.parts[1:], strict=True)
-        return [(length / self.run, part) for length, part in pairs]
 
     def active(self, x: object, suggestions: Indices | None = None) -> Shared:
         """Return the active events of the whole and of open intervals, each with its share."""
         if self._begun != self._time:  # begin anew where an interval is over
-            for i, (share, level) in enumerate(self.levels):
-                if self._time % self.lengths[i] == 0:
-                    self._ended += level.spent() * share
-                    self.parts[i + 1] = self._make()
+            for i, length in enumerate(self.lengths, start=1):
+                if self._time % length == 0:
+                    self._ended += self.parts[i].spent() * self.shares[i]
+                    self.parts[i] = self._make()
         self._begun = self._time
-        count = sum(self._time >= length for length in self.lengths)
-        alive = [(self.first, 1.0), *((level, share) for share, level in self.levels[:count])]
+        count = 1 + sum(self._time >= length for length in self.lengths)
+        alive = zip(self.parts[:count], self.shares, strict=False)
         return [(part, share, part.active(x, suggestions)) for part, share in alive]
 
     def charge(self, active: Shared, played: Played) -> None:
@@ -236,14 +215,12 @@ class Intervals(Together):
 
     def spent(self) -> float:
         """Return the sum of ln(1 + C) over all experts by their shares, those of the past too."""
-        alive = sum(level.spent() * share for share, level in self.levels)
-        return self.first.spent() + alive + self._ended
+        return super().spent() + self._ended
 
     def log_potential(self, band: Band) -> float:
         """Bound the logarithm of all potentials' sum by their shares; those to come have 1 each."""
-        alive = [math.log(share) + level.log_potential(band) for share, level in self.levels]
-        later = [math.log(self.first.experts * len(alive))] if alive else []
-        return float(np.logaddexp.reduce([self.first.log_potential(band), *alive, *later]))
+        own, later = super().log_potential(band), self.first.experts * len(self.lengths)
+        return float(np.logaddexp(own, math.log(later))) if later else own
 
 
 def covering(first: int, end: int, lengths: Sequence[int]) -> Iterator[int]:

@@ -34,23 +34,19 @@ delta at most: no lambda, and n nowhere. A **model**'s suggestion to each loss i
 where the models' band is wider by y it is D y sqrt(A T) more.
 
 **Joining late** (docs/theory.md, 12). An agent that enters before round t_0 meets the biases B_T -
-B_{t_0} of its own rounds. Every step above is linear in the biases' absolute values, so that with
-R(t) the bound on regret per round after t rounds, and S_T for S_{t_0} <= S_T,
-
-    (T - t_0) x regret over t_0..T-1 <= T R(T) + t_0 R(t_0).
-
-Scalar gains have one sign only: an old gain far below zero may be regained, and nothing follows.
+B_{t_0} of its own rounds: (T - t_0) x regret <= T R(T) + t_0 R(t_0), R(t) the bound after t rounds
+with S_T for S_{t_0} <= S_T, as every step above is linear in the biases' absolute values. With what
+is known from the moment when trust was lost, for every t <= T, on either side of it, |B_t| <=
+max(w(C_T), z sqrt(C_T) + greatest(C_T)). Scalar gains have one sign only: an old gain far below
+zero may be regained, and nothing follows.
 
 **Variation.** An event's variation C so far, of which n_T(E) is the a-priori bound, may stand in
 its place: T x regret <= sum_a max_c sum_i |r(c) - r(a)|_i beta(C_{a,i}), beta the rule's greatest
 bias, and sum_a max_c beta(C_{a,c}) for scalar gains. Likewise what all variations add up to, and
 the potentials of the moment when trust was lost, stand in the budget for their most.
 
-**Stays.** Those potentials bound biases from that moment on alone: for every t <= T, on either side
-of it, |B_t| <= max(w(C_T), z sqrt(C_T) + greatest(C_T)).
-
-**Realised draws.** The above holds in expectation over each round's draw; ``draws`` adds what the
-draws do. The paper's statement omits this term.
+All this holds in expectation over each round's draw; ``draws`` adds what the draws do, a term that
+the paper's statement omits.
 """
 
 import math
@@ -60,10 +56,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from regretless.forecaster.events.draws import drawn
-from regretless.forecaster.events.weights import Stand
-from regretless.forecaster.reference import Trust
+from regretless.forecaster.events.weights import AdaptiveWeights, Stand
 from regretless.market.core.arrays import Array
 from regretless.market.losses.basis import Hull
+
+RATES = 2.0 ** -np.arange(1, 11)  # eta, of assignments
+CURBS = -RATES - np.log1p(-RATES)  # psi
 
 
 @dataclass(frozen=True)
@@ -102,41 +100,24 @@ class BiasBound(Stand):
         return expected, expected + drawn(known, math.log(self.experts), 2.0)
 
     def regret(self, weights: Array, *, policies: int = 0, rounds: int | None = None) -> Array:
-        """Bound expected decision swap regret per round of losses (K, A, n), without gap and error.
+        """Bound expected decision swap regret per round (K,) of losses (K, A, n).
 
-        Beside the constants there are so many ``policies``; over so many ``rounds`` of the run, by
-        default all of them. An array (K,).
+        Without gap and error, to so many ``policies`` beside the constants.
         """
-        norms = self._norm(spread, weights), self._norm(centred_norm, weights)
-        shape = {"actions": weights.shape[1], "policies": policies}
-        return self.regret_by(*norms, **shape, rounds=rounds)
-
-    def regret_by(
-        self,
-        widest: Array,
-        centred: Array,
-        *,
-        actions: int,
-        policies: int,
-        rounds: int | None = None,
-    ) -> Array:
-        """Bound the same for losses whose norms D and lambda (K,) are known, of so many rounds."""
-        rounds = rounds or self.rounds
+        rounds, actions = rounds or self.rounds, weights.shape[1]
         own = rounds / actions  # biases are concave in occupancy: equal shares are worst
-        share, factor = float(self.bias(own)), widest
+        share, widest = float(self.bias(own)), self._norm(spread, weights)
+        factor = widest
         if policies:  # biases of cells that share these rounds, relative to all in one
             cells, others = (c * float(self.bias(own / c) / share) for c in (actions, actions - 1))
-            through_policies = np.minimum(widest * others, centred * (1 + cells))
-            factor = np.maximum(factor, through_policies)
+            centred = self._norm(centred_norm, weights)
+            factor = np.maximum(widest, np.minimum(widest * others, centred * (1 + cells)))
         return np.asarray(factor * actions * share / rounds)
 
     def over_intervals(
         self, weights: Array, lengths: Sequence[int], *, run: int, policies: int = 0
     ) -> Array:
-        """Bound the sum of expected regret (K,) over intervals of these lengths of a ``run``.
-
-        Length 1 is a single round, of which nothing is known.
-        """
+        """Bound the sum of expected regret (K,) over intervals of a ``run``; 1 for one round."""
         total = np.zeros(len(weights))
         for length in lengths:
             one = replace(self, share=length / run, stays=True)
@@ -155,10 +136,6 @@ class BiasBound(Stand):
 
     def realised(self, weights: Array, *, policies: int = 0) -> Array | None:
         """Bound decision swap regret per round (K,) as drawn; None where only expectations are."""
-        return None
-
-    def assigned(self, squares: Array | float, actions: int, comparators: int) -> Array | None:
-        """Bound the gain of assignments of comparators to actions; None where none are weighed."""
         return None
 
     def since(self, weights: Array, *, joined: int, policies: int = 0) -> Array | None:
@@ -190,7 +167,7 @@ class BiasBound(Stand):
 
 @dataclass(frozen=True)
 class GainBound(BiasBound):
-    """Bound on the gains of scalar events; ``experts`` is their number."""
+    """Bound on the gains of scalar events, ``experts`` in number, and on those of assignments."""
 
     losses: int = 1  # K, all that are protected
     own: int = 1  # N, the gains of the run
@@ -202,29 +179,52 @@ class GainBound(BiasBound):
 
     def regret(self, weights: Array, *, policies: int = 0, rounds: int | None = None) -> Array:
         """Bound the expected decision swap regret per round (K,); policies cost a logarithm."""
-        alone = self._over_actions(weights, 0.0, rounds or self.rounds)
-        if not self.trusted or self.trust is None:
+        played, actions = rounds or self.rounds, weights.shape[1]
+        alone = self._over_actions(weights, 0.0, played)
+        alone = self._held(alone, (actions + policies) ** actions, weights, played)
+        if self.risk < 1 or self.stays or played != self.rounds:
             return alone
-        actions = weights.shape[1]
-        together = self.trust.among(self._copies * (actions + policies) ** actions)
-        return np.minimum(alone, self._held(together, weights, rounds or self.rounds))
+        own = self._assignments(weights, policies)
+        return alone if own is None else np.minimum(alone, own)
 
     def regret_to_models(self, weights: Array) -> Array:
-        alone = super().regret_to_models(weights)
+        return self._held(super().regret_to_models(weights), self.models, weights, self.rounds)
+
+    def _held(self, alone: Array, tests: int, weights: Array, rounds: int) -> Array:
+        """Take the lesser of it and what a test lets a loss of regret at most 1 cost per round."""
         if not self.trusted or self.trust is None:
             return alone
-        together = self.trust.among(self._copies * self.models)
-        return np.minimum(alone, self._held(together, weights, self.rounds))
-
-    def _held(self, trust: Trust, weights: Array, rounds: int) -> Array:
-        """Bound what a test lets a loss of regret at most 1 cost per round (K,)."""
         scale = gain_range(weights, self.within)
-        return np.asarray(scale * trust.most(rounds / np.maximum(scale, 1.0) ** 2) / rounds)
+        trust = replace(self.trust, tests=self._copies * tests)
+        most = trust.most(rounds / np.maximum(scale, 1.0) ** 2)
+        return np.minimum(alone, scale * most / rounds)
 
     @property
     def _copies(self) -> int:
         """K, times as many as there are copies of the gains."""
         return self.losses * self.experts // self.own
+
+    def realised(self, weights: Array, *, policies: int = 0) -> Array | None:
+        return self._assignments(weights, policies) if self.risk < 1 else None
+
+    def _assignments(self, weights: Array, policies: int) -> Array | None:
+        actions, scale = weights.shape[1], gain_range(weights, self.within)
+        most = self.assigned(self.rounds, actions, actions + policies + self.models)
+        if most is not None and self.trust is not None:  # gained when the games began, at most
+            each = actions * (self.trust.limit(self.rounds / actions) + 1)
+            together = replace(self.trust, tests=self._copies * (actions + policies) ** actions)
+            least = together.limit(self.rounds / np.maximum(scale, 1.0) ** 2) + 1
+            most = most + np.minimum(each, least)
+        return None if most is None else np.asarray(scale * most / self.rounds)
+
+    def assigned(self, squares: Array | float, actions: int, comparators: int) -> Array | None:
+        """Bound the gain of every assignment whose U is at most ``squares``; None without them."""
+        if self.trusted or not self.beside:
+            return None
+        level = AdaptiveWeights.growth(self) + actions * math.log(comparators)
+        level += math.log(len(RATES) * self.losses * self.experts / (self.own * self.beside))
+        known = np.asarray(squares)[..., None]
+        return np.asarray(((level + CURBS * known) / RATES).min(-1))
 
     def since(self, weights: Array, *, joined: int, policies: int = 0) -> Array | None:
         """Return None for who joins late: an old gain far below zero may be regained."""

@@ -15,8 +15,7 @@ rows, n)`` one slice per policy is active in a round, and the game sees a single
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -30,8 +29,7 @@ from regretless.market.core.compiled import compiled
 from regretless.market.records import Event, checked_suggestion
 
 
-@dataclass(frozen=True, eq=False)
-class View:
+class View(NamedTuple):
     """Accumulators of events, or views of those that can happen in a round."""
 
     rows: slice  # of the game's table to which their weights are added
@@ -41,22 +39,22 @@ class View:
     occupancy: Array  # (..., rows)
     share: float = 1.0  # of each in the prior, beside 1 for others
 
-    @classmethod
-    def of(cls, rows: slice, size: int, *axes: int, share: float = 1.0) -> "View":
-        """Make new ones."""
-        shape = *axes, rows.stop - rows.start
-        bias, variation, squares = np.zeros((3, *shape, size))
-        return cls(rows, bias, variation, squares, np.zeros(shape), share)
-
     @property
     def arrays(self) -> tuple[Array, Array, Array, Array]:
         """All of them."""
-        return self.bias, self.variation, self.squares, self.occupancy
+        return self[1:5]
 
     def at(self, *place: int) -> "View":
         """Return those at a place of the first axes."""
         bias, variation, squares, occupancy = (array[place] for array in self.arrays)
         return View(self.rows, bias, variation, squares, occupancy, self.share)
+
+
+def view_of(rows: slice, size: int, *axes: int, share: float = 1.0) -> View:
+    """Make new accumulators."""
+    shape = *axes, rows.stop - rows.start
+    bias, variation, squares = np.zeros((3, *shape, size))
+    return View(rows, bias, variation, squares, np.zeros(shape), share)
 
 
 @compiled()
@@ -72,7 +70,7 @@ def add(sums: tuple[Array, Array, Array, Array], gain: Array, seen: Array, squar
                 squares[r, i] += gain[r, i] ** 2
 
 
-class VectorEvents(EventSet[list[View]]):
+class VectorEvents(EventSet):
     """The decision and cross events of all coordinates, and their accumulated biases.
 
     Groups are all over the same basis; the rule is adaptive by default. There are N = 2 n |E|
@@ -86,13 +84,12 @@ class VectorEvents(EventSet[list[View]]):
 
     def __init__(self, groups: Sequence[ProtectedLosses], rule: WeightRule | None = None) -> None:
         self.rows, self.rule = LossTable(groups), rule or AdaptiveWeights()
-        decision = View.of(slice(0, self.rows.shape[0]), self.size)
-        cross = (
-            View.of(self.rows.slice(g), self.size, len(g.policies), g.offset.shape[1])
-            for g in self.groups
-        )
-        self._keep([decision, *cross])
-        self.experts = 2 * sum(view.bias.size for view in self.views)
+        views = [view_of(slice(0, self.rows.shape[0]), self.size)]
+        for g in self.groups:
+            sizes = self.size, len(g.policies), g.offset.shape[1]
+            views.append(view_of(self.rows.slice(g), *sizes))
+        self._keep(views)
+        self.experts = 2 * sum(view.bias.size for view in views)
 
     def _keep(self, views: list[View]) -> None:
         self.views = views
@@ -131,14 +128,10 @@ class VectorEvents(EventSet[list[View]]):
         ]
         return float(np.logaddexp.reduce(np.concatenate(each)))
 
-    def bound(self, stand: BiasBound) -> BiasBound:
-        return stand
-
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
-        """Bound the sum of expected decision swap regret of a group's losses (K,).
+        """Bound it by sum_a max_c sum_i |r(c) - r(a)|_i |B_{a,i}|.
 
-        It is sum_a max_c sum_i |r(c) - r(a)|_i |B_{a,i}|, where a policy's suggestions b add up for
-        r(c) = r(b).
+        A policy's suggestions b add up, for r(c) = r(b).
         """
         weights, decision = group.weights, self.views[0].variation[self.rows.slice(group)]
         gaps = [np.abs(weights - weights[:, [c]]) for c in range(weights.shape[1])]

@@ -48,16 +48,17 @@ def uniform_regret(  # noqa: PLR0913 - keyword-only from the third
 ) -> tuple[float, float]:
     """Bound the expected regret per round of all losses at once whose lambda is at most ``reach``.
 
-    For adaptive weights on the paper's cover, every agent playing the response of its
-    representative. Return the bound, without basis error, and ln of the cover's number of losses.
+    By adaptive weights on the paper's cover, whose responses all agents play, without basis error;
+    and ln of the number of its losses.
     """
     gamma = paper_gamma(size, rounds)
     values = 2 * math.floor(max(reach, 1.0) / gamma + 0.5) + 1
     losses = values ** ((size + 1) * actions)
     experts = 2 * size * losses * actions * (1 + actions * policies)
     bias = BiasBound(AdaptiveWeights(), experts, rounds, certificate_sum)
-    centred = np.array([reach + size * gamma / 2])
-    expected = bias.regret_by(2 * centred, centred, actions=actions, policies=policies)
+    widest = np.zeros((1, actions, 1))  # lambda, and twice as much for D
+    widest[0, :2, 0] = np.array([1, -1])[:actions] * (reach + size * gamma / 2)
+    expected = bias.regret(widest, policies=policies)
     return float(expected[0]) + (size + 1) * gamma, math.log(losses)
 
 

@@ -16,14 +16,13 @@ where ``near`` has the second number of rounds in which it is the smaller one an
 policy has max_b (l(a) - l(b))^2 in its place. Surely M_c is at most the sum of 2 w (1 - min pi)
 over rounds that leave a choice.
 
-**Uniform in time.** By Bennett's inequality a mixture over a grid of h of exp(h M / b - (e^h - 1 -
-h) V / b^2), b the greatest increment, is a supermartingale that starts at 1 at most, and exceeds
-1 / alpha at some time with probability alpha at most (Ville). Otherwise M_t <= u(V_t) in every
-round, u(V) the greatest M that this allows. With alpha = risk / (K (A + C)^A) that holds for K
-promises and all assignments at once. Losses in [0, 1] give b = 2, and b / 2 is their range in a
-basis with an error. Over a part of the rounds M starts anew, and V is at most that of all, at most
-T a priori. **Against a model** the martingale is that of one constant assignment. **Contextual**
-regret to a policy has A^(A^2) assignments.
+**Uniform in time** (docs/theory.md, 5): by Bennett's inequality and Ville's M_t <= u(V_t) in every
+round, u(V) the greatest M that a mixture over a grid of h of exp(h M / b - (e^h - 1 - h) V / b^2)
+allows, b the greatest increment. With alpha = risk / (K (A + C)^A) that holds for K promises and
+all assignments at once. Losses in [0, 1] give b = 2, and b / 2 is their range in a basis with an
+error. Over a part of the rounds M starts anew, and V is at most that of all, at most T a priori.
+**Against a model** the martingale is that of one constant assignment. **Contextual** regret to a
+policy has A^(A^2) assignments.
 """
 
 from typing import ClassVar
@@ -31,7 +30,7 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.forecaster.events.protected import LossTable, ProtectedLosses
-from regretless.forecaster.events.weights import ExponentialMixture
+from regretless.forecaster.events.weights import greatest_of
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 
@@ -39,9 +38,6 @@ RISK = 0.01
 ASSIGNED = RISK / 4  # of it is for potentials that are charged with what was drawn
 ROUNDING = 1e-12  # of what is 0 or 1 but for the order of a sum: atoms weigh more
 _STEPS = np.array([4.0 * 0.5**j for j in range(14)])
-BENNETT = ExponentialMixture(
-    _STEPS, np.expm1(_STEPS) - _STEPS, np.full(len(_STEPS), 1 / len(_STEPS))
-)
 
 
 class Draws(Checkpointable):
@@ -66,10 +62,7 @@ class Draws(Checkpointable):
         self._any += min(2 * float(mass @ (1 - mass)), 1.0), 2 * (1 - float(mass.min()))
 
     def of_anybody(self, width: Array) -> Array:
-        """Return V and what is sure, of losses of these ranges (K,) that are not listed (2, K).
-
-        As if every atom of the mixture had an action of its own.
-        """
+        """Return V and what is sure, of losses of any ranges (K,): each atom has its own action."""
         return np.outer(self._any, width) * np.stack([width, np.ones_like(width)])
 
     def of(self, group: ProtectedLosses, *, fixed: bool) -> Array:
@@ -93,28 +86,23 @@ def _add(known: tuple[Array, Array, Array], seen: Array, losses: Array) -> None:
     pairs += (others * seen)[:, :, None] * (losses[:, :, None] - losses[:, None]) ** 2
 
 
-def log_assignments(cells: int, comparators: int) -> float:
-    """Return the logarithm of the number of assignments of a comparator to every cell."""
-    return cells * float(np.log(comparators))
-
-
 def swap_draws(
     known: Array, *, promises: int, actions: int, comparators: int, width: Array | float = 1.0
 ) -> Array:
     """Bound what draws add to the sum of decision swap regret (K,), with probability 1 - ``RISK``.
 
-    For ``promises`` losses (and stays) of the run at once, A ``actions``, A + C ``comparators``, V
-    and what is sure ``known`` (2, K), and losses of this range ``width`` (K,). Contextual regret to
-    policies, promises each, has A^2 cells for actions and A comparators, that to models none.
+    Of ``promises`` losses and stays at once, A ``actions``, A + C ``comparators``, V and what is
+    sure ``known`` (2, K), losses of range ``width``. Contextual regret to policies, promises each,
+    has A^2 cells for actions and A comparators, that to models none.
     """
-    chances = np.log(promises) + log_assignments(actions, comparators)
+    chances = np.log(promises) + actions * float(np.log(comparators))
     return drawn(known, chances, 2 * np.asarray(width))
 
 
 def drawn(known: Array, log_chances: float, step: Array | float = 1.0) -> Array:
     """Bound so many martingales of steps of at most ``step``, of V and what is sure (2, ...)."""
     variance, surely = known
-    within = step * BENNETT.greatest(
-        variance / np.square(step), log_chances - np.log(RISK - ASSIGNED)
-    )
+    chances = log_chances - np.log(RISK - ASSIGNED)
+    own = {"rates": _STEPS, "costs": np.expm1(_STEPS) - _STEPS}
+    within = step * greatest_of(variance / np.square(step), chances, **own)
     return np.asarray(np.minimum(within, surely))

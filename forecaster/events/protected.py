@@ -41,23 +41,22 @@ class ProtectedLosses:
 
 
 class LossTable:
-    """All (loss, action) pairs of all groups: one row each, as the compiled kernels read them.
+    """All (loss, action) pairs of all groups: one row each, R in all, as kernels read them.
 
-    ValueError without any. ``start`` (K + 1,): loss k owns rows start[k] to start[k + 1] - 1;
-    ``shape`` is R and n; ``custom`` groups have a response rule that compiled kernels leave out.
+    Loss k owns rows start[k] to start[k + 1] - 1; ``custom`` groups have a rule of their own.
     """
 
     def __init__(self, groups: Sequence[ProtectedLosses]) -> None:
         if not groups:
             raise ValueError("a forecaster needs at least one loss to protect")
-        self.groups, size = tuple(groups), groups[0].weights.shape[-1]
+        self.groups, self.size = tuple(groups), groups[0].weights.shape[-1]
         counts = [len(group.offset) for group in groups]
-        tables = [group.weights.reshape(-1, size) for group in groups]
+        tables = [group.weights.reshape(-1, self.size) for group in groups]
         self.weights = tables[0] if len(tables) == 1 else np.concatenate(tables)  # (R, n)
         offset = np.concatenate([group.offset.ravel() for group in groups])
         actions = np.repeat([group.offset.shape[1] for group in groups], counts)
         self.start = np.cumsum([0, *actions])
-        self.shape: tuple[int, int] = int(self.start[-1]), size
+        self.shape: tuple[int, int] = int(self.start[-1]), self.size
         # (B, LANES), (B, n, LANES), the last filled up with zeros
         self._blocks = _blocks(offset[:, None])[:, 0], _blocks(self.weights)
         self.offset = self._blocks[0].reshape(-1)[: len(offset)]  # (R,), a view
@@ -81,6 +80,12 @@ class LossTable:
         """Return the places of a group's rows among all R."""
         first = sum(own.offset.size for own in self.groups[: self.place(group)])
         return slice(first, first + group.offset.size)
+
+    def best_responses(self, points: Array) -> Indices:
+        """Return every loss's best response to each of M points: (K, M), ties to the lowest."""
+        out = np.empty((len(self.start) - 1, len(points)), dtype=np.intp)
+        _best_responses(self.arrays, np.ascontiguousarray(points, dtype=np.float64), out)
+        return out
 
     def times(self, vector: Array) -> Array:
         """Return ``weights @ vector`` (R,) without the copy."""
@@ -148,13 +153,6 @@ def _best_responses(rows: RowArrays, points: Array, out: Integers) -> None:
         expected_rows(offset, weights, points[j], losses, 0, offset.shape[0])
         for k in range(out.shape[0]):
             out[k, j] = lowest(losses.ravel(), start[k], start[k + 1], 0.0) - start[k]
-
-
-def best_responses(rows: LossTable, points: Array) -> Indices:
-    """Return every loss's best response to each of M points: actions (K, M), ties to the lowest."""
-    out = np.empty((len(rows.start) - 1, len(points)), dtype=np.intp)
-    _best_responses(rows.arrays, np.ascontiguousarray(points, dtype=np.float64), out)
-    return out
 
 
 class Played(NamedTuple):

@@ -17,54 +17,43 @@ predictions stay in conv s(Y), since then expected and true losses lie in [0, 1]
 action is the best expected. A loss that was not listed is not protected.
 
 **Assignments** (docs/theory.md, 6). For a loss k, with d_t(a, c) the mean gain given that a is
-played and q_t(a) the chance of that,
+played, q_t(a) the chance of that, G(a, c) = sum_t q_t(a) d_t(a, c) and U the same of squares,
 
-    F_k = sum_j pi_j prod_a sum_c exp(eta_j G(a, c) - psi_j U(a, c)) / C,
-    G(a, c) = sum_t q_t(a) d_t(a, c),   U(a, c) = sum_t q_t(a) d_t(a, c)^2,
-    eta_j = 2^-j, psi_j = -eta_j - ln(1 - eta_j), pi_j = 1/J, j = 1..J.
+    F_k = sum_j prod_a sum_c exp(eta_j G - psi_j U) / C / J,    psi_j = -eta_j - ln(1 - eta_j).
 
 With s(a, c) the current shares of c at a, x = eta d - psi d^2 and exp(x) <= 1 + eta d,
 
     prod_a sum_c s e^(q x) <= prod_a (sum_c s e^x)^q <= sum_a q sum_c s e^x
                            <= 1 + eta sum_a q(a) sum_c s(a, c) d(a, c),
 
-as the q(a) add up to 1. So F_k grows with the mean gain of the weights pi_j eta_j F_kj s(a, c), and
+as the q(a) add up to 1. So F_k grows with the mean gain of the weights eta_j F_kj s(a, c) / J, and
 one game keeps W, the sum of the gains' potentials and r (N / K) sum_k F_k, r = 1 %, below N P, P =
-e^(k S) (1 + r + l ln(1 + T)). Hence for every j and every assignment phi at once
-
-    eta_j G_phi - psi_j U_phi <= L,   L = A ln C + ln(J K / r) + ln P,
-    T x regret of k <= scale_k min_j (L + psi_j U) / eta_j,   U = sum_a max_c U(a, c) <= T.
-
-Gains keep their own bound, with this P, and the lesser of both is printed. Where a reference was
-trusted the F_k begin at 1 when the games begin; what was regretted before is added: known, or at
-most A w(T / A) + A. **As drawn**: charged with the prediction p_t that was broadcast, W / (N P) is
-a supermartingale, which exceeds 1 / risk at some time with a probability of at most ``risk``
-(Ville). With P / risk for P the regret that follows is that of the draws. The gains stay charged in
-expectation, with P / risk as well.
+e^(k S) (1 + r + l ln(1 + T)), and so T x regret of k <= scale_k min_j (L + psi_j U) / eta_j, U =
+sum_a max_c U(a, c) <= T, L = A ln C + ln(J K / r) + ln P. Gains keep their own bound, with this P,
+and the lesser of both is printed. Where a reference was trusted the F_k begin at 1 when the games
+begin; what was regretted before is added: known, or at most A w(T / A) + A. **As drawn**, charged
+with the prediction that was broadcast, P / risk stands for P in both; the gains stay charged in
+expectation.
 """
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from regretless.forecaster.events.base import EventSet
-from regretless.forecaster.events.bounds import BiasBound, GainBound, gain_range
+from regretless.forecaster.events.bounds import CURBS, RATES, BiasBound, GainBound, gain_range
 from regretless.forecaster.events.protected import LossTable, Played, ProtectedLosses
 from regretless.forecaster.events.weights import AdaptiveWeights, Moment, WeightRule, Weights
 from regretless.forecaster.reference import Band, Trust
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.core.compiled import compiled
 from regretless.market.records import Event, checked_suggestion
 
 ROUNDING = 1e-9  # of a sum of gains
 SHARE = 0.01  # r
-RATES = 2.0 ** -np.arange(1, 11)  # eta
-CURBS = -RATES - np.log1p(-RATES)  # psi
-PRIOR = -math.log(len(RATES))
 
 
 class Gains:
@@ -97,10 +86,9 @@ class Gains:
         return made
 
     def of_round(self, suggested: Indices, played: Played) -> Array:
-        """Return what a round adds to the gains.
+        """Return what a round adds to the gains; while a reference is trusted, the regret.
 
-        While a reference is trusted that is the regret, which counts at most the lesser of 1, that
-        no regret of a normalised loss exceeds, and a scale.
+        It counts at most the lesser of 1, which no normalised loss regrets more than, and a scale.
         """
         weights, shape = self.group.weights, self.shape[:2]
         worth = played.bias[self.rows].reshape(weights.shape) @ weights.swapaxes(1, 2)
@@ -115,10 +103,7 @@ class Gains:
         return np.concatenate([worth[:, :, : self.constants], told], axis=2)
 
     def folded(self, weights: Array, suggested: Indices) -> Array:
-        """Turn weights (K A C,) into those of coordinates (rows, n).
-
-        H_(k, a) = sum_c w_c (r(c) - r(a)) / scale.
-        """
+        """Turn weights (K A C,) into coordinates' (rows, n), sum_c w_c (r(c) - r(a)) / scale."""
         rows, every = self.group.weights, np.arange(self.shape[0])
         weights = weights.reshape(self.shape)
         pull = np.zeros((*self.shape[:2], self.shape[1]))
@@ -132,60 +117,25 @@ class Gains:
     def exceeds(self, trust: Trust, copies: int, *, hint: bool) -> bool:
         """Whether some regret is more than chance explains, or adds up to more over actions."""
         regret = np.where(np.isfinite(self.gain), self.gain, 0.0)
+        common = regret.sum(1), self.squares.sum(1)  # to the same comparator in place of each
         if trust.rejects(regret, self.squares, hint=hint):
             return True
-        common = regret.sum(1), self.squares.sum(1)  # to the same comparator in place of each
         if hint:
             return trust.rejects(*common, hint=True)
         found = False
         if self.fixed:
             best = regret[:, :, : self.fixed].argmax(2)[:, :, None]
-            each = (np.take_along_axis(own, best, 2)[:, :, 0] for own in (regret, self.squares))
-            gain, squares = each
+            gain = np.take_along_axis(regret, best, 2)[:, :, 0]
+            squares = np.take_along_axis(self.squares, best, 2)[:, :, 0]
             both = np.maximum(gain, 0.0).sum(1), np.where(gain > 0, squares, 0.0).sum(1)
-            found = trust.among(copies * self.fixed ** self.shape[1]).rejects(*both)
+            found = replace(trust, tests=copies * self.fixed ** self.shape[1]).rejects(*both)
         if self.models:
             to_models = (own[:, self.fixed :] for own in common)
-            found |= trust.among(copies * self.models).rejects(*to_models)
+            found |= replace(trust, tests=copies * self.models).rejects(*to_models)
         return found
 
 
-@dataclass(frozen=True)
-class AssignmentBound(GainBound):
-    """Bound on gains, and on the regret of assignments."""
-
-    def regret(self, weights: Array, *, policies: int = 0, rounds: int | None = None) -> Array:
-        alone = super().regret(weights, policies=policies, rounds=rounds)
-        if self.risk < 1 or self.stays or rounds not in (None, self.rounds):
-            return alone
-        own = self._assignments(weights, policies)
-        return alone if own is None else np.minimum(alone, own)
-
-    def realised(self, weights: Array, *, policies: int = 0) -> Array | None:
-        return self._assignments(weights, policies) if self.risk < 1 else None
-
-    def _assignments(self, weights: Array, policies: int) -> Array | None:
-        actions, scale = weights.shape[1], gain_range(weights, self.within)
-        most = self.assigned(self.rounds, actions, actions + policies + self.models)
-        if most is not None and self.trust is not None:  # gained when the games began, at most
-            each = actions * (self.trust.limit(self.rounds / actions) + 1)
-            together = self.trust.among(self._copies * (actions + policies) ** actions)
-            least = together.limit(self.rounds / np.maximum(scale, 1.0) ** 2) + 1
-            most = most + np.minimum(each, least)
-        return None if most is None else np.asarray(scale * most / self.rounds)
-
-    def assigned(self, squares: Array | float, actions: int, comparators: int) -> Array | None:
-        """Bound the gain of every assignment whose U is at most ``squares``."""
-        if self.trusted:
-            return None
-        price = self.losses * self.experts / (self.own * self.beside)
-        level = AdaptiveWeights.growth(self) + math.log(price) - PRIOR
-        level += actions * math.log(comparators)
-        known = np.asarray(squares)[..., None]
-        return np.asarray(((level + CURBS * known) / RATES).min(-1))
-
-
-class GainEvents(EventSet[list[Indices]]):
+class GainEvents(EventSet):
     """The gains of listed losses against actions and policies, where ``fixed``, and M ``models``.
 
     ``within`` is the range of the gains where predictions stay in conv s(Y): 2 + 4 delta for a
@@ -194,7 +144,6 @@ class GainEvents(EventSet[list[Indices]]):
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("arrays",)
     IN_PLACE = True
-    bounds: ClassVar[type[GainBound]] = GainBound
 
     def __init__(
         self,
@@ -261,19 +210,11 @@ class GainEvents(EventSet[list[Indices]]):
         return float(np.logaddexp.reduce(self.rule.potentials(*own, band.zone)))
 
     def bound(self, stand: BiasBound) -> GainBound:
-        return self.bounds(**vars(stand) | self.known)
-
-    @property
-    def known(self) -> dict[str, Any]:
-        """What a bound needs to know of it."""
-        counts = {"losses": self.losses, "own": self.experts, "models": self.models}
-        return {"within": self.within, **counts}
+        counts: Any = {"losses": self.losses, "own": self.experts, "models": self.models}
+        return GainBound(**vars(stand) | counts | {"within": self.within})
 
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
-        """Bound the sum of expected decision swap regret (K,): sum_a max_c of the gains' bounds.
-
-        While a reference is trusted the gain is the regret, and stands for itself.
-        """
+        """Bound it by sum_a max_c of the gains' bounds; of gains, while a reference is trusted."""
         member = self.members[self.rows.place(group)]
         gains = bound.bias_at(member.variation)
         if bound.trusted:
@@ -299,7 +240,6 @@ class Assignments(GainEvents):
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("unseen",)
-    bounds = AssignmentBound
 
     def __init__(
         self,
@@ -312,7 +252,7 @@ class Assignments(GainEvents):
     ) -> None:
         super().__init__(groups, rule, **gains)
         self.share, self.risk, self.drawn, self.unseen = share, risk, risk is not None, 0
-        self._price = math.log(share * self.experts / self.losses) + PRIOR
+        self._price = math.log(share * self.experts / self.losses / len(RATES))
         # G, U and what was gained before the games (3, K, A, C)
         self._parts = [np.zeros((3, *member.shape)) for member in self.members]
         self.arrays |= {f"assigned_{g}": part for g, part in enumerate(self._parts)}
@@ -327,7 +267,7 @@ class Assignments(GainEvents):
         def weights(top: float, share: float) -> tuple[Array, float]:
             chosen = [share * np.exp(own - top) for own in powers]
             pairs = zip(known, chosen, strict=True)
-            made = [_weights(shares, own).ravel() for (shares, _), own in pairs]
+            made = [np.einsum("kj,kajc->kac", own, shares).ravel() for (shares, _), own in pairs]
             return np.concatenate(made), sum(float(own.sum()) for own in chosen)
 
         top = max(float(own.max()) for own in powers)
@@ -357,9 +297,8 @@ class Assignments(GainEvents):
         own = [(logs + self._price).ravel() for logs in known]
         return float(np.logaddexp.reduce([super().log_potential(band), *np.concatenate(own)]))
 
-    @property
-    def known(self) -> dict[str, Any]:
-        return super().known | {"beside": self.share, "risk": self.risk or 1.0}
+    def bound(self, stand: BiasBound) -> GainBound:
+        return replace(super().bound(stand), beside=self.share, risk=self.risk or 1.0)
 
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
         alone = super().from_variation(bound, group)
@@ -369,7 +308,7 @@ class Assignments(GainEvents):
     def realised(self, bound: BiasBound, group: ProtectedLosses) -> Array | None:
         return self._assigned(bound, group) if self.drawn and not self.unseen else None
 
-    def _assigned(self, bound: BiasBound, group: ProtectedLosses) -> Array | None:
+    def _assigned(self, bound: Any, group: ProtectedLosses) -> Array | None:
         place = self.rows.place(group)
         member, (_, squares, before) = self.members[place], self._parts[place]
         most = squares[:, :, : member.fixed].max(2).sum(1)
@@ -378,35 +317,10 @@ class Assignments(GainEvents):
         return None if after is None else np.asarray(member.scale * (known + after))
 
 
-@compiled(error_model="numpy")
 def _shares(gain: Array, squares: Array) -> tuple[Array, Array]:
     """Return the shares of comparators (K, A, J, C), and the logarithms of their sums (K, A, J)."""
-    losses, actions, count = gain.shape
-    shares = np.empty((losses, actions, len(RATES), count))
-    logs = np.empty((losses, actions, len(RATES)))
-    for k in range(losses):
-        for a in range(actions):
-            for j in range(len(RATES)):
-                top, total = -np.inf, 0.0
-                for c in range(count):
-                    shares[k, a, j, c] = RATES[j] * gain[k, a, c] - CURBS[j] * squares[k, a, c]
-                    top = max(top, shares[k, a, j, c])
-                for c in range(count):
-                    shares[k, a, j, c] = np.exp(shares[k, a, j, c] - top)
-                    total += shares[k, a, j, c]
-                for c in range(count):
-                    shares[k, a, j, c] /= total
-                logs[k, a, j] = top + np.log(total / count)
-    return shares, logs
-
-
-@compiled()
-def _weights(shares: Array, chosen: Array) -> Array:
-    losses, actions, rates, count = shares.shape
-    made = np.zeros((losses, actions, count))
-    for k in range(losses):
-        for a in range(actions):
-            for j in range(rates):
-                for c in range(count):
-                    made[k, a, c] += chosen[k, j] * shares[k, a, j, c]
-    return made
+    powers = RATES[:, None] * gain[:, :, None] - CURBS[:, None] * squares[:, :, None]
+    top = powers.max(3, keepdims=True)
+    shares = np.exp(powers - top)
+    total = shares.sum(3, keepdims=True)
+    return shares / total, (top + np.log(total / gain.shape[2]))[..., 0]

@@ -2,13 +2,9 @@ r"""How cumulative gains turn into the weights of the round's game, and what tha
 
 Each event E, coordinate i and sign sigma is an expert with gain g_t = sigma * E_mixture[E (p_i -
 s_i)], |g_t| <= 1, and cumulative gain G = sigma * B; scalar events have one expert each. A rule
-weighs G by its variation C = sum_t |g_t| or sum_t g_t^2, at most the event's occupancy n_T(E). The
-value of the min-max game, at most zero in theory, takes the place of a learner's loss.
-
-**Tolerance band.** With R = G - z sqrt(C) in place of G a bias that its own noise explains has no
-weight. As sqrt(C) never falls, R grows by no more than g in a round, so that every rule's proof
-stands and the bias grows to at most z sqrt(C) more. **Where a reference was trusted** the games
-begin late, with gains of at most w(V) + 1 (``forecaster.reference``).
+weighs R = G - z sqrt(C), z a tolerance band (docs/theory.md, 8), by the variation C = sum_t |g_t|
+or sum_t g_t^2, at most the event's occupancy n_T(E). Where a reference was trusted the games begin
+late, with gains of at most w(V) + 1 (``forecaster.reference``).
 
 **One step of the adaptive potential.** With Phi and w of ``AdaptiveWeights``, |g| <= 1, R <= C,
 
@@ -82,12 +78,6 @@ class Stand:
     risk: float = 1.0  # the chance that potentials exceed their bound; 1 where nothing is drawn
     share: float = 1.0  # prior of the expert in question, in units of 1 / N
 
-    @property
-    def reach(self) -> float:
-        """By how many roots of its variation a gain may be outside its band when games begin."""
-        own = 0.0 if self.trust is None else self.trust.reach(self.rounds)
-        return max(own - self.band.zone, 0.0)
-
 
 class WeightRule(ABC):
     """Turns gains and variations into weights, and bounds the gains that this leaves."""
@@ -121,17 +111,14 @@ class WeightRule(ABC):
         """Return the greatest R that the proof allows at each variation."""
 
 
-@compiled(inline="always")
-def _noise(variation: float, zone: float) -> float:
-    return zone * np.sqrt(variation) if zone > 0.0 else 0.0
-
-
 @compiled(error_model="numpy")
 def _exponents(gain: Array, variation: Array, zone: float, both: bool, powers: Array) -> float:  # noqa: FBT001
     """Write the exponents of Phi(R + 1) and Phi(R - 1) of experts (m,); the greatest."""
     top = 0.0
     for e in range(gain.shape[0]):
-        regret = (abs(gain[e]) if both else gain[e]) - _noise(variation[e], zone)
+        regret = abs(gain[e]) if both else gain[e]
+        if zone > 0.0:
+            regret -= zone * np.sqrt(variation[e])
         scale = 1.0 / (3.0 * (variation[e] + 1.0))
         above, below = max(regret + 1.0, 0.0), max(regret - 1.0, 0.0)
         powers[0, e] = above * above * scale
@@ -148,7 +135,9 @@ def _signed(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     floor, half, total = np.exp(-top), 0.5 * share, 0.0
     for e in range(bias.shape[0]):
         own, other = half * (raised[0, e] - raised[1, e]), 0.0
-        reach = 1.0 - abs(bias[e]) - _noise(variation[e], zone)
+        reach = 1.0 - abs(bias[e])
+        if zone > 0.0:
+            reach -= zone * np.sqrt(variation[e])
         if reach > 0.0:  # the other sign has some weight, too
             power = reach * reach * (1.0 / (3.0 * (variation[e] + 1.0))) - top
             other = half * (np.exp(power) - floor)
@@ -156,10 +145,6 @@ def _signed(  # noqa: PLR0913 - a compiled kernel takes plain arrays
         total += other
         raised[0, e] = own - other if bias[e] >= 0 else other - own
     return total
-
-
-def _log(x: float) -> float:
-    return math.log(x) if x > 0 else -math.inf
 
 
 class AdaptiveWeights(WeightRule):
@@ -212,10 +197,15 @@ class AdaptiveWeights(WeightRule):
     @staticmethod
     def growth(stand: Stand) -> float:
         """Return ln P: how far the mean potential may have grown."""
-        beside = stand.beside + LOGARITHM * math.log1p(stand.rounds)
-        most = float(np.logaddexp(stand.reach**2 / 3, _log(beside)))  # e^709 is a double's most
+        reach = stand.trust.reach(stand.rounds) if stand.trust else 0.0
+        begun = max(reach - stand.band.zone, 0.0) ** 2 / 3
+        pairs = [(begun, stand.beside + LOGARITHM * math.log1p(stand.rounds))]
         if stand.start is not None and stand.spent is not None:
-            most = min(most, float(np.logaddexp(stand.start, _log(LOGARITHM * stand.spent))))
+            pairs.append((stand.start, LOGARITHM * stand.spent))
+        most = min(  # e^709 is a double's most
+            float(np.logaddexp(start, math.log(more) if more > 0 else -math.inf))
+            for start, more in pairs
+        )
         return most + GROWTH * stand.certificate_sum - math.log(stand.risk)
 
     def greatest(self, variation: Array | float, budget: float) -> Array:
@@ -223,32 +213,96 @@ class AdaptiveWeights(WeightRule):
         return np.asarray(math.sqrt(3 * budget) * np.sqrt(variation))
 
 
-@dataclass(frozen=True, eq=False)
-class ExponentialMixture:
-    """A mixture of exponentials, sum_j s_j exp(eta_j x - c_j v), over J rates.
+def greatest_of(v: Array | float, exponent: Array | float, *, rates: Array, costs: Array) -> Array:
+    """Return the greatest x with sum_j exp(eta_j x - c_j v) / J <= exp(exponent) at each v.
 
-    The potential of second-order weights and the supermartingale of the draws have this form.
+    By Newton's steps on a convex function from the right: every step is an upper bound.
+    """
+    paid = costs * np.asarray(v, dtype=np.float64)[..., None] + math.log(len(rates))
+    x = ((exponent + paid) / rates).min(-1)
+    for _ in range(NEWTON):
+        powers = rates * x[..., None] - paid
+        top = powers.max(-1)
+        parts = np.exp(powers - top[..., None])
+        total = parts.sum(-1)
+        x = x - (top + np.log(total) - exponent) * total / (parts @ rates)
+    return np.asarray(x)
+
+
+RATES = np.array([0.75 * 0.5**j for j in range(10)])  # enough for V up to ten million
+COSTS = -np.log1p(-RATES) - RATES
+
+
+@compiled()
+def _weigh(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    gain: Array, noise: Array, variation: Array, sign: float, share: float, top: float, out: Array
+) -> float:
+    """Add ``sign`` times the weights of experts, relative to exp(top), to ``out``; their sum."""
+    total = 0.0
+    for e in range(gain.shape[0]):
+        weight = 0.0
+        for j in range(RATES.shape[0]):
+            power = RATES[j] * (sign * gain[e] - noise[e]) - COSTS[j] * variation[e] - top
+            if power > -NEGLIGIBLE:
+                weight += share * RATES[j] * np.exp(power)
+        out[e] += sign * weight
+        total += weight
+    return total
+
+
+class SecondOrderWeights(WeightRule):
+    r"""Weights whose bounds follow the gains' squares: no horizon, no rate.
+
+    An expert with R and V = sum_t g_t^2 has potential and weight
+
+        Phi(R, V) = sum_j exp(eta_j R - psi_j V) / J,        psi_j = -ln(1 - eta_j) - eta_j,
+        w(R, V)   = sum_j eta_j exp(eta_j R - psi_j V) / J,
+
+    over a grid of J rates, from 3/4 down by halves: Squint (Koolen and van Erven, 2015) with the
+    sharper cost psi of Fan, Grama and Liu (2015) in place of eta^2. With Lambda = ln N + ln P_0 +
+    eta_1 S, P_0 the mean potential at the start, R <= beta(V), the greatest R with Phi(R, V) <=
+    e^Lambda (docs/theory.md, 3), which is concave in V <= n_T(E).
+
+    **After trust.** With M the ``strength`` of the test, R <= sqrt(2 (V + 1) M) + 1 and
+    eta sqrt(2 (V + 1) M) - psi (V + 1) <= eta^2 M / (2 psi), so that
+    P_0 <= sum_j exp(eta_j + psi_j + eta_j^2 M / (2 psi_j)) / J, in place of 1.
     """
 
-    rates: Array  # (J,), eta, above 0
-    costs: Array  # (J,), c, above 0
-    shares: Array  # (J,), s, which add up to 1
+    name, squared = "second-order", True
 
-    def greatest(self, variation: Array | float, exponent: Array | float) -> Array:
-        """Return the greatest x at each v for which the mixture is at most exp(exponent).
+    def weigh(
+        self, gain: Array, variation: Array, moment: Moment, *, both: bool = False
+    ) -> Weights:
+        noise = moment.band.zone * np.sqrt(variation)
+        regret = (np.abs(gain) if both else gain) - noise
+        powers = RATES * regret[..., None] - COSTS * variation[..., None]
+        known = gain.ravel(), noise.ravel(), variation.ravel()
 
-        By Newton's steps on a convex function from the right: every step is an upper bound.
-        """
-        paid = self.costs * np.asarray(variation, dtype=np.float64)[..., None] - np.log(self.shares)
-        x = ((exponent + paid) / self.rates).min(-1)
-        for _ in range(NEWTON):
-            powers = self.rates * x[..., None] - paid
-            top = powers.max(-1)
-            parts = np.exp(powers - top[..., None])
-            total = parts.sum(-1)
-            excess = top + np.log(total) - exponent
-            x = x - excess * total / (parts @ self.rates)
-        return np.asarray(x)
+        def weights(top: float, share: float) -> tuple[Array, float]:
+            own, signs = np.zeros(gain.size), (1.0, -1.0) if both else (1.0,)
+            total = sum(_weigh(*known, sign, share, top, own) for sign in signs)
+            return own.reshape(gain.shape), total if both else float(own.sum())
+
+        return Weights(float(powers.max(initial=LEAST)), weights)
+
+    def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
+        regret = gain - zone * np.sqrt(variation)
+        powers = RATES * regret[..., None] - COSTS * variation[..., None]
+        return np.asarray(np.logaddexp.reduce(powers, axis=-1) - math.log(len(RATES)))
+
+    def budget(self, stand: Stand) -> float:
+        most = 0.0
+        if stand.trust is not None:
+            known = RATES**2 * stand.trust.strength(stand.rounds) / (2 * COSTS)
+            most = float(np.logaddexp.reduce(RATES + COSTS + known)) - math.log(len(RATES))
+        if stand.start is not None:
+            most = min(most, stand.start)
+        own = math.log(stand.experts) - math.log(stand.share)
+        return own + most + float(RATES[0]) * stand.certificate_sum
+
+    def greatest(self, variation: Array | float, budget: float) -> Array:
+        """Return beta(V)."""
+        return greatest_of(variation, budget, rates=RATES, costs=COSTS)
 
 
 @compiled()
@@ -297,100 +351,20 @@ class ExponentialWeights(WeightRule):
         return Weights(rate * float(regret.max(initial=LEAST)), weights)
 
     def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
-        """Return 0: the budget takes no notice of it."""
-        return np.zeros(np.shape(gain))
+        return np.zeros(np.shape(gain))  # of which the budget takes no notice
 
     def budget(self, stand: Stand) -> float:
         head = float(stand.trust.limit(stand.rounds)) + 1.0 if stand.trust else 0.0
         entropy, rounds = math.log(stand.experts), stand.rounds
         own = entropy - math.log(stand.share)
-        if self.horizon is None:
-            most = (1 + own / entropy) * math.sqrt(rounds * entropy)
-        else:
+        most = (1 + own / entropy) * math.sqrt(rounds * entropy)
+        if self.horizon is not None:
             rate = math.sqrt(2 * entropy / self.horizon)
             most = own / rate + rate * rounds / 2
         return most + stand.certificate_sum + head
 
     def greatest(self, variation: Array | float, budget: float) -> Array:
         return np.full_like(np.asarray(variation, dtype=np.float64), budget)
-
-
-RATES = np.array([0.75 * 0.5**j for j in range(10)])  # enough for V up to ten million
-COSTS = -np.log1p(-RATES) - RATES
-STEEPEST = float(RATES[0])
-GAINS = ExponentialMixture(RATES, COSTS, np.full(len(RATES), 1 / len(RATES)))  # with beta
-
-
-@compiled()
-def _weigh(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    gain: Array, noise: Array, variation: Array, sign: float, share: float, top: float, out: Array
-) -> float:
-    """Add ``sign`` times the weights of experts, relative to exp(top), to ``out``; their sum."""
-    total = 0.0
-    for e in range(gain.shape[0]):
-        weight = 0.0
-        for j in range(RATES.shape[0]):
-            power = RATES[j] * (sign * gain[e] - noise[e]) - COSTS[j] * variation[e] - top
-            if power > -NEGLIGIBLE:
-                weight += share * RATES[j] * np.exp(power)
-        out[e] += sign * weight
-        total += weight
-    return total
-
-
-class SecondOrderWeights(WeightRule):
-    r"""Weights whose bounds follow the gains' squares: no horizon, no rate.
-
-    An expert with R and V = sum_t g_t^2 has potential and weight
-
-        Phi(R, V) = sum_j exp(eta_j R - psi_j V) / J,        psi_j = -ln(1 - eta_j) - eta_j,
-        w(R, V)   = sum_j eta_j exp(eta_j R - psi_j V) / J,
-
-    over a grid of J rates, from 3/4 down by halves: Squint (Koolen and van Erven, 2015) with the
-    sharper cost psi of Fan, Grama and Liu (2015) in place of eta^2. With Lambda = ln N + ln P_0 +
-    eta_1 S, P_0 the mean potential at the start, R <= beta(V), the greatest R with Phi(R, V) <=
-    e^Lambda (docs/theory.md, 3), which is concave in V <= n_T(E).
-
-    **After trust.** With M the ``strength`` of the test, R <= sqrt(2 (V + 1) M) + 1 and
-    eta sqrt(2 (V + 1) M) - psi (V + 1) <= eta^2 M / (2 psi), so that
-    P_0 <= sum_j exp(eta_j + psi_j + eta_j^2 M / (2 psi_j)) / J, in place of 1.
-    """
-
-    name, squared = "second-order", True
-
-    def weigh(
-        self, gain: Array, variation: Array, moment: Moment, *, both: bool = False
-    ) -> Weights:
-        noise, signs = moment.band.zone * np.sqrt(variation), (1.0, -1.0) if both else (1.0,)
-        regret = (np.abs(gain) if both else gain) - noise
-        powers = RATES * regret[..., None] - COSTS * variation[..., None]
-        flat = gain.ravel(), noise.ravel(), variation.ravel()
-
-        def weights(top: float, share: float) -> tuple[Array, float]:
-            own = np.zeros(gain.size)
-            total = sum(_weigh(*flat, sign, share, top, own) for sign in signs)
-            return own.reshape(gain.shape), total if both else float(own.sum())
-
-        return Weights(float(powers.max(initial=LEAST)), weights)
-
-    def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
-        regret = gain - zone * np.sqrt(variation)
-        powers = RATES * regret[..., None] - COSTS * variation[..., None]
-        return np.asarray(np.logaddexp.reduce(powers, axis=-1) - math.log(len(RATES)))
-
-    def budget(self, stand: Stand) -> float:
-        most = 0.0
-        if stand.trust is not None:
-            known = RATES**2 * stand.trust.strength(stand.rounds) / (2 * COSTS)
-            most = float(np.logaddexp.reduce(RATES + COSTS + known)) - math.log(len(RATES))
-        if stand.start is not None:
-            most = min(most, stand.start)
-        own = math.log(stand.experts) - math.log(stand.share)
-        return own + most + STEEPEST * stand.certificate_sum
-
-    def greatest(self, variation: Array | float, budget: float) -> Array:
-        """Return beta(V)."""
-        return GAINS.greatest(variation, budget)
 
 
 RULES: dict[str, type[WeightRule]] = {

@@ -218,7 +218,9 @@ class Around(Member):
     points: Array  # (S, d)
 
     @classmethod
-    def learned(cls, make: "Maker", sample: Sample) -> tuple["Around", Array]:
+    def learned(
+        cls, make: Callable[[Sample, Indices], Any], sample: Sample
+    ) -> tuple["Around", Array]:
         """Learn a forecast and its errors by cross-fitting, and what is expected so (m, q)."""
         forecasts = np.full(sample.outcomes.shape, np.nan)
         for rows, tested in sample.folds:
@@ -232,21 +234,16 @@ class Around(Member):
         own = forecasts[known], missed[known], sample.weights[known]
         scale = np.sqrt(StandardScaler().fit(own[0], sample_weight=own[2]).var_)
         width = (WIDTH if len(scale) == 1 else WIDTH_OF_ROWS) * np.maximum(scale, LEAST_SPREAD)
-        distribution = cls(make(sample, sample.every), *own, width, known, sample.points)
+        found = cls(make(sample, sample.every), *own, width, known, sample.points)
         expected = np.full(sample.truth.shape, np.nan)
         for rows, tested in sample.folds:
             if (seen := np.isin(known, rows)).any():
-                expected[tested] = _in_parts(
-                    distribution.only(seen).at, forecasts[tested], sample.table
-                )
+                names = ("forecasts", "missed", "mass", "places")
+                only = replace(found, **{name: vars(found)[name][seen] for name in names})
+                expected[tested] = _in_parts(only.at, forecasts[tested], sample.table)
             else:  # the first fold of a time split: nobody was forecast before
                 expected[tested] = np.average(sample.truth[rows], 0, sample.weights[rows])
-        return distribution, expected
-
-    def only(self, rows: Any) -> "Around":
-        """Return the same with some of the rows."""
-        names = ("forecasts", "missed", "mass", "places")
-        return replace(self, **{name: vars(self)[name][rows] for name in names})
+        return found, expected
 
     def weights(self, features: Array) -> Array:
         return self.at(np.reshape(self.model.predict(features), (len(features), -1)))
@@ -258,9 +255,6 @@ class Around(Member):
         near /= near.sum(1, keepdims=True)
         values, places = here[:, :1] + self.missed[:, 0], np.broadcast_to(self.places, near.shape)
         return np.asarray(onto(self.points, places, values, near).toarray())
-
-
-Maker = Callable[[Sample, Indices], Any]
 
 
 def ridge(sample: Sample, rows: Indices) -> Any:
@@ -300,15 +294,33 @@ class ConditionalDistribution:
     """
 
     def __init__(self, estimator: Any, listed: Listed, rows: Rows) -> None:
-        sample = _sample(estimator, listed, rows)
-        names = MIXED[estimator.base] if sample.features.shape[1] else ("marginal",)
+        rng = stream(estimator.random_state or 0, "omniprediction", "law")
+        features, outcomes = rows.joined, np.round(rows.outcomes, DIGITS)
+        if len(outcomes) < 2:
+            raise UserError(
+                "Found array with 1 sample(s) while a minimum of 2 is required; add rows"
+            )
+        points = support(outcomes, rows.weights)
+        table, truth = (
+            # less each loss's mean over actions, side by side
+            np.concatenate([(t - t.mean(-1, keepdims=True)).reshape(len(t), -1) for t in tables], 1)
+            for tables in (listed.values(points), listed.values(outcomes))
+        )
+        if (functions := table.shape[1]) > MOST_FUNCTIONS:
+            kept = np.sort(rng.choice(np.arange(functions), MOST_FUNCTIONS, replace=False))
+            table, truth = table[:, kept], truth[:, kept]
+        folds = list(folds_of(estimator.cv, features, rows, int(rng.integers(2**31))))
+        own = features, outcomes, rows.weights, folds, estimator.trees, rng
+        sample = Sample(*own, points, table, truth)
+
+        names = MIXED[estimator.base] if features.shape[1] else ("marginal",)
         made = [MEMBERS[name](sample) for name in names]
-        mixed = shares_of([expected for _, expected in made], sample.truth, sample.weights)
-        kept = mixed >= LEAST_SHARE
-        members = zip(names, made, kept, strict=True)
+        mixed = shares_of([expected for _, expected in made], truth, rows.weights)
+        chosen = mixed >= LEAST_SHARE
+        members = zip(names, made, chosen, strict=True)
         self.members = {name: own for name, (own, _), k in members if k}
-        self.listed, self.shares = listed, mixed[kept] / mixed[kept].sum()
-        self.rounds, self.points = len(sample.outcomes), sample.points
+        self.listed, self.shares = listed, mixed[chosen] / mixed[chosen].sum()
+        self.rounds, self.points = len(outcomes), points
 
     def expected(self, seen: Rows, table: Array) -> Array:
         """Return E[f | x] (m, q) of functions with values (S, q) on the support."""
@@ -348,25 +360,6 @@ class ConditionalDistribution:
         table, features = loss.losses(self.points), seen.joined
         members = self.members.values()
         return np.array([best_response(own.expected(features, table)) for own in members])
-
-
-def _sample(estimator: Any, listed: Listed, rows: Rows) -> Sample:
-    rng = stream(estimator.random_state or 0, "omniprediction", "law")
-    features, outcomes = rows.joined, np.round(rows.outcomes, DIGITS)
-    if len(outcomes) < 2:
-        raise UserError("Found array with 1 sample(s) while a minimum of 2 is required; add rows")
-    points = support(outcomes, rows.weights)
-    table, truth = (
-        # less each loss's mean over actions, side by side
-        np.concatenate([(t - t.mean(-1, keepdims=True)).reshape(len(t), -1) for t in tables], 1)
-        for tables in (listed.values(points), listed.values(outcomes))
-    )
-    kept = np.arange(table.shape[1])
-    if len(kept) > MOST_FUNCTIONS:
-        kept = np.sort(rng.choice(kept, MOST_FUNCTIONS, replace=False))
-    folds = list(folds_of(estimator.cv, features, rows, int(rng.integers(2**31))))
-    own = features, outcomes, rows.weights, folds, estimator.trees, rng
-    return Sample(*own, points, table[:, kept], truth[:, kept])
 
 
 def folds_of(cv: Any, features: Array, rows: Rows, seed: int) -> Any:

@@ -43,13 +43,9 @@ def theta_net(theta: float, dimension: int = 1) -> Array:
     return np.asarray(grid_points(ticks, dimension))
 
 
-def _cells(net: Array) -> int:
-    return round(float(len(net) ** (1 / net.shape[1])))  # per axis
-
-
 def radius(net: Array) -> float:
     """Return the theta of a net: half of its spacing."""
-    return 1 / (2 * _cells(net))
+    return 1 / (2 * round(float(len(net) ** (1 / net.shape[1]))))
 
 
 def snap(points: ArrayLike, net: Array) -> Indices:
@@ -57,7 +53,7 @@ def snap(points: ArrayLike, net: Array) -> Indices:
     given = np.asarray(points, dtype=np.float64).reshape(len(np.asarray(points)), -1)
     if given.shape[1] != net.shape[1] or not ((given >= 0) & (given <= 1)).all():
         raise UserError(f"a policy must suggest points of [0, 1]^{net.shape[1]}; clip its output")
-    cells = _cells(net)
+    cells = round(1 / (2 * radius(net)))  # per axis
     place = np.minimum(np.floor(given * cells), cells - 1).astype(np.intp)
     return np.asarray(np.ravel_multi_index(tuple(place.T), (cells,) * net.shape[1]), dtype=np.intp)
 

@@ -18,24 +18,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from regretless.forecaster import persistence
-from regretless.forecaster.offline import continuous_actions as nets
+from regretless.forecaster.offline import tables
 from regretless.forecaster.offline.certificate import BatchBound, Certificate, Measure, certify
 from regretless.forecaster.offline.conditional import BASES, ConditionalDistribution
 from regretless.forecaster.offline.continuous_actions import ContinuousLoss
 from regretless.forecaster.offline.online_to_batch import OnlineToBatch, sample_size
-from regretless.forecaster.offline.tables import (
-    AnyLoss,
-    Choice,
-    Listed,
-    Rows,
-    as_list,
-    checked_features,
-    checked_outcomes,
-    checked_rows,
-    ends_of,
-    same,
-    scaled,
-)
+from regretless.forecaster.offline.tables import AnyLoss, Choice, Listed, Rows, same, scaled
 from regretless.market.core.arrays import Array, Indices, Mask, draw_rows
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
@@ -155,18 +143,15 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         policy's suggestion is out of its range.
         """
         _check(self)
-        rows = checked_rows(self, X, y, sample_weight, groups)
-        self.ends_ = ends_of(self.ends, rows.outcomes)
+        rows = tables.checked_rows(self, X, y, sample_weight, groups)
+        self.ends_ = tables.ends_of(self.ends, rows.outcomes)
         rows = replace(rows, outcomes=scaled(rows.outcomes, self.ends_))
         listed = Listed(self, rows.outcomes)
         self.basis_, self.net_ = listed.basis, listed.net
-        asked = listed.suggested(self.policies, X, len(rows))
-        self._learn(listed, replace(rows, suggestions=asked))
-        self.notes_: dict[str, Any] = {}
-        return self
+        rows = replace(rows, suggestions=listed.suggested(self.policies, X, len(rows)))
 
-    def _learn(self, listed: Listed, rows: Rows) -> None:
-        learned = OnlineToBatch if self.base == "none" else ConditionalDistribution
+        # learn without the rows that are held out, certify, and learn again from all
+        learned: Any = OnlineToBatch if self.base == "none" else ConditionalDistribution
         held = self._held_out(rows)
         self.fitted_: Any = learned(self, listed, rows[~held])
         self.certified_fit_, self.held_ = self.fitted_, rows[held] if held.any() else None
@@ -174,18 +159,21 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         self.certified_on_holdout_ = max((one.total for one in certified), default=None)
         self.bound_ = self.certified_on_holdout_
         if self.base == "none":
-            self.bound_ = max(self._theorem(choice).total for choice in listed.choices)
-        if self.base != "none" and self.refit and held.any():
+            self.bound_ = self.fitted_.worst(self.kappa)
+        elif self.refit and held.any():
             self.fitted_ = learned(self, listed, rows)
+        self.notes_: dict[str, Any] = {}
+        return self
 
     def _held_out(self, rows: Rows) -> Mask:
         count, share = len(rows), self.holdout
         plain = rows.exchangeable and isinstance(self.cv, int | np.integer)
-        if share == "auto":
-            apt = plain and self.base != "none" and count >= ENOUGH
-            held = int(np.clip(HELD * count, FEWEST_HELD, MOST_HELD)) if apt else 0
-        else:
+        if share != "auto":
             held = min(round(float(share) * count), count - 1)
+        elif plain and self.base != "none" and count >= ENOUGH:
+            held = int(np.clip(HELD * count, FEWEST_HELD, MOST_HELD))
+        else:
+            held = 0
         if held and not plain:
             raise UserError(
                 f"holdout = {share!r}: groups, sample_weight and time splits say that rows are not "
@@ -203,7 +191,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     def _asked(self, X: Any) -> tuple[Any, Rows]:
         """Return what predicts, and the rows of a table as it sees them."""
         check_is_fitted(self)
-        features = checked_features(self, X)
+        features = tables.checked_features(self, X)
         asked = self.fitted_.listed.suggested(self.policies, X, len(features))
         return self.fitted_, Rows(features, asked)
 
@@ -272,29 +260,27 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         ``distributions`` the probabilities of actions, ``_p0`` and so on. ``names`` are of
         ``outcomes``, and of ``losses``: a name for each listed loss or stack of losses.
         """
-        given, stacks = dict(names or {}), as_list(self.losses)
+        given, stacks = dict(names or {}), tables.as_list(self.losses)
         means, columns = self.predict_outcome(X), dict[str, Any]()
         levels = levels if self.base != "none" else ()
         quantiles = self.predict_quantiles(X, levels) if levels else means[:, :, None]
-        for j, name in enumerate(
-            given.get("outcomes") or [f"y_{j}" for j in range(means.shape[1])]
-        ):
+        outcomes = given.get("outcomes") or [f"y_{j}" for j in range(means.shape[1])]
+        for j, name in enumerate(outcomes):
             columns[name] = means[:, j]
             columns |= {f"{name}_q{100 * q:g}": quantiles[:, j, k] for k, q in enumerate(levels)}
-        titled: list[tuple[str, AnyLoss]] = []
+
         titles = given.get("losses") or [f"loss{s}" for s in range(len(stacks))]
-        for title, own in zip(titles, stacks, strict=True):
-            if isinstance(own, ContinuousLoss) or not own.stack:
-                titled.append((title, own))
-            else:
-                titled += [(f"{title}_{k}", own[k]) for k in range(len(own))]
         fit, seen = self._asked(X)
-        for title, loss in titled:
-            strategies, expected = self._play(loss, fit, seen)
-            columns[f"{title}_action"] = list(self._drawn(loss, strategies))
-            columns[f"{title}_expected_loss"] = expected
-            if distributions:
-                columns |= {f"{title}_p{a}": shares for a, shares in enumerate(strategies.T)}
+        for title, stack in zip(titles, stacks, strict=True):
+            singles: dict[str, AnyLoss] = {title: stack}
+            if not isinstance(stack, ContinuousLoss) and stack.stack:
+                singles = {f"{title}_{k}": stack[k] for k in range(len(stack))}
+            for name, loss in singles.items():
+                strategies, expected = self._play(loss, fit, seen)
+                columns[f"{name}_action"] = list(self._drawn(loss, strategies))
+                columns[f"{name}_expected_loss"] = expected
+                if distributions:
+                    columns |= {f"{name}_p{a}": shares for a, shares in enumerate(strategies.T)}
         return pd.DataFrame(columns, index=getattr(X, "index", None))
 
     def _play(self, loss: AnyLoss, fit: Any, seen: Rows) -> tuple[Array, Array]:
@@ -309,11 +295,11 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return minus the mean loss, over rows and listed losses; higher is better."""
-        (fit, seen), outcomes = self._asked(X), scaled(checked_outcomes(y), self.ends_)
-        pairs = [
-            (self._play(own, fit, seen)[0], own.losses(outcomes)) for own in fit.listed.singles
-        ]
-        means = np.mean([(played * table).sum(1) for played, table in pairs], axis=0)
+        fit, seen = self._asked(X)
+        outcomes = scaled(tables.checked_outcomes(y), self.ends_)
+        singles = fit.listed.singles
+        each = [(self._play(own, fit, seen)[0] * own.losses(outcomes)).sum(1) for own in singles]
+        means = np.mean(each, axis=0)
         return -float(np.average(means, weights=sample_weight))
 
     # regret and bounds
@@ -323,8 +309,8 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     ) -> float:
         """Measure decision swap regret per example on others, in expectation over the draws.
 
-        Against the best assignment of a benchmark to each action: the constants and ``policies``,
-        by default those of the fit and what each member of the distribution would do.
+        Benchmarks are the constants and ``policies``, by default those of the fit and what each
+        member of the distribution would do.
         """
         return decision_swap_regret(*self._against(loss, policies, X, Y))
 
@@ -337,7 +323,8 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     def _against(
         self, loss: AnyLoss, policies: Sequence[Any] | None, X: Any, Y: Any
     ) -> tuple[Array, Array, Indices]:
-        (fit, seen), outcomes = self._asked(X), scaled(checked_outcomes(Y), self.ends_)
+        fit, seen = self._asked(X)
+        outcomes = scaled(tables.checked_outcomes(Y), self.ends_)
         others = policies if policies is None else fit.listed.suggested(policies, X, len(seen)).T
         return self._compared(fit, loss, seen, outcomes, others)
 
@@ -364,10 +351,9 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     def certificate(self, loss: AnyLoss, measure: Measure = "decision_swap") -> Certificate | None:
         """Certify a loss's regret on fresh examples from held-out rows; None where there are none.
 
-        It is the regret of ``certified_fit_``: with ``refit`` the distribution in use has learned
-        from these rows too, and no theorem speaks of it. Comparators are the constants, the
-        policies and what the distribution's members would do. Listed losses are certified all at
-        once; any other by itself, if nobody chose it after a look at the rows.
+        It is the regret of ``certified_fit_``, to the constants, the policies and what the
+        distribution's members would do. Listed losses are certified all at once; any other by
+        itself, if nobody chose it after a look at the rows.
         """
         check_is_fitted(self)
         finite, singles = self.fitted_.listed.finite(loss), self.fitted_.listed.singles
@@ -385,28 +371,23 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         """
         if self.base != "none":
             return self.certificate(loss, measure)
-        constant = loss.constant if isinstance(loss, ContinuousLoss) else None
         choice = self._choice(loss)
-        return self._theorem(choice, measure, constant) if choice.place else None
+        if choice.place is None:
+            return None
+        constant = loss.constant if isinstance(loss, ContinuousLoss) else None
+        own: Any = {"kappa": self.kappa, "apart": choice.apart, "constant": constant}
+        found: BatchBound = self.fitted_.theorem(choice.place, measure, **own)
+        return found
 
     def online_bound(self, loss: AnyLoss) -> float | None:
         """Bound a listed loss's regret in the online run from certificates; None with a base."""
-        choice = self._choice(loss) if self.base == "none" else None
-        return self.fitted_.online_bound(choice) if choice and choice.place else None
+        place = self._choice(loss).place if self.base == "none" else None
+        return self.fitted_.online_bound(place) if place else None
 
     def _choice(self, loss: AnyLoss) -> Choice:
         check_is_fitted(self)
         listed: Listed = self.fitted_.listed
         return listed.choose(listed.finite(loss), self.gamma)
-
-    def _theorem(
-        self, choice: Choice, measure: Measure = "decision_swap", constant: float | None = None
-    ) -> BatchBound:
-        listed = self.fitted_.listed
-        steepest = listed.steepest if constant is None else constant
-        moved = 0.0 if listed.net is None else steepest * nets.radius(listed.net)
-        bound: BatchBound = self.fitted_.theorem(choice, measure, kappa=self.kappa, net=moved)
-        return bound
 
     def sample_size(self, regret: float) -> int:
         """Return how many examples suffice for a decision swap regret in (0, 1), without a base.
@@ -418,7 +399,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         4341
         """
         _check(self)
-        outcomes = as_list(self.losses)[0].outcomes
+        outcomes = tables.as_list(self.losses)[0].outcomes
         return sample_size(self, Listed(self, np.empty((1, outcomes))), regret)
 
     # files
@@ -439,28 +420,25 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         return model
 
 
-def _whole(value: Any, least: int) -> bool:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return bool(whole and value >= least)
-
-
 def _check(model: OfflineOmnipredictor) -> None:
+    def whole(value: Any, least: int) -> bool:
+        kinds = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        return bool(kinds and value >= least)
+
     kept, delta, seed, cv = model.rounds_kept, model.delta, model.random_state, model.cv
     share: Any = model.holdout
+    portion = share == "auto" or (not isinstance(share, str) and 0 <= share < 1)
     fine = {
         "kappa": (0 < model.kappa < 1, "a probability such as 0.01"),
-        "rounds_kept": (kept is None or _whole(kept, 1), "a whole number of at least 1, or None"),
+        "rounds_kept": (kept is None or whole(kept, 1), "a whole number of at least 1, or None"),
         "base": (model.base in BASES, f"one of {', '.join(BASES)}"),
-        "trees": (_whole(model.trees, 1), "a whole number of at least 1"),
+        "trees": (whole(model.trees, 1), "a whole number of at least 1"),
         "cv": (not isinstance(cv, int | np.integer) or cv >= 2, "at least 2 folds"),
         "refit": (isinstance(model.refit, bool | np.bool_), "True or False"),
-        "holdout": (
-            share == "auto" or (not isinstance(share, str) and 0 <= share < 1),
-            "a share from 0 to below 1, or 'auto'",
-        ),
+        "holdout": (portion, "a share from 0 to below 1, or 'auto'"),
         "gamma": (model.gamma >= 0, "a number of at least 0"),
         "delta": (delta is None or delta > 0, "a positive number such as 0.05"),
-        "random_state": (seed is None or _whole(seed, 0), "a whole number of at least 0 or None"),
+        "random_state": (seed is None or whole(seed, 0), "a whole number of at least 0 or None"),
     }
     for name, (good, cure) in fine.items():
         if not good:

@@ -30,14 +30,8 @@ r their distance on the cube, |l - l'| <= r + delta + delta', which costs twice 
 
 Omniprediction regret has one comparator for all actions: N = A + C.
 
-**Sample complexity.** Before the run e <= D sqrt(3 A Lambda / T) without policies, and at most
-lambda (1 + sqrt A) sqrt(3 A Lambda / T) with C of them (``forecaster.events.bounds``), Lambda =
-O(ln(n A (1 + C) ln T)). Decision swap regret epsilon for all K losses therefore takes
-
-    T = O( (lambda^2 A^2 ln(n A (1 + C) ln T) + A ln(A + C) + ln(K / kappa)) / epsilon^2 )
-
-examples, for an exact basis, where the first A^2 is A without policies. ``sample_size`` computes T
-with the constants.
+**Sample complexity** (docs/offline.md). Before the run e is at most what ``events.bounds`` has for
+certificates within their tolerance; ``sample_size`` adds everything up, with all constants.
 """
 
 import math
@@ -55,7 +49,8 @@ from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.events.weights import rule_of
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.offline.certificate import BatchBound, Measure
-from regretless.forecaster.offline.tables import Choice, Listed, Rows
+from regretless.forecaster.offline.continuous_actions import radius
+from regretless.forecaster.offline.tables import Listed, Rows
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import check_like
@@ -92,11 +87,11 @@ def errors(  # noqa: PLR0913 - the numbers of the module docstring
 
 
 def player_of(
-    listed: Listed, *, events: str, weights: str, rounds: int, policies: int
+    listed: Listed, kinds: tuple[str, str], *, rounds: int, policies: int
 ) -> UnbiasedPrediction:
     """Return the online forecaster of a run of so many rounds, before the first."""
+    (events, weights), pairs = kinds, zip(listed.offsets, listed.weights, strict=True)
     rules = tuple(map(itemgetter, range(policies)))  # of the tuple of all suggestions
-    pairs = zip(listed.offsets, listed.weights, strict=True)
     groups = [ProtectedLosses(offset, own, rules) for offset, own in pairs]
     if events not in EVENTS:
         raise UserError(f"events = {events!r}: choose from {', '.join(EVENTS)}")
@@ -110,11 +105,9 @@ def player_of(
 class OnlineToBatch:
     """The uniform mixture of kept rounds' prediction functions.
 
-    The online forecaster is played over the rows in a random order. ``times`` are the kept rounds,
-    ``states`` a tree of arrays: the player before each of these. ``online`` has the regret (K,) of
-    the run per round, of each stack, by measure, ``bias`` the bound from the run's certificates,
-    and ``readout`` (1 + n, d) is the linear reading of an outcome off s(y).
-
+    ``states`` of the online forecaster, a tree of arrays, are those before the rounds ``times``.
+    ``online`` has the regret (K,) of the run per round, of each stack, by measure, ``bias`` the
+    bound from its certificates, ``readout`` (1 + n, d) the linear reading of an outcome off s(y).
     UserError if the kept rounds do not fit into memory, or rows count unequally.
     """
 
@@ -122,7 +115,7 @@ class OnlineToBatch:
         if not rows.exchangeable:
             raise UserError("base = 'none' knows no sample_weight and groups; use base='auto'")
         self.listed, (self.rounds, self.policies) = listed, rows.suggestions.shape
-        self.kinds = {"events": estimator.events, "weights": estimator.weights}
+        self.kinds = estimator.events, estimator.weights
         player, rounds = self._fresh(), self.rounds
         kept = min(estimator.rounds_kept or math.ceil(10 * math.sqrt(rounds)), rounds)
         if (size := kept * _bytes(player.state()) / 2**20) > MOST_MEGABYTES:
@@ -135,14 +128,12 @@ class OnlineToBatch:
         ledgers = [Ledger(*offset.shape, **own) for offset in listed.offsets]
         self.times: list[int] = times.tolist()
         self.states: Any = _stacked(_played(player, listed, rows[order], ledgers, times))
-        regrets = [{name: own.regret(name) for name in MEASURES} for own in ledgers]
-        self.online: Any = regrets
+        self.online: Any = [{name: own.regret(name) for name in MEASURES} for own in ledgers]
         self.bias, self.readout = player.bias_bound(), readout(listed.basis, rows.outcomes)
         self._wake()
 
     def _fresh(self) -> UnbiasedPrediction:
-        sizes = {"rounds": self.rounds, "policies": self.policies}
-        return player_of(self.listed, **self.kinds, **sizes)
+        return player_of(self.listed, self.kinds, rounds=self.rounds, policies=self.policies)
 
     def _wake(self) -> None:
         self._player = self._fresh()
@@ -161,10 +152,9 @@ class OnlineToBatch:
         key = tuple(int(b) for b in suggestions)
         if key not in self._solved:
             solved = [self.in_round(i, key) for i in range(len(self.times))]
-            self._solved[key] = Mixture(
-                np.concatenate([mixture.points for mixture in solved]),
-                np.concatenate([mixture.weights for mixture in solved]) / len(solved),
-            )
+            points = np.concatenate([mixture.points for mixture in solved])
+            mass = np.concatenate([mixture.weights for mixture in solved]) / len(solved)
+            self._solved[key] = Mixture(points, mass)
         return self._solved[key]
 
     def in_round(self, index: int, suggestions: tuple[int, ...]) -> Mixture:
@@ -197,21 +187,35 @@ class OnlineToBatch:
         design = np.insert(self.mean(seen), 0, 1.0, axis=1)
         return np.asarray(np.clip(design @ self.readout, 0.0, 1.0))
 
-    def theorem(self, choice: Choice, measure: Measure, *, kappa: float, net: float) -> BatchBound:
-        """Bound the regret on fresh examples of a listed loss, with the error of a net."""
-        stack, row = choice.place or (0, 0)
-        sizes: Any = {
-            "losses": len(self.listed.singles),
-            "actions": self.listed.offsets[stack].shape[1],
-        }
+    def theorem(
+        self,
+        place: tuple[int, int],
+        measure: Measure,
+        *,
+        kappa: float,
+        apart: float = 0.0,
+        constant: float | None = None,
+    ) -> BatchBound:
+        """Bound the regret on fresh examples of a loss that plays as a listed one so far ``apart``.
+
+        ``constant`` is its own in a continuous action, by default the greatest of those listed.
+        """
+        (stack, row), listed = place, self.listed
+        sizes: Any = {"losses": len(listed.singles), "actions": listed.offsets[stack].shape[1]}
         sizes |= {"policies": self.policies, "rounds": self.rounds, "kept": len(self.times)}
         sampling, kept = errors(measure, kappa=kappa, **sizes)
-        online = float(self.online[stack][measure][row])
-        return BatchBound(online, sampling, kept, 2 * choice.apart, net)
+        steepest = listed.steepest if constant is None else constant
+        net = 0.0 if listed.net is None else steepest * radius(listed.net)
+        return BatchBound(float(self.online[stack][measure][row]), sampling, kept, 2 * apart, net)
 
-    def online_bound(self, choice: Choice) -> float:
+    def worst(self, kappa: float) -> float:
+        """Bound the decision swap regret on fresh examples of all listed losses."""
+        places = [(s, k) for s, own in enumerate(self.listed.offsets) for k in range(len(own))]
+        return max(self.theorem(place, "decision_swap", kappa=kappa).total for place in places)
+
+    def online_bound(self, place: tuple[int, int]) -> float:
         """Bound a listed loss's expected regret in the online run, from the run's certificates."""
-        stack, row = choice.place or (0, 0)
+        stack, row = place
         bound = self.bias.regret(self.listed.weights[stack], policies=self.policies)[row]
         return float(bound + 2 * self.listed.basis.certified_error(self.listed.stacks[stack]))
 
@@ -252,9 +256,8 @@ def strategy(offset: Array, weights: Array, mixture: Mixture) -> Array:
 def readout(basis: Basis, outcomes: Array) -> Array:
     """Regress outcomes (m, d) on a constant and their own s(y): coefficients (1 + n, d).
 
-    Predictions differ from means of s(y) by about 1 / sqrt(m), which least squares multiplies where
-    functions are nearly collinear: hence ridge regression with that variance (Hoerl and Kennard
-    1970). The mean of s(y) is still mapped to the mean outcome.
+    By ridge regression (Hoerl and Kennard 1970) with the variance 1 / m of predictions' errors, as
+    functions may be nearly collinear. The mean of s(y) is still mapped to the mean outcome.
     """
     table = basis.transform(outcomes)
     model = Ridge(alpha=1.0).fit(table, outcomes.reshape(len(outcomes), -1))
@@ -274,8 +277,8 @@ def sample_size(estimator: Any, listed: Listed, regret: float) -> int:
     own: Any = {"losses": len(listed.singles), "policies": policies, "kappa": estimator.kappa}
 
     def most(rounds: int) -> float:
-        kinds = {"events": estimator.events, "weights": estimator.weights}
-        player = player_of(listed, **kinds, rounds=rounds, policies=policies)
+        kinds = estimator.events, estimator.weights
+        player = player_of(listed, kinds, rounds=rounds, policies=policies)
         bias, totals = player.beforehand(rounds), []
         for stack, weights in zip(listed.stacks, listed.weights, strict=True):
             size = {"actions": weights.shape[1], "rounds": rounds, "kept": rounds}

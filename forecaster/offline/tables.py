@@ -86,24 +86,26 @@ def checked_features(estimator: Any, X: Any, *, rows: int | None = None) -> Arra
         return np.asarray(validate_data(estimator, X, **own))
 
 
+def _numbers(values: Any, name: str) -> Array:
+    with refused_in_one_line():
+        return np.asarray(check_array(values, ensure_2d=False, dtype="float64", input_name=name))
+
+
 def checked_outcomes(Y: Any) -> Array:
     """Return outcomes (m, d) as numbers; a one-dimensional list is d = 1."""
     if Y is None:
         raise UserError("fit requires y to be passed, but the target y is None; give outcomes")
-    with refused_in_one_line():
-        table = check_array(Y, ensure_2d=False, dtype="float64", input_name="Y")
-    return np.asarray(table.reshape(len(table), -1))
+    table = _numbers(Y, "Y")
+    return table.reshape(len(table), -1)
 
 
 def checked_rows(estimator: Any, X: Any, Y: Any, sample_weight: Any, groups: Any) -> Rows:
     """Return the rows of ``fit``, nobody asked for suggestions yet and outcomes in their units."""
     outcomes = checked_outcomes(Y)
     features = checked_features(estimator, X, rows=len(outcomes))
-    weights, named = np.ones(len(outcomes)) if sample_weight is None else sample_weight, groups
+    weights = np.ones(len(outcomes)) if sample_weight is None else sample_weight
     with refused_in_one_line():
-        weights = check_array(
-            column_or_1d(weights), ensure_2d=False, dtype="float64", input_name="sample_weight"
-        )
+        weights = _numbers(column_or_1d(weights), "sample_weight")
         named = None if groups is None else column_or_1d(groups)
         check_consistent_length(features, outcomes, weights, named)
     if (weights < 0).any() or not weights.any():
@@ -136,17 +138,6 @@ def scaled(outcomes: Array, ends: Array) -> Array:
     return np.asarray(np.clip((outcomes - low) / (high - low), 0.0, 1.0))
 
 
-def _answers(policy: Any, X: Any, rows: int) -> Any:
-    table = np.empty((rows, 0)) if X is None else X
-    if hasattr(policy, "predict"):
-        return np.asarray(policy.predict(table))
-    values, names = np.asarray(table), getattr(X, "columns", None)
-    if names is None:
-        return np.array([policy(row) for row in values])
-    columns = tuple(str(name) for name in names)
-    return np.array([policy(Context(columns, row)) for row in values.astype(np.float64)])
-
-
 @dataclass(frozen=True)
 class Threshold:
     """The policy with one action where feature ``column`` is below ``at``, else another."""
@@ -173,12 +164,11 @@ class Choice:
 
 
 class Listed:
-    """The protected losses of an estimator, which outcomes (m, d) are about; UserError if none fit.
+    """The protected losses of an estimator, about outcomes (m, d); UserError if none fit.
 
-    ``stacks`` are distinct within a stack, with values in [0, 1]; ``offsets`` (K, A) and
-    ``weights`` (K, A, n) are those of each in the ``basis``. ``net`` (N, m) has the points that are
-    actions, where these are continuous, and ``steepest`` is the greatest Lipschitz constant in the
-    action, 0 without a net.
+    ``stacks`` are distinct within a stack; ``offsets`` (K, A) and ``weights`` (K, A, n) are those
+    of each in the ``basis``. ``net`` (N, m) has the points that are continuous actions, and
+    ``steepest`` is the greatest Lipschitz constant in the action, 0 without a net.
     """
 
     def __init__(self, estimator: Any, outcomes: Array) -> None:
@@ -187,9 +177,25 @@ class Listed:
             if loss.outcomes != count:
                 raise UserError(f"Y has {count} outcomes, a loss has {loss.outcomes}; use as many")
         moving = [loss for loss in losses if isinstance(loss, ContinuousLoss)]
-        self.net = _net(estimator, moving, len(outcomes)) if moving else None
-        finite: Any = losses if self.net is None else [loss.on(self.net) for loss in moving]
-        self.basis = _basis(estimator, finite)
+
+        def basis_of(finite: Any) -> Basis:
+            return estimator.basis or default_basis(finite, error=estimator.delta, listed=FEW)
+
+        self.net: Array | None = None
+        finite: Any = losses
+        if moving:  # the theorem's theta where none is given; constants are checked
+            dimension, theta = moving[0].dimension, estimator.theta
+            if any(loss.dimension != dimension for loss in moving):
+                raise UserError("losses have actions of several dimensions; fit them apart")
+            for loss in moving:
+                loss.check(estimator.random_state or 0)
+            if theta is None:
+                basis = basis_of([own.on(nets.theta_net(COARSE, dimension)) for own in moving])
+                size: Any = {"size": basis.size, "lipschitz": basis.lipschitz}
+                theta = nets.theorem_theta(**size, rounds=len(outcomes), dimension=dimension)
+            net = self.net = nets.theta_net(theta, dimension)
+            finite = [loss.on(net) for loss in moving]
+        self.basis = basis_of(finite)
         stacks = [unique_losses(loss if loss.stack else loss.as_stack())[0] for loss in finite]
         try:
             tables = [self.basis.coefficients(stack) for stack in stacks]
@@ -206,12 +212,6 @@ class Listed:
         """All K losses, one by one."""
         return [stack[k] for stack in self.stacks for k in range(len(stack))]
 
-    @property
-    def choices(self) -> list[Choice]:
-        """How each of them plays."""
-        forms = enumerate(zip(self.offsets, self.weights, strict=True))
-        return [Choice(r0[k], r[k], (s, k), 0.0) for s, (r0, r) in forms for k in range(len(r))]
-
     def values(self, outcomes: Array) -> list[Array]:
         """Losses (m, K, A) of each stack at outcomes (m, d); UserError where one leaves [0, 1]."""
         tables = [stack.losses(outcomes) for stack in self.stacks]
@@ -220,16 +220,20 @@ class Listed:
         return tables
 
     def suggested(self, policies: Sequence[Any], X: Any, rows: int) -> Indices:
-        """Ask every policy about every row, once: actions (m, C), rounded to the net.
-
-        UserError if a policy suggests what is no action.
-        """
+        """Ask every policy about every row, once: actions (m, C), rounded to the net; UserError."""
         actions = {offset.shape[1] for offset in self.offsets}
         if policies and self.net is None and len(actions) > 1:
             raise UserError("policies need losses with one number of actions; fit them apart")
-        columns = []
+        table, columns = np.empty((rows, 0)) if X is None else X, []
+        names = getattr(X, "columns", None)
         for policy in policies:
-            answers = _answers(policy, X, rows)
+            if hasattr(policy, "predict"):
+                answers = policy.predict(table)
+            elif names is None:
+                answers = [policy(row) for row in np.asarray(table)]
+            else:
+                titles, values = tuple(map(str, names)), np.asarray(table, dtype=np.float64)
+                answers = [policy(Context(titles, row)) for row in values]
             if self.net is not None:
                 columns.append(nets.snap(answers, self.net))
                 continue
@@ -263,20 +267,20 @@ class Listed:
             offset, weights = self.basis.coefficients(loss)
         except ValueError as reason:
             raise UserError(f"the fitted basis does not serve this loss: {reason}") from reason
-        near = []
+        best, place = np.inf, (0, 0)
         for s, (offsets, tables) in enumerate(zip(self.offsets, self.weights, strict=True)):
             if offsets.shape[1] == loss.actions:
                 own = {"kept_offset": offsets, "kept_weights": tables}
                 cover = nearest(offset[None], weights[None], **own)
-                near.append((float(cover.radius[0]), s, int(cover.representative_of[0])))
-        best, s, k = min(near, default=(np.inf, 0, 0))
+                if cover.radius[0] < best:
+                    best, place = float(cover.radius[0]), (s, int(cover.representative_of[0]))
         if best > max(gamma, SAME):
             return Choice(offset, weights, None, np.inf)
-        listed, apart = self.stacks[s][k], 0.0
-        if not same(loss, listed):
-            errors = [self.basis.certified_error(own.as_stack()) for own in (loss, listed)]
+        (s, k), apart = place, 0.0
+        if not same(loss, self.stacks[s][k]):
+            errors = [self.basis.certified_error(x.as_stack()) for x in (loss, self.stacks[s][k])]
             apart = best + float(sum(errors))
-        return Choice(self.offsets[s][k], self.weights[s][k], (s, k), apart)
+        return Choice(self.offsets[s][k], self.weights[s][k], place, apart)
 
 
 def as_list(losses: Any) -> list[AnyLoss]:
@@ -290,24 +294,6 @@ def as_list(losses: Any) -> list[AnyLoss]:
     if len({isinstance(loss, ContinuousLoss) for loss in listed}) > 1:
         raise UserError("losses mix finite and continuous actions; fit them apart")
     return listed
-
-
-def _basis(estimator: Any, losses: Sequence[Loss]) -> Basis:
-    return estimator.basis or default_basis(losses, error=estimator.delta, listed=FEW)
-
-
-def _net(estimator: Any, losses: Sequence[ContinuousLoss], rounds: int) -> Array:
-    """Return the net, with the theorem's theta where none is given; constants are checked."""
-    dimension, theta = losses[0].dimension, estimator.theta
-    if any(loss.dimension != dimension for loss in losses):
-        raise UserError("losses have actions of several dimensions; fit them apart")
-    for loss in losses:
-        loss.check(estimator.random_state or 0)
-    if theta is None:
-        basis = _basis(estimator, [loss.on(nets.theta_net(COARSE, dimension)) for loss in losses])
-        size: Any = {"size": basis.size, "lipschitz": basis.lipschitz}
-        theta = nets.theorem_theta(**size, rounds=rounds, dimension=dimension)
-    return nets.theta_net(theta, dimension)
 
 
 def same(loss: Loss, other: Loss) -> bool:

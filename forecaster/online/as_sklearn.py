@@ -58,16 +58,14 @@ class OmnipredictorEstimator(RegressorMixin, BaseEstimator):  # type: ignore[mis
         first = not hasattr(self, "omnipredictor_")
         X, y = validate_data(self, X, y, y_numeric=True, reset=first)
         if first:
-            self.omnipredictor_ = self._made(np.asarray(y, dtype=np.float64))
+            margin = float(np.ptp(y)) / 10 or max(abs(float(y[0])), 1.0)
+            low, high = self.scale or (float(y.min()) - margin, float(y.max()) + margin)
+            own: Any = {"scale": {"y": (low, high)}, "models": self.models}
+            own["seed"] = int(self.random_state or 0)
+            self.omnipredictor_ = OnlineOmnipredictor(self.losses or targets(low, high), **own)
         for row, outcome in zip(X, y, strict=True):
             self.omnipredictor_.learn_one(row, float(outcome))
         return self
-
-    def _made(self, y: Array) -> OnlineOmnipredictor:
-        margin = float(np.ptp(y)) / 10 or max(abs(float(y[0])), 1.0)
-        low, high = self.scale or (float(y.min()) - margin, float(y.max()) + margin)
-        losses, seed = self.losses or targets(low, high), int(self.random_state or 0)
-        return OnlineOmnipredictor(losses, scale={"y": (low, high)}, models=self.models, seed=seed)
 
     def predict(self, X: Any) -> Array:
         """Return the mean outcome that is forecast for each row (m,)."""

@@ -50,10 +50,6 @@ class Task:
         """Losses (A,) in [0, 1] that statistics (n,) make expect."""
         return np.asarray(self.offset + self.weights @ statistics)
 
-    def best(self, statistics: Array) -> int:
-        """Return the action with the least expected loss, the first of equals."""
-        return int(best_response(self.expected(statistics)))
-
     def in_units(self, loss: float) -> float:
         """Turn a loss in [0, 1] into the utility's own units."""
         return float(self.loss.unit_offset + self.loss.unit_scale * loss)
@@ -103,7 +99,7 @@ class OnlineForecast:
     def act(self, name: str) -> Any:
         """Return the best action of a loss, by its name or quantity."""
         task = self._task(name)
-        return task.actions[task.best(self.statistics)]
+        return task.actions[int(best_response(task.expected(self.statistics)))]
 
     def loss(self, name: str) -> float:
         """Return what a loss expects of its best action, in its own units."""

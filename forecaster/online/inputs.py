@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -65,30 +64,25 @@ class Contexts(Checkpointable):
             return {}
         if isinstance(value, bool | int | float | np.number | np.bool_):
             return {name: float(value)}
-        if isinstance(value, date | np.datetime64 | pd.Timestamp):
-            return _of_date(name, pd.Timestamp(value))
-        if not isinstance(value, str):
+        if isinstance(value, str):
+            if not DATE.fullmatch(value):
+                return self._of_word(name, value, learn)
+        elif not isinstance(value, date | np.datetime64 | pd.Timestamp):
             raise UserError(f"'{name}' is {brief(value)}; give a number, a word or a date")
-        if DATE.fullmatch(value):
-            return _of_date(name, pd.Timestamp(value))
+        day = pd.Timestamp(value).tz_localize(None)
+        since = float((day - EPOCH) / pd.Timedelta(days=1))
+        parts = {"_month": float(day.month), "_weekday": float(day.weekday())}
+        return {name: since} | {f"{name}{part}": number for part, number in parts.items()}
+
+    def _of_word(self, name: str, word: str, learn: bool) -> dict[str, float]:  # noqa: FBT001
         try:
-            return {name: float(value)}
+            return {name: float(word)}
         except ValueError:
             codes = self._codes.get(name, {})
             if learn:
                 codes = self._codes.setdefault(name, codes)
-                codes.setdefault(value, len(codes))
-            return {name: float(codes[value])} if value in codes else {}
-
-
-def _of_date(name: str, day: pd.Timestamp) -> dict[str, float]:
-    plain = day.tz_localize(None)
-    since = (plain - EPOCH) / pd.Timedelta(days=1)
-    return {
-        name: float(since),
-        f"{name}_month": float(plain.month),
-        f"{name}_weekday": float(plain.weekday()),
-    }
+                codes.setdefault(word, len(codes))
+            return {name: float(codes[word])} if word in codes else {}
 
 
 @dataclass(frozen=True)
@@ -112,7 +106,7 @@ class Rule:
         return self.actions.index(told)
 
 
-def rules(told: Mapping[str, Any], actions: Sequence[Any]) -> list[Rule]:
+def rules_of(told: Mapping[str, Any], actions: Sequence[Any]) -> list[Rule]:
     """Make the policies of a loss: functions by name, or tables of registered ones."""
     found = []
     for name, one in told.items():
@@ -125,12 +119,9 @@ def rules(told: Mapping[str, Any], actions: Sequence[Any]) -> list[Rule]:
             raise UserError(f"policies['{name}']: unknown kind {kind!r}; {cure}")
         with naming(f"policies['{name}']"):
             made = register.policy[kind](**{key: v for key, v in one.items() if key != "kind"})
-        found.append(Rule(name, partial(_named, made, actions), actions))
+        own: Callable[..., Any] = lambda x, made=made: actions[made(x)]  # noqa: E731 - typed
+        found.append(Rule(name, own, actions))
     return found
-
-
-def _named(made: Callable[[Any], int], actions: Sequence[Any], context: Any) -> Any:
-    return actions[made(context)]
 
 
 def targets(low: float, high: float) -> dict[str, Loss]:

@@ -36,9 +36,9 @@ from regretless.forecaster.models import Aggregate, adapted
 from regretless.forecaster.models.aggregate import PANEL
 from regretless.forecaster.models.outcomes import ColumnForecast, lattice
 from regretless.forecaster.online.forecast import OnlineForecast, Task
-from regretless.forecaster.online.inputs import Contexts, Inputs, naming, rules
+from regretless.forecaster.online.inputs import Contexts, Inputs, naming, rules_of
 from regretless.forecaster.reference import Reference
-from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.forecaster.unbiased import UnbiasedPrediction, grouped
 from regretless.market import losses as forms
 from regretless.market import register
 from regretless.market.core import checkpoint
@@ -143,7 +143,13 @@ class OnlineOmnipredictor(Checkpointable):
         self.basis = DirectSumBasis([default_basis(list(unit.values())), linear])
         self.tasks = {name: self._task(name, own) for name, own in unit.items()}
         self._members = made = self._models()
-        events = GainEvents(_groups(self.tasks), models=len(made))
+        stacks: dict[Any, list[Task]] = {}  # by actions; who has policies is alone
+        for name, task in self.tasks.items():
+            stacks.setdefault(name if task.policies else len(task.offset), []).append(task)
+        groups: list[ProtectedLosses] = []
+        for same in stacks.values():
+            groups += grouped([(task.offset, task.weights) for task in same], same[0].policies)
+        events = GainEvents(groups, models=len(made))
         reference = Reference(Aggregate(made, self.basis.size))
         solver = cube(self.basis.size, self.basis.hull)
         self.forecaster = UnbiasedPrediction(events, solver, reference)
@@ -166,7 +172,7 @@ class OnlineOmnipredictor(Checkpointable):
         if actions is None and isinstance(loss, Convex1D) and loss.kinks.shape[-1] == 1:
             actions = loss.knots[:, 0].tolist()
         called: Sequence[Any] = range(own.actions) if actions is None else actions
-        policies = rules(self.policies.get(name, {}), called)
+        policies = rules_of(self.policies.get(name, {}), called)
         return Task(own, called, *self.basis.coefficients(own), policies)
 
     def _models(self) -> dict[str, Any]:
@@ -268,24 +274,20 @@ class OnlineOmnipredictor(Checkpointable):
             self.counts["clipped"] += 1
         if self._last is None or self._last[1] is not open_:  # it was asked something else since
             self.forecaster.mixture(open_.context)
-        for place, name in enumerate(self.tasks):
-            self._charge(place, name, open_, unit)
+        for place, (name, task) in enumerate(self.tasks.items()):
+            expected, losses = task.expected(open_.statistics), task.loss.losses(unit)
+            choice = best_response(expected[None])
+            decision = Decision(None, choice, predicted=expected[None], choices=choice)
+            rules = [policy(open_.context) for policy in task.policies]
+            self._ledgers[name].add(decision, losses[None], np.array(rules, dtype=np.intp))
+            followed = best_response(task.offset + open_.points @ task.weights.T)
+            self._followed[place] += losses[followed]
         self.forecaster.observe_outcome(unit)
         self.forecaster.update(self.basis.transform(unit))
         error = unit - open_.statistics[-len(unit) :]
         self._errors = np.concatenate([self._errors[1 - WINDOW :], error[None]])
         self._contexts.numbers(x, learn=True)
         self.counts["learned"] += 1
-
-    def _charge(self, place: int, name: str, open_: Open, unit: Array) -> None:
-        task = self.tasks[name]
-        expected, losses = task.expected(open_.statistics), task.loss.losses(unit)
-        choice = best_response(expected[None])
-        decision = Decision(None, choice, predicted=expected[None], choices=choice)
-        rules = [policy(open_.context) for policy in task.policies]
-        self._ledgers[name].add(decision, losses[None], np.array(rules, dtype=np.intp))
-        followed = best_response(task.offset + open_.points @ task.weights.T)
-        self._followed[place] += losses[followed]
 
     def _vector(self, y: Any) -> Array | None:
         """Return an outcome as numbers (d,); None where one is missing."""
@@ -408,19 +410,6 @@ def _outcomes(
         return names, Box([0.0] * many, [1.0] * many)
     with naming("scale", "give (low, high) for each outcome"):
         return list(scale), Box(*zip(*scale.values(), strict=True))
-
-
-def _groups(tasks: Mapping[str, Task]) -> list[ProtectedLosses]:
-    """Put losses with as many actions together; who has policies stands alone."""
-    stacks: dict[Any, list[Task]] = {}
-    for name, task in tasks.items():
-        stacks.setdefault(name if task.policies else len(task.offset), []).append(task)
-    return [
-        ProtectedLosses(
-            np.stack([t.offset for t in own]), np.stack([t.weights for t in own]), own[0].policies
-        )
-        for own in stacks.values()
-    ]
 
 
 def _written(name: str, loss: Loss) -> dict[str, Any]:

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
-from regretless.forecaster.events.base import AnyEvents, Intervals
+from regretless.forecaster.events.base import EventSet, Intervals
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.draws import ASSIGNED
-from regretless.forecaster.events.protected import LossTable, ProtectedLosses, best_responses
+from regretless.forecaster.events.protected import LossTable, ProtectedLosses
 from regretless.forecaster.events.scalar import Assignments, GainEvents
 from regretless.forecaster.events.weights import rule_of
 from regretless.forecaster.minimax.cube import cube
@@ -73,7 +73,7 @@ class Suggestions:
             return lambda _: np.zeros((len(np.arange(self.rows)[rows]), 0), dtype=np.intp)
         lines = np.arange(len(self.group.offset))[self.lines][rows]
         own = ProtectedLosses(self.group.offset[lines], self.group.weights[lines])
-        return partial(best_responses, LossTable([own]))
+        return LossTable([own]).best_responses
 
 
 def followed(seat: Placement, block: Block) -> NotCompared:
@@ -171,7 +171,7 @@ class _Parts:
 
         return Delayed(make, spec.delay, reference) if spec.delay else make()
 
-    def _events(self, groups: Sequence[ProtectedLosses]) -> AnyEvents:
+    def _events(self, groups: Sequence[ProtectedLosses]) -> EventSet:
         """Make the events of a run: models are comparators beside coordinates and among gains."""
         spec, basis, turns = self.spec, self.basis, self.spec.delay + 1
         rule = rule_of(spec.weights, max(self.scenario.rounds // turns, 1))
@@ -184,7 +184,7 @@ class _Parts:
             apart = any(cohort.response == "private" for cohort in self.scenario.cohort)
             risk = None if apart or spec.intervals else ASSIGNED / turns  # draws in common
             return Assignments(groups, rule, risk=risk, within=within, models=models)
-        events: AnyEvents = VectorEvents(groups, rule)
+        events: EventSet = VectorEvents(groups, rule)
         if models:
             events = events + GainEvents(groups, rule, models=models, fixed=False)
         if spec.events == "everyone":

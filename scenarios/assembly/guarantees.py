@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from regretless.forecaster.events.base import AnyEvents, covering
+from regretless.forecaster.events.base import EventSet, covering
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.draws import swap_draws
 from regretless.forecaster.events.protected import ProtectedLosses
@@ -200,7 +200,7 @@ class Terms:
         moved = 0.0 if exact_for(self.cohort, self.block) else response.lipschitz * apart
         return np.asarray(2 * apart + self.cohort.gap() + moved)
 
-    def _others(self, player: UnbiasedPrediction) -> AnyEvents | None:
+    def _others(self, player: UnbiasedPrediction) -> EventSet | None:
         """Return the events that serve losses that are not listed; None where these are."""
         return None if self.listed else player.events.others
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from regretless.forecaster import GainEvents, ProtectedLosses, Reference, UnbiasedPrediction
-from regretless.forecaster.events.scalar import CURBS, RATES, Assignments
+from regretless.forecaster.events.bounds import CURBS, RATES
+from regretless.forecaster.events.scalar import Assignments
 from regretless.forecaster.models import Constant
 from regretless.market.core.arrays import Array
 

@@ -10,6 +10,7 @@ import worlds
 from numpy.typing import NDArray
 
 from regretless.forecaster import CalibratedMultiaccurate
+from regretless.forecaster.events.bounds import centred_norm, spread
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.events.weights import rule_of
@@ -151,11 +152,14 @@ def test_the_bounds_hold(weights: str, size: int, kind: str) -> None:
         losses, played = outcome_of(log, size)
         regret = swap_regret(losses, played)
         assert recipe.calibration_error() <= recipe.calibration_bound()
-        assert regret <= recipe.swap_bound_from_bias(coefficients)[0] + 1e-9
-        assert regret <= recipe.swap_bound(coefficients)[0]
+        widest, centred = spread(coefficients)[0], centred_norm(coefficients)[0]
+        measured, radius = recipe.calibration_error(), recipe.radius
+        assert regret <= widest * (measured + radius) + 1e-9
+        assert regret <= widest * (recipe.calibration_bound() + radius)
         suggested = np.array([[policy(x) for x in log.contexts] for policy in POLICIES])
         against = omniprediction_regret(losses, played, suggested)
-        assert against <= recipe.omniprediction_bound_from_bias(coefficients)[0] + 1e-9
+        errors = measured + recipe.multiaccuracy_error()
+        assert against <= centred * errors + widest * radius + 1e-9
 
 
 def test_whoever_acts_inside_a_cell_is_not_protected() -> None:

@@ -15,7 +15,6 @@ from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import (
     LossTable,
     ProtectedLosses,
-    best_responses,
     played_of,
 )
 from regretless.forecaster.events.scalar import GainEvents
@@ -70,7 +69,7 @@ def played(events: Any, rounds: int, models: int, seed: int) -> tuple[Array, Arr
     for _ in range(rounds):
         advice, points = rng.random((models, SIZE)), rng.random((2, SIZE))
         mass, truth = np.array([0.3, 0.7]), rng.random(SIZE)
-        told = best_responses(LossTable([own]), advice)
+        told = LossTable([own]).best_responses(advice)
         active = events.active(None, told)
         for p, q in zip(points, mass, strict=True):
             action = (own.offset + own.weights @ p).argmin(1)
@@ -99,7 +98,7 @@ def test_weights_beside_coordinates_are_those_of_one_family_of_experts() -> None
     events = beside([group()], models=2)
     gains: Any = events.parts[1]
     played(events, 40, 2, seed=5)
-    told = best_responses(events.rows, np.random.default_rng(9).random((2, SIZE)))
+    told = events.rows.best_responses(np.random.default_rng(9).random((2, SIZE)))
     active = events.active(None, told)
 
     def weight(gain: Array, variation: Array) -> Array:

@@ -16,7 +16,6 @@ from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import ProtectedLosses, played_of
 from regretless.forecaster.events.weights import (
     COSTS,
-    GAINS,
     GROWTH,
     RATES,
     REMAINDER,
@@ -120,7 +119,7 @@ def test_a_step_adds_at_most_what_the_weights_say(gain: float, past: float, step
 def test_the_greatest_gain_is_where_the_potential_reaches_the_level(
     variation: float, exponent: float
 ) -> None:
-    greatest = float(GAINS.greatest(variation, exponent))
+    greatest = float(SecondOrderWeights().greatest(variation, exponent))
     level = float(np.log(second_potential(greatest, variation)))
     assert exponent - 1e-9 <= level <= exponent + 1e-5  # four steps of Newton: above, by 4e-6
     closed = ((exponent + np.log(len(RATES)) + COSTS * variation) / RATES).min()
@@ -129,10 +128,10 @@ def test_the_greatest_gain_is_where_the_potential_reaches_the_level(
 
 def test_it_grows_like_the_root_of_squares_and_is_concave() -> None:
     at = np.array([2e2, 2e3, 2e4, 2e5])
-    found = GAINS.greatest(at, 12.0)
+    found = SecondOrderWeights().greatest(at, 12.0)
     assert (found < 1.25 * np.sqrt(2 * at * (12.0 + np.log(len(RATES))))).all()
     grid = np.linspace(0, 500, 1001)
-    assert (np.diff(GAINS.greatest(grid, 9.0), n=2) <= 1e-9).all()
+    assert (np.diff(SecondOrderWeights().greatest(grid, 9.0), n=2) <= 1e-9).all()
 
 
 def test_the_table_is_the_definition() -> None:
