@@ -39,17 +39,16 @@ A_00 + u (1 - u) (A_01 + A_10) + u^2 A_11 for corner values A: at most the large
 
 import functools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
 from regretless.forecaster.bases.leontief import MReLUCover, rounded
-from regretless.forecaster.minimax.support import listed
+from regretless.forecaster.minimax.support import ListedSupport
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Convex1D, Loss
@@ -85,24 +84,24 @@ class ConvexBasis(Basis):
     def convex(self, loss: Loss) -> Convex1D:
         """Return the loss if it belongs to the family; ValueError otherwise."""
         found = self.accept(loss, Convex1D)
-        own = f"coordinate {found.coordinate}", f"slopes up to {steepest([found]):.6g}"
-        served = f"coordinate {self.coordinate}", f"slopes up to {self.constant:.6g}"
-        if found.coordinate != self.coordinate or steepest([found]) > self.constant + ROUNDING:
-            raise ValueError(f"a loss of {', '.join(own)}; the basis is for {', '.join(served)}")
+        slope, limit = steepest([found]), self.constant
+        if found.coordinate != self.coordinate or slope > limit + ROUNDING:
+            own = f"coordinate {found.coordinate}, slopes up to {slope:.6g}"
+            served = f"coordinate {self.coordinate}, slopes up to {limit:.6g}"
+            raise ValueError(f"a loss of {own}; the basis is for {served}")
         return found
 
     def inverse(self, points: Array) -> Array:
         """Read y_j from the first function; the losses do not depend on the rest, set to 1/2."""
-        labels = self._along(np.clip(points[..., 0], 0.0, 1.0).ravel())
-        return labels.reshape(*points.shape[:-1], self.outcomes)
+        return self._along(np.clip(points[..., 0], 0.0, 1.0))
 
     def support(self) -> Support:
-        return listed(self, self._along(self.knots))
+        return ListedSupport(self, self._along(self.knots))
 
     def _along(self, levels: Array) -> Array:
-        """Outcomes (k, d) with these levels of the coordinate; the rest is 1/2."""
-        outcomes = np.full((len(levels), self.outcomes), 0.5)
-        outcomes[:, self.coordinate] = levels
+        """Outcomes (..., d) with these levels of the coordinate; the rest is 1/2."""
+        outcomes = np.full((*levels.shape, self.outcomes), 0.5)
+        outcomes[..., self.coordinate] = levels
         return outcomes
 
     def _own(self, y: ArrayLike) -> Array:
@@ -137,10 +136,9 @@ class ReLUBasis(ConvexBasis):
         else:
             self.knots, self.error = np.array([0.0, *np.asarray(knots), 1.0]), 0.0
         self.size, self.lipschitz = len(self.knots) - 1, self.constant
-        self._lengths = np.diff(self.knots)
+        self._lengths, self._inner = np.diff(self.knots), self.knots[1:-1]
+        self._reach = np.maximum(self._inner, 1 - self._inner)
         self.convex_image = self.size == self.outcomes == 1
-        inner = self.knots[1:-1]
-        self._reach = np.maximum(inner, 1 - inner)
 
     def certified_error(self, losses: Loss) -> float:
         """Return half of the losses' greatest excess, and at least what rounding may do."""
@@ -149,7 +147,7 @@ class ReLUBasis(ConvexBasis):
 
     def transform(self, y: ArrayLike) -> Array:
         own = self._own(y)[..., None]
-        return np.concatenate([own, np.abs(own - self.knots[1:-1]) / self._reach], axis=-1)
+        return np.concatenate([own, np.abs(own - self._inner) / self._reach], axis=-1)
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Interpolate the loss at the knots and lower it by half of its greatest excess."""
@@ -159,22 +157,20 @@ class ReLUBasis(ConvexBasis):
         masses = np.maximum(np.diff(slopes, axis=-1), 0.0) / 2  # rounding may make one negative
         middle = (slopes[..., :1] + slopes[..., -1:]) / 2
         weights = np.concatenate([middle, masses * self._reach], axis=-1)
-        offset = values[..., 0] - (masses * self.knots[1:-1]).sum(-1) - self._excess(found) / 2
-        return offset, np.ascontiguousarray(weights)
+        offset = values[..., 0] - (masses * self._inner).sum(-1) - self._excess(found) / 2
+        return self.in_order(offset, weights)
 
     def _excess(self, loss: Convex1D) -> Array:
         """Height (..., A) of the line above the loss: a triangle at each kink, in its cell."""
         place = np.clip(loss.knots, 0.0, 1.0)
-        cell = np.searchsorted(self.knots[1:-1], place, side="right")
+        cell = np.searchsorted(self._inner, place, side="right")
         length = self._lengths[cell]
         inside = (place - self.knots[cell]) / length
         top = np.zeros(loss.offset.shape)
         for k in range(loss.knots.shape[-1]):
-            same = cell == cell[..., k, None]
-            here = inside[..., k, None]
+            same, here = cell == cell[..., k, None], inside[..., k, None]
             share = np.minimum(here, inside) * (1 - np.maximum(here, inside))
-            height = length * loss.kinks * np.where(same, share, 0.0)
-            top = np.maximum(top, height.sum(-1))
+            top = np.maximum(top, (length * loss.kinks * np.where(same, share, 0.0)).sum(-1))
         return np.asarray(top)
 
 
@@ -206,9 +202,7 @@ class ConvexRankBasis(ConvexBasis):
         relus = np.concatenate([slopes[..., :1], np.diff(slopes)], -1)
         relus[..., -1] = 0.0  # that of the last threshold is 0 on the lattice
         flat = relus.reshape(-1, self.cells + 1) @ self.cover.table
-        offset = values[..., 0] + relus @ self.cover.constant
-        weights = np.ascontiguousarray(flat).reshape(*values.shape[:-1], self.size)
-        return np.ascontiguousarray(offset), weights
+        return self.in_order(values[..., 0] + relus @ self.cover.constant, np.asarray(flat))
 
 
 class OptimisedConvexBasis(ConvexBasis):
@@ -232,8 +226,7 @@ class OptimisedConvexBasis(ConvexBasis):
             )
         self.table = fits[0]
         count, self.size = self.table.functions.shape
-        self.knots = np.linspace(0, 1, count)
-        self.error = self.constant * self.table.error
+        self.knots, self.error = np.linspace(0, 1, count), self.constant * self.table.error
         self.lipschitz = self.constant * self.table.lipschitz
         self.convex_image = self.size == self.outcomes == 1
 
@@ -252,11 +245,10 @@ class OptimisedConvexBasis(ConvexBasis):
             total += masses[..., k, None] * row
         offset = found.offset + total[..., 0] - (rises * found.knots).sum(-1)
         total[..., 1] += found.slope + rises.sum(-1)
-        return offset, np.ascontiguousarray(total[..., 1:])
+        return self.in_order(offset, total[..., 1:])
 
 
-@dataclass(frozen=True)
-class ConvexTable:
+class ConvexTable(NamedTuple):
     """Functions and coefficients that approximate |y - t|, linear between the grid's points."""
 
     functions: Array  # (G, n) values at y_g; the first is y
@@ -306,31 +298,29 @@ def whole(functions: Array, rows: Array) -> ConvexTable:
     return ConvexTable(np.concatenate([functions, upper]), np.concatenate([rows, mirrored]))
 
 
+def _family(losses: Sequence[Loss]) -> dict[str, Any]:
+    first, constant = of_form(losses, Convex1D)[0], steepest(losses)
+    return {"outcomes": first.outcomes, "coordinate": first.coordinate, "constant": constant}
+
+
 @register.basis("relu")
 def relu(losses: Sequence[Loss], *, error: float | None = None) -> Basis:
     """Put knots at the losses' own kinks where that takes fewer functions than a fine even grid."""
-    stacks = of_form(losses, Convex1D)
-    described = _described(stacks, ERROR if error is None else error)
-    even = ReLUBasis(**described)
-    kinks = np.unique(np.concatenate([np.unique(loss.knots) for loss in stacks]))
-    own = kinks[(kinks > 0) & (kinks < 1)]
+    even = ReLUBasis(error=ERROR if error is None else error, **_family(losses))
+    kinks = np.concatenate([np.unique(loss.knots) for loss in of_form(losses, Convex1D)])
+    own = np.unique(kinks[(kinks > 0) & (kinks < 1)])
     if error is not None or len(own) >= even.size:
         return even
-    return ReLUBasis(**described, knots=own)
+    return ReLUBasis(error=ERROR, knots=own, **_family(losses))
 
 
-def _described(losses: Sequence[Convex1D], error: float) -> dict[str, Any]:
-    own = {"outcomes": losses[0].outcomes, "coordinate": losses[0].coordinate}
-    return {"error": error, "constant": steepest(losses), **own}
+@register.basis("convex-rank")
+def convex_rank(losses: Sequence[Loss], *, error: float = 0.02) -> Basis:
+    """Take the losses' steepest slope as constant."""
+    return ConvexRankBasis(error=error, **_family(losses))
 
 
-def _of(kind: Callable[..., Basis]) -> Callable[..., Basis]:
-    def make(losses: Sequence[Loss], *, error: float = 0.02) -> Basis:
-        """Take the losses' steepest slope as constant."""
-        return kind(**_described(of_form(losses, Convex1D), error))
-
-    return make
-
-
-register.basis("convex-rank")(_of(ConvexRankBasis))
-register.basis("optimised-convex")(_of(OptimisedConvexBasis))
+@register.basis("optimised-convex")
+def optimised_convex(losses: Sequence[Loss], *, error: float = 0.02) -> Basis:
+    """Take the losses' steepest slope as constant."""
+    return OptimisedConvexBasis(error=error, **_family(losses))

@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.forecaster.bases.certify import ROUNDING, ErrorCertificate, certify
-from regretless.forecaster.minimax.support import listed
+from regretless.forecaster.minimax.support import ListedSupport
 from regretless.market import register
 from regretless.market.core.arrays import Array, grid_points
 from regretless.market.losses import Loss
@@ -113,7 +113,7 @@ class LipschitzGridBasis(Basis):
 
     def support(self) -> Support:
         """List the points: the functions are constant around them."""
-        return listed(self, self.points)
+        return ListedSupport(self, self.points)
 
 
 class RampBasis(Basis):
@@ -201,7 +201,7 @@ class RampBasis(Basis):
 
     def support(self) -> Support:
         """List the knots: between them the functions are multilinear."""
-        return listed(self, grid_points(self.knots, self.outcomes))
+        return ListedSupport(self, grid_points(self.knots, self.outcomes))
 
     def _place(self, knots: int) -> None:
         """Set the knots, and with them the size."""

@@ -49,7 +49,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from regretless.forecaster.minimax.support import listed
+from regretless.forecaster.minimax.support import ListedSupport
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices, grid_points
 from regretless.market.losses import Loss, MinimumOfRatios
@@ -115,7 +115,9 @@ class LeontiefBasis(Basis):
 
     def support(self) -> Support:
         """List the lattice: the functions are constant around its points."""
-        return listed(self, lattice_points(self.bottom, self.top, self.outcomes) / self.cells)
+        return ListedSupport(
+            self, lattice_points(self.bottom, self.top, self.outcomes) / self.cells
+        )
 
     def _in_mrelus(self, factors: Indices) -> Array:
         """Return the coefficients of g of every b (count, d) over the thresholds {0..top}^d."""

@@ -64,14 +64,13 @@ from numpy.polynomial.chebyshev import cheb2poly
 from numpy.typing import ArrayLike
 from scipy.special import comb, factorial, ive
 
-from regretless.forecaster.minimax.support import CellSupport, grid_levels
+from regretless.forecaster.minimax.support import CellBasis, CellSupport
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.losses import ExponentialOfSum, Loss, PowerOfSum
 from regretless.market.losses.basis import Basis, Support, of_form
 from regretless.market.losses.sums import check_floor, transformed
 
-Counts = Indices
 Sum = TypeVar("Sum", PowerOfSum, ExponentialOfSum)
 
 MOST_MULTISETS = 50_000
@@ -81,13 +80,12 @@ MOST_HALF_WIDTH = 200.0
 GRID = 2000  # half-widths at which Chebyshev errors are taken
 
 
-class OfMultisets(Basis):
+class OfMultisets(CellBasis):
     """Monomials of ``t = (g(y) - origin) / unit``: what all bases of this file share."""
 
-    counts: Counts  # (n, d)
     _origin = 0.0
     _unit = 1.0
-    _signed: Mask = np.zeros((), dtype=np.bool_)  # which can be negative, and are moved into [0, 1]
+    _signed: Mask = np.zeros(1, dtype=np.bool_)  # which can be negative, and are moved into [0, 1]
 
     def __init__(self, outcomes: int, power: float, floor: float) -> None:
         check_floor(np.asarray(power), np.asarray(floor))
@@ -95,12 +93,21 @@ class OfMultisets(Basis):
         self._low, self._high = sorted(self._inner(np.array([0.0, 1.0])).tolist())
 
     def _list(self, sizes: range) -> None:
-        """List the multisets of these sizes."""
-        self.counts = multisets(self.outcomes, sizes)
+        """List how often each coordinate occurs in each multiset, by size, as sorted tuples."""
+        self.size = sum(math.comb(self.outcomes + size - 1, size) for size in sizes)
+        if self.size > MOST_MULTISETS:
+            raise ValueError(
+                f"{self.size} monomials of {self.outcomes} coordinates up to degree {sizes[-1]} "
+                f"exceed {MOST_MULTISETS}; allow a greater error, or a smaller degree, reach or "
+                "outcome"
+            )
+        members = range(self.outcomes)
+        tuples = [list(itertools.combinations_with_replacement(members, m)) for m in sizes]
+        counts = [(np.array(rows)[..., None] == np.array(members)).sum(1) for rows in tuples]
+        self.counts = np.concatenate(counts).astype(np.intp)  # (n, d)
         self._sizes = self.counts.sum(-1)
         # ordered tuples that each stands for, m! / prod_j c_j!
         self._multinomials = comb(self.counts.cumsum(-1), self.counts).prod(-1).astype(float)
-        self.size = len(self.counts)
 
     def transform(self, y: ArrayLike) -> Array:
         """Map outcomes (..., d) to the monomials (..., n), by size, moved into [0, 1]."""
@@ -108,16 +115,35 @@ class OfMultisets(Basis):
         table = monomials(np.clip(inner, -1.0, 1.0), self.counts)
         return np.where(self._signed, (1 + table) / 2, table)
 
+    def coefficients(self, loss: Loss) -> tuple[Array, Array]:
+        """Expand the series in the sum by the multinomial theorem."""
+        direction, series = self._series(loss)
+        products = self._multinomials * monomials(direction, self.counts)
+        weights = series[..., self._sizes] * products
+        moved = np.where(self._signed, weights, 0.0)
+        return self.in_order(loss.offset + series[..., 0] - moved.sum(-1), weights + moved)
+
+    @abstractmethod
+    def _series(self, loss: Loss) -> tuple[Array, Array]:
+        """Return v (..., A, d) and p (..., A, k + 1): l is offset + sum_s p_s (v . t)^s, nearly."""
+
+    def inverse(self, points: Array) -> Array:
+        """Undo g on the monomials of one coordinate alone, (..., d); exact on the image."""
+        size = self._sizes[0]  # the least; its multisets of one member are in the members' order
+        alone = (self._sizes == size) & (self.counts.max(-1) == size)
+        own = np.asarray(points)[..., alone]
+        levels = np.where(np.broadcast_to(self._signed, self.size)[alone], 2 * own - 1, own)
+        root = levels if size == 1 else np.clip(levels, 0.0, 1.0) ** (1 / size)
+        return np.clip(self.place(root), self.floor, 1.0)
+
     def support(self) -> Support:
         """Cut the transformed coordinates into cells."""
         ends = sorted((np.array([self._low, self._high]) - self._origin) / self._unit)
-        return CellSupport(self, grid_levels(self.size, self.outcomes, *ends), self.outcomes)
+        return CellSupport(self, *ends)
 
     def place(self, levels: Array) -> Array:
-        """Turn transformed coordinates (T, d) into outcomes (T, d)."""
-        inner = self._origin + self._unit * levels
-        level = np.exp(inner) if self.power == 0 else np.maximum(inner, 0.0) ** (1 / self.power)
-        return np.clip(level, 0.0, 1.0)
+        inner = np.clip(self._origin + self._unit * levels, self._low, self._high)
+        return np.clip(np.exp(inner) if self.power == 0 else inner ** (1 / self.power), 0.0, 1.0)
 
     def errors(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Bound what interpolation misses on boxes; convex functions never rise over it."""
@@ -129,12 +155,13 @@ class OfMultisets(Basis):
     def _inner(self, y: Array) -> Array:
         return transformed(y, np.asarray(self.power), np.asarray(self.floor))
 
-    def _checked(self, loss: Sum) -> Sum:
-        """Return the loss if it has this g; ValueError otherwise."""
-        if (loss.power != self.power).any() or (loss.floor != self.floor).any():
+    def _checked(self, loss: Loss, form: type[Sum]) -> Sum:
+        """Return the loss if it has this form and g; ValueError otherwise."""
+        found = self.accept(loss, form)
+        if (found.power != self.power).any() or (found.floor != self.floor).any():
             function = "ln y" if self.power == 0 else f"y^{self.power:g}"
             raise ValueError(f"a sum of other functions than {function} above {self.floor:g}")
-        return loss
+        return found
 
 
 class MonomialBasis(OfMultisets):
@@ -173,33 +200,21 @@ class MonomialBasis(OfMultisets):
         # one monotone function per coordinate, each with the whole of [0, 1] as its range
         self.convex_image = self.size == outcomes and floor == 0
 
-    def coefficients(self, loss: Loss) -> tuple[Array, Array]:
-        """Expand the power of the sum by the multinomial theorem."""
-        power = self._checked(self.accept(loss, PowerOfSum))
-        beta = power.exponent
+    def _series(self, loss: Loss) -> tuple[Array, Array]:
+        """Expand the power of the sum by the binomial theorem."""
+        power = self._checked(loss, PowerOfSum)
+        beta, orders = power.exponent, np.arange(self.degree + 1)
         if self.homogeneous and ((beta != self.degree).any() or power.intercept.any()):
             raise ValueError(f"not homogeneous of degree {self.degree}; use homogeneous=False")
         if ((beta % 1 != 0) | (beta < 1) | (beta > self.degree)).any():
             raise ValueError(f"an exponent is not an integer from 1 to the degree {self.degree}")
         beta = beta[..., None, None]
-        rest = np.maximum(beta - self._sizes, 0)
-        binomial = comb(beta, self._sizes) * power.intercept[..., None] ** rest
-        products = self._multinomials * monomials(power.weights, self.counts)
-        weights = power.amplitude[..., None] * binomial * products
-        constant = power.intercept ** power.exponent[..., None]
-        offset = np.ascontiguousarray(power.offset + power.amplitude * constant)
-        return offset, np.ascontiguousarray(weights)
-
-    def inverse(self, points: Array) -> Array:
-        """Undo g on the monomials of one coordinate alone, (..., d); exact on the image."""
-        size = self._sizes[0]  # the least; its multisets of one member are in the members' order
-        alone = (self._sizes == size) & (self.counts.max(-1) == size)
-        values = np.clip(np.asarray(points)[..., alone], 0.0, 1.0)
-        return np.asarray(np.clip(values ** (1 / (self.power * size)), self.floor, 1.0))
+        rest = power.intercept[..., None] ** np.maximum(beta - orders, 0)
+        return power.weights, power.amplitude[..., None] * (comb(beta, orders) * rest)
 
 
-class ExponentialBasis(OfMultisets):
-    """A power series in the sum of ``t = (g(y) - origin) / unit``, chosen by a subclass.
+class ChebyshevExponentialBasis(OfMultisets):
+    """Chebyshev's series about the middle of each loss's range, for normalised losses.
 
     For ``ExponentialOfSum`` losses with this power and floor and ``sum_j |w_j| <= reach``. The
     declared error is at most the wanted ``error``. g is ``max(y, floor) ** power``, or its
@@ -224,41 +239,63 @@ class ExponentialBasis(OfMultisets):
                 "allow a greater error or a smaller reach"
             )
 
-    def coefficients(self, loss: Loss) -> tuple[Array, Array]:
-        """Expand the series of the exponential by the multinomial theorem."""
-        family = self._checked(self.accept(loss, ExponentialOfSum))
+    def _series(self, loss: Loss) -> tuple[Array, Array]:
+        family = self._checked(loss, ExponentialOfSum)
         if (most := float(np.abs(family.weights).sum(-1).max())) > self.reach * (1 + SLACK):
             raise ValueError(f"absolute weights add up to {most:.6g}, beyond reach {self.reach:g}")
-        direction, series = self._series(family.weights)
-        series = family.amplitude[..., None] * series
-        products = self._multinomials * monomials(direction, self.counts)
-        weights = series[..., self._sizes] * products
-        moved = np.where(self._signed, weights, 0.0)
-        offset = family.offset + series[..., 0] - moved.sum(-1)
-        return np.ascontiguousarray(offset), np.ascontiguousarray(weights + moved)
+        direction, series = self._exponential(family.weights)
+        return direction, family.amplitude[..., None] * series
 
-    def inverse(self, points: Array) -> Array:
-        """Undo g on the monomials of size 1, (..., d); exact on the image above the floor."""
-        first = np.asarray(points)[..., : self.outcomes]
-        inner = np.where(self._signed[: self.outcomes], 2 * first - 1, first)
-        level = np.clip(self._origin + self._unit * inner, self._low, self._high)
-        outcome = np.exp(level) if self.power == 0 else level ** (1 / self.power)
-        return np.clip(outcome, self.floor, 1.0)
-
-    @abstractmethod
     def _choose(self, error: float) -> tuple[int, float]:
         """Set origin and unit; return the least degree with at most this error, and its error."""
+        self._origin = (self._low + self._high) / 2
+        self._unit = (self._high - self._low) / 2
+        widest = self.reach * self._unit
+        if widest > MOST_HALF_WIDTH:
+            raise ValueError(
+                f"sums that range over {2 * widest:.3g} are too wide for a series; allow a smaller "
+                "reach or a greater floor"
+            )
+        self._widths = widest * np.arange(1, GRID + 1) / GRID
+        orders = np.arange(int(2 * widest) + 60)  # later terms are below rounding
+        bessel = ive(orders, self._widths[:, None])
+        tails = 2 * bessel[:, ::-1].cumsum(-1)[:, ::-1] / -np.expm1(-2 * self._widths[:, None])
+        errors = tails.max(0)  # entry j: of the degree j - 1
+        degree = max(int((errors > error).sum()) - 1, 1)
+        self.convex_image = degree == 1
+        return degree, float(errors[degree + 1])
 
-    @abstractmethod
     def _lambda(self) -> float:
         """Return the bound on sum |r_i| at the degree."""
+        even = (self.counts % 2 == 0).all(-1)
+        shares = np.bincount(self._sizes, self._multinomials * even, self.degree + 1)
+        shares = shares / float(self.outcomes) ** np.arange(self.degree + 1)
+        series = np.abs(self._scaled(self._widths)) / -np.expm1(-2 * self._widths)[:, None]
+        totals = np.append(1.0, (series * (2 - shares))[:, 1:].sum(-1))  # 1: the limit at 0
+        peak = int(totals.argmax())
+        # What a peak inside the range can rise above the grid; most are at its upper end.
+        missed = np.ptp(totals[peak - 1 : peak + 2]) if 0 < peak < GRID else 0.0
+        return float(totals[peak] + missed)
 
-    @abstractmethod
-    def _series(self, weights: Array) -> tuple[Array, Array]:
+    def _exponential(self, weights: Array) -> tuple[Array, Array]:
         """Return v (..., A, d) and p (..., A, k + 1) with e^S = sum_s p_s (v . t)^s, nearly."""
+        total = np.abs(weights).sum(-1, keepdims=True)
+        direction = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+        half_width = total[..., 0] * self._unit
+        top = self._origin * weights.sum(-1) + half_width
+        return direction, np.exp(top)[..., None] * self._scaled(half_width)
+
+    def _scaled(self, half_width: Array) -> Array:
+        """Coefficients (..., k + 1) in u of the series of e^(H u), times e^-H."""
+        orders = np.arange(self.degree + 1)
+        twice = np.where(orders == 0, 1.0, 2.0) * ive(orders, half_width[..., None])
+        table = np.zeros((self.degree + 1, self.degree + 1))
+        for j in orders:
+            table[j, : j + 1] = cheb2poly(np.eye(self.degree + 1)[j])[: j + 1]
+        return np.asarray(twice @ table)
 
 
-class TaylorExponentialBasis(ExponentialBasis):
+class TaylorExponentialBasis(ChebyshevExponentialBasis):
     """Taylor's series at 0, as printed; ``error`` holds for losses normalised into [0, 1].
 
     ``lipschitz`` is for the paper's family with A = 1; a normalised loss needs at most
@@ -287,74 +324,11 @@ class TaylorExponentialBasis(ExponentialBasis):
         orders = np.arange(1, self.degree + 1)
         return float((self._most**orders / factorial(orders)).sum())
 
-    def _series(self, weights: Array) -> tuple[Array, Array]:
+    def _exponential(self, weights: Array) -> tuple[Array, Array]:
         return weights * self._unit, 1 / factorial(np.arange(self.degree + 1))
 
 
-class ChebyshevExponentialBasis(ExponentialBasis):
-    """Chebyshev's series about the middle of each loss's range, for normalised losses."""
-
-    def _choose(self, error: float) -> tuple[int, float]:
-        self._origin = (self._low + self._high) / 2
-        self._unit = (self._high - self._low) / 2
-        widest = self.reach * self._unit
-        if widest > MOST_HALF_WIDTH:
-            raise ValueError(
-                f"sums that range over {2 * widest:.3g} are too wide for a series; allow a smaller "
-                "reach or a greater floor"
-            )
-        self._widths = widest * np.arange(1, GRID + 1) / GRID
-        orders = np.arange(int(2 * widest) + 60)  # later terms are below rounding
-        bessel = ive(orders, self._widths[:, None])
-        tails = 2 * bessel[:, ::-1].cumsum(-1)[:, ::-1] / -np.expm1(-2 * self._widths[:, None])
-        errors = tails.max(0)  # entry j: of the degree j - 1
-        degree = max(int((errors > error).sum()) - 1, 1)
-        self.convex_image = degree == 1
-        return degree, float(errors[degree + 1])
-
-    def _lambda(self) -> float:
-        even = (self.counts % 2 == 0).all(-1)
-        shares = np.bincount(self._sizes, self._multinomials * even, self.degree + 1)
-        shares = shares / float(self.outcomes) ** np.arange(self.degree + 1)
-        series = np.abs(self._scaled(self._widths)) / -np.expm1(-2 * self._widths)[:, None]
-        totals = np.append(1.0, (series * (2 - shares))[:, 1:].sum(-1))  # 1: the limit at 0
-        peak = int(totals.argmax())
-        # What a peak inside the range can rise above the grid; most are at its upper end.
-        missed = np.ptp(totals[peak - 1 : peak + 2]) if 0 < peak < GRID else 0.0
-        return float(totals[peak] + missed)
-
-    def _series(self, weights: Array) -> tuple[Array, Array]:
-        total = np.abs(weights).sum(-1, keepdims=True)
-        direction = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
-        half_width = total[..., 0] * self._unit
-        top = self._origin * weights.sum(-1) + half_width
-        return direction, np.exp(top)[..., None] * self._scaled(half_width)
-
-    def _scaled(self, half_width: Array) -> Array:
-        """Coefficients (..., k + 1) in u of the series of e^(H u), times e^-H."""
-        orders = np.arange(self.degree + 1)
-        twice = np.where(orders == 0, 1.0, 2.0) * ive(orders, half_width[..., None])
-        table = np.zeros((self.degree + 1, self.degree + 1))
-        for j in orders:
-            table[j, : j + 1] = cheb2poly(np.eye(self.degree + 1)[j])[: j + 1]
-        return np.asarray(twice @ table)
-
-
-def multisets(coordinates: int, sizes: range) -> Counts:
-    """List how often each coordinate occurs in each multiset (n, d), by size, as sorted tuples."""
-    number = sum(math.comb(coordinates + size - 1, size) for size in sizes)
-    if number > MOST_MULTISETS:
-        raise ValueError(
-            f"{number} monomials of {coordinates} coordinates up to degree {sizes[-1]} exceed "
-            f"{MOST_MULTISETS}; allow a greater error, or a smaller degree, reach or outcome"
-        )
-    members = np.arange(coordinates)
-    tuples = [itertools.combinations_with_replacement(range(coordinates), m) for m in sizes]
-    counts = [(np.array(list(rows))[..., None] == members).sum(1) for rows in tuples]
-    return np.concatenate(counts).astype(np.intp)
-
-
-def monomials(values: Array, counts: Counts) -> Array:
+def monomials(values: Array, counts: Indices) -> Array:
     """Evaluate t^c for values t (..., d) and multisets (n, d): (..., n)."""
     powers = np.ones((*values.shape, int(counts.max()) + 1))
     for power in range(1, powers.shape[-1]):  # products, so that signs and [0, 1] are kept exactly

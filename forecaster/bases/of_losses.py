@@ -21,10 +21,9 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.forecaster.minimax.support import CellSupport, grid_levels
+from regretless.forecaster.minimax.support import CellBasis, CellSupport
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.core.delegated import Delegated
 from regretless.market.losses import Loss
 from regretless.market.losses.base import Range
 from regretless.market.losses.basis import Basis, Support
@@ -32,40 +31,56 @@ from regretless.market.losses.basis import Basis, Support
 Key = tuple[tuple[object, ...], bytes]
 
 
-class LossFunctions:
-    """The distinct actions, not constant, of several stacks of losses over the same outcomes.
+@register.basis("exact")
+class ExactLossesBasis(CellBasis):
+    """Every distinct action, not constant, of every listed loss with values in [0, 1].
 
     ``low`` and ``scale`` (size,) are the least loss of each function and the length of its range,
     ``found`` has the key of each, in order.
     """
 
+    lipschitz = 1.0
+    error = 0.0
+
     def __init__(self, losses: Sequence[Loss]) -> None:
-        if not losses:
-            raise ValueError("give at least one loss")
         if len({loss.outcomes for loss in losses}) != 1:
-            raise ValueError("the losses need the same number of outcomes")
+            raise ValueError("give losses, all over the same number of outcomes")
         self.outcomes = losses[0].outcomes
         self._parts: list[tuple[Loss, Indices]] = []
         self.found: dict[Key, int] = {}
-        self.low, high = np.concatenate([self._list(loss.as_stack()) for loss in losses], axis=1)
-        self.scale = high - self.low
-        self.size = len(self.low)
+        ends = []
+        for loss in losses:
+            many, picked = loss.as_stack(), []
+            low, high = many.enclosure(np.zeros(self.outcomes), np.ones(self.outcomes))
+            keys = keys_of(many)
+            for place in np.argwhere(high > low):
+                key = keys[place[0]][place[1]]
+                if key not in self.found:
+                    self.found[key] = len(self.found)
+                    picked.append(place)
+            rows, actions = np.array(picked, dtype=np.intp).reshape(-1, 2).T
+            if len(rows):
+                self._parts.append((many[rows], actions))
+            ends.append(np.stack([low[rows, actions], high[rows, actions]]))
+        self.low, high = np.concatenate(ends, axis=1)
+        self.scale, self.size = high - self.low, len(high)
         if not self.size:
             raise ValueError("every loss is constant, there is nothing to forecast")
 
-    def _list(self, loss: Loss) -> Array:
-        """Find the new functions of one stack; their least and greatest loss (2, count)."""
-        low, high = loss.enclosure(np.zeros(self.outcomes), np.ones(self.outcomes))
-        keys, picked = keys_of(loss), []
-        for place in np.argwhere(high > low):
-            key = keys[place[0]][place[1]]
-            if key not in self.found:
-                self.found[key] = len(self.found)
-                picked.append(place)
-        rows, actions = np.array(picked, dtype=np.intp).reshape(-1, 2).T
-        if len(rows):
-            self._parts.append((loss[rows], actions))
-        return np.stack([low[rows, actions], high[rows, actions]])
+    def chosen(self, functions: Iterable[int]) -> "ExactLossesBasis":
+        """Keep only these functions, in ascending order."""
+        order = sorted({int(function) for function in functions})
+        kept = object.__new__(ExactLossesBasis)
+        kept.outcomes, kept._parts, start = self.outcomes, [], 0
+        for loss, actions in self._parts:
+            inside = np.array([i - start for i in order if 0 <= i - start < len(actions)], np.intp)
+            if len(inside):
+                kept._parts.append((loss[inside], actions[inside]))
+            start += len(actions)
+        renamed = {old: new for new, old in enumerate(order)}
+        kept.found = {k: renamed[v] for k, v in self.found.items() if v in renamed}
+        kept.low, kept.scale, kept.size = self.low[order], self.scale[order], len(order)
+        return kept
 
     def _own(self, read: Callable[[Loss], Array]) -> Array:
         """Read the own action of every function from tables (..., K, A): (..., size)."""
@@ -76,9 +91,21 @@ class LossFunctions:
         return np.asarray(np.clip((table - self.low) / self.scale, 0.0, 1.0))
 
     def transform(self, y: ArrayLike) -> Array:
-        """Compute all functions at outcomes (..., d): (..., size) in [0, 1]."""
         outcomes = np.asarray(y, dtype=np.float64)
         return self._stretched(self._own(lambda loss: loss.losses(outcomes)))
+
+    def coefficients(self, loss: Loss) -> tuple[Array, Array]:
+        """Point at each action's own function; ValueError for a loss that was not listed."""
+        self.check_outcomes(loss)
+        many = loss.as_stack()
+        index = np.array([[self.found.get(key, -1) for key in row] for row in keys_of(many)])
+        least, greatest = many.enclosure(np.zeros(self.outcomes), np.ones(self.outcomes))
+        if ((index < 0) & (greatest > least)).any():
+            raise ValueError("a loss is not among those that this basis lists")
+        constant = many.losses(np.zeros(self.outcomes))
+        offset = np.where(index < 0, constant, self.low[index])
+        weights = np.where(np.arange(self.size) == index[..., None], self.scale, 0.0)
+        return self.in_order(offset.reshape(loss.offset.shape), weights)
 
     def enclosure(self, low: Array, high: Array) -> Range:
         """Ranges of all functions over boxes (T, d): (T, size) twice."""
@@ -92,12 +119,7 @@ class LossFunctions:
 
     def support(self) -> Support:
         """Cut the cube into cells, denser towards 0."""
-        levels = grid_levels(self.size, self.outcomes, 0.0, 1.0) ** 2
-        return CellSupport(self, levels, self.outcomes)
-
-    def place(self, levels: Array) -> Array:
-        """Return outcomes (T, d) as they are."""
-        return levels
+        return CellSupport(self, 0.0, 1.0, power=2)
 
     def errors(self, low: Array, high: Array) -> Range:
         """Bound what interpolation misses on boxes, by the ranges of functions and slopes."""
@@ -106,59 +128,12 @@ class LossFunctions:
         errors = np.minimum(most - least, by_slope)
         return errors, errors
 
-    def chosen(self, functions: Iterable[int]) -> "LossFunctions":
-        """Keep only these functions, in ascending order."""
-        order = sorted({int(function) for function in functions})
-        kept = object.__new__(LossFunctions)
-        kept.outcomes, kept._parts, start = self.outcomes, [], 0
-        for loss, actions in self._parts:
-            inside = np.array([i - start for i in order if 0 <= i - start < len(actions)], np.intp)
-            if len(inside):
-                kept._parts.append((loss[inside], actions[inside]))
-            start += len(actions)
-        renamed = {old: new for new, old in enumerate(order)}
-        kept.found = {k: renamed[v] for k, v in self.found.items() if v in renamed}
-        kept.low, kept.scale, kept.size = self.low[order], self.scale[order], len(order)
-        return kept
-
 
 def keys_of(loss: Loss) -> list[list[Key]]:
     """One hashable key for each action of a stack; equal keys are equal functions."""
     identity = loss.identity
     table = loss.rows() + 0.0  # the sign of a zero must not tell equal functions apart
     return [[(identity, row.tobytes()) for row in rows] for rows in table]
-
-
-class ExactLossesBasis(Basis):
-    """Every action of every listed loss, with values in [0, 1], is a function."""
-
-    lipschitz = 1.0
-    error = 0.0
-
-    def __init__(self, losses: Sequence[Loss]) -> None:
-        self.functions = LossFunctions(losses)
-        self.outcomes, self.size = self.functions.outcomes, self.functions.size
-
-    transform = Delegated("functions")
-    support = Delegated("functions")
-
-    def coefficients(self, loss: Loss) -> tuple[Array, Array]:
-        """Point at each action's own function; ValueError for a loss that was not listed."""
-        self.check_outcomes(loss)
-        many = loss.as_stack()
-        corner = many.losses(np.zeros(self.outcomes))
-        least, greatest = many.enclosure(np.zeros(self.outcomes), np.ones(self.outcomes))
-        index = np.array(
-            [[self.functions.found.get(key, -1) for key in row] for row in keys_of(many)]
-        )
-        if ((index < 0) & (greatest > least)).any():
-            raise ValueError("a loss is not among those that this basis lists")
-        offset = np.where(index < 0, corner, self.functions.low[index])
-        weights = np.zeros((*index.shape, self.size))
-        rows, actions = np.nonzero(index >= 0)
-        found = index[rows, actions]
-        weights[rows, actions, found] = self.functions.scale[found]
-        return offset.reshape(loss.offset.shape), weights.reshape(*loss.offset.shape, self.size)
 
 
 class DirectSumBasis(Basis):
@@ -175,17 +150,16 @@ class DirectSumBasis(Basis):
     def __init__(self, parts: Sequence[Basis]) -> None:
         if len({part.outcomes for part in parts}) != 1:
             raise ValueError("the parts of a direct sum need the same number of outcomes")
-        self.parts = tuple(parts)
-        self.outcomes = parts[0].outcomes
+        self.parts, self.outcomes = tuple(parts), parts[0].outcomes
         self.size = sum(part.size for part in parts)
         self.lipschitz = max(part.lipschitz for part in parts)
         self.error = max(part.error for part in parts)
         self.convex_image = len(parts) == 1 and parts[0].convex_image
-        self._starts = np.cumsum([0, *(part.size for part in parts)])
 
     def block(self, index: int) -> slice:
         """Columns of the part with this index."""
-        return slice(int(self._starts[index]), int(self._starts[index + 1]))
+        start = sum(part.size for part in self.parts[:index])
+        return slice(start, start + self.parts[index].size)
 
     def served(self, loss: Loss) -> tuple[int, tuple[Array, Array]]:
         """Index of the first part with coefficients of the loss, and these; ValueError if none."""
@@ -212,6 +186,3 @@ class DirectSumBasis(Basis):
     def inverse(self, points: Array) -> Array:
         labels = [part.inverse(points[..., self.block(i)]) for i, part in enumerate(self.parts)]
         return np.asarray(np.mean(labels, axis=0))
-
-
-register.basis("exact")(ExactLossesBasis)

@@ -37,8 +37,7 @@ multiplies a sum by at most (p + 1) / (q + 1).
 
 **Support.** Along a cell [a, b] of one coordinate a power, concave or convex, strays from its chord
 on one side, by at most (b - a)^2 / 8 max |f''| and by f(b) - f(a). Knots are u^q for even u, with q
-so large that the smallest power is resolved near 0. A Bernstein polynomial has
-|f''| <= 2 p (p - 1).
+so large that the smallest power is resolved near 0. For Bernstein's |f''| <= 2 p (p - 1).
 """
 
 import math
@@ -86,7 +85,7 @@ class LinearBasis(Basis):
 
     def support(self) -> Support:
         none = np.zeros(self.size)
-        return _separable(self, np.array([0.0, 1.0]), above=none, below=none)
+        return SeparableSupport(self, np.array([0.0, 1.0]), none, none)
 
 
 class PowerBasis(Basis):
@@ -103,6 +102,9 @@ class PowerBasis(Basis):
     array([0.5 , 0.25])
     """
 
+    lipschitz = 1.0
+    error = 0.0
+
     def __init__(
         self,
         exponents: ArrayLike,
@@ -114,11 +116,22 @@ class PowerBasis(Basis):
         self.exponents = np.unique(np.asarray(exponents, dtype=np.float64))
         if not (self.exponents > 0).all():
             raise ValueError("exponents must be positive")
-        self.outcomes, self.exact = outcomes, exact
-        self.size = outcomes * len(self.exponents)
-        self.convex_image = len(self.exponents) == 1
-        self._span = span or (float(self.exponents[0]), float(self.exponents[-1]))
-        self.lipschitz, self.error = (1.0, 0.0) if exact else self._declare()
+        count = len(self.exponents)
+        self.outcomes, self.exact, self.size = outcomes, exact, outcomes * count
+        self.convex_image = count == 1
+        self._span = low, high = span or (float(self.exponents[0]), float(self.exponents[-1]))
+        if exact:
+            return
+        # Upper bounds on the Lebesgue constant and the remainder over the range, maxima of
+        # polynomials of degree at most m, taken on a grid with spacing h. At an inner maximum M the
+        # slope is 0, and Markov's inequality bounds the second derivative by
+        # (2 / length)^2 m^2 (m^2 - 1) / 3 M, so the grid misses at most the share ``missed``.
+        rho = np.linspace(low, high, GRID + 1)
+        missed = count**2 * (count**2 - 1) / (6 * GRID**2)
+        products = np.abs(rho[:, None] - self.exponents).prod(-1).max()
+        remainder = products / math.factorial(count) * (count / (math.e * low)) ** count
+        lebesgue = float(np.abs(self._lagrange(rho)).sum(-1).max())
+        self.lipschitz, self.error = lebesgue / (1 - missed), float(remainder) / (1 - missed)
 
     @classmethod
     def covering(cls, low: float, high: float, outcomes: int, *, error: float = 0.01) -> Self:
@@ -153,14 +166,25 @@ class PowerBasis(Basis):
         return powers.reshape(*powers.shape[:-2], self.size)
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
-        """Spread each weight over the powers of its coordinate."""
+        """Spread each weight over the powers of its coordinate, expanded about other points."""
         power = self.accept(loss, SeparablePower)
-        shares = self._lagrange(power.exponent)
-        if power.centred:
-            return self._expanded(power)
-        weights = power.weights[..., None] * shares[..., None, None, :]
-        flat = weights.reshape(*power.weights.shape[:-1], self.size)
-        return np.ascontiguousarray(power.offset), np.ascontiguousarray(flat)
+        offset, weights = power.offset, power.weights
+        table = weights[..., None] * self._lagrange(power.exponent)[..., None, None, :]
+        if power.centred:  # the binomial theorem
+            rho, whole = power.exponent[..., None, None], self.exponents % 1 == 0
+            weights, centre = signed_powers(power)
+            listed = (self.exponents[whole] <= rho[..., None]).sum(-1) == rho
+            if not self.exact or ((centre != 0) & ~listed).any():
+                raise ValueError(
+                    "a power p about another point than 0 needs an exact PowerBasis of 1..p, or "
+                    "BernsteinBasis"
+                )
+            left = rho[..., None] - self.exponents
+            used = (left == 0) | ((left > 0) & whole)
+            table = weights[..., None] * np.where(used, comb(rho[..., None], self.exponents), 0.0)
+            table = table * (-centre[..., None]) ** np.where(used, left, 0.0)
+            offset = offset + (weights * (-centre) ** rho).sum(-1)
+        return self.in_order(offset, table)
 
     def inverse(self, points: Array) -> Array:
         """Undo each power and average over the exponents (exact when there is only one)."""
@@ -176,25 +200,7 @@ class PowerBasis(Basis):
         bend = np.nan_to_num(np.maximum(bend[:-1], bend[1:]), posinf=1e300)  # at 0: the range
         by_bend = np.diff(knots)[:, None] ** 2 / 8 * bend
         errors = np.minimum(by_bend, np.diff(knots[:, None] ** rho, axis=0)).max(0)
-        return _separable(self, knots, above=errors * (rho < 1), below=errors * (rho > 1))
-
-    def _expanded(self, power: SeparablePower) -> tuple[Array, Array]:
-        """Expand powers about other points by the binomial theorem."""
-        rho, whole = power.exponent[..., None, None], self.exponents % 1 == 0
-        weights, centre = signed_powers(power)
-        listed = (self.exponents[whole] <= rho[..., None]).sum(-1) == rho
-        if not self.exact or ((centre != 0) & ~listed).any():
-            raise ValueError(
-                "a power p about another point than 0 needs an exact PowerBasis of 1..p, or "
-                "BernsteinBasis"
-            )
-        left = rho[..., None] - self.exponents
-        used = (left == 0) | ((left > 0) & whole)
-        binomial = np.where(used, comb(rho[..., None], self.exponents), 0.0)
-        table = weights[..., None] * binomial * (-centre[..., None]) ** np.where(used, left, 0.0)
-        offset = power.offset + (weights * (-centre) ** rho).sum(-1)
-        flat = table.reshape(*weights.shape[:-1], self.size)
-        return np.ascontiguousarray(offset), np.ascontiguousarray(flat)
+        return SeparableSupport(self, knots, errors * (rho < 1), errors * (rho > 1))
 
     def _lagrange(self, rho: Array) -> Array:
         """Lagrange weights (..., m) of exponents (...); unit vectors at the nodes, exactly."""
@@ -209,22 +215,6 @@ class PowerBasis(Basis):
             others = np.delete(self.exponents, k)
             shares[..., k] = np.prod(np.delete(gaps, k, -1) / (node - others), axis=-1)
         return np.where(at_node.any(-1)[..., None], at_node.astype(np.float64), shares)
-
-    def _declare(self) -> tuple[float, float]:
-        """Return upper bounds on the Lebesgue constant and on the remainder over the range.
-
-        Both are maxima of polynomials of degree at most m, taken on a grid with spacing h. At an
-        inner maximum M the slope is 0, and Markov's inequality bounds the second derivative by
-        (2 / length)^2 m^2 (m^2 - 1) / 3 M, so the grid misses at most the share ``missed``.
-        """
-        (low, high), count = self._span, len(self.exponents)
-        rho = np.linspace(low, high, GRID + 1)
-        missed = count**2 * (count**2 - 1) / (6 * GRID**2)
-        products = np.abs(rho[:, None] - self.exponents).prod(-1).max()
-        steepest = (count / (math.e * low)) ** count
-        lebesgue = float(np.abs(self._lagrange(rho)).sum(-1).max())
-        error = float(products / math.factorial(count) * steepest)
-        return lebesgue / (1 - missed), error / (1 - missed)
 
 
 class BernsteinBasis(Basis):
@@ -276,8 +266,7 @@ class BernsteinBasis(Basis):
         ordered = np.sort(table, axis=-1)
         least, most = ordered[..., self.degree // 2], ordered[..., (self.degree + 1) // 2]
         constant = np.clip(table[..., 0], least, most)
-        flat = (table - constant[..., None]).reshape(*weights.shape[:-1], self.size)
-        return np.ascontiguousarray(power.offset + constant.sum(-1)), np.ascontiguousarray(flat)
+        return self.in_order(power.offset + constant.sum(-1), table - constant[..., None])
 
     def inverse(self, points: Array) -> Array:
         """Label forecasts by linear precision, ``y_j = sum_k (k / p) s_{j,k}``, clipped."""
@@ -287,7 +276,7 @@ class BernsteinBasis(Basis):
     def support(self) -> Support:
         bend = 2 * self.degree * (self.degree - 1)
         errors = np.full(self.size, bend / (8 * (KNOTS - 1) ** 2))
-        return _separable(self, np.linspace(0, 1, KNOTS), above=errors, below=errors)
+        return SeparableSupport(self, np.linspace(0, 1, KNOTS), errors, errors)
 
 
 def signed_powers(loss: SeparablePower) -> tuple[Array, Array]:
@@ -306,11 +295,6 @@ def signed_powers(loss: SeparablePower) -> tuple[Array, Array]:
         )
     flipped = (centre >= 1) & (exponent % 2 == 1)
     return np.where(flipped, -loss.weights, loss.weights), centre
-
-
-def _separable(basis: Basis, knots: Array, *, above: Array, below: Array) -> Support:
-    images = basis.transform(np.repeat(knots[:, None], basis.outcomes, axis=1))
-    return SeparableSupport(knots, images, basis.outcomes, above=above, below=below)
 
 
 @register.basis("linear")

@@ -22,14 +22,13 @@ greatest new one.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import qr
 
 from regretless.forecaster.bases.certify import certify
-from regretless.forecaster.bases.of_losses import Key, LossFunctions, keys_of
+from regretless.forecaster.bases.of_losses import ExactLossesBasis, Key, keys_of
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.delegated import Delegated
@@ -53,8 +52,7 @@ MOST_WORKING = 1200
 FEW, FINE, COARSE = 1000, 0.04, 0.1
 
 
-@dataclass(frozen=True)
-class Reduction:
+class Reduction(NamedTuple):
     """What a reduced basis achieves on its population."""
 
     functions: int  # distinct functions that it was fitted to
@@ -95,7 +93,7 @@ class ReducedBasis(Basis):
     ) -> None:
         if error <= 0 or cap <= 0:
             raise ValueError("error and cap must be positive")
-        listed = LossFunctions(losses)
+        listed = ExactLossesBasis(losses)
         if quick and listed.size > QUICK:
             picked = stream(seed, "quick").choice(listed.size, QUICK, replace=False)
             listed = listed.chosen(picked)
@@ -109,9 +107,7 @@ class ReducedBasis(Basis):
         self._fits: dict[Key, Fit] = dict(zip(listed.found, fits, strict=True))
         self.lipschitz = float(np.abs(weights).sum(1).max())
         cost, errors = self.lipschitz * self.size**0.5, (search.sampled.max(), search.unseen.max())
-        self.report = Reduction(
-            listed.size, self.size, self.lipschitz, cost, float(errors[0]), float(errors[1])
-        )
+        self.report = Reduction(listed.size, self.size, self.lipschitz, cost, *map(float, errors))
         self.error = float(max(errors))
 
     transform = Delegated("functions")
@@ -131,10 +127,8 @@ class ReducedBasis(Basis):
             for one in tour(values):
                 if (key := keys[unlisted[one]]) not in self._fits:
                     self._fits[key] = self._fit(np.ascontiguousarray(values[one]))
-        fits = [self._fits[key] for key in keys]
-        offset, weights = np.array([fit.offset for fit in fits]), [fit.weights for fit in fits]
-        shape = loss.offset.shape
-        return offset.reshape(shape), np.array(weights).reshape(*shape, self.size)
+        offset, weights, _ = zip(*(self._fits[key] for key in keys), strict=True)
+        return self.in_order(np.array(offset).reshape(loss.offset.shape), np.array(weights))
 
     def certified_error(self, losses: Loss) -> float:
         """Prove a bound on the error of these losses over the whole cube, by branch and bound."""
@@ -155,8 +149,7 @@ def scattered(count: int, outcomes: int, *, seed: int) -> Array:
     return points
 
 
-@dataclass(frozen=True, eq=False)
-class Fit:
+class Fit(NamedTuple):
     """Coefficients of one function, and its greatest error over the whole sample."""
 
     offset: float
@@ -189,17 +182,25 @@ class SupNormFit:
             self._require(point)
 
     def __call__(self, values: Array) -> Fit:
+        size = len(self.table)
         while True:
-            offset, weights, error = self._solve(values[self.working])
+            wanted = values[self.working]
+            free = np.full(len(wanted), np.inf)
+            lower = np.column_stack([wanted, -free]).ravel()
+            upper = np.column_stack([free, wanted]).ravel()
+            rows = np.arange(1, 1 + len(lower), dtype=np.int32)
+            self._solver.changeRowsBounds(len(rows), rows, lower, upper)  # type: ignore[attr-defined]
+            solution = fitted(self._solver)
+            weights = solution[:size] - solution[size : 2 * size]
+            weights *= self.cap / max(np.abs(weights).sum(), self.cap)  # by the solver's tolerance
+            offset, error = solution[-2:].tolist()
             errors = np.abs(values - offset - weights @ self.table)
-            worst = int(errors.argmax())
-            if errors[worst] <= max(SLACK * error, error + self.precision):
-                break
-            if worst in self.working or len(self.working) >= MOST_WORKING:
-                break
+            worst, enough = int(errors.argmax()), max(SLACK * error, error + self.precision)
+            full = worst in self.working or len(self.working) >= MOST_WORKING
+            if full or errors[worst] <= enough:
+                return Fit(offset, weights, float(errors[worst]))
             self.working.append(worst)
             self._require(worst)
-        return Fit(offset, weights, float(errors[worst]))
 
     def _require(self, point: int) -> None:
         """Add the two rows of a working point: the form plus e above f, minus e below it."""
@@ -207,20 +208,6 @@ class SupNormFit:
         for side in (1.0, -1.0):
             row = np.concatenate([values, -values, [1.0, side]])
             self._solver.addRow(-np.inf, np.inf, len(row), self._columns, row)
-
-    def _solve(self, values: Array) -> tuple[float, Array, float]:
-        free = np.full(len(values), np.inf)
-        lower = np.column_stack([values, -free]).ravel()
-        upper = np.column_stack([free, values]).ravel()
-        rows = np.arange(1, 1 + len(lower), dtype=np.int32)
-        self._solver.changeRowsBounds(len(rows), rows, lower, upper)  # type: ignore[attr-defined]
-        solution = fitted(self._solver)
-        size = len(self.table)
-        weights = solution[:size] - solution[size : 2 * size]
-        total = np.abs(weights).sum()
-        if total > self.cap:  # by the solver's tolerance
-            weights *= self.cap / total
-        return float(solution[-2]), weights, float(solution[-1])
 
 
 def tour(table: Array) -> Indices:
@@ -242,7 +229,7 @@ class _Search:
     bounds on what each one's approximation by those ``chosen`` so far misses.
     """
 
-    def __init__(self, listed: LossFunctions, *, error: float, cap: float, seed: int) -> None:
+    def __init__(self, listed: ExactLossesBasis, *, error: float, cap: float, seed: int) -> None:
         self.listed, self.error, self.cap = listed, error, cap
         self.sample = scattered(SAMPLE, listed.outcomes, seed=seed)
         self._others = scattered(UNSEEN, listed.outcomes, seed=seed + 1)
@@ -254,18 +241,19 @@ class _Search:
         self._working = list(range(0, SAMPLE, SAMPLE // 60))
         self._tour, self.errors = tour(losses), np.full(listed.size, np.inf)
         self._grow(MARGIN * error)
-        self.offset, self.weights = np.zeros(listed.size), np.zeros((listed.size, len(self.chosen)))
+        everyone, size = np.arange(listed.size), len(self.chosen)
+        self.offset, self.weights = np.zeros(listed.size), np.zeros((listed.size, size))
         self.sampled, self.unseen = np.zeros(listed.size), np.zeros(listed.size)
-        self._worst = np.zeros((listed.size, listed.outcomes))
-        self._refit(np.arange(listed.size))
+        self._worst = np.zeros_like(everyone)  # of the unseen outcomes
+        self._refit(everyone)
         self._mend()
         for near in range(NEAR):  # new unseen outcomes around those where errors are greatest
-            worst = np.unique(self._worst, axis=0)
+            worst = np.unique(self._others[self._worst], axis=0)
             rng = stream(seed + 2 + near, "near the worst")
             picked = worst[rng.integers(len(worst), size=UNSEEN // 2)]
             spread = rng.choice([0.01, 0.05], (len(picked), 1))
             self._others = np.clip(picked + spread * rng.normal(size=picked.shape), 0.0, 1.0)
-            self._check(np.arange(listed.size))
+            self._check(everyone)
             self._mend()
 
     def _losses(self, rows: Any = slice(None)) -> Array:
@@ -301,7 +289,7 @@ class _Search:
             broken = np.flatnonzero(self.unseen > self.error)
             if not len(broken):
                 return
-            worst = self._others[np.unique(self._misfits(broken).argmax(axis=0))]
+            worst = self._others[np.unique(self._worst[broken])]
             self._working += range(len(self.sample), len(self.sample) + len(worst))
             self.sample = np.vstack([self.sample, worst])
             self.values = np.hstack([self.values, self.listed.transform(worst).T])
@@ -316,25 +304,19 @@ class _Search:
     def _refit(self, rows: Indices) -> None:
         fit = self.fitter()
         for row in self._tour[np.isin(self._tour, rows)]:
-            fitted = fit(self._losses([row])[0])
-            self.offset[row], self.weights[row] = fitted.offset, fitted.weights
-            self.sampled[row] = fitted.error
+            self.offset[row], self.weights[row], self.sampled[row] = fit(self._losses([row])[0])
         self._check(rows)
 
     def _check(self, rows: Indices) -> None:
         """Measure errors on the unseen outcomes, and where they are greatest."""
-        misfits = self._misfits(rows)
-        self._worst[rows] = self._others[misfits.argmax(axis=0)]
-        self.unseen[rows] = misfits.max(axis=0)
-
-    def _misfits(self, rows: Indices) -> Array:
         own, order = self.listed.chosen(rows), np.argsort(self.chosen)
-        kept, parts = self.listed.chosen(self.chosen), []
+        kept, misfits = self.listed.chosen(self.chosen), []
         for start in range(0, len(self._others), CHUNK):
             outcomes = self._others[start : start + CHUNK]
             linear = self.offset[rows] + kept.transform(outcomes) @ self.weights[rows][:, order].T
-            parts.append(np.abs(linear - (own.low + own.scale * own.transform(outcomes))))
-        return np.concatenate(parts)
+            misfits.append(np.abs(linear - (own.low + own.scale * own.transform(outcomes))))
+        table = np.concatenate(misfits)
+        self._worst[rows], self.unseen[rows] = table.argmax(axis=0), table.max(axis=0)
 
 
 @register.basis("reduced")

@@ -14,8 +14,8 @@ w^2 / 8 max |f''|, by (b - a) w / 4 for a slope in [a, b], and by the range of f
 axis by axis is an average of the ends, so the errors of the axes add up.
 """
 
+from abc import abstractmethod
 from itertools import product
-from typing import Protocol
 
 import numpy as np
 
@@ -42,11 +42,15 @@ def excess(direction: Array, above: Array, below: Array) -> Array:
 
 
 class ListedSupport(Support):
-    """Listed outcomes (V, d) and their s(y) (V, n), between which s is linear or constant."""
+    """Listed outcomes (V, d), between which s is linear or constant."""
 
-    def __init__(self, places: Array, images: Array) -> None:
-        self.outcomes, self.size = places.shape[1], images.shape[1]
-        self._places, self._images = places, np.ascontiguousarray(images)
+    def __init__(self, basis: Basis, places: Array) -> None:
+        self.outcomes, self.size = basis.outcomes, basis.size
+        if len(places) * self.size > LARGEST_LIST:
+            told = f"{len(places)} x {self.size} numbers are too many"
+            raise ValueError(f"{told}; use a coarser basis")
+        self._places = places
+        self._images = np.ascontiguousarray(basis.transform(places))
 
     def best(self, direction: Array) -> Vertex:
         top = int(values(self._images, direction).argmax())
@@ -58,33 +62,18 @@ class ListedSupport(Support):
         return float(values(self._images, direction).max() + slack)
 
 
-def listed(basis: Basis, places: Array) -> ListedSupport:
-    """List outcomes (V, d), between which s is linear or takes no other value."""
-    if len(places) * basis.size > LARGEST_LIST:
-        raise ValueError(f"{len(places)} x {basis.size} numbers are too many; use a coarser basis")
-    return ListedSupport(places, basis.transform(places))
-
-
-def grid_levels(size: int, outcomes: int, low: float, high: float) -> Array:
-    """Even levels along an axis of the grid of a ``CellSupport``, as many as the limits allow."""
-    points = min(MOST_POINTS, MOST_NUMBERS // size)
-    return np.linspace(low, high, max(int(points ** (1 / outcomes) + 1e-9), 2))
-
-
 class SeparableSupport(Support):
     """Functions of one coordinate each, the same number for every coordinate, side by side.
 
-    ``images`` (G, n) are s at the outcomes whose coordinates all have one level, of the ``knots``
-    (G,) from 0 to 1; a function rises over and falls under its interpolant by ``above`` and
-    ``below`` (n,).
+    Along every coordinate there are ``knots`` (G,) from 0 to 1; a function rises over and falls
+    under its interpolant by ``above`` and ``below`` (n,).
     """
 
-    def __init__(
-        self, knots: Array, images: Array, outcomes: int, *, above: Array, below: Array
-    ) -> None:
-        self.outcomes, self.size = outcomes, images.shape[1]
+    def __init__(self, basis: Basis, knots: Array, above: Array, below: Array) -> None:
+        self.outcomes, self.size = basis.outcomes, basis.size
         self._knots, self._above, self._below = knots, above, below
-        self._images = np.ascontiguousarray(images.reshape(len(knots), outcomes, -1))
+        images = basis.transform(np.repeat(knots[:, None], self.outcomes, axis=1))
+        self._images = np.ascontiguousarray(images.reshape(len(knots), self.outcomes, -1))
 
     def best(self, direction: Array) -> Vertex:
         """Return the outcome that is best coordinate by coordinate."""
@@ -102,35 +91,45 @@ class SeparableSupport(Support):
         return np.asarray(np.einsum("gdm,dm->dg", self._images, own))
 
 
-class Pieces(Protocol):
-    """Functions over boxes of a grid, in coordinates of their own."""
+class CellBasis(Basis):
+    """A basis that knows how its functions bend over boxes, in coordinates of its own."""
 
     def place(self, levels: Array) -> Array:
-        """Turn the grid's coordinates (T, d) into outcomes (T, d)."""
+        """Turn the own coordinates (T, d) into outcomes (T, d)."""
+        return levels
 
-    def transform(self, y: Array) -> Array:
-        """Compute s (T, n) at outcomes (T, d)."""
-
+    @abstractmethod
     def errors(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Return ``above`` and ``below`` (T, n) on boxes with these corners (T, d)."""
 
 
 class CellSupport(ListedSupport):
-    """A grid of cells with an error of interpolation each; the worst cells are split in halves."""
+    """A grid of cells with an error of interpolation each; the worst cells are split in halves.
 
-    def __init__(self, pieces: Pieces, levels: Array, outcomes: int) -> None:
-        places = pieces.place(grid_points(levels, outcomes))
-        super().__init__(places, pieces.transform(places))
-        self._pieces, self._shape = pieces, (len(levels),) * outcomes
-        self._low, self._high = (grid_points(own, outcomes) for own in (levels[:-1], levels[1:]))
-        above, below = pieces.errors(self._low, self._high)
+    Levels along an axis are even between the ends, or to a ``power``, as many as the limits allow.
+    """
+
+    def __init__(self, basis: CellBasis, low: float, high: float, power: int = 1) -> None:
+        points = min(MOST_POINTS, MOST_NUMBERS // basis.size) ** (1 / basis.outcomes)
+        levels = np.linspace(low, high, max(int(points + 1e-9), 2)) ** power
+        super().__init__(basis, basis.place(grid_points(levels, basis.outcomes)))
+        self._basis, self._shape = basis, (len(levels),) * self.outcomes
+        self._low, self._high = (
+            grid_points(own, self.outcomes) for own in (levels[:-1], levels[1:])
+        )
+        above, below = basis.errors(self._low, self._high)
         self._above, self._below = _shared(above), _shared(below)
-        self._corners = np.array(list(product([0.0, 1.0], repeat=outcomes)))
+        self._corners = np.array(list(product([0.0, 1.0], repeat=self.outcomes)))
 
     def bound(self, direction: Array, *, enough: float = -np.inf) -> float:
         """Split the worst cells until their bound is close to a value that is attained."""
         scores = values(self._images, direction)
-        value, low, high = self._cells(scores, direction), self._low, self._high
+        grid = scores.reshape(self._shape)
+        for axis in range(self.outcomes):  # the greatest value at a corner of every cell
+            ends = [np.take(grid, range(s, grid.shape[axis] - 1 + s), axis) for s in (0, 1)]
+            grid = np.maximum(*ends)
+        value = grid.ravel() + excess(direction, self._above, self._below)
+        low, high = self._low, self._high
         reached, closeness = float(scores.max()), PRECISION * float(np.abs(direction).sum())
         few = max(WIDEST // len(self._corners) ** 2, 1)
         for _ in range(SPLITS):
@@ -149,21 +148,13 @@ class CellSupport(ListedSupport):
             low, high = np.vstack([low[kept], parts[0]]), np.vstack([high[kept], parts[1]])
         return max(float(value.max(initial=-np.inf)), reached)
 
-    def _cells(self, scores: Array, direction: Array) -> Array:
-        """Bound h . s on every cell of the grid (C,)."""
-        grid = scores.reshape(self._shape)
-        for axis in range(self.outcomes):
-            ends = [np.take(grid, range(s, grid.shape[axis] - 1 + s), axis) for s in (0, 1)]
-            grid = np.maximum(*ends)
-        return np.asarray(grid.ravel() + excess(direction, self._above, self._below))
-
     def _score(self, low: Array, high: Array, direction: Array) -> tuple[Array, float]:
         """Bound h . s on boxes (T,); the greatest value at one of their corners."""
         corners = low[:, None] + self._corners * (high - low)[:, None]
-        places = self._pieces.place(corners.reshape(-1, self.outcomes))
-        scores = values(self._pieces.transform(places), direction)
+        places = self._basis.place(corners.reshape(-1, self.outcomes))
+        scores = values(self._basis.transform(places), direction)
         best = scores.reshape(len(low), -1).max(1)
-        above, below = self._pieces.errors(low, high)
+        above, below = self._basis.errors(low, high)
         return best + excess(direction, above, below), float(best.max())
 
 

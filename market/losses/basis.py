@@ -128,6 +128,11 @@ class Basis(ABC):
         if loss.outcomes != self.outcomes:
             raise ValueError(f"a loss over {loss.outcomes} outcomes; the basis has {self.outcomes}")
 
+    def in_order(self, offset: Array, weights: Array) -> tuple[Array, Array]:
+        """Lay coefficients out in index order, as kernels read them: (..., A) and (..., A, n)."""
+        weights = weights.reshape(*offset.shape, self.size)
+        return np.ascontiguousarray(offset), np.ascontiguousarray(weights)
+
     def audit(self, losses: Loss, outcomes: ArrayLike) -> float:
         """Measure the greatest distance of losses from their linear forms on outcomes (T, d)."""
         offset, weights = self.coefficients(losses)
