@@ -23,14 +23,16 @@ for floating point.
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from regretless.market.core.arrays import Array, Indices, Mask, grid_points
+from regretless.market.core.arrays import Array, Indices, grid_points
 from regretless.market.losses import Loss
 
 Enclose = Callable[[Array, Array], tuple[Array, Array]]
+Pairs = NDArray[Any]  # (P,) records: which loss, a box's lowest and highest corner, the bound
 
 BUDGET = 100_000_000  # evaluations of (loss, action, box): about 20 s with 20 functions
 TOLERANCE = 0.25
@@ -39,27 +41,12 @@ FIRST_BOXES = 512
 NUMBERS = 1 << 22  # in one table of functions over boxes: 32 MiB
 
 
-@dataclass(frozen=True)
-class ErrorCertificate:
+class ErrorCertificate(NamedTuple):
     """What a search has proved."""
 
     upper: float  # no outcome is further from its linear form than this
     lower: float  # some outcome is as far as this
     evaluations: int  # triples (loss, action, box) that it took
-
-
-@dataclass(frozen=True)
-class _Pairs:
-    owner: Indices  # (P,) which loss
-    box: Array  # (P, 2, d) its lowest and highest corner
-    bound: Array  # (P,)
-
-    def __getitem__(self, index: Indices | Mask) -> "_Pairs":
-        return _Pairs(self.owner[index], self.box[index], self.bound[index])
-
-    def __add__(self, other: "_Pairs") -> "_Pairs":
-        both = zip(vars(self).values(), vars(other).values(), strict=True)
-        return _Pairs(*(np.concatenate(pair) for pair in both))
 
 
 def certify(  # noqa: PLR0913 - what is certified, then how hard to try
@@ -88,26 +75,28 @@ def certify(  # noqa: PLR0913 - what is certified, then how hard to try
     ``tolerance`` of the greatest error met. It gives up when an error above the ``limit`` is met,
     or after a ``budget`` of (loss, action, box).
     """
-    search = _Search(loss, offset, weights, enclose, slopes)
     if cells is None:
         cells = np.linspace(0, 1, max(2, round(FIRST_BOXES ** (1 / loss.outcomes))) + 1) ** 2
-    pairs = search.start(cells)
+    search = _Search(loss, offset, weights, enclose, slopes)
+    grid = np.stack([grid_points(own, loss.outcomes) for own in (cells[:-1], cells[1:])], axis=1)
+    owner, index = np.divmod(np.arange(len(search.parts) * len(grid)), len(grid))
+    pairs = search.pairs(owner, grid[index], search.first_order(owner, index, grid))
     lower, settled, halves = 0.0, 0.0, 2**loss.outcomes
     batch = max(1, NUMBERS // (max(weights.shape[-1], loss.actions) * halves * loss.outcomes))
     while True:
         enough = max(target, (1 + tolerance) * lower)
-        cut = pairs.bound > enough
-        settled = max(settled, float(pairs.bound[~cut].max(initial=0.0)))
+        cut = pairs["bound"] > enough
+        settled = max(settled, float(pairs["bound"][~cut].max(initial=0.0)))
         pairs = pairs[cut]
         room = (budget - search.evaluations) // (loss.actions * (1 + 2 * halves))
-        count = min(len(pairs.bound), batch, room)
+        count = min(len(pairs), batch, room)
         if count <= 0 or lower > limit:
             break
-        worst = np.argpartition(-pairs.bound, count - 1)[:count]
+        worst = np.argpartition(-pairs["bound"], count - 1)[:count]
         met, children = search.split(pairs[worst], enough)
         lower = max(lower, met)
-        pairs = pairs[np.delete(np.arange(len(pairs.bound)), worst)] + children
-    upper = max(settled, float(pairs.bound.max(initial=0.0)))
+        pairs = np.concatenate([np.delete(pairs, worst), children])
+    upper = max(settled, float(pairs["bound"].max(initial=0.0)))
     return ErrorCertificate(upper + ROUNDING, lower, search.evaluations)
 
 
@@ -121,36 +110,34 @@ class _Search:
         self.weights = weights.reshape(len(many), loss.actions, -1)
         self.enclose, self.slopes, self.evaluations = enclose, slopes, 0
 
-    def start(self, edges: Array) -> _Pairs:
-        """Pair every loss with every box of the first grid."""
-        ends = [grid_points(own, self.outcomes) for own in (edges[:-1], edges[1:])]
-        grid = np.stack(ends, axis=1)
-        owner, index = np.divmod(np.arange(len(self.parts) * len(grid)), len(grid))
-        return _Pairs(owner, grid[index], self._first_order(owner, index, grid))
+    def pairs(self, owner: Indices, box: Array, bound: Array) -> Pairs:
+        fields = [("owner", np.intp), ("box", np.float64, (2, self.outcomes)), ("bound", float)]
+        table = np.empty(len(owner), dtype=fields)
+        table["owner"], table["box"], table["bound"] = owner, box, bound
+        return table
 
-    def split(self, pairs: _Pairs, enough: float) -> tuple[float, _Pairs]:
+    def split(self, pairs: Pairs, enough: float) -> tuple[float, Pairs]:
         """Return the greatest error at the boxes' midpoints, and the pairs of their parts."""
-        pairs = pairs[np.argsort(pairs.owner, kind="stable")]
-        boxes, where = np.unique(pairs.box, axis=0, return_inverse=True)
+        pairs = pairs[np.argsort(pairs["owner"], kind="stable")]
+        boxes, where = np.unique(pairs["box"], axis=0, return_inverse=True)
         where, middle = where.ravel(), boxes.mean(1, keepdims=True)
-        met = self._first_order(pairs.owner, where, np.repeat(middle, 2, axis=1))
+        met = self.first_order(pairs["owner"], where, np.repeat(middle, 2, axis=1))
 
         marks = np.concatenate([boxes[:, :1], middle, boxes[:, 1:]], axis=1)
         halves = np.array(list(itertools.product((0, 1), repeat=self.outcomes)))
         which = halves[:, None] + np.array([[0], [1]])  # of the marks: (2^d, 2, d)
         finer = marks[:, which, np.arange(self.outcomes)].reshape(-1, 2, self.outcomes)
-        owner = np.repeat(pairs.owner, len(halves))
+        owner = np.repeat(pairs["owner"], len(halves))
         index = (where[:, None] * len(halves) + np.arange(len(halves))).ravel()
-        bound = self._first_order(owner, index, finer)
+        bound = self.first_order(owner, index, finer)
         left = np.flatnonzero(bound > enough)
         if left.size:
             used, where = np.unique(index[left], return_inverse=True)
-            bound[left] = np.minimum(
-                bound[left], self._second_order(owner[left], where, finer[used])
-            )
-        return float(met.max()), _Pairs(owner, finer[index], bound)
+            closer = self._second_order(owner[left], where, finer[used])
+            bound[left] = np.minimum(bound[left], closer)
+        return float(met.max()), self.pairs(owner, finer[index], bound)
 
-    def _first_order(self, owner: Indices, index: Indices, boxes: Array) -> Array:
+    def first_order(self, owner: Indices, index: Indices, boxes: Array) -> Array:
         """Bound the error of each owner (ascending) in the box with each index, worst action."""
         low, high = boxes[:, 0], boxes[:, 1]
         middle, radius = _middle_and_radius(self.enclose(low, high))

@@ -87,10 +87,8 @@ class LipschitzGridBasis(Basis):
         scaled = np.asarray(y, dtype=np.float64) * self.cells
         index = np.floor(scaled if self.centred else scaled - 0.5).astype(np.intp)
         along = np.moveaxis(np.clip(index, 0, self.cells - 1), -1, 0)
-        cell = np.ravel_multi_index(tuple(along), (self.cells,) * self.outcomes)
-        result = np.zeros((*scaled.shape[:-1], self.size))
-        np.put_along_axis(result, np.asarray(cell)[..., None], 1.0, axis=-1)
-        return result
+        cell = np.asarray(np.ravel_multi_index(tuple(along), (self.cells,) * self.outcomes))
+        return np.asarray(cell[..., None] == np.arange(self.size), dtype=np.float64)
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Return each action's median over the cells, and its values less the median."""
@@ -101,8 +99,8 @@ class LipschitzGridBasis(Basis):
                 f"a loss has Lipschitz constant {most:.6g}, above the basis's {self.constant:g}"
             )
         values = np.moveaxis(loss.losses(self.points), 0, -1)
-        offset = np.ascontiguousarray(np.median(values, axis=-1))
-        return offset, np.ascontiguousarray(values - offset[..., None])
+        offset = np.median(values, axis=-1)
+        return self.in_order(offset, values - offset[..., None])
 
     def inverse(self, points: Array) -> Array:
         """Mean points (..., d) of predictions read as weights; uniform where all are <= 0."""
@@ -152,12 +150,18 @@ class RampBasis(Basis):
         if error is not None and not error > 0:
             raise ValueError(f"an error of {error} is not positive")
         self.outcomes, self.floor, self.budget = losses[0].outcomes, floor, budget
-        if error is None:
-            self._place(knots)
-        self.certificate = (
-            self._certify(losses, None) if error is None else self._search(losses, error)
-        )
-        self.error = self.certificate.upper
+        wish = math.inf if error is None else error
+        for number in count(knots if error is None else 2):
+            if number**self.outcomes - 1 > MOST and error is not None:
+                told = f"no {number - 1} knots or fewer have an error of {error:.3g}"
+                raise ValueError(f"{told}; raise it")
+            self.knots = floor + (1 - floor) * np.linspace(0, 1, number) ** 2
+            self.size = number**self.outcomes - 1
+            if max(self._fit(loss)[-1] for loss in losses) <= wish:  # otherwise it is hopeless
+                self.certificate = self._certify(losses, error and error - ROUNDING)
+                if self.certificate.upper <= wish:
+                    break
+        self.error, self.convex_image = self.certificate.upper, self.size == 1 and floor == 0
         sums = [np.abs(self.coefficients(loss)[1]).sum(-1).max() for loss in losses]
         self.lipschitz = float(max(sums))
 
@@ -203,12 +207,6 @@ class RampBasis(Basis):
         """List the knots: between them the functions are multilinear."""
         return ListedSupport(self, grid_points(self.knots, self.outcomes))
 
-    def _place(self, knots: int) -> None:
-        """Set the knots, and with them the size."""
-        self.knots = self.floor + (1 - self.floor) * np.linspace(0, 1, knots) ** 2
-        self.size = knots**self.outcomes - 1
-        self.convex_image = self.size == 1 and self.floor == 0
-
     def _ramps(self, y: Array) -> Array:
         ramps = np.clip((y[..., None] - self.knots[:-1]) / np.diff(self.knots), 0.0, 1.0)
         return np.concatenate([np.ones((*y.shape, 1)), ramps], axis=-1)
@@ -229,11 +227,7 @@ class RampBasis(Basis):
             table = np.diff(table, axis=axis, prepend=0.0)
         weights = np.moveaxis(table.reshape(values.shape), 0, -1)
         offset, weights = weights[..., 0], np.ascontiguousarray(weights[..., 1:])
-        least, most = self._excess(loss, offset, weights)
-        return offset - (least + most) / 2, weights, float((most - least).max()) / 2
-
-    def _excess(self, loss: Loss, offset: Array, weights: Array) -> tuple[Array, Array]:
-        """Least and greatest height (..., A) of the form above the loss, at and between knots."""
+        # the least and greatest height of the form above the loss, for each action
         middles = (self.knots[1:] + self.knots[:-1]) / 2
         outcomes = grid_points(np.sort(np.concatenate([self.knots, middles])), self.outcomes)
         rows = max(1, NUMBERS // max(offset.size, self.size))
@@ -243,7 +237,7 @@ class RampBasis(Basis):
             form = np.moveaxis(weights @ self.transform(part).T, -1, 0) + offset
             excess = form - loss.losses(part)
             least, most = np.minimum(least, excess.min(0)), np.maximum(most, excess.max(0))
-        return least, most
+        return offset - (least + most) / 2, weights, float((most - least).max()) / 2
 
     def _certify(self, losses: Sequence[Loss], wish: float | None) -> ErrorCertificate:
         """Bound the error over the family, worst stack first; up to the wish all is the same."""
@@ -266,20 +260,6 @@ class RampBasis(Basis):
             upper, lower = max(upper, found.upper), max(lower, found.lower)
             evaluations += found.evaluations
         return ErrorCertificate(upper, lower, evaluations)
-
-    def _search(self, losses: Sequence[Loss], wish: float) -> ErrorCertificate:
-        """Take the fewest knots whose certified error is at most the wish; ValueError if none."""
-        for knots in count(2):
-            if knots**self.outcomes - 1 > MOST:
-                raise ValueError(
-                    f"no {knots - 1} knots or fewer have an error of {wish:.3g}; raise it"
-                )
-            self._place(knots)
-            if max(self._fit(loss)[-1] for loss in losses) <= wish:  # otherwise it is hopeless
-                found = self._certify(losses, wish - ROUNDING)
-                if found.upper <= wish:
-                    break
-        return found
 
 
 @register.basis("lipschitz-grid")

@@ -11,19 +11,19 @@ from regretless.forecaster.minimax.game import (
     Game,
     HullSolver,
     Solution,
-    closer_steps,
     keep_off,
     project,
     steps_for,
     undominated,
     walked,
 )
-from regretless.forecaster.minimax.program import best_against, best_mixture, cheapest
+from regretless.forecaster.minimax.program import best_mixture, cheapest
 from regretless.market.core.arrays import Array, grid_points
 from regretless.market.losses.basis import Hull
 from regretless.market.records import Ensemble
 
 WALKS = 12  # from nature's answers, at most
+NEAR, TURN = 1e-3, 20  # the shortest steps of these walks, and when they shrink again
 OFF_CENTRE = 1e-6  # twice how far at most the first point is from the centre of the box
 MOST_POINTS = 64  # of a lattice in the box
 
@@ -45,8 +45,7 @@ class CubeSolver(HullSolver):
 
     def best(self, points: Array, fields: Array) -> tuple[Array, Array]:
         """Return the best weights (m,) of points and fields (m, n), and nature's mean (n,)."""
-        best = best_against if self.simplex else best_mixture
-        return best((points * fields).sum(1), fields)
+        return best_mixture((points * fields).sum(1), fields, simplex=self.simplex)
 
     def worst(self, mass: Array, points: Array, fields: Array) -> float:
         """Worst case over the box, every coordinate by itself, or over the simplex, at a corner."""
@@ -56,14 +55,14 @@ class CubeSolver(HullSolver):
 
     @property
     def origin(self) -> Solution:
-        return Solution(self._mean[None], np.ones(1), None)
+        return Solution(self._mean[None])
 
     def single(self, point: Array) -> Solution:
         inside = np.array(point, dtype=np.float64)
         project(inside, self.simplex)
         if self.off_ties:
             keep_off(inside, OFF_CENTRE, self.simplex)
-        return self._spelled(Solution(inside[None], np.ones(1), None, unchanged=True))
+        return self._spelled(Solution(inside[None], unchanged=True))
 
     def _spelled(self, solution: Solution) -> Solution:
         return solution
@@ -74,26 +73,27 @@ class CubeSolver(HullSolver):
         points, fields = self._explore(game, game.start.points[0], steps_for(tolerance))
         mass, answer = self.best(points, fields)
         known = self._last[~np.isnan(self._last[:, 0])]
+        # from nature's answer short steps to the end of its own cell first
+        grow = np.geomspace(min(NEAR, tolerance), 0.1, TURN)
         for _ in range(WALKS):
             if self.worst(mass, points, fields) <= tolerance:
                 break
-            nearer = self._explore(game, answer, closer_steps(tolerance))
+            nearer = self._explore(game, answer, np.append(grow, grow[::-1]))
             points = np.vstack([points, known, nearer[0]])
             fields = np.vstack([fields, game.fields(known), nearer[1]])
             mass, answer = self.best(points, fields)
             known = known[:0]  # once
         heavy = mass > LIGHTEST
         mass, points, fields = mass[heavy] / mass[heavy].sum(), points[heavy], fields[heavy]
-        found = self._spelled(Solution(points, mass, None))
+        found = self._spelled(Solution(points, mass))
         if found.points is not points:  # off by rounding
             fields = game.fields(found.points)
         return replace(found, certificate=self.worst(mass, found.points, fields))
 
     def _explore(self, game: Game, origin: Array, steps: Array) -> tuple[Array, Array]:
         """Walk; the undominated points visited and their fields (m, n)."""
-        inset = self._inset(game.tolerance)
         points, fields = walked(
-            game.rows, game.table, origin, steps=steps, inset=inset, simplex=self.simplex
+            game.rows, game.table, origin, steps=steps, inset=game.inset, simplex=self.simplex
         )
         kept = undominated(points, fields)
         return points[kept], fields[kept]
@@ -102,17 +102,13 @@ class CubeSolver(HullSolver):
         """Return points of a walk, and the corners of the simplex or a lattice in the box."""
         visited, _ = self._explore(game, game.start.points[0], steps_for(game.tolerance))
         levels = np.linspace(0, 1, int(MOST_POINTS ** (1 / self.size)))
-        if self.simplex:
-            lattice = np.eye(self.size)
-        elif len(levels) > 1:
-            lattice = grid_points(levels, self.size)
-        else:
-            lattice = np.empty((0, self.size))
+        lattice = np.eye(self.size) if self.simplex else grid_points(levels, self.size)
+        if not self.simplex and len(levels) == 1:
+            lattice = lattice[:0]
         if self.off_ties:
             for point in lattice:
-                keep_off(point, self._inset(game.tolerance), self.simplex)
-        points = np.vstack([visited, lattice])
-        return self._spelled(Solution(points, np.empty(len(points)), None))
+                keep_off(point, game.inset, self.simplex)
+        return self._spelled(Solution(np.vstack([visited, lattice])))
 
     def best_within(
         self, values: Array, points: Array, fields: Array, *, limit: float
@@ -171,5 +167,4 @@ class Simplex(CubeSolver):
 
 def cube(size: int, hull: Hull, *, off_ties: bool = False) -> CubeSolver:
     """Make the solver of a basis's own hull."""
-    make = Simplex if hull == "simplex" else Box
-    return make(size, off_ties=off_ties)
+    return (Simplex if hull == "simplex" else Box)(size, off_ties=off_ties)

@@ -29,7 +29,7 @@ have an objective (``program``).
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -55,7 +55,6 @@ STEPS = len(WALK)
 # Below this tolerance, that of round 625, the twenty end shorter: fewer rounds need two programs.
 FINE = 2e-3
 SHORTER = np.concatenate([np.ones(40), np.geomspace(1, 0.1, 20)])
-NEAR, TURN = 1e-3, 20  # the shortest steps from nature's answer, and when they shrink again
 # Where coefficients add up to the same for all actions, corners of the box are ties. Points that
 # shall not tie keep off its sides by about this share of the tolerance; drawing all in piles up.
 INSET = 0.1
@@ -66,12 +65,6 @@ LIGHTEST = 1e-9  # atoms with less weight are dropped
 def steps_for(tolerance: float) -> Array:
     """Return the sizes of 60 steps; below ``FINE`` the last shrink as the tolerance, like 1 / t."""
     return np.asarray(WALK * SHORTER ** max(0.0, math.log10(FINE / tolerance)))
-
-
-def closer_steps(tolerance: float) -> Array:
-    """Return the sizes of 40 steps from nature's answer: short to the end of its own cell first."""
-    grow = np.geomspace(min(NEAR, tolerance), 0.1, TURN)
-    return np.append(grow, grow[::-1])
 
 
 @compiled()
@@ -205,24 +198,10 @@ class Solution:
     """A mixture with its certificate."""
 
     points: Array  # (m, n)
-    mass: Array  # (m,)
-    certificate: float | None  # worst case over the hull; None where no game was played
+    mass: Array = field(default_factory=lambda: np.ones(1))  # (m,), unless they are to be chosen
+    certificate: float | None = None  # worst case over the hull; None where no game was played
     ensembles: tuple[Ensemble, ...] | None = None  # each point as weighted outcomes, if known
     unchanged: bool = False  # whether this is the candidate alone
-
-    def mixed(self, mass: Array) -> "Solution":
-        """Return the mixture of its points with other masses (m,), without those near 0."""
-        heavy = np.flatnonzero(mass > LIGHTEST)
-        kept = self.ensembles and tuple(self.ensembles[j] for j in heavy)
-        return Solution(self.points[heavy], mass[heavy] / mass[heavy].sum(), None, kept)
-
-    def beside(self, other: "Solution") -> "Solution":
-        """Collect the distinct points of both, in ascending order; their masses mean nothing."""
-        whole = np.vstack([self.points, other.points])
-        points, first = np.unique(whole, axis=0, return_index=True)
-        known = (*(self.ensembles or ()), *(other.ensembles or ()))
-        ensembles = tuple(known[j] for j in first) if known else None
-        return Solution(points, np.empty(len(points)), None, ensembles)
 
 
 Objective = Callable[[Solution], Array]  # of its points: values (m,), the less the better
@@ -236,6 +215,7 @@ class Game:
     table: Array  # (lines, n) H, the normalised signed weights; cells follow the rows
     tolerance: float  # above 0: the certificate that is good enough
     start: Solution  # the single point from which to start
+    inset: float = 0.0  # by how much points keep off the sides
 
     def field(self, point: Array) -> Array:
         """Compute h (n,) at a point (n,)."""
@@ -312,25 +292,33 @@ class HullSolver(Checkpointable, ABC):
         certificate alone is within the tolerance, and the point to start from where it is not.
         """
         start = self.origin if candidate is None else self.single(candidate)
-        game, worst = Game(rows, table, tolerance, start), np.inf
+        inset = INSET * tolerance if self.off_ties else 0.0
+        game, worst = Game(rows, table, tolerance, start, inset), np.inf
         if candidate is not None:
             worst = self.worst(start.mass, start.points, game.fields(start.points))
         solved = replace(start, certificate=worst) if worst <= tolerance else self._play(game)
-        if self.objective is None:
-            return solved
-        choices = solved.beside(self.choices(game))
-        fields = game.fields(choices.points)
+        return solved if self.objective is None else self._preferred(self.objective, game, solved)
+
+    def _preferred(self, objective: Objective, game: Game, solved: Solution) -> Solution:
+        """Return the mixture with the least objective of those as good as the solved game's."""
+        offered = self.choices(game)
+        whole = np.vstack([solved.points, offered.points])
+        points, first = np.unique(whole, axis=0, return_index=True)
+        known = (*(solved.ensembles or ()), *(offered.ensembles or ()))
+        ensembles, fields = tuple(known[j] for j in first) if known else None, game.fields(points)
         # within rounding of the limit no program could be sure of it
         limit = max(game.tolerance, (solved.certificate or 0.0) + LIGHTEST)
-        mass = self.best_within(self.objective(choices), choices.points, fields, limit=limit)
+        values = objective(Solution(points, ensembles=ensembles))
+        mass = self.best_within(values, points, fields, limit=limit)
         if mass is None:
             return solved
-        best = choices.mixed(mass)
-        reached = self.worst(best.mass, best.points, fields[mass > LIGHTEST])
-        return replace(best, certificate=reached) if reached <= limit + LIGHTEST else solved
-
-    def _inset(self, tolerance: float) -> float:
-        return INSET * tolerance if self.off_ties else 0.0
+        heavy = np.flatnonzero(mass > LIGHTEST)
+        mass = mass[heavy] / mass[heavy].sum()
+        reached = self.worst(mass, points[heavy], fields[heavy])
+        kept = ensembles and tuple(ensembles[j] for j in heavy)
+        return (
+            Solution(points[heavy], mass, reached, kept) if reached <= limit + LIGHTEST else solved
+        )
 
 
 @compiled()

@@ -22,7 +22,7 @@ conv s(Y) is found as by Wolfe (1976): least squares over the outcomes so far, t
 in the direction of what is left over.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self, cast
@@ -40,7 +40,7 @@ from regretless.forecaster.minimax.game import (
     Solution,
     undominated,
 )
-from regretless.forecaster.minimax.program import best_against, cheapest
+from regretless.forecaster.minimax.program import best_mixture, cheapest
 from regretless.forecaster.minimax.support import values
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
@@ -140,14 +140,19 @@ def nearest_outcomes(target: Array, support: Support, start: WeightedOutcomes) -
 
 @dataclass(eq=False)
 class _Known:
-    """Predictions (m, n) with payments (m,) and fields (m, n), and outcomes with images (k, n)."""
+    """Predictions with their fields (m, n), and outcomes with their images (k, n)."""
 
     points: Array
-    payments: Array
     fields: Array
-    spell: list[Callable[[], WeightedOutcomes]]  # each prediction
+    spell: list[partial[WeightedOutcomes]]  # each prediction
     outcomes: Array
     images: Array
+
+    def predict(self, spelled: WeightedOutcomes, game: Game) -> None:
+        """Add a prediction."""
+        self.spell.append(partial(replace, spelled))
+        self.points = np.vstack([self.points, spelled.point])
+        self.fields = np.vstack([self.fields, game.field(spelled.point)])
 
 
 class Image(HullSolver):
@@ -172,12 +177,12 @@ class Image(HullSolver):
 
     @property
     def origin(self) -> Solution:
-        return _alone(self._mean)
+        return Solution(self._mean.point[None], ensembles=(self._mean,))
 
     def single(self, point: Array) -> Solution:
         nearest = nearest_outcomes(np.asarray(point, np.float64), self.support, self._mean)
-        inset = OFF_TIES if self.off_ties else 0.0
-        return replace(_alone(self._kept_off(nearest, inset)), unchanged=True)
+        nearest = self._kept_off(nearest, OFF_TIES if self.off_ties else 0.0)
+        return Solution(nearest.point[None], ensembles=(nearest,), unchanged=True)
 
     def worst(self, mass: Array, points: Array, fields: Array, enough: float = -np.inf) -> float:
         """Worst case over every outcome, by the oracle's bound, no closer than ``enough``."""
@@ -189,7 +194,6 @@ class Image(HullSolver):
         own = np.array([atom.point for atom in self._atoms]).reshape(-1, self.size)
         known.points = np.vstack([own, known.points])
         known.fields = np.vstack([game.fields(own), known.fields])
-        known.payments = (known.points * known.fields).sum(1)
         known.spell = [*(partial(replace, atom) for atom in self._atoms), *known.spell]
         mass = self._improve(known, game)
         chosen = np.flatnonzero(mass > LIGHTEST)
@@ -205,8 +209,9 @@ class Image(HullSolver):
         most, aim = len(known.points) + ANSWERS, AIM * game.tolerance
         best, mass = np.inf, np.empty(0)
         for _ in range(TURNS):
-            trial, distribution = best_against(known.payments, known.fields @ known.images.T)
-            payment, field = float(trial @ known.payments), trial @ known.fields
+            payments, gains = (known.points * known.fields).sum(1), known.fields @ known.images.T
+            trial, distribution = best_mixture(payments, gains, simplex=True)
+            payment, field = float(trial @ payments), trial @ known.fields
             vertex = self.support.best(-field)
             worst, listed = -float(field @ vertex.image), -float((known.images @ field).min())
             if payment + worst < best:
@@ -217,12 +222,7 @@ class Image(HullSolver):
                 break
             if new_point:
                 answer = WeightedOutcomes.of(known.outcomes, known.images, distribution)
-                answer = self._kept_off(answer, self._inset(game.tolerance))
-                gain = game.field(answer.point)
-                known.spell.append(partial(replace, answer))
-                known.points = np.vstack([known.points, answer.point])
-                known.fields = np.vstack([known.fields, gain])
-                known.payments = np.append(known.payments, gain @ answer.point)
+                known.predict(self._kept_off(answer, game.inset), game)
             if new_outcome:
                 known.outcomes = np.vstack([known.outcomes, vertex.outcome])
                 known.images = np.vstack([known.images, vertex.image])
@@ -236,8 +236,8 @@ class Image(HullSolver):
 
     def _walk(self, game: Game) -> _Known:
         """Return undominated predictions of a walk, and the outcomes from which it made them."""
-        first, inset = _spelled(game.start)[0], self._inset(game.tolerance)
-        known = [first, *self._atoms]
+        known = [*_spelled(game.start), *self._atoms]
+        first = known[0]
         outcomes = np.vstack([*(some.outcomes for some in known), self._outcomes])
         images = np.vstack([*(some.images for some in known), self._images])
         pull = np.append(np.zeros(len(images) - len(self._unlike)), self._unlike)
@@ -246,9 +246,9 @@ class Image(HullSolver):
         points, fields = np.empty((2, len(WALK), self.size))
         shares = np.empty((len(WALK), len(images)))
         for t, step in enumerate(WALK):
-            if inset > 0.0:
-                point = point + inset * (pull @ images - point)
-                share = share + inset * (pull - share)
+            if game.inset > 0.0:
+                point = point + game.inset * (pull @ images - point)
+                share = share + game.inset * (pull - share)
             points[t], shares[t], fields[t] = point, share, game.field(point)
             best = int(values(images, fields[t]).argmin())
             met.add(best)
@@ -256,19 +256,17 @@ class Image(HullSolver):
             share = (1 - step) * share
             share[best] += step
         kept, listed = undominated(points, fields), sorted(met)
-        own, there = (points[kept], np.empty(0), fields[kept]), (outcomes[listed], images[listed])
-        of = WeightedOutcomes.of
-        return _Known(*own, [partial(of, outcomes, images, shares[t]) for t in kept], *there)
+        spell = [partial(WeightedOutcomes.of, outcomes, images, shares[t]) for t in kept]
+        return _Known(points[kept], fields[kept], spell, outcomes[listed], images[listed])
 
     def choices(self, game: Game) -> Solution:
-        walked, inset = self._walk(game), self._inset(game.tolerance)
+        walked = self._walk(game)
         corners = [
-            self._kept_off(WeightedOutcomes(y[None], np.ones(1), s[None]), inset)
+            self._kept_off(WeightedOutcomes(y[None], np.ones(1), s[None]), game.inset)
             for y, s in zip(self._outcomes[:CORNERS], self._images[:CORNERS], strict=True)
         ]
         points = np.vstack([walked.points, [corner.point for corner in corners]])
-        spelled = (*(spell() for spell in walked.spell), *corners)
-        return Solution(points, np.empty(len(points)), None, spelled)
+        return Solution(points, ensembles=(*(spell() for spell in walked.spell), *corners))
 
     def best_within(
         self, values: Array, points: Array, fields: Array, *, limit: float
@@ -311,10 +309,6 @@ class Image(HullSolver):
 
 def _spelled(solution: Solution) -> tuple[WeightedOutcomes, ...]:
     return cast("tuple[WeightedOutcomes, ...]", solution.ensembles)
-
-
-def _alone(spelled: WeightedOutcomes) -> Solution:
-    return Solution(spelled.point[None], np.ones(1), None, (spelled,))
 
 
 def ensemble_solver(basis: Basis, *, off_ties: bool = False) -> HullSolver:

@@ -178,20 +178,14 @@ def _solve(payments: Array, fields: Array, simplex: bool) -> tuple[Array, Array]
     return mass, mean
 
 
-def best_mixture(payments: Array, fields: Array) -> tuple[Array, Array]:
-    """Return the best weights (m,) over the box, and nature's mean (n,), of h . p (m,) and h."""
-    mass, mean = _solve(payments, fields, False)  # noqa: FBT003 - compiled
-    return mass / mass.sum(), mean
+def best_mixture(payments: Array, fields: Array, *, simplex: bool) -> tuple[Array, Array]:
+    """Return the best weights (m,), of h . p (m,) and h (m, n), and nature's mean (n,).
 
-
-def best_against(payments: Array, gains: Array) -> tuple[Array, Array]:
-    """Return the best weights (m,) against r listed choices of nature, and its distribution (r,).
-
-    They minimise w . payments + max_k -(w . gains)_k, with ``gains`` (m, r) what each choice takes
-    off each payment; the fields on the simplex.
+    On the simplex ``fields`` may be (m, r), what each of r listed choices of nature takes off each
+    payment; the mean is its distribution over them.
     """
-    mass, distribution = _solve(payments, gains, True)  # noqa: FBT003 - compiled
-    return mass / mass.sum(), distribution / distribution.sum()
+    mass, mean = _solve(payments, fields, simplex)
+    return mass / mass.sum(), mean / mean.sum() if simplex else mean
 
 
 def cheapest(
