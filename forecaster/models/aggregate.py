@@ -95,7 +95,8 @@ class Aggregate(Model):
     @property
     def weights(self) -> Array:
         """Share (M, n) of every model in each coordinate of the next prediction."""
-        return _mixed(*self._weighed())
+        own, common, choice = self._weighed()
+        return np.asarray(choice[0] * own + choice[1] * common)
 
     def _weighed(self) -> tuple[Array, Array, Array]:
         return self._own.shares, self._common.shares, self._choice.shares
@@ -104,10 +105,10 @@ class Aggregate(Model):
         for model in self.members.values():
             model.ahead = self.ahead
         self._points = kept(np.array([model.point(x) for model in self.members.values()]))
-        self._shares = self._weighed()
+        self._shares = own, common, choice = self._weighed()
         if self._chosen is not None:
             return np.array(self._points[self._chosen])
-        return np.asarray((_mixed(*self._shares) * self._points).sum(0))
+        return np.asarray(((choice[0] * own + choice[1] * common) * self._points).sum(0))
 
     def opened(self) -> Any:
         members = {name: model.opened() for name, model in self.members.items()}
@@ -135,11 +136,6 @@ class Aggregate(Model):
         self._choice.add((told - truth) * (told - means))
         for model in self.members.values():
             model.update(handed(model.update, truth))
-
-
-def _mixed(own: Array, common: Array, choice: Array) -> Array:
-    """Return shares (M, n) out of own (M, n) and common (M, 1) ones, by the choice (2, n)."""
-    return np.asarray(choice[0] * own + choice[1] * common)
 
 
 # the models that come with the forecaster, as data that a scenario file could write

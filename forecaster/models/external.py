@@ -31,8 +31,6 @@ from regretless.market.core.own_code import name_of
 from regretless.market.game.protocols import Forecaster, as_forecaster
 from regretless.market.losses.basis import Basis
 
-Ask = Callable[[Any, Array, int], Array]
-
 WINDOW = 2000  # rounds that a model is fitted to
 GROWTH = 1.2  # it is refitted when the rounds seen have grown by this factor
 SHORT = 100  # a series that may be too short for its model
@@ -156,13 +154,14 @@ class SeriesModel(OutcomeModel):
     def __init__(self, model: Any, basis: Basis) -> None:
         super().__init__(basis)
         self._models = [copy.deepcopy(model) for _ in range(basis.outcomes)]
+        self._follows = hasattr(model, "forward")
         self._series, self._fitted, self._ahead = (np.zeros((0, basis.outcomes)) for _ in range(3))
         self._next_fit = 2  # until then it goes by what was forecast at the last fit: _ahead (m, d)
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
         if len(self._fitted) and self._follows:
-            self._asked(_refitted, self._fitted, 1)
+            self._asked(self._fitted, 1, fit=True)
 
     def _told(self, x: object) -> Spread:
         last = self._series[-1] if len(self._series) else np.full(self.basis.outcomes, 0.5)
@@ -170,46 +169,36 @@ class SeriesModel(OutcomeModel):
         return Spread(np.where(np.isfinite(point), point, last)[:, None])
 
     def _seen(self, outcome: Array) -> None:
-        self._series = _window(self._series, outcome[None])
-        self._ahead = self._ahead[1:]
+        self._series, self._ahead = _window(self._series, outcome[None]), self._ahead[1:]
         rounds = self.time + 1
-        if rounds >= self._next_fit:
+        fit = rounds >= self._next_fit
+        if fit:
             self._next_fit = math.ceil(rounds * GROWTH)
-            self._ask(_refitted, rounds)
-        elif len(self._ahead) and self._follows:
-            self._ask(_forward, rounds)
-
-    @property
-    def _follows(self) -> bool:
-        return hasattr(self._models[0], "forward")
-
-    def _ask(self, ask: Ask, rounds: int) -> None:
+        elif not (len(self._ahead) and self._follows):
+            return
         try:
-            self._ahead = self._asked(ask, self._series, self._next_fit - rounds)
+            self._ahead = self._asked(self._series, self._next_fit - rounds, fit=fit)
         except Exception as error:
             if rounds >= SHORT:
                 kind = type(self._models[0]).__name__
                 raise UserError(f"{kind} on {len(self._series)} rounds: {error}") from error
         else:
-            self._fitted = self._series if ask is _refitted else self._fitted
+            self._fitted = self._series if fit else self._fitted
 
-    def _asked(self, ask: Ask, series: Array, steps: int) -> Array:
+    def _asked(self, series: Array, steps: int, *, fit: bool) -> Array:
         pairs = zip(self._models, series.T, strict=True)
-        return np.array([ask(model, np.array(one), steps) for model, one in pairs]).T
+        return np.array([_forecast(model, np.array(one), steps, fit=fit) for model, one in pairs]).T
 
 
-def _refitted(model: Any, series: Array, steps: int) -> Array:
-    for name, asked in (("fh", np.arange(1, steps + 1)), ("h", steps)):
-        if _takes(model, "predict", name):
-            model.fit(series)
-            return _means(model.predict(**{name: asked}))
-    return _means(model.forecast(y=series, h=steps))
-
-
-def _forward(model: Any, series: Array, steps: int) -> Array:
-    return _means(model.forward(y=series, h=steps))
-
-
-def _means(told: Any) -> Array:
+def _forecast(model: Any, series: Array, steps: int, *, fit: bool) -> Array:
+    """Return what a model of a series, fitted to it anew or not, predicts of the next steps."""
+    name = next((name for name in ("fh", "h") if _takes(model, "predict", name)), None)
+    if not fit:
+        told = model.forward(y=series, h=steps)
+    elif name is None:
+        told = model.forecast(y=series, h=steps)
+    else:
+        model.fit(series)
+        told = model.predict(**{name: np.arange(1, steps + 1) if name == "fh" else steps})
     mean = told["mean"] if isinstance(told, dict) else told
     return np.asarray(mean, dtype=np.float64).ravel()

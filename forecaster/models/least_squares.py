@@ -85,16 +85,13 @@ class Columns(Checkpointable):
                 elif self.size < self.room:
                     levels[key] = self.size
                     self.size += 1
-        return self._without(dropped) if dropped else None
-
-    def _without(self, dropped: list[int]) -> Indices:
+        if not dropped:
+            return None
         remain = np.setdiff1d(np.arange(self.size), dropped)
-        moved = {int(old): new for new, old in enumerate(remain)}
-        self._numbers = {name: moved[place] for name, place in self._numbers.items()}
-        self._levels = {
-            name: {level: moved[place] for level, place in levels.items()}
-            for name, levels in self._levels.items()
-        }
+        renamed = {int(old): new for new, old in enumerate(remain)}
+        self._numbers = {name: renamed[place] for name, place in self._numbers.items()}
+        for own in self._levels.values():
+            own.update({level: renamed[place] for level, place in own.items()})
         self.size = len(remain)
         return remain
 
@@ -177,15 +174,6 @@ class LeastSquares(Model):
             self._gram, self._cross = np.zeros((known, known)), np.zeros((known, self.size))
         if self._seen.shape != self._past.shape:  # the first round's, of which nothing was known
             self._seen = np.zeros_like(self._past)
-        self._grow()
-        row = self._row()
-        self._gram = self._gram * self.forgetting + np.outer(row, row)
-        self._cross = self._cross * self.forgetting + np.outer(row, truth - 0.5)
-        if len(self._past):
-            self._past[1:] = self._past[:-1]
-            self._past[0] = told[:MOST] - 0.5
-
-    def _grow(self) -> None:
         before = self._columns.size
         remain = self._columns.learn(self._open)
         first = len(self._gram) - before
@@ -196,3 +184,9 @@ class LeastSquares(Model):
         if remain is not None:
             rows = np.concatenate([np.arange(first), first + remain])
             self._gram, self._cross = self._gram[np.ix_(rows, rows)], self._cross[rows]
+        row = self._row()
+        self._gram = self._gram * self.forgetting + np.outer(row, row)
+        self._cross = self._cross * self.forgetting + np.outer(row, truth - 0.5)
+        if len(self._past):
+            self._past[1:] = self._past[:-1]
+            self._past[0] = told[:MOST] - 0.5

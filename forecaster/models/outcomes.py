@@ -14,9 +14,9 @@ Before any marks there are the point, the samples, or an even grid of levels; th
 within ``SURE`` rounds.
 """
 
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -32,8 +32,7 @@ TIE = 1e-9  # slope of Q where quantiles are equal
 SPAN = 1e-6  # outcomes so near are the same
 
 
-@dataclass(frozen=True, eq=False)
-class Spread:
+class Spread(NamedTuple):
     """A forecast of one outcome."""
 
     values: Array  # (d, L) quantiles of every coordinate; with L = 1 a point
@@ -102,11 +101,10 @@ class OutcomeModel(Model):
         return mean
 
     def opened(self) -> Any:
-        told = self._spread
-        return None if told is None else {"values": told.values, "levels": told.levels}
+        return None if self._spread is None else self._spread._asdict()
 
     def reopen(self, x: object, opened: Any) -> None:
-        self._spread = None if opened is None else Spread(opened["values"], opened["levels"])
+        self._spread = None if opened is None else Spread(**opened)
 
     def _learn(self, truth: Array) -> None:
         if self._outcome is None:
@@ -145,20 +143,18 @@ class ColumnForecast(OutcomeModel):
             raise ValueError(f"{told}; give them for {basis.outcomes}")
         count = len(self.columns[0]) if own is None else len(own)
         if not count or any(len(names) != count for names in self.columns):
-            told = f"columns are {self.columns}"
-            raise ValueError(f"{told}; give every outcome as many, one per level")
+            told = "give every outcome as many, one per level"
+            raise ValueError(f"columns are {self.columns}; {told}")
         if own is not None and not ((np.diff(own) > 0).all() and 0 < own[0] < own[-1] < 1):
-            told = f"levels are {own}"
-            raise ValueError(f"{told}; give at least two, ascending, between 0 and 1")
+            raise ValueError(f"levels are {own}; give at least two, ascending, between 0 and 1")
 
     def _told(self, x: object) -> Spread:
         named = features(x)
-        return Spread(np.array([[_read(named, n) for n in r] for r in self.columns]), self.levels)
-
-
-def _read(named: dict[str, float], name: str) -> float:
-    if name not in named:
-        raise UserError(f"no feature '{name}' in the context; {closest(name, named)}")
-    if not np.isfinite(named[name]):
-        raise UserError(f"feature '{name}' is {named[name]}; a forecast needs a number")
-    return named[name]
+        for name in itertools.chain(*self.columns):
+            if name not in named:
+                raise UserError(f"no feature '{name}' in the context; {closest(name, named)}")
+            if not np.isfinite(named[name]):
+                raise UserError(f"feature '{name}' is {named[name]}; a forecast needs a number")
+        return Spread(
+            np.array([[named[name] for name in row] for row in self.columns]), self.levels
+        )
