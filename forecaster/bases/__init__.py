@@ -1,17 +1,7 @@
 """Bases in which losses are linear, each in one file with its support and its registered maker.
 
-**Which basis serves which losses** is one rule:
-
-    linear                                          linear, exact
-    separable powers about 0                        powers, exact or interpolated between exponents
-    even separable powers about a target            bernstein, exact
-    integer powers of one sum, of few monomials     monomials, exact
-    exponentials of a sum with one function g       chebyshev
-    convex in one coordinate                        relu, with the losses' own kinks where few
-    any function, flat or over few outcomes         lipschitz-grid
-    all others                                      reduced: a few of the losses themselves
-
-Any other basis is there for whoever names it.
+``natural_kind`` says which one serves which losses by default; any other is there for whoever
+names it (docs/utilities.md has a table).
 """
 
 import math
