@@ -63,13 +63,14 @@ class Reduction(NamedTuple):
     unseen_error: float  # and on outcomes that it did not see
 
 
+@register.basis("reduced")
 class ReducedBasis(Basis):
     """Real losses as basis functions, fitted to a population; its ``report`` is a ``Reduction``.
 
     ``losses`` are stacks or single losses with values in [0, 1]. The promise is of the greatest
-    ``error`` on the sample and on unseen outcomes, with sum |r_i| up to the ``cap``; ValueError if
-    ``MOST`` functions do not keep it. ``quick`` fits to a sample of ``QUICK`` functions only;
-    ``seed`` is of the samples.
+    ``error`` on the sample and on unseen outcomes, by default a fine one for few losses, with
+    sum |r_i| up to the ``cap``; ValueError if ``MOST`` functions do not keep it. ``quick`` fits to
+    a sample of ``QUICK`` functions only; ``seed`` is of the samples.
     """
 
     proved = False
@@ -78,11 +79,16 @@ class ReducedBasis(Basis):
         self,
         losses: Sequence[Loss],
         *,
-        error: float = 0.1,
+        error: float | None = None,
         cap: float = 1.0,
         quick: bool = False,
         seed: int = 0,
     ) -> None:
+        if not isinstance(quick, bool):
+            raise TypeError("quick must be true or false")
+        if error is None:
+            distinct = sum(unique_losses(loss.as_stack())[0].offset.size for loss in losses)
+            error = FINE if distinct <= FEW else COARSE
         if error <= 0 or cap <= 0:
             raise ValueError("error and cap must be positive")
         listed = ExactLossesBasis(losses)
@@ -309,21 +315,3 @@ class _Search:
             misfits.append(np.abs(linear - (own.low + own.scale * own.transform(outcomes))))
         table = np.concatenate(misfits)
         self._worst[rows], self.unseen[rows] = table.argmax(axis=0), table.max(axis=0)
-
-
-@register.basis("reduced")
-def reduced(
-    losses: Sequence[Loss],
-    *,
-    error: float | None = None,
-    cap: float = 1.0,
-    quick: bool = False,
-    seed: int = 0,
-) -> Basis:
-    """Promise a fine error for few losses."""
-    if not isinstance(quick, bool):
-        raise TypeError("quick must be true or false")
-    if error is None:
-        distinct = sum(unique_losses(loss.as_stack())[0].offset.size for loss in losses)
-        error = FINE if distinct <= FEW else COARSE
-    return ReducedBasis(losses, error=error, cap=cap, quick=quick, seed=seed)
