@@ -41,7 +41,7 @@ import functools
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -80,6 +80,13 @@ class ConvexBasis(Basis):
         if not 0 < constant < math.inf:
             raise ValueError(f"a Lipschitz constant of {constant} is not positive")
         self.outcomes, self.coordinate, self.constant = outcomes, coordinate, constant
+
+    @classmethod
+    def serving(cls, losses: Sequence[Loss], *, error: float = 0.02) -> Self:
+        """Take the losses' steepest slope as constant."""
+        found, constant = of_form(losses, Convex1D)[0], steepest(losses)
+        place = {"outcomes": found.outcomes, "coordinate": found.coordinate}
+        return cls(error=error, constant=constant, **place)
 
     def convex(self, loss: Loss) -> Convex1D:
         """Return the loss if it belongs to the family; ValueError otherwise."""
@@ -290,29 +297,17 @@ def whole(functions: Array, rows: Array) -> ConvexTable:
     return ConvexTable(np.concatenate([functions, upper]), np.concatenate([rows, mirrored]))
 
 
-def _family(losses: Sequence[Loss]) -> dict[str, Any]:
-    first, constant = of_form(losses, Convex1D)[0], steepest(losses)
-    return {"outcomes": first.outcomes, "coordinate": first.coordinate, "constant": constant}
-
-
 @register.basis("relu")
 def relu(losses: Sequence[Loss], *, error: float | None = None) -> Basis:
     """Put knots at the losses' own kinks where that takes fewer functions than a fine even grid."""
-    even = ReLUBasis(error=ERROR if error is None else error, **_family(losses))
+    even = ReLUBasis.serving(losses, error=ERROR if error is None else error)
     kinks = np.concatenate([np.unique(loss.knots) for loss in of_form(losses, Convex1D)])
     own = np.unique(kinks[(kinks > 0) & (kinks < 1)])
     if error is not None or len(own) >= even.size:
         return even
-    return ReLUBasis(error=ERROR, knots=own, **_family(losses))
+    place = {"outcomes": even.outcomes, "coordinate": even.coordinate}
+    return ReLUBasis(error=ERROR, knots=own, constant=even.constant, **place)
 
 
-@register.basis("convex-rank")
-def convex_rank(losses: Sequence[Loss], *, error: float = 0.02) -> Basis:
-    """Take the losses' steepest slope as constant."""
-    return ConvexRankBasis(error=error, **_family(losses))
-
-
-@register.basis("optimised-convex")
-def optimised_convex(losses: Sequence[Loss], *, error: float = 0.02) -> Basis:
-    """Take the losses' steepest slope as constant."""
-    return OptimisedConvexBasis(error=error, **_family(losses))
+register.basis("convex-rank")(ConvexRankBasis.serving)
+register.basis("optimised-convex")(OptimisedConvexBasis.serving)

@@ -56,8 +56,8 @@ axis t^c has |f''| <= c (c - 1): a grid of cells in t.
 import itertools
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.polynomial.chebyshev import cheb2poly
@@ -234,6 +234,14 @@ class ChebyshevExponentialBasis(OfMultisets):
                 "allow a greater error or a smaller reach"
             )
 
+    @classmethod
+    def serving(cls, losses: Sequence[Loss], *, error: float = 0.02) -> Self:
+        """Take the losses' greatest sum of absolute weights as reach."""
+        stacks = of_form(losses, ExponentialOfSum)
+        reach = max(float(np.abs(loss.weights).sum(-1).max()) for loss in stacks)
+        power, floor = stacks[0].family
+        return cls(losses[0].outcomes, reach=reach, error=error, power=power, floor=floor)
+
     def _series(self, loss: Loss) -> tuple[Array, Array]:
         family = self._checked(loss, ExponentialOfSum)
         if (most := float(np.abs(family.weights).sum(-1).max())) > self.reach * (1 + SLACK):
@@ -344,16 +352,5 @@ def monomial(losses: Sequence[Loss]) -> Basis:
     return MonomialBasis(losses[0].outcomes, degree, power=power, floor=floor, homogeneous=alike)
 
 
-def _series(kind: Callable[..., Basis]) -> Callable[..., Basis]:
-    def make(losses: Sequence[Loss], *, error: float = 0.02) -> Basis:
-        """Take the losses' greatest sum of absolute weights as reach."""
-        stacks = of_form(losses, ExponentialOfSum)
-        reach = max(float(np.abs(loss.weights).sum(-1).max()) for loss in stacks)
-        power, floor = stacks[0].family
-        return kind(losses[0].outcomes, reach=reach, error=error, power=power, floor=floor)
-
-    return make
-
-
-register.basis("taylor")(_series(TaylorExponentialBasis))
-register.basis("chebyshev")(_series(ChebyshevExponentialBasis))
+register.basis("taylor")(TaylorExponentialBasis.serving)
+register.basis("chebyshev")(ChebyshevExponentialBasis.serving)

@@ -49,12 +49,6 @@ class Spread(NamedTuple):
         ends = np.array([np.interp((y - SPAN, y + SPAN), *knots[::-1]) for y, knots in pairs])
         return np.asarray(ends[:, 0] + turn * (ends[:, 1] - ends[:, 0]))
 
-    def believed(self) -> Array:
-        """Return the outcomes (m, d) of a forecast that is believed as it is."""
-        if self.levels is None:
-            return kept(self.values.T)
-        return self.at(lattice(len(self.values)))
-
     def _knots(self) -> list[tuple[Array, Array]]:
         """Return levels and values of Q for every coordinate, with a knot beyond either end."""
         size = self.values.shape[1]
@@ -97,7 +91,8 @@ class OutcomeModel(Model):
         if share > 0:
             mean += share * self.basis.transform(told.at(known)).mean(0)
         if share < 1:
-            mean += (1 - share) * self.basis.transform(told.believed()).mean(0)
+            even = told.values.T if told.levels is None else told.at(lattice(self.basis.outcomes))
+            mean += (1 - share) * self.basis.transform(kept(even)).mean(0)
         return mean
 
     def opened(self) -> Any:
