@@ -36,7 +36,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.forecaster.bases.certify import ROUNDING, ErrorCertificate, certify
+from regretless.forecaster.bases.certify import ROUNDING, certify
 from regretless.forecaster.minimax.support import ListedSupport
 from regretless.market import register
 from regretless.market.core.arrays import Array, grid_points
@@ -121,7 +121,7 @@ class RampBasis(Basis):
     the greatest sum of absolute weights. Any other loss over the same outcomes has coefficients,
     for which neither is claimed. There are ``knots`` >= 2 along each coordinate, or the fewest
     whose certified error is at most a wanted ``error``; the first is the ``floor`` in [0, 1), below
-    which no loss moves. ``budget`` is of evaluations for the ``certificate``. ValueError if a
+    which no loss moves. ``budget`` is of evaluations for the certificate. ValueError if a
     parameter is out of range, or no number of knots reaches the wanted error.
     """
 
@@ -151,10 +151,10 @@ class RampBasis(Basis):
             self.knots = floor + (1 - floor) * np.linspace(0, 1, number) ** 2
             self.size = number**self.outcomes - 1
             if max(self._fit(loss)[-1] for loss in losses) <= wish:  # otherwise it is hopeless
-                self.certificate = self._certify(losses, error and error - ROUNDING)
-                if self.certificate.upper <= wish:
+                self.error = self._certify(losses, error and error - ROUNDING)
+                if self.error <= wish:
                     break
-        self.error, self.convex_image = self.certificate.upper, self.size == 1 and floor == 0
+        self.convex_image = self.size == 1 and floor == 0
         sums = [np.abs(self.coefficients(loss)[1]).sum(-1).max() for loss in losses]
         self.lipschitz = float(max(sums))
 
@@ -168,7 +168,7 @@ class RampBasis(Basis):
 
     def certified_error(self, losses: Loss) -> float:
         """Bound the error of these losses, of the family or not, by interval arithmetic."""
-        return self._certify([losses], None).upper
+        return self._certify([losses], None)
 
     def slopes(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Ranges (T, d, n) of the functions' partial derivatives over boxes (T, d)."""
@@ -232,10 +232,9 @@ class RampBasis(Basis):
             least, most = np.minimum(least, excess.min(0)), np.maximum(most, excess.max(0))
         return offset - (least + most) / 2, weights, float((most - least).max()) / 2
 
-    def _certify(self, losses: Sequence[Loss], wish: float | None) -> ErrorCertificate:
+    def _certify(self, losses: Sequence[Loss], wish: float | None) -> float:
         """Bound the error over the family, worst stack first; up to the wish all is the same."""
-        upper, lower, evaluations = 0.0, 0.0, 0
-        tolerance = TOLERANCE if wish is None else 0.0
+        upper, lower, tolerance = 0.0, 0.0, TOLERANCE if wish is None else 0.0
         fits = [(loss, *self._fit(loss)) for loss in losses]
         for loss, offset, weights, _ in sorted(fits, key=lambda fit: -fit[-1]):
             found = certify(
@@ -251,8 +250,7 @@ class RampBasis(Basis):
                 budget=self.budget // len(fits),
             )
             upper, lower = max(upper, found.upper), max(lower, found.lower)
-            evaluations += found.evaluations
-        return ErrorCertificate(upper, lower, evaluations)
+        return upper
 
 
 @register.basis("lipschitz-grid")
