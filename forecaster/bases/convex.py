@@ -219,10 +219,9 @@ class OptimisedConvexBasis(ConvexBasis):
         allowed = [own for own in tables() if own.lipschitz <= cap + ROUNDING]
         fits = [own for own in allowed if own.error <= error / self.constant]
         if not fits:
-            raise ValueError(
-                f"an error of {error / self.constant:.3g} of the slope is below "
-                f"{min(own.error for own in allowed):.3g}, that of the finest table; use ReLUBasis"
-            )
+            told = f"an error of {error / self.constant:.3g} of the slope is below"
+            least = f"{min(own.error for own in allowed):.3g}, that of the finest table"
+            raise ValueError(f"{told} {least}; use ReLUBasis")
         self.table = fits[0]
         count, self.size = self.table.functions.shape
         self.knots, self.error = np.linspace(0, 1, count), self.constant * self.table.error

@@ -71,10 +71,8 @@ class LipschitzGridBasis(Basis):
         self.cells = max(math.ceil(spread / error * (1 - SLACK)), 1)
         self.size = self.cells**outcomes
         if self.size > MOST_CELLS:
-            raise ValueError(
-                f"{self.cells}^{outcomes} cells exceed {MOST_CELLS}; allow a greater error, or use "
-                "a basis for the form of the losses"
-            )
+            told = f"{self.cells}^{outcomes} cells exceed {MOST_CELLS}; allow a greater error"
+            raise ValueError(f"{told}, or use a basis for the form of the losses")
         self.error, self.lipschitz = spread / self.cells, self.size / 2
 
     @cached_property
@@ -95,9 +93,8 @@ class LipschitzGridBasis(Basis):
         self.check_outcomes(loss)
         most = steepest([loss])
         if not most <= self.constant * (1 + SLACK):
-            raise ValueError(
-                f"a loss has Lipschitz constant {most:.6g}, above the basis's {self.constant:g}"
-            )
+            told = f"a loss has Lipschitz constant {most:.6g}"
+            raise ValueError(f"{told}, above the basis's {self.constant:g}")
         values = np.moveaxis(loss.losses(self.points), 0, -1)
         offset = np.median(values, axis=-1)
         return self.in_order(offset, values - offset[..., None])

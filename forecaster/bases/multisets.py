@@ -96,11 +96,8 @@ class OfMultisets(CellBasis):
         """List how often each coordinate occurs in each multiset, by size, as sorted tuples."""
         self.size = sum(math.comb(self.outcomes + size - 1, size) for size in sizes)
         if self.size > MOST_MULTISETS:
-            raise ValueError(
-                f"{self.size} monomials of {self.outcomes} coordinates up to degree {sizes[-1]} "
-                f"exceed {MOST_MULTISETS}; allow a greater error, or a smaller degree, reach or "
-                "outcome"
-            )
+            told = f"{self.size} monomials up to degree {sizes[-1]} exceed {MOST_MULTISETS}"
+            raise ValueError(f"{told}; allow a greater error, or a smaller degree or reach")
         members = range(self.outcomes)
         tuples = [list(itertools.combinations_with_replacement(members, m)) for m in sizes]
         counts = [(np.array(rows)[..., None] == np.array(members)).sum(1) for rows in tuples]
@@ -229,10 +226,8 @@ class ChebyshevExponentialBasis(OfMultisets):
         self._signed = (self.counts % 2 == 1).any(-1) & (self._low < self._origin < self._high)
         self.lipschitz = self._lambda()
         if self.lipschitz * ROUNDING > self.error:
-            raise ValueError(
-                f"coefficients up to {self.lipschitz:.1e} lose an error of {error:g} to rounding; "
-                "allow a greater error or a smaller reach"
-            )
+            told = f"coefficients up to {self.lipschitz:.1e} lose an error of {error:g} to rounding"
+            raise ValueError(f"{told}; allow a greater error or a smaller reach")
 
     @classmethod
     def serving(cls, losses: Sequence[Loss], *, error: float = 0.02) -> Self:
@@ -255,10 +250,8 @@ class ChebyshevExponentialBasis(OfMultisets):
         self._unit = (self._high - self._low) / 2
         widest = self.reach * self._unit
         if widest > MOST_HALF_WIDTH:
-            raise ValueError(
-                f"sums that range over {2 * widest:.3g} are too wide for a series; allow a smaller "
-                "reach or a greater floor"
-            )
+            told = f"sums that range over {2 * widest:.3g} are too wide for a series"
+            raise ValueError(f"{told}; allow a smaller reach or a greater floor")
         self._widths = widest * np.arange(1, GRID + 1) / GRID
         orders = np.arange(int(2 * widest) + 60)  # later terms are below rounding
         bessel = ive(orders, self._widths[:, None])
@@ -310,10 +303,8 @@ class TaylorExponentialBasis(ChebyshevExponentialBasis):
         self._unit = self._low if far > self._high else self._high
         self._most = self.reach * far
         if self._most > math.log(error / ROUNDING):  # e^C is about the largest coefficient
-            raise ValueError(
-                f"Taylor's series up to {self._most:.3g} loses an error of {error:g} to rounding; "
-                "allow a greater error, a smaller reach or a greater floor"
-            )
+            told = f"Taylor's series up to {self._most:.3g} loses an error of {error:g} to rounding"
+            raise ValueError(f"{told}; allow a greater error, a smaller reach or a greater floor")
         width = self.reach * (self._high - self._low)
         self.amplitude = math.exp(self.reach * near) / -math.expm1(-width)
         for degree in itertools.count(1):

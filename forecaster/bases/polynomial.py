@@ -147,10 +147,8 @@ class PowerBasis(Basis):
             basis = cls(nodes, outcomes, exact=False, span=(low, high))
             if basis.error <= error:
                 return basis
-        raise ValueError(
-            f"exponents from {low} to {high} need more than {MOST_EXPONENTS} powers for an error "
-            f"of {error}; narrow the range or list fewer exponents"
-        )
+        told = f"exponents from {low} to {high} need more than {MOST_EXPONENTS} powers"
+        raise ValueError(f"{told} for an error of {error}; narrow the range or list fewer")
 
     @classmethod
     def binomial(cls, degree: int, outcomes: int) -> Self:
@@ -175,10 +173,8 @@ class PowerBasis(Basis):
             weights, centre = signed_powers(power)
             listed = (self.exponents[whole] <= rho[..., None]).sum(-1) == rho
             if not self.exact or ((centre != 0) & ~listed).any():
-                raise ValueError(
-                    "a power p about another point than 0 needs an exact PowerBasis of 1..p, or "
-                    "BernsteinBasis"
-                )
+                told = "a power p about another point than 0 needs an exact PowerBasis of 1..p"
+                raise ValueError(f"{told}, or BernsteinBasis")
             left = rho[..., None] - self.exponents
             used = (left == 0) | ((left > 0) & whole)
             table = weights[..., None] * np.where(used, comb(rho[..., None], self.exponents), 0.0)
@@ -282,9 +278,8 @@ def signed_powers(loss: SeparablePower) -> tuple[Array, Array]:
     outside = (centre < 0) | (centre >= 1)
     smooth = (centre == 0) | (exponent % 2 == 0) | ((exponent % 1 == 0) & outside)
     if not smooth.all():
-        raise ValueError(
-            "|y - c|^p is a polynomial on [0, 1] only for an even p, or an integer p and c outside"
-        )
+        told = "|y - c|^p is a polynomial on [0, 1] only for an even p"
+        raise ValueError(f"{told}, or an integer p and c outside")
     flipped = (centre >= 1) & (exponent % 2 == 1)
     return np.where(flipped, -loss.weights, loss.weights), centre
 

@@ -50,10 +50,8 @@ def adapted(model: Any, size: int, basis: Basis | None = None) -> Forecaster:
         return BatchModel(model, size)
     if hasattr(model, "predict") and hasattr(model, "update"):
         return as_forecaster(model)
-    raise ValueError(
-        f"{kind} cannot be a base model; it needs predict and update, fit and predict, "
-        "forecast, or learn_one and predict_one"
-    )
+    known = "predict and update, fit and predict, forecast, or learn_one and predict_one"
+    raise ValueError(f"{kind} cannot be a base model; it needs {known}")
 
 
 def _takes(model: Any, method: str, parameter: str) -> bool:
