@@ -115,10 +115,6 @@ class ConvexBasis(Basis):
         """Return the coordinate that matters (...)."""
         return np.asarray(np.asarray(y, dtype=np.float64)[..., self.coordinate])
 
-    def _at_knots(self, loss: Convex1D) -> Array:
-        """Losses (..., A, k) at the knots."""
-        return np.moveaxis(loss.losses(self._along(self.knots)), 0, -1)
-
 
 class ReLUBasis(ConvexBasis):
     """The outcome and its distances from knots, equally spaced or given; lambda is ``constant``.
@@ -151,7 +147,7 @@ class ReLUBasis(ConvexBasis):
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Interpolate the loss at the knots and lower it by half of its greatest excess."""
         found = self.convex(loss)
-        values = self._at_knots(found)
+        values = np.moveaxis(found.losses(self._along(self.knots)), 0, -1)
         slopes = np.diff(values, axis=-1) / self._lengths
         masses = np.maximum(np.diff(slopes, axis=-1), 0.0) / 2  # rounding may make one negative
         middle = (slopes[..., :1] + slopes[..., -1:]) / 2
@@ -196,7 +192,7 @@ class ConvexRankBasis(ConvexBasis):
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Read the slopes' changes off the lattice and write its ReLUs in the functions."""
-        values = self._at_knots(self.convex(loss))
+        values = np.moveaxis(self.convex(loss).losses(self._along(self.knots)), 0, -1)
         slopes = np.diff(values, append=values[..., -1:])
         relus = np.concatenate([slopes[..., :1], np.diff(slopes)], -1)
         relus[..., -1] = 0.0  # that of the last threshold is 0 on the lattice

@@ -139,23 +139,18 @@ class CellSupport(ListedSupport):
                 break
             half = (high[worst] - low[worst])[:, None] / 2
             start = (low[worst, None] + self._corners * half).reshape(-1, self.outcomes)
-            parts = start, start + np.repeat(half[:, 0], len(self._corners), axis=0)
-            inside, attained = self._score(*parts, direction)
-            reached = max(reached, attained)
+            end = start + np.repeat(half[:, 0], len(self._corners), axis=0)
+            corners = start[:, None] + self._corners * (end - start)[:, None]
+            places = self._basis.place(corners.reshape(-1, self.outcomes))
+            scores = values(self._basis.transform(places), direction)
+            best = scores.reshape(len(start), -1).max(1)
+            inside = best + excess(direction, *self._basis.errors(start, end))
+            reached = max(reached, float(best.max()))
             kept = np.flatnonzero(value > reached)
             kept = kept[~np.isin(kept, worst)]
             value = np.concatenate([value[kept], inside])
-            low, high = np.vstack([low[kept], parts[0]]), np.vstack([high[kept], parts[1]])
+            low, high = np.vstack([low[kept], start]), np.vstack([high[kept], end])
         return max(float(value.max(initial=-np.inf)), reached)
-
-    def _score(self, low: Array, high: Array, direction: Array) -> tuple[Array, float]:
-        """Bound h . s on boxes (T,); the greatest value at one of their corners."""
-        corners = low[:, None] + self._corners * (high - low)[:, None]
-        places = self._basis.place(corners.reshape(-1, self.outcomes))
-        scores = values(self._basis.transform(places), direction)
-        best = scores.reshape(len(low), -1).max(1)
-        above, below = self._basis.errors(low, high)
-        return best + excess(direction, above, below), float(best.max())
 
 
 def _shared(table: Array) -> Array:
