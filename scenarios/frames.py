@@ -51,11 +51,10 @@ def calendar(words: "pd.Series[Any]") -> "pd.Series[pd.Timestamp]":
         pd.to_datetime(local, errors="coerce", format="mixed", dayfirst=first)
         for first in (True, False)
     ]
-    for direction in ("is_monotonic_increasing", "is_monotonic_decreasing"):
-        for found in ways:
-            if found.notna().all() and getattr(found, direction):
-                return found
-    return ways[-1]
+    whole = [way for way in ways if way.notna().all()]
+    rising = [way for way in whole if way.is_monotonic_increasing]
+    falling = [way for way in whole if way.is_monotonic_decreasing]
+    return (rising + falling + ways[-1:])[0]
 
 
 @dataclass(frozen=True)
@@ -83,31 +82,23 @@ def read_frame(path: Path, where: str, form: Form | None = None) -> pd.DataFrame
         raise UserError(f"{where} has the ending '{path.suffix}'; use .csv or .parquet")
     try:
         if path.suffix == ".csv":
-            frame = _csv(_text(path, where), where, form or Form())
+            text = path.read_bytes().decode("utf-8-sig")
         else:
             frame = pq.ParquetFile(path).read().to_pandas(ignore_metadata=True)
-    except UserError:
-        raise
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        there = f"{where} is not UTF-8: byte 0x{error.object[error.start]:02x} in line {line}"
+        raise UserError(f"{there}; write it as UTF-8") from error
     except Exception as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{where} cannot be read: {reason}; mend the file") from error
+    if path.suffix == ".csv":
+        if "\0" in text:
+            raise UserError(f"{where} holds zero bytes, which are no text; write it as UTF-8")
+        frame = _csv(text, where, form or Form())
     if not len(frame):
         raise UserError(f"{where} has no rows; give it at least one")
     return frame
-
-
-def _text(path: Path, where: str) -> str:
-    """Decode a file, with or without a byte order mark."""
-    content = path.read_bytes()
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        there = f"{where} is not UTF-8: byte 0x{content[error.start]:02x} in line {line}"
-        raise UserError(f"{there}; write it as UTF-8") from error
-    if "\0" in text:
-        raise UserError(f"{where} holds zero bytes, which are no text; write it as UTF-8")
-    return text
 
 
 def _csv(text: str, where: str, form: Form) -> pd.DataFrame:
@@ -158,39 +149,38 @@ def column_of(frame: pd.DataFrame, column: str, key: str) -> "pd.Series[Any]":
 def texts(frame: pd.DataFrame, column: str, key: str) -> tuple[str, ...]:
     """Return a column (T,) as it is written, empty where it is missing."""
     cells = column_of(frame, column, key)
-    for row in [i for i, cell in enumerate(cells.astype(object)) if isinstance(cell, bytes)][:1]:
-        found = f"column '{column}' holds bytes in {place(frame, row)}"
-        raise UserError(f"{key}: {found}; write them as text")
+    for row, cell in enumerate(cells.astype(object)):
+        if isinstance(cell, bytes):
+            found = f"column '{column}' holds bytes in {place(frame, row)}"
+            raise UserError(f"{key}: {found}; write them as text")
     return tuple(cells.astype(str).mask(cells.isna(), ""))
 
 
 def numeric(
     frame: pd.DataFrame, columns: Sequence[str], key: str, form: Form | None = None
 ) -> Array:
-    """Return columns (T, k) as numbers; UserError, under ``key``, where a value is none."""
-    found = np.empty((len(frame), len(columns)))
-    for i, column in enumerate(columns):
-        found[:, i] = _numbers(frame, column, key, form or Form())
+    """Return columns (T, k) as numbers, NaN where one is missing and may be.
+
+    UserError, under ``key``, where a value is none.
+    """
+    form, found = form or Form(), np.empty((len(frame), len(columns)))
+    for place_of, column in enumerate(columns):
+        cells, codes = column_of(frame, column, key), form.codes.get(column, {})
+        if cells.dtype.kind in "iuf" and not codes:
+            numbers = cells.to_numpy(dtype=np.float64)
+        else:
+            read = (_number(cell, codes, form.decimal) for cell in cells.astype(object))
+            numbers = np.fromiter(read, np.float64, len(cells))
+        for row in np.flatnonzero(np.isinf(numbers) | (np.isnan(numbers) & (not form.gaps)))[:1]:
+            texts = dict.fromkeys(str(cell).strip() for cell in cells)
+            words = [text for text in texts if np.isinf(_number(text, codes, form.decimal))]
+            coded = ", ".join(f"{spelled(text)} = {i}" for i, text in enumerate(words[:WORDS]))
+            text = str(cells.iloc[row]).strip()
+            finding = "has no value" if text.casefold() in MISSING else f"holds '{_shown(text)}'"
+            cure = _cure(text, column, form, coded)
+            raise UserError(f"{key}: column '{column}' {finding} in {place(frame, row)}; {cure}")
+        found[:, place_of] = numbers
     return found
-
-
-def _numbers(frame: pd.DataFrame, column: str, key: str, form: Form) -> Array:
-    """Return a column (T,) as numbers, NaN where it is missing and may be."""
-    cells, codes = column_of(frame, column, key), form.codes.get(column, {})
-    if cells.dtype.kind in "iuf" and not codes:
-        numbers = cells.to_numpy(dtype=np.float64)
-    else:
-        read = (_number(cell, codes, form.decimal) for cell in cells.astype(object))
-        numbers = np.fromiter(read, np.float64, len(cells))
-    for row in np.flatnonzero(np.isinf(numbers) | (np.isnan(numbers) & (not form.gaps)))[:1]:
-        texts = dict.fromkeys(str(cell).strip() for cell in cells)
-        words = [text for text in texts if np.isinf(_number(text, codes, form.decimal))]
-        coded = ", ".join(f"{spelled(text)} = {i}" for i, text in enumerate(words[:WORDS]))
-        text = str(cells.iloc[row]).strip()
-        finding = "has no value" if text.casefold() in MISSING else f"holds '{_shown(text)}'"
-        cure = _cure(text, column, form, coded)
-        raise UserError(f"{key}: column '{column}' {finding} in {place(frame, row)}; {cure}")
-    return numbers
 
 
 def _number(cell: Any, codes: Mapping[str, float], decimal: str) -> float:
@@ -223,21 +213,14 @@ def _cure(text: str, column: str, form: Form, coded: str) -> str:
     truths = ", ".join(f"{style(word)} = {number}" for word, number in TRUTHS.items())
     index = f"index = {json.dumps(column, ensure_ascii=False)}"
     gap, missing = text.casefold() in MISSING, 'missing = "previous" or missing = "drop"'
-    comma = form.decimal == ","
+    comma, is_comma = form.decimal == ",", 'that is a decimal comma, add decimal = ","'
+    has_comma = 'decimal = ","; leave that key out or mend the value'
     for so, plain, keyed in (  # what it looks like, and the cures without and with keys
         (gap, "fill it", f"fill it, or add {missing}"),
         (text.casefold() in TRUTHS, "write 1 and 0", f"add codes = {{ {name} = {{ {truths} }} }}"),
         (DATE.fullmatch(text), "leave it out", f"a date is no number; give it as {index}"),
-        (
-            not comma and COMMA.fullmatch(text),
-            "write decimal points",
-            'if that is a decimal comma, add decimal = ","',
-        ),
-        (
-            comma and POINT.fullmatch(text),
-            "",
-            'numbers have decimal = ","; leave that key out or mend the value',
-        ),
+        (not comma and COMMA.fullmatch(text), "write decimal points", f"if {is_comma}"),
+        (comma and POINT.fullmatch(text), "", f"numbers have {has_comma}"),
         (INFINITE.fullmatch(text) or len(text) > SHOWN, finite, finite),
     ):
         if so:
@@ -267,16 +250,14 @@ def export(tables: Mapping[str, pd.DataFrame], folder: Path) -> list[Path]:
     The LaTeX is a ``longtable`` with the rules of ``booktabs`` and the label ``tab:NAME``, numbers
     with four digits. UserError if the folder holds anything, or cannot be written.
     """
+    style: dict[str, Any] = {"longtable": True, "na_rep": "", "float_format": "%.4g"}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise UserError(f"{folder} is not empty; give the tables a folder of their own")
         files = []
         for name, table in tables.items():
-            latex = table.to_latex(
-                index=False, escape=True, longtable=True, na_rep="", float_format="%.4g",
-                label=f"tab:{name}",
-            )  # fmt: skip
+            latex = table.to_latex(index=False, escape=True, label=f"tab:{name}", **style)
             for ending, text in ((".csv", table.to_csv(index=False)), (".tex", latex)):
                 files.append(folder / f"{name}{ending}")
                 with replacing(files[-1]) as draft:

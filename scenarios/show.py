@@ -12,8 +12,8 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.welfare import COUNT, with_counts
 from regretless.market.model import MarketModel
 from regretless.scenarios.logs.reading import regret_curves
-from regretless.scenarios.report.figures import Run, known
-from regretless.scenarios.report.run_page import figures_of
+from regretless.scenarios.report import market_figures  # noqa: F401 - and run_figures: registered
+from regretless.scenarios.report.figures import FIGURES, Run, drawn
 from regretless.scenarios.verdict import sentences
 
 
@@ -29,7 +29,7 @@ class Figures(dict[str, go.Figure]):
         return f"Figures({', '.join(self)})"
 
     def _repr_html_(self) -> str:
-        parts, kinds = [f"<p>{escape(self.sentence)}</p>"], known("run")
+        parts, kinds = [f"<p>{escape(self.sentence)}</p>"], FIGURES["run"]
         for place, (name, figure) in enumerate(self.items()):
             parts.append(f"<h4>{escape(kinds[name].title)}</h4>")
             parts.append(figure.to_html(full_html=False, include_plotlyjs=place == 0))
@@ -38,7 +38,7 @@ class Figures(dict[str, go.Figure]):
 
 def shown(config: dict[str, Any], model: MarketModel, name: str | None) -> Any:
     """Draw one figure of a model of a resolved scenario, or all that it has something for."""
-    names = known("run")
+    names = FIGURES["run"]
     if name is not None and name not in names:
         raise UserError(f"show({name!r}): there is no such figure; {closest(name, names)}")
     if not model.played:
@@ -55,7 +55,7 @@ def shown(config: dict[str, Any], model: MarketModel, name: str | None) -> Any:
         counts = heads.groupby(keys, sort=False).sum()  # of agents who chose each action
         tables["actions"] = counts.rename("value").reset_index()
     filled = {own: table for own, table in tables.items() if len(table)}
-    found = figures_of(Run(config, filled, model.called), None if name is None else [name])
+    found = drawn("run", Run(config, filled, model.called), None if name is None else [name])
     made = Figures((key, one.made) for key, one in found.items())
     made.sentence = " ".join(sentences(tables["verdict"], agents))
     if name is not None and name not in made:

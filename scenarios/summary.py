@@ -42,19 +42,24 @@ def print_summary(
     """Print what a run comes to; ``closed``: the tables that closed it, not the model's own."""
     own = closed or {"agents": model.agents_frame(), "verdict": model.verdict_frame()}
     agents, verdict = own["agents"], own["verdict"]
-    screen = console()
+    screen, spec, manifest, data = console(), scenario.spec, out / MANIFEST, scenario.table
+    record = json.loads(manifest.read_text(encoding="utf-8")) if manifest.is_file() else {}
+    seconds = f", {record['wall_seconds']:,.0f} s" if "wall_seconds" in record else ""
     tables = (full if verbose else short)(verdict, agents, width=screen.width)
-    parts = [headline(scenario, model, out), "", *tables, "", *forecast(scenario, model)]
-    parts += data_facts(scenario, model.played)
-    notes_of = [*remarks(model, agents), *departures(scenario.spec, model, agents)]
+    head = f"{spec.name}: {model.played:,} rounds, seed {spec.seed}{seconds}"
+    parts = [head, "", *tables, "", *forecast(scenario, model)]
+    parts += [f"Data: {line}" for line in data.notes] if data is not None else []
+    if data is not None and model.played > len(data.outcomes):
+        parts.append(f"Data: the {len(data.outcomes):,} rows were replayed in a loop.")
+    notes_of = [*remarks(model, agents), *departures(spec, model, agents)]
     if verbose:
         notes_of += [line for guarantee in model.guarantees for line in guarantee.unbounded]
     said = [f"{line}." for line in notes_of]
-    end = f"Logs: {out}    Report: regretless report {out}"
     if verbose:
         said += ["", *(f"{term}: {meaning}" for term, meaning in words.DEFINITIONS.items())]
     else:
         said = list(_fitting(screen, said, MOST - 1 - len(plain_lines(screen, parts))))
+    end = f"Logs: {out}    Report: regretless report {out}"
     for line in (*plain_lines(screen, (*parts, *said)), end):
         print(line, file=screen.file)
 
@@ -69,15 +74,6 @@ def _fitting(screen: Console, lines: list[str], most: int) -> Iterator[str]:
             yield f"{left} more remark{'s' * (left > 1)}: --verbose prints the rest."
             return
         yield line
-
-
-def headline(scenario: Scenario, model: MarketModel, out: Path) -> str:
-    """Write the scenario, how many rounds were played, the seed, and the time that it took."""
-    spec = scenario.spec
-    manifest = out / MANIFEST
-    record = json.loads(manifest.read_text(encoding="utf-8")) if manifest.is_file() else {}
-    seconds = f", {record['wall_seconds']:,.0f} s" if "wall_seconds" in record else ""
-    return f"{spec.name}: {model.played:,} rounds, seed {spec.seed}{seconds}"
 
 
 def short(verdict: pd.DataFrame, agents: pd.DataFrame, *, width: int) -> Iterator[RenderableType]:
@@ -118,18 +114,14 @@ def _regrets(agents: pd.DataFrame, names: list[str]) -> tuple[list[str], list[li
     units = [words.unit_of(own) for own in parts]
     common = units[0] if len(set(units)) == 1 else ""
     rows = []
-    for name, own, value in zip(names, parts, words.in_units(worst, units), strict=True):
-        cells = [_number(own[column].max()) for column in columns.values()]
+    for name, own, most in zip(names, parts, words.in_units(worst, units), strict=True):
+        regrets = [*own[list(columns.values())].max(), mean_of(own, "decision_swap_regret")]
         bound = words.promise(min(words.bounds_to_print(own).values(), default=np.nan), 4)
-        mean = _number(mean_of(own, "decision_swap_regret"))
-        rows.append([name, *cells, bound, mean, value.removesuffix(f" {common}")])
+        *cells, mean = ("" if np.isnan(value) else words.four(value) for value in regrets)
+        rows.append([name, *cells, bound, mean, most.removesuffix(f" {common}")])
     headers = [word.replace(" ", "\n", 1).replace("exploit", "exploit-\n") for word in columns]
     unit = "worst,\n" + (common or "in units").replace(" ", "\n")
     return ["Worst regret per round", *headers, "bound", "mean\ndecision\nswap\nregret", unit], rows
-
-
-def _number(value: float) -> str:
-    return "" if np.isnan(value) else words.four(value)
 
 
 def full(verdict: pd.DataFrame, agents: pd.DataFrame, *, width: int) -> Iterator[RenderableType]:
@@ -164,14 +156,6 @@ def _cohort(
     yield table(headers, rows, width=width, words=(0, 5))
 
 
-def data_facts(scenario: Scenario, rounds: int) -> Iterator[str]:
-    """Yield what was done to the data, a line each."""
-    if scenario.table is not None:
-        yield from (f"Data: {line}" for line in scenario.table.notes)
-        if rounds > len(scenario.table.outcomes):
-            yield f"Data: the {len(scenario.table.outcomes):,} rows were replayed in a loop."
-
-
 def forecast(scenario: Scenario, model: MarketModel) -> Iterator[str]:
     """Yield what the forecast of each block was made of."""
     blocks = model.game.blocks
@@ -198,7 +182,11 @@ def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
         said.setdefault(what, []).append(name)
     yield from (f"{', '.join(cohorts)}: {what}" for what, cohorts in said.items() if what)
     yield from coarse_bases(model, agents)
-    yield from (*worst_windows(model), *on_exploitability(model, agents), *model.notes)
+    windows = model.journal.windows
+    for name, (regret, agent, first, last) in windows.worst.items() if windows is not None else ():
+        where = f"agent {agent}, rounds {first} to {last}"
+        yield f"{name}: worst window regret {regret:.4f} ({where})"
+    yield from (*on_exploitability(model, agents), *model.notes)
 
 
 def departures(spec: ScenarioSpec, model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
@@ -225,17 +213,6 @@ def coarse_bases(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
         if error > regret.max():
             units = words.unit_of(own) or "in the utility's own units"
             most, worst = error * own["loss_scale"].max(), (regret * own["loss_scale"]).max()
-            yield (
-                f"{cohort.name}: the basis approximates losses within {most:.2g} {units}, more "
-                f"than the worst decision swap regret of {worst:.2g}; "
-                "a basis with a smaller error may lower the losses"
-            )
-
-
-def worst_windows(model: MarketModel) -> Iterator[str]:
-    """Yield a line per cohort on its worst window, where regret was taken over windows."""
-    windows = model.journal.windows
-    found = windows.worst if windows is not None else {}
-    for name, (regret, agent, first, last) in found.items():
-        where = f"agent {agent}, rounds {first} to {last}"
-        yield f"{name}: worst window regret {regret:.4f} ({where})"
+            within = f"{cohort.name}: the basis approximates losses within {most:.2g} {units}"
+            more = f"more than the worst decision swap regret of {worst:.2g}"
+            yield f"{within}, {more}; a basis with a smaller error may lower the losses"

@@ -49,10 +49,10 @@ def table(
     natural = sum(max(len(part) for cell in own for part in cell.split("\n")) for own in columns)
     gap = GAP if natural + GAP * (len(filled) - 1) <= width else 1
     made = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
-    widest = [
-        _widest(own, whole=not at or place not in words)
-        for at, (place, own) in enumerate(zip(filled, columns, strict=True))
-    ]
+    widest = []  # of each column its longest line, or its longest word where it can fold
+    for at, (place, own) in enumerate(zip(filled, columns, strict=True)):
+        end = "\n" if not at or place not in words else None
+        widest.append(max(len(part) for cell in own for part in cell.split(end) or [""]))
     names = sum(widest) + gap * (len(filled) - 1) <= width  # the first column need not fold
     for at, place in enumerate(filled):
         number = place not in words
@@ -66,11 +66,6 @@ def table(
     for row in cells[1:]:
         made.add_row(*map(escape, row))
     return made
-
-
-def _widest(cells: Iterable[str], *, whole: bool) -> int:
-    """Return the characters of the longest line of some cells, or of their longest word."""
-    return max(len(part) for cell in cells for part in cell.split("\n" if whole else None) or [""])
 
 
 MOST = 9  # decimals, beyond which a number is rounding

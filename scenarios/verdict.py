@@ -98,14 +98,14 @@ def assumed(verdict: pd.DataFrame) -> Iterator[str]:
 def played(rows: pd.DataFrame, agents: pd.DataFrame, *, note: str = "") -> str:
     """Say what a cohort did, and its average loss per round, with a note on it."""
     own = rows.iloc[0]
+    loss = f"Average loss per round: {own['mean_loss']:.4f}"
     if own["cohort"] == EVERYBODY:
-        return f"All {own['agents']:,} agents. Average loss per round: {own['mean_loss']:.4f}."
+        return f"All {own['agents']:,} agents. {loss}."
     heard = agents["bound_from_bias"].notna().any()
     did = "followed the forecast" if heard else "followed rules of their own"
-    value = (agents["loss_offset"] + agents["loss_scale"] * agents["mean_loss"]).rename("loss")
+    value = agents["loss_offset"] + agents["loss_scale"] * agents["mean_loss"]
     units = in_unit(agents, mean_of(agents.assign(loss=value), "loss"), note=note)
-    loss = f"Average loss per round: {own['mean_loss']:.4f}{units}."
-    return f"{own['agents']:,} {own['cohort']} {did}. {loss}"
+    return f"{own['agents']:,} {own['cohort']} {did}. {loss}{units}."
 
 
 def in_unit(agents: pd.DataFrame, value: float, *, word: str = "", note: str = "") -> str:
@@ -148,12 +148,13 @@ def records(rows: pd.DataFrame) -> list[Row]:
 def named(row: Row, rows: pd.DataFrame | None = None) -> str:
     """Name an alternative; with the rows of its cohort, as the best of its kind in hindsight."""
     models = 0 if rows is None else int((rows["kind"] == "model").sum())
-    return {
+    names: dict[str, str] = {
         "broadcast": "as played",
-        "model": f"best of {models} models: {row['name']}" if models > 1 else f"{row['name']}",
+        "model": f"best of {models} models: " * (models > 1) + f"{row['name']}",
         "policy": f"policy {row['name']}",
         "action": f"best fixed action{' of each agent' if row['agents'] > 1 else ''}",
-    }[row["kind"]]
+    }
+    return names[row["kind"]]
 
 
 def compared(row: Row, rows: pd.DataFrame) -> str:
@@ -197,16 +198,14 @@ def _worst(agents: pd.DataFrame) -> Iterator[str]:
 def _extremes(cohorts: Sequence[pd.DataFrame], agents: pd.DataFrame) -> Iterator[str]:
     """Say for which cohorts the best alternative was furthest above and below what they did."""
     best = [best_of_each(rows)[0] for rows in cohorts]
-    pairs = zip(best, cohorts, strict=True)
-    gaps = [row["mean_loss"] - rows["mean_loss"].iloc[0] for row, rows in pairs]
+    losses = [rows["mean_loss"].iloc[0] for rows in cohorts]
+    gaps = [row["mean_loss"] - loss for row, loss in zip(best, losses, strict=True)]
     yield f"{len(cohorts)} cohorts with {agents_in(agents):,} agents."
-    for word, place in (("Largest", int(np.argmax(gaps))), ("Smallest", int(np.argmin(gaps)))):
-        row, rows = best[place], cohorts[place]
-        yield (
-            f"{word} difference of the best alternative in hindsight: {row['cohort']}, average "
-            f"loss per round {rows['mean_loss'].iloc[0]:.4f}; {named(row, rows)}: "
-            f"{row['mean_loss']:.4f}, {difference(row)}."
-        )
+    for word, at in (("Largest", int(np.argmax(gaps))), ("Smallest", int(np.argmin(gaps)))):
+        row, loss = best[at], f"average loss per round {losses[at]:.4f}"
+        found = f"{named(row, cohorts[at])}: {row['mean_loss']:.4f}, {difference(row)}"
+        what = f"{word} difference of the best alternative in hindsight"
+        yield f"{what}: {row['cohort']}, {loss}; {found}."
 
 
 def unchanged(base: str, blocks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

@@ -34,10 +34,10 @@ from regretless.scenarios.config.scenario import resolved
 from regretless.scenarios.live.session import SPEEDS, TURN, Session
 from regretless.scenarios.live.source import Saving, Source
 from regretless.scenarios.report import theme
-from regretless.scenarios.report.figures import Run, described, known
+from regretless.scenarios.report.figures import FIGURES, Run, described, drawn
 from regretless.scenarios.report.page import page
 from regretless.scenarios.report.run_figures import path
-from regretless.scenarios.report.run_page import LEAST, figures_of, origin
+from regretless.scenarios.report.run_page import LEAST, origin
 from regretless.scenarios.verdict import records, sentences
 
 TEXT = 1000  # characters of a name
@@ -88,7 +88,7 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 HERE = Path(__file__).parent
-FIGURES = (  # of a run, in the order of the page
+SHOWN = (  # of a run, in the order of the page
     *("regret", "loss", "alternatives", "forecast", "actions", "measures", "demand", "market"),
     *("owned", "agents", "network"),
 )
@@ -124,7 +124,7 @@ ACTIONS: dict[str, Callable[[Session, Question], None]] = {
 def live_page() -> str:
     """Return the page, for all viewers alike: a place for every figure that can be drawn live."""
     program, style = ((HERE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("js", "css"))
-    figures = [known("run")[name] for name in FIGURES]
+    figures = [FIGURES["run"][name] for name in SHOWN]
     values = {"figures": figures, "scenarios": list(catalogue()), "speeds": SPEEDS}
     return page("live.html", (program,), style=style, **values)
 
@@ -306,7 +306,7 @@ def answer(session: Session, wanted: Sequence[str], agent: int | None, builds: i
         if agent is not None and 0 < agent <= len(tables["agents"]):
             state["agent"] = _agent(session, tables, agent)
         run = Run(resolved(session.scenario.spec), tables, session.model.called)
-    figures = figures_of(run, wanted, undated=MARKED)
+    figures = drawn("run", run, wanted, undated=MARKED)
     for name, one in figures.items():
         for at, _ in replaced if name in MARKED else ():  # where a player was replaced
             one.made.add_vline(at, line={"color": theme.FAINT, "width": 1, "dash": "dot"})

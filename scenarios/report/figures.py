@@ -4,17 +4,16 @@
     def regret(run: Run) -> go.Figure | None: ...
 
 Each figure is one small function, and its texts stand in ``figures.toml``. ``run`` names the kind
-of page, and what the function is handed: a ``Run``, a ``study_figures.StudyData`` or a
+of page, and what the function is handed: a ``Run``, a ``study_page.StudyData`` or a
 ``training_page.Training``. A function returns None where its data are not there. Reports, the live
 page and notebooks draw from here.
 """
 
 from __future__ import annotations
 
-import importlib
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,10 @@ Draw = Callable[[Any], go.Figure | None]
 
 @dataclass(frozen=True)
 class Figure:
-    """A kind of figure: its texts, and whether its horizontal axis is rounds, which have dates."""
+    """A figure: its texts, whether its horizontal axis is rounds, which have dates, and ``made``.
+
+    ``made`` is a ``plotly.graph_objects.Figure``, None before it is drawn.
+    """
 
     name: str
     draw: Draw
@@ -40,14 +42,7 @@ class Figure:
     title: str
     caption: str
     dated: bool = False
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A figure that was drawn, for a template."""
-
-    kind: Figure
-    made: go.Figure
+    made: Any = None
 
     @property
     def data(self) -> str:
@@ -58,11 +53,6 @@ class Drawn:
 
 TEXTS = tomllib.loads(Path(__file__).with_name("figures.toml").read_text(encoding="utf-8"))
 FIGURES: dict[str, dict[str, Figure]] = {page: {} for page in TEXTS}
-MODULES = {
-    "run": ("run_figures", "market_figures"),
-    "study": ("study_figures",),
-    "training": ("training_page",),
-}
 
 
 def figure(page: str, name: str = "", **numbers: Any) -> Callable[[Draw], Draw]:
@@ -77,18 +67,22 @@ def figure(page: str, name: str = "", **numbers: Any) -> Callable[[Draw], Draw]:
     return register
 
 
-def known(page: str) -> dict[str, Figure]:
-    """Return the figures of a kind of page by name, in the order of ``figures.toml``."""
-    for module in MODULES[page]:
-        importlib.import_module(f"regretless.scenarios.report.{module}")
-    return {name: FIGURES[page][name] for name in TEXTS[page]}
+def drawn(
+    page: str, data: Any, names: Collection[str] | None = None, *, undated: Collection[str] = ()
+) -> dict[str, Figure]:
+    """Draw the figures of a page that the data have something for, in the order of their texts.
 
-
-def drawn(page: str, data: Any, names: Collection[str] | None = None) -> dict[str, Drawn]:
-    """Draw the figures of a page that the data have something for; all by default."""
-    wanted = {n: kind for n, kind in known(page).items() if names is None or n in names}
-    made = {name: kind.draw(data) for name, kind in wanted.items()}
-    return {name: Drawn(wanted[name], one) for name, one in made.items() if one is not None}
+    All by default; of a run with dates where the data have them, but for ``undated``.
+    """
+    found = {}
+    for name in TEXTS[page]:
+        kind = FIGURES[page][name]
+        made = kind.draw(data) if names is None or name in names else None
+        if made is not None:
+            if kind.dated and name not in undated and data.days is not None:
+                theme.dated(made, *data.days)
+            found[name] = replace(kind, made=made)
+    return found
 
 
 Tables = Mapping[str, pd.DataFrame]
@@ -102,12 +96,11 @@ class Run:
     tables: Tables
     called: Mapping[str, Sequence[str]] = field(default_factory=dict)  # actions, by cohort
 
-    @property
-    def action_names(self) -> dict[str, Sequence[str]]:
-        """Names of the actions of each cohort whose actions have names."""
-        cohorts = self.config.get("cohort", [])
-        listed = {c["name"]: c["action_names"] for c in cohorts if c.get("action_names")}
-        return listed | dict(self.called)
+    def action(self, cohort: Any, which: int) -> str:
+        """Name an action of a cohort."""
+        listed = {own["name"]: own.get("action_names") for own in self.config.get("cohort", [])}
+        names: Sequence[str] = (listed | dict(self.called)).get(str(cohort)) or ()
+        return names[which] if which < len(names) else f"action {which}"
 
     def table(self, name: str) -> pd.DataFrame:
         """Return a table; an empty one if it was not kept."""
@@ -142,19 +135,11 @@ class Run:
         return list(named or (f"outcome {i}" for i in range(width)))
 
     @property
-    def outcome_ends(self) -> dict[str, tuple[float, float]]:
-        """What 0 and 1 stand for, of each outcome by name and unit, in the data's own units."""
-        data = self.config.get("data") or self.config.get("adversary") or {}
-        scale, units = data.get("scale", {}), data.get("units", {})
-        called = {n: f"{n}, {units[n]}" if n in units else n for n in self.goods}
-        return {word: tuple(scale.get(name, (0.0, 1.0))) for name, word in called.items()}
-
-    @property
-    def days(self) -> tuple[Any, pd.Series[Any]] | None:
-        """Names of the rounds in the data, with what they are called, where there are any."""
+    def days(self) -> tuple[pd.Series[Any], Any] | None:
+        """What the rounds are called in the data, and the name of that, where there are any."""
         index = (self.config.get("data") or {}).get("index")
         rounds = self.table("rounds")
-        return (index, rounds.set_index("round")[index]) if index in rounds else None
+        return (rounds.set_index("round")[index], index) if index in rounds else None
 
     def long(self, name: str) -> bool:
         """Whether a table has at least two rounds."""
@@ -171,7 +156,7 @@ def described(agent: Mapping[Any, Any]) -> str:
         numbers[column.replace("_", " ")] = agent[column]
     rule, response = theme.plain(agent["utility"]), theme.plain(agent["response"])
     lines = [f"agent {agent['agent']}, {rule}, {response}"]
-    many = agent.get("count", 1)
-    lines += [f"stands for {many:,} agents"] if many > 1 else []
+    if (many := agent.get("count", 1)) > 1:
+        lines.append(f"stands for {many:,} agents")
     lines += [f"{word}: {value:.4g}" for word, value in numbers.items() if np.isfinite(value)]
     return "<br>".join(lines)

@@ -64,9 +64,7 @@ def surplus(run: Run) -> go.Figure | None:
         curves.append(theme.line(last, [cap] * 2, f"cap of {theme.short(name)}", **style))
     if not curves:
         return None
-    made = theme.stacked({"": curves}, each=340, y="surplus per round")
-    theme.zero(made)
-    return made
+    return theme.zero(theme.stacked({"": curves}, each=340, y="surplus per round"))
 
 
 @figure("run")
@@ -93,22 +91,18 @@ def demand(run: Run) -> go.Figure | None:
         return None
     measured = crowding(rounds, forecasts).set_index("round")
     shares = pd.DataFrame(columns(rounds, "demand"), index=measured.index)
-    answered = bool(measured["confirmed"].notna().any())  # not where nobody foretold outcomes
     panels = {"share of each good": _named(shares, run.goods)}
-    words = {
-        "concentration": "concentration",
-        "confirmed": "outcomes moved towards the forecast by",
-    }
-    for column, title in list(words.items())[: 1 + answered]:
+    titles = {"concentration": "concentration"}
+    if measured["confirmed"].notna().any():  # not where nobody foretold outcomes
+        titles["confirmed"] = "outcomes moved towards the forecast by"
+    for column, title in titles.items():
         curve = rolling(measured[column], title, color=theme.INK, width=1.6)
         panels[title] = [curve.update(showlegend=False)]
     axes = ["share", "index", "outcome"]
     made = theme.stacked(panels, x=f"round; {rolled(len(rounds))}", y=axes)
     even = {"color": theme.FAINT, "width": 1, "dash": "dash"}
     made.add_hline(1 / len(run.goods), line=even, row=2, col=1)
-    if answered:
-        theme.zero(made, row=3, col=1)
-    return made
+    return theme.zero(made, row=3, col=1) if "confirmed" in titles else made
 
 
 def _named(columns: pd.DataFrame, names: Sequence[str]) -> list[go.Scatter]:
@@ -124,9 +118,11 @@ def _named(columns: pd.DataFrame, names: Sequence[str]) -> list[go.Scatter]:
 def market(run: Run) -> go.Figure | None:
     """Draw what a market's columns of the rounds table say, a panel per kind of them."""
     rounds = run.table("rounds")
-    words = [str(column).rpartition("_") for column in rounds]
-    known = [word for word, _, place in words if place.isdigit() and word not in OTHERS]
-    kinds = {kind: [f"{kind}_{p}" for word, _, p in words if word == kind] for kind in known}
+    kinds: dict[str, list[str]] = defaultdict(list)
+    for column in map(str, rounds):
+        word, _, place = column.rpartition("_")
+        if place.isdigit() and word not in OTHERS:
+            kinds[word].append(column)
     if len(rounds) < 2 or not kinds:
         return None
     named = (run.config.get("market") or {}).get("kind", "")
@@ -136,8 +132,8 @@ def market(run: Run) -> go.Figure | None:
     indexed, panels = rounds.set_index("round"), {}
     for kind, places in kinds.items():
         names = goods if len(goods) == len(places) else list(map(str, range(len(places))))
-        curves, several = _named(indexed[places], names), len(places) > 1  # else its title says it
-        marks = [curve.update(showlegend=several) for curve in curves]
+        several = len(places) > 1  # else its title says it
+        marks = [curve.update(showlegend=several) for curve in _named(indexed[places], names)]
         panels[clears.column_labels.get(kind, kind)] = marks
     return theme.stacked(panels, x=f"round; {rolled(len(rounds))}", y="mean")
 
@@ -153,8 +149,8 @@ def owned(run: Run) -> go.Figure | None:
     words = ["cash", *(goods if listed else (f"good {i}" for i in things[:-1]))]
     panels: dict[str, list[go.Scatter]] = {word: [] for word in words}
     for (thing, cohort), rows in table.groupby(["which", "cohort"], sort=False):
-        word = words[things.index(thing)]
-        panels[word].append(run.line(cohort, rows["round"], rows["value"]))
+        curve = run.line(cohort, rows["round"], rows["value"])
+        panels[words[things.index(thing)]].append(curve)
     return theme.stacked(panels, y="mean per agent").update_yaxes(rangemode="tozero")
 
 
@@ -215,24 +211,19 @@ def _dots(run: Run, places: np.ndarray[Any, Any], shown: np.ndarray[Any, Any]) -
     ringed = (drawn["distance"] == 0).fillna(value=False).to_numpy(bool)
     where = drawn["distance"].astype(object).where(drawn["distance"].notna(), "never hears")
     pairs = zip(drawn.to_dict("records"), where, strict=True)
-    return go.Scatter(
-        x=places[shown, 0],
-        y=places[shown, 1],
-        text=[f"{described(agent)}<br>distance: {distance}" for agent, distance in pairs],
-        customdata=drawn["agent"].to_numpy(),
-        mode="markers",
-        marker={
-            "color": np.nan_to_num(regret.to_numpy(np.float64)[shown]),
-            "cmin": min(0.0, float(regret.min())),
-            "cmax": float(regret.max()) or 1.0,
-            "colorscale": "Viridis",
-            "reversescale": True,
-            "colorbar": BAR,
-            "size": np.where(ringed, 10, 7),
-            "line": {"color": theme.INK, "width": np.where(ringed, 2, 0)},
-        },
-        hovertemplate="%{text}<extra></extra>",
-    )
+    style = {
+        "color": np.nan_to_num(regret.to_numpy(np.float64)[shown]),
+        "cmin": min(0.0, float(regret.min())),
+        "cmax": float(regret.max()) or 1.0,
+        "colorscale": "Viridis",
+        "reversescale": True,
+        "colorbar": BAR,
+        "size": np.where(ringed, 10, 7),
+        "line": {"color": theme.INK, "width": np.where(ringed, 2, 0)},
+    }
+    marks = theme.dots(*places[shown].T, "%{text}<extra></extra>", marker=style)
+    marks.text = [f"{described(agent)}<br>distance: {distance}" for agent, distance in pairs]
+    return marks.update(customdata=drawn["agent"].to_numpy())
 
 
 @figure("run")
@@ -244,20 +235,20 @@ def distances(run: Run) -> go.Figure | None:
     table = by_distance(agents)
     last = int(table["distance"].max()) if table["distance"].notna().any() else -1
     table["place"] = table["distance"].fillna(last + 1).astype(int)
-    curves = {"regret_mean": 2.5, "regret_worst": 1.0, "exploitability_mean": 2.5}
     panels: dict[str, list[go.Scatter]] = {"regret per round": [], "exploitability": []}
     for name, rows in table.groupby("cohort", sort=False):
-        for column, width in curves.items():
+        for column in ("regret_mean", "regret_worst", "exploitability_mean"):
+            width = 1.0 if column == "regret_worst" else 2.5
             curve = run.line(name, rows["place"], rows[column], width=width)
             hover = f"{column.replace('_', ', ')}: %{{y:.4g}}"
             curve.update(mode="lines+markers", hovertemplate=hover)
             panels["regret per round" if "regret" in column else "exploitability"].append(curve)
     x, y = "distance from the forecaster", ["regret", "exploitability"]
-    made = theme.stacked(panels, x=x, y=y)
+    made = theme.stacked(panels, x=x, y=y).update_yaxes(rangemode="tozero")
     if table["distance"].isna().any():
         names = [*map(str, range(last + 1)), "never"]
         made.update_xaxes(tickvals=list(range(len(names))), ticktext=names)
-    return made.update_yaxes(rangemode="tozero")
+    return made
 
 
 TRADES = 2000  # trades that are drawn; beyond, evenly spaced ones
@@ -281,14 +272,11 @@ def book(run: Run) -> go.Figure | None:
     dots = {"name": "trades", "mode": "markers", "marker": {"size": 3, "color": theme.FAINT}}
     marks.append(go.Scatter(x=own["round"], y=own["price"], **dots))
     spread = rolling(quotes["ask"] - quotes["bid"], "spread", color=theme.INK, width=1.6)
-    sides = {"bid": theme.BLUE, "ask": theme.VERMILLION}
+    depths = quotes[["bid_depth", "ask_depth"]]
     panels = {
         "price": marks,
         "spread": [spread.update(showlegend=False)],
-        "units at the best bid and ask": [
-            rolling(quotes[f"{side}_depth"], side, color=colour, width=1.6)
-            for side, colour in sides.items()
-        ],
+        "units at the best bid and ask": _named(depths, ["bid", "ask"]),
     }
     axes = ["price", "price", "units"]
     return theme.stacked(panels, x=f"round; {rolled(len(quotes))}", y=axes)
@@ -311,24 +299,15 @@ def book_facts(run: Run) -> go.Figure | None:
     fat = f"changes, with an excess kurtosis of {kurtosis(changes):.3g}"
     bars = go.Histogram(x=changes, nbinsx=60, marker_color=theme.BLUE, showlegend=False)
     lags, squares = range(1, LAGS + 1), changes**2
-    panels = {
-        fat: [bars],
-        "autocorrelation, by rounds apart": [
-            _by_lag(lags, changes.autocorr, "of changes", theme.FAINT),
-            _by_lag(lags, squares.autocorr, "of squared changes", theme.VERMILLION),
-        ],
-    }
+    plain = _by_lag(lags, changes.autocorr, "of changes", theme.FAINT)
+    squared = _by_lag(lags, squares.autocorr, "of squared changes", theme.VERMILLION)
+    panels = {fat: [bars], "autocorrelation, by rounds apart": [plain, squared]}
     if flow.any():  # in a batch nobody meets an older order
-        along = _by_lag(range(LAGS), lambda lag: impact(middle, flow, lag), "impact", theme.INK)
-        panels["impact, by rounds since the trades"] = [along]
+        along = [np.sign(flow) * (middle.shift(-lag) - middle.shift(1)) for lag in range(LAGS)]
+        impact = _by_lag(range(LAGS), lambda lag: along[lag][flow != 0].mean(), "impact", theme.INK)
+        panels["impact, by rounds since the trades"] = [impact]
     axes = ["rounds", "correlation", "change of price"]
     return theme.stacked(panels, x="rounds", y=axes, shared_xaxes=False)
-
-
-def impact(middle: pd.Series[float], flow: pd.Series[float], lag: int) -> float:
-    """Return the mean change from before a round to ``lag`` rounds after it, along its trades."""
-    moved = np.sign(flow) * (middle.shift(-lag) - middle.shift(1))
-    return float(moved[flow != 0].mean())
 
 
 def _by_lag(lags: range, of: Callable[[int], float], name: str, colour: str) -> go.Scatter:

@@ -16,22 +16,22 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
-from regretless.scenarios.logs.ownership import GENERATOR, our_page, there
+from regretless.scenarios.logs.ownership import GENERATOR
 from regretless.scenarios.report import theme
-from regretless.scenarios.report.figures import Drawn
+from regretless.scenarios.report.figures import Figure
 
 HERE = Path(__file__).parent
 FOLDED = {"64rem": "9", "40rem": "6"}  # below a width, tables of so many columns or more
-LIVE = HERE.parent / "live"
-
-
 HEAD, FOLD, TAIL = (HERE / "page.css").read_text(encoding="utf-8").split("/* fold */\n")
 FOLDS = (FOLD.replace("WIDTH", width).replace("COLUMNS", n) for width, n in FOLDED.items())
 CSS = "".join([HEAD, *FOLDS, TAIL])
+POLICY = (
+    "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data: blob:; "
+    "connect-src 'self'; form-action 'none'; base-uri 'none'"
+)
 TEMPLATES = Environment(
-    loader=FileSystemLoader([HERE / "templates", LIVE]), autoescape=True,
+    loader=FileSystemLoader([HERE / "templates", HERE.parent / "live"]), autoescape=True,
     undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
 )  # fmt: skip
 
@@ -39,29 +39,15 @@ TEMPLATES = Environment(
 def page(template: str, programs: Sequence[str] = (), *, style: str = "", **values: Any) -> str:
     """Fill a template; ``programs`` are run after the scripts of all pages."""
     scripts = (*theme.scripts(), *programs)
-    own = {"css": CSS + style, "policy": _policy(scripts), "generator": GENERATOR}
+    hashes = (hashlib.sha256(script.encode()).digest() for script in scripts)
+    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in hashes)
+    own = {"css": CSS + style, "policy": POLICY.format(allowed), "generator": GENERATOR}
     whole: dict[str, Any] = {name: Markup(text) for name, text in own.items()}  # noqa: S704
     whole["scripts"] = [Markup(script) for script in scripts]  # noqa: S704 - of our own
     return TEMPLATES.get_template(template).render(**whole, **values)
 
 
-Part = tuple[Any, ...]  # a macro of ``templates/parts.html``, and what it is given
-
-
-def report(  # noqa: PLR0913 - keyword-only from the third
-    name: str,
-    sections: Mapping[str, Sequence[Part]],
-    *,
-    facts: str,
-    sentences: Iterable[str] = (),
-    beside: Sequence[Part] = (),
-    title: str = "",
-    footer: str = "",
-) -> str:
-    """Write a page: what is to be known first, ``beside`` below it, sections by their headings."""
-    values: dict[str, Any] = {"facts": facts, "beside": beside, "footer": footer}
-    values |= {"name": name, "title": title or name, "sections": sections}
-    return page("report.html", sentences=list(sentences), **values)
+Part = tuple[Any, ...]  # of a page: a macro of ``templates/parts.html``, and what it is given
 
 
 @contextmanager
@@ -76,9 +62,9 @@ def legible(path: Path, *, what: str, cure: str) -> Iterator[None]:
         raise UserError(f"{reason}; {cure}") from error
 
 
-def charts(figures: Mapping[str, Drawn], section: str) -> list[Part]:
+def charts(figures: Mapping[str, Figure], section: str) -> list[Part]:
     """Return the figures of a section."""
-    return [("chart", one) for one in figures.values() if one.kind.section == section]
+    return [("chart", one) for one in figures.values() if one.section == section]
 
 
 def notes(lines: Iterable[str], kind: str = "note") -> list[Part]:
@@ -90,27 +76,3 @@ def written_by(record: Mapping[str, Any]) -> str:
     """Say which version wrote what a manifest or record is of."""
     version = record.get("versions", {}).get("regretless", "")
     return f"Written by regretless {version}".strip() + "."
-
-
-def _policy(scripts: Sequence[str]) -> str:
-    hashes = (hashlib.sha256(script.encode()).digest() for script in scripts)
-    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in hashes)
-    return (
-        f"default-src 'none'; script-src {allowed}; "
-        "style-src 'unsafe-inline'; img-src data: blob:; connect-src 'self'; "
-        "form-action 'none'; base-uri 'none'"
-    )
-
-
-def save(text: str, path: Path) -> Path:
-    """Write a page in one step; UserError if it cannot be, or would replace what is not ours."""
-    if there(path) and not our_page(path):
-        reason = f"{path} is there and regretless has not written it"
-        raise UserError(f"{reason}; move it away or give it another name")
-    try:
-        with replacing(path) as draft:
-            draft.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        reason = f"{path} cannot be written: {error.strerror}"
-        raise UserError(f"{reason}; make room or give it another folder") from error
-    return path

@@ -39,35 +39,26 @@ BOUNDS: dict[str, tuple[str, str]] = {
 @figure("run")
 def alternatives(run: Run) -> go.Figure | None:
     """Draw a panel per cohort, the best alternative on top; None with one each."""
-    verdict = run.table("verdict")
-    cohorts = {
-        name: words.alternatives(rows).sort_values("difference", kind="stable")
-        for name, rows in (verdict.groupby("cohort", sort=False) if len(verdict) else ())
-        if len(rows) > 2
-    }
+    verdict, cohorts = run.table("verdict"), {}
+    for name, rows in verdict.groupby("cohort", sort=False) if len(verdict) else ():
+        if len(rows) > 2:
+            cohorts[name] = words.alternatives(rows).sort_values("difference", kind="stable")
     if not cohorts:
         return None
-    slots = {
-        name: [theme.short(words.named(r)) for r in words.records(rows)]
-        for name, rows in cohorts.items()
-    }
+    listed = {name: words.records(rows) for name, rows in cohorts.items()}
+    slots = {name: [theme.short(words.named(own)) for own in rows] for name, rows in listed.items()}
     made = theme.slotted(slots)
     for row, (name, rows) in enumerate(cohorts.items(), 1):
         text = [
             f"{word}<br>mean loss {own['mean_loss']:.4f}<br>"
             f"{own['better_off']} of {own['agents']} agents better off with it"
-            for word, own in zip(slots[name], words.records(rows), strict=True)
+            for word, own in zip(slots[name], listed[name], strict=True)
         ]
-        halves = (rows["high"] - rows["difference"]).fillna(0.0).to_numpy(dtype=np.float64)
-        marks = go.Scatter(
-            x=rows["difference"].to_numpy(dtype=np.float64),
-            y=np.arange(len(rows)),
-            error_x={"type": "data", "array": halves, **theme.WHISKER},
-            text=text,
-            mode="markers",
-            marker={"color": [KINDS[kind] for kind in rows["kind"]], "size": 8},
-            hovertemplate="%{text}<br>difference %{x:+.4f}<extra></extra>",
-        )
+        x = rows["difference"].to_numpy(dtype=np.float64)
+        reach = {"array": np.nan_to_num(rows["high"].to_numpy(np.float64) - x), **theme.WHISKER}
+        style = {"color": [KINDS[kind] for kind in rows["kind"]], "size": 8}
+        hover = "%{text}<br>difference %{x:+.4f}<extra></extra>"
+        marks = theme.dots(x, np.arange(len(x)), hover, error_x=reach, text=text, marker=style)
         made.add_trace(marks, row=row, col=1)
         made.add_vline(0, line={"color": theme.INK, "width": 1}, row=row, col=1)
     made.update_xaxes(nticks=4, tickangle=0).update_layout(showlegend=False)
@@ -85,12 +76,10 @@ def loss(run: Run) -> go.Figure | None:
 def _levels(run: Run) -> Iterator[tuple[Any, list[go.Scatter]]]:
     """Yield the course of each cohort, and a level line for the best alternative of each kind."""
     curves, verdict = run.table("regret_curves"), run.table("verdict")
-    if verdict.empty or not run.long("regret_curves"):
-        return
-    for name, rows in words.apart(verdict).groupby("cohort", sort=False):
+    long = len(verdict) and run.long("regret_curves")
+    for name, rows in words.apart(verdict).groupby("cohort", sort=False) if long else ():
         curve = curves["loss"].xs(name, level="cohort").expanding().mean()
-        rounds = curve.index.to_numpy()
-        points = thinned(rounds[rounds >= theme.EARLY * rounds[-1]])
+        points = thinned(curve.index[curve.index >= theme.EARLY * curve.index[-1]].to_numpy())
         drawn = [theme.line(points, curve[points], "as played", color=run.shades[name], width=3)]
         for best in words.best_of_each(rows):
             style = {"color": theme.FAINT} | STYLES[best["kind"]]
@@ -169,9 +158,8 @@ def windows(run: Run) -> go.Figure | None:
             levels[2::3] = np.nan  # which parts a step from the next
             width = share * theme.nested(place, len(names))
             marks.append(run.line(name, spans, levels, width=width))
-    made = theme.stacked({"": marks}, each=300, y="regret per round", legend=len(names) > 1)
-    theme.zero(made)
-    return made
+    legend = len(names) > 1
+    return theme.zero(theme.stacked({"": marks}, each=300, y="regret per round", legend=legend))
 
 
 @figure("run")
@@ -226,15 +214,9 @@ def agents(run: Run) -> go.Figure | None:
     part = f"{len(shown):,} of {len(everybody):,} agents"
     cohorts = shown["cohort"].unique()
     title = part if len(shown) < len(everybody) else cohorts[0] if len(cohorts) == 1 else ""
-    made = theme.stacked(
-        {title: _dots(run, shown, "mean_loss")},
-        each=380,
-        x="average loss per round, in [0, 1]",
-        y="regret per round",
-        legend=len(cohorts) > 1,
-    )
-    theme.zero(made)
-    return made
+    dots, legend = {title: _dots(run, shown, "mean_loss")}, len(cohorts) > 1
+    x, y = "average loss per round, in [0, 1]", "regret per round"
+    return theme.zero(theme.stacked(dots, each=380, x=x, y=y, legend=legend))
 
 
 @figure("run")
@@ -242,10 +224,9 @@ def regret_by_parameter(run: Run) -> go.Figure | None:
     """Draw a panel per number that differs between agents; None where none does."""
     shown = _drawn_agents(run)
     numbers = shown.filter(like="param_").select_dtypes("number")
-    varied = list(numbers.columns[numbers.max() > numbers.min()])[:PARAMETERS]
     marks = {
         str(name).removeprefix("param_"): _dots(run, shown.dropna(subset=name), name)
-        for name in varied
+        for name in list(numbers.columns[numbers.max() > numbers.min()])[:PARAMETERS]
     }
     if not marks:
         return None
@@ -255,16 +236,10 @@ def regret_by_parameter(run: Run) -> go.Figure | None:
 
 def _dots(run: Run, shown: pd.DataFrame, x: str) -> Iterator[go.Scatter]:
     for name, members in shown.groupby("cohort", sort=False):
-        yield go.Scatter(
-            x=members[x].to_numpy(),
-            y=members["regret"].to_numpy(),
-            text=[described(agent) for agent in members.to_dict("records")],
-            customdata=members["agent"].to_numpy(),
-            name=theme.short(name),
-            mode="markers",
-            marker={"color": run.shades[name], "size": 7, "opacity": 0.6},
-            hovertemplate="%{text}",
-        )
+        marks = theme.dots(members[x].to_numpy(), members["regret"].to_numpy(), "%{text}")
+        text = [described(agent) for agent in members.to_dict("records")]
+        marks.update(text=text, customdata=members["agent"].to_numpy(), name=theme.short(name))
+        yield marks.update(marker={"color": run.shades[name], "size": 7, "opacity": 0.6})
 
 
 def _drawn_agents(run: Run) -> pd.DataFrame:
@@ -287,13 +262,13 @@ def actions(run: Run) -> go.Figure | None:
     for row, (name, own) in enumerate(run.table("actions").groupby("cohort", sort=False)):
         wide = own.pivot_table(index="round", columns="which", values="value", fill_value=0)
         shares = wide.div(wide.sum(axis=1).replace(0, np.nan), axis=0)
-        called, panels[name] = dict(enumerate(run.action_names.get(str(name), ()))), []
+        panels[name] = []
         for which in map(int, wide.columns):
             style = {"width": 0.5, "color": theme.PALETTE[which % len(theme.PALETTE)]}
-            word = theme.short(called.get(which, f"action {which}"))
+            word = theme.short(run.action(name, which))
             area = theme.line(shares.index, shares[which], word, **style)
-            hover = "round %{x}: %{y:.0%}"
-            panels[name].append(area.update(stackgroup=str(row), hovertemplate=hover))
+            area.update(stackgroup=str(row), hovertemplate="round %{x}: %{y:.0%}")
+            panels[name].append(area)
     made = theme.stacked(panels, each=200, y="share of decisions")
     return made.update_yaxes(range=[0, 1], tickformat=".0%")
 
@@ -316,23 +291,26 @@ WINDOW = 30  # rounds of a rolling mean, fewer in a short run
 @figure("run")
 def forecast(run: Run) -> go.Figure | None:
     """Draw rolling means of each outcome and its drawn label forecast, a panel per coordinate."""
-    rounds, forecasts, names = run.table("rounds"), run.table("forecasts"), run.outcome_ends
+    rounds, forecasts = run.table("rounds"), run.table("forecasts")
     if len(rounds) < 2 or "label_0" not in forecasts:
         return None
+    data = run.config.get("data") or run.config.get("adversary") or {}
+    scale, units = data.get("scale", {}), data.get("units", {})
     drawn = forecasts[forecasts["drawn"]].groupby("round")
     pairs = {"outcome": ("#b0b0b0", 4), "forecast": (theme.VERMILLION, 1.8)}
-    panels = {}
-    for i, (name, (low, high)) in enumerate(names.items()):
+    panels, axes, modes = {}, [], []
+    for i, name in enumerate(run.goods):
+        low, high = scale.get(name, (0.0, 1.0))  # what 0 and 1 stand for, in the data's own units
         truth = rounds.set_index("round")[f"y_{i}"]
         curves = truth, drawn[f"label_{i}"].mean().reindex(truth.index)
-        panels[name] = [
+        panels[f"{name}, {units[name]}" if name in units else name] = [
             rolling(low + (high - low) * curve, word, color=colour, width=width)
             for curve, (word, (colour, width)) in zip(curves, pairs.items(), strict=True)
         ]
-    units = [theme.plain(next(iter(name.split(", ")[1:]), "value")) for name in names]
-    made = theme.stacked(panels, each=120, x=f"round; {rolled(len(rounds))}", y=units)
-    for row, ends in enumerate(names.values(), 1):
-        mode = "normal" if min(ends) < 0 else "nonnegative"  # no axis from -1 on for 0 alone
+        axes.append(theme.plain(units.get(name, "value")))
+        modes.append("normal" if min(low, high) < 0 else "nonnegative")  # not from -1 for 0 alone
+    made = theme.stacked(panels, each=120, x=f"round; {rolled(len(rounds))}", y=axes)
+    for row, mode in enumerate(modes, 1):
         made.update_yaxes(rangemode=mode, row=row, col=1)
     return made
 
@@ -360,7 +338,7 @@ def certificates(run: Run) -> go.Figure | None:
     total = rounds["certificate"].clip(lower=0).fillna(0).cumsum().to_numpy()
     points = thinned(np.arange(len(total)))
     number = rounds["round"].to_numpy()[points]
-    allowed = np.array([certificate_limit(int(t) + 1) for t in number])
+    allowed = [certificate_limit(int(t) + 1) for t in number]
     solver = theme.line(number, total[points], "duality gaps", color=theme.BLUE, width=2)
     limit = theme.line(number, allowed, "tolerance", color=theme.FAINT, width=1.5, dash="dash")
     return theme.stacked({"": [solver, limit]}, each=220, y="sum of the gaps")
@@ -420,21 +398,14 @@ def decision_calibration(run: Run) -> go.Figure | None:
     taken = scores[scores["kind"] == "decision"] if len(scores) else scores
     if taken.empty:
         return None
-    ends = taken[["expected_loss", "mean_loss"]].to_numpy()
-    style = {"color": theme.FAINT, "width": 1, "dash": "dot"}
-    corners = [float(ends.min()), float(ends.max())]
-    marks = [theme.line(corners, corners, "calibrated", **style)]
+    columns = ["expected_loss", "mean_loss"]
+    ends = [float(end(taken[columns].to_numpy())) for end in (np.min, np.max)]
+    marks = [theme.line(ends, ends, "calibrated", color=theme.FAINT, width=1, dash="dot")]
     for cohort, own in taken.groupby("cohort", sort=False):
-        called = dict(enumerate(run.action_names.get(str(cohort), ())))
-        dots = go.Scatter(
-            x=own["expected_loss"].to_numpy(),
-            y=own["mean_loss"].to_numpy(),
-            text=[called.get(int(which), f"action {which}") for which in own["action"]],
-            name=theme.short(cohort),
-            mode="markers",
-            marker={"color": run.shades[cohort], "size": 6 + 20 * np.sqrt(own["share"].to_numpy())},
-            hovertemplate="%{text}<br>expected %{x:.4f}, had %{y:.4f}",
-        )
-        marks.append(dots)
-    expected, actual = "expected loss per round", "actual loss per round"
-    return theme.stacked({"": marks}, each=380, x=expected, y=actual)
+        text = [run.action(cohort, int(which)) for which in own["action"]]
+        size = 6 + 20 * np.sqrt(own["share"].to_numpy())
+        dots = theme.dots(*own[columns].to_numpy().T, "%{text}<br>expected %{x:.4f}, had %{y:.4f}")
+        dots.update(marker={"color": run.shades[cohort], "size": size})
+        marks.append(dots.update(text=text, name=theme.short(cohort)))
+    axes = "expected loss per round", "actual loss per round"
+    return theme.stacked({"": marks}, each=380, x=axes[0], y=axes[1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,9 @@ from regretless.market.logs.welfare import agents_in
 from regretless.scenarios import verdict as words
 from regretless.scenarios.logs.directory import MANIFEST, read_run
 from regretless.scenarios.logs.reading import log_parts, regret_curves
-from regretless.scenarios.report import theme
-from regretless.scenarios.report.figures import Drawn, Run, drawn, known
-from regretless.scenarios.report.page import Part, charts, legible, notes, report, written_by
+from regretless.scenarios.report import market_figures  # noqa: F401 - and run_figures: registered
+from regretless.scenarios.report.figures import Run, drawn
+from regretless.scenarios.report.page import Part, charts, legible, notes, page, written_by
 
 NEEDED = {"scenario", "config", "seed", "rounds", "status", "guarantee"}  # of a manifest
 WORST = 5  # agents whose regret is taken apart
@@ -48,20 +48,19 @@ def text(directory: Path) -> str:
     """Return the page of a run's directory; UserError if its logs cannot be read."""
     manifest, tables = _logs(directory)
     run, config = Run(manifest["config"], tables, manifest.get("actions", {})), manifest["config"]
-    figures, verdict = figures_of(run), run.table("verdict")
+    figures, verdict = drawn("run", run), run.table("verdict")
     ending = "csv" if (directory / "agents.csv").is_file() else "parquet"
     others = ", ".join(f"{n}.{ending}" for n in tables if n not in {"agents", "regret_curves"})
-    worst = list(_worst(run))
-    modelled = len(verdict) and (verdict["kind"] == "model").any()
-    remarks = [] if modelled else [ALONE]
-    if len(verdict):
-        remarks += [f"{line[0].upper()}{line[1:]}." for line in words.assumed(verdict)]
+    worst, alternatives = list(_worst(run)), []
+    for name, rows in verdict.groupby("cohort", sort=False) if len(verdict) else ():
+        ranked = words.records(rows.sort_values("mean_loss", kind="stable"))
+        alternatives += [[str(name), *words.alternative_cells(row)] for row in ranked]
+    remarks = [f"{line[0].upper()}{line[1:]}." for line in words.assumed(verdict)]
+    if not len(verdict) or not (verdict["kind"] == "model").any():
+        remarks = [ALONE, *remarks]
     parts: dict[str, list[Part]] = {
-        "Alternatives in hindsight": [
-            *notes(remarks),
-            _table(ALTERNATIVES, _alternatives(verdict)),
-        ],
-        "Regret": [_table(REGRETS, _regrets(run.agents))],
+        "Alternatives in hindsight": [*notes(remarks), _table(ALTERNATIVES, alternatives)],
+        "Regret": [_table(REGRETS, list(_regrets(run.agents)))],
         "Forecast": notes(_forecast(manifest), "line"),
         "Agents": [],
         "Market": [],
@@ -78,9 +77,10 @@ def text(directory: Path) -> str:
     elif run.regret.isna().all():
         parts["Regret"] += notes([UNMEASURED])
     description, source = config.get("description"), config.get("source")
-    return report(
-        manifest["scenario"],
-        {name: own for name, own in parts.items() if own},
+    return page(
+        "report.html",
+        name=manifest["scenario"],
+        sections={name: own for name, own in parts.items() if own},
         facts=_facts(manifest, tables),
         sentences=words.sentences(verdict, run.agents) if len(verdict) else (),
         beside=notes([f"Description of the scenario: {description}" if description else ""]),
@@ -88,15 +88,13 @@ def text(directory: Path) -> str:
     )
 
 
-def _table(headers: list[str], cells: Iterable[list[str]]) -> Part:
+def _table(headers: list[str], rows: list[list[str]]) -> Part:
     """Return a table, without the cohort where there is one alone and what no row has."""
-    rows = list(cells)
     first = int(len({row[0] for row in rows}) == 1)
-    empty = {headers.index(name) for name in OPTIONAL if name in headers}
-    empty -= {place for place in empty if any(row[place] for row in rows)}
-    places = [place for place in range(first, len(headers)) if place not in empty]
-    shown = [[row[place] for place in places] for row in rows]
-    return "table", [headers[place] for place in places], shown, 2 - first
+    empty = [head in OPTIONAL and not any(row[i] for row in rows) for i, head in enumerate(headers)]
+    places = [place for place in range(first, len(headers)) if not empty[place]]
+    shown = [[row[place] for place in places] for row in (headers, *rows)]
+    return "table", shown[0], shown[1:], 2 - first
 
 
 def _logs(directory: Path) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
@@ -114,34 +112,14 @@ def _logs(directory: Path) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
     return manifest, tables
 
 
-def figures_of(
-    run: Run, names: Collection[str] | None = None, *, undated: Collection[str] = ()
-) -> dict[str, Drawn]:
-    """Draw the figures of a run, dated where the data are, but for ``undated``; all by default."""
-    made, days = drawn("run", run, names), run.days
-    for name, one in made.items():
-        if days is not None and known("run")[name].dated and name not in undated:
-            theme.dated(one.made, days[1], days[0])
-    return made
-
-
 def _facts(manifest: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> str:
     planned, played = manifest["rounds"], len(tables.get("rounds", ()))
     rounds = f"{played:,}" if played == planned else f"{played:,} of {planned:,}"
+    rounds += f" round{'s' * (planned != 1)}, seed {manifest['seed']}, {manifest['status']}."
     labels = (f"{name}: {label}" for name, label in manifest["guarantee"].items())
-    facts = [
-        f"{rounds} round{'s' * (planned != 1)}, seed {manifest['seed']}, {manifest['status']}.",
-        f"Guaranteed regret of each cohort: {', '.join(labels)}.",
-    ]
-    notes = (f"{note}." for note in manifest.get("notes", []))
-    return " ".join([*facts, *manifest.get("data", []), *notes])
-
-
-def _alternatives(verdict: pd.DataFrame) -> Iterator[list[str]]:
-    """Yield the cells of each alternative, the least loss of a cohort first."""
-    for name, rows in verdict.groupby("cohort", sort=False) if len(verdict) else ():
-        for row in words.records(rows.sort_values("mean_loss", kind="stable")):
-            yield [str(name), *words.alternative_cells(row)]
+    promised = f"Guaranteed regret of each cohort: {', '.join(labels)}."
+    remarks = (f"{note}." for note in manifest.get("notes", []))
+    return " ".join([rounds, promised, *manifest.get("data", []), *remarks])
 
 
 def _regrets(agents: pd.DataFrame) -> Iterator[list[str]]:
@@ -173,21 +151,18 @@ def _worst(run: Run) -> Iterator[list[str]]:
     ranked = run.agents.assign(regret=run.regret).dropna(subset="regret")
     ranked = ranked.drop_duplicates(["cohort", "mean_loss", "regret"]).nlargest(WORST, "regret")
     swaps = run.table("swaps")
-    for agent in words.records(ranked):
-        mine = swaps[swaps["agent"] == agent["agent"]] if len(swaps) else swaps
-        if len(mine):
-            mine = mine[np.abs(mine["contribution"]) >= LEAST]
-            mine = mine.sort_values("contribution", ascending=False, kind="stable")
+    for agent in words.records(ranked) if len(swaps) else ():
+        mine = swaps[(swaps["agent"] == agent["agent"]) & (swaps["contribution"].abs() >= LEAST)]
+        mine = mine.sort_values("contribution", ascending=False, kind="stable")
         who = [str(agent["cohort"]), str(agent["agent"]), f"{agent['regret']:.4f}"]
         yield from ([*who, *origin(swap)] for swap in words.records(mine))
 
 
 def origin(row: Mapping[str, Any]) -> list[str]:
     """Write an action, how often it was played, its best replacements, and their contribution."""
-    policy = row["best_policy"]
+    known = {key: word for key, word in row.items() if isinstance(word, str)}
     played, better = (
-        row[f"{key}_name"] if isinstance(row.get(f"{key}_name"), str) else f"action {row[key]}"
-        for key in ("action", "best_replacement")
+        known.get(f"{key}_name", f"action {row[key]}") for key in ("action", "best_replacement")
     )
-    named = policy if isinstance(policy, str) else ""
-    return [played, f"{row['count']:,.0f}", better, named, f"{row['contribution']:.4f}"]
+    policy, gain = known.get("best_policy", ""), f"{row['contribution']:.4f}"
+    return [played, f"{row['count']:,.0f}", better, policy, gain]

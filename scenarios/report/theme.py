@@ -47,7 +47,7 @@ TITLE = 46  # letters in a line above a panel, which a phone has room for
 EARLY = 0.1  # of the rounds, in which means so far jump: they are not drawn
 SLOT = 26  # pixels of a row with a name beside the axis
 LINE = 20  # pixels of a line of a legend
-WHISKER: dict[str, Any] = {"thickness": 1.5, "width": 4, "color": INK}  # of an interval
+WHISKER: dict[str, Any] = {"type": "data", "thickness": 1.5, "width": 4, "color": INK}
 LAYOUT: dict[str, Any] = {
     "template": "none",
     "margin": {"l": 60, "r": 12, "t": 30, "b": 24},
@@ -144,7 +144,11 @@ def stacked(  # noqa: PLR0913 - keyword-only from the second
     if log:
         logarithmic(made, [curve.y for marks in held.values() for curve in marks])
     for row, marks in enumerate(held.values(), 1):
-        for mark in map(lifted, marks) if log else marks:
+        for mark in marks:
+            if log:  # what is never negative is raised to the edge of the axis, and tells truly
+                values = np.asarray(mark.y, dtype=np.float64)
+                said = mark.hovertemplate.replace("%{y", "%{customdata")
+                mark.update(y=np.maximum(values, LEAST), customdata=values, hovertemplate=said)
             shown = mark.showlegend is not False and mark.name not in seen
             made.add_trace(mark.update(legendgroup=mark.name, showlegend=shown), row=row, col=1)
             seen.add(mark.name)
@@ -174,11 +178,9 @@ def line(x: object, y: Any, name: str, **style: Any) -> go.Scatter:
     return go.Scatter(**values, name=name, mode="lines", line=style, hovertemplate=hover)
 
 
-def lifted(curve: go.Scatter) -> go.Scatter:
-    """Raise a curve of what is never negative to the edge of a logarithmic axis; it tells truly."""
-    values = np.asarray(curve.y, dtype=np.float64)
-    words = curve.hovertemplate.replace("%{y", "%{customdata")
-    return curve.update(y=np.maximum(values, LEAST), customdata=values, hovertemplate=words)
+def dots(x: Any, y: Any, hover: str, **style: Any) -> go.Scatter:
+    """Return marks that tell what ``hover`` says."""
+    return go.Scatter(x=x, y=y, mode="markers", hovertemplate=hover, **style)
 
 
 def dated(figure: go.Figure, names: pd.Series[Any], word: str) -> None:
@@ -205,23 +207,15 @@ def nested(place: int, count: int) -> float:
     return 2 + 3 * (1 - (place + 1) / count)
 
 
-def zero(figure: go.Figure, **where: Any) -> None:
+def zero(figure: go.Figure, **where: Any) -> go.Figure:
     """Draw the line of zero."""
-    figure.add_hline(0, line={"color": INK, "width": 1}, **where)
+    return figure.add_hline(0, line={"color": INK, "width": 1}, **where)
 
 
 def spans_decades(means: pd.Series[float]) -> bool:
     """Say whether a curve is mostly positive, and there spans more than a factor of twenty."""
     positive = means[means > 0]
     return len(positive) > 0.5 * len(means) and bool(positive.max() > 20 * positive.min())
-
-
-def choose(figure: go.Figure, buttons: list[dict[str, Any]], **menu: Any) -> None:
-    """Put a menu above a chart."""
-    over = 26 + LINE  # a panel's title may have two lines
-    top = {"x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom", "pad": {"b": over}}
-    figure.update_layout(updatemenus=[{"buttons": buttons} | top | menu], margin_t=80 + LINE)
-    figure.layout.height += 44 + LINE
 
 
 def logarithmic(figure: go.Figure, values: Iterable[Any]) -> None:

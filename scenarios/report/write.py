@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
+from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
 from regretless.scenarios.frames import export
 from regretless.scenarios.logs.directory import MANIFEST
-from regretless.scenarios.logs.ownership import REPORT
+from regretless.scenarios.logs.ownership import REPORT, our_page, there
 from regretless.scenarios.logs.reading import read_run
 from regretless.scenarios.report import run_page, study_page, training_page
-from regretless.scenarios.report.page import save
 from regretless.scenarios.studies.directory import RECORD
 from regretless.scenarios.studies.results import load_study
 from regretless.scenarios.training.results import TABLE
@@ -24,7 +24,17 @@ def write_report(directory: Path) -> Path:
             raise UserError(f"{directory} does not exist; give {wanted}")
         lacking = f"it has no {MANIFEST}, {RECORD} or {TABLE}"
         raise UserError(f"{directory} is not {wanted}: {lacking}; give one")
-    return save(made.text(directory), directory / REPORT)
+    text, path = made.text(directory), directory / REPORT
+    if there(path) and not our_page(path):
+        reason = f"{path} is there and regretless has not written it"
+        raise UserError(f"{reason}; move it away or give it another name")
+    try:
+        with replacing(path) as draft:
+            draft.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        reason = f"{path} cannot be written: {error.strerror}"
+        raise UserError(f"{reason}; make room or give it another folder") from error
+    return path
 
 
 def write_tables(directory: Path, folder: Path) -> list[Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from regretless.scenarios.config.files import find, override, read
 from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.logs.reading import regret_curves
 from regretless.scenarios.report import market_figures, run_figures, theme
-from regretless.scenarios.report.figures import Drawn, Run, known
+from regretless.scenarios.report.figures import FIGURES, Run
 from regretless.scenarios.report.write import write_report
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.summary import MOST
@@ -151,7 +152,7 @@ def test_data_of_a_figure_cannot_end_their_element() -> None:
     """Whatever text comes to a figure, also text that ``plain`` has not seen."""
     nasty = "</script><!--<script>"
     made = theme.panels().add_traces([{"name": nasty}])
-    data = Drawn(known("run")["loss"], made).data
+    data = replace(FIGURES["run"]["loss"], made=made).data
     assert "<" not in data
     assert json.loads(data)["data"][0]["name"] == nasty
 

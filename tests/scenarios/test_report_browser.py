@@ -58,9 +58,8 @@ def test_a_run_page_draws_its_figures_in_light_and_dark(tmp_path: Path) -> None:
 
 def filled(*parts: tuple[object, ...], programs: tuple[str, ...] = ()) -> str:
     """Return a page with these parts."""
-    told = dict.fromkeys(["facts", "footer"], "") | dict.fromkeys(["sentences", "beside"], ())
     sections = {"Tables": parts}
-    return page("report.html", programs, name="tables", title="tables", sections=sections, **told)
+    return page("report.html", programs, name="tables", sections=sections, facts="", sentences=())
 
 
 def test_tables_that_are_wider_than_the_screen_say_that_they_scroll(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from pages import Page, check, panels
 from worlds import study
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.report import study_figures
-from regretless.scenarios.report.study_figures import StudyData, setting_curves, setting_names
+from regretless.scenarios.report import study_page
+from regretless.scenarios.report.study_page import StudyData, setting_curves, setting_names
 from regretless.scenarios.report.write import write_report
 from regretless.scenarios.studies import Study
 from regretless.scenarios.studies.analysis.measures import interval
@@ -157,7 +157,7 @@ def test_curves_end_at_the_regret_of_the_last_round(finished: Path) -> None:
     last = curves[curves["round"] == 23].set_index(["setting", "cohort"])
     assert (last["seeds"] == 2).all()
     pd.testing.assert_series_equal(last["mean"], expected, check_names=False, check_like=True)
-    figure = study_figures.curves(StudyData(study))
+    figure = study_page.curves(StudyData(study))
     assert figure is not None
     assert len(figure.data) == 8
     assert all(trace.y[-1] in last["mean"].to_numpy() for trace in figure.data)
