@@ -80,6 +80,7 @@ def read_frame(path: Path, where: str, form: Form | None = None) -> pd.DataFrame
     """
     if path.suffix not in {".csv", ".parquet"}:
         raise UserError(f"{where} has the ending '{path.suffix}'; use .csv or .parquet")
+    frame = pd.DataFrame()
     try:
         if path.suffix == ".csv":
             text = path.read_bytes().decode("utf-8-sig")

@@ -200,9 +200,8 @@ def rings(network: Network) -> np.ndarray[Any, Any]:
 
 def _sampled(count: int) -> np.ndarray[Any, Any]:
     """Choose which of many to draw, the same ones every time."""
-    if count <= MOST:
-        return np.arange(count)
-    return np.sort(stream(0, "network plot").choice(count, MOST, replace=False))
+    picks = stream(0, "network plot").choice(count, min(count, MOST), replace=False)
+    return np.sort(picks)
 
 
 def _dots(run: Run, places: np.ndarray[Any, Any], shown: np.ndarray[Any, Any]) -> go.Scatter:
@@ -221,7 +220,8 @@ def _dots(run: Run, places: np.ndarray[Any, Any], shown: np.ndarray[Any, Any]) -
         "size": np.where(ringed, 10, 7),
         "line": {"color": theme.INK, "width": np.where(ringed, 2, 0)},
     }
-    marks = theme.dots(*places[shown].T, "%{text}<extra></extra>", marker=style)
+    x, y = places[shown].T
+    marks = theme.dots(x, y, "%{text}<extra></extra>", marker=style)
     marks.text = [f"{described(agent)}<br>distance: {distance}" for agent, distance in pairs]
     return marks.update(customdata=drawn["agent"].to_numpy())
 

@@ -20,7 +20,7 @@ from regretless.scenarios.report.figures import Run, described, figure
 
 MOST = 4000  # agents that are drawn; beyond, a seeded sample with the worst in it
 BINS = 30
-SPAN = "%{customdata[0]:.4g} to %{customdata[1]:.4g}"
+SPAN = "%{customdata[0]:.4g} to %{customdata[1]:.4g}: %{y} agents<extra></extra>"
 PARAMETERS = 6  # panels
 KINDS = {"model": theme.BLUE, "policy": theme.VERMILLION, "action": theme.GREEN}
 STYLES: dict[str, dict[str, Any]] = {  # of the courses of alternatives
@@ -188,17 +188,13 @@ def _histograms(run: Run, values: pd.Series[float], word: str) -> go.Figure | No
         many = f"{seen:,}" if seen == every else f"{seen:,} of {every:,}"
         idle = f"{100 * own.loc[own['value'] <= 0, 'count'].sum() / seen:.0f} % at 0"
         titles.append(f"{theme.short(name)} ({many})<br>{idle}, worst {own['value'].max():.4f}")
-    made = theme.panels(titles, rows=len(groups), each=96, shared_xaxes="all")
+    made = theme.panels(titles, each=96, shared_xaxes="all")
     for row, (name, own) in enumerate(groups.items(), 1):
         known = own.dropna()
         counts, _ = np.histogram(known["value"], edges, weights=known["count"])
-        bars = go.Bar(
-            x=(edges[1:] + edges[:-1]) / 2,
-            y=counts,
-            customdata=np.stack([edges[:-1], edges[1:]], axis=1),
-            marker={"color": run.shades[name], "line": {"width": 0}},
-            hovertemplate=f"{SPAN}: %{{y}} agents<extra></extra>",
-        )
+        bars = go.Bar(x=(edges[1:] + edges[:-1]) / 2, y=counts, hovertemplate=SPAN)
+        bars.customdata = np.stack([edges[:-1], edges[1:]], axis=1)
+        bars.marker = {"color": run.shades[name], "line": {"width": 0}}
         made.add_trace(bars, row=row, col=1)
         made.update_yaxes(title_text="agents", dtick=1 if counts.max() < 5 else None, row=row)
     made.update_xaxes(title_text=word, row=len(groups))
@@ -404,7 +400,8 @@ def decision_calibration(run: Run) -> go.Figure | None:
     for cohort, own in taken.groupby("cohort", sort=False):
         text = [run.action(cohort, int(which)) for which in own["action"]]
         size = 6 + 20 * np.sqrt(own["share"].to_numpy())
-        dots = theme.dots(*own[columns].to_numpy().T, "%{text}<br>expected %{x:.4f}, had %{y:.4f}")
+        expected, had = own[columns].to_numpy().T
+        dots = theme.dots(expected, had, "%{text}<br>expected %{x:.4f}, had %{y:.4f}")
         dots.update(marker={"color": run.shades[cohort], "size": size})
         marks.append(dots.update(text=text, name=theme.short(cohort)))
     axes = "expected loss per round", "actual loss per round"

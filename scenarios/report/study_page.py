@@ -168,11 +168,11 @@ def interactions(data: StudyData) -> go.Figure | None:
     groups = list(table.groupby(["key", "other_key", "cohort"], sort=False))[:MOST_PAIRS]
     if not groups:
         return None
-    first, y = next(iter(measures.items()))
+    first, title = next(iter(measures.items()))
     names = [f"{cohort}: {key} by {other}" for (key, other, cohort), _ in groups]
-    made = theme.panels(list(map(theme.heading, names)), rows=len(groups), each=230)
+    made = theme.panels(list(map(theme.heading, names)), each=230)
     for row, ((_, other, _), own) in enumerate(groups, 1):
-        made.update_yaxes(title_text=y, row=row, col=1)
+        made.update_yaxes(title_text=title, row=row, col=1)
         slots = {value: i for i, value in enumerate(own["value"].unique())}
         shades = setting_colours(list(own["other_value"].unique()))
         words = [theme.short(value, 30) for value in slots]

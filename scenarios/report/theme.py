@@ -106,23 +106,15 @@ def colours(names: Iterable[Any]) -> dict[Any, str]:
     return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
 
 
-def panels(
-    titles: Sequence[str] = (),
-    *,
-    rows: int = 1,
-    each: int = 150,
-    heights: Sequence[float] | None = None,
-    **grid: Any,
-) -> go.Figure:
-    """Make a chart of panels, one above the other; ``heights`` are shares if they are not alike."""
-    inner = rows * each + (rows - 1) * GAP
-    grid = {"shared_xaxes": True, "row_heights": heights, "vertical_spacing": GAP / inner} | grid
-    made = make_subplots(rows, subplot_titles=tuple(titles) or None, **grid)
+def panels(titles: Sequence[str] = ("",), *, each: int = 150, **grid: Any) -> go.Figure:
+    """Make a chart of panels, one above the other, of so many pixels each on average."""
+    inner = len(titles) * each + (len(titles) - 1) * GAP
+    grid = {"shared_xaxes": True, "vertical_spacing": GAP / inner} | grid
+    made = make_subplots(len(titles), subplot_titles=tuple(titles), **grid)
     for title, axis in zip(made.layout.annotations, made.select_xaxes(), strict=False):
         title.update(x=axis.domain[0], xanchor="left", align="left", font_size=13)
     made.update_layout(LAYOUT, height=inner + EDGE)
-    made.update_xaxes(AXIS)
-    return made.update_yaxes(AXIS)
+    return made.update_xaxes(AXIS).update_yaxes(AXIS)
 
 
 def stacked(  # noqa: PLR0913 - keyword-only from the second
@@ -140,7 +132,7 @@ def stacked(  # noqa: PLR0913 - keyword-only from the second
     ``y`` names the vertical axes, or each; the legend is by default of several names.
     """
     held, seen = {name: list(marks) for name, marks in parts.items()}, set[str]()
-    made = panels(list(map(heading, held)), rows=len(held), each=each, **grid)
+    made = panels(list(map(heading, held)), each=each, **grid)
     if log:
         logarithmic(made, [curve.y for marks in held.values() for curve in marks])
     for row, marks in enumerate(held.values(), 1):
@@ -157,18 +149,15 @@ def stacked(  # noqa: PLR0913 - keyword-only from the second
     return made.update_layout(showlegend=legend).update_xaxes(title_text=x, row=len(held))
 
 
-def slotted(slots: Mapping[Any, Sequence[str]], *, marks: int = 1, **grid: Any) -> go.Figure:
+def slotted(slots: Mapping[Any, Sequence[str]], *, marks: int = 1) -> go.Figure:
     """Make a panel per name, with a row of so many marks for each plain text, from the top."""
     counts, slot = [len(names) for names in slots.values()], max(SLOT, 12 * marks)
     each = max(slot * (sum(counts) // len(counts) + 1), 3 * SLOT)
-    grid = {"shared_xaxes": "all"} | grid
-    figure = panels(list(map(heading, slots)), rows=len(slots), each=each, heights=counts, **grid)
+    made = panels(list(map(heading, slots)), each=each, row_heights=counts, shared_xaxes="all")
     for row, names in enumerate(slots.values(), 1):
-        ends = [len(names) - 0.5, -0.5]
-        figure.update_yaxes(
-            tickvals=list(range(len(names))), ticktext=names, range=ends, row=row, col=1
-        )
-    return figure
+        style = {"tickvals": list(range(len(names))), "range": [len(names) - 0.5, -0.5]}
+        made.update_yaxes(**style, ticktext=names, row=row, col=1)
+    return made
 
 
 def line(x: object, y: Any, name: str, **style: Any) -> go.Scatter:
