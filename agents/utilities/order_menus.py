@@ -144,6 +144,9 @@ def ladder_population(  # noqa: PLR0913 - the parameters of a scenario file
     from the middle.
     """
     numbers("step", step, POSITIVE)
+    last = step * (levels - 0.5)
+    if levels > 0 and not 0 <= middle - last <= middle + last <= 1:
+        raise ValueError(f"levels = {levels} of step {step:g}: give limits in [0, 1]")
     depth = _spaced(low, high, population.actions)[:, None]
     rows = _two_sided(depth, step * (np.arange(levels) + 0.5), middle=middle, asset=asset)
     return _traders(population, rows, value=value, common=common, most=most, width=width)

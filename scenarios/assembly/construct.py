@@ -59,9 +59,9 @@ def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any
         taken = ", ".join(known) or "no parameters"
         hint = "".join(hinted(name, known) for name in parameters if name not in known)
         raise UserError(f"{where}: {error}; {hint}it takes {taken}") from error
-    for name, reader in _readers(maker).items():
+    for name, (reader, stacks) in _readers(maker).items():
         drawn = isinstance(parameters.get(name), np.ndarray)
-        if name in parameters and (not drawn or is_ours(maker)):  # others may mean each agent's
+        if name in parameters and not (drawn and (stacks or not is_ours(maker))):
             _check(f"{where}: {name}", parameters[name], reader)
     try:
         return maker(*arguments, **{name: lent(maker, own) for name, own in parameters.items()})
@@ -78,14 +78,21 @@ def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any
 
 
 @cache
-def _readers(maker: Any) -> dict[str, TypeAdapter[Any]]:
-    """Make what reads each parameter whose annotation is of plain types."""
+def _readers(maker: Any) -> dict[str, tuple[TypeAdapter[Any], bool]]:
+    """Make what reads each parameter of plain types; also whether arrays are annotated beside."""
     source = maker.__init__ if isinstance(maker, type) else maker  # type: ignore[misc]
     try:
         hints = get_type_hints(source, include_extras=True)
     except (AttributeError, NameError, TypeError):  # of a user's own, for a type checker alone
         return {}
-    return {name: TypeAdapter(own, config=STRICT) for name, own in hints.items() if _plain(own)}
+    readers: dict[str, tuple[TypeAdapter[Any], bool]] = {}
+    for name, hint in hints.items():
+        kinds = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
+        alone = tuple(kind for kind in kinds if get_origin(kind) is not np.ndarray)
+        if alone and all(map(_plain, alone)):
+            either: Any = Union[alone]  # noqa: UP007 - of as many as there are
+            readers[name] = TypeAdapter(either, config=STRICT), alone != kinds
+    return readers
 
 
 def _plain(hint: Any) -> bool:
