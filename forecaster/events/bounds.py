@@ -52,6 +52,7 @@ the paper's statement omits.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -67,6 +68,8 @@ CURBS = -RATES - np.log1p(-RATES)  # psi
 @dataclass(frozen=True)
 class BiasBound(Stand):
     """Bound on the bias of every event of one instance, and on regret with it, None if unknown."""
+
+    signed: ClassVar[bool] = True  # whether biases of either sign are bounded
 
     hull: Hull = "box"  # where predictions lie
     trusted: bool = False  # whether a reference is broadcast unchanged still
@@ -95,6 +98,8 @@ class BiasBound(Stand):
 
     def of_events(self, occupancy: Array | float) -> tuple[Array, Array] | None:
         """Bound |B| in sup norm in expectation, and as drawn, of all events at once (``draws``)."""
+        if not self.signed:
+            return None
         expected, moved = self.bias(occupancy), np.asarray(occupancy)
         known = np.stack([moved, np.full_like(moved, np.inf)])
         return expected, expected + drawn(known, math.log(self.experts), 2.0)
@@ -139,10 +144,13 @@ class BiasBound(Stand):
         return None
 
     def since(self, weights: Array, *, joined: int, policies: int = 0) -> Array | None:
-        """Bound expected regret per round from round ``joined`` on, without gap and basis error.
+        """Bound expected regret per round from round ``joined`` on; ValueError if none was played.
 
-        None where nothing follows; ValueError if no round was played since.
+        Without gap and basis error; None for gains of one sign: an old one far below zero may be
+        regained.
         """
+        if joined and not self.signed:
+            return None
         if not 0 <= joined < self.rounds:
             raise ValueError(f"no round since round {joined} in a run of {self.rounds}")
         whole = self.rounds * self.regret(weights, policies=policies)
@@ -153,6 +161,8 @@ class BiasBound(Stand):
 
     def contextual(self, weights: Array) -> Array | None:
         """Bound the expected contextual swap regret per round to any one policy (K,)."""
+        if not self.signed:
+            return None
         cells = weights.shape[1] ** 2  # a played action and a suggestion share the rounds
         share = float(self.bias(self.rounds / cells))
         return np.asarray(self._norm(spread, weights) * cells * share / self.rounds)
@@ -169,13 +179,10 @@ class BiasBound(Stand):
 class GainBound(BiasBound):
     """Bound on the gains of scalar events, ``experts`` in number, and on those of assignments."""
 
+    signed = False
     losses: int = 1  # K, all that are protected
     own: int = 1  # N, the gains of the run
     models: int = 0  # how many comparators are models
-
-    def of_events(self, occupancy: Array | float) -> tuple[Array, Array] | None:
-        """Return None: gains have one sign and a range of their own."""
-        return None
 
     def regret(self, weights: Array, *, policies: int = 0, rounds: int | None = None) -> Array:
         """Bound the expected decision swap regret per round (K,); policies cost a logarithm."""
@@ -225,14 +232,6 @@ class GainBound(BiasBound):
         level += math.log(len(RATES) * self.losses * self.experts / (self.own * self.beside))
         known = np.asarray(squares)[..., None]
         return np.asarray(((level + CURBS * known) / RATES).min(-1))
-
-    def since(self, weights: Array, *, joined: int, policies: int = 0) -> Array | None:
-        """Return None for who joins late: an old gain far below zero may be regained."""
-        return None if joined else self.regret(weights, policies=policies)
-
-    def contextual(self, weights: Array) -> Array | None:
-        """Return None: the replacement is no comparator."""
-        return None
 
 
 def gain_range(weights: Array, within: float | None) -> Array:

@@ -81,11 +81,6 @@ class Sample:
     table: Array  # (S, q), functions on which members are compared, on the support
     truth: Array  # (m, q), and at the outcomes
 
-    @property
-    def every(self) -> Indices:
-        """All rows."""
-        return np.arange(len(self.outcomes))
-
     def part(self, rows: Indices) -> tuple[Array, Array, Array]:
         """Features, outcomes and weights of some rows."""
         return self.features[rows], self.outcomes[rows], self.weights[rows]
@@ -99,7 +94,7 @@ class Sample:
         weights = np.zeros(len(self.outcomes))
         weights[rows] = self.weights[rows]
         given = self.outcomes[:, :1], weights[:, None]
-        return weights, onto(self.points, self.every[:, None], *given)
+        return weights, onto(self.points, np.arange(len(weights))[:, None], *given)
 
 
 def support(outcomes: Array, weights: Array) -> Array:
@@ -156,7 +151,7 @@ def cross_fitted(grow: Callable[[Sample, Indices], Member], sample: Sample) -> t
     expected = np.full(sample.truth.shape, np.nan)
     for rows, tested in sample.folds:
         expected[tested] = grow(sample, rows).expected(sample.features[tested], sample.table)
-    return grow(sample, sample.every), expected
+    return grow(sample, np.arange(len(expected))), expected
 
 
 class Marginal(Member):
@@ -234,7 +229,8 @@ class Around(Member):
         own = forecasts[known], missed[known], sample.weights[known]
         scale = np.sqrt(StandardScaler().fit(own[0], sample_weight=own[2]).var_)
         width = (WIDTH if len(scale) == 1 else WIDTH_OF_ROWS) * np.maximum(scale, LEAST_SPREAD)
-        found = cls(make(sample, sample.every), *own, width, known, sample.points)
+        model = make(sample, np.arange(len(missed)))
+        found = cls(model, *own, width, known, sample.points)
         expected = np.full(sample.truth.shape, np.nan)
         for rows, tested in sample.folds:
             if (seen := np.isin(known, rows)).any():
