@@ -73,11 +73,11 @@ class CubeSolver(HullSolver):
         points, fields = self._explore(game, game.start.points[0], steps_for(tolerance))
         mass, answer = self.best(points, fields)
         known = self._last[~np.isnan(self._last[:, 0])]
-        # from nature's answer short steps to the end of its own cell first
-        grow = np.geomspace(min(NEAR, tolerance), 0.1, TURN)
         for _ in range(WALKS):
             if self.worst(mass, points, fields) <= tolerance:
                 break
+            # from nature's answer short steps to the end of its own cell first
+            grow = np.geomspace(min(NEAR, tolerance), 0.1, TURN)
             nearer = self._explore(game, answer, np.append(grow, grow[::-1]))
             points = np.vstack([points, known, nearer[0]])
             fields = np.vstack([fields, game.fields(known), nearer[1]])
