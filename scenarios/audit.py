@@ -211,12 +211,6 @@ def _valued(
         unit = abs(high - low)
     population = Population(stream(0, "audit"), 1, len(actions), len(scale))
     loss = construct(f"utility '{utility}'", maker, population, **parameters)
-    losses = loss.losses(_scaled(what, scale))[:, 0]
-    return np.asarray((loss.unit_offset[0] + loss.unit_scale[0] * losses) * unit)
-
-
-def _scaled(what: pd.DataFrame, scale: dict[str, tuple[float, float]]) -> Array:
-    """Return the outcomes (T, d) in [0, 1]; UserError where one lies beyond its scale."""
     parts = []
     for column, (worst, best) in scale.items():
         own, where = numeric(what, [column], "outcomes"), f"scale.{column} = {worst}, {best}"
@@ -226,7 +220,8 @@ def _scaled(what: pd.DataFrame, scale: dict[str, tuple[float, float]]) -> Array:
             found = f"'{column}' runs from {own.min():g} to {own.max():g}"
             raise UserError(f"{where}: {found}; widen it")
         parts.append((own - worst) / (best - worst))
-    return np.concatenate(parts, axis=1)
+    losses = loss.losses(np.concatenate(parts, axis=1))[:, 0]
+    return np.asarray((loss.unit_offset[0] + loss.unit_scale[0] * losses) * unit)
 
 
 def _places(names: Sequence[str], known: Sequence[str], what: str) -> Indices:

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from regretless.market.core.errors import UserError, closest
+from regretless.market.logs.welfare import with_counts
 from regretless.scenarios.frames import export
 from regretless.scenarios.studies.analysis import contrasts as tests
 from regretless.scenarios.studies.analysis import measures as analysis
@@ -210,7 +211,9 @@ class Study:
         homes = self.homes()
         for run, own in self._each("windows"):
             agents = run_table(homes[run], "agents")
-            parts.append(analysis.windows_of(own, agents).assign(run=run))
+            cohort = own["agent"].map(agents.set_index("agent")["cohort"])
+            rows = with_counts(own.assign(cohort=cohort), agents)
+            parts.append(analysis.losses_of(rows, analysis.WINDOW).reset_index().assign(run=run))
         found = pd.concat(parts[1:] or parts, ignore_index=True).astype({"run": "int64"})
         return analysis.windows_table(found, self.parameters(), self.ends)
 

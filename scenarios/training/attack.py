@@ -108,9 +108,8 @@ def attacks(
         own = raw | {"adversary": raw["adversary"] | {"cohort": one.name}}
         near = own
         if model.game.market is None and model.game.network is None:
-            matter = (
-                {c.name for c in model.game.cohorts if c.listens} if one.listens else {one.name}
-            )
+            heard = [c for c in model.game.cohorts if c is one or (c.listens and one.listens)]
+            matter = {c.name for c in heard}
             near = own | {"cohort": [c for c in own["cohort"] if c["name"] in matter]}
         files = json.dumps(own), json.dumps(near)
         found.append(Attack(one.name, *files, shape, imports, model.warnings))

@@ -147,10 +147,9 @@ class FollowersEnv(ParallelEnv[str, Seen, Any]):  # type: ignore[misc]
         self._seats: dict[str, tuple[int, int, int]] = {}  # number, cohort's place, own place in it
         cohorts = self._scenario.build(apart=True).game.cohorts
         for place, (first, own) in enumerate(numbered(cohorts)):
-            for agent in range(
-                len(own.row_of) if own.listens and cohort in {None, own.name} else 0
-            ):
-                self._seats[f"agent_{first + agent}"] = first + agent, place, agent
+            for agent in range(len(own.row_of)) if own.listens else ():
+                if cohort in {None, own.name}:
+                    self._seats[f"agent_{first + agent}"] = first + agent, place, agent
         if not self._seats:
             whom = "no cohort follows the forecast"
             whom = whom if cohort is None else f"'{cohort}' does not follow it"
@@ -200,9 +199,8 @@ class FollowersEnv(ParallelEnv[str, Seen, Any]):  # type: ignore[misc]
     def _begin(self, seed: int) -> None:
         model = self._scenario.build(seed=seed, apart=True)
         self._chosen |= dict.fromkeys(self._seats, 0)
-        deviate(
-            model, {at: partial(self._action, name) for name, (at, _, _) in self._seats.items()}
-        )
+        seats = self._seats.items()
+        deviate(model, {number: partial(self._action, name) for name, (number, _, _) in seats})
         self._run = _Run(model, draws=True)
 
     def _action(self, name: str, _: object) -> int:

@@ -167,8 +167,18 @@ def contrasts_table(
     ``CONTRAST`` and ``family``.
     """
     found = _differences(cohorts, parameters, 1, rules)
-    if branches is not None and len(branches):
-        found += _of_branches(branches, parameters)
+    if branches is None or branches.empty:
+        return family(found, CONTRAST, rules)
+    runs = branches.merge(parameters[["run", "seed"]], on="run")
+    several = len(runs["cohort"].unique()) > 1
+    parts = pd.concat([runs, runs.assign(cohort=EVERYBODY)] if several else [runs])
+    groups = dict(iter(parts.groupby(["branch", "cohort"], sort=False)))
+    order = list(parts["branch"].unique())
+    for label, cohort in sorted(groups, key=lambda where: order.index(where[0])):
+        means, _ = _by_seed(means_of(groups[label, cohort], ["seed", "run"], GAINS))
+        for measure in GAINS[1:] if several and cohort == EVERYBODY else GAINS:
+            words = ["branch", text_of(label), text_of("trunk"), str(cohort), measure]
+            found.append((dict(zip(CONTRAST, words, strict=True)), means[measure], True))
     return family(found, CONTRAST, rules)
 
 
@@ -250,17 +260,3 @@ def unit_notes(contrasts: pd.DataFrame) -> Iterator[str]:
             f"{key} changes loss_scale or loss_offset of {', '.join(rows['cohort'].unique())}: "
             "losses and regrets under its values are in different units. Compare welfare."
         )
-
-
-def _of_branches(branches: pd.DataFrame, parameters: pd.DataFrame) -> Iterator[Difference]:
-    """Yield what each branch changes, for each cohort and, where they are several, for all."""
-    runs = branches.merge(parameters[["run", "seed"]], on="run")
-    several = len(runs["cohort"].unique()) > 1
-    parts = pd.concat([runs, runs.assign(cohort=EVERYBODY)] if several else [runs])
-    groups = dict(iter(parts.groupby(["branch", "cohort"], sort=False)))
-    order = list(parts["branch"].unique())
-    for label, cohort in sorted(groups, key=lambda where: order.index(where[0])):
-        means, _ = _by_seed(means_of(groups[label, cohort], ["seed", "run"], GAINS))
-        for measure in GAINS[1:] if several and cohort == EVERYBODY else GAINS:
-            words = ["branch", text_of(label), text_of("trunk"), str(cohort), measure]
-            yield dict(zip(CONTRAST, words, strict=True)), means[measure], True

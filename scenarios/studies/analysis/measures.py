@@ -231,19 +231,13 @@ def effects_table(
     return laid_out(rows, dict.fromkeys(columns, "str") | EFFECTS)
 
 
-def windows_of(windows: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
-    """Sum up a run's windows table: ``LOSSES`` per cohort and window, NaN if not measured."""
-    cohort = windows["agent"].map(agents.set_index("agent")["cohort"])
-    return losses_of(with_counts(windows.assign(cohort=cohort), agents), WINDOW).reset_index()
-
-
 def windows_table(
     windows: pd.DataFrame, parameters: pd.DataFrame, ends: Ends = interval
 ) -> pd.DataFrame:
-    """Mean over seeds of every window's measures (``windows_of``), per setting and cohort.
+    """Mean over seeds of ``LOSSES`` in every window, per setting and cohort.
 
-    Returns frame: the keys, ``WINDOW``, ``measure`` (of ``LOSSES``) and ``SEEDS``; what no run of a
-    setting has is left out.
+    ``windows``: of all runs, with ``run`` and ``WINDOW``. Returns frame: the keys, ``WINDOW``,
+    ``measure`` and ``SEEDS``; what no run of a setting has is left out.
     """
     keys, rows = keys_of(parameters), []
     for place, group in parameters.merge(windows, on="run").groupby([*keys, *WINDOW], sort=False):
