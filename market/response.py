@@ -94,12 +94,17 @@ def _both_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     first: int,
     last: int,
 ) -> None:
+    actions = losses.shape[1]
+    hoped, came = np.empty(actions), np.empty(actions)
     for k in range(first, last):
-        for a in range(losses.shape[1]):
-            p, y = offset[k, a], -0.0
-            for i in range(point.shape[0]):
-                p, y = p + table[k, i, a] * point[i], y + table[k, i, a] * outcome[i]
-            expected[k, a], losses[k, a] = p, y + constant[k, a]
+        for a in range(actions):
+            hoped[a], came[a] = offset[k, a], -0.0
+        for i in range(point.shape[0]):
+            for a in range(actions):  # in vectors: no order of additions changes
+                hoped[a] += table[k, i, a] * point[i]
+                came[a] += table[k, i, a] * outcome[i]
+        for a in range(actions):
+            expected[k, a], losses[k, a] = hoped[a], came[a] + constant[k, a]
 
 
 def expected_and_realised(

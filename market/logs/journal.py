@@ -181,7 +181,8 @@ class Journal(Checkpointable):
             own = self.logged[place]
             every = isinstance(own.rows, slice)
             ledger = cohort.ledger if every else cohort.ledger.excerpt(own.rows)
-            suffered = (decision.probabilities[own.rows] * losses[own.rows]).sum(1)[own.row_of]
+            strategy = decision.probabilities[own.rows]
+            suffered = np.einsum("ka,ka->k", strategy, losses[own.rows])[own.row_of]
             columns = {"agent": own.ids, "action": decision.actions[own.agents], "loss": suffered}
             for name in LOGGED_REGRETS:
                 known = ledger.regret(name.removesuffix("_regret"))

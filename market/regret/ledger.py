@@ -77,6 +77,32 @@ def _record_choices(
             surprise_followed[k, a, j] += predicted[k, b] - losses[k, b]
 
 
+@compiled(nogil=True)
+def _least(table: Array, k: int, start: int, end: int) -> float:
+    """Least entry of a row, summed over actions from ``start`` to before ``end`` (compiled)."""
+    least = np.inf
+    for b in range(table.shape[2]):
+        total = 0.0
+        for a in range(start, end):
+            total += table[k, a, b]
+        least = min(least, total)
+    return least
+
+
+@compiled(nogil=True)
+def _above(
+    fixed: Array, constant: Array, followed: Array, step: int, out: Array, first: int, last: int
+) -> None:
+    """Write losses (K,) above that of the best comparator for each ``step`` actions (compiled)."""
+    for k in range(first, last):
+        out[k] = 0.0
+        for start in range(0, fixed.shape[1], step):
+            end, own = start + step, 0.0
+            for a in range(start, end):
+                own += fixed[k, a, a]
+            out[k] += own - min(_least(constant, k, start, end), _least(followed, k, start, end))
+
+
 class Ledger(Checkpointable):
     """Counterfactual sums of K rows with A actions against C policies.
 
@@ -212,16 +238,17 @@ class Ledger(Checkpointable):
         """
         if measure not in self.measures:
             return None
+        nobody = self.fixed[..., :0]
         if measure == "contextual_swap":  # the worst policy's; the constants add the swap regret
             own = self.own.sum(1)[:, None] - self.contextual.min(4, initial=np.inf).sum((2, 3))
-            plain = [self._above([self.fixed], swap=True)] if self.constants else []
+            plain = [self._above(self.fixed, nobody, swap=True)] if self.constants else []
             regrets = np.column_stack([own, *plain])
             return regrets.max(1) / self._rounds if regrets.shape[1] else None
         plainly = measure in ("external", "swap")
-        against = [self.fixed] if plainly else self._benchmark(self.fixed, self.followed)
+        against = [self.fixed, nobody] if plainly else self._benchmark(self.fixed, self.followed)
         if not any(table.shape[2] for table in against):
             return None
-        return self._above(against, swap=measure.endswith("swap")) / self._rounds
+        return self._above(*against, swap=measure.endswith("swap")) / self._rounds
 
     def bound_from_bias(self) -> Array | None:
         """Right-hand side of the module's inequality without the gap (K,).
@@ -241,12 +268,11 @@ class Ledger(Checkpointable):
         """Return sums over the benchmark class, of constants and of policies."""
         return [fixed if self.constants else fixed[..., :0], followed]
 
-    def _above(self, against: Sequence[Array], *, swap: bool) -> Array:
+    def _above(self, constant: Array, followed: Array, *, swap: bool) -> Array:
         """Return the loss (K,) above that of the best comparators, for each action or for all."""
-        tables = against if swap else [table.sum(1, keepdims=True) for table in against]
-        own = self.own if swap else self.own.sum(1, keepdims=True)
-        least = np.minimum.reduce([table.min(2, initial=np.inf) for table in tables])
-        return np.asarray((own - least).sum(1))
+        out, step = np.empty(len(self.count)), 1 if swap else self.count.shape[1]
+        over_rows(_above, len(out), self.fixed, constant, followed, step, out)
+        return out
 
     @property
     def _rounds(self) -> Array:
