@@ -53,7 +53,7 @@ ALL_TABLES = (*TABLES, *CLOSING)
 KNOWN = {f"{table}.{ending}" for table in (*ALL_TABLES, "branches") for ending in FORMATS}
 PART = re.compile(  # of .partial; the last two are of a run that is shared out
     rf"{MARK}|{CHECKPOINT}|({'|'.join(TABLES)})-\d{{6,}}\.arrow|record\.jsonl"
-    r"|shard-\d+-\d+-\d{9,}\.npz"
+    r"|shard-\d+-\d+\.npz"
 )
 BLOCK = 1 << 20  # bytes that are read at a time
 TEXT = {
