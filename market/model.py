@@ -192,15 +192,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         self.rounds, self.tracker = rounds, tracker
         self.namers, self.called, self.traits = namers or {}, called or {}, traits or {}
         logged = logged_agents(game.cohorts, log_agents, seed=seed)
-        self.journal = Journal(
-            game.cohorts,
-            [block.name for block in game.blocks],
-            log_every=log_every,
-            payoff=game.adversary.payoff,
-            market=game.market,
-            logged=logged,
-            windows=Windows(game.cohorts, logged, windows, self.guarantees) if windows else None,
-        )
+        spans = Windows(game.cohorts, logged, windows, self.guarantees) if windows else None
+        self.journal = Journal(game, logged, log_every=log_every, windows=spans)
         self._changed: list[list[Any]] = []  # who was added or left: cohort, agent and round
         self._spare: dict[int, list[Trader]] = {}
         self._playing, self._replaced = False, False
@@ -260,22 +253,20 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     def replace(self, **players: Any) -> None:
         """Replace the ``adversary``, the ``market``, or a forecaster under its block's name.
 
-        Promises are cut (``market.game.roster``), and the run cannot be resumed. Exploitability is
-        empty once adversary or market is replaced. UserError if one does not fit.
+        Promises are cut (``market.game.roster``); it cannot be resumed. UserError if one misfits.
         """
         self.promise(roster.replace_players(self.game, self.guarantees, **players))
         self._replaced = True
         if {"adversary", "market"} & set(players):
             self.tracker = None
-            self.journal.face(self.game.adversary.payoff, self.game.market)
+            self.journal.face()
         self._cache.clear()
 
     def branch(self, changes: Mapping[str, Any] | None = None, **players: Any) -> "MarketModel":
         """Return a second market with this one's past and random numbers, and something changed.
 
-        ``changes`` are dotted keys of the scenario and ``agent.NUMBER``
-        (``scenarios.assembly.branches``), ``players`` those of ``replace``. Its logs begin here.
-        Without a change it goes on to the same bytes. UserError if no scenario built this market.
+        ``changes`` are dotted keys of the scenario and ``agent.NUMBER``, ``players`` those of
+        ``replace``; its logs begin here. UserError if no scenario built this market.
         """
         if self.recipe is None:
             raise UserError("no scenario built this market; branch one that load(...).build() made")

@@ -173,8 +173,7 @@ class Forecast:
 class AdversaryView:
     """What an adversary is shown: as much as it declared to see (``market.game.adversary_view``).
 
-    ``shown`` makes what is seen beside the blocks' mixtures, by the name of the property that reads
-    it; cohorts that are absent or scripted have None. UserError at what is not declared.
+    ``shown`` makes what each property reads. UserError at what is not declared.
     """
 
     def __init__(
@@ -194,7 +193,7 @@ class AdversaryView:
 
     @cached_property
     def play(self) -> tuple[Array | None, ...]:
-        """Mixed strategy (K, A) of each cohort given the mixtures."""
+        """Mixed strategy (K, A) of each cohort given the mixtures; None if absent or scripted."""
         return tuple(self._ask("play", "play"))
 
     @property
@@ -209,7 +208,7 @@ class AdversaryView:
 
     @cached_property
     def induced(self) -> tuple[Array | None, ...]:
-        """Mixed strategy (K, A) of each cohort at the drawn forecasts."""
+        """Mixed strategy (K, A) of each cohort at the drawn forecasts; None as in ``play``."""
         return tuple(self._ask("induced", "draw"))
 
     def moved(self, outcomes: Array) -> Array:

@@ -112,9 +112,8 @@ def expected_and_realised(
 ) -> tuple[Array, Array]:
     """Losses at a prediction and at the outcome (K, A), in one pass over the weights of both.
 
-    The same to the last bit as ``expected_losses`` and ``market.losses.sums.offset_sum``: many
-    losses wait for memory, and each weight (K, A, d) is read once in place of twice. Offsets
-    (K, A) are of the expected losses, and of those at the outcome.
+    The same to the last bit as ``expected_losses`` and ``market.losses.sums.offset_sum``, whose
+    offsets (K, A) are given: many losses wait for memory, and each weight is read once.
     """
     out = np.empty(offsets[0].shape), np.empty(offsets[0].shape)
     at = (np.ascontiguousarray(y, dtype=np.float64) for y in (point, outcome))

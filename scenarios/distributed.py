@@ -167,7 +167,7 @@ class Share:
             rounds=market.rounds,
             tracker=market.tracker and market.tracker.part(game.cohorts, rows),
         )
-        self.model.journal = market.journal.part(game.cohorts, agents)
+        self.model.journal = market.journal.part(game, agents)
         self.model.stream_logs_to(self._chunks.append)
         settling: Any = whole.market
         self._market = settling and settling.part(game.cohorts, rows)

@@ -45,8 +45,7 @@ class GameView:
 def strategies_of_play(view: GameView, mixtures: Sequence[Mixture], context: Context) -> Strategies:
     """Return each cohort's mixed strategy (K, A) given the mixtures; None if absent or scripted.
 
-    Read-only. The strategy of a row that is absent is zero; where nobody is there at all, so is
-    everybody's.
+    That of a row that is absent is zero; where nobody is there at all, so is everybody's.
     """
     strategies: list[Array | None] = []
     anybody = any(seat.present(view.rounds) for seat in view.seats)
@@ -72,8 +71,7 @@ class Rollout:
     def __call__(self, outcome: ArrayLike, rounds: int, *, seed: int) -> list[Strategies]:
         """Return the mixed strategies of the rounds to come if one outcome happens in all of them.
 
-        The outcome is (d,), in [0, 1]; the present round is one of the ``rounds``; ``seed`` is of
-        the copies' fresh streams. Returns one tuple per round, as in ``AdversaryView``.
+        The present round is one of the ``rounds``; ``seed`` is of the copies' fresh streams.
         """
         if rounds < 1:
             raise ValueError(f"rounds is {rounds}; roll out at least 1")

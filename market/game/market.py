@@ -263,8 +263,7 @@ def personal_losses(market: Market, decisions: Decisions) -> Sequence[Array | No
 def check_leader(adversary: Adversary, market: Market) -> None:
     """Raise UserError for an adversary that plans as if the outcome it chooses were to happen.
 
-    One that goes by what the market makes of its outcomes (``minds_market``) may plan where that is
-    settled before the round.
+    One that ``minds_market`` may plan where the market is settled before the round.
     """
     planned = sorted(sight_of(adversary) & PLANNERS)
     minds = adversary.minds_market and not market.answers_at_once and not market.personal

@@ -140,8 +140,7 @@ class Payoff(ABC):
 class Adversary(ABC):
     """Chooses what happens, in sight of the forecast's mixture but never of its draw.
 
-    A subclass writes ``commit``. Outcomes have d = ``outcomes`` coordinates; ``rng`` is the
-    adversary's own stream, unrelated to the referee's.
+    A subclass writes ``commit``. Outcomes have d = ``outcomes`` coordinates; ``rng`` is its own.
     """
 
     sees: frozenset[str] = USUAL  # declared, out of ``market.game.adversary_view.SIGHTS``
@@ -275,10 +274,9 @@ class Cohort(ABC):
         return np.arange(len(self.row_of))
 
     def part(self, rows: Indices, agents: slice) -> "Cohort":
-        """Return some agents, by place, as a cohort that has played no round.
+        """Return some agents as a cohort that has played no round, to play elsewhere as here.
 
-        They play, elsewhere, as they would here; ``rows`` (k,) of the ledger, ascending, are
-        theirs and those of ``company``. Most cohorts know none.
+        ``rows`` (k,) of the ledger, ascending, are theirs and those of ``company``.
         """
         raise NotImplementedError(f"{type(self).__name__} has no parts")
 

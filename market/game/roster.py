@@ -63,10 +63,9 @@ def uncovered(promise: Guarantee, row: int, rows: int) -> Guarantee:
 def replace_players(
     game: Game, guarantees: Sequence[Guarantee], **players: Any
 ) -> tuple[Guarantee, ...]:
-    """Replace ``adversary``, ``market``, or a block's forecaster under the name of the block.
+    """Replace ``adversary``, ``market``, or a forecaster by its block; return what is promised.
 
-    Returns what is promised from then on. UserError, before anything is changed, if there is no
-    such block, or the new player does not fit.
+    UserError, before anything is changed, if there is no such block, or a player does not fit.
     """
     adversary = players.pop("adversary", game.adversary)
     market = players.pop("market", game.market)

@@ -14,10 +14,9 @@ import pandas as pd
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.game.adversary_view import earned, per_agent
-from regretless.market.game.market import Market
-from regretless.market.game.protocols import Cohort
+from regretless.market.game.round import Game
 from regretless.market.game.seats import present
-from regretless.market.logs.sampling import Logged, logged_agents
+from regretless.market.logs.sampling import Logged
 from regretless.market.logs.user_columns import Columns, joined, states
 from regretless.market.logs.windows import Windows
 from regretless.market.records import Round
@@ -38,21 +37,17 @@ class Journal(Checkpointable):
 
     REMEMBERED = ("windows",)
 
-    def __init__(  # noqa: PLR0913 - keyword-only from the third
+    def __init__(
         self,
-        cohorts: Sequence[Cohort],
-        blocks: Sequence[str],
+        game: Game,
+        logged: Sequence[Logged],  # whom regret log and windows follow
         *,
-        log_every: int = 1,  # rounds between two of the regret log, counted from the first
-        payoff: Any = None,  # the adversary's, if it has one
-        market: Market | None = None,
-        logged: Sequence[Logged] = (),  # whom regret log and windows follow; all by default
-        windows: Windows | None = None,
+        log_every: int,  # rounds between two of the regret log, counted from the first
+        windows: Windows | None,
     ) -> None:
-        self.log_every = log_every
+        self._game, self._cohorts, self.log_every = game, game.cohorts, log_every
         self.sink: Sink | None = None  # receives each full chunk, a frame per table
-        self._cohorts, self._blocks = tuple(cohorts), tuple(blocks)
-        self.logged, self.windows = tuple(logged) or logged_agents(self._cohorts, None), windows
+        self.logged, self.windows = tuple(logged), windows
         agents = sum(len(own.ids) for own in self.logged)  # with latecomers: chunks stay short
         every = log_every if windows is None else min(log_every, windows.shortest)
         self.chunk_rounds = max(1, min(CHUNK_ROUNDS, CHUNK_ROWS * every // max(agents, 1)))
@@ -65,25 +60,25 @@ class Journal(Checkpointable):
             "accounts": self._accounts,
             "states": partial(states, self._cohorts, self.logged),
         }
-        self.face(payoff, market)
+        self.face()
 
-    def face(self, payoff: Any, market: Market | None) -> None:
-        """Log this leader's payoff and this market from now on, in a chunk of their own columns."""
+    def face(self) -> None:
+        """Log the game's leader and market, as they are now, in a chunk of their own columns."""
+        payoff: Any = self._game.adversary.payoff
+        self._payoff, self._market = payoff, self._game.market
         for cohort in () if payoff is None else self._cohorts:
             try:
                 payoff.values(cohort.loss[:1], np.zeros((1, cohort.loss.outcomes)))
             except ValueError as error:
                 raise UserError(f"the adversary's payoff, cohort.{cohort.name}: {error}") from error
         self.flush()
-        self._payoff, self._market = payoff, market
 
-    def part(self, cohorts: Sequence[Cohort], agents: Mapping[int, slice]) -> "Journal":
-        """Return one of cohorts that are parts of these: ``agents`` of each, by its place here."""
-        pairs = zip(agents.items(), cohorts, strict=True)
+    def part(self, game: Game, agents: Mapping[int, slice]) -> "Journal":
+        """Return one of a game of parts of these cohorts: ``agents`` of each, by its place here."""
+        pairs = zip(agents.items(), game.cohorts, strict=True)
         logged = [self.logged[at].part(mine, own.row_of) for (at, mine), own in pairs]
-        windows = self.windows and Windows(cohorts, logged, self.windows.spans)
-        every = self.log_every
-        part = Journal(cohorts, self._blocks, log_every=every, logged=logged, windows=windows)
+        windows = self.windows and Windows(game.cohorts, logged, self.windows.spans)
+        part = Journal(game, logged, log_every=self.log_every, windows=windows)
         part.chunk_rounds = self.chunk_rounds
         return part
 
@@ -158,13 +153,13 @@ class Journal(Checkpointable):
         parts = []
         widest = max(forecast.statistics.size for forecast in played.forecasts)
         labelled = all(forecast.mixture.labels is not None for forecast in played.forecasts)
-        for name, forecast in zip(self._blocks, played.forecasts, strict=True):
+        for block, forecast in zip(self._game.blocks, played.forecasts, strict=True):
             mixture = forecast.mixture
             atoms = np.arange(len(mixture.weights))
             points = np.full((widest, len(atoms)), np.nan)
             points[: mixture.points.shape[1]] = mixture.points.T
             columns: Columns = {
-                "block": np.array([name] * len(atoms), dtype=object),
+                "block": np.array([block.name] * len(atoms), dtype=object),
                 "atom": atoms,
                 "weight": mixture.weights,
                 "drawn": atoms == forecast.index,
