@@ -184,7 +184,8 @@ class Journal(Checkpointable):
                 each = np.full(len(ledger.count), np.nan) if known is None else known
                 columns[name] = each[own.row_of]
             here = columns["action"] >= 0
-            parts.append({name: column[here] for name, column in columns.items()})
+            some = {name: column[here] for name, column in columns.items() if not here.all()}
+            parts.append(some or columns)
         return joined(parts)
 
     def _accounts(self, played: Round) -> Columns:
