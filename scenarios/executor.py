@@ -37,7 +37,6 @@ WITHOUT_WORKERS = 60.0  # seconds that a cluster may be without one
 SELDOM = 0.5  # seconds between two signs of life that count
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 LOOPBACK = "127.0.0.1:0"  # at any free port
-LOGGERS = ("distributed", "distributed.client")  # which have a level each
 INSTALL = "which is not installed; run pip install 'regretless[dask]'"
 DIED = "its worker process ended before that (killed, out of memory, or still for too long)"
 T = TypeVar("T")
@@ -82,8 +81,8 @@ class Executor:
         found = dict[int, A]()
         for place, answer in self.answers(work, tasks):
             if answer is None:
-                why = f"task {place + 1}: {DIED}"
-                raise UserError(f"{why}; start again, with fewer --jobs if memory is")
+                cure = "start again, with fewer --jobs if memory is"
+                raise UserError(f"task {place + 1}: {DIED}; {cure}")
             found[place] = answer
             progress(len(found))
         return [found[place] for place in range(len(tasks))]
@@ -103,7 +102,12 @@ class Cluster(Executor):
     def __init__(
         self, workers: int | None = None, address: str | None = None, imports: tuple[str, ...] = ()
     ) -> None:
-        dask = _dask("--scheduler" if address else f"{workers} worker processes")
+        try:
+            importlib.import_module("cryptography")  # of a cluster's certificate
+            dask = importlib.import_module("distributed")
+        except ImportError as error:
+            option = "--scheduler" if address else f"{workers} worker processes"
+            raise UserError(f"{option}: this needs Dask, {INSTALL}") from error
         self.sends_files, self._address, self._local = address is not None, address, None
         self._count = workers or importlib.import_module("dask.system").CPU_COUNT
         self._done: queue.Queue[Any] = queue.Queue()
@@ -209,19 +213,14 @@ class Cluster(Executor):
         raise UserError(f"{name} {what}; start it again and use --resume")
 
 
-def _dask(option: str) -> Any:
-    try:
-        importlib.import_module("cryptography")  # of a cluster's certificate
-        return importlib.import_module("distributed")
-    except ImportError as error:
-        raise UserError(f"{option}: this needs Dask, {INSTALL}") from error
-
-
 def _connected(dask: Any, address: str) -> Any:
     """Return a client of a cluster elsewhere that has a worker."""
     if not re.fullmatch(r"(\w+://)?[^\s/]+:\d+", address):
         raise UserError(f"--scheduler {address} is no address; write e.g. tcp://127.0.0.1:8786")
-    for logger in LOGGERS:  # a scheduler that is gone is told in one line, by us
+    for logger in (
+        "distributed",
+        "distributed.client",
+    ):  # a scheduler that is gone is told in one line, by us
         logging.getLogger(logger).setLevel(logging.CRITICAL)
     try:
         client = dask.Client(address, timeout=CONNECTING, set_as_default=False)
@@ -232,9 +231,8 @@ def _connected(dask: Any, address: str) -> Any:
         client.wait_for_workers(1, timeout=CONNECTING)
     except (OSError, TimeoutError) as error:
         client.close()
-        raise UserError(
-            f"--scheduler {address} has no workers; run dask worker {address}"
-        ) from error
+        cure = f"run dask worker {address}"
+        raise UserError(f"--scheduler {address} has no workers; {cure}") from error
     return client
 
 
@@ -244,10 +242,9 @@ def _local(dask: Any, workers: int) -> Any:
     The environment of workers is that of this process, but for one thread each where it does not
     say otherwise: what Dask adds makes the allocation of large arrays slow.
     """
-    configured = importlib.import_module("dask.config").set
     environment = {"distributed.nanny.pre-spawn-environ": dict.fromkeys(ONE_THREAD, 1)}
     try:
-        with configured(environment):
+        with importlib.import_module("dask.config").set(environment):
             return dask.LocalCluster(
                 n_workers=workers,
                 threads_per_worker=1,
@@ -277,9 +274,9 @@ def executor(
 
     ``jobs``: worker processes; one per processor by default.
     """
-    lacking = scheduler is None and importlib.util.find_spec("distributed") is None
-    alone = lacking and jobs in {None, 1}
-    return closing(Executor() if alone else Cluster(jobs, scheduler, imports))
+    here = scheduler is None and jobs in {None, 1}
+    lacking = here and importlib.util.find_spec("distributed") is None
+    return closing(Executor() if lacking else Cluster(jobs, scheduler, imports))
 
 
 def mapper(jobs: int | None) -> closing[Executor]:
