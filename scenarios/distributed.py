@@ -237,7 +237,7 @@ class Share:
                 for name, part in seat.cohort.ledger.state().items()
             }
             if model.tracker is not None:
-                found["followed"] = rows[model.tracker.rows[own]], model.tracker.bins.counts(own)
+                found["followed"] = rows[model.tracker.rows[own]], model.tracker.counts(own)
         windows = model.journal.windows
         return ends, model.bounds.state()["kept"], {} if windows is None else windows.worst
 

@@ -126,8 +126,7 @@ def queue_at(r: Rules, g: int, side: int, tick: int) -> int:
 @compiled(nogil=True)
 def set_aside(r: Rules, side: int, tick: int) -> int:
     """Return the cash that a lot of an open order may cost."""
-    fee = max(r.maker, r.taker, 0)
-    worth = 2 * tick * r.half
+    fee, worth = max(r.maker, r.taker, 0), 2 * tick * r.half
     return worth + fee if side == BID else max(0, fee - worth)
 
 
@@ -178,18 +177,6 @@ def withdraw(s: Whole, r: Rules, k: int) -> None:
 
 
 @compiled(nogil=True)
-def close_ranks(s: Whole, r: Rules, agent: int) -> None:
-    """Move an agent's orders to its first slots, the oldest first; no queue knows of them."""
-    to = agent * r.slots
-    for k in range(agent * r.slots, (agent + 1) * r.slots):
-        if s[k * WIDTH + LOTS]:
-            if k > to:
-                s[to * WIDTH : (to + 1) * WIDTH] = s[k * WIDTH : (k + 1) * WIDTH]
-                s[k * WIDTH + LOTS] = 0
-            to += 1
-
-
-@compiled(nogil=True)
 def expire(s: Whole, r: Rules, rounds: int) -> None:
     """Cancel what does not rest, and what has been on the book for so many rounds, 0 for ever."""
     for k in range(r.queues // WIDTH):
@@ -215,19 +202,6 @@ def at_once(s: Whole, r: Rules, lots: int, tick: int, g: int, side: int) -> int:
 
 
 @compiled(nogil=True)
-def crosses(s: Whole, r: Rules, agent: int, tick: int, g: int, side: int) -> bool:
-    """Say whether an order would trade with one of the agent's own."""
-    if s[own_at(r, agent) + FIRST + 3 * g + (OFFERED if side == BID else WANTED)]:
-        sign = 1 if side == BID else -1
-        for k in range(agent * r.slots, (agent + 1) * r.slots):
-            at = k * WIDTH
-            across = s[at + LOTS] > 0 and s[at + GOOD] == g and s[at + SIDE] != side
-            if across and (tick - s[at + TICK]) * sign >= 0:
-                return True
-    return False
-
-
-@compiled(nogil=True)
 def allowed(
     s: Whole, r: Rules, agent: int, lots: int, tick: int, g: int, side: int, rests: int
 ) -> bool:  # fmt: skip
@@ -244,7 +218,16 @@ def allowed(
         cost = lots * set_aside(r, side, tick)
     else:
         cost = at_once(s, r, lots, tick, g, side)
-    return cost <= s[i + CASH] - s[i + HELD] and not crosses(s, r, agent, tick, g, side)
+    if cost > s[i + CASH] - s[i + HELD]:
+        return False
+    if s[own + (OFFERED if side == BID else WANTED)]:
+        sign = 1 if side == BID else -1
+        for k in range(agent * r.slots, (agent + 1) * r.slots):
+            at = k * WIDTH
+            across = s[at + LOTS] > 0 and s[at + GOOD] == g and s[at + SIDE] != side
+            if across and (tick - s[at + TICK]) * sign >= 0:
+                return False
+    return True
 
 
 @compiled(nogil=True)
@@ -261,25 +244,27 @@ def settle(
         s[i + FIRST + 3 * g] += sign * lots
         s[i + TURN] += lots
     if len(tape.trades):
-        trade = tape.trades[tape.counts[0]]
-        trade[0], trade[1], trade[2], trade[3], trade[4], trade[5] = (
-            g,
-            buyer,
-            seller,
-            price,
-            lots,
-            took,
-        )
+        for column, value in enumerate((g, buyer, seller, price, lots, took)):
+            tape.trades[tape.counts[0], column] = value
     tape.counts[0] += 1
 
 
 @compiled(nogil=True)
-def meet(
-    s: Whole, r: Rules, tape: Tape, agent: int, lots: int, tick: int, g: int, side: int
-) -> int:  # fmt: skip
-    """Let an order trade with what is on the book, and return the lots that are left."""
-    step, other = (1, ASK) if side == BID else (-1, BID)
-    while lots:
+def send(
+    s: Whole, r: Rules, tape: Tape, agent: int, signed: int, tick: int, g: int, rests: int
+) -> None:  # fmt: skip
+    """Let an agent send an order: it is refused, trades, rests, or is dropped."""
+    lots, step = abs(signed), 1 if signed > 0 else -1
+    side, other = (BID, ASK) if signed > 0 else (ASK, BID)
+    free, end = agent * r.slots, (agent + 1) * r.slots
+    while free < end and s[free * WIDTH + LOTS]:
+        free += 1
+    stays = rests or r.batch
+    if (free == end and stays) or not allowed(s, r, agent, lots, tick, g, side, rests):
+        tape.counts[1] += 1
+        return
+
+    while lots and not r.batch:  # trade with what is on the book
         at = s[r.best + 2 * g + other]
         if not 0 <= at <= r.top or (tick - at) * step < 0:
             break
@@ -291,42 +276,32 @@ def meet(
         buyer, seller = (agent, rival) if side == BID else (rival, agent)
         settle(s, r, tape, buyer, seller, g, 2 * at, n, step)
         lots -= n
-    return lots
 
-
-@compiled(nogil=True)
-def send(
-    s: Whole, r: Rules, tape: Tape, agent: int, signed: int, tick: int, g: int, rests: int
-) -> None:  # fmt: skip
-    """Let an agent send an order: it is refused, trades, rests, or is dropped."""
-    lots, side = abs(signed), BID if signed > 0 else ASK
-    k, end = agent * r.slots, (agent + 1) * r.slots
-    while k < end and s[k * WIDTH + LOTS]:
-        k += 1
-    stays = rests or r.batch
-    if (k == end and stays) or not allowed(s, r, agent, lots, tick, g, side, rests):
-        tape.counts[1] += 1
-        return
-    if not r.batch:
-        lots = meet(s, r, tape, agent, lots, tick, g, side)
     if lots and stays:
-        at = k * WIDTH
+        at = free * WIDTH
         s[at + TICK], s[at + GOOD], s[at + SIDE] = tick, g, side
         s[at + SINCE] = r.number if rests else -1
-        reserve(s, r, k, lots)
+        reserve(s, r, free, lots)
         if not r.batch:
-            queue(s, r, k)
+            queue(s, r, free)
 
 
 @compiled(nogil=True)
 def arrive(s: Whole, r: Rules, tape: Tape, sent: Sent, agent: int, action: int) -> None:
     """Let an agent take an action; one who is absent (-1) has nothing on the book."""
+    mine = range(agent * r.slots, (agent + 1) * r.slots)
     if action < 0 or not sent.acts[agent, action, KEEPS]:
         if s[own_at(r, agent) + OPEN]:
-            for k in range(agent * r.slots, (agent + 1) * r.slots):
+            for k in mine:
                 withdraw(s, r, k)
-    elif r.batch:
-        close_ranks(s, r, agent)
+    elif r.batch:  # what is kept moves to the first slots, the oldest first
+        to = agent * r.slots
+        for k in mine:
+            if s[k * WIDTH + LOTS]:
+                if k > to:
+                    s[to * WIDTH : (to + 1) * WIDTH] = s[k * WIDTH : (k + 1) * WIDTH]
+                    s[k * WIDTH + LOTS] = 0
+                to += 1
     if action >= 0:
         act = sent.acts[agent, action]
         for j in range(act[BEGIN], act[END]):
@@ -384,12 +359,12 @@ def auction(s: Whole, r: Rules, tape: Tape, arrivals: Whole, last: Whole) -> Non
         last[g] = price
         split, run = shares(price, volume, totals[g, BID], totals[g, ASK]), np.zeros(2, np.int64)
         lots = np.zeros((2, len(arrivals)), dtype=np.int64)
-        for place in range(len(arrivals)):
-            for k in range(arrivals[place] * r.slots, (arrivals[place] + 1) * r.slots):
+        for place, agent in enumerate(arrivals):
+            for k in range(agent * r.slots, (agent + 1) * r.slots):
                 n = filled(s, k, g, price, split, run)
                 if n:
                     lots[s[k * WIDTH + SIDE], place] += n
-                    s[own_at(r, arrivals[place]) + CASH] -= n * fee_of(s, r, k)
+                    s[own_at(r, agent) + CASH] -= n * fee_of(s, r, k)
                     reserve(s, r, k, -n)
         a = 0  # the first buyer trades with the first seller, and so on
         for b in range(len(arrivals)):
@@ -400,27 +375,6 @@ def auction(s: Whole, r: Rules, tape: Tape, arrivals: Whole, last: Whole) -> Non
                 settle(s, r, tape, arrivals[b], arrivals[a], g, price, n, 0)
                 lots[BID, b] -= n
                 lots[ASK, a] -= n
-
-
-@compiled(nogil=True)
-def trade_one(
-    s: Whole, r: Rules, agent: int, g: int, totals: Whole, earlier: Whole, last: int
-) -> None:  # fmt: skip
-    """Give one agent what it would trade of a good in a batch; its orders stay as they are.
-
-    ``totals``, ``earlier`` (2, T + 1): what all, and who came before it, bid for and offer.
-    """
-    price, volume = clearing(totals[BID], totals[ASK], last)
-    if not volume:
-        return
-    split, i = shares(price, volume, totals[BID], totals[ASK]), own_at(r, agent)
-    run = earlier[:, price // 2].copy()
-    for k in range(agent * r.slots, (agent + 1) * r.slots):
-        lots = filled(s, k, g, price, split, run)
-        if lots:
-            sign = 1 if s[k * WIDTH + SIDE] == BID else -1
-            s[i + CASH] -= lots * (sign * price * r.half + fee_of(s, r, k))
-            s[i + FIRST + 3 * g] += sign * lots
 
 
 @compiled(nogil=True)
@@ -467,8 +421,7 @@ def owned(s: Whole, r: Rules, agent: int) -> Whole:
 def again_continuous(s: Whole, r: Rules, tape: Tape, sent: Sent, after: Whole) -> None:
     """Write what agents own after each action, in a continuous book."""
     now, arrivals, acts, actions = np.empty_like(s), sent.arrivals, sent.acts, sent.actions
-    for place in range(len(arrivals)):
-        agent = arrivals[place]
+    for place, agent in enumerate(arrivals):
         for a in range(acts.shape[1] if actions[agent] >= 0 else 0):
             if acts[agent, a, SAME] != a or acts[agent, actions[agent], SAME] == a:
                 continue
@@ -491,26 +444,44 @@ def again_batch(s: Whole, r: Rules, tape: Tape, sent: Sent, last: Whole, after: 
 
     Nothing trades before all are here, so that what an agent may send depends on itself alone.
     """
-    before, acts, actions = s.copy(), sent.acts, sent.actions
+    before, now, acts = s.copy(), s.copy(), sent.acts
     totals = np.zeros((r.goods, 2, r.top + 1), dtype=np.int64)
     earlier = np.zeros_like(totals)  # of who arrives before the agent
     for agent in sent.arrivals:
-        arrive(s, r, tape, sent, agent, actions[agent])
+        arrive(s, r, tape, sent, agent, sent.actions[agent])
         collect(s, r, totals, 1, agent)
     for agent in sent.arrivals:
         slots = slice(agent * r.slots * WIDTH, (agent + 1) * r.slots * WIDTH)
         own = slice(own_at(r, agent), own_at(r, agent + 1))
-        orders, held = s[slots].copy(), s[own].copy()
         collect(s, r, totals, -1, agent)
-        for a in range(acts.shape[1] if actions[agent] >= 0 else 0):
+        for a in range(acts.shape[1] if sent.actions[agent] >= 0 else 0):
             if acts[agent, a, SAME] == a:
-                s[slots], s[own] = before[slots], before[own]
-                arrive(s, r, tape, sent, agent, a)
-                collect(s, r, totals, 1, agent)
-                for g in range(r.goods):
-                    trade_one(s, r, agent, g, totals[g], earlier[g], last[g])
-                after[agent, a] = owned(s, r, agent)
-                collect(s, r, totals, -1, agent)
-        s[slots], s[own] = orders, held
+                now[slots], now[own] = before[slots], before[own]
+                arrive(now, r, tape, sent, agent, a)
+                collect(now, r, totals, 1, agent)
+                trade_one(now, r, agent, totals, earlier, last)
+                after[agent, a] = owned(now, r, agent)
+                collect(now, r, totals, -1, agent)
         collect(s, r, totals, 1, agent)
         collect(s, r, earlier, 1, agent)
+
+
+@compiled(nogil=True)
+def trade_one(s: Whole, r: Rules, agent: int, totals: Whole, earlier: Whole, last: Whole) -> None:
+    """Give one agent what it would trade in a batch; its orders stay as they are.
+
+    ``totals``, ``earlier`` (d, 2, T + 1): what all, and who came before it, bid for and offer.
+    """
+    i = own_at(r, agent)
+    for g in range(r.goods):
+        price, volume = clearing(totals[g, BID], totals[g, ASK], last[g])
+        if not volume:
+            continue
+        split = shares(price, volume, totals[g, BID], totals[g, ASK])
+        run = earlier[g, :, price // 2].copy()
+        for k in range(agent * r.slots, (agent + 1) * r.slots):
+            lots = filled(s, k, g, price, split, run)
+            if lots:
+                sign = 1 if s[k * WIDTH + SIDE] == BID else -1
+                s[i + CASH] -= lots * (sign * price * r.half + fee_of(s, r, k))
+                s[i + FIRST + 3 * g] += sign * lots

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from regretless.market.core.errors import UserError, closest
-from regretless.market.exploitability.tracker import MEASURES, PersonalTracker, Tracker
+from regretless.market.exploitability.tracker import MEASURES, Tracker
 from regretless.market.game.network import Network
 from regretless.market.game.round import Block, Game
 from regretless.market.game.seats import Seat
@@ -156,9 +156,8 @@ class Scenario:
         kept = [not set(MEASURES).isdisjoint(draft.spec.measures) for draft in drafts]
         tracker: Tracker | None = None  # of the cohorts that keep their exploitability
         if any(kept):
-            followed_by = partial(Tracker, unmoved=game.market is None)
-            kind = PersonalTracker if game.personal else followed_by
-            tracker = kind(game.cohorts, game.adversary, kept, seed=order.root)
+            whom = game.cohorts, game.adversary, kept
+            tracker = Tracker(*whom, seed=order.root, market=game.market)
         model = MarketModel(
             game,
             [promise for _, promise in parts.members],

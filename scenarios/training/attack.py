@@ -249,9 +249,7 @@ def _played(attack: Attack, seed: int, plan: Array) -> tuple[MarketModel, Tracke
     model = attack.model(seed, plan)
     game = model.game
     followed = [cohort.name == attack.cohort for cohort in game.cohorts]
-    tracker = Tracker(
-        game.cohorts, game.adversary, followed, seed=seed, unmoved=game.market is None
-    )
+    tracker = Tracker(game.cohorts, game.adversary, followed, seed=seed, market=game.market)
     for _ in range(model.rounds):
         played = play_round(game)
         model.passed(played)

@@ -16,22 +16,17 @@ from regretless.market.regret.definitions import swap_regret
 Array = NDArray[np.float64]
 
 CHECKED = settings(deadline=None, max_examples=25, derandomize=True)
-SIZES = ((3, 4), (2, 2))
+SIZE = (3, 4)
 
 
-def played(rng: np.random.Generator) -> list[Array]:
-    """Distributions of play of both cohorts."""
-    return [rng.dirichlet(np.ones(actions), size=rows) for rows, actions in SIZES]
-
-
-def filled(outcomes: Array, seed: int = 0, *, most: int = 64) -> tuple[OutcomeBins, list[Array]]:
-    """Bins after these outcomes (T, d), and the play of each cohort (T, K, A)."""
+def filled(outcomes: Array, seed: int = 0, *, most: int = 64) -> tuple[OutcomeBins, Array]:
+    """Bins after these outcomes (T, d), and what was played (T, K, A)."""
     rng = np.random.default_rng(seed)
-    bins = OutcomeBins(SIZES, outcomes.shape[1], most=most)
-    log = [played(rng) for _ in outcomes]
+    bins = OutcomeBins(*SIZE, outcomes.shape[1], most=most)
+    log = rng.dirichlet(np.ones(SIZE[1]), size=(len(outcomes), SIZE[0]))
     for play, outcome in zip(log, outcomes, strict=True):
         bins.add(play, outcome)
-    return bins, [np.array([play[c] for play in log]) for c in range(len(SIZES))]
+    return bins, log
 
 
 def stacks(dimension: int) -> list[Loss]:
@@ -48,9 +43,9 @@ def stacks(dimension: int) -> list[Loss]:
 def place_of(bins: OutcomeBins, outcomes: Array) -> NDArray[np.intp]:
     """Point of each outcome, found from the grid alone."""
     assert bins.halvings is not None
-    cells = np.floor(np.minimum(outcomes, 1 - 1e-12) * 2**bins.halvings).astype(int)
-    order = [tuple(point.cell.tolist()) for point in bins._points.values()]
-    return np.array([order.index(tuple(cell)) for cell in cells.tolist()])
+    cells = np.floor(np.minimum(outcomes, 1 - 1e-12) * 2**bins.halvings).astype(np.int64)
+    order = [np.frombuffer(key, np.int64).tolist() for key in bins._places]
+    return np.array([order.index(cell) for cell in cells.tolist()])
 
 
 def test_few_outcomes_are_exact() -> None:
@@ -61,17 +56,16 @@ def test_few_outcomes_are_exact() -> None:
     assert bins.exact
     assert (bins.points == support).all()
     assert bins.shares == pytest.approx(np.bincount(index) / len(index))
-    for c, play in enumerate(log):
-        expected = np.zeros((*play.shape[1:], 64))
-        for t, y in enumerate(index):
-            expected[:, :, y] += play[t] / len(index)
-        assert bins.joints(c) == pytest.approx(expected)
+    expected = np.zeros((*SIZE, 64))
+    for play, y in zip(log, index, strict=True):
+        expected[:, :, y] += play / len(index)
+    assert bins.joints() == pytest.approx(expected)
     for loss in stacks(3):
         assert (bins.error(loss) == 0).all()
         tables = np.moveaxis(loss.losses(bins.points), 0, -2)
         for k in range(3):
-            direct = swap_regret(loss.losses(support[index])[:, k], log[0][:, k])
-            assert swap_regret_of(bins.joints(0)[k].T, tables[k]) == pytest.approx(direct)
+            direct = swap_regret(loss.losses(support[index])[:, k], log[:, k])
+            assert swap_regret_of(bins.joints()[k].T, tables[k]) == pytest.approx(direct)
 
 
 @given(dimension=st.integers(1, 4), most=st.integers(1, 64), seed=st.integers(0, 9))
@@ -85,11 +79,10 @@ def test_many_outcomes_fill_at_most_so_many_cells(dimension: int, most: int, see
     for i, point in enumerate(bins.points):
         assert point == pytest.approx(outcomes[place == i].mean(0))
         assert bins.shares[i] == pytest.approx((place == i).mean())
-    for c, play in enumerate(log):
-        expected = np.zeros((*play.shape[1:], len(bins.points)))
-        for t, i in enumerate(place):
-            expected[:, :, i] += play[t] / len(place)
-        assert bins.joints(c) == pytest.approx(expected)
+    expected = np.zeros((*SIZE, len(bins.points)))
+    for play, i in zip(log, place, strict=True):
+        expected[:, :, i] += play / len(place)
+    assert bins.joints() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 3])
@@ -106,6 +99,6 @@ def test_the_error_is_bounded(dimension: int) -> None:
         assert (bound <= loss.lipschitz() * widest + 1e-12).all()
         tables = np.moveaxis(loss.losses(bins.points), 0, -2)
         for k in range(3):
-            direct = swap_regret(loss.losses(outcomes)[:, k], log[0][:, k])
-            quantised = swap_regret_of(bins.joints(0)[k].T, tables[k])
+            direct = swap_regret(loss.losses(outcomes)[:, k], log[:, k])
+            quantised = swap_regret_of(bins.joints()[k].T, tables[k])
             assert abs(direct - quantised) <= 2 * error[k] + 1e-12
