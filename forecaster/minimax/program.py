@@ -35,7 +35,7 @@ import numpy as np
 
 from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.compiled import compiled
-from regretless.market.numerics.linear_program import Program, UnsolvedError, solver
+from regretless.market.numerics.linear_program import Program, UnsolvedError, solve
 
 POSITIVE, BENT, FREE = 0, 1, 2  # what a variable may be: at least 0; costly below 0; anything
 PIVOTS = 20  # per point and coordinate, at most
@@ -208,6 +208,6 @@ def cheapest(
         lower=np.append(np.zeros(count), own if box else own - np.inf),
     )
     try:
-        return np.maximum(solver().solve(program).x[:count], 0.0)
+        return np.maximum(solve(program).x[:count], 0.0)
     except UnsolvedError:
         return None

@@ -218,8 +218,16 @@ class Loss(ABC):
 
     def __getitem__(self, index: int | slice | Indices) -> Self:
         """Pick from a stack of losses along its first axis."""
-        places = np.arange(len(self))[index]
-        return replace(self, **{n: _picked(own, index, places) for n, own in self.tables().items()})
+        places, picked = np.arange(len(self))[index], {}
+        for name, own in self.tables().items():
+            aside = own.swapaxes(1, 2) if own.ndim == 3 else own
+            if not own.strides[0] and np.ndim(places):  # what repeats itself still does so
+                picked[name] = np.broadcast_to(own[0], (len(places), *own.shape[1:]))
+            elif isinstance(index, np.ndarray) and own.ndim == 3 and aside.flags.c_contiguous:
+                picked[name] = fresh(aside[index].swapaxes(1, 2))  # lies as the whole does
+            else:
+                picked[name] = np.asarray(own[index])
+        return replace(self, **picked)
 
     def __len__(self) -> int:
         if not self.stack:
@@ -247,17 +255,6 @@ def product(first: Range, second: Range) -> Range:
         np.minimum(np.minimum(products[0], products[1]), np.minimum(products[2], products[3])),
         np.maximum(np.maximum(products[0], products[1]), np.maximum(products[2], products[3])),
     )
-
-
-def _picked(value: Array, index: int | slice | Indices, places: Indices) -> Array:
-    """Index the first axis; where the array only repeats itself along it, so does the result."""
-    if not value.strides[0] and np.ndim(places):
-        return np.broadcast_to(value[0], (len(places), *value.shape[1:]))
-    if isinstance(index, np.ndarray) and value.ndim == 3:
-        aside = value.swapaxes(1, 2)
-        if aside.flags.c_contiguous:  # so does what is picked lie
-            return fresh(aside[index].swapaxes(1, 2))
-    return np.asarray(value[index])
 
 
 Form = TypeVar("Form", bound=Loss)

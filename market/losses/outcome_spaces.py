@@ -93,8 +93,15 @@ class Polytope(Box):
         self.vertices = np.atleast_2d(np.asarray(vertices, dtype=np.float64))
         super().__init__(self.vertices.min(axis=0), self.vertices.max(axis=0))
         corners = self.to_unit(self.vertices)
-        self._normals, self._levels = _facets(corners)
-        self._centre = corners.mean(axis=0)
+        self._centre, facets = corners.mean(axis=0), np.array([[1.0, -1.0], [-1.0, 0.0]])
+        if self.outcomes > 1:
+            from scipy.spatial import ConvexHull, QhullError  # noqa: PLC0415 - slow, rarely needed
+
+            try:
+                facets = ConvexHull(corners).equations
+            except QhullError as error:
+                raise ValueError("the vertices must span all dimensions; add a vertex") from error
+        self._normals, self._levels = facets[:, :-1], -facets[:, -1]  # normals @ u <= levels
 
     def confined(self, u: ArrayLike) -> Array:
         """Draw outcomes (..., d) outside to the border, straight towards the vertices' mean."""
@@ -102,16 +109,3 @@ class Polytope(Box):
         room = self._levels - self._normals @ self._centre
         stretch = np.maximum((from_centre @ self._normals.T / room).max(-1), 1.0)
         return np.asarray(np.clip(self._centre + from_centre / stretch[..., None], 0.0, 1.0))
-
-
-def _facets(corners: Array) -> tuple[Array, Array]:
-    """Describe the hull of corners (V, d) as ``normals @ u <= levels``."""
-    from scipy.spatial import ConvexHull, QhullError  # noqa: PLC0415 - rarely needed, slow to load
-
-    if corners.shape[1] == 1:
-        return np.array([[1.0], [-1.0]]), np.array([1.0, 0.0])
-    try:
-        hull = ConvexHull(corners)
-    except QhullError as error:
-        raise ValueError("the vertices must span all dimensions; add a vertex") from error
-    return np.asarray(hull.equations[:, :-1]), np.asarray(-hull.equations[:, -1])

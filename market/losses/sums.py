@@ -1,7 +1,6 @@
 """Sums of g(y_j) over the coordinates of an outcome, in index order, for many losses at once.
 
-``weighted_sum`` broadcasts over outcomes, ``weighted_rows`` is compiled for one outcome; both give
-the same to the last bit, and ``offset_sum`` takes whichever fits.
+Sums at many outcomes and sums of many losses at one (compiled) are the same to the last bit.
 
 g is a power or the logarithm above a floor: ``power`` 0 stands for ln y, any other number for
 y ** power, and coordinates below ``floor`` count as the floor.
@@ -29,28 +28,21 @@ def weighted_rows(
             out[k, a] += offset[k, a]
 
 
-def weighted_sum(weights: Array, values: Array) -> Array:
-    """Compute sum_j weights[..., a, j] values[..., j]: (..., A, d) and (T, ..., d) to (T, ..., A).
-
-    A few coordinates and many losses: adding up whole planes beats a product over the short axis.
-    """
-    total = weights[..., 0] * values[..., None, 0]
-    for j in range(1, weights.shape[-1]):
-        total += weights[..., j] * values[..., None, j]
-    return np.asarray(total)
-
-
 def offset_sum(offset: Array | float, weights: Array, values: Array) -> Array:
-    """Compute offset (..., A) + ``weighted_sum``.
+    """Compute offset (..., A) + sum_j weights[..., a, j] values[..., j], values (T, ..., d).
 
-    Many losses at one outcome are bound by memory: a kernel reads each weight once.
+    Many losses at one outcome are bound by memory: a kernel reads each weight once. Of others
+    adding up whole planes beats a product over the short axis.
     """
     if weights.ndim == 3 and values.ndim == 2:
         out = np.empty(weights.shape[:2])
         first = np.broadcast_to(offset, out.shape)
         over_rows(weighted_rows, len(out), first, weights.swapaxes(1, 2), values, out)
         return out
-    return np.asarray(offset + weighted_sum(weights, values))
+    total = weights[..., 0] * values[..., None, 0]
+    for j in range(1, weights.shape[-1]):
+        total += weights[..., j] * values[..., None, j]
+    return np.asarray(offset + total)
 
 
 def transformed(y: Array, power: Array, floor: Array) -> Array:

@@ -114,8 +114,14 @@ class CallAuction(Exchange):
         check_key("outside", outside, outside >= 0, "a number of at least 0")
         self.outside, self.gains = outside, 0.0
         self.price, self.volume = np.full(self.goods, 0.5), np.zeros(self.goods)
-        orders = [_orders(cohort) for cohort in cohorts]
-        self._units, self._limits = [units for units, _ in orders], [limit for _, limit in orders]
+        self._units, self._limits = list[Array](), list[Array]()  # (K, A, g), in own units
+        for cohort in cohorts:
+            loss = cohort.loss
+            if not isinstance(loss, Trade):
+                why = f"a {loss.form} loss of cohort.{cohort.name} has no orders"
+                raise UserError(f"market 'call-auction': {why}; use utility = \"trader\"")
+            self._units.append(loss.quantity * loss.unit_scale[:, None, None])
+            self._limits.append(loss.limit)
         largest = max(float(np.abs(units).max()) for units in self._units)
         if largest * LOTS * (largest * self.accounts.agents + outside) * LOTS > MOST:
             raise UserError(f"orders of {largest:g} units are too large; give larger units")
@@ -172,17 +178,6 @@ class CallAuction(Exchange):
         wanted = np.vstack([lots, outside]).astype(np.int64)
         ticks = np.vstack([np.rint(limits * TICKS), np.where(outside > 0, TICKS, 0)])
         return wanted, ticks.astype(np.int64)
-
-
-def _orders(cohort: Cohort) -> tuple[Array, Array]:
-    """Return the units and limits of each row's and action's orders (K, A, g), in own units."""
-    loss = cohort.loss
-    if not isinstance(loss, Trade):
-        raise UserError(
-            f"market 'call-auction': a {loss.form} loss of cohort.{cohort.name} has no orders; "
-            'use utility = "trader"'
-        )
-    return loss.quantity * loss.unit_scale[:, None, None], loss.limit
 
 
 @compiled(nogil=True)

@@ -17,7 +17,7 @@ over ``assets`` that are drawn alike:
 
 so that with utility ``affine`` not to know costs y_1 and to know, at the price c, exp(a c) y_0.
 lambda is the smoothed share who buy (``market.markets.aggregate``). Those who know are as well off
-as the others if and only if exp(2 a c) = var(u | P) / var_e: at the share ``informed_share``.
+as the others if and only if exp(2 a c) = var(u | P) / var_e.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,21 +30,6 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.game.protocols import Cohort
 from regretless.market.markets.aggregate import Moments, Settling
-
-
-def informed_share(
-    cost: float, *, aversion: float, signal: float, noise: float, supply: float
-) -> float:
-    """Return the share at which knowing is worth its price, ``cost``; 1 for all, 0 if nobody would.
-
-    ``signal``, ``noise``, ``supply`` are the variances of theta, e and x.
-    """
-    hidden = np.expm1(2 * aversion * cost) * noise / signal  # 1 - rho at which it is
-    if hidden >= 1:
-        return 0.0
-    if hidden <= 0:
-        return 1.0
-    return float(min(1.0, aversion * noise * np.sqrt(supply * (1 - hidden) / (hidden * signal))))
 
 
 @register.market("information")

@@ -1,15 +1,8 @@
 r"""A limit order book in event time: orders trade one by one, or in a batch, and rest over rounds.
 
-In a round every agent arrives once, in the order of its cohort's latency, ties by lot, and takes
-its action: it cancels what it has on the book (unless the action ``keeps`` it) and sends the
-action's orders. ``market.markets.matching`` says how they trade. Without ``refresh`` the book and
-what agents own last for ever; ``expires`` takes orders off after so many rounds.
-
-An order is refused that its agent cannot pay for at its limit, fees and its other open orders
-included (a market order: at what it would pay now), of goods that it does not own or may not hold,
-that would trade with an order of its own, or that is more than it may trade in a round. A trade
-moves p q between buyer and seller and a fee from each to the world outside, all in whole units of
-2^-22, so that cash and goods are conserved exactly.
+docs/order_book.md says what happens in a round, and what is refused; how orders trade
+``market.markets.matching``. A trade moves p q between buyer and seller and a fee from each to the
+world outside, all in whole units of 2^-22, so that cash and goods are conserved exactly.
 
 What an agent earns in a round is
 
@@ -18,9 +11,6 @@ What an agent earns in a round is
 with f the round's fundamental, trades of orders that rested since earlier rounds included. Its loss
 of another action is that of the round cleared again from the book before the round, with all
 others' actions and the order of arrival as they were: exact, not an estimate.
-
-The outcome that is forecast is the middle of the best quotes (the last price where one is missing),
-or the fundamental, where it adds to what somebody's units are worth.
 """
 
 from collections.abc import Mapping, Sequence
@@ -85,7 +75,6 @@ class OrderBook(Exchange):
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("open", "price", "rounds", "sums")
     column_labels: ClassVar[Mapping[str, str]] = {"volume": "units traded"}
-    _view: View | None = None
 
     def __init__(
         self,
@@ -148,7 +137,7 @@ class OrderBook(Exchange):
         if not self._batch:
             self.price[self._tape[:, 0]] = self._tape[:, 3]  # of several trades the last
         kernels.expire(self.open, rules, 0)
-        self._quotes, self._view = self._seen(), None
+        self._quotes = self.book()
         if self.expires:
             kernels.expire(self.open, rules, self.expires)
         self._settle(before, fundamental, int(tape.counts[1]))
@@ -172,15 +161,23 @@ class OrderBook(Exchange):
             "quantity": lots / self.lots,
             "aggressor": AGGRESSORS[sides],
         }
-        seen = self._quotes
-        depth = {"bid_depth": _at(seen.bids, seen.bid), "ask_depth": _at(seen.asks, seen.ask)}
-        best = {"bid": seen.bid, "ask": seen.ask, "mid": (seen.bid + seen.ask) / 2}
-        return {"trades": trades, "quotes": {"good": np.arange(self.goods), **best, **depth}}
+        seen, goods = self._quotes, np.arange(self.goods)
+        quotes = {"good": goods, "bid": seen.bid, "ask": seen.ask, "mid": (seen.bid + seen.ask) / 2}
+        for name, units, price in (("bid", seen.bids, seen.bid), ("ask", seen.asks, seen.ask)):
+            depth = units[goods, np.nan_to_num(price * self.ticks).astype(np.intp)]
+            quotes[f"{name}_depth"] = np.where(np.isnan(price), 0.0, depth)
+        return {"trades": trades, "quotes": quotes}
 
     def book(self) -> View:
-        if self._view is None:
-            self._view = self._seen()
-        return self._view
+        steps, depth = np.arange(self.ticks + 1), np.zeros((2, self.goods, self.ticks + 1))
+        orders = self.open[: self._places["queues"]].reshape(-1, kernels.WIDTH)
+        at = orders[:, [kernels.SIDE, kernels.GOOD, kernels.TICK]]
+        np.add.at(depth, tuple(at.T), orders[:, kernels.LOTS])
+        bid = np.where(depth[BID] > 0, steps, -np.inf).max(1) / self.ticks
+        ask = np.where(depth[ASK] > 0, steps, np.inf).min(1) / self.ticks
+        best = [np.where(np.isinf(end), np.nan, end) for end in (bid, ask)]
+        last, prices = self.price / (2 * self.ticks), steps / self.ticks
+        return View(*map(read_only, (prices, *(depth / self.lots), *best, last)))
 
     def affordable(self, place: int) -> Mask:
         """Return which actions an agent can pay for whole, if nothing is open (N, A)."""
@@ -190,6 +187,11 @@ class OrderBook(Exchange):
         return self.covered(place, cost, (np.maximum(-loss.units, 0)[..., None] * mine).sum(2))
 
     def described(self) -> dict[str, Any]:
+        """Describe trades and gains; with days, values and holds also the share of possible gains.
+
+        Those are of a day in which each good goes to whom it is worth most, as far as they may hold
+        it; cash is no limit.
+        """
         rounds, (trades, refused, gains, spread, quoted) = max(self.rounds, 1), self.sums.tolist()
         found = {
             "trades": trades / rounds,
@@ -197,9 +199,15 @@ class OrderBook(Exchange):
             "gains_from_trade": gains / rounds,
             "spread": spread / quoted if quoted else None,
         }
-        days = -(-self.rounds // self.refresh) if self.refresh else 1
-        possible = self._possible() * max(days, 1)
-        return found if not possible > 0 else found | {"efficiency": gains / possible}
+        if not self.refresh or self._common.any() or self._hold.max() >= UNLIMITED:
+            return found
+        possible, room = 0.0, self._hold / self.lots
+        for worth, stock in zip(self._worth.T, self._begun[1].T, strict=True):
+            ranked = np.argsort(-worth)
+            given = np.diff(np.minimum(np.cumsum(room[ranked]), stock.sum()), prepend=0.0)
+            possible += float(given @ worth[ranked] - stock @ worth)
+        possible *= max(-(-self.rounds // self.refresh), 1)
+        return found | {"efficiency": gains / possible} if possible > 0 else found
 
     def summary(self) -> str:
         now, kind = self.described(), "a batch auction" if self._batch else "an order book"
@@ -223,7 +231,6 @@ class OrderBook(Exchange):
     def _empty(self) -> None:
         """Take everything off the book; ``open`` is its state (``matching.Rules``)."""
         self.open = kernels.empty(self._rules())
-        self._view = None
         self._own[:, kernels.MOST], self._own[:, kernels.HOLD] = self._most, self._hold
 
     def _open_round(self, fundamental: Array, decisions: Decisions) -> None:
@@ -247,32 +254,6 @@ class OrderBook(Exchange):
         self.sums += (len(self._tape), refused, gains, spread[seen].sum(), seen.sum())
         volume = np.bincount(self._tape[:, 0], self._tape[:, 4], self.goods) / self.lots
         self.last, self.rounds = {"fundamental": fundamental, "volume": volume}, self.rounds + 1
-
-    def _seen(self) -> View:
-        """Return what is on the book."""
-        steps, depth = np.arange(self.ticks + 1), np.zeros((2, self.goods, self.ticks + 1))
-        orders = self.open[: self._places["queues"]].reshape(-1, kernels.WIDTH)
-        at = orders[:, [kernels.SIDE, kernels.GOOD, kernels.TICK]]
-        np.add.at(depth, tuple(at.T), orders[:, kernels.LOTS])
-        bid = np.where(depth[BID] > 0, steps, -np.inf).max(1) / self.ticks
-        ask = np.where(depth[ASK] > 0, steps, np.inf).min(1) / self.ticks
-        best = [np.where(np.isinf(end), np.nan, end) for end in (bid, ask)]
-        last, prices = self.price / (2 * self.ticks), steps / self.ticks
-        return View(*map(read_only, (prices, *(depth / self.lots), *best, last)))
-
-    def _possible(self) -> float:
-        """Return the most that a day's trades can gain; NaN unless days, values and holds say it.
-
-        Each good goes to whom it is worth most, as far as they may hold it; cash is no limit.
-        """
-        if not self.refresh or self._common.any() or self._hold.max() >= UNLIMITED:
-            return np.nan
-        total, room = 0.0, self._hold / self.lots
-        for worth, stock in zip(self._worth.T, self._begun[1].T, strict=True):
-            ranked = np.argsort(-worth)
-            given = np.diff(np.minimum(np.cumsum(room[ranked]), stock.sum()), prepend=0.0)
-            total += float(given @ worth[ranked] - stock @ worth)
-        return total
 
 
 def _check_grid(ticks: Any, lots: Any) -> None:
@@ -319,7 +300,10 @@ def _menu(losses: Sequence[Orders], ticks: int, lots: int) -> tuple[Whole, Whole
         sent = loss.units != 0
         count = sent.sum(2)
         ends = begun + np.cumsum(count).reshape(count.shape)
-        own = np.stack([ends - count, ends, loss.keeps, loss.rests, _firsts(loss)], -1)
+        listed = np.stack([loss.units, loss.limit, loss.asset], -1) * sent[..., None]
+        rows = [listed.reshape(*loss.keeps.shape, -1), loss.keeps[..., None], loss.rests[..., None]]
+        same = [(own[:, None] == own).all(2).argmax(1) for own in np.concatenate(rows, axis=2)]
+        own = np.stack([ends - count, ends, loss.keeps, loss.rests, np.stack(same)], -1)
         beyond = (0, 0), (0, most - loss.actions), (0, 0)
         acts.append(np.pad(own, beyond, constant_values=-1))
         orders.append(np.stack([loss.units * lots, loss.limit * ticks, loss.asset], -1)[sent])
@@ -327,22 +311,8 @@ def _menu(losses: Sequence[Orders], ticks: int, lots: int) -> tuple[Whole, Whole
     return np.concatenate(acts).astype(np.int64), np.rint(np.concatenate(orders)).astype(np.int64)
 
 
-def _firsts(loss: Orders) -> Whole:
-    """Return the first action of each agent with the same orders (N, A)."""
-    orders = np.stack([loss.units, loss.limit, loss.asset], -1) * (loss.units[..., None] != 0)
-    flags = np.stack([loss.keeps, loss.rests], -1)
-    rows = np.concatenate([orders.reshape(*loss.keeps.shape, -1), flags], axis=2)
-    return np.stack([(own[:, None] == own).all(2).argmax(1) for own in rows])
-
-
 def _slots(loss: Orders, lots: int) -> int:
     """Return how many open orders an agent may have: no more than it may have lots in them."""
     sends = int(loss.units.shape[-1])
     adds = ((loss.keeps[..., None] > 0) & (loss.units != 0)).any()
     return max(sends, min(MOST_SLOTS, int(loss.most.max() * lots))) if adds else sends
-
-
-def _at(depth: Array, price: Array) -> Array:
-    """Return the units at the best prices (d,), 0 where there is none."""
-    steps = np.nan_to_num(price * (depth.shape[1] - 1)).astype(np.intp)
-    return np.where(np.isnan(price), 0.0, depth[np.arange(len(depth)), steps])

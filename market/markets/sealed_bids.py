@@ -27,14 +27,14 @@ from regretless.market.losses.orders import Orders
 
 
 class SealedBids(Market):
-    """What both auctions share; a subclass says what winners pay.
+    """What both auctions share.
 
-    UserError if a loss bids for no single unit or a parameter leaves its range. ``value`` (N,) is
-    what the unit is worth to each bidder in this round, ``lot`` (N,) who is first among equal bids:
-    the least.
+    ``value`` (N,) is what the unit is worth to each bidder in this round, ``lot`` (N,) who is first
+    among equal bids: the least.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("sums",)
+    own_bid: ClassVar[bool]  # whether winners pay what they bid
 
     def __init__(
         self,
@@ -49,7 +49,13 @@ class SealedBids(Market):
         check_key("units", units, type(units) is int and units >= 1, "a whole number from 1 on")
         check_key("reserve", reserve, 0 <= reserve <= 1, "a number in [0, 1]")
         self.units, self.redraw, self.reserve = units, redraw, reserve
-        bids = [_bids(cohort) for cohort in cohorts]
+        bids = list[Orders]()
+        for cohort in cohorts:
+            loss = cohort.loss
+            if not isinstance(loss, Orders) or loss.units.shape[-1] != 1 or (loss.units != 1).any():
+                why = f"a {loss.form} loss of cohort.{cohort.name} has no bids"
+                raise UserError(f'market: {why}; use utility = "bidder"')
+            bids.append(loss)
         self._shares, most = [loss.limit[..., 0] for loss in bids], max(b.actions for b in bids)
         padded = [np.pad(own, ((0, 0), (0, most - own.shape[1]))) for own in self._shares]
         self._all_shares = np.concatenate(padded)
@@ -104,32 +110,20 @@ class SealedBids(Market):
 
     def _pays(self, bids: Array) -> Array:
         """Return what a bid pays where it wins (N, A)."""
-        raise NotImplementedError
+        if self.own_bid:
+            return bids
+        return np.broadcast_to(np.maximum(self._rival, self._floor)[:, None], bids.shape)
 
 
 @register.market("first-price")
 class FirstPrice(SealedBids):
     """Winners pay their bids."""
 
-    def _pays(self, bids: Array) -> Array:
-        return bids
+    own_bid = True
 
 
 @register.market("second-price")
 class SecondPrice(SealedBids):
     """Winners pay the highest bid that lost, or the reserve."""
 
-    def _pays(self, bids: Array) -> Array:
-        price = np.maximum(self._rival, self._floor)[:, None]
-        return np.broadcast_to(price, bids.shape)
-
-
-def _bids(cohort: Cohort) -> Orders:
-    """Return a cohort's losses; UserError unless each action bids for one unit of one good."""
-    loss = cohort.loss
-    if not isinstance(loss, Orders) or loss.units.shape[-1] != 1 or (loss.units != 1).any():
-        raise UserError(
-            f"market: a {loss.form} loss of cohort.{cohort.name} has no bids; "
-            'use utility = "bidder"'
-        )
-    return loss
+    own_bid = False

@@ -20,28 +20,20 @@ import scipy.sparse as sp
 from regretless.market.core.arrays import Array
 
 FEASIBILITY = 1e-9  # of rows and reduced costs; HiGHS's own 1e-7 blurs actions that nearly tie
-OPTIONS: dict[str, bool | float | str] = {"output_flag": False, "presolve": "off", "threads": 1}
-UNDECIDED = (
-    highspy.HighsModelStatus.kUnknown,
-    highspy.HighsModelStatus.kSolveError,
-    highspy.HighsModelStatus.kIterationLimit,
-    highspy.HighsModelStatus.kTimeLimit,
-)
+OPTIONS: dict[str, Any] = {"output_flag": False, "presolve": "off", "threads": 1}
+STATUS = highspy.HighsModelStatus
+UNDECIDED = STATUS.kUnknown, STATUS.kSolveError, STATUS.kIterationLimit, STATUS.kTimeLimit
 DUAL, PRIMAL = 1, 4  # HiGHS's numbers of its simplex methods
-STANDARD: dict[str, int | str] = {"simplex_strategy": DUAL, "presolve": "off"}
+STANDARD: dict[str, Any] = {"simplex_strategy": DUAL, "presolve": "off"}
 STANDARD |= {"solver": "choose", "run_crossover": "on"}
 # What is tried in turn, each from scratch: options beside those that the program came with.
-METHODS: tuple[dict[str, int | str], ...] = (
-    {},
-    {"simplex_strategy": PRIMAL},
-    {"presolve": "on"},
-    {"solver": "ipm", "run_crossover": "off"},
-)
+METHODS: list[dict[str, Any]] = [{}, {"simplex_strategy": PRIMAL}, {"presolve": "on"}]
+METHODS += [{"solver": "ipm", "run_crossover": "off"}]
 GAP = 1e-6  # between a solution and the bound that its duals prove, where no method is sure
 # Limits of each method.
 FEWEST_PIVOTS, PIVOTS = 1000, 5  # in every program, and for each row and column
 STEPS = 200  # of the interior point method
-SECONDS, SECONDS_EACH = 60.0, 0.01  # likewise; the pivots run out long before
+SECONDS, EACH = 60.0, 0.01  # likewise; the pivots run out long before
 
 
 class UnsolvedError(RuntimeError):
@@ -55,7 +47,7 @@ class UnsolvedError(RuntimeError):
     def __init__(self, status: highspy.HighsModelStatus, best: "Optimum | None" = None) -> None:
         super().__init__(f"the linear program was not solved: {status}")
         self.status, self.best = status, best
-        self.infeasible = status == highspy.HighsModelStatus.kInfeasible
+        self.infeasible = status == STATUS.kInfeasible
         self.bound = -np.inf if best is None else best.value
 
 
@@ -93,22 +85,21 @@ def optimise(highs: highspy.Highs, proved: Callable[[], bool] = lambda: False) -
     """Solve the program that ``highs`` holds, within limits that grow with its size.
 
     The dual simplex method, HiGHS's choice, may stop without a verdict: seen where coefficients of
-    1e-8 to 1e-3 meet a row of ones. The primal one then starts from scratch, then a presolved
-    program, then the interior point method; ``proved`` is asked whether what was found is good
-    enough. UnsolvedError if there is no optimum, or no method finds it within its limits.
+    1e-8 to 1e-3 meet a row of ones. The others of ``METHODS`` follow; ``proved`` is asked whether
+    what was found is good enough. UnsolvedError if there is no optimum, or none finds it.
     """
     for i, method in enumerate(METHODS):
         if i:
             highs.clearSolver()
             _set(highs, STANDARD | method)
         size = highs.getNumRow() + highs.getNumCol()
-        limits = {"simplex_iteration_limit": FEWEST_PIVOTS + PIVOTS * size}
-        limits["ipm_iteration_limit"] = STEPS
+        limits: dict[str, Any] = {"simplex_iteration_limit": FEWEST_PIVOTS + PIVOTS * size}
         used = highs.getRunTime()  # HiGHS counts the seconds of all its runs together
-        _set(highs, limits | {"time_limit": used + SECONDS + SECONDS_EACH * size})
+        limits |= {"ipm_iteration_limit": STEPS, "time_limit": used + SECONDS + EACH * size}
+        _set(highs, limits)
         highs.run()
         status = highs.getModelStatus()
-        found = proved() if status in UNDECIDED else status == highspy.HighsModelStatus.kOptimal
+        found = proved() if status in UNDECIDED else status == STATUS.kOptimal
         if found or status not in UNDECIDED:
             break
     if i:
@@ -130,7 +121,7 @@ def fitted(highs: highspy.Highs) -> Array:
     return np.array(highs.getSolution().col_value)
 
 
-def _set(highs: highspy.Highs, options: Mapping[str, bool | float | str]) -> None:
+def _set(highs: highspy.Highs, options: Mapping[str, Any]) -> None:
     for option, value in options.items():
         highs.setOptionValue(option, value)
 
@@ -158,13 +149,14 @@ class Program:
         They are clipped where their sign does not fit the side that is bounded; -inf where they
         prove nothing, as may be where a column has no bound.
         """
-        rows = len(duals)
-        low, high = _filled(self.row_lower, rows), _filled(self.row_upper, rows)
-        least, most = np.where(np.isinf(high), 0.0, -np.inf), np.where(np.isinf(low), 0.0, np.inf)
-        held = np.clip(duals, least, most)
-        reduced = self.cost - held @ self.matrix
-        lower, upper = (_filled(bound, len(reduced)) for bound in (self.lower, self.upper))
-        return _least(held, low, high) + _least(reduced, lower, upper)
+        least = np.where(np.isinf(self.row_upper), 0.0, -np.inf)
+        held = np.clip(duals, least, np.where(np.isinf(self.row_lower), 0.0, np.inf))
+        sides = [(held, self.row_lower, self.row_upper)]
+        sides += [(self.cost - held @ self.matrix, self.lower, self.upper)]
+        return sum(  # of the least value of cost . x over a box
+            float((c * np.where(c > 0, low, np.where(c < 0, high, 0.0))).sum())
+            for c, low, high in sides
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,69 +172,46 @@ def hand_over(highs: highspy.Highs, program: Program) -> None:
     """Let ``highs`` hold a program; UnsolvedError if it is none."""
     matrix = sp.csr_array(program.matrix)
     rows, columns = matrix.shape
-    bounds = [_filled(bound, columns) for bound in (program.lower, program.upper)]
-    bounds += [_filled(bound, rows) for bound in (program.row_lower, program.row_upper)]
+    bounds = [np.broadcast_to(bound, columns) for bound in (program.lower, program.upper)]
+    bounds += [np.broadcast_to(bound, rows) for bound in (program.row_lower, program.row_upper)]
     given: list[Any] = [columns, rows, matrix.nnz]
     given += [int(highspy.MatrixFormat.kRowwise), int(highspy.ObjSense.kMinimize), 0.0]
-    given += [np.asarray(program.cost, dtype=np.float64), *bounds]
+    given += [np.array(values, dtype=np.float64) for values in (program.cost, *bounds)]
     given += [matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)]
     given += [matrix.data.astype(np.float64), np.zeros(columns, dtype=np.int32)]  # no integers
-    taken = highs.passModel(*given)
-    if taken == highspy.HighsStatus.kError:
-        raise UnsolvedError(highspy.HighsModelStatus.kModelError)
-
-
-class ProgramSolver:
-    """One HiGHS object, used again and again; results do not depend on what it solved before."""
-
-    def __init__(self) -> None:
-        self._highs = new_highs(
-            primal_feasibility_tolerance=FEASIBILITY, dual_feasibility_tolerance=FEASIBILITY
-        )
-
-    def solve(self, program: Program) -> Optimum:
-        """Solve a program; UnsolvedError without a proved optimum."""
-        hand_over(self._highs, program)
-        held: list[Optimum] = []
-
-        def proved() -> bool:
-            x, duals = self._solution()
-            value = program.bound(duals)
-            held.append(Optimum(x, value, duals))
-            return abs(float(program.cost @ x) - value) <= GAP and program.excess(x) <= GAP
-
-        try:
-            optimise(self._highs, proved)
-        except UnsolvedError as error:
-            best = max(held, key=lambda one: one.value, default=None)
-            raise UnsolvedError(error.status, best) from None
-        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            return held[-1]
-        x, duals = self._solution()
-        return Optimum(x, float(self._highs.getObjectiveValue()), duals)
-
-    def _solution(self) -> tuple[Array, Array]:
-        """Return what HiGHS holds, x (n,) and the rows' duals (r,): zeros where it holds none."""
-        found, shape = self._highs.getSolution(), (self._highs.getNumCol(), self._highs.getNumRow())
-        x = np.array(found.col_value) if found.value_valid else np.zeros(shape[0])
-        return x, np.array(found.row_dual) if found.dual_valid else np.zeros(shape[1])
+    if highs.passModel(*given) == highspy.HighsStatus.kError:
+        raise UnsolvedError(STATUS.kModelError)
 
 
 _KEPT = threading.local()
 
 
-def solver() -> ProgramSolver:
-    """Return this thread's solver."""
-    held: dict[str, ProgramSolver] = vars(_KEPT)
-    if not held:
-        held["solver"] = ProgramSolver()
-    return held["solver"]
+def solve(program: Program) -> Optimum:
+    """Solve a program by this thread's solver; UnsolvedError without a proved optimum.
 
+    Results do not depend on what it solved before.
+    """
+    if not vars(_KEPT):
+        sides = "primal_feasibility_tolerance", "dual_feasibility_tolerance"
+        _KEPT.highs = new_highs(**dict.fromkeys(sides, FEASIBILITY))
+    highs: highspy.Highs = _KEPT.highs
+    hand_over(highs, program)
+    held: list[Optimum] = []
 
-def _filled(bound: Array | float, size: int) -> Array:
-    return np.array(np.broadcast_to(np.asarray(bound, dtype=np.float64), size))
+    def proved() -> bool:
+        found = highs.getSolution()  # zeros where it holds none
+        x = np.array(found.col_value) if found.value_valid else np.zeros(highs.getNumCol())
+        duals = np.array(found.row_dual) if found.dual_valid else np.zeros(highs.getNumRow())
+        held.append(Optimum(x, program.bound(duals), duals))
+        return abs(float(program.cost @ x) - held[-1].value) <= GAP and program.excess(x) <= GAP
 
-
-def _least(cost: Array, lower: Array, upper: Array) -> float:
-    """Return the least value of cost . x over a box."""
-    return float((cost * np.where(cost > 0, lower, np.where(cost < 0, upper, 0.0))).sum())
+    try:
+        optimise(highs, proved)
+    except UnsolvedError as error:
+        best = max(held, key=lambda one: one.value, default=None)
+        raise UnsolvedError(error.status, best) from None
+    if highs.getModelStatus() != STATUS.kOptimal:
+        return held[-1]
+    found = highs.getSolution()
+    value = float(highs.getObjectiveValue())
+    return Optimum(np.array(found.col_value), value, np.array(found.row_dual))

@@ -37,26 +37,17 @@ TRUSTED = 30  # rounds of effective sample
 
 @dataclass(frozen=True, eq=False)
 class MeanDifferences:
-    """Means (J,) of differences, with intervals that hold for all of them at once.
-
-    Ends of the 95 % intervals, NaN with fewer than 8 rounds; p-values of the hypothesis that the
-    mean is 0, adjusted for J of them by Holm's method; and as many independent rounds as would say
-    as much.
-    """
+    """Means (J,) of differences, with intervals that hold for all of them at once."""
 
     mean: Array
-    low: Array
+    low: Array  # ends of the 95 % intervals, NaN with fewer than 8 rounds
     high: Array
-    p_adjusted: Array
-    effective: Array
+    p_adjusted: Array  # that the mean is 0, by Holm's method
+    effective: Array  # as many independent rounds would say as much
 
 
 def mean_differences(differences: Array) -> MeanDifferences:
-    """Say how sure the means of differences over rounds are.
-
-    ``differences`` (T, J): per round, or means of batches of equally many rounds, in the order of
-    time.
-    """
+    """Say how sure the means of differences (T, J) are, per round or of equally many rounds."""
     rounds, many = differences.shape
     mean = differences.mean(0) if rounds else np.full(many, np.nan)
     if rounds < FEWEST or not many:

@@ -104,22 +104,14 @@ def _above(
 
 
 class Ledger(Checkpointable):
-    """Counterfactual sums of K rows with A actions against C policies.
+    """Counterfactual sums of K ``rows`` with A ``actions`` against C ``policies``.
 
-    Parameters
-    ----------
-    rows, actions, policies : int
-        K, A, C.
-    measures : sequence of str
-        Which of ``MEASURES`` can be read.
-    constants : bool
-        Whether the constant policies belong to the benchmark class.
+    ``measures`` are those of ``MEASURES`` that can be read, ``constants`` says whether the constant
+    policies belong to the benchmark class.
     """
 
-    REMEMBERED = (
-        *("count", "fixed", "followed", "contextual", "expects"),
-        *("surprise_fixed", "surprise_followed"),
-    )
+    SUMS = "count", "fixed", "followed", "contextual", "surprise_fixed", "surprise_followed"
+    REMEMBERED = (*SUMS, "expects")
     IN_PLACE = True
 
     def __init__(
@@ -142,16 +134,9 @@ class Ledger(Checkpointable):
         self.expects = True
 
     def add(self, decision: Decision, losses: Array, suggested: Indices) -> None:
-        """Add a round.
+        """Add a round: what rows did, losses of all actions (K, A), and what policies suggested.
 
-        Parameters
-        ----------
-        decision : Decision
-            Of the K rows.
-        losses : array (K, A)
-            Losses of all actions at the outcome.
-        suggested : int array (C,), or (C, K)
-            What each policy suggested, or what it did to each row.
+        ``suggested`` (C,), or (C, K) what each policy did to each row.
         """
         self.rounds = self.rounds + (1 if decision.present is None else decision.present)
         predicted, surprises = decision.predicted, (self.surprise_fixed, self.surprise_followed)
@@ -184,10 +169,9 @@ class Ledger(Checkpointable):
         part = copy(self)
         part.expects = False
         part.measures = tuple(name for name in self.measures if name != "contextual_swap")
-        for name in ("count", "fixed", "followed"):
-            setattr(part, name, np.array(vars(self)[name][rows]))
-        for name in ("contextual", "surprise_fixed", "surprise_followed"):
-            setattr(part, name, vars(self)[name][:0])
+        for name in self.SUMS:
+            own, kept = vars(self)[name], name in ("count", "fixed", "followed")
+            setattr(part, name, np.array(own[rows]) if kept else own[:0])
         if isinstance(self.rounds, np.ndarray):
             part.rounds = np.array(self.rounds[rows])
         return part
@@ -204,8 +188,8 @@ class Ledger(Checkpointable):
         """Take over the state of a part, which holds some of the rows (k,)."""
         self.rounds = np.array(np.broadcast_to(self.rounds, len(self.count)))
         self.rounds[rows], self.expects = part["rounds"], self.expects and part["expects"]
-        for name, own in vars(self).items():
-            if name in part and isinstance(own, np.ndarray) and own.ndim > 1 and len(own):
+        for name in self.SUMS:
+            if len(own := vars(self)[name]):
                 own[rows] = part[name]
 
     @property
@@ -216,7 +200,7 @@ class Ledger(Checkpointable):
     @property
     def each_rounds(self) -> Array:
         """The rounds of each row (K,), 1 for one that has not played."""
-        return np.broadcast_to(self._rounds, len(self.count))
+        return np.broadcast_to(np.maximum(self.rounds, 1.0), len(self.count))
 
     @property
     def own(self) -> Array:
@@ -225,7 +209,7 @@ class Ledger(Checkpointable):
 
     def mean_loss(self) -> Array:
         """Loss suffered per round (K,)."""
-        return np.asarray(self.own.sum(1) / self._rounds)
+        return np.asarray(self.own.sum(1) / self.each_rounds)
 
     def comparators(self) -> Array:
         """Loss of every policy of the benchmark class per played action (K, A, A + C or C)."""
@@ -243,12 +227,12 @@ class Ledger(Checkpointable):
             own = self.own.sum(1)[:, None] - self.contextual.min(4, initial=np.inf).sum((2, 3))
             plain = [self._above(self.fixed, nobody, swap=True)] if self.constants else []
             regrets = np.column_stack([own, *plain])
-            return regrets.max(1) / self._rounds if regrets.shape[1] else None
+            return regrets.max(1) / self.each_rounds if regrets.shape[1] else None
         plainly = measure in ("external", "swap")
         against = [self.fixed, nobody] if plainly else self._benchmark(self.fixed, self.followed)
         if not any(table.shape[2] for table in against):
             return None
-        return self._above(*against, swap=measure.endswith("swap")) / self._rounds
+        return self._above(*against, swap=measure.endswith("swap")) / self.each_rounds
 
     def bound_from_bias(self) -> Array | None:
         """Right-hand side of the module's inequality without the gap (K,).
@@ -262,7 +246,7 @@ class Ledger(Checkpointable):
             return None
         own = np.einsum("kaa->ka", self.surprise_fixed)
         most = [table.max(2, initial=-np.inf) for table in against]
-        return np.asarray((np.maximum(*most) - own).sum(1) / self._rounds)
+        return np.asarray((np.maximum(*most) - own).sum(1) / self.each_rounds)
 
     def _benchmark(self, fixed: Array, followed: Array) -> list[Array]:
         """Return sums over the benchmark class, of constants and of policies."""
@@ -273,7 +257,3 @@ class Ledger(Checkpointable):
         out, step = np.empty(len(self.count)), 1 if swap else self.count.shape[1]
         over_rows(_above, len(out), self.fixed, constant, followed, step, out)
         return out
-
-    @property
-    def _rounds(self) -> Array:
-        return np.maximum(self.rounds, 1.0)

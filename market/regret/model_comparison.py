@@ -73,10 +73,10 @@ def _paired(table: Array) -> Array:
     return np.asarray(even[0::2] + even[1::2])
 
 
-def _halved(table: Array) -> Array:
+def _halved(tables: dict[str, Array]) -> dict[str, Array]:
     """Add up every two batches, and leave room for as many new ones."""
-    pairs = _paired(table)
-    return np.concatenate([pairs, np.zeros_like(pairs)])
+    pairs = {name: _paired(table) for name, table in tables.items()}
+    return {name: np.concatenate([own, np.zeros_like(own)]) for name, own in pairs.items()}
 
 
 class NotCompared(Checkpointable):
@@ -115,7 +115,7 @@ class ModelComparison(NotCompared):
     losses of all actions, by default as many as there is room for.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("sums", "_gaps", "_there", "_sampled", "_length")
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("sums", "_kept", "_length")
 
     def __init__(
         self,
@@ -129,43 +129,44 @@ class ModelComparison(NotCompared):
         policies, actions = self.sizes = sizes
         self.names, self.suggest, self._counts = names, suggest, counts
         self.sums = np.zeros((len(counts), len(names)))  # over the rounds in which a row was there
-        self._gaps = np.zeros((BATCHES, 2, len(names) + policies))
-        self._there = np.zeros(BATCHES)  # agents, over the rounds of a batch
         many = max(1, min(len(counts), SAMPLE // actions))
         evenly = np.unique(np.linspace(0, len(counts) - 1, many).astype(np.intp))
-        rows = evenly if sample is None else sample
-        self._sample, self._weights = rows, counts[rows]
-        self._sampled = np.zeros((BATCHES, len(rows), actions + 2))  # own loss and rounds at last
-        self._length = 1
+        self._sample = evenly if sample is None else sample
+        self._length = 1  # rounds of a batch
+        self._kept = {  # by batch: differences, agents over its rounds, and of the sample
+            "gaps": np.zeros((BATCHES, 2, len(names) + policies)),
+            "there": np.zeros(BATCHES),
+            # the losses of all actions, the own loss, and rounds
+            "sampled": np.zeros((BATCHES, len(self._sample), actions + 2)),
+        }
 
     def add(self, number: int, decision: Decision, losses: Array, suggested: Indices) -> None:
-        rows, own, counts = np.arange(len(losses)), _suffered(decision, losses), self._counts
-        there = losses[rows[:, None], self.suggest()]
-        if decision.present is not None:
-            there = there * decision.present[:, None]
-            counts = counts * decision.present
+        rows, counts, models = np.arange(len(losses))[:, None], self._counts, len(self.names)
+        there, present = losses[rows, self.suggest()], decision.present
+        if decision.choices is None:
+            own = (decision.probabilities * losses).sum(1)
+        else:
+            own = losses[rows[:, 0], np.maximum(decision.choices, 0)]
+            own = np.where(decision.choices < 0, 0.0, own)
+        if present is not None:
+            there, counts = there * present[:, None], counts * present
         self.sums += there
-        place = self._place(number)
-        self._there[place] += counts.sum()
+
+        while number // self._length >= BATCHES:
+            self._kept, self._length = _halved(self._kept), 2 * self._length
+        place = number // self._length
+        gaps, batch = self._kept["gaps"][place], self._kept["sampled"][place]
+        self._kept["there"][place] += counts.sum()
         if there.size:
             there -= own[:, None]  # in place: another table takes longer than the rest
-            self._gaps[place, :, : len(self.names)] += exact_sum.total(there, counts)
+            gaps[:, :models] += exact_sum.total(there, counts)
         if len(suggested):
-            gaps = losses[rows[:, None], suggested.T] - own[:, None]
-            self._gaps[place, :, len(self.names) :] += exact_sum.total(gaps, counts)
-        sample, present = self._sample, decision.present
+            gaps[:, models:] += exact_sum.total(losses[rows, suggested.T] - own[:, None], counts)
+        sample = self._sample
         here = np.ones(len(sample)) if present is None else present[sample].astype(np.float64)
-        batch = self._sampled[place]
         batch[:, :-2] += losses[sample] * here[:, None]
         batch[:, -2] += own[sample]
         batch[:, -1] += here
-
-    def _place(self, number: int) -> int:
-        """Return the batch of a round; where there is none left every two become one."""
-        while number // self._length >= BATCHES:
-            self._gaps, self._there = _halved(self._gaps), _halved(self._there)
-            self._sampled, self._length = _halved(self._sampled), 2 * self._length
-        return number // self._length
 
     def part(self, rows: Indices, counts: Array, suggest: Callable[[], Indices]) -> Self:
         """Return one that has seen no round, for some of the rows and so many agents of each."""
@@ -178,14 +179,16 @@ class ModelComparison(NotCompared):
         return self.state() | {"sample": rows[self._sample], "rows": rows}
 
     def join(self, parts: Sequence[dict[str, Any]]) -> None:
-        own = self.state() | {"length": max(int(part["length"]) for part in parts)}
+        length = max(int(part["length"]) for part in parts)
+        own = self.state() | {"length": length}
         for part in parts:
-            places, length = np.searchsorted(self._sample, part["sample"]), int(part["length"])
-            tables = {name: part[name] for name in ("gaps", "there", "sampled")}
-            while length < own["length"]:  # of agents who left early
-                tables, length = {name: _halved(t) for name, t in tables.items()}, 2 * length
-            own["gaps"], own["there"] = own["gaps"] + tables["gaps"], own["there"] + tables["there"]
-            own["sampled"][:, places] = tables["sampled"]
+            tables, step = part["kept"], int(part["length"])
+            while step < length:  # of agents who left early
+                tables, step = _halved(tables), 2 * step
+            for name in ("gaps", "there"):
+                own["kept"][name] = own["kept"][name] + tables[name]
+            places = np.searchsorted(self._sample, part["sample"])
+            own["kept"]["sampled"][:, places] = tables["sampled"]
             own["sums"][part["rows"]] = part["sums"]
         self.restore(own)
 
@@ -194,24 +197,17 @@ class ModelComparison(NotCompared):
         return np.asarray(self.sums / count[:, None])
 
     def series(self) -> Series | None:
-        known = np.flatnonzero(self._there)
+        known = np.flatnonzero(self._kept["there"])
         if not len(known):
             return None
         last = int(known[-1]) + 1
-        gaps, sampled = self._gaps[:last].sum(1), self._sampled[:last]
+        gaps, agents, sampled = (self._kept[name][:last] for name in ("gaps", "there", "sampled"))
         losses = sampled[..., :-2]
         best = losses.sum(0).argmin(1)
         taken = np.take_along_axis(losses, best[None, :, None], axis=2)[..., 0] - sampled[..., -2]
-        weights = self._weights * (self._counts.sum() / self._weights.sum())
-        sums = np.column_stack([gaps, taken @ weights])
-        there = np.repeat(self._there[:last, None], sums.shape[1], axis=1)
+        weights = self._counts[self._sample]
+        weights = weights * (self._counts.sum() / weights.sum())
+        sums = np.column_stack([gaps.sum(1), taken @ weights])
+        there = np.repeat(agents[:, None], sums.shape[1], axis=1)
         there[:, -1] = sampled[..., -1] @ weights
         return Series(self._length, sums, there)
-
-
-def _suffered(decision: Decision, losses: Array) -> Array:
-    """Return what each row expects to lose by what it did (K,); 0 where it was absent."""
-    if decision.choices is None:
-        return np.asarray((decision.probabilities * losses).sum(1))
-    own = losses[np.arange(len(losses)), np.maximum(decision.choices, 0)]
-    return np.where(decision.choices < 0, 0.0, own)
