@@ -130,9 +130,8 @@ class Round:
 
 def fresh(traders: int) -> tuple[matching.Rules, matching.Whole]:
     """Return the rules and the state of traders with plenty of everything, and no orders."""
-    places = matching.layout(traders, 1, 1, TOP)
+    places, state = matching.empty(traders, 1, 1, TOP)
     rules = matching.Rules(1, 0, 0, 1, batch=False, number=0, **places)
-    state = matching.empty(rules)
     own = state[rules.own :].reshape(traders, -1)
     own[:, [matching.CASH, matching.FIRST]] = PLENTY // 2
     own[:, [matching.MOST, matching.HOLD]] = PLENTY

@@ -113,6 +113,11 @@ class Loss(ABC):
         return {name: own[name] for name in self.AXES}
 
     @property
+    def unit_map(self) -> dict[str, Any]:
+        """What maps the loss onto the utility's own units, by name."""
+        return {"unit_scale": self.unit_scale, "unit_offset": self.unit_offset}
+
+    @property
     def linear_weights(self) -> Array | None:
         """The weights (..., A, d) of losses that are linear in the outcome; None for others."""
         return None

@@ -21,7 +21,7 @@ independently.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,16 +42,12 @@ class LipschitzLoss(Loss):
     ----------
     function : callable
         From outcomes (T, d) to losses (T, A) or (T, K, A).
-    constant : array (...) or float
-        L of the function, in sup norm.
+    constant, low, high, amplitude : array (...) or float
+        L of the function, in sup norm; its range over the cube, [0, 1] unless said; its factor.
     shape : tuple of int
         (A,) for a single loss, (K, A) for a stack.
     dimension : int
         Coordinates of an outcome, d.
-    low, high : array (...) or float
-        Range of the function over the cube, [0, 1] unless said.
-    amplitude : array (...) or float
-        The factor in front.
     row : array (...)
         Which of the function's losses these are; set when a stack is cut.
     """
@@ -150,9 +146,6 @@ class AveragedLoss(LipschitzLoss):
     form: ClassVar[str] = "averaged"
 
 
-Kind = TypeVar("Kind", bound=LipschitzLoss)
-
-
 def averaged(loss: Loss, deviation: float, coordinates: Sequence[int]) -> AveragedLoss:
     """Average a loss over noise of a deviation, sigma, on some coordinates c: 3^c nodes in all.
 
@@ -173,21 +166,13 @@ def averaged(loss: Loss, deviation: float, coordinates: Sequence[int]) -> Averag
             total += weight * loss.losses(np.clip(y + shift, 0.0, 1.0))
         return total
 
-    return _around(AveragedLoss, loss, mean, loss.lipschitz(), loss.range())
+    known = loss.lipschitz(), loss.offset.shape, loss.outcomes, *loss.range()
+    return AveragedLoss(mean, *known, **loss.unit_map)
 
 
 def wrapped(loss: Loss, low: Array, side: Array) -> LipschitzLoss:
     """Return u -> l(low + side u), for ``low`` and ``side`` (d,), if L holds everywhere."""
     least, greatest = loss.enclosure(low, low + side)
-    slope, ends = loss.lipschitz() * side.max(), (least.min(-1), greatest.max(-1))
-    return _around(LipschitzLoss, loss, lambda u: loss.losses(low + side * u), slope, ends)
-
-
-def _around(
-    kind: type[Kind], loss: Loss, function: Callable[[Array], Array], slope: Array, ends: Range
-) -> Kind:
-    """Return a loss that calls another one, with its slope and within its range."""
-    shape, units = loss.offset.shape, (loss.unit_scale, loss.unit_offset)
-    return kind(
-        function, slope, shape, loss.outcomes, *ends, unit_scale=units[0], unit_offset=units[1]
-    )
+    known = loss.lipschitz() * side.max(), loss.offset.shape, loss.outcomes
+    ends = least.min(-1), greatest.max(-1)
+    return LipschitzLoss(lambda u: loss.losses(low + side * u), *known, *ends, **loss.unit_map)

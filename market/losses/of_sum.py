@@ -119,14 +119,9 @@ class PowerOfSum(OfSum):
     Parameters
     ----------
     weights : array (..., A, d)
-    exponent : array (...) or float
-        beta.
-    power, floor : array (...) or float
-        The function g: ``max(y, floor) ** power``, or its logarithm for power 0.
-    intercept : array (..., A) or float
-        A constant inside the sum.
-    amplitude : array (..., A) or float
-        The factor in front, negative for a utility.
+    exponent, power, floor : array (...) or float
+        beta; and the function g, ``max(y, floor) ** power``, or its logarithm for power 0.
+    intercept, amplitude : array (..., A) or float
 
     Examples
     --------
@@ -188,9 +183,9 @@ class ExponentialOfSum(OfSum):
     ----------
     weights : array (..., A, d)
     power, floor : array (...) or float
-        The function g: ``max(y, floor) ** power``, or its logarithm for power 0.
+        The function g, as in ``PowerOfSum``.
     amplitude : array (..., A) or float
-        The factor in front; the paper's -A.
+        The paper's -A.
 
     Examples
     --------

@@ -37,16 +37,13 @@ class Orders(Linear):
     weights, offset : as in ``Linear``
     units, limit, asset : array (..., A, m)
         Of the orders of each action; 0 units for none.
-    keeps : array (..., A)
-        1 where an action leaves what its agent has on the book, 0 where it cancels it first.
-    rests : array (..., A)
-        1 where what is not traded at once stays on the book, 0 where it is dropped.
+    keeps, rests : array (..., A)
+        1 where an action leaves what its agent has on the book, 0 where it cancels it first; 1
+        where what is not traded at once stays on the book, 0 where it is dropped.
     worth : array (..., A, d)
         What a unit of each good is worth to the agent, W; the same for all actions.
-    common : array (...)
-        C, how much of the fundamental adds to it.
-    most : array (...)
-        Units that the agent may trade and have on the book in a round.
+    common, most : array (...)
+        C, how much of the fundamental adds to it; units that may be traded or open in a round.
     """
 
     AXES: ClassVar[Mapping[str, str]] = {**Linear.AXES, **OWN}

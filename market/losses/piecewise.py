@@ -32,16 +32,12 @@ class Convex1D(Loss):
 
     Parameters
     ----------
-    kinks : array (..., A, m)
-        By how much the slope rises at each knot, at least 0.
-    knots : array (..., A, m)
-        Where it does.
+    kinks, knots : array (..., A, m)
+        By how much the slope rises, at least 0, and where.
     slope : array (..., A) or float
         The slope left of all knots.
-    coordinate : int
-        j.
-    dimension : int
-        Coordinates of an outcome, d.
+    coordinate, dimension : int
+        j, and the coordinates of an outcome, d.
 
     Examples
     --------
@@ -170,7 +166,7 @@ class MinimumOfRatios(Loss):
     requirements : array (..., A, d)
         a_j, at least 0, some positive in every row.
     amplitude : array (..., A) or float
-        The factor in front, negative for a utility.
+        Negative for a utility.
 
     Examples
     --------

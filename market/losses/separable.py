@@ -28,12 +28,10 @@ class SeparablePower(Loss):
 
     Parameters
     ----------
-    weights : array (..., A, d)
-        One row per action, one column per coordinate of the outcome. Leading axes stack losses.
+    weights, centre : array (..., A, d)
+        By action and coordinate of the outcome; where each power is 0. Leading axes stack losses.
     exponent : array (...) or float
         The common power, positive, one per stacked loss.
-    centre : array (..., A, d) or float
-        Where each coordinate's power is 0.
 
     Examples
     --------
@@ -82,8 +80,7 @@ class SeparablePower(Loss):
 
     def in_unit_cube(self, low: Array, side: Array) -> Loss:
         if self.linear:
-            units = {"unit_scale": self.unit_scale, "unit_offset": self.unit_offset}
-            return Linear(self.weights * side, self.offset + self.weights @ low, **units)
+            return Linear(self.weights * side, self.offset + self.weights @ low, **self.unit_map)
         weights = self.weights * side ** self.exponent[..., None, None]
         return replace(self, weights=weights, centre=(self.centre - low) / side)
 
@@ -120,10 +117,8 @@ class Linear(SeparablePower):
 
     Parameters
     ----------
-    weights : array (..., A, d)
-        One row per action. Leading axes stack losses.
-    offset : array (..., A) or float
-        The constant of each action.
+    weights, offset : array (..., A, d), and (..., A) or float
+        By action. Leading axes stack losses.
 
     Examples
     --------

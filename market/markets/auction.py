@@ -47,10 +47,9 @@ Whole = NDArray[np.int64]
 
 
 class Exchange(Market):
-    """A market of agents with cash and stocks, which the world outside may restore.
+    """A market of agents with cash and stocks, one per good.
 
-    UserError unless there is one stock per good. Every ``refresh`` rounds agents have again what
-    they began with; 0 for never.
+    Every ``refresh`` rounds agents have again what they began with; 0 for never.
     """
 
     def __init__(
@@ -91,9 +90,8 @@ class Exchange(Market):
 
 @register.market("call-auction")
 class CallAuction(Exchange):
-    """A uniform-price call auction of limit orders.
+    """A uniform-price call auction of limit orders, read off ``Trade`` losses.
 
-    UserError if a loss is of another form than ``Trade`` or a parameter leaves its range.
     ``outside``: units that the world outside trades where a fundamental is at its end.
     """
 
@@ -129,7 +127,19 @@ class CallAuction(Exchange):
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         if self.restores:
             self.restock()
-        wanted, ticks = self._collected(fundamental, decisions)
+        # Orders cut to what agents own, the world outside's last, in lots and ticks (N + 1, d).
+        units, limits = self.chosen(self._units, decisions), self.chosen(self._limits, decisions)
+        bought, cash, cost = np.maximum(units, 0), self.accounts.cash[:-1], np.zeros(len(units))
+        for g in range(self.goods):
+            cost += bought[:, g] * limits[:, g]
+        enough = np.divide(cash, cost, out=np.ones_like(cost), where=cost > cash)
+        sold = np.minimum(np.maximum(-units, 0), self.accounts.goods[:-1])
+        sent = np.floor(bought * enough[:, None] * LOTS) - np.floor(sold * LOTS)
+        outside = np.rint(self.outside * (fundamental - 0.5) * LOTS)
+        wanted = np.vstack([sent, outside]).astype(np.int64)
+        ends = np.where(outside > 0, TICKS, 0)
+        ticks = np.vstack([np.rint(limits * TICKS), ends]).astype(np.int64)
+
         traded, volume, price = np.empty_like(wanted), np.empty(self.goods), np.empty(self.goods)
         for g in range(self.goods):
             book = np.zeros((2, TICKS + 1), dtype=np.int64)
@@ -162,32 +172,14 @@ class CallAuction(Exchange):
         traded = " and ".join(f"{volume:.4g}" for volume in self.volume / max(self.rounds, 1))
         return f"Market: a call auction; {traded} units traded per round"
 
-    def _collected(self, fundamental: Array, decisions: Decisions) -> tuple[Whole, Whole]:
-        """Return all orders, cut to what agents own, in lots (below 0 for sales) and ticks.
-
-        Each is (N + 1, d); the world outside's are the last.
-        """
-        units, limits = self.chosen(self._units, decisions), self.chosen(self._limits, decisions)
-        bought, cash, cost = np.maximum(units, 0), self.accounts.cash[:-1], np.zeros(len(units))
-        for g in range(self.goods):
-            cost += bought[:, g] * limits[:, g]
-        enough = np.divide(cash, cost, out=np.ones_like(cost), where=cost > cash)
-        sold = np.minimum(np.maximum(-units, 0), self.accounts.goods[:-1])
-        lots = np.floor(bought * enough[:, None] * LOTS) - np.floor(sold * LOTS)
-        outside = np.rint(self.outside * (fundamental - 0.5) * LOTS)
-        wanted = np.vstack([lots, outside]).astype(np.int64)
-        ticks = np.vstack([np.rint(limits * TICKS), np.where(outside > 0, TICKS, 0)])
-        return wanted, ticks.astype(np.int64)
-
 
 @compiled(nogil=True)
 def fill(wanted: Whole, ticks: Whole, price: int, left: Whole, traded: Whole) -> int:
-    """Let orders trade at a price: better limits all, those at it in proportion.
+    """Write what orders trade at a price (n,), in lots; return what agents gain by it.
 
-    Returns what all but the last (the world outside) gain, in half ticks times lots. ``wanted`` and
-    ``traded``, which is written, are lots (n,), below 0 for sales; ``ticks`` (n,) are limits,
-    ``price`` counts half ticks, ``left`` is as ``shares`` returns it. Shares are those of running
-    sums, rounded down: their sum is exactly what is left, and nobody gets more than it wanted.
+    In half ticks times lots, without the last order (the world outside's); ``left`` is as
+    ``shares`` returns it. Shares at the limit are those of running sums, rounded down: their sum is
+    exactly what is left, and nobody gets more than it wanted.
     """
     gained, over = 0, np.zeros(2, dtype=np.int64)
     for i in range(len(wanted)):

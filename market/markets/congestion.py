@@ -25,8 +25,7 @@ decides between them, or what is forecast of it.
     y_e = t_e + toll load_e x_e + noise (fundamental_e - 1/2), cut to [0, 1]
     time = sum_e x_e t_e                                      mean travel time
 
-``market.markets.aggregate`` says which flow x counts: the smoothed level of before the round, or of
-after it. Without a toll drivers who regret nothing are at Wardrop's equilibrium (1952); with
+Without a toll drivers who regret nothing are at Wardrop's equilibrium (1952); with
 toll = 1 each pays what it costs the others, and the equilibrium is the optimum (Pigou 1920). For
 such affine times the equilibrium takes at most 4/3 of the optimum's (Roughgarden and Tardos 2002):
 
@@ -49,12 +48,7 @@ from regretless.market.markets.aggregate import Moments, Settling
 
 @register.market("attendance")
 class AttendanceMarket(Settling):
-    """The share of agents who play each action but the first.
-
-    UserError if agents have another number of actions than outcomes and 1, or shares are none.
-    ``noise`` is how far the fundamental moves the outcome, from its least to its greatest value;
-    ``start`` the shares before the first round.
-    """
+    """The share of agents who play each action but the first; ``start``, before the first round."""
 
     supports_multiplicity = True
     column_labels: ClassVar[Mapping[str, str]] = {"share": "share of these agents"}
@@ -105,9 +99,8 @@ class AttendanceMarket(Settling):
 class Routes(Settling):
     """Travel times that grow with traffic.
 
-    UserError if a list has another length or a number is negative. ``toll`` is the share of the
-    delay caused to others that a driver is charged, ``noise`` how far the fundamental moves times,
-    ``start`` the flows before the first round.
+    ``toll`` is the share of the delay caused to others that a driver is charged, ``start`` the
+    flows before the first round.
     """
 
     REMEMBERED = ("flows", "times")

@@ -28,11 +28,7 @@ from regretless.market.markets.aggregate import Moments, Settling
 
 @register.market("cournot")
 class Cournot(Settling):
-    """Quantities against linear inverse demand; UserError if a parameter leaves its range.
-
-    ``noise`` is how far the fundamental moves the intercept, from its least to its greatest value,
-    ``start`` the quantity of each good before the first round.
-    """
+    """Quantities against linear inverse demand; ``start`` is that of each good at first."""
 
     REMEMBERED = ("supplied",)
     supports_multiplicity = True

@@ -36,9 +36,8 @@ from regretless.market.markets.aggregate import Moments, Settling
 class Information(Settling):
     """An asset market in which action 1 is to buy the signal.
 
-    UserError if a number is not positive, or there are other actions or outcomes than two. The
-    market's stream draws signals and supply, with variances ``signal``, ``noise`` and ``supply``,
-    of ``assets`` in a round; ``start`` is the share informed before the first.
+    The market's stream draws signals and supply, with variances ``signal``, ``noise`` and
+    ``supply``, of ``assets`` in a round; ``start`` is the share informed before the first.
     """
 
     REMEMBERED = ("informed",)

@@ -41,11 +41,7 @@ SEEN = ("demand", "sales")
 
 @register.market("shops")
 class Shops(Market):
-    """Inventories under demand that may be censored.
-
-    UserError if a parameter leaves its range or there are several outcomes. Actions order evenly
-    spaced levels of [0, 1]; ``cash`` pays for orders and storage.
-    """
+    """Inventories under demand that may be censored; actions order evenly spaced levels."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("levels", "unmet")
     column_labels: ClassVar[Mapping[str, str]] = {

@@ -44,10 +44,10 @@ class Rules(NamedTuple):
     ``half`` is the cash for half a tick of one lot; ``maker`` and ``taker`` the cash that each pays
     for a lot, below 0 for what it is paid; ``slots`` the open orders that an agent may have;
     ``number`` the round's; ``top`` T. ``queues``, ``best`` and ``own`` are where the queues, the
-    best prices (-1 and T + 1 for none) and the agents begin; an agent has ``wide`` numbers, of
-    ``size`` in all: its cash, what of it open orders may cost, lots traded in this round, lots in
-    open orders, the most that these two may be, the most of a good that it may hold; and of each
-    good lots owned, bid for and offered.
+    best prices (-1 and T + 1 for none) and the agents begin. An agent has ``wide`` numbers: its
+    cash, what of it open orders may cost, lots traded in this round, lots in open orders, the most
+    that these two may be, the most of a good that it may hold; and of each good lots owned, bid for
+    and offered.
     """
 
     half: int
@@ -62,7 +62,6 @@ class Rules(NamedTuple):
     best: int
     own: int
     wide: int
-    size: int
 
 
 class Sent(NamedTuple):
@@ -94,21 +93,16 @@ class Tape(NamedTuple):
     counts: Whole
 
 
-def layout(agents: int, slots: int, goods: int, top: int) -> dict[str, int]:
-    """Return where the state of so many agents holds what, as ``Rules`` name it."""
+def empty(agents: int, slots: int, goods: int, top: int) -> tuple[dict[str, int], Whole]:
+    """Return where a state holds what, as ``Rules`` name it, and the state without orders."""
     queues = agents * slots * WIDTH
     best = queues + 4 * goods * (top + 1)
     own, wide = best + 2 * goods, FIRST + 3 * goods
-    places = {"queues": queues, "best": best, "own": own, "wide": wide}
-    return {"top": top, "goods": goods, **places, "size": own + agents * wide}
-
-
-def empty(rules: Rules) -> Whole:
-    """Return the state without orders, in which nobody owns anything."""
-    state = np.zeros(rules.size, dtype=np.int64)
-    state[rules.queues : rules.best] = -1
-    state[rules.best : rules.own] = np.tile([-1, rules.top + 1], rules.goods)
-    return state
+    places = {"top": top, "goods": goods, "queues": queues, "best": best, "own": own, "wide": wide}
+    state = np.zeros(own + agents * wide, dtype=np.int64)
+    state[queues:best] = -1
+    state[best:own] = np.tile([-1, top + 1], goods)
+    return places, state
 
 
 @compiled(nogil=True)

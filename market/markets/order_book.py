@@ -44,18 +44,14 @@ AGGRESSORS = np.array(["", "buyer", "seller"], dtype=object)
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What is on the book before a round.
+    """What is on the book before a round."""
 
-    ``prices`` (T + 1,), units bid for and offered at each (d, T + 1), the best prices (d,), NaN
-    where there is none, and the last trades' (d,), 1/2 before the first.
-    """
-
-    prices: Array
-    bids: Array
+    prices: Array  # (T + 1,)
+    bids: Array  # units bid for at each (d, T + 1)
     asks: Array
-    bid: Array
+    bid: Array  # the best price (d,), NaN where there is none
     ask: Array
-    last: Array
+    last: Array  # the last trade's price (d,), 1/2 before the first
 
     @property
     def mid(self) -> Array:
@@ -108,7 +104,6 @@ class OrderBook(Exchange):
         losses = [_checked_orders(cohort, ticks, lots) for cohort in cohorts]
         self._losses, (self._acts, self._orders) = losses, _menu(losses, ticks, lots)
         self._slots = max(_slots(loss, lots) for loss in losses)
-        self._places = kernels.layout(self.agents, self._slots, self.goods, ticks)
         self._worth = np.concatenate([loss.worth[:, 0] for loss in losses])
         self._common = np.concatenate([loss.common for loss in losses])
         most = np.concatenate([loss.most for loss in losses])
@@ -230,7 +225,8 @@ class OrderBook(Exchange):
 
     def _empty(self) -> None:
         """Take everything off the book; ``open`` is its state (``matching.Rules``)."""
-        self.open = kernels.empty(self._rules())
+        book = kernels.empty(self.agents, self._slots, self.goods, self.ticks)
+        self._places, self.open = book
         self._own[:, kernels.MOST], self._own[:, kernels.HOLD] = self._most, self._hold
 
     def _open_round(self, fundamental: Array, decisions: Decisions) -> None:

@@ -139,11 +139,7 @@ def exposure(loss: Loss) -> Array:
 
 @register.market("prices")
 class Prices(Settling):
-    """Prices, and how they move outcomes.
-
-    UserError if a parameter leaves its range or the cohorts' losses are over different goods.
-    ``impact``, in [-1, 1]: by how much a good's yield falls as its price rises by 1.
-    """
+    """Prices; ``impact`` is by how much a good's yield falls as its price rises by 1."""
 
     REMEMBERED = ("tally",)
     supports_multiplicity = True
