@@ -41,9 +41,9 @@ def decision_calibration(
     mass : array (M,), optional
         Weight of each row, 1 by default; their sum is T.
     """
-    weights, gaps, total = _weighted(points, truths, coefficients, smooth=smooth, mass=mass)
-    bias = np.einsum("mka,mn->kan", weights, gaps)
-    return np.asarray(np.abs(bias).max(-1) / total)
+    nothing = np.zeros((1, len(np.atleast_2d(points))), dtype=np.intp)
+    found = cross_calibration(points, truths, coefficients, nothing, smooth=smooth, mass=mass)
+    return np.asarray(found[:, :, 0, 0])
 
 
 def cross_calibration(  # noqa: PLR0913 - the names are promised to users
@@ -60,29 +60,17 @@ def cross_calibration(  # noqa: PLR0913 - the names are promised to users
     Else as ``decision_calibration``. Returns array (K, A, C, A): sup norm of the bias per loss,
     action, policy and suggestion, per round.
     """
-    weights, gaps, total = _weighted(points, truths, coefficients, smooth=smooth, mass=mass)
-    suggested = np.atleast_2d(np.asarray(suggestions, dtype=np.intp))
-    actions = coefficients[0].shape[1]
-    said = np.stack([one_hot(row, actions) for row in suggested])
-    bias = np.einsum("mka,cmb,mn->kacbn", weights, said, gaps, optimize=True)
-    return np.asarray(np.abs(bias).max(-1) / total)
-
-
-def _weighted(
-    points: ArrayLike,
-    truths: ArrayLike,
-    coefficients: tuple[Array, Array],
-    *,
-    smooth: float | None,
-    mass: ArrayLike | None,
-) -> tuple[Array, Array, float]:
-    """Responses (M, K, A) times mass, gaps p - s (M, n), and the sum of the mass."""
     predicted = np.atleast_2d(np.asarray(points, dtype=np.float64))
     gaps = predicted - np.asarray(truths, dtype=np.float64)
     share = np.ones(len(predicted)) if mass is None else np.asarray(mass, dtype=np.float64)
+    actions = coefficients[0].shape[1]
     tables = np.stack([expected_losses(*coefficients, point) for point in predicted])
     if smooth is None:
-        play = np.stack([one_hot(best_response(table), table.shape[1]) for table in tables])
+        play = np.stack([one_hot(best_response(table), actions) for table in tables])
     else:
         play = quantal_response(tables, smooth)
-    return play * share[:, None, None], gaps, float(share.sum())
+    suggested = np.atleast_2d(np.asarray(suggestions, dtype=np.intp))
+    said = np.stack([one_hot(row, actions) for row in suggested])
+    weights = play * share[:, None, None]
+    bias = np.einsum("mka,cmb,mn->kacbn", weights, said, gaps, optimize=True)
+    return np.asarray(np.abs(bias).max(-1) / float(share.sum()))
