@@ -32,36 +32,29 @@ from regretless.market.markets.auction import clearing, shares
 Whole = NDArray[np.int64]
 
 LOTS, TICK, GOOD, SIDE, SINCE, NEXT, BEFORE, WIDTH = range(8)  # of an order, and how many there are
-CASH, HELD, TURN, OPEN, MOST, HOLD, FIRST = range(7)  # of an agent; then three for each good:
-OWNED, WANTED, OFFERED = range(3)
+# Of an agent: cash, what of it open orders may cost, lots traded in this round, lots in open
+# orders, the most that these two may be, the most of a good that it may hold; then for each good
+CASH, HELD, TURN, OPEN, MOST, HOLD, FIRST = range(7)
+OWNED, WANTED, OFFERED = range(3)  # lots owned, bid for and offered
 BID, ASK = 0, 1
 BEGIN, END, KEEPS, RESTS, SAME, ENTRIES = range(6)  # of an action
 
 
 class Rules(NamedTuple):
-    """What does not change within a round, and where the state holds what.
+    """What does not change within a round, and where the state holds what."""
 
-    ``half`` is the cash for half a tick of one lot; ``maker`` and ``taker`` the cash that each pays
-    for a lot, below 0 for what it is paid; ``slots`` the open orders that an agent may have;
-    ``number`` the round's; ``top`` T. ``queues``, ``best`` and ``own`` are where the queues, the
-    best prices (-1 and T + 1 for none) and the agents begin. An agent has ``wide`` numbers: its
-    cash, what of it open orders may cost, lots traded in this round, lots in open orders, the most
-    that these two may be, the most of a good that it may hold; and of each good lots owned, bid for
-    and offered.
-    """
-
-    half: int
-    maker: int
+    half: int  # cash for half a tick of one lot
+    maker: int  # the cash that each pays for a lot, below 0 for what it is paid
     taker: int
-    slots: int
+    slots: int  # open orders that an agent may have
     batch: bool
-    number: int
-    top: int
+    number: int  # of the round
+    top: int  # T
     goods: int
-    queues: int
-    best: int
-    own: int
-    wide: int
+    queues: int  # where the queues begin
+    best: int  # where the best prices do, -1 and T + 1 for none
+    own: int  # where the agents do
+    wide: int  # numbers of an agent, see ``CASH``
 
 
 class Sent(NamedTuple):
@@ -69,28 +62,23 @@ class Sent(NamedTuple):
 
     ``acts`` (N, A, 5) are every agent's actions: where their orders begin and end, whether what the
     agent has on the book stays, whether what does not trade at once rests, and the first action
-    that is the same (-1 beyond an agent's actions). ``orders`` (M, 3) are lots (below 0 for a
-    sale), tick and good, those of an action side by side. ``arrivals`` (N,) are agents as they
-    arrive, ``actions`` (N,) what each does, -1 where it is absent, and ``shift`` (d,) ticks that
-    are added to the limits of each good.
+    that is the same (-1 beyond an agent's actions).
     """
 
     acts: Whole
-    orders: Whole
-    arrivals: Whole
-    actions: Whole
-    shift: Whole
+    orders: Whole  # (M, 3): lots (below 0 for a sale), tick and good, of an action side by side
+    arrivals: Whole  # agents as they arrive (N,)
+    actions: Whole  # what each does (N,), -1 where it is absent
+    shift: Whole  # ticks that are added to the limits of each good (d,)
 
 
 class Tape(NamedTuple):
-    """What happened: trades (m, 6), none kept if m is 0, and how many trades and refused orders.
+    """What happened in a round; with room for no trades none is kept."""
 
-    A trade is good, buyer, seller, price in half ticks, lots, and who took it: 1 for the buyer, -1
-    for the seller, 0 in a batch.
-    """
-
+    # (m, 6): good, buyer, seller, price in half ticks, lots, and who took it: 1 for the buyer, -1
+    # for the seller, 0 in a batch.
     trades: Whole
-    counts: Whole
+    counts: Whole  # how many trades and refused orders
 
 
 def empty(agents: int, slots: int, goods: int, top: int) -> tuple[dict[str, int], Whole]:

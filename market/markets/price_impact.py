@@ -1,26 +1,17 @@
 r"""Prices that move with demand, and what demand and the forecast did to each other.
 
-**The market.** What agents buy moves prices, and prices move what goods yield. An action spends a
-budget on the d goods. Its demand for good g is read off the loss itself,
+**The market** is that of docs/markets.md. What an action demands is read off the loss itself,
 
     gain_ag  = max(0, l(a, y with y_g = 0) - l(a, y with y_g = 1)),   the other coordinates at 1/2,
     share_ag = gain_ag / max_b sum_h gain_bh,
 
-so that an agent's most exposed action spends the whole budget of 1, an action that gains half as
-much from all goods together spends half of it, and one that gains from none stays out. For linear
-and separable losses the shares are proportional to what the goods are worth to the action; for
-other forms they are a reading at the middle of the cube.
+for linear and separable losses in proportion to what the goods are worth to the action; for other
+forms it is a reading at the middle of the cube. The price follows mean demand (tatonnement with
+smoothing, Walras; Nerlove 1958) as ``market.markets.aggregate`` says, from 1/d on,
 
-Demand is the mean over the agents who are present, and the price follows it (tatonnement with
-smoothing, Walras; Nerlove 1958):
+    y_g(t) = clip(fundamental_g(t) - impact (price_g - 1/d), 0, 1),
 
-    D_g(t)   = mean over agents of share of the action played in round t,   sum_g D_g <= 1
-    p_g(t+1) = (1 - adjustment) p_g(t) + adjustment D_g(t),                 p_g(0) = 1/d
-    y_g(t)   = clip(fundamental_g(t) - impact (price_g - 1/d), 0, 1),
-
-with the price of before the round where feedback is lagged, else that of after it
-(``market.markets.aggregate``). With impact > 0 crowded goods yield less (congestion), with
-impact < 0 more (momentum).
+so that crowded goods yield less with impact > 0 (congestion), more with impact < 0 (momentum).
 
 **Crowding**, what agents' demand and the forecast did to each other, is read from the logs of a
 run:

@@ -32,17 +32,11 @@ SAMPLE = 1024  # losses of actions per batch
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Differences over time, in batches of ``length`` rounds from the first round of the game.
-
-    Parameters
-    ----------
-    sums, there : array (B, J)
-        Of loss with the alternative minus loss as played, over rounds and agents, and how many.
-    """
+    """Differences over time, in batches of ``length`` rounds from the first round of the game."""
 
     length: int
-    sums: Array
-    there: Array
+    sums: Array  # (B, J), loss with the alternative minus loss as played, over rounds and agents
+    there: Array  # and over how many of these
 
     def at(self, length: int, batches: int = 0) -> "Series":
         """Return it in batches of more rounds, its own by a power of 2; at least so many."""
