@@ -24,7 +24,7 @@ from regretless.forecaster.minimax.image import ensemble_solver
 from regretless.forecaster.unbiased import certificate_limit, tolerance_at
 from regretless.market.losses.basis import Basis, Hull
 from regretless.market.numerics.linear_program import Program
-from regretless.market.numerics.linear_program import solver as highs
+from regretless.market.numerics.linear_program import solve as highs
 
 Array = NDArray[np.float64]
 Play = Callable[[Array], Array]
@@ -275,7 +275,7 @@ def value_of(points: Array, fields: Array, hull: str) -> float:
         row_upper=np.append(np.full(size, np.inf), 1.0),
         lower=np.append(np.zeros(count), np.full(own.shape[1], 0.0 if hull == "box" else -np.inf)),
     )
-    return highs().solve(program).value
+    return highs(program).value
 
 
 @pytest.mark.parametrize("hull", ["box", "simplex"])
