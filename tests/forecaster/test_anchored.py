@@ -100,8 +100,9 @@ def test_tolerance_bands_are_those_of_the_definition(seed: int, zone: float) -> 
     for both, expected in ((True, plus - minus), (False, plus)):
         total = (plus + both * minus).sum()
         found = AdaptiveWeights().weigh(bias, variation, moment, both=both)
-        weights, whole = found.weights(found.top, 1.0)
-        assert weights / (whole or 1) == pytest.approx(expected / (total or 1), abs=1e-12)
+        assert found.weights / (found.total or 1) == pytest.approx(
+            expected / (total or 1), abs=1e-12
+        )
 
 
 def test_hostile_streams_are_no_place_for_the_base_alone() -> None:
