@@ -28,6 +28,7 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
+from weakref import WeakKeyDictionary
 
 from regretless.market.core.errors import UserError
 
@@ -113,6 +114,7 @@ class Cluster(Executor):
         self._done: queue.Queue[Any] = queue.Queue()
         self._killed = dask.KilledWorker
         self.pending = dict[Any, int]()  # the place of each task that is not over, by its future
+        self._sent = WeakKeyDictionary[Any, str | None]()  # and where to
         if address is None:
             self._local = _local(dask, self._count)
             self.client = dask.Client(self._local, set_as_default=False)
@@ -172,28 +174,46 @@ class Cluster(Executor):
         """Hand on a task, to a worker of this address if it is there."""
         where = {} if at is None else {"workers": [at], "allow_other_workers": True}
         future = self.client.submit(_watched, work, task, patience, pure=False, **where)
-        self.pending[future] = place
+        self.pending[future], self._sent[future] = place, at
         future.add_done_callback(self._done.put)
 
     def next(self) -> tuple[int, Any]:
         """Wait for a task that is over: its place, and its answer, None if its worker died."""
         while True:
-            with suppress(queue.Empty):
-                future = self._done.get(timeout=LOOKING)
-                break
-            self.workers()
-        if future.status in {"cancelled", "lost"}:
-            self._lost("was lost")
-        place = self.pending.pop(future)
-        while True:
             try:
-                return place, future.result(timeout=LOOKING)
+                future = self._done.get(timeout=LOOKING)
+            except queue.Empty:
+                if future := self._stranded():
+                    future.cancel()
+                    return self.pending.pop(future), None
+                continue
+            if future not in self.pending:  # it was stranded
+                continue
+            if future.status == "cancelled":
+                self._lost("was lost")
+            try:
+                answer = future.result(timeout=LOOKING)
             except self._killed:
-                return place, None
+                answer = None
             except TimeoutError:  # the task's own, or of one that is done again: its worker died
                 if future.status == "error":
                     raise
-                self.workers()
+                future.add_done_callback(self._done.put)
+                continue
+            return self.pending.pop(future), answer
+
+    def _stranded(self) -> Any:
+        """Return a task that nobody will do, if there is one.
+
+        One for a worker that went while there was no other waits for ever: Dask gives the next
+        worker those only that are for anybody.
+        """
+        here = self.workers()
+        left = [own for own in self.pending if self._sent[own] not in {None, *here}]
+        with suppress(OSError, TimeoutError):
+            taken = {key for keys in self.client.processing().values() for key in keys}
+            return next((own for own in left if own.key not in taken), None)
+        return None
 
     def refill(self) -> None:
         """Wait until a process of this machine that died is replaced."""

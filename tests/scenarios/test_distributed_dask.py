@@ -32,24 +32,25 @@ PATIENCE = 300  # seconds; a first run compiles
 
 
 class Mortal(DaskCrew):
-    """Processes of which so many are killed, at these answers, while they have something to do."""
+    """Processes of which so many are killed, some answers apart, while they have work to do."""
 
     def __init__(self, cluster: Cluster, deaths: int, every: int) -> None:
         super().__init__(cluster)
-        self.deaths, self._every, self._answers = deaths, every, 0
+        self.deaths, self._every, self._answers, self._next = deaths, every, 0, 1
         self._rng = stream(deaths, "deaths")
 
     def hear(self) -> tuple[int, Answer | Failure | None]:
         """Kill somebody if it is time, early or late in what it does, and wait for an answer."""
         self._answers += 1
-        if self.deaths and self._answers % self._every == 1:
+        if self.deaths and self._answers >= self._next:
             busy = list(self._cluster.pending.values())
             home = self._homes.get(busy[int(self._rng.integers(len(busy)))])
             ask, homes = self._cluster.client.run, [home] * bool(home)
             time.sleep(self._rng.choice([0.0, 0.02, 0.5]))
-            for pid in ask(os.getpid, workers=homes, on_error="ignore").values():  # it may be dead
+            for pid in ask(os.getpid, workers=homes, on_error="ignore").values():
                 os.kill(pid, signal.SIGKILL)
                 self.deaths -= 1
+                self._next = self._answers + self._every  # at the next answer where it was dead
         return super().hear()
 
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
+import signal
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import distributed
@@ -15,6 +19,7 @@ from worlds import study
 from written import tables
 
 from regretless.market.core.errors import UserError
+from regretless.scenarios.executor import Cluster
 from regretless.scenarios.studies.conduct import Options, conduct
 
 SWEEP = """\
@@ -102,6 +107,21 @@ def test_no_scheduler_is_one_line_and_nothing_is_written(
         with pytest.raises(UserError, match=r"run pip install 'regretless\[dask\]'"):
             conduct(design, asked)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_a_task_for_a_worker_that_is_gone_is_given_back() -> None:
+    """Dask keeps one for ever that was sent to it while there was no other."""
+    with closing(Cluster(1)) as cluster:
+        ((home, pid),) = cluster.client.run(os.getpid).items()
+        os.kill(pid, signal.SIGKILL)
+        while home in cluster.client.nthreads():
+            time.sleep(0.01)
+        assert not cluster.client.nthreads()
+        cluster.submit(0, abs, -1, at=home)
+        assert cluster.next() == (0, None)
+        cluster.submit(0, abs, -1)
+        assert cluster.next() == (0, 1)
 
 
 def test_without_dask_runs_are_played_one_after_another(
