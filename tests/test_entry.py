@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import regretless
@@ -54,3 +55,15 @@ def test_the_five_lines_of_the_docstring_run() -> None:
     model = scope["model"]
     assert isinstance(model, regretless.MarketModel)
     assert model.played == 100
+
+
+def test_lists_tuples_and_arrays_are_the_same_parameter() -> None:
+    """What a file says as a list, a script may say as a tuple or an array."""
+    played = []
+    for mean in ([0.1, 0.2, 0.3], (0.1, 0.2, 0.3), np.array([0.1, 0.2, 0.3])):
+        adversary = {"kind": "iid", "outcomes": 3, "mean": mean}
+        model = regretless.load("consumers", adversary=adversary, rounds=3).build(seed=1)
+        model.run()
+        played.append(model.rounds_frame())
+    assert played[0].equals(played[1])
+    assert played[0].equals(played[2])

@@ -104,11 +104,12 @@ def _plain(hint: Any) -> bool:
 
 def _check(where: str, value: Any, reader: TypeAdapter[Any]) -> None:
     """Raise UserError unless a value is of the annotated type, and in the annotated range."""
-    if isinstance(value, np.ndarray):
-        raise UserError(f"{where} is drawn for each agent; give one value for all")
+    array = isinstance(value, np.ndarray)
     try:
-        reader.validate_python(value.item() if isinstance(value, np.generic) else value)
+        reader.validate_python(value.tolist() if array or isinstance(value, np.generic) else value)
     except ValidationError as error:
+        if array:
+            raise UserError(f"{where} is drawn for each agent; give one value for all") from error
         fault = max(error.errors(), key=lambda own: len(own["loc"]))  # the innermost of a union
         raise UserError(fault_line(fault, where, [], "scenario")) from error
 
