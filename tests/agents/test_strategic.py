@@ -365,7 +365,7 @@ class Silent(LookAhead):
 
 def bytes_of(played: Round) -> list[bytes]:
     told = [(f.mixture.points, f.mixture.weights, f.index) for f in played.forecasts]
-    told += [(d.probabilities, d.actions) for d in played.decisions if d is not None]
+    told += [(d.probabilities, d.actions) for d in played.decisions]
     parts = [played.outcome, *(part for parts in told for part in parts)]
     return [np.ascontiguousarray(part).tobytes() for part in parts]
 

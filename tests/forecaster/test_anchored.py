@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from streams import STREAMS, market
+from weighing import weighed
 
 from regretless.forecaster import Constant
 from regretless.forecaster.events.coordinate import VectorEvents
@@ -103,6 +104,13 @@ def test_tolerance_bands_are_those_of_the_definition(seed: int, zone: float) -> 
         assert found.weights / (found.total or 1) == pytest.approx(
             expected / (total or 1), abs=1e-12
         )
+
+
+def test_nothing_outside_its_tolerance_band_gives_no_game() -> None:
+    bias, variation = np.full((2, 2), 15.0), np.full((2, 2), 100.0)
+    assert not weighed(AdaptiveWeights(), bias, variation, Moment(1, 8, Band(2.0))).any()
+    with pytest.raises(ValueError, match="band is -1"):
+        Reference(Constant(2), band=-1.0)
 
 
 def test_hostile_streams_are_no_place_for_the_base_alone() -> None:

@@ -69,9 +69,10 @@ MAKERS: dict[str, Callable[[], Loss]] = {
 
 
 def functions(y: Array) -> Array:
-    """Four functions with range [0, 1], all ascending in both coordinates."""
+    """Five functions with range [0, 1], all ascending in both coordinates."""
     first, second = y[..., 0], y[..., 1]
-    return np.stack([first, second, first * second, np.minimum(first, second)], axis=-1)
+    curved = first * second, np.sqrt(first)
+    return np.stack([first, second, *curved, np.minimum(first, second)], axis=-1)
 
 
 def enclose(low: Array, high: Array) -> tuple[Array, Array]:
@@ -83,8 +84,10 @@ def derivatives(low: Array, high: Array) -> tuple[Array, Array]:
     """Ranges of their partial derivatives; that of the least is 1 where it is the coordinate's."""
     one, zero = np.ones(len(low)), np.zeros(len(low))
     ends = []
-    for at, least in ((low, high < low[:, ::-1]), (high, low < high[:, ::-1])):
-        rows = [one, zero, at[:, 1], least[:, 0]], [zero, one, at[:, 0], least[:, 1]]
+    for at, other, least in ((low, high, high < low[:, ::-1]), (high, low, low < high[:, ::-1])):
+        root = 0.5 / np.sqrt(np.maximum(other[:, 0], 1e-12))
+        first, second = [one, zero, at[:, 1], root], [zero, one, at[:, 0], zero]
+        rows = [*first, least[:, 0]], [*second, least[:, 1]]
         ends.append(np.stack([np.stack(row, axis=-1) for row in rows], axis=1))
     return ends[0], ends[1]
 
@@ -98,7 +101,7 @@ def fitted(name: str) -> tuple[Loss, Array, Array, float]:
     table = np.linalg.lstsq(design, values, rcond=None)[0]
     error = float(np.abs(design @ table - values).max())
     offset = table[0].reshape(loss.offset.shape)
-    return loss, offset, table[1:].T.reshape(*loss.offset.shape, 4), error
+    return loss, offset, table[1:].T.reshape(*loss.offset.shape, 5), error
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -117,7 +120,7 @@ def test_a_certificate_encloses_the_error(name: str) -> None:
 def test_an_exact_form_has_no_error() -> None:
     """Where loss and form agree the slopes cancel and nothing is left but rounding."""
     loss = Linear(draw(2) - 0.5)
-    weights = np.concatenate([loss.weights, np.zeros((STACK, ACTIONS, 2))], axis=-1)
+    weights = np.concatenate([loss.weights, np.zeros((STACK, ACTIONS, 3))], axis=-1)
     found = certify(loss, loss.offset, weights, enclose, derivatives, target=1e-9).upper
     assert found <= 1e-9 + ROUNDING
 

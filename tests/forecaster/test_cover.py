@@ -156,12 +156,13 @@ def test_the_farthest_joins_next(size: int, scale: float) -> None:
     ("call", "said"),
     [
         (lambda own: snapped(*own, gamma=0.0), "gamma must be positive"),
+        (lambda own: snapped(*own, gamma=-1.0), "gamma must be positive"),
         (lambda own: clustered(*own, radius=-0.1), "radius must be at least 0"),
         (lambda own: clustered(*own, count=0), "count at least 1"),
     ],
 )
 def test_senseless_covers_are_refused(call: Any, said: str) -> None:
-    assert paper_gamma(3, 10_000) == pytest.approx(1 / 600)
+    assert [paper_gamma(3, 10_000), paper_gamma(1, 1)] == pytest.approx([1 / 600, 0.5])
     with pytest.raises(ValueError, match=said):
         call(table(0))
 

@@ -110,6 +110,7 @@ def test_a_logit_distribution_moves_by_at_most_its_smoothness_times_the_error(
 def check_ensembles(basis: Basis, mixture: Mixture) -> None:
     """Every ensemble is a distribution of at most n + 1 outcomes whose mean of s is the point."""
     assert mixture.ensembles is not None
+    assert ((mixture.points >= 0) & (mixture.points <= 1)).all()
     for point, ensemble in zip(mixture.points, mixture.ensembles, strict=True):
         assert len(ensemble.weights) <= basis.size + 1
         assert (ensemble.weights > 0).all()
@@ -211,7 +212,7 @@ def test_regret_stays_below_the_bound_of_the_basis(
 
 def test_hard_agents_on_an_inexact_basis_are_promised_nothing_and_need_it() -> None:
     """Predictions lie on ties of the basis, and its error decides what a hard agent does there."""
-    hard, smooth = (market(cohort("cara", **keys), rounds=80) for keys in ({}, {"eta": 20.0}))
+    hard, smooth = (market(cohort("cara", **keys), rounds=200) for keys in ({}, {"eta": 20.0}))
     hard.run()
     smooth.run()
     table = hard.agents_frame()
@@ -226,7 +227,7 @@ def test_a_label_costs_what_an_ensemble_does_not() -> None:
     """On a curved image certainty-equivalent agents keep their regret, ensemble agents do not."""
     kept = {}
     for response in ("ensemble", "certainty-equivalent", "best-response"):
-        model = market(cohort("cara", response), rounds=60, outcomes=3)
+        model = market(cohort("cara", response), rounds=150, outcomes=3)
         model.run()
         kept[response] = float(model.agents_frame()["swap_regret"].mean())
     assert kept["ensemble"] < 0.2 * kept["certainty-equivalent"]

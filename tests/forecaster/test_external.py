@@ -90,6 +90,7 @@ class Sktime(Fitted):
     """The habits of sktime."""
 
     def predict(self, fh: Any = None, X: Any = None) -> Array:  # noqa: N803
+        assert X is None
         return np.asarray(self.end + self.step * np.asarray(fh))[:, None]
 
     def update(self, y: Any) -> None:
@@ -100,6 +101,7 @@ class Statsforecast(Fitted):
     """The habits of statsforecast."""
 
     def predict(self, h: int, X: Any = None) -> dict[str, Array]:  # noqa: N803
+        assert X is None
         return {"mean": self.end + self.step * np.arange(1, h + 1)}
 
     def forecast(self, y: Array, h: int) -> dict[str, Array]:

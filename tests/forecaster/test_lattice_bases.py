@@ -153,6 +153,7 @@ def test_suffixes_take_one_piece_of_each_length(height: int) -> None:
         pieces = [(h, int(suffix_piece(low, height, h))) for h in range(height + 1)]
         union = [x for h, a in pieces if a >= 0 for x in range(a << h, (a + 1) << h)]
         assert sorted(union) == list(range(low, 1 << height))
+        assert all(a < 0 or a % 2 == 1 or h == height for h, a in pieces)
 
 
 # --- the cover of all MReLUs

@@ -58,14 +58,14 @@ def taught(rounds: int, **kinds: Any) -> OnlineOmnipredictor:
 
 def test_the_interval_covers_a_known_distribution() -> None:
     """Of what is drawn 90 %, within two standard errors; and in the middle the median."""
-    own, inside, below, told = taught(300), 0, 0, demand(700)
-    for day in range(300, 700):
+    own, inside, below, told = taught(300), 0, 0, demand(1100)
+    for day in range(300, 1100):
         forecast = own.predict_one({"weekday": day % 7})
         inside += forecast.quantile(0.05) <= told[day] <= forecast.quantile(0.95)
         below += told[day] <= forecast.quantile(0.5)
         own.learn_one({"weekday": day % 7}, told[day])
-    assert abs(inside / 400 - 0.9) <= 2 * np.sqrt(0.09 / 400)
-    assert abs(below / 400 - 0.5) <= 2 * np.sqrt(0.25 / 400)
+    assert abs(inside / 800 - 0.9) <= 2 * np.sqrt(0.09 / 800)
+    assert abs(below / 800 - 0.5) <= 2 * np.sqrt(0.25 / 800)
 
 
 def test_a_forecast_is_a_distribution_with_the_broadcast_statistics() -> None:

@@ -23,7 +23,7 @@ def drawn(rng: np.random.Generator, centre: Any, rounds: int = 1) -> Any:
 
 def expected(centre: Any) -> Any:
     """E s(y) by Monte Carlo."""
-    return BASIS.transform(np.clip(drawn(np.random.default_rng(9), centre, 20_000), 0, 1)).mean(0)
+    return BASIS.transform(np.clip(drawn(np.random.default_rng(9), centre, 200_000), 0, 1)).mean(0)
 
 
 def played(player: ColumnForecast, context: Any, rounds: int = 2000) -> tuple[Any, Any]:

@@ -110,6 +110,8 @@ def test_the_exact_basis_serves_constants_and_refuses_strangers() -> None:
     for stranger in (Linear([[0.3, 0.7]]), Leontief([[0.3, 0.7], [0.1, 0.9]])):
         with pytest.raises(ValueError, match="not among those"):
             basis.coefficients(stranger)
+    with pytest.raises(ValueError, match="3 outcomes"):
+        basis.coefficients(Linear([[0.2, 0.8, 0.0]]))
 
 
 # The reduced basis.

@@ -67,7 +67,7 @@ def played(stream: str, seed: int = 0, **cohort: Any) -> MarketModel:
 
 
 @pytest.mark.usefixtures("sparsemax")
-@pytest.mark.parametrize("stream", ["adaptive", "switching"])
+@pytest.mark.parametrize("stream", STREAMS)
 def test_a_rule_of_ones_own_is_served(stream: str) -> None:
     """The forecaster conditions on the rule's own weights, and the gap enters the bounds."""
     model = played(stream, response="sparsemax")

@@ -181,7 +181,7 @@ def followed(cohort: Any, agents: list[Naive], played: Round, place: int) -> Non
         agent.err(strategy, table, agent.suffered(played.outcome))
 
 
-@settings(max_examples=25)
+@settings(max_examples=40)
 @given(raw=markets())
 def test_cohorts_do_what_every_agent_would_alone(
     raw: dict[str, Any], tmp_path_factory: pytest.TempPathFactory

@@ -35,11 +35,11 @@ def test_a_slow_series_is_known_by_its_effective_sample() -> None:
 @pytest.mark.parametrize(("rho", "common"), [(0.0, 0.0), (0.5, 2.0), (0.9, 0.0), (0.9, 2.0)])
 def test_intervals_of_many_differences_hold_together(rho: float, common: float) -> None:
     """Twelve at once, in batches as a run keeps them; one alone would miss up to 40 % of them."""
-    drawn = correlated(rho, 13)[: RUNS // 2]
-    batches = (drawn[..., :12] + common * drawn[..., 12:]).reshape(-1, 250, 4, 12).mean(2)
+    drawn = correlated(rho, 13)
+    batches = (drawn[..., :12] + common * drawn[..., 12:]).reshape(RUNS, 250, 4, 12).mean(2)
     found = [mean_differences(run) for run in batches]
     together = np.mean([np.all((f.low <= 0) & (f.high >= 0)) for f in found])
-    assert 0.92 - 0.045 <= together <= 0.995
+    assert 0.92 - 0.03 <= together <= 0.985
 
 
 def test_batches_say_the_same_as_rounds() -> None:

@@ -310,6 +310,8 @@ def test_boxes_are_enclosed_and_the_enclosure_is_attained(form: str, data: st.Da
         assert np.array_equal(low, least[0].min(-1))
         assert np.array_equal(high, greatest[0].max(-1))
     assert own_units(normalised, points) == pytest.approx(values, abs=slack)
+    table = normalised.losses(points)
+    assert ((table >= -slack) & (table <= 1 + slack)).all()
     assert normalised.range()[0] == pytest.approx(np.zeros_like(low), abs=slack)
     assert normalised.range()[1] == pytest.approx(np.where(high > low, 1.0, 0.0), abs=slack)
 
@@ -344,15 +346,27 @@ def test_a_rounding_error_below_zero_is_no_fractional_power() -> None:
         assert (loss.losses(np.ones(outcomes)) < 1e-6).all()
 
 
-def test_a_constant_loss_normalises_to_zero() -> None:
-    loss = PowerOfSum(np.zeros((2, 3)), np.array(2.0), intercept=np.array([2.0, -2.0]))
+NONE, FOUR = np.zeros((2, 3)), np.array(4.0)
+CONSTANTS = [
+    SeparablePower(NONE, np.array(0.5), np.array(0.5), offset=FOUR),
+    PowerOfSum(NONE, np.array(2.0), intercept=np.array([2.0, -2.0])),
+    ExponentialOfSum(NONE, amplitude=FOUR),
+    MinimumOfRatios(NONE + 1, amplitude=np.array(0.0), offset=FOUR),
+    Convex1D(np.ones((2, 1)), np.ones((2, 1)), offset=FOUR, dimension=3),
+]
+
+
+@pytest.mark.parametrize("loss", CONSTANTS, ids=lambda loss: loss.form)
+def test_a_constant_loss_normalises_to_zero(loss: Loss) -> None:
     assert not loss.normalised().losses([0.3, 0.5, 0.7]).any()
-    assert (own_units(loss.normalised(), np.full((1, 3), 0.5)) == 4.0).all()
+    assert (own_units(loss.normalised(), np.full((1, 3), 0.5)) == loss.losses([0.5] * 3)).all()
 
 
 WEIGHTS = np.arange(24.0).reshape(4, 3, 2) % 7
 EACH = np.array([0.5, 1.0, 2.0, 3.0])
 STACKS: dict[str, Any] = {
+    "linear": Linear(WEIGHTS, np.arange(12.0).reshape(4, 3)),
+    "separable": SeparablePower(-WEIGHTS, EACH),
     "centred": SeparablePower(WEIGHTS, EACH, centre=np.arange(24.0).reshape(4, 3, 2) / 24),
     "power of a sum": PowerOfSum(WEIGHTS, EACH, intercept=np.arange(12.0).reshape(4, 3)),
     "exponential of a sum": ExponentialOfSum(WEIGHTS / 7, EACH - 0.5, EACH / 9),
@@ -394,7 +408,9 @@ def test_unique_losses_keeps_one_of_each_in_order(name: str) -> None:
     ("changed", "says"),
     [
         ({"weights": [[1.0, INF], [0.0, 0.0]]}, "weights holds a number that is not finite"),
+        ({"exponent": INF}, "exponent holds a number that is not finite"),
         ({"exponent": 0.0}, "exponent must be positive"),
+        ({"exponent": -0.5}, "exponent must be positive"),
         ({"unit_offset": -INF}, "unit_offset holds a number that is not finite"),
         ({"weights": [1.0, 2.0]}, r"weights have shape \(2,\)"),
         ({"weights": np.empty((2, 0))}, r"weights have shape \(2, 0\)"),
@@ -418,11 +434,16 @@ def test_every_array_of_every_form_must_be_finite(name: str) -> None:
             replace(STACKS[name], **{field: broken})
 
 
-TWO = [[1.0, 2.0], [3.0, 4.0]]
+TWO, MINUS = [[1.0, 2.0], [3.0, 4.0]], np.array(-1.0)
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: Linear(TWO, exponent=np.array(2.0)), "exponent 1; use SeparablePower"),
     (lambda: Linear(TWO, centre=np.array(0.5)), "centre 0; use SeparablePower"),
     (lambda: PowerOfSum([[-1.0]], np.array(0.5)), "only an integer exponent is defined"),
+    (lambda: PowerOfSum([[1.0]], np.array(1.5), intercept=MINUS / 10), "only an integer exponent"),
+    (lambda: PowerOfSum([[2.0]], MINUS - 1, intercept=MINUS), "0, where the exponent must be pos"),
+    (lambda: PowerOfSum([1.0], np.array(2.0)), r"weights have shape \(1,\); give \(actions, outc"),
+    (lambda: PowerOfSum(TWO, np.array(1.0), floor=-MINUS), r"floor must lie in \[0, 1\)"),
+    (lambda: MinimumOfRatios([1.0, 2.0]), r"requirements have shape \(2,\); give \(actions, outc"),
     (lambda: PowerOfSum([[1.0]], np.array(-1.0)), "0, where the exponent must be positive"),
     (lambda: PowerOfSum([[0.0]], np.array(0.0)), "0, where the exponent must be positive"),
     (lambda: PowerOfSum(TWO, np.array(2.0), np.array(0.0)), "logarithm .* needs a floor"),
@@ -456,7 +477,8 @@ def test_losses_outside_their_domain_are_refused() -> None:
 
 def test_outcomes_of_a_wrong_length_are_refused() -> None:
     wrong: list[Any] = [[0.5], [0.5, 0.5, 0.5], [[0.5, 0.5, 0.5]], 0.5]
-    for loss, y in itertools.product((STACKS["trade"], STACKS["convex"][0]), wrong):
+    stacks = [one for stack in STACKS.values() for one in (stack, stack[0])]
+    for loss, y in itertools.product(stacks, wrong):
         for asked in (loss.losses, lambda y, own=loss: own.enclosure(y, y)):
             with pytest.raises(ValueError, match="an outcome has 2 coordinates"):
                 asked(y)

@@ -123,7 +123,7 @@ def test_the_bound_over_own_rounds_holds(stream: str, weights: str) -> None:
     adversary = {"kind": stream, "outcomes": 2}
     forecaster = {"kind": "decision-swap", "weights": weights}
     guests = rated(count=40, entry_rate=0.2, exit_rate=0.01)
-    model = scenario(guests, adversary=adversary, forecaster=forecaster, rounds=200).build()
+    model = scenario(guests, adversary=adversary, forecaster=forecaster, rounds=300).build()
     assert model.agents_frame()["bound"].isna().all()
     model.run()
     agents = model.agents_frame()

@@ -12,7 +12,16 @@ import pandas as pd
 import pytest
 import worlds
 
-from regretless.market.losses import Linear, LipschitzLoss, Loss, SeparablePower
+from regretless.market.losses import (
+    Convex1D,
+    ExponentialOfSum,
+    Linear,
+    LipschitzLoss,
+    Loss,
+    MinimumOfRatios,
+    PowerOfSum,
+    SeparablePower,
+)
 from regretless.market.markets.price_impact import (
     Prices,
     Tally,
@@ -28,6 +37,11 @@ from regretless.scenarios.assembly.scenario import Scenario
 RNG = np.random.default_rng(3)
 FORMS: dict[str, Loss] = {
     "linear": Linear(RNG.normal(size=(4, 3, 2)), RNG.normal(size=(4, 3))),
+    "separable": SeparablePower(-RNG.random((4, 3, 2)), np.array([0.5, 1.0, 2.0, 3.0])),
+    "power": PowerOfSum(RNG.random((4, 3, 2)), np.full(4, 0.5), amplitude=-np.ones(())),
+    "exponential": ExponentialOfSum(-RNG.random((4, 3, 2)) * 3),
+    "ratios": MinimumOfRatios(RNG.random((4, 3, 2)) + 0.1),
+    "convex": Convex1D(RNG.random((4, 3, 2)), RNG.random((4, 3, 2)), -RNG.random((4, 3))),
     "target": SeparablePower(np.ones((2, 3, 2)), np.full(2, 2.0), centre=RNG.random((2, 3, 2))),
     "lipschitz": LipschitzLoss(
         lambda y: np.stack([y[:, 0] * y[:, 1], 1 - y[:, 0]], axis=1), np.ones(()), (2,), 2
@@ -124,9 +138,10 @@ SHOCKS = {kind: {"kind": kind, "outcomes": 3} for kind in ("iid", "anti-forecast
 
 @pytest.mark.parametrize("shocks", [*SHOCKS, "pump-and-dump"])
 @pytest.mark.parametrize("impact", [-0.6, 0.6])
-def test_the_theorem_holds_where_feedback_is_lagged(shocks: str, impact: float) -> None:
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_theorem_holds_where_feedback_is_lagged(shocks: str, impact: float, seed: int) -> None:
     adversary = SHOCKS.get(shocks, PUMP)
-    model = worlds.played(scenario(LAGGED | {"impact": impact}, adversary=adversary))
+    model = worlds.played(scenario(LAGGED | {"impact": impact}, adversary=adversary, seed=seed))
     agents = model.agents_frame()
     bound = agents[agents["cohort"] != "learners"]
     assert (bound["guarantee"] != "none").all()

@@ -46,7 +46,13 @@ WRAPPED: list[Loss] = [
 def test_a_pulled_back_loss_is_the_loss_in_own_units(loss: Loss) -> None:
     unit = RNG.random((50, 3))
     pulled = BOX.pulled_back(loss)
-    assert pulled.losses(unit) == pytest.approx(loss.losses(BOX.from_unit(unit)), abs=1e-9)
+    own = loss.losses(BOX.from_unit(unit))
+    assert pulled.losses(unit) == pytest.approx(own, abs=1e-9)
+    normal = pulled.normalised()
+    table = normal.losses(np.vstack([unit, np.zeros(3), np.ones(3)]))
+    assert -1e-9 <= table.min() <= table.max() <= 1 + 1e-9
+    back = normal.unit_offset[..., None] + normal.unit_scale[..., None] * table[:-2]
+    assert back == pytest.approx(own, abs=1e-9)
     assert BOX.to_unit(BOX.from_unit(unit)) == pytest.approx(unit)
 
 
