@@ -1,7 +1,5 @@
 """A process of one's own that starts quickly: forked from one that has imported the packages."""
 
-from __future__ import annotations
-
 import os
 import sys
 import warnings

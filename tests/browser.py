@@ -5,8 +5,6 @@ error. Refused requests and scripts are among these, since a page of ours has a 
 requests (``scenarios.report.page``).
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What many tests use, and settings of the suite: nothing depends on its speed or on the day."""
 
-from __future__ import annotations
-
 import json
 import sys
 from contextlib import closing

@@ -1,7 +1,5 @@
 """All pairs of many things in few groups."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 Pair = tuple[str, str]

@@ -1,7 +1,5 @@
 """What the command says to whoever sits at it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

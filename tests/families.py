@@ -1,12 +1,10 @@
 """Stacks of losses that bases claim to serve, extreme ones first: what several suites draw."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.losses import (
     Convex1D,
     ExponentialOfSum,
@@ -17,7 +15,6 @@ from regretless.market.losses import (
     SeparablePower,
 )
 
-Array = NDArray[np.float64]
 Rng = np.random.Generator
 Draw = Callable[[Rng, int], Loss]  # so many losses
 

@@ -17,8 +17,6 @@ went wrong.
     twice   it ends there while another process wants the same folder
 """
 
-from __future__ import annotations
-
 import builtins
 import errno
 import io

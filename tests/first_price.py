@@ -1,7 +1,5 @@
 """A first-price auction whose bidders have losses of their own, and what they come to by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -16,8 +16,6 @@ Every block of code runs, in the order of the page, in the folder in which this 
 ``pseudocode`` and ``mermaid`` do not run, and there are no other languages.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import runpy

@@ -1,7 +1,5 @@
 """A report page taken apart: what must hold of each, and what tests look for in it."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 from browser import addresses

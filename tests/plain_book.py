@@ -3,12 +3,10 @@
 It is played beside the market, and played again for each action of each agent.
 """
 
-from __future__ import annotations
-
 from copy import deepcopy
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 
 @dataclass
@@ -191,7 +189,7 @@ class PlainBook:
             if order.kept and not (expires and order.entered + expires <= number + 1)
         ]
 
-    def imagined(self, arrivals: list[int], sent: Any, number: int) -> PlainBook:
+    def imagined(self, arrivals: list[int], sent: Any, number: int) -> Self:
         """Return a copy in which a round was played."""
         other = deepcopy(self)
         other.play(arrivals, sent, number)

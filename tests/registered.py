@@ -1,7 +1,5 @@
 """What the project itself registers: test modules register names of their own in one process."""
 
-from __future__ import annotations
-
 from regretless.market.core.own_code import PROJECT
 from regretless.market.register import Registry
 

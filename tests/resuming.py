@@ -1,7 +1,5 @@
 """A market that is restored from a checkpoint goes on as the one that was never stopped."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

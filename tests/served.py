@@ -1,7 +1,5 @@
 """What is started for a test and stopped after it: the page's server, a Dask cluster."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ What may stand at a place of a scenario or study is read from the JSON Schema; w
 list of extremes. Tables have strange cells, headers, rows, types of columns and bytes.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import io
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """The market of the bundled study `streams`, as scenarios that tests play."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The house rules, checked on the code itself: imports, sizes, randomness."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter

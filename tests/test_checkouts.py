@@ -1,7 +1,5 @@
 """A checkout works without symbolic links, and where neither it nor home can be written."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat

@@ -1,7 +1,5 @@
 """Every pair of keys of [forecaster]: it builds, plays as asked, and keeps its promise."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import combinations, product
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One suite that every adversary, response, forecaster, policy kind and market passes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

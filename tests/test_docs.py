@@ -1,7 +1,5 @@
 """The pages are so: every block of README and pages runs, and every link leads somewhere."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every public class, function and method says what it is for, or what it overrides does."""
 
-from __future__ import annotations
-
 import inspect
 from contextlib import suppress
 from importlib import import_module

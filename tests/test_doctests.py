@@ -1,7 +1,5 @@
 """Examples in docstrings are so: every module that has one is run by doctest."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import re

@@ -1,7 +1,5 @@
 """The front door: what ``import regretless`` offers, and the ways to start the command."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

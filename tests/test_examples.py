@@ -5,8 +5,6 @@ its answer to the page: the same words, and numbers that are as near as other ve
 and other processors leave them, whose last bits a market that reacts carries further.
 """
 
-from __future__ import annotations
-
 import re
 import runpy
 import sys
@@ -171,7 +169,6 @@ CLAIMS: dict[str, Callable[[pd.DataFrame], bool]] = {
 def shown(name: str) -> str:
     """Return the answer that the page has of an example."""
     section = re.search(rf"`examples/{name}\.py`\n\n> (.*?)\n\n", PAGE, re.DOTALL)
-    assert section is not None
     return " ".join(section[1].replace("\n> ", " ").split())
 
 

@@ -7,8 +7,6 @@ rounds. A feature is a handful of keys; features of agents are those of the firs
 two are about how it responds, the second takes the other one.
 """
 
-from __future__ import annotations
-
 import json
 from copy import deepcopy
 from itertools import combinations

@@ -3,8 +3,6 @@
 Every case goes through a file and the command, which ends with status 2 and writes nothing.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ Strict is: no page outside the index, no link or anchor that leads nowhere, no r
 that is not there. It needs the extra ``docs``, which ``test`` includes.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

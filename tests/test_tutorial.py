@@ -1,7 +1,5 @@
 """The tutorial is so: its notebook runs from top to bottom and prints what it was saved with."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

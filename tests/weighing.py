@@ -1,13 +1,7 @@
 """The weights of a rule alone, as events have them."""
 
-from __future__ import annotations
-
-import numpy as np
-from numpy.typing import NDArray
-
 from regretless.forecaster.events.weights import Moment, WeightRule
-
-Array = NDArray[np.float64]
+from regretless.market.core.arrays import Array
 
 
 def weighed(rule: WeightRule, bias: Array, variation: Array, moment: Moment) -> Array:

@@ -1,7 +1,5 @@
 """A wheel holds every file of the four packages, and no other: ``python tests/wheel.py WHEEL``."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from zipfile import ZipFile

@@ -1,7 +1,5 @@
 """Small worlds: the plainest scenario, with what a test changes in it."""
 
-from __future__ import annotations
-
 import tomllib
 from copy import deepcopy
 from pathlib import Path

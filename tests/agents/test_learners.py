@@ -1,7 +1,5 @@
 """Every registered learner: play, streams, checkpoints, bounds, brute force, published figures."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable
@@ -29,12 +27,12 @@ from regretless.agents.learners import (
 from regretless.agents.learners.base import TotalLearner
 from regretless.agents.learners.kernels import stationary
 from regretless.market import register
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import remembers
 from regretless.market.core.errors import UserError
 from regretless.market.records import one_hot
 from regretless.market.regret.definitions import external_regret, swap_regret
 
-Array = NDArray[np.float64]
 Adversary = Callable[[int, Array], Array]  # round, strategies (K, A) -> losses (K, A)
 
 NEEDED: dict[str, dict[str, Any]] = {"quantal-fictitious-play": {"eta": 10.0}}

@@ -1,7 +1,5 @@
 """Agents of a user's own: settings drawn per agent, columns that are seen, crowds, neighbours."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The adversary that aims at regret: greedy by brute force, resumable, below the bounds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Adversaries with a motive: what they see, what they do, what they earn."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -147,7 +145,6 @@ def earned(game: Game, rounds: int) -> float:
     for _ in range(rounds):
         played = play_round(game)
         for cohort, decision in zip(game.cohorts, played.decisions, strict=True):
-            assert decision is not None
             values = game.adversary.payoff.values(cohort.loss, played.outcome[None])[0]
             per_row = (decision.probabilities * values).sum(1)
             total += per_row[cohort.row_of].sum()
@@ -312,7 +309,6 @@ def test_commitment_is_the_best_distribution_against_the_first_follower() -> Non
     loss = stacked([[[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]])
     player = StackelbergCommitter(2, stream(0, "x"), weights=weights)
     distribution = play_round(table(player, followers(loss, [1, 1]))).distribution
-    assert player.commitment is not None
     assert player.commitment.value == pytest.approx(3.5)
     assert distribution.points[distribution.weights.argsort()] == pytest.approx(player.support)
     assert distribution.weights == pytest.approx([0.5, 0.5])
@@ -451,7 +447,6 @@ def test_a_coalition_plays_the_product_and_earns_the_sum() -> None:
     assert 0 < own[0] < 1
     assert distribution.weights == pytest.approx(own[own > 0])
     assert (distribution.points[:, 1:] == distribution.points[0, 1:]).all()
-    assert player.support is not None
     assert player.payoff is not None
     assert player.support.tolist() == [[i, *pair] for i in (0, 1) for pair in ([1, 0], [0, 1])]
     values = player.payoff.values(loss, player.support)[:, 0]

@@ -1,18 +1,15 @@
 """Utilities of those whose actions a market clears, against their formulas in their own units."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from regretless.agents.utilities.populations import Population
 from regretless.market import register
+from regretless.market.core.arrays import Array
 from regretless.market.losses import Loss, unique_losses
 
-Array = NDArray[np.float64]
 OUTCOMES = np.random.default_rng(1).random((60, 2))
 
 

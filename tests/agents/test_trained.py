@@ -1,7 +1,5 @@
 """Leaders who learn: plans, searches, and what they are told after a round."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,14 +1,11 @@
 """Utilities against their textbooks, and the random populations that scenario files name."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from regretless.agents.utilities.forms import (
     CARA,
@@ -20,6 +17,7 @@ from regretless.agents.utilities.forms import (
     MeanVariance,
     Newsvendor,
 )
+from regretless.market.core.arrays import Array
 from regretless.market.losses import (
     Convex1D,
     ExponentialOfSum,
@@ -29,8 +27,6 @@ from regretless.market.losses import (
     PowerOfSum,
     SeparablePower,
 )
-
-Array = NDArray[np.float64]
 
 NAN, INF = float("nan"), float("inf")
 

@@ -1,7 +1,5 @@
 """Anchored forecasts: the base is kept where it is good, corrected where it is not, and bounded."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +8,6 @@ import pytest
 import worlds
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from streams import STREAMS, market
 from weighing import weighed
 
@@ -23,11 +20,10 @@ from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.reference import Band, Reference, Trust
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import register
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.records import Forecast, Mixture
 from regretless.scenarios.run import Options, run
-
-Array = NDArray[np.float64]
 
 SIZE = 3
 
@@ -177,7 +173,6 @@ def test_a_base_that_is_too_sure_and_right_is_left_alone(events: Any) -> None:
             own.predict()
             own.update([0.0])
     assert player.reference.disproved_at == again.reference.disproved_at
-    assert player.reference.disproved_at is not None
     assert player.reference.disproved_at > 1000
 
 

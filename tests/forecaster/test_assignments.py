@@ -120,8 +120,6 @@ def test_what_is_drawn_keeps_its_bound(kind: str) -> None:
             forecaster.update(truth)
             log.append((forecast.statistics[None], np.ones(1), truth, t % 2))
         most = forecaster.realised(protected)
-        assert most is not None
         assert np.all(regrets(protected, log) <= most)
         known = forecaster.known_bound().realised(protected.weights, policies=1)
-        assert known is not None
         assert np.all(regrets(protected, log) / 150 <= known)

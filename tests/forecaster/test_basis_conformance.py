@@ -1,7 +1,5 @@
 """One suite that every basis passes: what it declares is measured, and every reader agrees."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import sys
@@ -13,7 +11,6 @@ import numpy as np
 import pytest
 from families import (
     ACTIONS,
-    Array,
     Draw,
     Rng,
     convex,
@@ -34,6 +31,7 @@ from regretless.forecaster import bases
 from regretless.forecaster.bases import DirectSumBasis, LinearBasis, PowerBasis, default_basis
 from regretless.forecaster.events.protected import LossTable, ProtectedLosses, responses_at
 from regretless.market import register
+from regretless.market.core.arrays import Array
 from regretless.market.losses import (
     Convex1D,
     ExponentialOfSum,

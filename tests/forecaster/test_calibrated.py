@@ -1,7 +1,5 @@
 """The older recipe: its events from the raw log, its bounds, what it costs and what it refuses."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +15,7 @@ from regretless.forecaster.events.weights import rule_of
 from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.minimax.game import Game, Solution
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.records import Mixture
@@ -24,8 +23,6 @@ from regretless.market.regret.definitions import omniprediction_regret, swap_reg
 from regretless.market.response import best_response, expected_losses
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import find, override, read
-
-Array = NDArray[np.float64]
 
 # every stream, the hostile one with losses over one number and over two
 STREAMS = [("iid", 1), ("cyclic", 2), ("anti-forecast", 1), ("anti-forecast", 2)]

@@ -1,16 +1,14 @@
 """Certificates of a basis's error: never below the truth, close to it, and honest about effort."""
 
-from __future__ import annotations
-
 import functools
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from regretless.forecaster.bases.certify import ROUNDING, certify
+from regretless.market.core.arrays import Array
 from regretless.market.losses import (
     Convex1D,
     ExponentialOfSum,
@@ -22,11 +20,6 @@ from regretless.market.losses import (
     SeparablePower,
 )
 from regretless.market.losses.base import STEEPEST
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-Array = NDArray[np.float64]
 
 STACK, ACTIONS = 5, 3
 GRID = np.array(list(itertools.product(np.linspace(0, 1, 83) ** 2, repeat=2)))

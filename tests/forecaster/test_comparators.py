@@ -1,7 +1,5 @@
 """Models as comparators, and a base that is trusted until a bias says otherwise."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -173,7 +171,6 @@ def test_a_base_is_broadcast_until_a_bias_exceeds_trust() -> None:
         if not player.reference.trusted and lost is None:
             lost = t + 1
             assert lost == player.reference.disproved_at
-    assert lost is not None
     assert 0.5 * lost > float(Trust(player.events.experts).hint(0.25 * lost))
     assert player.reference.unchanged_rounds == player.described()["disproved_at"] == lost
 

@@ -1,7 +1,5 @@
 """Continuous actions: nets of the cube, best responses within them, and the error they cost."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-from numpy.typing import NDArray
 
 pytest.importorskip("sklearn")
 from regretless.forecaster.offline import (
@@ -22,10 +19,10 @@ from regretless.forecaster.offline import (
     theta_net,
 )
 from regretless.forecaster.offline.continuous_actions import radius, snap, theorem_theta
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear
 
-Array = NDArray[np.float64]
 online = partial(OfflineOmnipredictor, base="none")
 
 
@@ -66,7 +63,6 @@ def test_the_theorems_theta() -> None:
     assert theorem_theta(size=9, lipschitz=2.0, rounds=9) == 0.5
     model = online([SquaredError()], rounds_kept=5).fit(*examples(100))
     size: Any = {"size": model.basis_.size, "lipschitz": model.basis_.lipschitz}
-    assert model.net_ is not None
     assert radius(model.net_) <= theorem_theta(**size, rounds=100)
 
 
@@ -97,11 +93,9 @@ def test_forecasts_from_the_net_stay_below_the_bound_with_its_error(seed: int) -
     model = online(served, [Sides()], theta=0.1, rounds_kept=60, random_state=seed)
     features, outcomes = examples(3000, seed + 50)
     net = model.fit(*examples(500, seed)).net_
-    assert net is not None
     policy = Sides().predict(features)[:, None]
     for loss in served:
         bound, table = model.bound(loss), loss.on(net).losses(outcomes)
-        assert bound is not None
         assert bound.net == pytest.approx(loss.constant * 0.1)
         assert model.decision_swap_regret(loss, None, features, outcomes) <= bound.total
         # against the policy itself, not rounded to the net
@@ -116,7 +110,6 @@ def test_a_loss_of_ones_own_is_known_again_and_is_not_saved(tmp_path: Path) -> N
     own = ActionLoss(lambda a, y: np.abs(a[:, 0] - y), 1.0, 1.0)
     model = online([own], theta=0.2, rounds_kept=9).fit(*examples(60))
     bound = model.bound(own)
-    assert bound is not None
     assert bound.basis == 0.0
     assert own.on(theta_net(0.2)).identity == own.on(theta_net(0.2)).identity
     assert own.on(theta_net(0.2)).identity != own.on(theta_net(0.1)).identity

@@ -1,7 +1,5 @@
 """Bases for convex losses of one coordinate: errors, constants and sizes as declared."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from regretless.forecaster.bases.convex import (
     ConvexBasis,
@@ -21,9 +18,8 @@ from regretless.forecaster.bases.convex import (
     tables,
 )
 from regretless.forecaster.bases.grid import RampBasis
+from regretless.market.core.arrays import Array
 from regretless.market.losses import Convex1D, ExponentialOfSum, Loss, MinimumOfRatios, PowerOfSum
-
-Array = NDArray[np.float64]
 
 ROUNDING = 1e-11
 FINE = np.linspace(0, 1, 1999)

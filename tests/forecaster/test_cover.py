@@ -1,23 +1,20 @@
 """Many losses served through few: distances are exact, and so is what the cover costs."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 import worlds
-from numpy.typing import NDArray
 
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.forecaster.events.cover import clustered, distance, paper_gamma, snapped
 from regretless.forecaster.events.protected import responses_at
+from regretless.market.core.arrays import Array
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
 from regretless.market.regret.definitions import decision_swap_regret
 
-Array = NDArray[np.float64]
 Table = tuple[Array, Array]
 
 SMALLEST = 1e-12

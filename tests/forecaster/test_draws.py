@@ -1,19 +1,15 @@
 """What draws add: a thousand runs stopped at their worst moment, runs watched in every round."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from streams import STREAMS, market
 
 from regretless.forecaster.events import draws
 from regretless.forecaster.events.draws import RISK, Draws, drawn, swap_draws
 from regretless.forecaster.events.protected import LossTable, ProtectedLosses, responses_at
-
-Array = NDArray[np.float64]
+from regretless.market.core.arrays import Array
 
 RUNS, ROUNDS, ACTIONS = 1000, 400, 3
 

@@ -4,8 +4,6 @@ Where the image {s(y)} is curved a label forecast does not exist for most predic
 does. Naive agents who minimise their expected loss over it must do what the basis would have done.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +12,6 @@ import pytest
 import worlds
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from regretless.agents.responses import ExpectedLoss
 from regretless.forecaster import bases
@@ -27,6 +24,7 @@ from regretless.forecaster.minimax.image import (
     nearest_outcomes,
 )
 from regretless.forecaster.wrapping import EnsembleBroadcast
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.game.round import play_round
 from regretless.market.losses import SeparablePower
@@ -35,7 +33,6 @@ from regretless.market.model import MarketModel
 from regretless.market.records import Forecast, Mixture
 from regretless.market.response import TIE, best_response, expected_losses, quantal_response
 
-Array = NDArray[np.float64]
 SHARES = np.random.default_rng(0).dirichlet(np.ones(2), (4, 3))
 
 BASES: dict[str, Callable[[], Basis]] = {
@@ -109,7 +106,6 @@ def test_a_logit_distribution_moves_by_at_most_its_smoothness_times_the_error(
 
 def check_ensembles(basis: Basis, mixture: Mixture) -> None:
     """Every ensemble is a distribution of at most n + 1 outcomes whose mean of s is the point."""
-    assert mixture.ensembles is not None
     assert ((mixture.points >= 0) & (mixture.points <= 1)).all()
     for point, ensemble in zip(mixture.points, mixture.ensembles, strict=True):
         assert len(ensemble.weights) <= basis.size + 1
@@ -244,7 +240,6 @@ def test_an_error_of_the_basis_enters_a_quantal_bound() -> None:
     expected = forecaster.bias_bound().regret(weights, policies=0)
     error = block.basis.certified_error(seated.loss)
     bound = model.guarantees[0].bound
-    assert bound is not None
     assert error > 0
     assert (bound() >= expected + (2 + 20.0) * error + np.log(4) / 20).all()
 

@@ -1,21 +1,17 @@
 """Models of other libraries, by fakes of their habits: what they see, when they are fitted."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from regretless.forecaster import RunningMean
 from regretless.forecaster.bases import PowerBasis
 from regretless.forecaster.models.external import SHORT, OnlineModel, SeriesModel, adapted
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.records import Context
-
-Array = NDArray[np.float64]
 
 SIZE = 3
 

@@ -1,7 +1,5 @@
 """Regret over stretches of rounds: the intervals that make them up, and what is promised."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

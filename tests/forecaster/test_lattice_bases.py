@@ -1,7 +1,5 @@
 """The paper's Leontief basis and the convex rank: every lemma by exhaustion, then the bases."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable
@@ -25,10 +23,10 @@ from regretless.forecaster.bases.leontief import (
     suffix_piece,
     turned,
 )
+from regretless.market.core.arrays import Array
 from regretless.market.losses import LipschitzLoss, MinimumOfRatios, SeparablePower
 from regretless.market.regret.definitions import swap_regret
 
-Array = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 SMALL = [(1, 7), (2, 6), (3, 4)]  # d, top

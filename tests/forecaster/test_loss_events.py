@@ -1,22 +1,18 @@
 """Scalar events: gains by their definition, regret below them, and the bound without lambda."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
 import worlds
-from numpy.typing import NDArray
 
 from regretless.forecaster.events.bounds import BiasBound, GainBound, gain_range
 from regretless.forecaster.events.protected import ProtectedLosses, played_of
 from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.events.weights import RULES, AdaptiveWeights, Moment, rule_of
 from regretless.forecaster.reference import Band
+from regretless.market.core.arrays import Array
 from regretless.market.response import best_response, expected_losses
-
-Array = NDArray[np.float64]
 
 POLICIES = (lambda x: int(x) % 3, lambda x: (int(x) // 3) % 3)
 

@@ -1,7 +1,5 @@
 """Models: whatever the context, predictions are finite and in [0, 1]; seasons are remembered."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A forecaster with an objective: the best of what is good enough, and no promise is touched."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

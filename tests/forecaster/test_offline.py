@@ -1,19 +1,16 @@
 """The estimator for tables: scikit-learn's checks, frames, files, refusals."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
 
 pytest.importorskip("sklearn")
 from sklearn.base import clone
@@ -27,10 +24,9 @@ from sklearn.utils.estimator_checks import check_estimator
 from regretless.agents.utilities.forms import CES, Newsvendor
 from regretless.forecaster.bases import LinearBasis
 from regretless.forecaster.offline import OfflineOmnipredictor, Pinball, SquaredError, Threshold
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear, LipschitzLoss
-
-Array = NDArray[np.float64]
 
 SIDES = Linear(np.array([[1.0], [-1.0]]), np.array([0.0, 1.0]))  # y for low, 1 - y for high
 OTHER = Linear(np.array([[0.0], [-1.0]]), np.array([0.3, 1.0]))
@@ -68,7 +64,7 @@ ONLINE = EXPECTED | {"check_sample_weights_not_overwritten": "the online run has
 class Numbered(OfflineOmnipredictor):
     """The estimator behind a numbering of outcomes that are text, as some checks have."""
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **more: Any) -> Numbered:  # noqa: N803
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **more: Any) -> Self:  # noqa: N803
         if y is not None and np.asarray(y).dtype.kind in "OUS":
             y = np.unique(np.asarray(y).astype(str), return_inverse=True)[1]
         return super().fit(X, y, sample_weight, **more)

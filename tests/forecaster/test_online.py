@@ -1,7 +1,5 @@
 """A forecaster that runs on one's own data: what it says, learns, keeps and refuses."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """The paper's offline omnipredictor: its bound on fresh examples, its mixture, its sample size."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from itertools import pairwise
@@ -11,20 +9,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-from numpy.typing import NDArray
 
 pytest.importorskip("sklearn")
 from regretless.agents.utilities.forms import CARA, CES, CobbDouglas
 from regretless.forecaster.events.bounds import spread
 from regretless.forecaster.offline import OfflineOmnipredictor, Threshold
 from regretless.forecaster.offline.online_to_batch import errors
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Linear
 from regretless.market.regret import decision_swap_regret, omniprediction_regret
 from regretless.market.response import expected_losses
 
-Array = NDArray[np.float64]
 online = partial(OfflineOmnipredictor, base="none")
 
 RULES = (Threshold(0, 0.5, 0, 1), Threshold(1, 0.5, 2, 0))

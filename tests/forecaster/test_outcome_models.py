@@ -1,7 +1,5 @@
 """Forecasts of y become E s(y): right where they are right, mended where they are not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

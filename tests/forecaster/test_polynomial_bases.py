@@ -1,7 +1,5 @@
 """Bases of polynomials and monomials: what each declares is measured."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

@@ -4,14 +4,11 @@ Each kind of forecaster plays odd streams. Certificates over the cube are recomp
 at the end biases and regrets must lie below what `forecaster.events.bounds` says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from streams import market
 
 from regretless.agents.adversaries import Adversary
@@ -21,9 +18,8 @@ from regretless.forecaster.events.weights import Moment
 from regretless.forecaster.minimax.cube import CubeSolver
 from regretless.forecaster.unbiased import certificate_limit
 from regretless.market import register
+from regretless.market.core.arrays import Array
 from regretless.market.records import AdversaryView, Context, History, OutcomeDistribution
-
-Array = NDArray[np.float64]
 
 ROUNDS = 120
 

@@ -1,22 +1,18 @@
 """Bases of real losses: the sup-norm program, the choice of functions, the promise that is kept."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from regretless.agents.utilities.forms import CES, CobbDouglas, Leontief
 from regretless.forecaster.bases import ExactLossesBasis, ReducedBasis
 from regretless.forecaster.bases.reduced import SLACK, SupNormFit
+from regretless.market.core.arrays import Array
 from regretless.market.losses import Convex1D, Linear, Loss, MinimumOfRatios
-
-Array = NDArray[np.float64]
 
 COUNT, ACTIONS = 30, 4
 ROUNDING = 1e-9

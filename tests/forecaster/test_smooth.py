@@ -1,14 +1,11 @@
 """Smooth responses: quantal agents, rules of a user's own, and labels where the image is convex."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
 import numpy as np
 import pytest
 import worlds
-from numpy.typing import NDArray
 from streams import STREAMS, market
 
 from regretless.agents.responses import BestResponse
@@ -20,12 +17,11 @@ from regretless.forecaster.events.protected import ProtectedLosses, responses_at
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import register
 from regretless.market.calibration import decision_calibration
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear, SeparablePower
 from regretless.market.model import MarketModel
 from regretless.market.response import quantal_gap, quantal_response
-
-Array = NDArray[np.float64]
 
 ETA = 25.0
 
@@ -148,7 +144,6 @@ def test_labels_need_a_convex_image() -> None:
     suffered, excess = [], []
     for outcome in rng.random((200, 2)):
         forecast = player.predict()
-        assert forecast.label is not None
         assert player.basis.transform(forecast.label) == pytest.approx(forecast.statistics)
         play = quantal_response(losses[0].losses(forecast.label), ETA)
         true = losses[0].losses(outcome)

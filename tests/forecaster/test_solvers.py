@@ -4,8 +4,6 @@ Recomputed here from the mixture alone: responses by their definition at every p
 greatest value over every possible s(y).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import product
 from typing import Any, NamedTuple
@@ -14,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from regretless.forecaster import bases
 from regretless.forecaster.events.protected import LossTable, ProtectedLosses
@@ -22,11 +19,11 @@ from regretless.forecaster.minimax.cube import Box, Simplex, cube
 from regretless.forecaster.minimax.game import INSET, HullSolver, Solution, steps_for, walked
 from regretless.forecaster.minimax.image import ensemble_solver
 from regretless.forecaster.unbiased import certificate_limit, tolerance_at
+from regretless.market.core.arrays import Array
 from regretless.market.losses.basis import Basis, Hull
 from regretless.market.numerics.linear_program import Program
 from regretless.market.numerics.linear_program import solve as highs
 
-Array = NDArray[np.float64]
 Play = Callable[[Array], Array]
 ROUNDS, ETA, TOLERANCE = 6, 8.0, 1e-3
 CURVED = bases.PowerBasis([0.5, 2.0], 2)
@@ -132,7 +129,6 @@ def check(solution: Solution, hull: str, *, off_ties: bool) -> None:
         assert points.sum(1) == pytest.approx(1.0)
     if hull in ("cells", "image"):
         basis = CELLS if hull == "cells" else CURVED
-        assert solution.ensembles is not None
         for point, ensemble in zip(points, solution.ensembles, strict=True):
             assert (ensemble.weights > 0).all()
             assert len(ensemble.weights) <= basis.size + 1
@@ -161,7 +157,6 @@ def test_a_certificate_is_the_worst_case_of_its_mixture(
         solution = solver.solve(played.rows, played.table, tolerance=TOLERANCE, candidate=candidate)
         check(solution, hull, off_ties=off_ties)
         measured = worst(solution, played, possible)
-        assert solution.certificate is not None
         assert measured <= solution.certificate + 1e-12
         assert solution.certificate <= measured + TOLERANCE  # the image's is a bound, and close
         assert solution.certificate <= TOLERANCE + 1e-8 or response == "custom"
@@ -229,7 +224,6 @@ def test_the_value_of_a_game_is_at_most_zero(seed: int, size: int, tolerance: fl
     rows = LossTable([ProtectedLosses(np.ones((20, 5)), -rng.dirichlet(np.ones(size), (20, 5)))])
     table = rng.standard_normal((100, size))
     solution = Box(size).solve(rows, table / np.abs(table).sum(), tolerance=tolerance)
-    assert solution.certificate is not None
     assert solution.certificate <= tolerance
 
 
@@ -313,7 +307,6 @@ def test_no_mixture_that_is_good_enough_is_better(hull: Hull) -> None:
         cases = np.array([solver.worst(mass, points, fields) for mass in others])
         limit = float(np.quantile(cases, 0.3))
         mass = solver.best_within(values, points, fields, limit=limit)
-        assert mass is not None
         assert mass.sum() == pytest.approx(1)
         assert solver.worst(mass, points, fields) <= limit + 1e-8
         assert mass @ values <= (others[cases <= limit] @ values).min() + 1e-8

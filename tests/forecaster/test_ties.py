@@ -1,7 +1,5 @@
 """Mixtures keep off ties: whoever best-responds is served, however they break them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -12,9 +10,9 @@ from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.core.arrays import Array
 from regretless.market.records import Mixture
 
-Array = NDArray[np.float64]
 Breaker = Callable[[Array, np.random.Generator], NDArray[np.intp]]
 
 LOSSES, ACTIONS, ROUNDS = 5, 5, 1200

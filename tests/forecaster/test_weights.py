@@ -1,7 +1,5 @@
 """Weights of every rule: the lemmas of their proofs, their definitions, expected biases."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """Accounts: nothing comes out of nothing, and nobody spends what it lacks."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

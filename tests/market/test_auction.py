@@ -1,7 +1,5 @@
 """Call auctions clear as a search over all prices does, and nobody spends what it lacks."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,15 +8,13 @@ import pytest
 import worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from regretless import external_regret, load, swap_regret
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear, Trade
 from regretless.market.markets.auction import LOTS, TICKS, CallAuction, clearing, fill, shares
 from regretless.market.records import Decision
-
-Array = NDArray[np.float64]
 
 
 def random_orders(rng: np.random.Generator) -> tuple[Any, Any, Any]:

@@ -1,7 +1,5 @@
 """Outcomes of one's own: the mean over declared noise is a loss of the common outcome."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

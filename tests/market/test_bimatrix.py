@@ -1,7 +1,5 @@
 """Games from files, distances to equilibria, and mimic regret."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -10,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.exploitability import leader_surplus
 from regretless.market.exploitability.bimatrix import read_game
@@ -22,8 +20,6 @@ from regretless.market.exploitability.distance import (
 )
 from regretless.market.exploitability.information_design import mimic_regret, revenue_cap
 from regretless.scenarios.config.files import DATA
-
-Array = NDArray[np.float64]
 
 GAMES = DATA / "games"
 CHECKED = settings(deadline=None, max_examples=50, derandomize=True)

@@ -1,7 +1,5 @@
 """Branches share past and random numbers, and differ by the change and its answers alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Calibration errors from the log equal what the forecaster accumulated."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import worlds

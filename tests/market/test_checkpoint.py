@@ -1,7 +1,5 @@
 """What a class that names its memory puts into a checkpoint, and how it comes back."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A crowd that is counted is the crowd that is listed: the same play, regrets, sums and means."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,14 +1,12 @@
 """Sums that parts add up to, to the last bit."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.compiled import FEWEST
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Linear
@@ -36,9 +34,6 @@ def test_weighted_rows_are_as_many_single_ones(seed: int, rows: int) -> None:
     each = np.repeat(values, heads, axis=0)
     whole = total(values, heads.astype(np.float64))
     assert np.array_equal(whole, total(each, np.ones(len(each))))
-
-
-Array = NDArray[np.float64]
 
 
 def orders(weights: Array) -> list[Array]:

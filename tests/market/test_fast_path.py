@@ -5,8 +5,6 @@ and what was broadcast, and does the rest with Python's floats, loops and dictio
 formulas at the head of ``market.regret.ledger``.
 """
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys
@@ -20,10 +18,10 @@ import pytest
 import worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.responses import BestResponse
+from regretless.market.core.arrays import Array
 from regretless.market.game.round import play_round
 from regretless.market.game.seats import attending, present
 from regretless.market.losses import Linear, Loss, SeparablePower, base, unique_losses
@@ -31,7 +29,6 @@ from regretless.market.model import MarketModel
 from regretless.market.records import Round, one_hot
 from regretless.market.regret.ledger import MEASURES
 
-Array = NDArray[np.float64]
 Key = tuple[int, ...]
 
 UTILITIES: dict[str, dict[str, Any]] = {
@@ -165,7 +162,6 @@ def followed(cohort: Any, agents: list[Naive], played: Round, place: int) -> Non
         if cohort.rule == "best-response":
             table = agent.expected(forecast.statistics.tolist())
         else:
-            assert forecast.label is not None
             table = agent.suffered(forecast.label)
         row = int(cohort.row_of[number])
         assert decision.predicted[row].tolist() == pytest.approx(table, abs=CLOSE)
@@ -311,9 +307,6 @@ def test_a_subclass_is_played_by_its_own_strategy(utility: str) -> None:
     for _ in range(3):
         played = play_round(game)
         (decision,), (losses,) = played.decisions, played.losses
-        assert decision is not None
-        assert losses is not None
-        assert decision.predicted is not None
         strategy = Contrary().play(decision.predicted)
         assert decision.probabilities.tolist() == strategy.tolist()
         assert losses.tolist() == cohort.loss.losses(played.outcome).tolist()

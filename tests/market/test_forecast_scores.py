@@ -1,7 +1,5 @@
 """How good the forecast was: against libraries, by hand, and where the answer is known."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Intervals of mean differences cover what they say, alone and together."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.signal import lfilter

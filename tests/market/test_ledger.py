@@ -1,7 +1,5 @@
 """The ledger's running sums against the reference measures, and its bound against every log."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,17 +8,14 @@ import pytest
 import worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.model import MarketModel
 from regretless.market.records import Decision, one_hot
 from regretless.market.regret import definitions
 from regretless.market.regret.ledger import MEASURES, Ledger
 from regretless.market.response import best_response, quantal_gap, quantal_response
 from regretless.scenarios.config.scenario import WindowsSpec
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 CHECKED = settings(deadline=None, max_examples=50, derandomize=True)
 ROUNDING = 1e-12
@@ -102,7 +97,6 @@ def test_every_regret_agrees_with_the_reference(
         single = (log.losses[:, row], log.play[:, row])
         for measure, reference in WITHOUT_POLICIES.items():
             kept = ledger.regret(measure)
-            assert kept is not None
             assert kept[row] == pytest.approx(reference(*single), abs=1e-9)
         for measure, reference in WITH_POLICIES.items():
             kept = ledger.regret(measure)
@@ -134,8 +128,6 @@ def test_quantal_responders_regret_at_most_the_bound_and_their_gap(
     log = responding_play(np.random.default_rng(seed), policies=policies, eta=eta)
     ledger = log.enter(log.ledger())
     measured, bound = ledger.regret("decision_swap"), ledger.bound_from_bias()
-    assert measured is not None
-    assert bound is not None
     assert (measured <= bound + quantal_gap(log.losses.shape[2], eta) + ROUNDING).all()
 
 

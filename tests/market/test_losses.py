@@ -1,7 +1,5 @@
 """One suite that every loss form passes: formula, exact ranges, normalisation, slopes, stacks."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable
@@ -13,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.losses import (
     Convex1D,
     ExponentialOfSum,
@@ -27,8 +25,6 @@ from regretless.market.losses import (
     Trade,
     unique_losses,
 )
-
-Array = NDArray[np.float64]
 
 CHECKED = settings(deadline=None, max_examples=40, derandomize=True)
 NAN, INF = float("nan"), float("inf")

@@ -1,7 +1,5 @@
 """What every market offers: outcomes in [0, 1], a memory, and mistakes in a line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -37,20 +35,17 @@ def test_a_market_resumes_to_the_same_bytes_and_conserves(name: str, tmp_path: P
     chosen = small(name)
     straight = check_resumes(chosen.build, 11, tmp_path)
     assert (totals(straight) == totals(chosen.build())).all()
-    assert straight.game.market is not None
     assert straight.game.market.summary() != ""
 
 
 def totals(model: MarketModel) -> Any:
     market = model.game.market
-    assert market is not None
     return np.zeros(0) if market.accounts is None else market.accounts.totals()
 
 
 @pytest.mark.parametrize("name", MARKETS)
 def test_a_promise_is_kept_only_by_markets_that_answer_later(name: str) -> None:
     model = worlds.played(small(name, rounds=3))
-    assert model.game.market is not None
     at_once = model.game.market.answers_at_once
     listeners = model.agents_frame().query("kind == 'follower' and response != 'private'")
     assert ((listeners["guarantee"] == "none") == at_once).all()
@@ -63,7 +58,6 @@ def test_what_is_settled_before_is_foreseen(name: str) -> None:
     chosen = small(name, rounds=12)
     model, plain = chosen.build(), chosen.build()
     market, adversary = model.game.market, model.game.adversary
-    assert market is not None
     commit, foreseen = adversary.commit, []
 
     def asking(*given: Any) -> OutcomeDistribution:

@@ -1,7 +1,5 @@
 """Agents who choose within their means: what they play, regret and are promised."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -82,7 +80,6 @@ def watched(model: MarketModel) -> list[tuple[Any, Any, Any]]:
     """Play a model; return what was affordable, played and lost by the first cohort."""
     seen = []
     market, cohort = model.game.market, model.game.cohorts[0]
-    assert market is not None
     clear = market.clear
 
     def spy(fundamental: Any, decisions: Any) -> Any:
@@ -122,7 +119,6 @@ def test_the_promise_pays_for_the_rounds_in_which_something_slept() -> None:
     table = model.agents_frame().query("cohort == 'own'")
     slept = np.sum([~awake.all(1) for awake, _, _ in seen], axis=0)
     promised = model.guarantees[0].bound
-    assert promised is not None
     assert isinstance(model.game.seats[0].budget, BudgetConstraint)
     without = promised() - 2 * slept / 120
     assert slept.min() > 0
@@ -135,7 +131,6 @@ def test_the_promise_pays_for_the_rounds_in_which_something_slept() -> None:
 def test_a_distribution_of_play_is_that_given_what_is_affordable() -> None:
     model = tolls("hedge", count=1, cash=0.25)
     means, cohort = model.game.seats[0].budget, model.game.cohorts[0]
-    assert means is not None
     distribution, rng = np.array([[0.2, 0.3, 0.5]]), np.random.default_rng(0)
     drawn = [
         means.limited(

@@ -1,7 +1,5 @@
 """Who hears the forecast, and when: distances, stale news, what is promised, logs, bad input."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +51,6 @@ def test_distances_are_those_of_networkx(data: st.DataObject) -> None:
     found = networked(agents, np.array(sorted(sources), dtype=np.intp), graph)
     hops = nx.multi_source_dijkstra_path_length(graph, sources) if sources else {}
     assert found.distance.tolist() == [hops.get(agent, NEVER) for agent in range(agents)]
-    assert found.edges is not None
     wanted = {(min(e), max(e)) for e in edges}
     assert set(map(tuple, found.edges.tolist())) == wanted
     radius = np.linalg.norm(rings(found), axis=1)
@@ -67,19 +64,16 @@ def test_news_is_exactly_as_old_as_the_way_is_long(tmp_path: Path) -> None:
     model = scenario(cohort(), network=along(tmp_path)).build()
     (who,) = model.game.cohorts
     assert isinstance(who, RespondingCohort)
-    assert who.distance is not None
     mean, past = np.full(model.game.blocks[0].basis.size, 0.5), []
     for number in range(25):
         round_ = play_round(model.game)
         past.append(round_.forecasts[0].statistics)
         (decision,) = round_.decisions
-        assert decision is not None
         for agent, hops in enumerate([0, 1, 2, 3, NEVER, NEVER]):
             row = int(who.row_of[agent])
             assert who.distance[row] == hops
             heard = past[number - hops] if 0 <= hops <= number else mean
             table = expected_losses(*who.coefficients, heard)[[row]]
-            assert decision.predicted is not None
             assert decision.predicted[row] == pytest.approx(table[0], abs=1e-12)
             assert decision.actions[agent] == best_response(table)[0]
         vector = model.game.blocks[0].basis.transform(round_.outcome)

@@ -1,7 +1,5 @@
 """The order book against a plain one, which clears again for each action, and what it must keep."""
 
-from __future__ import annotations
-
 from dataclasses import FrozenInstanceError
 from fractions import Fraction
 from pathlib import Path

@@ -1,19 +1,16 @@
 """Outcomes on a finite support: exact while few, honest about the error afterwards."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.exploitability import swap_regret_of
 from regretless.market.exploitability.empirical_joint import OutcomeBins
 from regretless.market.losses import Linear, Loss, PowerOfSum, SeparablePower
 from regretless.market.regret.definitions import swap_regret
-
-Array = NDArray[np.float64]
 
 CHECKED = settings(deadline=None, max_examples=25, derandomize=True)
 SIZE = (3, 4)
@@ -42,7 +39,6 @@ def stacks(dimension: int) -> list[Loss]:
 
 def place_of(bins: OutcomeBins, outcomes: Array) -> NDArray[np.intp]:
     """Point of each outcome, found from the grid alone."""
-    assert bins.halvings is not None
     cells = np.floor(np.minimum(outcomes, 1 - 1e-12) * 2**bins.halvings).astype(np.int64)
     order = [np.frombuffer(key, np.int64).tolist() for key in bins._places]
     return np.array([order.index(cell) for cell in cells.tolist()])

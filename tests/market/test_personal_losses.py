@@ -3,8 +3,6 @@
 The oracle is ``first_price.by_hand``: plain Python clears every round again for each bid.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

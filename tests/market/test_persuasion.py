@@ -1,7 +1,5 @@
 """What a sender who knows can get: the published value, brute force, and what it lies between."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Agents who enter and leave: their own rounds, what they are promised, who notices, resuming."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Endogenous markets: what is demanded, how it moves outcomes, and what stays promised."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace

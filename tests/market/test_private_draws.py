@@ -1,7 +1,5 @@
 """Agents who draw for themselves: what they play, and what they are promised in any market."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -62,7 +60,6 @@ def test_each_agent_hears_its_own_draw_and_the_shares_are_those_of_the_mixture()
     )
     mixture = Mixture(np.array([[0.4], [0.6], [0.9]]), np.array([0.25, 0.25, 0.5]))
     decision = cohort.decide(Forecast(mixture, 0), Context())
-    assert decision.predicted is not None
     heard, counts = np.unique(decision.predicted[:, 0], return_counts=True)
     assert heard == pytest.approx(mixture.points[:, 0])
     assert counts / 4000 == pytest.approx(mixture.weights, abs=4 * 0.5 / np.sqrt(4000))
@@ -94,9 +91,7 @@ def test_without_a_market_the_bound_is_the_theorems_with_a_union_over_agents() -
 def test_nobody_moves_outcomes_by_more_than_its_market_says(name: str) -> None:
     model = built(name, "rounds=1")
     market, (cohort,) = model.game.market, model.game.cohorts
-    assert market is not None
     claimed, rng = market.price_impact(0), np.random.default_rng(0)
-    assert claimed is not None
     state, most = market.state(), np.zeros(claimed.shape[1])
     fundamental = np.full(cohort.loss.outcomes, 0.5)
     for _ in range(20):
@@ -136,7 +131,6 @@ def test_regret_exceeds_that_of_the_induced_strategy_by_less_than_the_own_sway(n
     """The proof's steps 2 and 3, and step 1: regret of the strategy is the theorem's."""
     model = built(name, "rounds=400", f"cohort.{COHORT[name]}.count=20")
     cohort, market = cohort_of(model), model.game.market
-    assert market is not None
     rows, actions = cohort.loss.offset.shape
     induced, block = np.zeros((rows, actions, actions)), model.game.blocks[0]
     while model.played < 400:
@@ -146,10 +140,8 @@ def test_regret_exceeds_that_of_the_induced_strategy_by_less_than_the_own_sway(n
         induced += strategy[:, :, None] * losses[:, None, :]
     of_strategy = (np.einsum("kaa->ka", induced) - induced.min(2)).sum(1) / 400
     price_impact = market.price_impact(0)
-    assert price_impact is not None
     drawn = draw_term(400, rows, actions=actions, comparators=actions)
     own = cohort.ledger.regret("swap")
-    assert own is not None
     assert (own <= of_strategy + drawn + cohort.loss.moved(price_impact)).all()
     theorem = block.forecaster.bias_bound().regret(cohort.coefficients[1])  # type: ignore[attr-defined]
     assert (of_strategy <= theorem).all()

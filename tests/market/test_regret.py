@@ -1,11 +1,10 @@
 """Regret measures against brute force and known values."""
 
-from __future__ import annotations
-
 import functools
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.regret.definitions import (
     contextual_swap_regret,
     decision_swap_regret,
@@ -21,12 +21,6 @@ from regretless.market.regret.definitions import (
     omniprediction_regret,
     swap_regret,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 CHECKED = settings(deadline=None, max_examples=40, derandomize=True)
 TOLERANCE = 1e-11

@@ -1,28 +1,21 @@
 """Responses to a table of predicted losses, and that forecaster and agents respond alike."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from numpy.typing import NDArray
 
 from regretless.agents.responses import BestResponse, Quantal
 from regretless.forecaster.bases import LinearBasis
 from regretless.forecaster.events.protected import LossTable, ProtectedLosses, responses_at
+from regretless.market.core.arrays import Array
 from regretless.market.losses import Linear
 from regretless.market.records import Forecast, Mixture
 from regretless.market.response import best_response, expected_losses, quantal_gap, quantal_response
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-Array = NDArray[np.float64]
 
 CHECKED = settings(deadline=None, max_examples=100, derandomize=True)
 LOSS = st.floats(-2, 2, allow_subnormal=False)

@@ -1,7 +1,5 @@
 """The order of a round, and that nobody sees what does not exist yet."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

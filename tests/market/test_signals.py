@@ -1,7 +1,5 @@
 """Private signals: each agent's own, of the outcome to come, for it and its policies alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Boxes and polytopes of outcomes, and losses stated in their units."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Programs that no method solves within its limits: a bound that was proved, or one line."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Welfare in the utility's own units, and the Gini coefficient by its definition."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

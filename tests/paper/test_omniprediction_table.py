@@ -1,7 +1,5 @@
 """The table of offline learning: worst subgroups, splits, methods."""
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import product
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The table `rates` at a small size: theorems on every row, slopes on data with a known one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The table of bases at a small size, and the command that makes the tables."""
 
-from __future__ import annotations
-
 import math
 import shutil
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The tables that are bundled studies, at a small size: theorems on every row."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
