@@ -23,7 +23,6 @@ def begin(folder: Path, said: Path, task: Callable[..., Any], given: tuple[Any, 
 
 
 def alone(folder: Path, task: Callable[..., Any], *given: Any) -> tuple[str, str]:
-    """Do a task in a process; what it says on standard output and error."""
     context: Any = get_context("forkserver" if "forkserver" in get_all_start_methods() else "spawn")
     if context.get_start_method() == "forkserver":
         context.set_forkserver_preload(IMPORTED)

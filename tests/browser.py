@@ -61,7 +61,6 @@ def find() -> str:
 
 
 def visit(page: Path, profile: Path, query: str = "", flags: Sequence[str] = ()) -> Visit:
-    """Open a page, with what stands behind the question mark of its address."""
     address = page.resolve().as_uri() + (f"?{query}" if query else "")
     done = subprocess.run(
         [find(), *FLAGS, *flags, f"--user-data-dir={profile}", "--dump-dom", address],

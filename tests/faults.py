@@ -101,7 +101,6 @@ class Faults:
             self.step(fills=event in {"open", "os.mkdir"})
 
     def install(self) -> None:
-        """Watch this process from now on."""
         sync, opened, write = os.fsync, io.open, pq.write_table
 
         def synced(handle: int) -> None:
@@ -149,7 +148,6 @@ class Part:
         self.writer, self.path, self.faults = writer, path, faults
 
     def write_table(self, table: Any) -> None:
-        """Write a table, or half of it."""
         write = partial(self.writer.write_table, table)
         self.faults.step(lambda: (write(), self.writer.close(), halve(self.path)))
         write()
@@ -170,7 +168,6 @@ def cut_short(writer: Any) -> None:
 
 
 def halve(path: Path) -> None:
-    """Cut a file in half."""
     os.truncate(path, path.stat().st_size // 2)
 
 
@@ -232,7 +229,6 @@ class Bench:
         os._exit(int(status or 0))
 
     def wait(self, process: int, *wanted: int) -> str:
-        """Wait for a process; return what it said, AssertionError if it ended otherwise."""
         status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
         file = self.home / f"told-{process}"
         told = file.read_text(encoding="utf-8")
@@ -247,7 +243,6 @@ class Bench:
         return {str(path.relative_to(home)): path.read_bytes() for path in files}
 
     def listed(self, out: str) -> list[str]:
-        """Everything that is there."""
         home = self.home / f"{self.kind}-{out}"
         return sorted(str(path.relative_to(home)) for path in home.rglob("*"))
 

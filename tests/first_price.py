@@ -62,7 +62,6 @@ class FirstPrice(Market):
         self.values = np.array(values)
 
     def bids(self, decisions: Any) -> Table:
-        """Return what each agent bids, below 0 where it is absent."""
         pairs = zip(self.cohorts, decisions, strict=True)
         absent = [np.full(len(c.row_of), -1) if d is None else d.actions for c, d in pairs]
         actions = np.concatenate(absent)
@@ -85,7 +84,6 @@ class FirstPrice(Market):
         return np.split(np.array(tables), np.cumsum(sizes)[:-1])
 
     def affordable(self, place: int) -> Any:
-        """Return the bids that are within means."""
         own = np.array(GRID) <= AFFORDABLE
         return np.tile(own, (len(self.cohorts[place].row_of), 1))
 
@@ -99,16 +97,13 @@ class Bidder(ScriptedAgent):
         self.told: list[Table] = []
 
     def act(self, forecast: Any, context: Any) -> int:
-        """Draw a bid."""
         return int(self.rng.integers(5))
 
     def learn(self, losses: Any, outcome: Any) -> None:
-        """Write the losses down."""
         self.told.append(np.array(losses))
 
 
 def written(folder: Path, cohorts: tuple[str, ...] = BIDDERS) -> str:
-    """Write the scenario into a folder and return its path."""
     path = folder / "first-price.toml"
     path.write_text(SCENARIO + "".join(cohorts), encoding="utf-8")
     return str(path)

@@ -56,13 +56,11 @@ class Step:
 
     @property
     def file(self) -> str | None:
-        """The file as which it is saved."""
         found = NAMED.match(self.text) if self.language in {"python", "toml"} else None
         return found[1] if found else None
 
 
 def steps(page: str) -> Iterator[Step]:
-    """Yield the pieces of a page, in order."""
     for found in PIECE.finditer(page):
         language, text, command = found.groups()
         if command is not None:
@@ -131,7 +129,6 @@ def play(step: Step) -> str | None:
 
 
 def read(page: str) -> None:
-    """Follow a page."""
     pieces = list(steps(page))
     rest = " ".join(piece.text for piece in pieces if piece.file is None)
     for piece in pieces:

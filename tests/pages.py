@@ -27,7 +27,6 @@ class Page(HTMLParser):
         self.faults += self.stack
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Open an element."""
         self.handle_startendtag(tag, attrs)
         if tag not in VOID:
             self.stack.append(tag)
@@ -39,12 +38,10 @@ class Page(HTMLParser):
             self.rows[-1].append("")
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note an element."""
         self.tags.append(tag)
         self.ids += [value for key, value in attrs if key == "id" and value]
 
     def handle_endtag(self, tag: str) -> None:
-        """Close an element."""
         if not self.stack or self.stack.pop() != tag:
             self.faults.append(f"</{tag}>")
 

@@ -52,7 +52,6 @@ class PlainBook:
         return max(self.maker, self.taker, Fraction(0))
 
     def mine(self, who: int) -> list[Order]:
-        """Open orders of an agent."""
         return [order for order in self.orders if order.owner == who]
 
     def at_risk(self, limit: Fraction, *, buys: bool) -> Fraction:
@@ -79,7 +78,6 @@ class PlainBook:
         return cost
 
     def accepts(self, order: Order) -> bool:
-        """Whether an order is refused."""
         own, open_ = self.owners[order.owner], self.mine(order.owner)
         here = [other for other in open_ if other.good == order.good]
         aside = sum((o.units * self.at_risk(o.limit, buys=o.buys) for o in open_), Fraction(0))
@@ -172,7 +170,6 @@ class PlainBook:
             order.units -= units
 
     def play(self, arrivals: list[int], sent: Any, number: int) -> None:
-        """Play a round; ``sent(who)`` is (orders, keeps)."""
         for own in self.owners:
             own.traded = Fraction(0)
         for who in arrivals:

@@ -27,7 +27,6 @@ EXTREMES: list[Any] = [
 
 
 def places(value: Json, here: Place = ()) -> list[Place]:
-    """Every place in a parsed file but its root."""
     steps = list(value.items()) if isinstance(value, dict) else []
     if isinstance(value, list):
         steps = list(enumerate(value))
@@ -36,7 +35,6 @@ def places(value: Json, here: Place = ()) -> list[Place]:
 
 
 def at(value: Json, place: Place) -> Json:
-    """Return what stands at a place."""
     for step in place:
         value = value[step]
     return value

@@ -21,7 +21,6 @@ STREAMS, FORECASTS = (
 def market(
     adversary: dict[str, Any], forecaster: dict[str, Any], *, rounds: int, seed: int, **cohort: Any
 ) -> Scenario:
-    """Return the scenario of a stream and a forecast; ``cohort`` changes the agents' table."""
     raw = deepcopy(DESIGN.base) | {"rounds": rounds, "seed": seed, "forecaster": forecaster}
     raw["adversary"] = {"outcomes": 3} | adversary
     raw["cohort"] = [raw["cohort"][0] | cohort]
@@ -29,5 +28,4 @@ def market(
 
 
 def scenario(stream: str, forecast: str, *, rounds: int, seed: int) -> Scenario:
-    """Return the scenario of one cell and seed."""
     return market(STREAMS[stream], FORECASTS[forecast], rounds=rounds, seed=seed)

@@ -35,7 +35,6 @@ def first(player: Any) -> Any:
 
 
 def parts(events: Any) -> Iterator[Any]:
-    """Yield what a set of events is made of, sums taken apart."""
     if not hasattr(events, "parts"):
         yield events
     for part in getattr(events, "parts", ()):
@@ -96,7 +95,6 @@ RESPONSES: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write a series that moves and jumps."""
     path = tmp_path_factory.mktemp("data") / "series.csv"
     rng, t = np.random.default_rng(3), np.arange(ROUNDS)
     wave = 0.5 + 0.3 * np.sin(t[:, None] / 5 + np.arange(2)) * np.where(t[:, None] > 25, -1, 1)

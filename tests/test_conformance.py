@@ -34,13 +34,11 @@ SIZE = 3
 
 
 def announced(mean: float = 0.3) -> AdversaryView:
-    """Return a broadcast of one atom."""
     point = np.full((1, SIZE), mean)
     return AdversaryView((Mixture(point, np.ones(1), labels=point),))
 
 
 def adversary(name: str, seed: int = 0) -> Any:
-    """Make a registered adversary, or the replay of a small table."""
     if name == "replay":
         rows = np.random.default_rng(seed).random((7, SIZE))
         return Replay(rows, np.arange(7.0)[:, None], ("day",))
@@ -135,7 +133,6 @@ def test_cycles_and_regimes_are_as_declared() -> None:
 
 
 def forecasters() -> dict[str, Any]:
-    """Make one of each forecaster over three numbers."""
     loss = Linear(-np.random.default_rng(0).dirichlet(np.ones(SIZE), (4, 3)), 1.0)
     policies = (lambda x: 0 if x is None else int(x),)
     basis = bases.LinearBasis(SIZE)
@@ -150,7 +147,6 @@ def forecasters() -> dict[str, Any]:
 
 
 def replayed(player: Any, rounds: int, start: int = 0) -> list[Forecast]:
-    """Let a forecaster predict a moving stream."""
     made = []
     for t in range(start, start + rounds):
         made.append(player.predict(t % 3))

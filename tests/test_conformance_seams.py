@@ -31,7 +31,6 @@ POLICIES = (lambda x: int(x) % ACTIONS, lambda x: int(x) // 2 % ACTIONS)
 
 
 def group() -> ProtectedLosses:
-    """Draw losses with policies."""
     rng = np.random.default_rng(0)
     shape = LOSSES, ACTIONS
     return ProtectedLosses(rng.random(shape) / 4, rng.dirichlet(np.ones(SIZE), shape), POLICIES)
@@ -58,7 +57,6 @@ MODELLED = [name for name in SETS if name not in ("coordinates", "intervals")]
 
 
 def charged(events: EventSet, rounds: range) -> EventSet:
-    """Charge rounds of random mixtures."""
     for t in rounds:
         rng = np.random.default_rng([7, t])
         told = events.rows.best_responses(rng.random((MODELS, SIZE)))
@@ -68,7 +66,6 @@ def charged(events: EventSet, rounds: range) -> EventSet:
 
 
 def table(events: EventSet, band: Band, time: int = 60) -> Array:
-    """Return H of the coming round."""
     told = events.rows.best_responses(np.random.default_rng(1).random((MODELS, SIZE)))
     return events.table_of(events.active(2, told), Moment(time, events.experts, band))
 
@@ -161,7 +158,6 @@ SOLVERS: dict[str, Callable[[], HullSolver]] = {
 
 
 def wishing(solver: HullSolver) -> HullSolver:
-    """Give a solver an objective."""
     solver.prefer(first_low)
     return solver
 
@@ -173,7 +169,6 @@ def reference(give_up: float) -> Reference:
 
 
 def made(name: str, rule: str, solver: str, *, delay: int, trust: float) -> Any:
-    """Put a forecaster together."""
     own = reference(trust) if name in MODELLED else None
 
     def turn() -> UnbiasedPrediction:

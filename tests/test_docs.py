@@ -36,13 +36,11 @@ def prose(page: Path) -> str:
 
 
 def known(path: Path) -> bool:
-    """Whether there is such a file, in a checkout or in a source distribution."""
     inside = Path(os.path.normpath(path)).relative_to(HOME)
     return path.exists() or (PACKAGE / inside).exists()
 
 
 def anchors(page: Path) -> set[str]:
-    """Names under which a page's headings can be linked to, as GitHub makes them."""
     heads = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
@@ -87,7 +85,6 @@ TEXT = (HOME / "README.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str) -> list[str]:
-    """Code blocks of a language, in order."""
     return re.findall(rf"```{language}\n(.*?)```", TEXT, flags=re.DOTALL)
 
 

@@ -17,7 +17,6 @@ NAMES = [
 
 
 def public(whole: Any) -> list[Any]:
-    """Return classes and functions of a module, or methods and properties of a class."""
     kinds = type, property, type(public)
     own = [getattr(whole, name) for name in vars(whole) if not name.startswith("_")]
     found = [one for one in own if isinstance(one, kinds)]

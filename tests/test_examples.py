@@ -27,7 +27,6 @@ SCRIPTS = sorted(path.stem for path in (HOME / "examples").glob("*.py") if path.
 
 
 def told(name: str, folder: Path) -> tuple[str, pd.DataFrame]:
-    """Run an example into a folder; return its answer and its table."""
     said, _ = alone(folder, start, HOME / "examples" / f"{name}.py", folder)
     return said.strip(), pd.read_csv(folder / f"{name}.csv")
 
@@ -39,7 +38,6 @@ def start(script: Path, folder: Path) -> None:
 
 
 def row(table: pd.DataFrame, **keys: object) -> pd.Series:
-    """Return the one row of a table with these keys."""
     found = table[(table[list(keys)] == pd.Series(keys)).all(axis=1)]
     assert len(found) == 1, keys
     return found.iloc[0]

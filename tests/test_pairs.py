@@ -80,7 +80,6 @@ class Follower(ScriptedAgent):
     """Does what is best at the forecast outcome, of what it can afford."""
 
     def act(self, forecast: Any, context: Any) -> int:
-        """Choose among the actions that the agent can pay for."""
         can = np.ones(3, dtype=bool) if self.affordable is None else self.affordable
         return int(np.where(can, self.loss.losses(np.asarray(forecast.label)), 2.0).argmin())
 
@@ -95,7 +94,6 @@ class Crowded(Market):
     supports_multiplicity = True
 
     def clear(self, fundamental: Any, decisions: Any) -> Any:
-        """Return the outcome."""
         crowd = [np.tile([1.0, 0.0, 0.0], (len(own.loss), 1))[..., None] for own in self.cohorts]
         load = self.chosen(crowd, decisions).sum() / self.agents
         return fundamental * np.where(np.arange(len(fundamental)), 1.0, 1.0 - 0.2 * min(load, 1.0))
@@ -110,12 +108,10 @@ class Bank(Market):
         self.accounts = Accounts(cohorts, cash=2.0)
 
     def affordable(self, place: int) -> Any:
-        """Return who has a coin left."""
         cash = self.accounts.cash[self.accounts.places[self.cohorts[place].name]]
         return np.stack([cash >= 1.0, cash >= 0.0, cash >= 0.0], axis=1)
 
     def clear(self, fundamental: Any, decisions: Any) -> Any:
-        """Take the coins; the outcome stays."""
         price = [np.tile([1.0, 0.0, 0.0], (len(own.loss), 1))[..., None] for own in self.cohorts]
         due = self.chosen(price, decisions)[:, 0]
         self.accounts.move(-np.minimum(due, self.accounts.cash[:-1]))
@@ -184,7 +180,6 @@ def keys_of(*names: str) -> dict[str, Any] | None:
 
 
 def played(keys: dict[str, Any]) -> MarketModel:
-    """Play the few rounds of the scenario with these keys."""
     raw = deepcopy(ONE if keys.get("forecaster.events") == "everyone" else BASE)
     for key, value in keys.items():
         assign(raw, key, value)

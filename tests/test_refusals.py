@@ -26,7 +26,6 @@ class Case(NamedTuple):
 
 
 def cases() -> list[Case]:
-    """Read the table."""
     found, base, form = [], "", ""
     for line in (HOME / "cases.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
@@ -41,7 +40,6 @@ def cases() -> list[Case]:
 
 
 def changed(raw: dict[str, Any], change: str) -> dict[str, Any]:
-    """Set a key, or take one away."""
     if not change.startswith("-"):
         return override(raw, [change])
     *above, last = change[1:].split(".")

@@ -40,7 +40,6 @@ class Addresses(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note an address."""
         found = dict(attrs)
         self.loaded += [found.get(LOADED[tag]) or ""] if tag in LOADED else []
         self.links += [found.get("href") or ""] if tag == "a" else []
@@ -48,7 +47,6 @@ class Addresses(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the site; returns its folder."""
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder],

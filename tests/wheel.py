@@ -9,7 +9,6 @@ ROOMS = ("market", "forecaster", "agents", "scenarios")
 
 
 def expected() -> set[str]:
-    """Return the files of a checkout that belong into a wheel."""
     rooms = [file for room in ROOMS for file in (HOME / room).rglob("*") if file.is_file()]
     inside = {f"regretless/{file.relative_to(HOME).as_posix()}" for file in rooms}
     door = {f"regretless/{file.name}" for file in (HOME / "regretless").glob("*.*")}

@@ -58,7 +58,6 @@ def study(folder: Path, text: str, base: str = TINY, *, name: str = "sweep") -> 
 
 
 def played(scenario: Scenario, **keys: Any) -> MarketModel:
-    """Build a market and play all its rounds."""
     model = scenario.build(**keys)
     model.run()
     return model

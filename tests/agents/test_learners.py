@@ -78,7 +78,6 @@ def run(
 
 
 def replay(table: Array) -> Adversary:
-    """Play a table (T, K, A), or (T, A) for every row."""
     return lambda t, strategies: np.broadcast_to(table[t], strategies.shape)
 
 
@@ -214,7 +213,6 @@ def test_exp3_is_what_its_sources_print() -> None:
 
 
 def shared(weights: Array) -> Array:
-    """Return shares in proportion to weights, alike where all are 0."""
     return np.asarray(weights / weights.sum() if weights.any() else np.full(3, 1 / 3))
 
 

@@ -90,7 +90,6 @@ def made(name: str, seed: int = SEED, **parameters: Any) -> Any:
 
 
 def stacked(weights: Any, offset: Any = None) -> Linear:
-    """Return a stack of linear losses (K, A, d)."""
     table = np.asarray(weights, dtype=np.float64)
     constant = np.zeros(table.shape[:2]) if offset is None else np.asarray(offset)
     return Linear(table, np.broadcast_to(constant, table.shape[:2]))
@@ -101,14 +100,12 @@ def random_losses(rows: int, goods: int, actions: int = 3) -> Linear:
 
 
 def seated(kind: Any, name: str, loss: Linear, heads: Sequence[int], **own: Any) -> Any:
-    """Make a cohort, ``heads[k]`` of its agents with loss k."""
     rows, ledger = np.repeat(np.arange(len(loss)), heads), Ledger(len(loss), loss.actions)
     shared = {"utility": "linear", "block": 0, "loss": loss, "row_of": rows, "ledger": ledger}
     return kind(name=name, **shared, **own)
 
 
 def followers(loss: Linear, heads: Sequence[int], *, eta: float | None = None) -> RespondingCohort:
-    """Seat agents who trust the forecast."""
     name, rule = ("followers", BestResponse()) if eta is None else ("quantal", Quantal(eta))
     own = {"coefficients": LinearBasis(loss.outcomes).coefficients(loss), "response": rule}
     rng = stream(SEED, "followers")
@@ -125,7 +122,6 @@ def table(adversary: Any, *cohorts: Any, solver: Any = None) -> Game:
 
 
 def mixed(adversary: Any, **keys: Any) -> Game:
-    """Seat followers, quantal followers and bandit learners."""
     goods = adversary.outcomes
     hard, soft = random_losses(2, goods), random_losses(3, goods)
     own = {"learner": EXP3(), "rng": stream(SEED, "learners"), "horizon": ROUNDS}
@@ -253,7 +249,6 @@ def test_announced_play_is_the_frequency_of_actions_over_draws(eta: float | None
 
 
 def crew(*own: Any, **more: Any) -> dict[str, Any]:
-    """Return the parameters of a coalition of one."""
     return {"members": [{"kind": "iid", "coordinates": [*own]} | more]}
 
 

@@ -32,7 +32,6 @@ NAN, INF = float("nan"), float("inf")
 
 
 def random_outcomes(outcomes: int, count: int = 50) -> Array:
-    """Outcomes (count, d), uniform in the cube."""
     return np.random.default_rng(outcomes).random((count, outcomes))
 
 

@@ -29,13 +29,11 @@ SIZE = 3
 
 
 def anchored(groups: Any, model: Any, *, hull: Any = "box", **told: Any) -> UnbiasedPrediction:
-    """Make a forecaster with a reference."""
     events = VectorEvents(groups) if isinstance(groups, list) else groups
     return UnbiasedPrediction(events, cube(events.size, hull), Reference(model, **told))
 
 
 def group(seed: int = 0) -> ProtectedLosses:
-    """Draw random linear losses in [0, 1]."""
     rng = np.random.default_rng(seed)
     return ProtectedLosses(np.ones((4, 3)), -rng.dirichlet(np.ones(SIZE), (4, 3)))
 
@@ -47,7 +45,6 @@ class Told:
         self.value = np.asarray(value, dtype=np.float64)
 
     def predict(self, x: Any = None) -> Forecast:
-        """Say it."""
         return Forecast(Mixture(np.atleast_2d(self.value), np.ones(1)), 0)
 
     def update(self, y: Any) -> None:
@@ -136,11 +133,9 @@ class Mean:
     """The habits of scikit-learn: the mean target."""
 
     def fit(self, _: Array, targets: Array) -> None:
-        """Average."""
         self.mean = targets.mean(0)
 
     def predict(self, _: Array) -> Array:
-        """Repeat it."""
         return np.asarray(self.mean[None])
 
 

@@ -55,7 +55,6 @@ def linear(outcomes: int) -> Draw:
 
 @functools.cache
 def crowd() -> tuple[Loss, ...]:
-    """Three forms over two outcomes, with twins and a loss of equal actions."""
     rng = np.random.default_rng(7)
     shares = rng.dirichlet(np.ones(2), (8, ACTIONS))
     shares[1], shares[2] = shares[0], shares[2, 0]
@@ -64,7 +63,6 @@ def crowd() -> tuple[Loss, ...]:
 
 
 def members(rng: Rng, stack: int) -> Loss:
-    """Pick losses of the population."""
     own = crowd()[int(rng.integers(3))]
     return own[rng.integers(len(own), size=stack)]
 
@@ -242,7 +240,6 @@ def points(outcomes: int) -> Array:
 
 
 def box(basis: Basis, count: int = 60) -> Array:
-    """Predictions in the box, corners among them."""
     rng = np.random.default_rng(6)
     inner = rng.random((count, basis.size))
     corners = inner[:1] * 0, inner[:1] * 0 + 1

@@ -31,7 +31,6 @@ OURS = ["adaptive", "second-order", "exponential"]
 
 
 def played(stream: str, rounds: int, seed: int, **forecaster: Any) -> MarketModel:
-    """Play a run of the market of the table of streams."""
     made = market(STREAMS[stream], forecaster, rounds=rounds, seed=seed)
     return worlds.played(made, log_every=rounds)
 

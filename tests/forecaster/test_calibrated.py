@@ -43,7 +43,6 @@ class Recorder(Box):
         self.seen: list[Solution] = []
 
     def _play(self, game: Game) -> Solution:
-        """Return a mixture, and keep it."""
         solution = super()._play(game)
         self.seen.append(solution)
         return solution
@@ -65,7 +64,6 @@ def group(size: int) -> ProtectedLosses:
 def made(
     size: int, *, weights: str = "adaptive", horizon: int | None = None, cells: int | None = None
 ) -> tuple[CalibratedMultiaccurate, Recorder]:
-    """Make the recipe with a solver that records."""
     recorder, rule = Recorder(size), rule_of(weights, horizon)
 
     def make(groups: Any) -> UnbiasedPrediction:
@@ -209,7 +207,6 @@ GROWERS: dict[str, Any] = {"utility": "linear", "count": 4, "actions": 6}
 
 
 def scenario(*assignments: str) -> Scenario:
-    """Return linear growers on the weather, with two policies, under the recipe."""
     raw = read(find("crop-choice"))
     grower = raw["cohort"][0] | GROWERS
     grower["parameters"] = {"concentration": 20.0, "weights": grower["parameters"]["weights"]}

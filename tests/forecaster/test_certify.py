@@ -26,7 +26,6 @@ GRID = np.array(list(itertools.product(np.linspace(0, 1, 83) ** 2, repeat=2)))
 
 
 def draw(*shape: int) -> Array:
-    """Numbers between 0.2 and 1, always the same."""
     return np.random.default_rng(sum(shape)).uniform(0.2, 1.0, (STACK, ACTIONS, *shape))
 
 
@@ -69,7 +68,6 @@ def functions(y: Array) -> Array:
 
 
 def enclose(low: Array, high: Array) -> tuple[Array, Array]:
-    """Ranges of the functions: at the corners."""
     return functions(low), functions(high)
 
 

@@ -33,17 +33,14 @@ SIZE, LOSSES, ACTIONS = 3, 4, 3
 
 
 def anchored(groups: Any, model: Any, *, hull: Any = "box", **told: Any) -> UnbiasedPrediction:
-    """Make a forecaster with a reference."""
     return UnbiasedPrediction(groups, cube(groups.size, hull), Reference(model, **told))
 
 
 def beside(groups: Any, models: int = 3) -> Together:
-    """Make events of coordinates, with models as comparators."""
     return VectorEvents(groups) + GainEvents(groups, models=models, fixed=False)
 
 
 def among(groups: Any, models: int = 3) -> GainEvents:
-    """Make scalar events, with models among the comparators."""
     return GainEvents(groups, models=models)
 
 

@@ -32,7 +32,6 @@ def examples(rows: int, seed: int = 0) -> tuple[Array, Array]:
 
 
 def sample(rows: int = 80, trees: int = 7, outcomes: Array | None = None) -> Sample:
-    """Compare members on the outcomes themselves."""
     features, given = examples(rows)
     rng = np.random.default_rng(1)
     known = given[:, None] if outcomes is None else outcomes

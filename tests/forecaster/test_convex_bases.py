@@ -130,25 +130,21 @@ LEAST = 0.1
 
 
 def ces(outcomes: int, low: float, high: float) -> PowerOfSum:
-    """CES utility above ``LEAST`` as a loss."""
     rho, minus = np.linspace(low, high, STACK), -np.ones((STACK, ACTIONS))
     weights, floor = shares(outcomes), np.full(STACK, LEAST)
     return PowerOfSum(weights, 1 / rho, power=rho, floor=floor, amplitude=minus).normalised()
 
 
 def shares(outcomes: int) -> Array:
-    """Share parameters that sum to 1, always the same."""
     return np.random.default_rng(outcomes).dirichlet(np.ones(outcomes), (STACK, ACTIONS))
 
 
 def cobb_douglas(outcomes: int) -> ExponentialOfSum:
-    """Cobb-Douglas utility above ``LEAST`` as a loss."""
     floor = np.full(STACK, LEAST)
     return ExponentialOfSum(shares(outcomes), power=np.zeros(STACK), floor=floor).normalised()
 
 
 def leontief(outcomes: int) -> MinimumOfRatios:
-    """Leontief utility with requirements from 1/2 to 3/2."""
     needs = np.random.default_rng(5).uniform(0.5, 1.5, (STACK, ACTIONS, outcomes))
     return MinimumOfRatios(needs).normalised()
 

@@ -39,7 +39,6 @@ def by_force(offset: Array, weights: Array) -> Array:
 
 
 def gaps(own: Table, offset: Array, weights: Array, cover: Any) -> Table:
-    """Coefficients less those of the representative."""
     served = cover.representative_of
     return own[0] - offset[served], own[1] - weights[served]
 
@@ -177,7 +176,6 @@ def market(cohorts: list[dict[str, Any]], **keys: Any) -> MarketModel:
 
 
 def cohort(utility: str, cover: dict[str, Any] | None, **keys: Any) -> dict[str, Any]:
-    """Describe a cohort of twelve agents."""
     parameters = {
         "linear": {},
         "cobb-douglas": {},

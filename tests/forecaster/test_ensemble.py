@@ -44,7 +44,6 @@ BASES: dict[str, Callable[[], Basis]] = {
 
 
 def scattered(outcomes: int, count: int) -> Array:
-    """Outcomes all over the cube, near 0 and on its faces."""
     rng = np.random.default_rng(1)
     points = rng.random((count, outcomes))
     points[::3] **= 6
@@ -129,7 +128,6 @@ UTILITIES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def cohort(utility: str, response: str = "ensemble", **keys: Any) -> dict[str, Any]:
-    """Describe a cohort of six agents with four actions."""
     name, parameters = UTILITIES[utility]
     told = {"name": utility, "utility": name, "parameters": parameters, "count": 6, "actions": 4}
     return told | {"response": response} | keys
@@ -138,7 +136,6 @@ def cohort(utility: str, response: str = "ensemble", **keys: Any) -> dict[str, A
 def market(
     *cohorts: dict[str, Any], adversary: str = "anti-forecast", outcomes: int = 2, **keys: Any
 ) -> MarketModel:
-    """Build a market."""
     keys = {"seed": 1, "adversary": {"kind": adversary, "outcomes": outcomes}} | keys
     return worlds.scenario(*cohorts, **keys).build(log_every=1000)
 

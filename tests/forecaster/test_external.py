@@ -41,7 +41,6 @@ class RunningPerFeature:
 
 
 def at(day: float) -> Context:
-    """Return a context with one feature."""
     return Context(("day",), np.array([day]))
 
 

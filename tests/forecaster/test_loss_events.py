@@ -18,7 +18,6 @@ POLICIES = (lambda x: int(x) % 3, lambda x: (int(x) // 3) % 3)
 
 
 def groups(seed: int = 0) -> list[ProtectedLosses]:
-    """Draw two groups of linear losses, the first with policies."""
     rng = np.random.default_rng(seed)
     first, second = -rng.dirichlet(np.ones(4), (3, 3)), rng.dirichlet(np.ones(4), (2, 2))
     return [
@@ -43,7 +42,6 @@ def gains(group: ProtectedLosses, rounds: list[tuple[int, Array, Array, Array]])
 
 
 def some_rounds(count: int) -> list[tuple[int, Array, Array, Array]]:
-    """Draw contexts, mixtures of three points and truths."""
     rng = np.random.default_rng(7)
     return [(x, rng.random((3, 4)), rng.dirichlet(np.ones(3)), rng.random(4)) for x in range(count)]
 

@@ -102,7 +102,6 @@ def told(player: Aggregate, truths: np.ndarray[Any, Any]) -> tuple[Any, Any, Any
 
 
 def adverse(player: Aggregate, rounds: int) -> np.ndarray[Any, Any]:
-    """Return outcomes far from what the aggregate predicts each time."""
     rival, truths = copy.deepcopy(player), []
     for t in range(rounds):
         truths.append((rival.predict(t).statistics < 0.5).astype(float))
@@ -190,14 +189,14 @@ def test_it_is_the_batch_solution(forgetting: float, past: int) -> None:
 def test_nothing_winds_up_under_forgetting() -> None:
     """A context stays until no double has the past's weight, then moves: the forecast is sane."""
     rng = np.random.default_rng(2)
-    player = LeastSquares(2, forgetting=0.95)
-    for t in range(20_000):
+    player = LeastSquares(2, forgetting=0.85)
+    for t in range(5000):
         player.predict({"hour": 3, "load": 1.5})
         y = np.clip(0.6 + 0.01 * rng.normal(size=2), 0, 1)
         player.observe_outcome(y)
         player.update(y)
         if t > 100:
-            assert np.abs(player._gram).max() <= 21
+            assert np.abs(player._gram).max() <= 1 + 1 / 0.15
     assert player.predict({"hour": 3, "load": 1.5}).statistics == pytest.approx(
         [0.6, 0.6], abs=0.05
     )

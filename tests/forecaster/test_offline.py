@@ -41,7 +41,6 @@ def examples(rows: int, seed: int = 0) -> tuple[Array, Array]:
 
 
 def losses(seed: int = 0) -> Any:
-    """Draw four CES losses with three actions."""
     rng = np.random.default_rng(seed)
     return CES(rng.dirichlet(np.ones(2), (4, 3)), np.array([0.5, 1.0, 0.5, 1.0]))
 

@@ -216,7 +216,6 @@ def test_a_forecast_of_ones_own_is_a_model() -> None:
 
 
 def often_empty(context: Any) -> float:
-    """Order much on one day in seven."""
     return 350.0 if context["weekday"] == 5 else 200.0
 
 

@@ -37,7 +37,6 @@ def examples(rows: int, seed: int = 0) -> tuple[Array, Array]:
 
 
 def losses(seed: int = 0) -> Any:
-    """Draw four CES losses with three actions."""
     rng = np.random.default_rng(seed)
     return CES(rng.dirichlet(np.ones(2), (4, 3)), np.array([0.5, 1.0, 0.5, 1.0]))
 
@@ -120,7 +119,6 @@ def test_online_regret_is_that_of_the_log_and_below_its_own_bound() -> None:
 
 
 def terms(measure: Any, rounds: int, kept: int, **more: int) -> tuple[float, float]:
-    """Return the errors of sampling and keeping."""
     given = {"losses": 1, "actions": 1, "policies": 0} | more
     return errors(measure, kappa=0.05, rounds=rounds, kept=kept, **given)
 

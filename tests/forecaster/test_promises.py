@@ -52,7 +52,6 @@ class Odd(Adversary):
     def commit(
         self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
-        """Seal what the stream says, or with probability 0.1 the centre."""
         outcome = self.stream(history.rounds, np.clip(announced.mean_label, 0, 1), self.rng)
         centre = np.full(self.outcomes, 0.5)
         return OutcomeDistribution(np.array([outcome, centre]), np.array([0.9, 0.1]))

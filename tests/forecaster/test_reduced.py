@@ -34,7 +34,6 @@ def population(
 
 @functools.cache
 def reduced(outcomes: int, error: float, **options: Any) -> ReducedBasis:
-    """Fit to the population of seed 1, once."""
     return ReducedBasis(population(1, outcomes), error=error, **options)
 
 

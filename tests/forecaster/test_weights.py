@@ -96,13 +96,11 @@ def test_one_step_of_the_potential(variation: float) -> None:
 
 
 def second_potential(gain: Any, variation: Any) -> Array:
-    """Compute Phi from its definition."""
     powers = RATES * np.asarray(gain)[..., None] - COSTS * np.asarray(variation)[..., None]
     return np.exp(powers).mean(-1)
 
 
 def second_weight(gain: float, variation: float) -> float:
-    """Compute w from its definition."""
     return float((RATES * np.exp(RATES * gain - COSTS * variation)).mean())
 
 
@@ -147,7 +145,6 @@ def test_the_table_is_the_definition() -> None:
 
 
 def group(seed: int, *, losses: int = 4, actions: int = 3, size: int = 3) -> ProtectedLosses:
-    """Draw random linear losses in [0, 1]."""
     rng = np.random.default_rng(seed)
     weights = -rng.dirichlet(np.ones(size), (losses, actions))
     return ProtectedLosses(np.ones((losses, actions)), weights)

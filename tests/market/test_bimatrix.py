@@ -120,7 +120,6 @@ def test_unreadable_files(tmp_path: Path) -> None:
 
 @st.composite
 def plays(draw: st.DrawFn) -> tuple[Array, Array]:
-    """Draw joint play of two or three players and their losses."""
     shape = draw(st.sampled_from([(2, 2), (2, 3), (3, 3), (2, 2, 2)]))
     counts = draw(hnp.arrays(np.intp, shape, elements=st.integers(0, 3)))
     counts[(0,) * len(shape)] += counts.sum() == 0

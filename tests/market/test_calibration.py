@@ -14,7 +14,6 @@ PLAIN = {"rounds": ROUNDS, "forecaster": {"models": []}}  # events of vectors
 
 
 def played(response: str) -> tuple[Scenario, object]:
-    """Play linear agents with two policies on the weather."""
     raw = read(find("crop-choice"))
     grower = raw["cohort"][0] | {"utility": "linear", "count": 6, "response": response}
     grower["parameters"] = {"concentration": 20.0, "weights": grower["parameters"]["weights"]}

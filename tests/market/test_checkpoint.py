@@ -19,7 +19,6 @@ class Walker(Checkpointable):
         self.rng, self._place = np.random.default_rng(seed), np.zeros(2)
 
     def walk(self) -> list[float]:
-        """Take a step."""
         self._place = self._place + self.rng.random(2)
         return self._place.tolist()
 

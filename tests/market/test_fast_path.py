@@ -110,7 +110,6 @@ class Naive:
         return table
 
     def suffered(self, outcome: Array) -> list[float]:
-        """Losses of all actions at an outcome."""
         values: list[float] = self.loss.losses(outcome).tolist()
         return values
 
@@ -137,7 +136,6 @@ class Naive:
 
 
 def logit(table: list[float], eta: float) -> list[float]:
-    """Return the logit distribution."""
     powers = [math.exp(-eta * (loss - min(table))) for loss in table]
     return [power / sum(powers) for power in powers]
 
@@ -196,7 +194,6 @@ def test_cohorts_do_what_every_agent_would_alone(
 
 
 def check(ledger: Any, row: int, agent: Naive) -> None:
-    """Compare sums and swap regret of an agent with its row's."""
     for key, total in agent.sums.items():
         if len(key) == 2:
             kept = ledger.fixed[row][key]
@@ -289,7 +286,6 @@ class Contrary(BestResponse):
     """Inherits from the best response and plays otherwise: the worst action half of the time."""
 
     def play(self, predicted: Array) -> Array:
-        """Return a strategy (K, 3)."""
         return (one_hot(predicted.argmax(1), 3) + super().play(predicted)) / 2
 
 

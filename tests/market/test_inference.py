@@ -1,5 +1,7 @@
 """Intervals of mean differences cover what they say, alone and together."""
 
+from functools import lru_cache
+
 import numpy as np
 import pytest
 from scipy.signal import lfilter
@@ -10,6 +12,7 @@ from regretless.market.regret.inference import TRUSTED, holm, mean_differences
 ROUNDS, RUNS = 1000, 400
 
 
+@lru_cache(maxsize=1)
 def correlated(rho: float, series: int) -> np.ndarray:
     """Return RUNS times so many AR(1) series (RUNS, ROUNDS, series) of mean 0."""
     noise = stream(0, "ar", str(rho)).standard_normal((RUNS, ROUNDS + 300, series))

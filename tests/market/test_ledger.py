@@ -36,7 +36,6 @@ class Play:
     predicted: Array | None = None
 
     def enter(self, ledger: Ledger, rounds: slice = slice(None)) -> Ledger:
-        """Add rounds of the log to a ledger and return it."""
         for t in range(len(self.losses))[rounds]:
             predicted = None if self.predicted is None else self.predicted[t]
             decision = Decision(self.play[t], self.play[t].argmax(1), predicted)
@@ -44,7 +43,6 @@ class Play:
         return ledger
 
     def ledger(self, *, constants: bool = True, measures: tuple[str, ...] = MEASURES) -> Ledger:
-        """Return an empty ledger of the right shape."""
         _, rows, actions = self.losses.shape
         policies = self.suggested.shape[1]
         return Ledger(rows, actions, policies=policies, measures=measures, constants=constants)
@@ -57,7 +55,6 @@ class Play:
 
 
 def random_play(rng: np.random.Generator, *, policies: int, mixed: bool) -> Play:
-    """Draw a log of one to four rows and two to four actions."""
     rounds, rows, actions = rng.integers([1, 1, 2], [41, 5, 5])
     losses = rng.random((rounds, rows, actions))
     if mixed:

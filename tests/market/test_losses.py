@@ -62,11 +62,9 @@ class Shape:
         return self.draw(hnp.arrays(np.float64, (*self.leading, *axes), elements=elements))
 
     def per_action(self, elements: st.SearchStrategy[float]) -> Array:
-        """Numbers (..., A)."""
         return self.per_loss(elements, self.actions)
 
     def table(self, elements: st.SearchStrategy[float]) -> Array:
-        """Numbers (..., A, d)."""
         return self.per_loss(elements, self.actions, self.outcomes)
 
 
@@ -86,7 +84,6 @@ def centred(shape: Shape) -> Loss:
 
 
 def inside(shape: Shape) -> dict[str, Array]:
-    """Weights and the function g of a sum."""
     power = shape.per_loss(st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0]))
     floor = shape.per_loss(st.sampled_from([0.0, 0.125, 0.5]))
     floor = np.where((power <= 0) & (floor == 0), 0.25, floor)
@@ -94,7 +91,6 @@ def inside(shape: Shape) -> dict[str, Array]:
 
 
 def around(shape: Shape) -> dict[str, Array]:
-    """Draw the affine map of a sum."""
     return {"amplitude": shape.per_action(EIGHTHS), "offset": shape.per_action(EIGHTHS)}
 
 
@@ -188,7 +184,6 @@ def drawn(form: str, data: st.DataObject) -> Loss:
 
 
 def random_outcomes(outcomes: int, count: int = 50) -> Array:
-    """Outcomes (count, d), uniform in the cube."""
     return np.random.default_rng(outcomes).random((count, outcomes))
 
 

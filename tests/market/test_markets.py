@@ -23,7 +23,6 @@ RNG = np.random.default_rng(0)
 
 
 def small(name: str, *assignments: str, rounds: int = 24) -> Scenario:
-    """Return a scenario of the catalogue with few measures."""
     raw = override(read(find(name)), [f"rounds={rounds}", *assignments])
     for cohort in raw["cohort"]:
         cohort["measures"] = ["swap"]
@@ -117,7 +116,6 @@ class Broken(Market):
     """Returns what is no outcome."""
 
     def clear(self, fundamental: Any, decisions: Any) -> Any:
-        """Add more than 1."""
         return fundamental + self.rng.random() + 1.0
 
 

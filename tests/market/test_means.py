@@ -62,7 +62,6 @@ def names(registries: None) -> None:
 def tolls(
     response: str = "best-response", *, within: bool = True, cash: float = 0.5, **keys: Any
 ) -> MarketModel:
-    """Build a market whose agents pay for what they do."""
     own = {"name": "own", "utility": "linear", "count": 6, "actions": 3, "response": response}
     own |= {"budget_constraint": within, "measures": ["swap", "decision_swap"]}
     raw = {

@@ -96,7 +96,6 @@ def test_mesas_own_calls_work_or_refuse() -> None:
 
 
 def worst(model: MarketModel) -> float:
-    """Return the largest swap regret."""
     return float(model.agents_frame()["swap_regret"].max())
 
 
@@ -121,7 +120,6 @@ def test_a_market_is_not_copied(copied: Any) -> None:
 
 
 def batched(seed: int, rounds: int) -> MarketModel:
-    """Build a model for ``mesa.batch_run``."""
     model = mixed_market(rounds=rounds).build(seed=seed)
     reporters = {"model_reporters": {"worst": worst}, "agent_reporters": {"regret": "swap_regret"}}
     model.datacollector = mesa.DataCollector(**reporters)

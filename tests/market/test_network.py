@@ -34,7 +34,6 @@ def scenario(*cohorts: dict[str, Any], **keys: Any) -> Scenario:
 
 
 def along(tmp_path: Path, subscribers: Any = (1,)) -> dict[str, Any]:
-    """Return the table of a network with the edges of ``PATH``."""
     file = tmp_path / "edges.csv"
     pd.DataFrame(PATH, columns=["a", "b"]).to_csv(file, index=False)
     return {"graph": "edge-list", "file": str(file), "subscribers": list(subscribers)}

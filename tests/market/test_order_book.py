@@ -162,7 +162,6 @@ def test_losses_are_those_of_clearing_again_for_each_action(case: str, matching:
 
 
 def _same_depth(view: Any, plain: PlainBook) -> None:
-    """Compare the book that agents see with the plain one."""
     for good, (bids, asks) in enumerate(zip(view.bids, view.asks, strict=True)):
         for side, buys in ((bids, True), (asks, False)):
             depth = dict.fromkeys(view.prices.tolist(), 0.0)
@@ -290,7 +289,6 @@ class BookReader(ScriptedAgent):
         self.seen: list[tuple[float, float]] = []
 
     def act(self, forecast: Any, context: Any) -> int:
-        """Write into everything that it sees."""
         book = self.book
         self.seen.append((float(book.bid[0]), float(book.ask[0])))
         for values in (book.bid, book.ask, book.bids, book.asks, book.last, book.prices):

@@ -27,7 +27,6 @@ def filled(outcomes: Array, seed: int = 0, *, most: int = 64) -> tuple[OutcomeBi
 
 
 def stacks(dimension: int) -> list[Loss]:
-    """Three losses of four actions of several forms, stacked."""
     rng = np.random.default_rng(7)
     weights = rng.random((3, 4, dimension))
     return [

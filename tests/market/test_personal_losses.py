@@ -117,7 +117,6 @@ def test_losses_that_do_not_fit_are_named(wrong: Any, says: str, tmp_path: Path)
         """Returns what is none of its agents' losses."""
 
         def losses(self, decisions: Any) -> Any:
-            """Return other tables."""
             return wrong(super().losses(decisions))
 
     model = auction(tmp_path).build()

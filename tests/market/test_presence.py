@@ -43,7 +43,6 @@ def scenario(*cohorts: dict[str, Any], **keys: Any) -> Scenario:
 
 
 def watched(model: MarketModel) -> list[Round]:
-    """Play to the end; return every round."""
     rounds = []
     while model.played < model.rounds:
         played = play_round(model.game)

@@ -55,12 +55,10 @@ def cohort(loss: Loss, row_of: Sequence[int]) -> Any:
 
 
 def chosen(actions: Sequence[int]) -> Decision:
-    """Return a decision of which the actions alone matter."""
     return Decision(np.zeros((1, 1)), np.array(actions))
 
 
 def scenario(market: dict[str, Any] | None, **tables: Any) -> Scenario:
-    """Return a small scenario with followers and learners."""
     shares = {"weights": [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]], "concentration": 6.0}
     people = {"utility": "linear", "count": 8, "actions": 3, "parameters": shares}
     kinds: dict[str, dict[str, Any]] = {

@@ -47,7 +47,6 @@ class Log:
 
     @property
     def play(self) -> Array:
-        """Distribution of play (T, A)."""
         pure = self.actions.ndim == 1
         return np.eye(self.losses.shape[1])[self.actions] if pure else self.actions
 
@@ -68,7 +67,6 @@ def logs(draw: st.DrawFn, *, policies: int = 1) -> Log:
 
 
 def measured(name: str, log: Log) -> float:
-    """Regret of a log by the name of the measure."""
     if name in WITHOUT_POLICIES:
         return WITHOUT_POLICIES[name](log.losses, log.actions)
     return WITH_POLICIES[name](log.losses, log.actions, log.policies)
@@ -76,7 +74,6 @@ def measured(name: str, log: Log) -> float:
 
 @functools.cache
 def all_maps(domain: int, values: int) -> Indices:
-    """List every map from ``domain`` elements to ``values`` elements, one per row."""
     return np.array(list(itertools.product(range(values), repeat=domain)))
 
 

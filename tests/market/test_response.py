@@ -86,7 +86,6 @@ def permuted(rng: np.random.Generator) -> tuple[Linear, Array]:
 
 
 def anything(rng: np.random.Generator) -> tuple[Linear, Array]:
-    """Coefficients and prediction without structure."""
     return Linear(rng.normal(size=(5, 4, 6)), rng.normal(size=(5, 4))), rng.random(6)
 
 

@@ -15,7 +15,6 @@ from regretless.market.records import AdversaryView, Context, History, OutcomeDi
 
 
 def game(seed: int = 0) -> Game:
-    """Build a small game with an adaptive adversary and a forecaster that mixes."""
     chosen = scenario("adaptive", "decision-swap, adaptive", rounds=50, seed=seed)
     return chosen.build().game
 

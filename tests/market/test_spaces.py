@@ -109,7 +109,6 @@ def test_polytopes_of_one_and_three_dimensions() -> None:
 
 
 def market(**changes: Any) -> Scenario:
-    """Return a small market in a triangle."""
     traders = {"name": "traders", "utility": "linear", "count": 5, "actions": 3}
     return worlds.scenario(traders, **{"rounds": 200, "space": {"vertices": TRIANGLE}} | changes)
 

@@ -30,7 +30,6 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 
 def drawn() -> list[tuple[Any, Any, Any]]:
-    """Draw priors, payoffs and losses of small games."""
     rng = np.random.default_rng(4)
     return [(rng.dirichlet(np.ones(6)), *rng.random((2, 6, 4))) for _ in range(GAMES)]
 

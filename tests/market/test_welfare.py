@@ -19,7 +19,6 @@ AMOUNTS = st.lists(st.floats(0, 1e6).map(lambda amount: round(amount, 3)), min_s
 
 
 def all_pairs(values: list[float]) -> float:
-    """Sum |x_i - x_j| over all ordered pairs."""
     return sum(abs(one - other) for one in values for other in values)
 
 

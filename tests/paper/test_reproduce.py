@@ -22,7 +22,6 @@ SLOW = {"reduced", "ramps", "MReLU, as printed", "MReLU, nearest"}  # in three d
 
 
 def light() -> list[bases.Case]:
-    """Return the rows that take a few seconds."""
     return [
         case
         for case in bases.cases()
@@ -43,7 +42,6 @@ def table() -> pd.DataFrame:
 
 
 def built(family: str, basis: str, outcomes: int, error: float = math.nan) -> Basis:
-    """Build one basis of the table."""
     choice = FAMILIES[family].choices[basis]
     assert any(np.isclose(error, wanted, equal_nan=True) for wanted in choice.plan[outcomes]), (
         "the table has this row"

@@ -25,7 +25,6 @@ Measured = Callable[[str], pd.DataFrame]
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
-    """Return the table of a name, measured once."""
     folder = tmp_path_factory.mktemp("tables")
 
     @cache
