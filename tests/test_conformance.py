@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from registered import built_in
 
-import regretless.agents
 from regretless.agents.adversaries import Adversary, Coalition, Leader, Replay
 from regretless.agents.adversaries.wrappers import Confined
 from regretless.forecaster import DecisionSwap, NonLinearDecisionSwap, SmoothDecisionSwap, bases
@@ -27,8 +26,6 @@ from regretless.market.records import AdversaryView, Context, Ensemble, Forecast
 from regretless.market.response import TIE
 from regretless.scenarios import load
 from regretless.scenarios.config.files import catalogue, find, read
-
-assert regretless.agents  # importing the package registers its names
 
 SIZE = 3
 

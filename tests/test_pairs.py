@@ -159,7 +159,6 @@ FEATURES: dict[str, dict[str, Any]] = {
     "polytope": {"space": {"vertices": [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]}},
 }
 
-
 NARROW: dict[str, dict[str, Any]] = {  # where the outcome is one number
     "reports": {"cohort.first.reports": {"weights": TILTS[::-1]}},
     "polytope": {"space": {"vertices": [[0.0], [1.0]]}},

@@ -57,17 +57,12 @@ def names(registries: None) -> None:
 def market(
     response: str = "saver", *, settings: dict[str, Any] | None = None, **keys: Any
 ) -> MarketModel:
-    cohort = {"name": "own", "utility": "linear", "count": 6, "actions": 3, "response": response}
-    raw: dict[str, Any] = {
-        "name": "own",
-        "rounds": 30,
-        "adversary": {"kind": "cyclic", "outcomes": 2},
-        "cohort": [
-            cohort | {"settings": {"thrift": [0.1, 0.9]} if settings is None else settings},
-            {"name": "others", "utility": "linear", "count": 2, "actions": 3},
-        ],
-    }
-    return worlds.told(raw | keys).build(seed=3)
+    linear = {"utility": "linear", "actions": 3}
+    told = {"thrift": [0.1, 0.9]} if settings is None else settings
+    own = linear | {"name": "own", "count": 6, "response": response, "settings": told}
+    adversary = {"kind": "cyclic", "outcomes": 2}
+    others = linear | {"name": "others", "count": 2}
+    return worlds.scenario(own, others, rounds=30, adversary=adversary, **keys).build(seed=3)
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,6 @@ def test_norms_of_coefficients() -> None:
 
 # Rare events.
 
-
 SHARE, SHORT = 0.01, 6000
 
 

@@ -124,7 +124,6 @@ def test_the_certificate_covers_what_lies_between_the_grid_points() -> None:
 
 # Ramps.
 
-
 STACK, ACTIONS = 8, 3
 LEAST = 0.1
 

@@ -144,7 +144,6 @@ def test_every_coordinate_follows_its_own_model() -> None:
 
 # Least squares.
 
-
 FITTED = 4
 
 

@@ -52,10 +52,9 @@ def judges(objective: Any) -> MarketModel:
         "actions": ["acquit", "convict"],
         "parameters": {"weights": [[-1.0], [1.0]], "gains": [[1.0, 0.0]]},
     }
-    cases = {"kind": "iid", "outcomes": 1, "concentration": 0.1, "mean": [1 / 3]}
-    wish = {"kind": "decision-swap", "objective": objective}
-    raw = {"name": "own", "rounds": 300, "adversary": cases, "cohort": [cohort], "forecaster": wish}
-    return worlds.played(worlds.told(raw), seed=1)
+    given = {"adversary": {"kind": "iid", "outcomes": 1, "concentration": 0.1, "mean": [1 / 3]}}
+    given |= {"forecaster": {"kind": "decision-swap", "objective": objective}}
+    return worlds.played(worlds.scenario(cohort, rounds=300, **given), seed=1)
 
 
 def test_a_wish_is_no_knowledge() -> None:
@@ -79,8 +78,7 @@ def test_two_blocks_with_models_told_late_have_an_objective(events: str, respons
     ]
     table = {"objective": "welfare", "delay": 1, "models": ["last-value"], "events": events}
     nature = {"kind": "switching", "outcomes": 2, "length": 7}
-    raw = {"name": "two", "rounds": 60, "adversary": nature, "cohort": cohorts}
-    model = worlds.played(worlds.told(raw | {"forecaster": table}), seed=1)
+    model = worlds.played(worlds.scenario(*cohorts, adversary=nature, forecaster=table), seed=1)
     agents = model.agents_frame()
     assert (agents["guarantee"] == "decision-swap").all()
     assert (agents["decision_swap_regret"] <= agents["bound"]).all()

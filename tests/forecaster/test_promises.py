@@ -23,7 +23,6 @@ from regretless.market.records import AdversaryView, Context, History, OutcomeDi
 
 ROUNDS = 120
 
-
 Stream = Callable[[int, Array, np.random.Generator], Array]
 
 STREAMS: dict[str, Stream] = {

@@ -56,7 +56,6 @@ NATURES: dict[str, Nature] = {
     "blocks": lambda t, _: 0.9 if t // 50 % 2 else 0.1,
 }
 
-
 HELD = [{}, {"band": 0.5, "give_up": 0.0}, {"band": 0.25, "give_up": 2.0}]
 # every reference's leeway against the nature that is hostile, each other nature with one of them
 MET = [("against the mean", held) for held in HELD]

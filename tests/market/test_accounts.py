@@ -71,14 +71,10 @@ def test_agents_of_ones_own_read_their_accounts() -> None:
 
     def market(response: str) -> MarketModel:
         own = {"name": "own", "utility": "trader", "count": 3, "actions": 2}
-        raw = {
-            "name": "own",
-            "rounds": 40,
-            "adversary": {"kind": "iid", "outcomes": 1},
-            "market": {"kind": "call-auction", "cash": 1.5, "stock": 0.0, "outside": 8.0},
-            "cohort": [own | {"response": response, "parameters": {"value": 1.0}}],
-        }
-        return worlds.told(raw).build(seed=1)
+        own |= {"response": response, "parameters": {"value": 1.0}}
+        given = {"market": {"kind": "call-auction", "cash": 1.5, "stock": 0.0, "outside": 8.0}}
+        given |= {"adversary": {"kind": "iid", "outcomes": 1}, "rounds": 40}
+        return worlds.scenario(own, **given).build(seed=1)
 
     one, many = market("spender"), market("spenders")
     for model in (one, many):

@@ -126,7 +126,6 @@ def test_what_is_no_order_is_refused() -> None:
 
 # Sealed bids.
 
-
 COHORT = {"utility": "bidder", "actions": 5, "response": "blum-mansour"}
 BASE: dict[str, Any] = {"seed": 5, "adversary": {"kind": "iid", "outcomes": 1}}
 

@@ -38,15 +38,10 @@ MARKETS: dict[str, tuple[int, Keys, Keys]] = {  # outcomes, market, cohort
 
 
 def scenario(cohort: Keys, market: Keys, outcomes: int, **keys: Any) -> Scenario:
-    own = {"name": "crowd", "utility": "linear", "count": 3000, "types": 7, "actions": 4}
-    raw: Keys = {
-        "name": "crowd",
-        "rounds": 25,
-        "adversary": {"kind": "drifting", "outcomes": outcomes},
-        "cohort": [own | cohort, {"name": "few", "utility": "linear", "count": 3, "actions": 3}],
-    }
-    raw["cohort"][1]["actions"] = cohort.get("actions", 4)
-    return worlds.told(raw | ({"market": market} if market else {}) | keys)
+    few = {"name": "few", "utility": "linear", "count": 3, "actions": cohort.get("actions", 4)}
+    own = few | {"name": "crowd", "count": 3000, "types": 7} | cohort
+    given = {"adversary": {"kind": "drifting", "outcomes": outcomes}, "market": market or None}
+    return worlds.scenario(own, few, **{"rounds": 25} | given | keys)
 
 
 @pytest.fixture

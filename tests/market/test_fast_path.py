@@ -19,7 +19,6 @@ import worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.responses import BestResponse
 from regretless.market.core.arrays import Array
 from regretless.market.game.round import play_round
@@ -292,13 +291,9 @@ class Contrary(BestResponse):
 @pytest.mark.parametrize("utility", ["linear", "ces"])
 def test_a_subclass_is_played_by_its_own_strategy(utility: str) -> None:
     table = {"name": "c", "utility": utility, "count": 5, "actions": 3}
-    table["parameters"] = UTILITIES[utility]
-    scenario = {"name": "own", "rounds": 4, "cohort": [table]}
-    adversary = {"kind": "iid", "outcomes": 2}
-    game = worlds.told(scenario | {"adversary": adversary}).build().game
+    game = worlds.scenario(table | {"parameters": UTILITIES[utility]}, rounds=4).build().game
     (cohort,) = game.cohorts
-    played = play_round(game)
-    assert isinstance(cohort, RespondingCohort)
+    play_round(game)
     cohort.response = Contrary()
     for _ in range(3):
         played = play_round(game)

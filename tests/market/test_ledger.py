@@ -153,9 +153,7 @@ def test_one_decision_without_expectation_leaves_no_bound(silent: int) -> None:
 
 # Windows.
 
-
 ROUNDS = 90
-
 
 COHORTS = [
     {"name": "early", "count": 4},

@@ -59,20 +59,13 @@ def names(registries: None) -> None:
     register.agent("spender")(Spender)
 
 
-def tolls(
-    response: str = "best-response", *, within: bool = True, cash: float = 0.5, **keys: Any
-) -> MarketModel:
+def tolls(response: str = "best-response", *, cash: float = 0.5, **keys: Any) -> MarketModel:
     own = {"name": "own", "utility": "linear", "count": 6, "actions": 3, "response": response}
-    own |= {"budget_constraint": within, "measures": ["swap", "decision_swap"]}
-    raw = {
-        "name": "tolls",
-        "rounds": 120,
-        "adversary": {"kind": "anti-forecast", "outcomes": 2},
-        "market": {"kind": "tolls", "cash": cash},
-        "cohort": [own | keys, {"name": "x", "utility": "linear", "count": 2, "actions": 2}],
-    }
-    raw["cohort"][1] |= {"measures": ["swap"]}
-    return worlds.told(raw).build(seed=3)
+    own |= {"budget_constraint": True, "measures": ["swap", "decision_swap"]} | keys
+    other = {"name": "x", "utility": "linear", "count": 2, "actions": 2, "measures": ["swap"]}
+    given = {"market": {"kind": "tolls", "cash": cash}, "rounds": 120}
+    given |= {"adversary": {"kind": "anti-forecast", "outcomes": 2}}
+    return worlds.scenario(own, other, **given).build(seed=3)
 
 
 def watched(model: MarketModel) -> list[tuple[Any, Any, Any]]:
@@ -149,7 +142,5 @@ def test_mistakes_are_a_line() -> None:
     with pytest.raises(UserError, match="exp3 takes every action to be possible"):
         tolls("exp3")
     own = {"name": "own", "utility": "linear", "actions": 2, "budget_constraint": True}
-    raw = {"name": "none", "rounds": 5, "adversary": {"kind": "iid", "outcomes": 2}}
-    scenario = worlds.told(raw | {"cohort": [own]})
     with pytest.raises(UserError, match=r"cohort\.own\.budget_constraint: no market says"):
-        scenario.build()
+        worlds.scenario(own).build()

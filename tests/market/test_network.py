@@ -11,7 +11,6 @@ import worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.market.core.errors import UserError
 from regretless.market.game.network import NEVER, edge_list, networked
 from regretless.market.game.round import play_round
@@ -62,7 +61,6 @@ def test_news_is_exactly_as_old_as_the_way_is_long(tmp_path: Path) -> None:
     """A row at distance h plays the best response to the prediction drawn h rounds ago."""
     model = scenario(cohort(), network=along(tmp_path)).build()
     (who,) = model.game.cohorts
-    assert isinstance(who, RespondingCohort)
     mean, past = np.full(model.game.blocks[0].basis.size, 0.5), []
     for number in range(25):
         round_ = play_round(model.game)

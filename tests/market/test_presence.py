@@ -148,7 +148,6 @@ def test_over_stays_is_the_theorem_row_by_row() -> None:
 
 # Changes between rounds.
 
-
 OWN = {"name": "own", "utility": "linear", "count": 5, "types": 2, "actions": 3}
 
 

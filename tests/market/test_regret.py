@@ -123,7 +123,6 @@ ACTIONS = [0, 1, 1]
 POLICIES = [[0, 0, 1]]
 NAN = float("nan")
 
-
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "losses": [
         ([0.0, 1.0, 0.5], r"losses have shape \(3,\)"),

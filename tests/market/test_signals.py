@@ -42,26 +42,12 @@ def names(registries: None) -> None:
 
 
 def market(signal: Any, *, response: str = "listener", **keys: Any) -> MarketModel:
-    own = {
-        "name": "own",
-        "utility": "linear",
-        "count": 4,
-        "actions": 2,
-        "response": response,
-        "signal": signal,
-        "policies": ["high"],
-    }
     other = {"name": "others", "utility": "linear", "count": 2, "actions": 2}
-    raw: dict[str, Any] = {
-        "name": "own",
-        "rounds": 200,
-        "adversary": {"kind": "iid", "outcomes": ["rain", "sun"]},
-        "policy": {
-            "high": {"kind": "threshold", "feature": "signal", "at": 0.5, "below": 0, "above": 1}
-        },
-        "cohort": [own, other],
-    }
-    return worlds.told(raw | keys).build(seed=3)
+    own = other | {"name": "own", "count": 4, "response": response, "signal": signal}
+    high = {"kind": "threshold", "feature": "signal", "at": 0.5, "below": 0, "above": 1}
+    given = {"adversary": {"kind": "iid", "outcomes": ["rain", "sun"]}, "policy": {"high": high}}
+    cohorts = own | {"policies": ["high"]}, other
+    return worlds.scenario(*cohorts, **{"rounds": 200} | given | keys).build(seed=3)
 
 
 def test_a_signal_is_the_outcome_and_noise_of_ones_own() -> None:
