@@ -230,6 +230,7 @@ def test_a_real_mistake_is_one_line(desk: Path) -> None:
     (desk / "bad_agent.py").write_text(MODULE + MINE, encoding="utf-8")
     words = ["run", "nature.toml", "--import", "bad_agent", "--out", "logs"]
     assert_refused(real(desk, *words, "--set", "cohort.farmers.response=mine"), "Mine", "action 3")
+    assert not (desk / "logs").exists()
 
 
 def test_a_module_of_ones_own_may_have_the_name_of_a_room(desk: Path) -> None:

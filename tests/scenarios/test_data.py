@@ -79,6 +79,7 @@ def test_contexts_stand_as_they_are(ending: str, tmp_path: Path) -> None:
     names = ["month", "warmth", "rain"]
     read = table(tmp_path, FRAME, ["share"], context=names, ending=ending)
     np.testing.assert_array_equal(read.contexts, FRAME[names].to_numpy(dtype=float))
+    assert read.names == tuple(names)
 
 
 def test_csv_and_parquet_give_the_same_bits(tmp_path: Path) -> None:

@@ -242,13 +242,13 @@ def test_the_policy_is_cut_between_values_near_thirds_of_the_rows(
         ("sold,", "(column 2)"),
         ('sold,"no\n\nte"', "(column 2)"),
         (",sold,", "(column 3)"),
-        ("odd,sold,odd", "odd (column 3): another column has its name"),
+        ("odd,sold,odd", "odd (column %d): another column has its name"),
     ],
 )
 def test_columns_without_a_usable_name_are_left_out(started: Starter, head: str, told: str) -> None:
     written, printed = started(head, [",".join([one] * (head.count(",") + 1)) for one in WHOLE])
     assert written["data"]["outcomes"] == ["sold"]
-    assert told in printed
+    assert all(told.replace("%d", place) in printed for place in "13")
 
 
 @pytest.mark.parametrize("cell", ["1e308", "1e-320"])

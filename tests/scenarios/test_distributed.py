@@ -234,6 +234,7 @@ def test_shares_give_the_bytes_of_the_whole(
         (PLAIN, ["adversary.kind=up-then-down", f"adversary.weights={PAID}", "rounds=50"], 3),
         (COMPARED, ["market.feedback=same-round", "rounds=40"], 2),
         (LED, ["adversary.kind=up-then-down", f"adversary.weights={PAID}", "rounds=40"], 3),
+        (COUNTED, ["market.feedback=same-round", "rounds=40"], 2),
         (LEARNING, ["market.feedback=same-round", "rounds=40"], 3),
         (MOVING, ["market.feedback=same-round"], 2),
         (HEARSAY, ["market.feedback=same-round", "rounds=40"], 3),
@@ -259,7 +260,7 @@ def test_shares_that_are_asked_in_every_round_give_the_bytes_of_the_whole(
 @pytest.mark.parametrize(
     ("text", "seed"),
     [
-        *[(PLAIN, 0), (ASKED, 4), (COMPARED, 6), (COUNTED, 6), (LEARNING, 7)],
+        *[(PLAIN, 0), (PLAIN, 1), (ASKED, 4), (COMPARED, 6), (COUNTED, 6), (LEARNING, 7)],
         *[(MOVING, 10), (HEARSAY, 10)],
     ],
 )

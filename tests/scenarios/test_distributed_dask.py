@@ -81,12 +81,15 @@ def test_twenty_processes_that_are_killed(  # noqa: PLR0913 - fixtures
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "rounds"),  # of which a chunk of the logs is 512
+    [(ASKED, 700), pytest.param(PLAIN, 4000, marks=pytest.mark.crashes)],
+)
 def test_a_killed_conductor_is_resumed_though_a_worker_dies(
-    tmp_path: Path, reference: Reference
+    text: Raw, rounds: int, tmp_path: Path, reference: Reference
 ) -> None:
-    rounds = 700  # of which a chunk of the logs is 512
-    (tmp_path / "asked.toml").write_text(tomli_w.dumps(ASKED), encoding="utf-8")
-    words = [COMMAND, "run", "asked.toml", "--set", f"rounds={rounds}", "--out", "logs", "--quiet"]
+    (tmp_path / "own.toml").write_text(tomli_w.dumps(text), encoding="utf-8")
+    words = [COMMAND, "run", "own.toml", "--set", f"rounds={rounds}", "--out", "logs", "--quiet"]
     process = subprocess.Popen([*words, "--workers", "2"], cwd=tmp_path, stderr=subprocess.PIPE)
     deadline = time.monotonic() + PATIENCE
     while not (tmp_path / "logs/.partial/checkpoint.npz").exists() and process.poll() is None:
@@ -95,8 +98,8 @@ def test_a_killed_conductor_is_resumed_though_a_worker_dies(
     process.kill()
     process.communicate(timeout=PATIENCE)
     assert process.returncode == -signal.SIGKILL
-    with_deaths(ASKED, tmp_path / "logs", rounds, 1, 10, resume=True)
-    assert_same(tmp_path / "logs", reference(ASKED, f"rounds={rounds}"))
+    with_deaths(text, tmp_path / "logs", rounds, 1, 10, resume=True)
+    assert_same(tmp_path / "logs", reference(text, f"rounds={rounds}"))
 
 
 def once(at: int, do: Callable[[], Any]) -> Callable[[int], None]:

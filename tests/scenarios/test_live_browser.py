@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import tomli_w
@@ -117,7 +118,8 @@ def test_menus_and_frames_say_what_is_so_before_play(viewer: Viewer) -> None:
     expect(adversary).to_have_value("switching")
 
 
-def test_step_play_and_pause(viewer: Viewer) -> None:
+def test_step_play_and_pause(viewer: Viewer, live: Live) -> None:
+    """Until a round fails, which is a line; the market begins again where one asks for it."""
     viewer.shows("#verdict", "^Nothing has been played yet")
     viewer.button("Step").click()
     viewer.shows("#count", "^1 of 100,000 rounds$")
@@ -137,6 +139,13 @@ def test_step_play_and_pause(viewer: Viewer) -> None:
         place.scroll_into_view_if_needed()
         expect(place.locator(".main-svg").first).to_be_visible()
     assert "oats" in viewer.page.inner_text("#chart-actions")
+    (session,) = live.sessions.values()
+    session.model.step = Mock(side_effect=ArithmeticError("no rain today"))  # type: ignore[method-assign]
+    viewer.button("Play").click()
+    viewer.shows("#fault", r"^round \d+: ArithmeticError: no rain today$")
+    expect(viewer.button("Play")).to_be_visible()
+    viewer.button("Restart").click()
+    viewer.shows("#fault", "^$")
 
 
 def test_a_slider_is_moved_while_it_plays(viewer: Viewer, live: Live) -> None:
