@@ -19,11 +19,6 @@ TRAVEL = DATA / "travel-decisions.csv", DATA / "travel-costs.csv"
 NAMES = {"round": "traveller", "action": "mode"}
 
 
-def test_a_table_of_the_package_is_found_by_its_name() -> None:
-    whole, named = audit(*TRAVEL, **NAMES), audit(*(path.name for path in TRAVEL), **NAMES)
-    pd.testing.assert_frame_equal(whole.agents, named.agents)
-
-
 def test_known_costs() -> None:
     """The umbrella of ``swap_regret``'s docstring, its costs in cents."""
     done = pd.DataFrame({"round": range(4), "action": ["leave", "take", "leave", "leave"]})
@@ -47,19 +42,12 @@ def test_orders_are_quantities_of_the_data() -> None:
     orders = rng.choice([200, 300, 400], 400)
     done = pd.DataFrame({"round": range(400), "action": orders})
     costs = 3 * np.maximum(demand - orders, 0) + np.maximum(orders - demand, 0)
+    own, outcomes = {"underage": 3.0, "overage": 1.0}, done[["round"]].assign(demand=demand)
     for ends in ((0.0, 600.0), (-100.0, 900.0)):
-        found = audit(
-            done,
-            pd.DataFrame({"round": range(400), "demand": demand}),
-            utility="newsvendor",
-            parameters={"underage": 3.0, "overage": 1.0},
-            scale={"demand": ends},
-        )
+        found = audit(done, outcomes, utility="newsvendor", parameters=own, scale={"demand": ends})
         assert found.agents["mean_loss"].item() == pytest.approx(costs.mean())
-    table = np.stack(
-        [3 * np.maximum(demand - q, 0) + np.maximum(q - demand, 0) for q in (200, 300, 400)], axis=1
-    )
-    wanted = swap_regret(table, orders // 100 - 2)
+    each = [3 * np.maximum(demand - q, 0) + np.maximum(q - demand, 0) for q in (200, 300, 400)]
+    wanted = swap_regret(np.stack(each, axis=1), orders // 100 - 2)
     assert found.agents["swap_regret"].item() == pytest.approx(wanted)
 
 
@@ -83,6 +71,8 @@ def test_the_bundled_record() -> None:
     assert agents["rounds"].sum() == 210
     assert (agents["decision_swap_regret"] >= agents["swap_regret"] - 1e-9).all()
     assert (agents["swap_regret"] >= agents["external_regret"] - 1e-9).all()
+    whole, named = audit(*TRAVEL, **NAMES), audit(*(path.name for path in TRAVEL), **NAMES)
+    pd.testing.assert_frame_equal(whole.agents, named.agents)
 
 
 FAULTS: list[tuple[dict[str, Any], str]] = [

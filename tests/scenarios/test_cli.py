@@ -107,18 +107,11 @@ def home_bias(population, *, bias):
 '''
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in a folder with two scenarios and a table."""
     monkeypatch.chdir(tmp_path)
     lay_out(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def command(desk: Path, call: Call) -> Call:
-    """Return what calls the command in that folder."""
-    return call
 
 
 def lay_out(folder: Path) -> None:
@@ -211,17 +204,18 @@ REFUSED = [
     "rum crop-choice | 'rum' | 'run'",
     "report absent | absent does not exist | folder of a run",
     "report . | manifest.json",
-    "schema scenari | 'scenari' | 'scenario'",
+    "dashboard --set cohort.growers.count=0 | count = 0",
+    "schema scenari | unknown schema 'scenari'; did you mean 'scenario'",
 ]
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_mistake_is_one_line_and_writes_nothing(case: str, command: Call, desk: Path) -> None:
+def test_a_mistake_is_one_line_and_writes_nothing(case: str, call: Call, desk: Path) -> None:
     for name, content in BAD_FILES.items():
         (desk / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     before = {path for path in desk.rglob("*") if "__pycache__" not in path.parts}
     words, *named = case.split(" | ")
-    assert_refused(command(*words.split()), *named)
+    assert_refused(call(*words.split()), *named)
     assert {path for path in desk.rglob("*") if "__pycache__" not in path.parts} == before
 
 
@@ -245,7 +239,6 @@ def test_a_module_of_ones_own_may_have_the_name_of_a_room(desk: Path) -> None:
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Answer]:
-    """One real run in a pipe: its folder and what it said."""
     folder = tmp_path_factory.mktemp("played")
     lay_out(folder)
     return folder, real(folder, "run", "market.toml", "--out", "logs")
@@ -258,9 +251,9 @@ def names(answer: Answer) -> list[str]:
     return [line.split()[0] for line in lines if not line.startswith(" ")]
 
 
-def test_list_names_every_forecaster_that_a_scenario_accepts(command: Call) -> None:
-    refused = command("run", "nature.toml", "--set", "forecaster.kind=nobody")
-    named = set(names(command("list", "forecasters")))
+def test_list_names_every_forecaster_that_a_scenario_accepts(call: Call) -> None:
+    refused = call("run", "nature.toml", "--set", "forecaster.kind=nobody")
+    named = set(names(call("list", "forecasters")))
     accepted = refused.err.partition("choose one of: ")[2].partition(";")[0].strip().split(", ")
     assert named == set(accepted) > {"decision-swap", "calibration", "running-mean"}
 
@@ -298,9 +291,9 @@ def test_the_tables_say_what_was_played(played: tuple[Path, Answer]) -> None:
 
 
 def test_quiet_prints_nothing_and_csv_holds_the_same_values(
-    played: tuple[Path, Answer], command: Call, desk: Path
+    played: tuple[Path, Answer], call: Call, desk: Path
 ) -> None:
-    answer = command("run", "market.toml", "--out", "logs", "--format", "csv", "--quiet")
+    answer = call("run", "market.toml", "--out", "logs", "--format", "csv", "--quiet")
     assert answer == Answer(0, "", "")
     expected = {"manifest.json", *(f"{name}.csv" for name in TABLES)}
     assert {path.name for path in (desk / "logs").iterdir()} == expected
@@ -315,7 +308,6 @@ def test_quiet_prints_nothing_and_csv_holds_the_same_values(
 
 
 def assert_same_values(text: pd.Series[str], column: pd.Series[Any]) -> None:
-    """Numbers are equal to the last bit, gaps are empty."""
     if pd.api.types.is_bool_dtype(column):
         assert text.tolist() == column.astype(str).tolist()
     elif pd.api.types.is_numeric_dtype(column):
@@ -326,22 +318,22 @@ def assert_same_values(text: pd.Series[str], column: pd.Series[Any]) -> None:
 
 
 def test_a_dry_run_prints_a_file_that_runs_again_elsewhere(
-    played: tuple[Path, Answer], command: Call, desk: Path
+    played: tuple[Path, Answer], call: Call, desk: Path
 ) -> None:
     there, before = desk / "there", sorted(desk.iterdir())
-    answer = command("run", "market.toml", "--dry-run", "--out", "logs")
+    answer = call("run", "market.toml", "--dry-run", "--out", "logs")
     assert (answer.status, answer.err) == (0, "")
     assert sorted(desk.iterdir()) == before
     there.mkdir()
     (there / "resolved.toml").write_text(answer.out, encoding="utf-8")
     os.chdir(there)  # the fixture's folder comes back with it
-    again = command("run", "resolved.toml", "--out", "logs")
+    again = call("run", "resolved.toml", "--out", "logs")
     assert (again.status, again.err) == (0, "")
     assert tables(there / "logs") == tables(played[0] / "logs")
 
 
 def test_a_dry_run_draws_few_agents_of_a_cohort(
-    command: Call, desk: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call, desk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts: list[int] = []
     build = Scenario.build
@@ -352,32 +344,26 @@ def test_a_dry_run_draws_few_agents_of_a_cohort(
 
     monkeypatch.setattr(Scenario, "build", counted)
     many = ("--set", "cohort.growers.count=100000", "--set", "cohort.growers.types=2000")
-    answer = command("run", "crop-choice", *many, "--dry-run")
+    answer = call("run", "crop-choice", *many, "--dry-run")
     assert counts == [20]
     assert "count = 100000" in answer.out
 
 
 @pytest.mark.slow
-def test_a_dry_run_of_the_catalogue_runs_again(command: Call, desk: Path) -> None:
+def test_a_dry_run_of_the_catalogue_runs_again(call: Call, desk: Path) -> None:
     for name in [*catalogue()][::4]:
-        answer = command("run", name, "--dry-run", "--rounds", 5)
+        answer = call("run", name, "--dry-run", "--rounds", 5)
         assert (answer.status, answer.err) == (0, "")
         (desk / "again.toml").write_text(answer.out, encoding="utf-8")
-        assert command("run", "again.toml", "--dry-run").out == answer.out
+        assert call("run", "again.toml", "--dry-run").out == answer.out
 
 
-def test_set_replaces_nested_keys(command: Call, desk: Path) -> None:
-    values = [
-        "cohort.bakers.count=5",
-        "cohort.drivers.eta = 2.5",
-        "cohort.bakers.parameters.rho={ choices = [0.5] }",
-        "forecaster.kind=last-value",
-        "policy.weekend.at=6",
-        "data.scale.bread=[0.5, 4.0]",
-        'name="other"',
-    ]
+def test_set_replaces_nested_keys(call: Call, desk: Path) -> None:
+    values = ["cohort.bakers.count=5", "cohort.drivers.eta = 2.5", "forecaster.kind=last-value"]
+    values += ["cohort.bakers.parameters.rho={ choices = [0.5] }", 'name="other"']
+    values += ["policy.weekend.at=6", "data.scale.bread=[0.5, 4.0]"]
     words = [word for value in values for word in ("--set", value)]
-    answer = command("run", "market.toml", *words)
+    answer = call("run", "market.toml", *words)
     assert (answer.status, answer.err) == (0, "")
     config = manifest(desk / "runs" / "other")["config"]
     bakers, drivers = config["cohort"]
@@ -389,8 +375,8 @@ def test_set_replaces_nested_keys(command: Call, desk: Path) -> None:
     assert len(pd.read_parquet(desk / "runs" / "other" / "agents.parquet")) == 7
 
 
-def test_rounds_and_seed_replace_the_files(command: Call, desk: Path) -> None:
-    answer = command("run", "market.toml", "--out", "logs", "--rounds", 30, "--seed", 9)
+def test_rounds_and_seed_replace_the_files(call: Call, desk: Path) -> None:
+    answer = call("run", "market.toml", "--out", "logs", "--rounds", 30, "--seed", 9)
     assert (answer.status, answer.err) == (0, "")
     said = manifest(desk / "logs")
     assert (said["rounds"], said["seed"], said["config"]["seed"]) == (30, 9, 9)
@@ -400,21 +386,20 @@ def test_rounds_and_seed_replace_the_files(command: Call, desk: Path) -> None:
     assert "25 rows" in answer.out
 
 
-def test_log_every_thins_the_regret_log_alone(command: Call, desk: Path) -> None:
+def test_log_every_thins_the_regret_log_alone(call: Call, desk: Path) -> None:
     for every in (1, 6):
         words = ["run", "market.toml", "--out", f"every-{every}", "--log-every", every]
-        assert command(*words).status == 0
+        assert call(*words).status == 0
     full, thin = tables(desk / "every-1"), tables(desk / "every-6")
     assert full.pop("regret_log.parquet") != thin.pop("regret_log.parquet")
     assert full == thin
     log, some = (pd.read_parquet(desk / f"every-{n}" / "regret_log.parquet") for n in (1, 6))
     assert sorted(some["round"].unique()) == [0, 6, 12, 18]
-    pd.testing.assert_frame_equal(
-        log[log["round"] % 6 == 0].reset_index(drop=True), some, check_exact=True
-    )
+    every = log[log["round"] % 6 == 0].reset_index(drop=True)
+    pd.testing.assert_frame_equal(every, some, check_exact=True)
 
 
-def test_a_module_of_ones_own(command: Call, desk: Path) -> None:
+def test_a_module_of_ones_own(call: Call, desk: Path) -> None:
     """An agent, an adversary and a utility, at most 30 lines each, in the current folder."""
     parts = (SKEPTIC, MOODY, HOME_BIAS)
     assert all(len(part.splitlines()) <= 30 for part in parts)
@@ -423,7 +408,7 @@ def test_a_module_of_ones_own(command: Call, desk: Path) -> None:
     scenario = edited(scenario, '"linear"', '"home-bias", parameters = { bias = [0.0, 0.3] }')
     scenario = edited(scenario, "actions = 3", 'actions = 3, response = "skeptic"')
     (desk / "mine.toml").write_text(scenario, encoding="utf-8")
-    answer = command("run", "mine.toml", "--import", "my_agents")
+    answer = call("run", "mine.toml", "--import", "my_agents")
     assert (answer.status, answer.err) == (0, "")
     assert "Logs: runs/nature" in answer.out
     agents = pd.read_parquet(desk / "runs" / "nature" / "agents.parquet")
@@ -434,17 +419,16 @@ def test_a_module_of_ones_own(command: Call, desk: Path) -> None:
     assert (rounds["y_0"] + rounds["y_1"]).iloc[::2].eq(1).all()
 
 
-def test_a_module_may_be_named_by_its_file(command: Call, desk: Path) -> None:
+def test_a_module_may_be_named_by_its_file(call: Call, desk: Path) -> None:
     (desk / "mine_by_file.py").write_text(MODULE + HOME_BIAS, encoding="utf-8")
-    (desk / "mine.toml").write_text(
-        edited(NATURE, '"linear"', '"home-bias", parameters = { bias = 0.1 }'), encoding="utf-8"
-    )
-    answer = command("run", "mine.toml", "--out", "logs", "--import", "mine_by_file.py", "--quiet")
+    scenario = edited(NATURE, '"linear"', '"home-bias", parameters = { bias = 0.1 }')
+    (desk / "mine.toml").write_text(scenario, encoding="utf-8")
+    answer = call("run", "mine.toml", "--out", "logs", "--import", "mine_by_file.py", "--quiet")
     assert answer == Answer(0, "", "")
 
 
-def test_the_version_is_the_package_s(command: Call) -> None:
-    assert command("--version") == Answer(0, f"{regretless.__version__}\n", "")
+def test_the_version_is_the_package_s(call: Call) -> None:
+    assert call("--version") == Answer(0, f"{regretless.__version__}\n", "")
 
 
 @pytest.mark.parametrize(

@@ -22,15 +22,7 @@ from regretless.scenarios.studies.design import read_study
 
 PAGE = (Path(__file__).parent.parent.parent / "docs/columns.md").read_text(encoding="utf-8")
 OF_MARKETS = re.compile("fundamental|demand|price|volume|quantity|flow|share|time|level|sold|goods")
-CLEARING = (
-    "call-auction",
-    "oligopoly",
-    "pigou",
-    "el-farol",
-    "shops",
-    "survival",
-    "zero-intelligence",
-)
+CLEARING = "call-auction oligopoly pigou el-farol shops survival zero-intelligence"
 
 
 @register.agent("owner-of-a-column")
@@ -41,13 +33,11 @@ class Owner(ScriptedAgent):
     wealth = 1.0
 
     def act(self, forecast: Any, context: Any) -> int:
-        """Do the same always."""
         return 0
 
 
 @register.measure("rounds-so-far")
 def rounds_so_far(model: Any) -> float:
-    """Count the rounds."""
     return float(model.played)
 
 
@@ -72,6 +62,7 @@ CROWD: dict[str, Any] = {
         {"name": "masses", "multiplicity": True, "types": 2, **PLAIN},
     ],
 }
+CHANCE = {"adversary": {"kind": "iid", "outcomes": 2}}
 LED: dict[str, Any] = {
     "name": "led",
     "rounds": 6,
@@ -82,23 +73,18 @@ LED: dict[str, Any] = {
         {"name": "second", "utility": "game", "actions": 3, "response": "hedge"},
     ],
 }
+OWNERS = {"cohort": [{"name": "owners", "response": "owner-of-a-column", **PLAIN}]}
 OWN: dict[str, Any] = {
     "name": "own",
     "rounds": 4,
     "measures": ["rounds-so-far"],
-    "adversary": {"kind": "iid", "outcomes": 2},
-    "cohort": [{"name": "owners", "response": "owner-of-a-column", **PLAIN}],
+    **CHANCE,
+    **OWNERS,
 }
-BASE: dict[str, Any] = {
-    "name": "base",
-    "rounds": 4,
-    "adversary": {"kind": "iid", "outcomes": 2},
-    "cohort": [{"name": "agents", **PLAIN}],
-}
+BASE = {"name": "base", "rounds": 4, **CHANCE, "cohort": [{"name": "agents", **PLAIN}]}
 
 
 def documented() -> dict[str, set[str]]:
-    """Columns by table, as the page lists them."""
     found = {}
     for name, section in re.findall(
         r"^### `(\S+)`\n(.*?)(?=^###? |\Z)", PAGE, re.MULTILINE | re.DOTALL
@@ -119,7 +105,6 @@ def general(column: str) -> str:
 
 
 def add(found: dict[str, set[str]], folder: Path) -> None:
-    """Add what a directory holds."""
     for file in folder.glob("*.parquet"):
         columns = {general(column) for column in pd.read_parquet(file, partitioning=None)}
         found.setdefault(file.stem, set()).update(columns)
@@ -129,10 +114,9 @@ def add(found: dict[str, set[str]], folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
-    """Columns by table, as runs and a study write them."""
     home = tmp_path_factory.mktemp("columns")
     found: dict[str, set[str]] = {}
-    bundled = [read(find(name)) | {"rounds": 4} for name in ("late-news", *CLEARING)]
+    bundled = [read(find(name)) | {"rounds": 4} for name in ("late-news", *CLEARING.split())]
     for raw in (CROWD, LED, OWN, *bundled):
         scenario = worlds.told(raw, origin=home)
         run(scenario, Options(home / raw["name"]))

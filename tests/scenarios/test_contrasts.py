@@ -62,16 +62,18 @@ def frame(losses: dict[int, dict[str, float]]) -> pd.DataFrame:
     return pd.DataFrame(rows).reindex(columns=COHORTS)
 
 
-def test_a_contrast_by_hand() -> None:
-    parameters = pd.DataFrame(
-        {"run": range(6), "seed": [0, 1, 2] * 2, "key": ["x"] * 3 + ["y"] * 3}
-    )
-    losses = [0.1, 0.2, 0.3, 0.2, 0.2, 0.6]
-    table = contrasts_table(
-        frame({run: {"a": loss} for run, loss in enumerate(losses)}), parameters
-    )
+def pair_of(losses: list[float]) -> pd.Series[Any]:
+    """Return the one contrast between the first half of some runs and the second."""
+    seeds = len(losses) // 2
+    parameters = {"run": range(2 * seeds), "seed": [*range(seeds)] * 2}
+    keys = pd.DataFrame(parameters | {"key": ["x"] * seeds + ["y"] * seeds})
+    table = contrasts_table(frame({r: {"a": v} for r, v in enumerate(losses)}), keys)
     assert len(table) == 1
-    row = table.iloc[0]
+    return table.iloc[0]
+
+
+def test_a_contrast_by_hand() -> None:
+    row = pair_of([0.1, 0.2, 0.3, 0.2, 0.2, 0.6])
     assert [row[name] for name in ("key", "value", "against", "seeds")] == ["key", "y", "x", 3]
     assert row["mean"] == pytest.approx(0.4 / 3)
     half = 4.302653 * np.std([0.1, 0.0, 0.3], ddof=1) / np.sqrt(3)  # Student's quantile
@@ -81,9 +83,7 @@ def test_a_contrast_by_hand() -> None:
 def test_what_is_common_to_a_pair_does_not_widen_it() -> None:
     """Noise of the seeds that is a thousand times the effect cancels."""
     noise = np.random.default_rng(0).random(5)
-    losses = dict(enumerate([*noise, *(noise + 0.001)]))
-    parameters = pd.DataFrame({"run": range(10), "seed": [*range(5)] * 2, "key": [1] * 5 + [2] * 5})
-    row = contrasts_table(frame({r: {"a": v} for r, v in losses.items()}), parameters).iloc[0]
+    row = pair_of([*noise, *(noise + 0.001)])
     assert row["mean"] == pytest.approx(0.001)
     assert row["high"] - row["low"] < 1e-9
 
@@ -148,7 +148,6 @@ RNG = np.random.default_rng(11)
 
 
 def runs_of(grid: dict[str, list[Any]], seeds: int = SEEDS) -> pd.DataFrame:
-    """Return the parameters of all runs of a grid."""
     rows = [
         dict(zip(grid, values, strict=True)) | {"seed": seed}
         for values in itertools.product(*grid.values())
@@ -158,7 +157,6 @@ def runs_of(grid: dict[str, list[Any]], seeds: int = SEEDS) -> pd.DataFrame:
 
 
 def measured(parameters: pd.DataFrame, **columns: Any) -> pd.DataFrame:
-    """Return a table of one cohort in every run."""
     rows = pd.DataFrame({"run": parameters["run"], "cohort": "a", "agents": 1} | columns)
     return rows.reindex(columns=COHORTS)
 
@@ -207,9 +205,7 @@ def test_all_contrasts_hold_at_once_where_nothing_is_different() -> None:
 
 
 @pytest.mark.parametrize(("effect", "least", "most"), [(0.0, 0.9, 1.0), (0.02, 0.0, 0.1)])
-def test_equivalence_is_shown_within_the_margin_alone(
-    effect: float, least: float, most: float
-) -> None:
+def test_equivalence_is_within_the_margin_alone(effect: float, least: float, most: float) -> None:
     """An effect as large as the margin is called equivalent 5 % of the time."""
     parameters, count, shown = runs_of({"arm": [0, 1]}), 100, 0
     for _ in range(count):
@@ -243,18 +239,15 @@ def people(parameters: pd.DataFrame, *, slope: float, helped: float = 0.0) -> pd
     common = (luck[:, 0] + luck[:, 1] * rho)[parameters["seed"]]
     regret = slope * own + common + noise - helped * arm * (own > 0.6)
     names = ["loss_scale", "loss_offset", "external_regret", "decision_swap_regret"]
-    return pd.DataFrame(
-        {
-            "run": np.repeat(parameters["run"], 20),
-            "cohort": "a",
-            "param_rho": own.ravel(),
-            "param_kind": np.where(own.ravel() > 0.5, "late", "early"),
-            "swap_regret": regret.ravel(),
-            "mean_loss": 0.5,
-            "exploitability": np.nan,
-        }
-        | dict.fromkeys(names, 1.0)
-    ).reset_index(drop=True)
+    kinds = np.where(own.ravel() > 0.5, "late", "early")
+    columns = {
+        "run": np.repeat(parameters["run"], 20),
+        "cohort": "a",
+        "swap_regret": regret.ravel(),
+    }
+    columns |= {"param_rho": own.ravel(), "param_kind": kinds, "exploitability": np.nan}
+    columns |= dict.fromkeys(names, 1.0) | {"mean_loss": 0.5}
+    return pd.DataFrame(columns).reset_index(drop=True)
 
 
 def test_intervals_of_a_regression_cover_what_was_planted() -> None:
@@ -304,12 +297,9 @@ name = "crowd"
 rounds = 20
 adversary = { kind = "iid", outcomes = 2, concentration = 20.0 }
 market = { feedback = "same-round", impact = 0.4 }
-[[cohort]]
-name = "followers"
-utility = "ces"
-parameters = { rho = [0.3, 0.9] }
-count = 6
-actions = 3
+cohort = [
+{ name = "followers", utility = "ces", parameters = { rho = [0.3, 0.9] }, count = 6, actions = 3 },
+]
 """
 CONTROLLED = """
 scenario = "tiny.toml"
@@ -397,8 +387,6 @@ def test_the_page_shows_what_was_tested(home: Path) -> None:
         ("[0.2, 0.8]", '[0.2, "half"]', "of market.impact, listen; write control = { KEY"),
     ],
 )
-def test_a_control_or_margin_that_is_none_is_one_line(
-    home: Path, old: str, new: str, words: str
-) -> None:
+def test_what_is_no_control_or_margin_is_a_line(home: Path, old: str, new: str, words: str) -> None:
     with pytest.raises(UserError, match=words):
         worlds.study(home, CONTROLLED.replace(old, new), CROWD, name="wrong").settings_to_check(())

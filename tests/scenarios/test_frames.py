@@ -36,14 +36,6 @@ def table(folder: Path, content: str | bytes | pa.Table, **keys: Any) -> Table:
     return read_table(DataSpec(file=str(path), **{"outcomes": ["y"]} | keys))
 
 
-def refused(folder: Path, content: str | bytes | pa.Table, **keys: Any) -> str:
-    """Return the line with which a table is refused."""
-    with pytest.raises(UserError) as error:
-        table(folder, content, **keys)
-    assert "\n" not in str(error.value)
-    return str(error.value)
-
-
 @pytest.mark.parametrize(
     ("content", "keys"),
     [
@@ -66,6 +58,12 @@ def refused(folder: Path, content: str | bytes | pa.Table, **keys: Any) -> str:
 )
 def test_a_table_is_read(content: Any, keys: dict[str, Any], tmp_path: Path) -> None:
     assert table(tmp_path, content, **keys).outcomes[:, 0].tolist() == [0.25, 0.5]
+
+
+TWICE = pa.Table.from_arrays([pa.array([0.5]), pa.array([0.25])], names=["y", "y"])
+QUANTILES = {"levels": [0.1, 0.9], "quantiles": [["low", "high"]]}
+SPREAD = {"missing": "drop", "forecasts": {"a": QUANTILES}}
+NO_NUMBERS = [[0, None], [timedelta(0), timedelta(1)], [[0.0], [1.0]]]  # of which floats are made
 
 
 @pytest.mark.parametrize(
@@ -109,18 +107,23 @@ def test_a_table_is_read(content: Any, keys: dict[str, Any], tmp_path: Path) -> 
         ("y\n\n\n", {}, "has no rows"),
         (pa.table({"y": pa.array([], pa.float64())}), {}, "has no rows"),
         *[(f"y\n{cell}\n", {}, "every value") for cell in ("1_0", "nan(7)", "0x1", "yes")],
+        (TWICE, {}, "column 'y' is there twice, as 1 and 2"),
+        ("y,low,high\n,1,1\n0.5,0.4,0.3\n", SPREAD, "'high' is below 'low' in data row 2 (line 3)"),
+        *[(pa.table({"y": own}), {}, "data.outcomes: column 'y'") for own in NO_NUMBERS],
+        *[
+            (pa.table({"y": [0.5, 1], "x": own}), {"context": ["x"]}, "data.context: column 'x'")
+            for own in NO_NUMBERS
+        ],
         ("y,x\n" + "long " * 50 + ",7\n", {}, "holds 'long long long long long long long lo...'"),
     ],
 )
 def test_what_is_found_is_said_with_its_row_and_a_cure(
     content: Any, keys: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
-    assert said in refused(tmp_path, content, **keys)
-
-
-def test_a_name_twice_in_parquet_is_said(tmp_path: Path) -> None:
-    twice = pa.Table.from_arrays([pa.array([0.5]), pa.array([0.25])], names=["y", "y"])
-    assert "column 'y' is there twice, as 1 and 2" in refused(tmp_path, twice)
+    with pytest.raises(UserError) as error:
+        table(tmp_path, content, **keys)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_the_last_value_is_carried_forward_or_the_row_dropped(tmp_path: Path) -> None:
@@ -139,18 +142,10 @@ def test_the_last_value_is_carried_forward_or_the_row_dropped(tmp_path: Path) ->
     assert dropped.notes == ("3 rows lacked a value and were dropped.",)
 
 
-def test_a_row_keeps_its_number_where_others_are_dropped(tmp_path: Path) -> None:
-    text = "y,low,high\n,1,1\n0.5,0.4,0.3\n"
-    own = {"levels": [0.1, 0.9], "quantiles": [["low", "high"]]}
-    said = refused(tmp_path, text, missing="drop", forecasts={"a": own})
-    assert "'high' is below 'low' in data row 2 (line 3)" in said
-
-
 # The index in the logs.
 
 
 def scenario(folder: Path, text: str, **keys: Any) -> Scenario:
-    """Return a scenario of three rounds on the column y of a CSV."""
     (folder / "t.csv").write_text(text, encoding="utf-8")
     raw = {"name": "s", "rounds": 3, "data": {"file": "t.csv", "outcomes": ["y"]} | keys}
     few = {"name": "few", "utility": "linear", "actions": 2}
@@ -159,9 +154,7 @@ def scenario(folder: Path, text: str, **keys: Any) -> Scenario:
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])
 @pytest.mark.parametrize("names", [["2012-01-01", "2012-01-02"], ["007", ""]])
-def test_the_logs_carry_the_index_as_it_is_written(
-    form: str, names: list[str], tmp_path: Path
-) -> None:
+def test_the_logs_carry_the_index_as_written(form: str, names: list[str], tmp_path: Path) -> None:
     own = scenario(tmp_path, f"day,y\n{names[0]},1\n{names[1]},0\n", index="day")
     run(own, Options(tmp_path / "logs", form))
     rounds = read_run(tmp_path / "logs")[1]["rounds"]

@@ -43,21 +43,18 @@ SMALL: dict[str, Any] = {
 
 @pytest.fixture
 def source(tmp_path: Path) -> Source:
-    """Write a small scenario, and read it."""
     (tmp_path / "small.toml").write_text(tomli_w.dumps(SMALL), encoding="utf-8")
     return Source.of(str(tmp_path / "small.toml"))
 
 
 @pytest.fixture
 def session(source: Source, tmp_path: Path) -> Iterator[Session]:
-    """Open a viewer's session."""
     made = Session(source, Saving(tmp_path))
     yield made
     made.end()
 
 
 def until(done: Any, seconds: float = 60.0) -> None:
-    """Wait until something is so."""
     ends = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < ends
@@ -157,23 +154,22 @@ def test_a_change_that_does_not_fit_leaves_the_market(session: Session) -> None:
     assert session.model.played == 0
 
 
-def offered(names: list[str], registry: register.Registry) -> list[str]:
-    """Who may take over, without what other test modules register."""
-    foreign = set(registry.names()) - set(built_in(registry))
-    return [name for name in names if name not in foreign]
-
-
 def test_every_player_that_is_offered_takes_over(session: Session) -> None:
     """A forecaster cuts the guarantee, an adversary only if it sees the draw."""
     promised = list(session.promises())
-    for name in offered(session.rivals, register.adversary):
+    foreign = {  # what other test modules register
+        name
+        for registry in (register.adversary, register.forecaster)
+        for name in set(registry.names()) - set(built_in(registry))
+    }
+    for name in [name for name in session.rivals if name not in foreign]:
         session.step()
         session.replace("adversary", name)
         session.step()
         assert session.fault == ""
         if name == "anti-forecast":
             assert list(session.promises()) == promised
-    for name in offered(session.forecasters, register.forecaster):
+    for name in [name for name in session.forecasters if name not in foreign]:
         session.replace("forecaster", name)
         session.step()
         assert session.fault == ""
@@ -299,7 +295,6 @@ def test_a_saved_scenario_finds_its_data(tmp_path: Path) -> None:
 
 @pytest.fixture
 def live(source: Source, tmp_path: Path) -> Iterator[Live]:
-    """Start a server."""
     with serving(source, tmp_path) as made:
         yield made
 
@@ -321,7 +316,3 @@ def test_a_port_that_is_taken_is_a_line(live: Live, refused: Refused) -> None:
     port = live.server_address[1]
     line = refused("dashboard", "--no-browser", "--port", port)
     assert line == f"--port {port}: Address already in use; give another one"
-
-
-def test_a_scenario_that_cannot_be_built_is_a_line(refused: Refused) -> None:
-    assert "count = 0" in refused("dashboard", "--set", "cohort.growers.count=0")

@@ -29,19 +29,13 @@ SLACK = {"parquet": 0.0, "csv": 0.0 if pd.__version__ >= "3" else 1e-12}  # pand
 
 
 def scenario(**keys: Any) -> Scenario:
-    cohort = {"actions": 3, "count": 6}
-    raw = {
-        "name": "logged",
-        "rounds": 30,
-        "seed": 2,
-        "adversary": {"kind": "iid", "outcomes": 2},
-        "cohort": [
-            cohort | {"name": "one", "utility": "linear", "types": 3},
-            cohort | {"name": "two", "utility": "linear", "response": "quantal", "eta": 4.0},
-            cohort | {"name": "late", "utility": "linear", "enters": 11, "count": 3},
-        ],
-    }
-    return worlds.told(raw | keys)
+    cohort = {"actions": 3, "count": 6, "utility": "linear"}
+    cohorts = [
+        cohort | {"name": "one", "types": 3},
+        cohort | {"name": "two", "response": "quantal", "eta": 4.0},
+        cohort | {"name": "late", "enters": 11, "count": 3},
+    ]
+    return worlds.scenario(*cohorts, **{"rounds": 30, "seed": 2} | keys)
 
 
 @pytest.mark.parametrize(
@@ -87,16 +81,12 @@ def test_a_sample_is_a_part_of_the_full_log() -> None:
         model.run()
     sampled = some.regret_frame()
     ids = set(sampled["agent"])
-    assert set(sampled.query("round >= 11").groupby("round")["agent"].apply(tuple)) == {
-        tuple(sorted(ids))
-    }
-    log = full.regret_frame()
-    pd.testing.assert_frame_equal(
-        log[log["agent"].isin(ids)].reset_index(drop=True), sampled, check_exact=True
-    )
-    pd.testing.assert_frame_equal(
-        full.agents_frame(), some.agents_frame().drop(columns="logged"), check_exact=True
-    )
+    rounds = sampled.query("round >= 11").groupby("round")["agent"].apply(tuple)
+    assert set(rounds) == {tuple(sorted(ids))}
+    log, agents = full.regret_frame(), some.agents_frame().drop(columns="logged")
+    part = log[log["agent"].isin(ids)].reset_index(drop=True)
+    pd.testing.assert_frame_equal(part, sampled, check_exact=True)
+    pd.testing.assert_frame_equal(full.agents_frame(), agents, check_exact=True)
 
 
 @settings(max_examples=200, deadline=None)
@@ -122,7 +112,7 @@ from test_logs import scenario
 from regretless.scenarios.run import Options, run
 crowd = [dict(name="crowd", utility="linear", actions=3, count=400)]
 told = scenario(rounds={rounds}, cohort=crowd, forecaster=dict(kind="running-mean"))
-run(told, Options(Path({out!r}), {form!r}))
+run(told, Options(Path({out!r})))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 
@@ -132,15 +122,9 @@ def test_memory_does_not_grow_with_the_rounds(tmp_path: Path) -> None:
     """Peak resident memory, in MiB: a log twice as long, 1.2 million rows more."""
     peaks = []
     for rounds in (3000, 6000):
-        code = PEAK.format(
-            tests=list(map(str, Path(__file__).parents[:2])),
-            rounds=rounds,
-            out=str(tmp_path / str(rounds)),
-            form="parquet",
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        )
+        tests, out = list(map(str, Path(__file__).parents[:2])), str(tmp_path / str(rounds))
+        words = [sys.executable, "-c", PEAK.format(tests=tests, rounds=rounds, out=out)]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
         peaks.append(int(done.stdout))
     assert peaks[1] - peaks[0] < 40  # kept in memory, the rows alone would be 77 MiB
 
@@ -173,9 +157,7 @@ def test_a_reader_of_one_path_skips_all_other_row_groups(
     assert len(groups) > 13
     assert all(group.max - group.min <= 1 for group in groups)
     for agent in range(1, 16):
-        path = pd.read_parquet(
-            tmp_path / "run/regret_log.parquet", filters=[("agent", "==", agent)]
-        )
+        path = pd.read_parquet(file, filters=[("agent", "==", agent)])
         assert path["round"].tolist() == list(range(11 if agent > 12 else 0, 30))
 
 
@@ -192,17 +174,14 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 def crowd(utility: str = "linear", *, count: int = 1200, **keys: Any) -> Scenario:
     """Make a crowd of agents who all differ, more of them than have their numbers side by side."""
     cohort = {"name": "crowd", "utility": utility, "parameters": PARAMETERS[utility]}
-    if utility != "linear":  # the program of exploitability is solved for one utility
+    if (utility, count) != ("linear", 1200):  # the program of exploitability is solved once
         cohort["measures"] = ["external", "swap", "decision_swap"]
-    raw = {
-        "name": "mapped",
-        "rounds": 12,
-        "seed": 3,
-        "forecaster": {"kind": "running-mean"},
-        "adversary": {"kind": "iid", "outcomes": 3},
-        "cohort": [cohort | {"actions": 4, "count": count} | keys],
-    }
-    return worlds.told(raw)
+    return worlds.scenario(
+        cohort | {"actions": 4, "count": count} | keys,
+        rounds=12,
+        forecaster={"kind": "running-mean"},
+        adversary={"kind": "iid", "outcomes": 3},
+    )
 
 
 def lies_on_disk(model: MarketModel) -> bool:
@@ -225,9 +204,7 @@ def test_the_tables_are_the_same_to_the_byte(
         assert one.read_bytes() == other.read_bytes()
 
 
-def test_what_memory_has_no_room_for_is_mapped_unasked_and_said(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_memory_has_no_room_for_is_mapped_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = 1200 * 4 * 3
     monkeypatch.setattr(storage, "LARGE", 100)
     for free, mapped in ((3 * 8 * numbers, False), (3 * 8 * numbers - 1, True)):
@@ -239,9 +216,7 @@ def test_what_memory_has_no_room_for_is_mapped_unasked_and_said(
     assert not lies_on_disk(crowd(mapped=False).build())
 
 
-def test_a_disk_without_room_is_refused_before_anything_is_played(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_disk_without_room_is_refused_before_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: int) -> None:
         raise OSError(28, "No space left on device")
 

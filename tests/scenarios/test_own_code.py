@@ -1,35 +1,445 @@
-"""A fault in the user's own code is one line that says where; a run goes on when it is mended."""
+"""A user's code is handed what is read-only; its faults are one line; mended, a run goes on."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import numpy as np
 import pandas as pd
 import pytest
+import worlds
 from desk import Call, Refused
+from pydantic import Field
 from written import tables
 
+from regretless import load
 from regretless.agents import ScriptedAgent
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import blamed
+from regretless.scenarios.assembly import scenario  # noqa: F401 - which registers what is built in
+from regretless.scenarios.assembly.construct import construct
 from regretless.scenarios.config.files import read
+from regretless.scenarios.imports import import_modules
 
 SCENARIO = """
-name = "tiny"
-rounds = 600
-adversary = { kind = "cyclic", outcomes = 2 }
-forecaster = { kind = "running-mean" }
-cohort = [{ name = "own", utility = "linear", count = 2, actions = 3, response = "brittle" }]
+name = "borders"
+rounds = 40
+adversary = {{ kind = "{adversary}", outcomes = 2 }}
+forecaster = {{ kind = "{forecaster}" }}
+{extra}
+[[cohort]]
+name = "own"
+utility = "{utility}"
+count = 2
+actions = 3
+response = "{response}"
+{keys}
+
+[[cohort]]
+name = "others"
+utility = "linear"
+count = 3
+actions = 3
+response = "best-response"
 """
+USUAL = {
+    "adversary": "cyclic",
+    "forecaster": "running-mean",
+    "response": "best-response",
+    "utility": "linear",
+    "extra": "",
+    "keys": "",
+}
 MODULE = """
+import numpy as np
+from regretless import Adversary, register
+from regretless.agents import ScriptedAgent, ScriptedCrowd
+from regretless.agents.learners import TotalLearner
+from regretless.agents.responses import BestResponse
+from regretless.market.losses import Linear
+from regretless.market.markets import Market
+from regretless.market.records import Context, Mixture, Forecast, OutcomeDistribution
+
+@register.agent("own-agent")
+class OwnAgent(ScriptedAgent):
+    def act(self, forecast, context):
+        {act}
+        return 0
+
+    def learn(self, losses, outcome):
+        {learn}
+
+@register.agent("own-crowd")
+class OwnCrowd(ScriptedCrowd):
+    def act_many(self, forecasts, contexts):
+        {act_many}
+        return np.zeros(2, dtype=int)
+
+    def learn_many(self, losses, outcome):
+        {learn_many}
+
+@register.learner("own-learner")
+class OwnLearner(TotalLearner):
+    name = "own-learner"
+
+    def step(self, losses, actions):
+        {step}
+        return self.strategy
+
+@register.response("own-response")
+class OwnResponse(BestResponse):
+    name = "own-response"
+
+    def play(self, predicted):
+        {play}
+        return super().play(predicted)
+
+@register.adversary("own-adversary")
+class OwnAdversary(Adversary):
+    def __init__(self, outcomes, rng):
+        super().__init__(outcomes, rng)
+        self.seen = np.zeros(1)
+
+    def context(self, history):
+        {context}
+        self.seen += 1  # its own: what it handed on is a copy
+        return Context(("seen",), self.seen)
+
+    def commit(self, context, history, announced):
+        {commit}
+        return OutcomeDistribution.pure(np.full(self.outcomes, 0.25))
+
+    def learn(self, payoff, observation):
+        {observe}
+
+@register.market("own-market")
+class OwnMarket(Market):
+    def clear(self, fundamental, decisions):
+        {clear}
+        return fundamental
+
+@register.forecaster("own-model")
+class OwnModel:
+    def __init__(self, size):
+        self.points = np.full((1, size), 0.5)
+
+    def mixture(self, x):
+        {mixture}
+        return Mixture(self.points, np.ones(1))
+
+    def predict(self, x=None):
+        return Forecast(self.mixture(x), 0)
+
+    def update(self, y):
+        {update}
+        self.points[0] = y  # its own: what it handed on is a copy
+
+@register.policy("own-policy")
+def own_policy(context):
+    {policy}
+    return 0
+
+@register.policy("own-steps")
+class OwnSteps:
+    def __init__(self, feature, edges):
+        {steps}
+        self.feature = None
+
+    def __call__(self, context):
+        return 0
+
+@register.utility("own-utility")
+def own_utility(population, *, slope=1.0, table=None):
+    {utility}
+    shape = population.count, population.actions, population.goods
+    return Linear(population.rng.random(shape), np.zeros(shape[:2])).normalised()
+
+@register.measure("own-measure")
+def own_measure(model):
+    {measure}
+    return 0.0
+"""
+PLACES = {  # by hole: what the scenario plays, and how the line names it
+    "act": ({"response": "own-agent"}, "OwnAgent.act"),
+    "learn": ({"response": "own-agent"}, "OwnAgent.learn"),
+    "act_many": ({"response": "own-crowd"}, "OwnCrowd.act_many"),
+    "learn_many": ({"response": "own-crowd"}, "OwnCrowd.learn_many"),
+    "step": ({"response": "own-learner"}, "OwnLearner.step"),
+    "play": ({"response": "own-response"}, "OwnResponse.play"),
+    "context": ({"adversary": "own-adversary"}, "OwnAdversary.context"),
+    "commit": ({"adversary": "own-adversary"}, "OwnAdversary.commit"),
+    "observe": ({"adversary": "own-adversary"}, "OwnAdversary.learn"),
+    "clear": ({"extra": 'market = { kind = "own-market" }'}, "OwnMarket.clear"),
+    "mixture": ({"forecaster": "own-model"}, "OwnModel.mixture"),
+    "update": ({"forecaster": "own-model"}, "OwnModel.update"),
+    "policy": ({"keys": 'policies = ["own-policy"]'}, "own_policy"),
+    "measure": ({"extra": 'measures = ["own-measure"]'}, "own_measure"),
+}
+MADE = {  # before the first round; those who are made are handed what the file says
+    "utility": {"utility": "own-utility"},
+    "steps": {
+        "keys": 'policies = ["mine"]',
+        "extra": '[policy.mine]\nkind = "own-steps"\nfeature = "x"\nedges = [0.5]',
+    },
+}
+HOLES = (*PLACES, *MADE)
+SEEN = {"adversary": "own-adversary"}  # whose context has a number
+SIGNAL = {"keys": 'signal = { noise = 0.1 }\npolicies = ["own-policy"]'}
+WRITERS = [
+    ("act", 'context.own["signal"] = 9.0', SIGNAL),
+    ("act_many", 'contexts.own["signal"] = np.full(2, 9.0)', SIGNAL),
+    ("act_many", "contexts.own.clear()", SIGNAL),
+    ("act", "context.values[0] = 9.0", SEEN),
+    ("act", "context.values = np.ones(1)", SEEN),
+    ("act", "forecast.label[:] = 0.0", {}),
+    ("act", "forecast.statistics[:] = 0.0", {}),
+    ("act", "forecast.mixture.points[:] = 0.0", {}),
+    ("act", "forecast.mixture.mean[:] = 0.0", {}),
+    ("act", "self.loss.weights[:] = 0.0", {}),
+    ("act", "self.model.last_actions(0)[:] = 1", {}),
+    ("learn", "losses[:] = 0.0", {}),
+    ("learn", "losses.sort()", {}),
+    ("learn", "outcome += 1.0", {}),
+    ("act_many", "contexts.values[0] = 9.0", SEEN),
+    ("act_many", "forecasts.label[:] = 0.0", {}),
+    ("act_many", "forecasts.statistics[:] = 0.0", {}),
+    ("act_many", "forecasts.which[:] = 0", {}),
+    ("act_many", "self.here[:] = False", {}),
+    ("learn_many", "losses[:] = 0.0", {}),
+    ("step", "losses[:] = 0.0", {}),
+    ("step", "actions[:] = 0", {}),
+    ("play", "predicted[:] = 0.0", {}),
+    ("commit", "context.values[0] = 9.0", {}),
+    ("commit", "announced.blocks[0].points[:] = 0.0", {}),
+    ("commit", "announced.mean_label[:] = 0.0", {}),
+    ("observe", "observation.outcome[:] = 0.0", {}),
+    ("clear", "fundamental[:] = 0.0", {}),
+    ("clear", "decisions[0].actions[:] = 0", {}),
+    ("mixture", "x.values[0] = 9.0", SEEN),
+    ("update", "y[:] = 0.0", {}),
+    ("policy", "context.values[0] = 9.0", SEEN),
+    ("measure", "model.last_actions(0)[:] = 1", {}),
+    ("measure", 'model.measured(0, "swap_regret")[:] = 0.0', {}),
+]
+MISFITS = [  # and what the line has to say of it
+    ("act", "return [0.5, [0.5]]", ""),
+    ("act", 'return np.array([None, "a", 1], dtype=object)', ""),
+    ("act", "return 3", "action 3"),
+    ("act", "return 1.5", "1.5"),
+    ("act", "return None", "returned None"),
+    ("act", "return [0.5, 0.5]", "3 probabilities"),
+    ("act", "return [np.nan, 0.5, 0.5]", "3 probabilities"),
+    ("act_many", "return [[0.5, 0.5, 0.0], [1.0]]", ""),
+    ("step", "return [[1.0], [0.5, 0.5]]", ""),
+    ("step", "return losses[0]", ".step returned array([0."),
+    ("play", "return [[1.0], [0.5, 0.5]]", ""),
+    ("context", "return None", ""),
+    ("commit", "return [0.5, 0.5]", "OutcomeDistribution"),
+    ("commit", "return OutcomeDistribution.pure([2.0, 0.0])", "[0, 1]"),
+    ("commit", "return OutcomeDistribution.pure([0.5])", "over 1 outcomes; return one over 2"),
+    ("commit", "return OutcomeDistribution(np.eye(2), [0.5, 0.6])", "weights"),
+    ("clear", "return [0.5, [0.5]]", ""),
+    ("mixture", "return 0.5", ""),
+]
+LATE = [  # in a round after a checkpoint
+    ("act", "return 3 if self.rng.random() < 0.01 else 0", "action 3"),
+    ("commit", "return OutcomeDistribution.pure(np.full(2, history.rounds / 600))", "[0, 1]"),
+]
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "borders", raising=False)
+    return tmp_path
+
+
+def write(desk: Path, hole: str, line: str, **also: str) -> str:
+    """Write a module in which a method does something, and a scenario; return the name in lines."""
+    filled = dict.fromkeys(HOLES, "pass") | {hole: line}
+    (desk / "borders.py").write_text(MODULE.format(**filled), encoding="utf-8")
+    played, name = PLACES[hole] if hole in PLACES else (MADE[hole], "")
+    text = SCENARIO.format(**USUAL | also | played)
+    (desk / "borders.toml").write_text(text, encoding="utf-8")
+    return name
+
+
+WORDS = ("run", "borders.toml", "--import", "borders")
+
+
+@pytest.mark.parametrize(("hole", "line", "also"), WRITERS)
+def test_who_writes_into_what_it_was_given_is_named(
+    desk: Path, refused: Refused, hole: str, line: str, also: dict[str, str]
+) -> None:
+    name = write(desk, hole, line, **also)
+    told = refused(*WORDS)
+    assert told.startswith(f"round 0: {name} writes into what it was given (borders.py")
+    assert told.endswith(f": {line}); copy it first")
+    assert not (desk / "runs/borders").exists()
+
+
+FAULTS = [(hole, 'raise KeyError("lost")', "): KeyError: ") for hole in PLACES]
+FAULTS += [("act", "raise StopIteration", "): StopIteration; ")]
+FAULTS += [("clear", "1 / 0", "): ZeroDivisionError: ")]
+
+
+@pytest.mark.parametrize(("hole", "line", "says"), FAULTS)
+def test_whose_code_fails_is_named(
+    desk: Path, refused: Refused, hole: str, line: str, says: str
+) -> None:
+    name = write(desk, hole, line)
+    told = refused(*WORDS)
+    assert told.startswith(f"round 0: {name} (borders.py, line ")
+    assert says in told
+
+
+@pytest.mark.parametrize(("hole", "line", "says"), MISFITS)
+def test_whose_answer_does_not_fit_is_named(
+    desk: Path, refused: Refused, hole: str, line: str, says: str
+) -> None:
+    name = write(desk, hole, line)
+    told = refused(*WORDS)
+    assert told.startswith(f"round 0: {name}")
+    assert says in told
+
+
+def test_a_policy_that_suggests_no_action_is_named(desk: Path, refused: Refused) -> None:
+    write(desk, "policy", 'return "left"')
+    assert "'own-policy' suggests 'left'; return an action from 0 to 2" in refused(*WORDS)
+
+
+@pytest.mark.parametrize(("hole", "line", "says"), LATE)
+def test_whoever_breaks_the_rules_late_leaves_no_table(
+    desk: Path, refused: Refused, hole: str, line: str, says: str
+) -> None:
+    name = write(desk, hole, line)
+    told = refused(*WORDS, "--rounds", "1500", "--log-every", "500")
+    assert name in told
+    assert says in told
+    assert not list(desk.glob("runs/borders/*.parquet"))
+    manifest = desk / "runs/borders/manifest.json"
+    assert not manifest.exists() or '"complete"' not in manifest.read_text(encoding="utf-8")
+
+
+LOSSES = ["None", "np.zeros((5, 3, 2))", "np.zeros((2, 3, 4))", "np.full((2, 3, 2), np.nan)"]
+
+
+@pytest.mark.parametrize("made", LOSSES)
+def test_losses_that_do_not_fit_are_one_line(desk: Path, refused: Refused, made: str) -> None:
+    write(desk, "utility", f"return Linear({made})" if "np" in made else "return None")
+    told = refused(*WORDS)
+    assert "own_utility" in told or "own-utility" in told
+    assert "cohort.own" in told
+    assert not (desk / "runs/borders").exists()
+
+
+def test_the_traceback_is_printed_where_it_is_wanted(desk: Path, call: Call) -> None:
+    write(desk, "learn", 'raise KeyError("lost")')
+    *traced, told = call(*WORDS, "--verbose").err.splitlines()
+    assert told.startswith("regretless: round 0: OwnAgent.learn (borders.py")
+    assert traced[0] == "Traceback (most recent call last):"
+    assert '    raise KeyError("lost")' in traced
+
+
+def means(desk: Path) -> list[float]:
+    """Play the scenario in this process; return the mean losses of those who do not write."""
+    model = worlds.played(load(str(desk / "borders.toml")))
+    frame = model.agents_frame()
+    return list(frame.loc[frame["cohort"] == "others", "mean_loss"])
+
+
+@pytest.mark.parametrize(("hole", "line"), [("act", "context.values.copy()"), ("learn", "pass")])
+def test_who_only_reads_changes_nothing_for_others(desk: Path, hole: str, line: str) -> None:
+    write(desk, hole, line, **SEEN)
+    import_modules(["borders"])
+    reading = means(desk)
+    text = (desk / "borders.toml").read_text(encoding="utf-8")
+    (desk / "borders.toml").write_text(text.replace("own-agent", "best-response"), encoding="utf-8")
+    assert reading == means(desk)
+
+
+def test_in_python_the_fault_is_the_cause(desk: Path) -> None:
+    write(desk, "act", 'raise KeyError("lost")')
+    import_modules(["borders"])
+    model = load(str(desk / "borders.toml")).build()
+    with pytest.raises(ValueError, match=r"round 0: OwnAgent.act .*KeyError: 'lost'") as raised:
+        model.run()
+    assert isinstance(raised.value.__cause__, KeyError)
+
+
+@pytest.mark.parametrize(
+    ("line", "keys"),
+    [
+        ("slope *= 2.0", "parameters = { slope = [0.5, 0.9] }"),
+        ("slope.sort()", "parameters = { slope = { choices = [0.5, 0.9] } }"),
+        ("population.each('slope', slope)[0] = 1.0", "parameters = { slope = 0.5 }"),
+    ],
+)
+def test_a_utility_that_writes_into_its_parameters_is_named(
+    desk: Path, refused: Refused, line: str, keys: str
+) -> None:
+    write(desk, "utility", line, keys=keys)
+    told = refused(*WORDS)
+    assert told.startswith("cohort.own.parameters of utility 'own-utility': own_utility")
+    assert "own_utility writes into what it was given (borders.py" in told
+    assert told.endswith(f": {line}); copy it first")
+
+
+@pytest.mark.parametrize(
+    ("hole", "line", "keys"),
+    [
+        ("utility", "table[0][0] = 9.0", "parameters = { table = [[0.25, 0.75]] }"),
+        ("steps", "edges.append(9.0)", ""),
+    ],
+)
+def test_lists_of_the_file_are_copies(desk: Path, hole: str, line: str, keys: str) -> None:
+    """The manifest, and whoever is made next, have what the file says."""
+    write(desk, hole, line, **{"keys": keys} if keys else {})
+    import_modules(["borders"])
+    given = load(str(desk / "borders.toml"))
+    before = repr(given.spec)
+    given.build()
+    assert repr(given.spec) == before
+
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Ends = list[float] | None
+
+
+def annotated(_: int, *, rate: float = 0.1, ends: Ends = None, part: Share = 0) -> Any:
+    return rate, ends, part
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({"rate": "fast"}, "own: rate = 'fast': not a number; write it without quotes"),
+        ({"rate": True}, "own: rate = True: not a number"),
+        ({"rate": {}}, "own: rate = {}: not a number"),
+        ({"ends": 0.5}, "own: ends = 0.5: not a list; write its entries in brackets"),
+        ({"ends": [0.5, "x"]}, "own: ends = 'x': not a number"),
+        ({"part": 2.0}, "own: part = 2.0: must be less than or equal to 1"),
+    ],
+)
+def test_a_parameter_is_what_is_annotated(given: dict[str, Any], line: str) -> None:
+    with pytest.raises(UserError, match=re.escape(line)):
+        construct("own", annotated, 0, **given)
+    assert construct("own", annotated, 0, rate=1, ends=[0.5, 2]) == (1, [0.5, 2], 0)
+    drawn = construct("own", annotated, 0, rate=np.array([0.1, 0.2]))[0]  # for each agent
+    assert drawn.tolist() == [0.1, 0.2]
+
+
+OTHERS = """
 from pathlib import Path
+from regretless import register
 from regretless.agents import ScriptedAgent
-from regretless.market import register
 
 @register.agent("brittle")
 class Brittle(ScriptedAgent):
@@ -46,36 +456,6 @@ class Brittle(ScriptedAgent):
 
     def restore(self, state):
         self.played = state["played"]
-"""
-
-
-@pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in a folder with a scenario and an agent that fails where a file tells it to."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(sys.modules, "brittle_agents", raising=False)
-    (tmp_path / "tiny.toml").write_text(SCENARIO, encoding="utf-8")
-    (tmp_path / "brittle_agents.py").write_text(MODULE, encoding="utf-8")
-    return tmp_path
-
-
-WORDS = ("run", "tiny.toml", "--import", "brittle_agents")
-
-
-def test_after_a_late_fault_the_mended_run_resumes(desk: Path, call: Call) -> None:
-    assert call(*WORDS, "--out", "whole").status == 0
-    (desk / "broken-550").touch()
-    assert call(*WORDS, "--out", "mended").status == 2
-    (desk / "broken-550").unlink()
-    (desk / "broken-100").touch()  # a run from the start would fail
-    assert call(*WORDS, "--out", "mended", "--resume").status == 0
-    assert tables(desk / "mended") == tables(desk / "whole")
-
-
-PARTS = """
-from regretless.agents import ScriptedAgent
-from regretless.agents.learners import TotalLearner
-from regretless.market import register
 
 @register.agent("idle")
 class Idle(ScriptedAgent):
@@ -85,40 +465,48 @@ class Idle(ScriptedAgent):
 class Deaf(ScriptedAgent):
     def __init__(self, loss):
         pass
-
-@register.learner("lawless")
-class Lawless(TotalLearner):
-    name = "lawless"
-
-    def step(self, losses, actions):
-        return losses - 1
 """
-MISFITS = {
-    "idle": "round 0: class Idle has no act(forecast, context); write it",
-    "lawless": "round 1: Lawless.play returned array([-",
-    "deaf": "agent 'deaf' takes too few arguments; take the 2 that every one is given",
-}
+SET = ("--import", "others", "--set")
 
 
 @pytest.fixture
-def parts(desk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work beside a module of parts that do not fit."""
-    monkeypatch.delitem(sys.modules, "misfits", raising=False)
-    (desk / "misfits.py").write_text(PARTS, encoding="utf-8")
+def others(desk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work beside a module of parts that are wrong as they stand, or where a file tells them to."""
+    monkeypatch.delitem(sys.modules, "others", raising=False)
+    write(desk, "step", "return losses - 1")
+    (desk / "others.py").write_text(OTHERS, encoding="utf-8")
     return desk
 
 
-@pytest.mark.parametrize("name", MISFITS)
-def test_a_part_that_does_not_fit_is_one_line(parts: Path, refused: Refused, name: str) -> None:
-    line = refused(*WORDS, "--import", "misfits", "--set", f"cohort.own.response={name}")
-    assert line.startswith(MISFITS[name])
-    assert not (parts / "runs/tiny").exists()
+def test_after_a_late_fault_the_mended_run_resumes(others: Path, call: Call) -> None:
+    words = (*WORDS, *SET, "cohort.own.response=brittle", "--rounds", "600", "--out")
+    assert call(*words, "whole").status == 0
+    (others / "broken-550").touch()
+    assert call(*words, "mended").status == 2
+    (others / "broken-550").unlink()
+    (others / "broken-100").touch()  # a run from the start would fail
+    assert call(*words, "mended", "--resume").status == 0
+    assert tables(others / "mended") == tables(others / "whole")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("idle", "round 0: class Idle has no act(forecast, context); write it"),
+        ("own-learner", "round 1: OwnLearner.play returned array([-"),
+        ("deaf", "agent 'deaf' takes too few arguments; take the 2 that every one is given"),
+    ],
+)
+def test_what_is_no_part_is_one_line(others: Path, refused: Refused, name: str, says: str) -> None:
+    assert refused(*WORDS, *SET, f"cohort.own.response={name}").startswith(says)
+    assert not (others / "runs/borders").exists()
 
 
 def test_a_module_that_lacks_another_says_which(desk: Path, refused: Refused) -> None:
+    write(desk, "act", "pass")
     (desk / "needy.py").write_text("import not_installed_anywhere", encoding="utf-8")
     for module, cure in (("needy", "needy needs it: install it"), ("gone", "run from the folder")):
-        assert cure in refused(*WORDS, "--import", module)
+        assert cure in refused("run", "borders.toml", "--import", module)
 
 
 def test_what_a_response_may_name_is_named_once() -> None:

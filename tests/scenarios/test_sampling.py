@@ -38,6 +38,11 @@ points = 8
 """
 
 
+def sampled(points: int, *keys: str, ends: list[float], **more: Any) -> SampleSpec:
+    raw = {"points": points, "keys": dict.fromkeys(keys, ends)} | more
+    return SampleSpec.model_validate(raw)
+
+
 def tables(sample: SampleSpec, losses: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Make a study's cohorts and parameters, one run per setting, with these mean losses."""
     parameters = pd.DataFrame(sample.settings()).rename_axis("run").reset_index().assign(seed=0)
@@ -60,8 +65,7 @@ def test_a_hypercube_has_one_point_in_each_stratum_and_seeds_of_its_own(tmp_path
 
 
 def test_the_blocks_of_a_sobol_design_differ_in_one_key() -> None:
-    keys = {"a": [0.0, 1.0], "b": [2.0, 4.0]}
-    sample = SampleSpec.model_validate({"method": "sobol", "points": 8, "keys": keys})
+    sample = sampled(8, "a", "b", ends=[2.0, 4.0], method="sobol")
     table = pd.DataFrame(sample.settings()).to_numpy().reshape(4, 8, 2)
     a, b, mixed_a, mixed_b = table
     assert len(sample) == 32
@@ -71,9 +75,7 @@ def test_the_blocks_of_a_sobol_design_differ_in_one_key() -> None:
 
 def test_published_indices_of_ishigami_s_function() -> None:
     """Sobol and Levitan 1999: with a = 7 and b = 0.1."""
-    ends = [-np.pi, np.pi]
-    raw = {"method": "sobol", "points": 1024, "keys": dict.fromkeys("xyz", ends)}
-    sample = SampleSpec.model_validate(raw)
+    sample = sampled(1024, *"xyz", ends=[-np.pi, np.pi], method="sobol")
 
     def ishigami(p: pd.DataFrame) -> Any:
         return np.sin(p["x"]) * (1 + 0.1 * p["z"] ** 4) + 7 * np.sin(p["y"]) ** 2
@@ -90,7 +92,7 @@ def test_published_indices_of_ishigami_s_function() -> None:
 
 
 def test_a_rank_correlation_sees_what_is_monotone() -> None:
-    sample = SampleSpec.model_validate({"points": 40, "keys": {"a": [0.0, 1.0], "b": [0.0, 1.0]}})
+    sample = sampled(40, "a", "b", ends=[0.0, 1.0])
     found = sensitivity_table(*tables(sample, lambda p: np.exp(p["a"])), sample).set_index("key")
     assert found["mean"]["a"] == pytest.approx(1.0)
     assert found["low"]["b"] < 0 < found["high"]["b"]
@@ -100,7 +102,7 @@ def test_a_rank_correlation_sees_what_is_monotone() -> None:
 def test_calibration_covers_what_was_planted() -> None:
     """Of linear moments with normal noise the interval holds the truth in 95 % of trials."""
     rng = np.random.default_rng(5)
-    sample = SampleSpec.model_validate({"points": 400, "keys": {"impact": [0.0, 1.0]}})
+    sample = sampled(400, "impact", ends=[0.0, 1.0])
     runs = tables(sample, lambda p: 2 * p["impact"] + rng.normal(0, 0.2, len(p)))
     held, widths = 0, []
     truths = rng.uniform(0.2, 0.8, 200)
@@ -114,7 +116,7 @@ def test_calibration_covers_what_was_planted() -> None:
 
 
 def test_what_no_run_comes_near_is_not_estimated() -> None:
-    sample = SampleSpec.model_validate({"points": 20, "keys": {"a": [0.0, 1.0]}})
+    sample = sampled(20, "a", ends=[0.0, 1.0])
     runs = tables(sample, lambda p: p["a"])
     row = calibration_table(*runs, sample.model_copy(update={"targets": {"one.mean_loss": 3.0}}))
     assert row[["estimate", "low", "high"]].isna().all(axis=None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import tomllib
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -38,9 +38,7 @@ def test_a_grid_is_the_full_product_times_the_seeds(tmp_path: Path) -> None:
     kinds, counts, seeds = ["decision-swap", "running-mean"], [3, 4], [0, 1]
     expected = [
         {"forecaster.kind": kind, "cohort.farmers.count": count, "seed": seed}
-        for kind in kinds
-        for count in counts
-        for seed in seeds
+        for kind, count, seed in product(kinds, counts, seeds)
     ]
     assert found.parameters() == expected
     assert len(found) == 8
@@ -77,9 +75,7 @@ def test_a_label_stands_for_several_keys(tmp_path: Path) -> None:
     found = study(tmp_path, LABELS)
     expected = [
         {"cohort.farmers.count": count, "stream": stream, "seed": seed}
-        for count in (3, 4)
-        for stream in ("calm", "wild")
-        for seed in (0, 1)
+        for count, stream, seed in product((3, 4), ("calm", "wild"), (0, 1))
     ]
     assert found.parameters() == expected
     raws = [found.task(run).raw for run in range(8)]
@@ -198,16 +194,12 @@ def test_another_directory_is_no_study(tmp_path: Path) -> None:
 
 def cohort_rows(values: dict[int, float]) -> pd.DataFrame:
     """Make a cohorts table whose welfare is given by run."""
-    rows: list[dict[str, Any]] = [
-        dict.fromkeys(analysis.COHORTS, 0.0) | {"run": run, "cohort": "a", "welfare_mean": value}
-        for run, value in values.items()
-    ]
-    return pd.DataFrame(rows)
+    rows = pd.DataFrame({"run": list(values), "cohort": "a", "welfare_mean": list(values.values())})
+    return rows.reindex(columns=analysis.COHORTS, fill_value=0.0)
 
 
 def sweep_of(kinds: list[str], sizes: list[int], seeds: list[int]) -> pd.DataFrame:
-    """Make a parameters table of a full product."""
-    rows = [(kind, size, seed) for kind in kinds for size in sizes for seed in seeds]
+    rows = product(kinds, sizes, seeds)
     frame = pd.DataFrame(rows, columns=["forecaster.kind", "size", "seed"])
     frame.insert(0, "run", range(len(frame)))
     return frame

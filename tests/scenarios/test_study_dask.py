@@ -58,7 +58,6 @@ class Fickle(Adversary):
 
 @pytest.fixture
 def cluster() -> Iterator[distributed.LocalCluster]:
-    """Start a scheduler and two worker processes."""
     with two_workers() as started:
         yield started
 

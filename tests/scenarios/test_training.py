@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 import worlds
 from desk import Call, Refused
+from registered import built_in
 
 import regretless
 from regretless import load
@@ -21,6 +22,7 @@ from regretless.agents.adversaries import UpThenDown
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import stream
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.executor import mapper
 from regretless.scenarios.imports import import_modules
@@ -30,15 +32,10 @@ from regretless.scenarios.training.results import file_of
 from regretless.scenarios.training.train import Order, train
 
 ROUNDS = 40
-LEARNERS = [
-    name
-    for name in register.learner.names()
-    if register.learner[name].__module__.startswith("regretless.")
-]
+LEARNERS = built_in(register.learner)
 
 
 def deng(*responses: str, **keys: Any) -> Scenario:
-    """Return Deng's game with a cohort for each response."""
     cohorts = [
         {"name": f"them {i}", "utility": "game", "actions": 3, "response": name, "count": 2}
         | ({"settings": {"eta": 5.0}} if name == "quantal-fictitious-play" else {})
@@ -122,10 +119,8 @@ def test_what_is_written_is_a_scenario_that_plays_as_judged(tmp_path: Path) -> N
     assert curve["seed"].max() < training.HALF
     assert not (tmp_path / "out" / "training.npz").exists()
     surplus = []
-    seeds = training.HALF + regretless.market.core.randomness.stream(1, "judge", "them 1").integers(
-        training.HALF, size=training.JUDGED
-    )
-    for seed in seeds[:3].tolist():
+    drawn = stream(1, "judge", "them 1").integers(training.HALF, size=training.JUDGED)
+    for seed in (training.HALF + drawn)[:3].tolist():
         model = worlds.played(load(str(tmp_path / "out" / file_of("them 1"))), seed=seed)
         surplus.append(model.agents_frame().query("cohort == 'them 1'")["leader_surplus"].mean())
     assert min(surplus) <= table["high"][1]
@@ -185,35 +180,31 @@ def test_interrupted_training_resumes_to_the_same_bytes(
         assert kept[0] == kept[1]
 
 
-GAME = ["train", "beating-mean-based-learners", "--rounds", "20"]
-WIDE = ["train", "crowding", "--set", "adversary={ kind = 'myopic', outcomes = 3, grid = 3 }"]
-MISTAKES: list[tuple[list[str], str]] = [
-    ([*GAME, "--algorithm", "sgd", "--budget", "40"], "--algorithm 'sgd' is unknown"),
-    ([*GAME, "--algorithm", "cem", "--budget", "5"], "cem tries 32 plans at a time"),
-    ([*GAME, "--algorithm", "es", "--budget", "40", "--cohort", "hedges"], "did you mean 'hedge'"),
-    ([*GAME, "--algorithm", "es", "--budget", "40", "--phases", "21"], "there are 20 rounds"),
-    (
-        ["train", "consumers", "--algorithm", "es", "--budget", "40"],
-        "the adversary has no payoff; give one that has",
-    ),
-    (["train", "crop-choice", "--algorithm", "es", "--budget", "40"], "outcomes are replayed"),
-    ([*WIDE, "--algorithm", "exp3", "--budget", "9"], "exp3 lists plans over at most 8"),
+GAME = "beating-mean-based-learners --rounds 20"
+WIDE = "crowding --set adversary={kind='myopic',outcomes=3,grid=3}"
+MISTAKES = [
+    (f"{GAME} --algorithm sgd --budget 40", "--algorithm 'sgd' is unknown"),
+    (f"{GAME} --algorithm cem --budget 5", "cem tries 32 plans at a time"),
+    (f"{GAME} --algorithm es --budget 40 --cohort hedges", "did you mean 'hedge'"),
+    (f"{GAME} --algorithm es --budget 40 --phases 21", "there are 20 rounds"),
+    ("consumers --algorithm es --budget 40", "the adversary has no payoff; give one that has"),
+    ("crop-choice --algorithm es --budget 40", "outcomes are replayed"),
+    (f"{WIDE} --algorithm exp3 --budget 9", "exp3 lists plans over at most 8"),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "told"), MISTAKES)
+@pytest.mark.parametrize(("words", "told"), MISTAKES)
 def test_a_mistake_is_one_line_and_writes_nothing(
-    arguments: list[str], told: str, tmp_path: Path, refused: Refused
+    words: str, told: str, tmp_path: Path, refused: Refused
 ) -> None:
-    assert told in refused(*arguments, "--out", tmp_path / "out")
+    assert told in refused("train", *words.split(), "--out", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-HEDGE = [*GAME, "--algorithm", "es", "--budget", "16", "--cohort", "hedge", "--jobs", "1"]
+HEDGE = f"train {GAME} --algorithm es --budget 16 --cohort hedge --jobs 1".split()
 
 
 def files() -> dict[str, bytes]:
-    """Return what lies in this folder."""
     return {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
 
 
@@ -251,9 +242,7 @@ def test_a_training_replaces_no_file_of_somebody_else(
         assert files() == {f"out/{name}": b"mine"}
 
 
-def test_a_training_that_cannot_go_on_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_training_that_is_stuck_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scenario, order = deng("hedge", rounds=10), Order("es", 64, jobs=1)
 
     def stop(count: int) -> None:
@@ -327,9 +316,7 @@ def test_the_followers_seats_are_as_pettingzoo_has_them() -> None:
     parallel_seed_test(made, num_cycles=8)
 
 
-def test_without_the_libraries_the_line_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_libraries_the_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
     def without(name: str, *rest: Any, **keys: Any) -> Any:

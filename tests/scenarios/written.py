@@ -14,20 +14,17 @@ Reference = Callable[..., Path]
 
 
 def tables(out: Path) -> dict[str, bytes]:
-    """Read every table of a run, or of a study and its runs."""
     return {
         str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*.parquet"))
     }
 
 
 def manifest(out: Path | str) -> dict[str, Any]:
-    """Read a run's manifest."""
     found: dict[str, Any] = json.loads(Path(out, "manifest.json").read_text(encoding="utf-8"))
     return found
 
 
 def status(out: Path | str) -> str:
-    """Read whether a run is complete."""
     return str(manifest(out)["status"])
 
 
