@@ -55,25 +55,21 @@ EIGHT = "linear ces cobb-douglas leontief cara mean-variance newsvendor lp-targe
 
 
 def cohort(utility: str, **keys: Any) -> dict[str, Any]:
-    """Describe a cohort of three agents with three actions."""
     name, parameters = UTILITIES[utility]
     told = {"name": utility, "utility": name, "parameters": parameters, "count": 3, "actions": 3}
     return told | keys
 
 
 def scenario(*cohorts: dict[str, Any], outcomes: int = 2, **keys: Any) -> Scenario:
-    """Validate a scenario against the breaker."""
     adversary = {"kind": "anti-forecast", "outcomes": outcomes, "strength": 0.5}
     return worlds.scenario(*cohorts, **{"rounds": 5, "adversary": adversary} | keys)
 
 
 def market(*cohorts: dict[str, Any], **keys: Any) -> MarketModel:
-    """Build the market of a scenario."""
     return scenario(*cohorts, **keys).build()
 
 
 def blocks(*cohorts: dict[str, Any], **keys: Any) -> list[tuple[str, list[str]]]:
-    """List the blocks of a market, each with the cohorts that hear it."""
     model = market(*cohorts, **keys)
     return [
         (block.name, [seated.name for seated in model.game.cohorts if seated.block == index])
@@ -82,7 +78,6 @@ def blocks(*cohorts: dict[str, Any], **keys: Any) -> list[tuple[str, list[str]]]
 
 
 def attempt(*cohorts: dict[str, Any], **keys: Any) -> MarketModel | str:
-    """Build a market, or return the line with which it was refused."""
     try:
         return market(*cohorts, **keys)
     except UserError as error:
@@ -96,7 +91,6 @@ MANY = np.random.default_rng(1).dirichlet(np.ones(6), (4, 3))
 
 
 def powers_of_sum(**changed: Any) -> PowerOfSum:
-    """Two stacked powers of a sum."""
     given = {"exponent": 2.0, "power": 0.5, "floor": 0.1} | changed
     return PowerOfSum(SHARES[:2], **{name: np.array(value) for name, value in given.items()})
 
@@ -162,7 +156,6 @@ def test_the_default_serves_every_utility_in_three_dimensions(utility: str) -> N
 
 
 def floored(name: str, floor: float) -> dict[str, Any]:
-    """Cobb-Douglas agents above a floor."""
     return cohort("cobb-douglas", name=name, parameters={"y_min": floor})
 
 
@@ -291,7 +284,6 @@ def test_archetypes_are_shared_by_the_agents() -> None:
 
 
 def mixed(count: int = 3, actions: int = 3, **keys: Any) -> Scenario:
-    """All eight utilities in one market."""
     crowd = [cohort(name, count=count, actions=actions) for name in EIGHT.split()]
     return scenario(*crowd, outcomes=3, **keys)
 
@@ -356,9 +348,7 @@ def test_a_quick_basis_is_certified_for_the_coefficients_that_agents_use() -> No
     ],
 )
 @pytest.mark.parametrize("kind", ["auto", "exact", "reduced"])
-def test_agents_who_cannot_go_wrong_are_served(
-    kind: str, utility: str, parameters: dict[str, Any]
-) -> None:
+def test_who_cannot_go_wrong_is_served(kind: str, utility: str, parameters: dict[str, Any]) -> None:
     """All actions equal, or all constant: regret is 0, or one line says what is wrong."""
     made = attempt(cohort(utility, parameters=parameters, basis={"kind": kind}))
     if isinstance(made, str):

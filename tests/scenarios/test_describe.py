@@ -24,25 +24,17 @@ from regretless.scenarios.report.write import write_report
 from regretless.scenarios.run import Options, run
 
 ROLES = {  # index, outcome, context
-    "seattle-weather": (
-        ["date"],
-        ["precipitation", "temp_max", "temp_min", "wind"],
-        ["month", "wet_yesterday"],
-    ),
-    "bike-demand": ([], ["bikers"], ["hour", "workingday", "warmth"]),
-    "factor-returns": (
-        ["date"],
-        ["mtum", "qual", "size", "usmv", "vlue"],
-        ["up_yesterday", "volatility"],
-    ),
+    "seattle-weather": "date / precipitation temp_max temp_min wind / month wet_yesterday",
+    "bike-demand": " / bikers / hour workingday warmth",
+    "factor-returns": "date / mtum qual size usmv vlue / up_yesterday volatility",
 }
 
 
 @pytest.mark.parametrize("name", ROLES)
 def test_bundled_tables_are_understood_and_their_starters_play(name: str, tmp_path: Path) -> None:
     table = described(DATA / f"{name}.csv")
-    roles = ("index", "outcome", "context")
-    assert tuple([c.name for c in table.named(role)] for role in roles) == ROLES[name]
+    roles = (table.named(role) for role in ("index", "outcome", "context"))
+    assert " / ".join(" ".join(column.name for column in own) for own in roles) == ROLES[name]
     file = tmp_path / "own.toml"
     file.write_text(starter(table, tmp_path), encoding="utf-8")
     model = worlds.played(load(str(file), rounds=20))
@@ -110,8 +102,7 @@ def test_gaps_days_before_months_and_percent_signs(tmp_path: Path) -> None:
     assert "rounds = 118" in text
     assert 'missing = "drop"' in text
     (tmp_path / "own.toml").write_text(text, encoding="utf-8")
-    scenario = load(str(tmp_path / "own.toml"))
-    run(scenario, Options(tmp_path / "out"))
+    run(load(str(tmp_path / "own.toml"), rounds=20), Options(tmp_path / "out"))
     page = write_report(tmp_path / "out").read_text(encoding="utf-8")
     assert '"2024-01-02T00:00:00"' in page  # as an axis of time has it
 
@@ -164,9 +155,7 @@ def test_strange_tables_are_described_or_refused(
         starter(described(file), file.parent)
 
 
-def test_a_missing_scale_is_told_for_all_outcomes_in_toml_that_can_be_pasted(
-    tmp_path: Path,
-) -> None:
+def test_missing_scales_are_told_for_all_outcomes_in_toml_to_be_pasted(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("rain fall,wind,z\n3,10,0.5\n5,40,0.2\n", encoding="utf-8")
     text = """
 name = "a"
@@ -190,7 +179,6 @@ WHOLE = [f"{i * 0.37 % 1:.3f}" for i in range(60)]
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in a folder of one's own, at a wide screen."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     return tmp_path

@@ -55,7 +55,6 @@ class Mortal(DaskCrew):
 
 
 def with_deaths(text: Raw, out: Path, rounds: int, deaths: int, every: int, **more: Any) -> None:
-    """Play with processes of which so many are killed."""
     loaded, options = told(text, f"rounds={rounds}"), Options(out, **more)
     with closing(Cluster(2)) as cluster, closing(Mortal(cluster, deaths, every)) as crew:
         run(loaded, options, player=Conductor(loaded, crew, options, 2))
@@ -103,7 +102,6 @@ def test_a_killed_conductor_is_resumed_though_a_worker_dies(
 
 
 def once(at: int, do: Callable[[], Any]) -> Callable[[int], None]:
-    """Do something when so many rounds are played."""
     left = [do]
 
     def watch(played: int) -> None:
@@ -114,9 +112,7 @@ def once(at: int, do: Callable[[], Any]) -> Callable[[int], None]:
 
 
 @pytest.mark.slow
-def test_a_cluster_that_loses_a_worker_and_then_its_scheduler(
-    tmp_path: Path, reference: Reference
-) -> None:
+def test_a_cluster_loses_a_worker_then_its_scheduler(tmp_path: Path, reference: Reference) -> None:
     loaded, out = told(ASKED, "rounds=600"), tmp_path / "logs"
 
     def play(address: str, progress: Callable[[int], Any], **more: Any) -> None:

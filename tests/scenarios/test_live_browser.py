@@ -36,7 +36,6 @@ SMALL: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """Start a browser."""
     flags = [flag for flag in FLAGS if not flag.startswith(("--headless", "--virtual", "--enable"))]
     expect.set_options(timeout=PATIENCE)
     with sync_playwright() as player:
@@ -47,7 +46,6 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def live(tmp_path: Path) -> Iterator[Live]:
-    """Start a server."""
     (tmp_path / "small.toml").write_text(tomli_w.dumps(SMALL), encoding="utf-8")
     with serving(Source.of(str(tmp_path / "small.toml")), tmp_path) as made:
         yield made
@@ -69,12 +67,17 @@ class Viewer:
         expect(self.button("Restart")).to_be_enabled()
 
     def button(self, name: str) -> Locator:
-        """Find a button by its name."""
         return self.page.get_by_role("button", name=name, exact=True)
 
     def shows(self, place: str, text: str) -> None:
-        """Wait until a place matches an expression."""
         expect(self.page.locator(place)).to_have_text(re.compile(text))
+
+    def drawn(self, name: str) -> Locator:
+        """Scroll to a figure and wait until it is there."""
+        place = self.page.locator(f"#chart-{name}")
+        place.scroll_into_view_if_needed()
+        expect(place.locator(".main-svg").first).to_be_visible()
+        return place
 
     def click_on(self, dot: Locator) -> None:
         """Click on a dot of a figure, once it lies still on the screen.
@@ -89,7 +92,6 @@ class Viewer:
         self.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
 
     def played(self) -> int:
-        """Read how many rounds were played."""
         return int(self.page.inner_text("#count").split(" ")[0].replace(",", ""))
 
 
@@ -135,9 +137,7 @@ def test_step_play_and_pause(viewer: Viewer, live: Live) -> None:
     # this market keeps no accounts: their place is gone before anybody scrolls there
     expect(viewer.page.locator("#chart-owned")).to_be_hidden()
     for name in ("regret", "loss", "forecast", "actions", "demand", "market", "agents", "network"):
-        place = viewer.page.locator(f"#chart-{name}")
-        place.scroll_into_view_if_needed()
-        expect(place.locator(".main-svg").first).to_be_visible()
+        viewer.drawn(name)
     assert "oats" in viewer.page.inner_text("#chart-actions")
     (session,) = live.sessions.values()
     session.model.step = Mock(side_effect=ArithmeticError("no rain today"))  # type: ignore[method-assign]
@@ -259,13 +259,9 @@ def test_nothing_is_wider_than_the_screen(chromium: Browser, live: Live) -> None
         page.set_viewport_size({"width": width, "height": 900})
         expect(slider).to_be_visible()
         for name in ("regret", "loss", "forecast", "network", "path"):
-            place = page.locator(f"#chart-{name}")
-            place.scroll_into_view_if_needed()
-            expect(place.locator(".main-svg").first).to_be_visible()
-            inside = place.bounding_box()
+            inside = viewer.drawn(name).bounding_box()
             assert inside is not None
-            assert inside["x"] >= 0
-            assert inside["x"] + inside["width"] <= width
+            assert 0 <= inside["x"] <= width - inside["width"]
         assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.context.close()
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
-from desk import Call, Refused
+from desk import Call
 from served import serving
 
 from regretless.scenarios.live.server import Handler, Live
@@ -30,13 +30,11 @@ SIZES = ("cohort.growers.count=3", "rounds=40")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make the folder that scenarios are saved to."""
     return tmp_path_factory.mktemp("saved")
 
 
 @pytest.fixture(scope="module")
 def live(folder: Path) -> Iterator[Live]:
-    """Start a server."""
     with serving(Source.of("crop-choice", SIZES), folder) as made:
         yield made
 
@@ -58,30 +56,23 @@ class Asker:
 
     def post(self, path: str, body: bytes, **headers: str | None) -> tuple[int, str]:
         """Post to a whole path; a header that is None is left out."""
-        given: dict[str, str | None] = {
-            "Host": f"{self.host}:{self.port}",
-            "Content-Type": "application/json",
-            "Content-Length": str(len(body)),
-        }
-        given |= {name.replace("_", "-"): value for name, value in headers.items()}
-        head = [f"{name}: {value}" for name, value in given.items() if value is not None]
+        given: dict[str, str | None] = {"Host": f"{self.host}:{self.port}"}
+        given |= {"Content_Type": "application/json", "Content_Length": str(len(body))} | headers
+        head = [f"{name.replace('_', '-')}: {told}" for name, told in given.items() if told]
         lines = "\r\n".join([f"POST {path} HTTP/1.1", *head, "", ""])
         return self.raw(lines.encode("latin-1") + body)
 
     def get(self, path: str, host: str | None = None) -> tuple[int, str]:
-        """Get a whole path."""
         name = host or f"{self.host}:{self.port}"
         return self.raw(f"GET {path} HTTP/1.1\r\nHost: {name}\r\n\r\n".encode())
 
     def ask(self, path: str, **asked: Any) -> tuple[int, Any]:
-        """Ask as the page does."""
         status, text = self.post(self.home + path, json.dumps(asked).encode())
         return status, json.loads(text) if status == 200 else text
 
 
 @pytest.fixture
 def asker(live: Live) -> Asker:
-    """Know the server's address."""
     return Asker(live.address)
 
 
@@ -123,9 +114,7 @@ def test_a_bad_request_is_refused_in_a_line(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_body_that_does_not_come_is_refused(
-    asker: Asker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_body_that_never_comes_is_refused(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Handler, "timeout", 0.2)
     status, line = asker.post(asker.home + "open", b"{}", Content_Length="9")
     assert status == 408
@@ -162,9 +151,7 @@ def test_what_there_is_not_is_not_found(asker: Asker) -> None:
     assert asker.raw(b"PUT / HTTP/1.1\r\n\r\n")[0] == 501
 
 
-def test_a_question_that_cannot_be_met_is_an_error_in_its_answer(
-    asker: Asker, folder: Path
-) -> None:
+def test_a_question_that_is_not_met_is_an_error_in_its_answer(asker: Asker, folder: Path) -> None:
     name = asker.ask("open")[1]["session"]
     (folder / "theirs.toml").write_text('name = "theirs"')
     for asked in (
@@ -197,10 +184,10 @@ def test_the_page_is_told_who_plays(asker: Asker) -> None:
     state = asker.ask("open")[1]
     name = state["session"]
     trials = ("forecaster", "running-mean", "decision-swap"), ("adversary", "anti-forecast", "data")
+    menus = {"forecaster": "forecasters", "adversary": "adversaries"}
     for role, other, own in trials:
         state = asker.ask("state", session=name)[1]
-        assert state["named"][role] == own
-        assert state["build"]["forecasters" if role == "forecaster" else "adversaries"][0] == own
+        assert state["named"][role] == state["build"][menus[role]][0] == own
         for player in (other, own):
             state = asker.ask("do", session=name, action="replace", role=role, name=player)[1]
             assert state["named"][role] == player
@@ -234,7 +221,3 @@ def test_the_command_prints_the_address_with_a_token_of_its_own(tmp_path: Path, 
             assert found[1] != live.token
         finally:
             served.terminate()
-
-
-def test_a_scenario_whose_name_is_too_long_is_a_line(refused: Refused) -> None:
-    assert len(refused("run", "x" * 5000)) < 300

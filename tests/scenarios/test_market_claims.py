@@ -33,13 +33,11 @@ def played(name: str, *assignments: str) -> MarketModel:
 
 
 def told(model: MarketModel) -> dict[str, Any]:
-    """Return what a market says of its run."""
     assert model.game.market is not None
     return model.game.market.described()
 
 
 def late(model: MarketModel) -> pd.Series:
-    """Return the means of the second half of the rounds."""
     rounds = model.rounds_frame()
     return rounds.iloc[len(rounds) // 2 :].mean(numeric_only=True)
 
@@ -60,9 +58,7 @@ def test_firms_come_to_the_formulas_within_2_per_cent(
 
 def test_regret_that_charges_the_impact_bounds_what_an_output_would_have_gained() -> None:
     """With the price at the output that was sold, not that of the deviation, as real firms face."""
-    model = played(
-        "oligopoly", "rounds=200", "market.feedback='same-round'", "market.adjustment=1.0"
-    )
+    model = played("oligopoly", "rounds=200", *SAME_ROUND)
     rounds, loss = model.rounds_frame(), model.game.cohorts[0].loss
     sold = np.linspace(0, 2.5, 21)
     scale = float(loss.unit_scale[0])
@@ -131,10 +127,7 @@ def test_wealth_is_what_losses_say_it_is() -> None:
     market, cohorts = model.game.market, model.game.cohorts
     assert market is not None
     assert market.accounts is not None
-    for cohort, wealth in (
-        (cohorts[0], market.accounts.cash[0]),
-        (cohorts[2], market.accounts.cash[-2]),
-    ):
+    for cohort, wealth in zip(cohorts[::2], market.accounts.cash[[0, -2]], strict=True):
         loss = cohort.loss
         growth = -400 * (loss.unit_offset + loss.unit_scale * cohort.ledger.mean_loss())
         assert wealth == pytest.approx(1000 * np.exp(growth[0]), abs=1e-3)
@@ -201,10 +194,8 @@ def test_traders_who_learn_gain_what_there_is_and_a_herd_does_not() -> None:
     herd = [f"cohort.{name}.response='best-response'" for name in ("buyers", "sellers")]
     coarse = "basis={kind='lipschitz-grid', error=0.2}"
     herd += [f"cohort.{name}.{coarse}" for name in ("buyers", "sellers")]
-    learners, followers = (
-        played("call-auction", "rounds=300"),
-        played("call-auction", "rounds=60", *herd),
-    )
+    learners = played("call-auction", "rounds=300")
+    followers = played("call-auction", "rounds=60", *herd)
     cohorts = learners.game.cohorts
     value, cost = (np.sort(c.loss.limit[c.row_of, 1, 0]) for c in (cohorts[0], cohorts[1]))  # type: ignore[attr-defined]
     value = np.sort(np.concatenate([value, cohorts[2].loss.limit[cohorts[2].row_of, 1, 0]]))  # type: ignore[attr-defined]
@@ -220,7 +211,6 @@ def test_traders_who_learn_gain_what_there_is_and_a_herd_does_not() -> None:
 
 
 def traded(name: str, **keys: Any) -> MarketModel:
-    """Play a named scenario with some keys replaced, its agents logged once."""
     return worlds.played(load(name, **keys), log_every=10**6)
 
 

@@ -22,14 +22,11 @@ KEYS = {  # key: value, as --set has them
     "forecaster.objective": "{growers=[1, 0, 0, 0, 0, 0]}",
     "cohort.growers.response": "ensemble",
 }
+FEW = ("--rounds", "5", "--set", "cohort.growers.count=9")
 NATURE = """\
 name = "nature"
 rounds = 12
-
-[adversary]
-kind = "iid"
-outcomes = 1
-
+adversary = {{ kind = "iid", outcomes = 1 }}
 [[cohort]]
 name = "makers"
 utility = "{utility}"
@@ -40,25 +37,19 @@ actions = 6
 DATA = """\
 name = "heat"
 rounds = 10
-
+cohort = [{{ name = "bathers", utility = "newsvendor", count = 5, actions = 4 }}]
 [data]
 file = "heat.csv"
 outcomes = ["heat"]
 scale = {{ heat = [0.0, {top}] }}
 {clip}
-
-[[cohort]]
-name = "bathers"
-utility = "newsvendor"
-count = 5
-actions = 4
 """
 MORTALS = '''\
 from regretless import register
 from regretless.agents import ScriptedAgent
 
 
-@register.agent("{name}")
+@register.agent("noted")
 class Mortal(ScriptedAgent):
     """Two of them leave after their fourth round."""
 
@@ -90,19 +81,14 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> Any:
 
 @pytest.mark.parametrize("key", KEYS)
 def test_no_key_takes_the_models_away(key: str, played: Any) -> None:
-    few = ("--rounds", "5", "--set", "cohort.growers.count=9")
-    _, wrong, notes = played("crop-choice", *few, "--set", f"{key}={KEYS[key]}")
-    assert wrong == ""
-    assert notes == []
-    table = pd.read_parquet("run/agents.parquet")
-    assert table["regret_to_models"].notna().all()
+    _, wrong, notes = played("crop-choice", *FEW, "--set", f"{key}={KEYS[key]}")
+    assert (wrong, notes) == ("", [])
+    assert pd.read_parquet("run/agents.parquet")["regret_to_models"].notna().all()
 
 
 def test_an_outcome_that_is_known_before_its_round_is_warned_of(played: Any) -> None:
-    few = ("--rounds", "5", "--set", "cohort.growers.count=9")
-    _, wrong, _ = played(
-        "crop-choice", *few, "--set", 'data.context=["month", "wet_yesterday", "wind"]'
-    )
+    known = 'data.context=["month", "wet_yesterday", "wind"]'
+    _, wrong, _ = played("crop-choice", *FEW, "--set", known)
     assert "data.context: everybody knows the outcome 'wind'" in wrong
 
 
@@ -149,9 +135,7 @@ def test_studies_and_trainings_show_the_warnings_of_their_runs_once(
 @pytest.mark.parametrize(
     ("cost", "count", "warned"), [("{ choices = [0.1, 100.0] }", 20, 0), ("[72, 144]", 200_000, 1)]
 )
-def test_one_agent_who_can_use_a_utility_is_enough(
-    cost: str, count: int, warned: int, tmp_path: Path
-) -> None:
+def test_one_who_can_use_it_is_enough(cost: str, count: int, warned: int, tmp_path: Path) -> None:
     """Of a big population a sample is looked at."""
     file = nature(tmp_path, "firm", f"cost = {cost}", count=count)
     assert len(load(file).build().warnings) == warned
@@ -172,11 +156,10 @@ def test_many_clipped_rows_are_warned_of(
 
 
 def test_agents_who_leave_by_themselves_are_counted(played: Any, tmp_path: Path) -> None:
-    (tmp_path / "mortals_of_notes.py").write_text(MORTALS.format(name="noted"), encoding="utf-8")
+    (tmp_path / "mortals_of_notes.py").write_text(MORTALS, encoding="utf-8")
     file = nature(tmp_path, "firm", "cost = 0.1")
-    said, _, _ = played(
-        file, "--set", "cohort.makers.response=noted", "--import", "mortals_of_notes"
-    )
+    words = ("--set", "cohort.makers.response=noted", "--import", "mortals_of_notes")
+    said, _, _ = played(file, *words)
     assert "makers: 2 of 20 agents left by themselves, the first in round 4" in said
 
 

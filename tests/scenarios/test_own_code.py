@@ -22,7 +22,6 @@ from regretless.agents import ScriptedAgent
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import blamed
-from regretless.scenarios.assembly import scenario  # noqa: F401 - which registers what is built in
 from regretless.scenarios.assembly.construct import construct
 from regretless.scenarios.config.files import read
 from regretless.scenarios.imports import import_modules

@@ -28,12 +28,10 @@ name = "pooled"
 rounds = {rounds}
 adversary = {{ kind = "pooled-demand", outcomes = 1 }}
 forecaster = {{ kind = "running-mean" }}
-
 [[cohort]]
 name = "shops"
 utility = "newsvendor"
 parameters = {{ underage = 3.0, overage = 1.0 }}
-count = 1
 actions = {actions}
 """
 
@@ -45,14 +43,12 @@ class PooledDemand(Adversary):
     deviation = 0.1
 
     def commit(self, context: Context, history: Any, announced: Any) -> OutcomeDistribution:
-        """Play the round's demand."""
         level = max((history.rounds * (math.sqrt(5) - 1) / 2 + 0.5) % 1, 1e-3)
         demand = norm.ppf(level) * self.deviation * math.sqrt((1 + RHO) / 2) + 0.5
         return OutcomeDistribution.pure(np.array([demand]).clip(0.0, 1.0))
 
 
 def described(folder: Path, **keys: Any) -> str:
-    """Write the scenario and return its path."""
     file = folder / "pooled.toml"
     file.write_text(SCENARIO.format(**{"rounds": ROUNDS} | keys), encoding="utf-8")
     return str(file)

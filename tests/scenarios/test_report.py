@@ -187,18 +187,17 @@ def test_what_is_no_run_directory_is_refused(directory: Path, text: str | None) 
 
 
 def test_a_table_that_is_broken_missing_or_of_an_older_version_is_refused(directory: Path) -> None:
-    verdict = pd.read_parquet(directory / "verdict.parquet")
-    verdict.rename(columns={"difference": "gain"}).to_parquet(directory / "verdict.parquet")
-    with pytest.raises(UserError, match="of an older version; run it again"):
-        write_report(directory)
-    (directory / "agents.parquet").write_bytes(b"PAR1")
-    with pytest.raises(UserError, match="cannot be read"):
-        write_report(directory)
-    (directory / "agents.parquet").unlink()
-    with pytest.raises(UserError, match="no agents table"):
-        write_report(directory)
-    with pytest.raises(UserError, match=r"does not exist; give the folder of .* or a training"):
-        write_report(directory / "nowhere")
+    verdict, agents = directory / "verdict.parquet", directory / "agents.parquet"
+    older = pd.read_parquet(verdict).rename(columns={"difference": "gain"})
+    for change, told in (
+        (lambda: older.to_parquet(verdict), "of an older version; run it again"),
+        (lambda: agents.write_bytes(b"PAR1"), "cannot be read"),
+        (agents.unlink, "no agents table"),
+        (lambda: shutil.rmtree(directory), r"does not exist; give the folder of .* or a training"),
+    ):
+        change()
+        with pytest.raises(UserError, match=told):
+            write_report(directory)
 
 
 def test_regret_and_its_bounds_are_those_of_the_logs(tables: Tables) -> None:
@@ -289,12 +288,12 @@ def test_own_measures_are_drawn_by_cohort(tmp_path: Path) -> None:
 # What is printed, in 80 columns and 40 lines.
 
 
-# one of each kind: models or none, a policy, learners, a single agent, who comes late
-NAMES = ("late-news", "beating-mean-based-learners", "survival", "own-draws")
-RUNS = [(name, "") for name in NAMES]
-RUNS += [("trend-followers", kind) for kind in ("decision-swap", "running-mean")]
-RUNS += [("crop-choice", "exponential-smoothing")]
-RUNS += [pytest.param("mixed-bazaar", "", marks=pytest.mark.catalogue)]
+RUNS: list[Any] = [  # one of each kind: models or none, a policy, learners, one agent, who is late
+    *[(name, "") for name in ("late-news", "beating-mean-based-learners", "survival", "own-draws")],
+    *[("trend-followers", kind) for kind in ("decision-swap", "running-mean")],
+    ("crop-choice", "exponential-smoothing"),
+    pytest.param("mixed-bazaar", "", marks=pytest.mark.catalogue),
+]
 MEASURES = ("external_regret", "swap_regret", "decision_swap_regret", "exploitability")
 
 
@@ -336,7 +335,5 @@ def test_what_is_printed_is_in_the_tables(name: str, kind: str, tmp_path: Path) 
         (0.00001, float("nan"), "a difference below 0.0001"),
     ],
 )
-def test_an_interval_with_0_in_it_is_no_difference_found(
-    gap: float, half: float, words: str
-) -> None:
+def test_an_interval_around_0_is_no_difference_found(gap: float, half: float, words: str) -> None:
     assert difference({"difference": gap, "low": gap - half, "high": gap + half}) == words

@@ -57,7 +57,6 @@ def test_a_run_page_draws_its_figures_in_light_and_dark(tmp_path: Path) -> None:
 
 
 def filled(*parts: tuple[object, ...], programs: tuple[str, ...] = ()) -> str:
-    """Return a page with these parts."""
     sections = {"Tables": parts}
     return page("report.html", programs, name="tables", sections=sections, facts="", sentences=())
 

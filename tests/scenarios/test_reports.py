@@ -28,15 +28,15 @@ LIES: dict[str, list[list[float]]] = {
 def built(liars: dict[str, Any], *, rounds: int = 150, **more: Any) -> MarketModel:
     """Build ten outsiders and four liars in a market that answers a round later."""
     crowd = {"utility": "linear", "actions": 3, "measures": ["external", "swap", "decision_swap"]}
-    taste = {"parameters": {"weights": SHARES, "concentration": 6.0}}
+    crowd["parameters"] = {"weights": SHARES, "concentration": 6.0}
     raw = {
         "name": "lies",
         "rounds": rounds,
         "adversary": {"kind": "iid", "outcomes": 3, "concentration": 20.0},
         "market": {"feedback": "lagged", "impact": 0.4, "adjustment": 1.0},
         "cohort": [
-            crowd | taste | {"name": "outsiders", "count": 10},
-            crowd | taste | {"name": "liars", "count": 4} | liars,
+            crowd | {"name": "outsiders", "count": 10},
+            crowd | {"name": "liars", "count": 4} | liars,
         ],
     }
     return Scenario(validated(raw | more, origin=None)).build(seed=2)

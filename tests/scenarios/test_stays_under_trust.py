@@ -53,7 +53,6 @@ class OnePoint:
         self.mixture = Mixture(np.resize(POINT, (1, size)), np.ones(1))
 
     def predict(self, x: object = None) -> Forecast:
-        """Return the point."""
         return Forecast(self.mixture, 0)
 
     def update(self, y: ArrayLike) -> None:
@@ -67,12 +66,8 @@ class Recorded(Adversary):
     outcomes_played: Array = np.zeros((1, 4))
 
     def commit(self, context: Context, history: Any, announced: Any) -> OutcomeDistribution:
-        """Play the round's outcome."""
-        return OutcomeDistribution.pure(
-            np.resize(
-                self.outcomes_played[history.rounds % len(self.outcomes_played)], self.outcomes
-            )
-        )
+        played = self.outcomes_played[history.rounds % len(self.outcomes_played)]
+        return OutcomeDistribution.pure(np.resize(played, self.outcomes))
 
 
 @register.utility("one-of-two")

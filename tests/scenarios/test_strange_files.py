@@ -44,7 +44,6 @@ MEMORY = 4 * 2**30  # bytes beyond what the process has
 
 
 def small(path: Path) -> dict[str, Any]:
-    """Read a bundled scenario, with few agents."""
     raw = read(path) | {"rounds": ROUNDS}
     for cohort in raw["cohort"]:
         if not any(isinstance(value, list) for value in cohort.get("parameters", {}).values()):
@@ -88,7 +87,6 @@ def bounded() -> Iterator[None]:
 
 
 def command(*words: str) -> tuple[int, str]:
-    """Call the command; status and standard error."""
     said: list[str] = []
     with pytest.MonkeyPatch.context() as patch, bounded(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of overflow, on which a line follows
@@ -100,7 +98,6 @@ def command(*words: str) -> tuple[int, str]:
 
 
 def runs_or_says_why(raw: dict[str, Any]) -> None:
-    """Play a file by the command."""
     with tempfile.TemporaryDirectory() as folder:
         file, out = Path(folder) / "strange.toml", Path(folder) / "out"
         file.write_bytes(tomli_w.dumps(raw).encode())
@@ -125,7 +122,6 @@ def or_one_line(call: Callable[[], Any]) -> Any:
 
 
 def reads_or_says_why(raw: dict[str, Any]) -> None:
-    """Read a study and build its first market."""
     with tempfile.TemporaryDirectory() as folder, bounded():
         file = Path(folder) / "strange.toml"
         file.write_bytes(tomli_w.dumps(raw).encode())
@@ -142,7 +138,6 @@ def reads_or_says_why(raw: dict[str, Any]) -> None:
 
 
 def studies() -> list[dict[str, Any]]:
-    """Return the bundled studies, each with the path of its scenario."""
     found = []
     for path in sorted(design.CATALOGUE.glob("*.toml")):
         raw = read(path)
@@ -152,7 +147,6 @@ def studies() -> list[dict[str, Any]]:
 
 
 def examples(count: int, strategy: st.SearchStrategy[Any], told: Callable[[Any], None]) -> None:
-    """Hold so many examples to a property."""
     chosen = settings(
         max_examples=count, deadline=None, derandomize=True, suppress_health_check=[*HealthCheck]
     )
@@ -213,20 +207,15 @@ def test_any_game_is_read_or_says_why(tmp_path: Path, share: int) -> None:
 @few_and_many
 def test_any_arrays_are_a_game_or_say_why(tmp_path: Path, share: int) -> None:
     def told(drawn: tuple[Any, Any]) -> None:
-        arrays = [
-            np.array(value, dtype=object if isinstance(value, list) else None) for value in drawn
-        ]
-        np.savez(tmp_path / "strange.npz", leader_payoff=arrays[0], follower_loss=arrays[1])
+        paid, lost = (np.array(v, dtype=object if isinstance(v, list) else None) for v in drawn)
+        np.savez(tmp_path / "strange.npz", leader_payoff=paid, follower_loss=lost)
         says_why(tmp_path / "strange.npz")
 
     arrays = st.sampled_from([*EXTREMES, [[1e308, -1e308]], [[1, 2]]])
     examples(20 * share, st.tuples(arrays, arrays), told)
 
 
-TABLES = st.one_of(
-    *(st.tuples(st.just(ending), drawn) for ending, drawn in
-      {"csv": csv_tables(), "parquet": parquet_tables()}.items())
-)  # fmt: skip
+TABLES = st.tuples(st.just("csv"), csv_tables()) | st.tuples(st.just("parquet"), parquet_tables())
 TRADERS = [{"name": "traders", "utility": "linear", "actions": 2}]
 
 

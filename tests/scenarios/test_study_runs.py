@@ -94,7 +94,6 @@ class Moody(Adversary):
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Lay out a folder with study files and a user's module."""
     folder = tmp_path_factory.mktemp("desk")
     files = {"tiny.toml": TINY, "sweep.toml": SWEEP, "moods.toml": MOODS, "moods.py": MODULE}
     for name, text in files.items():
@@ -104,13 +103,11 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def sweep(desk: Path) -> Design:
-    """Read the sweep."""
     return read_study(str(desk / "sweep.toml"))
 
 
 @pytest.fixture(scope="module")
 def finished(desk: Path, sweep: Design) -> Study:
-    """Conduct the sweep with two workers."""
     done: list[int] = []
     study = conduct(sweep, Options(desk / "finished", jobs=2), progress=done.append)
     assert done == list(range(1, 13))
@@ -230,9 +227,7 @@ def test_failures_are_recorded_and_tried_again(desk: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.slow
-def test_a_run_that_hangs_is_ended_and_the_others_go_on(
-    desk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_hangs_is_ended_alone(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(desk)
     (desk / "storm").touch()
     text = MOODS.replace('"calm", "angry", "deadly", "gone"', '"stuck", "calm"')
@@ -246,7 +241,6 @@ def test_a_run_that_hangs_is_ended_and_the_others_go_on(
 
 
 def children(process: int) -> list[int]:
-    """Worker processes of a process, on Linux."""
     listed = Path(f"/proc/{process}/task/{process}/children").read_text()
     return [int(pid) for pid in listed.split()]
 
@@ -260,7 +254,6 @@ def alive(process: int) -> bool:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait for something to come true."""
     end = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < end
@@ -328,13 +321,11 @@ def test_a_study_has_one_writer_and_one_version(desk: Path, finished: Study) -> 
     record = json.loads((copied / "study.json").read_text(encoding="utf-8"))
     record["versions"]["regretless"] = "0.0.9"
     (copied / "study.json").write_text(json.dumps(record), encoding="utf-8")
-    with pytest.raises(UserError, match=r"begun by 0\.0\.9"):
+    with pytest.raises(UserError, match=r"begun by regretless 0\.0\.9"):
         conduct(design, Options(copied, resume=True))
 
 
-def test_a_run_that_is_damaged_is_named_and_can_be_played_again(
-    desk: Path, finished: Study
-) -> None:
+def test_a_damaged_run_is_named_and_can_be_played_again(desk: Path, finished: Study) -> None:
     design, hurt = read_study(str(desk / "sweep.toml")), desk / "hurt"
     shutil.copytree(finished.path, hurt)
     (hurt / "runs/run=0001/agents.parquet").unlink()
@@ -345,6 +336,7 @@ def test_a_run_that_is_damaged_is_named_and_can_be_played_again(
             conduct(design, Options(hurt, resume=True, jobs=1))
         with pytest.raises(UserError, match=told):
             write_report(hurt)
+        assert not list(hurt.glob("*.html*"))
         shutil.rmtree(hurt / "runs" / name)
     conduct(design, Options(hurt, resume=True, jobs=1))
     assert tables(hurt) == tables(finished.path)

@@ -41,7 +41,6 @@ COHORTS: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Hold a table of outcomes and of what an office said of them."""
     home = tmp_path_factory.mktemp("verdict")
     rng, days = np.random.default_rng(0), np.arange(ROUNDS)
     frame = pd.DataFrame({"day": days % 7})
@@ -63,7 +62,6 @@ def scenario(folder: Path, forecaster: dict[str, Any] | None = None, **keys: Any
 
 @pytest.fixture(scope="module")
 def default(folder: Path) -> MarketModel:
-    """Play under the default forecaster."""
     return worlds.played(scenario(folder))
 
 
@@ -148,13 +146,11 @@ def test_regret_to_models_is_that_of_the_log(folder: Path, default: MarketModel)
         losses = cohort.loss[row].losses(outcomes)
         actions = log.loc[log["agent"] == agent, "action"]
         own = losses[np.arange(ROUNDS), actions].mean()
-        expected = np.array(
-            [
-                [expected_losses(group.offset, group.weights, point)[row] for point in told]
-                for told in points.values()
-            ]
-        )
-        followed = losses[np.arange(ROUNDS), expected.argmin(2)].mean(1)
+        expected = [
+            [expected_losses(group.offset, group.weights, point)[row] for point in told]
+            for told in points.values()
+        ]
+        followed = losses[np.arange(ROUNDS), np.array(expected).argmin(2)].mean(1)
         found = default.models_frame().query("agent == @agent")
         told = found.loc[found["model"] != "office", "mean_loss"]
         np.testing.assert_allclose(told, followed, atol=1e-12)
