@@ -66,6 +66,8 @@ def _cohort(draw: st.DrawFn, place: int, actions: int) -> dict[str, Any]:
     table["utility"] = draw(st.sampled_from(sorted(UTILITIES)))
     rules = ["best-response", *(NAIVE if table["utility"] == "linear" else [])]
     table["response"] = draw(st.sampled_from(rules))
+    if table["response"] == "quantal":
+        table["eta"] = draw(st.sampled_from([1.0, 12.0]))
     table["parameters"] = UTILITIES[table["utility"]]
     if draw(st.booleans()):
         table["types"] = draw(st.integers(1, count))
