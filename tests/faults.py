@@ -60,15 +60,7 @@ rounds = 10
 
 
 class Faults:
-    """Counts file operations in a folder and strikes at one of them.
-
-    Parameters
-    ----------
-    mode : str
-        One of ``MODES``; "" only counts.
-    at : int
-        From 1.
-    """
+    """Counts file operations in a folder, from 1, and strikes at one, in a mode that is not ""."""
 
     def __init__(self, folder: Path, mode: str = "", at: int = 0) -> None:
         self.folder, self.mode, self.at, self.count = str(folder), mode, at, 0

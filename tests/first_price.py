@@ -110,13 +110,7 @@ def written(folder: Path, cohorts: tuple[str, ...] = BIDDERS) -> str:
 
 
 def by_hand(model: MarketModel) -> dict[int, tuple[Table, Table]]:
-    """Clear every round again for each bidder and bid, from what is logged.
-
-    Returns
-    -------
-    dict of int to (array (T, 5), int array (T,))
-        By agent, losses and actions of the rounds in which it was there.
-    """
+    """Clear every logged round again for each bid: losses (T, 5), actions (T,), by the agent."""
     market: Any = model.game.market
     reserves = model.rounds_frame().set_index("round")["reserve_0"]
     rows: dict[int, list[list[float]]] = {}

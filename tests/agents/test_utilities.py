@@ -38,10 +38,8 @@ def random_outcomes(outcomes: int, count: int = 50) -> Array:
 def utility(loss: Loss, outcomes: Any) -> Array:
     """Return the utility in its own units (T, ..., A), of a loss that must lie in [0, 1]."""
     values = loss.losses(outcomes)
-    assert values.min() >= -1e-9
-    assert values.max() <= 1 + 1e-9
-    back: Array = -(loss.unit_offset[..., None] + loss.unit_scale[..., None] * values)
-    return back
+    assert -1e-9 <= values.min() <= values.max() <= 1 + 1e-9
+    return np.asarray(-(loss.unit_offset[..., None] + loss.unit_scale[..., None] * values))
 
 
 # --- each utility is its textbook's formula ------------------------------------------------------

@@ -104,22 +104,11 @@ def test_the_bound_of_a_simplex_knows_no_number_of_cells() -> None:
 
 
 def test_a_grid_is_served_by_scalar_events() -> None:
-    raw = {
-        "name": "grid",
-        "rounds": 300,
-        "adversary": {"kind": "anti-forecast", "outcomes": 1, "strength": 0.5},
-        "forecaster": {"kind": "decision-swap", "events": "losses"},
-        "cohort": [
-            {
-                "name": "shops",
-                "utility": "newsvendor",
-                "count": 5,
-                "actions": 4,
-                "basis": {"kind": "lipschitz-grid", "error": 0.05},
-            }
-        ],
-    }
-    model = worlds.played(worlds.told(raw))
+    shops = {"name": "shops", "utility": "newsvendor", "count": 5, "actions": 4}
+    shops["basis"] = {"kind": "lipschitz-grid", "error": 0.05}
+    given = {"adversary": {"kind": "anti-forecast", "outcomes": 1, "strength": 0.5}}
+    given |= {"forecaster": {"kind": "decision-swap", "events": "losses"}}
+    model = worlds.played(worlds.scenario(shops, rounds=300, **given))
     agents = model.agents_frame()
     player: Any = model.game.blocks[0].forecaster
     assert player.events.within == pytest.approx(2.2)

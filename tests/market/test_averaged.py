@@ -26,8 +26,7 @@ def test_it_stays_in_its_range_and_as_steep_as_it_was() -> None:
     shaken = averaged(loss, 0.3, [0, 1])
     y = np.random.default_rng(0).uniform(0, 1, (500, 2))
     values = shaken.losses(y)
-    assert values.min() >= 0
-    assert values.max() <= 1
+    assert 0 <= values.min() <= values.max() <= 1
     rise = np.abs(values[1:] - values[:-1]).max(-1) / np.abs(np.diff(y, axis=0)).max(-1)[:, None]
     assert (rise <= shaken.lipschitz() + 1e-9).all()
     assert shaken[1].losses(y) == pytest.approx(values[:, 1])

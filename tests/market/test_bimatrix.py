@@ -93,23 +93,21 @@ def test_unreadable_files(tmp_path: Path) -> None:
         read_game(tmp_path / "none.csv")
     with pytest.raises(UserError, match=r"use \.csv or \.npz"):
         read_game(tmp_path / "game.txt")
-    file = tmp_path / "game.npz"
+    file, table = tmp_path / "game.npz", np.zeros((2, 2))
     file.write_bytes(b"no archive")
     with pytest.raises(UserError, match="cannot be read"):
         read_game(file)
-    np.savez(file, leader_payoff=np.array([[{}]], dtype=object), follower_loss=np.zeros((1, 1)))
-    with pytest.raises(UserError, match="cannot be read"):
-        read_game(file)
-    np.savez(file, leader_payoff=np.zeros((2, 2)))
-    with pytest.raises(UserError, match="no array 'follower_loss'"):
-        read_game(file)
-    np.savez(file, leader_payoff=np.zeros((2, 2)), follower_loss=np.zeros((2, 3)))
-    with pytest.raises(UserError, match="make them equal"):
-        read_game(file)
-    table = np.zeros((2, 2))
-    np.savez(file, leader_payoff=table, follower_loss=table, leader_actions=np.array(["a", "a"]))
-    with pytest.raises(UserError, match="give 2 different ones"):
-        read_game(file)
+    object_, same = np.array([[{}]], dtype=object), np.array(["a", "a"])
+    for arrays, message in (
+        ({"leader_payoff": object_, "follower_loss": table[:1, :1]}, "cannot be read"),
+        ({"leader_payoff": table}, "no array 'follower_loss'"),
+        ({"leader_payoff": table, "follower_loss": np.zeros((2, 3))}, "make them equal"),
+        (dict.fromkeys(["leader_payoff", "follower_loss"], table) | {"leader_actions": same},
+         "give 2 different ones"),
+    ):  # fmt: skip
+        np.savez(file, **arrays)
+        with pytest.raises(UserError, match=message):
+            read_game(file)
     (tmp_path / "latin.csv").write_bytes(HEADER.encode() + b"\xe9,H,1,0\n")
     with pytest.raises(UserError, match="UTF-8"):
         read_game(tmp_path / "latin.csv")

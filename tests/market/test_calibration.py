@@ -4,31 +4,27 @@ import numpy as np
 import pytest
 import worlds
 
-from regretless.forecaster.bases import LinearBasis
 from regretless.market.calibration import cross_calibration, decision_calibration
-from regretless.scenarios.assembly.scenario import Scenario
+from regretless.market.model import MarketModel
 from regretless.scenarios.config.files import find, read
 
 ROUNDS = 120
 PLAIN = {"rounds": ROUNDS, "forecaster": {"models": []}}  # events of vectors
 
 
-def played(response: str) -> tuple[Scenario, object]:
+def played(response: str) -> MarketModel:
     raw = read(find("crop-choice"))
     grower = raw["cohort"][0] | {"utility": "linear", "count": 6, "response": response}
     grower["parameters"] = {"concentration": 20.0, "weights": grower["parameters"]["weights"]}
     if response == "quantal":
         grower["eta"] = 12.0
-    scenario = worlds.told(raw | PLAIN | {"cohort": [grower]})
-    model = worlds.played(scenario)
-    return scenario, model
+    return worlds.played(worlds.told(raw | PLAIN | {"cohort": [grower]}))
 
 
 @pytest.mark.parametrize(("response", "eta"), [("best-response", None), ("quantal", 12.0)])
 def test_biases_are_recomputed_from_the_logs(response: str, eta: float | None) -> None:
-    _, model = played(response)
+    model = played(response)
     cohort, block = model.game.cohorts[0], model.game.blocks[0]
-    assert isinstance(block.basis, LinearBasis)
     rounds, atoms = model.rounds_frame(), model.forecasts_frame()
     points = atoms[["p_0", "p_1", "p_2"]].to_numpy()
     truths = rounds[["y_0", "y_1", "y_2"]].to_numpy()[atoms["round"]]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import worlds
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 
@@ -135,7 +136,5 @@ def test_a_run_says_what_it_has(tmp_path: Path) -> None:
 
 
 def test_rounds_that_an_adversary_imagines_are_not_scored() -> None:
-    model = load("chain-store", rounds=4).build(seed=1)
-    model.run()
-    scores = model.scores_frame()
+    scores = worlds.played(load("chain-store", rounds=4), seed=1).scores_frame()
     assert set(scores.loc[scores["kind"] == "outcome", "rounds"]) == {4}

@@ -8,15 +8,12 @@ import weakref
 from typing import Any
 
 import mesa
-import numpy as np
 import pandas as pd
 import pytest
 import worlds
 
 from regretless.market.core.errors import UserError
-from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
-from regretless.market.regret import definitions
 from regretless.market.regret.ledger import MEASURES
 from regretless.scenarios import load
 from regretless.scenarios.assembly.scenario import Scenario
@@ -38,24 +35,6 @@ def mixed_market(**extra: Any) -> Scenario:
     del labels["eta"]
     raw |= {"rounds": 80, "cohort": [growers, naive, labels]} | extra
     return worlds.told(raw)
-
-
-def test_ledger_agrees_with_the_raw_log_in_a_mixed_market() -> None:
-    """Every measure that a cohort keeps, recomputed from the raw log to 1e-9."""
-    model = mixed_market(rounds=60).build()
-    log: list[Any] = [play_round(model.game) for _ in range(60)]
-    for c, cohort in enumerate(model.game.cohorts):
-        losses = np.array([played.losses[c] for played in log])
-        play = np.array([played.decisions[c].probabilities for played in log])
-        constants = np.repeat(np.arange(cohort.loss.actions)[:, None], len(log), axis=1)
-        suggested = [[policy(played.context) for played in log] for policy in cohort.policies]
-        policies = np.array([*constants, *suggested], dtype=int)
-        for measure in cohort.ledger.measures:
-            compute = getattr(definitions, f"{measure}_regret")
-            extra = () if measure in {"external", "swap"} else (policies,)
-            kept = cohort.ledger.regret(measure)
-            for k, value in enumerate(kept):
-                assert value == pytest.approx(compute(losses[:, k], play[:, k], *extra), abs=1e-9)
 
 
 def test_mesa_sees_the_agents_and_its_collector_reads_them() -> None:
