@@ -55,7 +55,7 @@ catalogue: .venv/.test
 	$(PYTEST) -m catalogue
 
 crashes: .venv/.test
-	$(PYTEST) -m crashes -v -rfE --show-capture=no $(STRUCK)
+	$(PYTEST) -m crashes -v -rfE --show-capture=no
 
 # Groups of dependencies are known to pip 25.1 and newer.
 .venv/.pip: constraints.txt
