@@ -14,8 +14,6 @@ from regretless.forecaster.minimax.game import (
     keep_off,
     project,
     steps_for,
-    undominated,
-    walked,
 )
 from regretless.forecaster.minimax.program import best_mixture, cheapest
 from regretless.market.core.arrays import Array, grid_points
@@ -41,7 +39,7 @@ class CubeSolver(HullSolver):
     def __init__(self, centre: Array, *, off_ties: bool = False) -> None:
         self.size, self.off_ties, self._mean = len(centre), off_ties, centre
         # points of the last mixture, and no others
-        self._last = np.full((self.size + 1, self.size), np.nan)
+        self._last = np.empty((0, self.size))
 
     def best(self, points: Array, fields: Array) -> tuple[Array, Array]:
         """Return the best weights (m,) of points and fields (m, n), and nature's mean (n,)."""
@@ -70,15 +68,16 @@ class CubeSolver(HullSolver):
     def _play(self, game: Game) -> Solution:
         """Add the last mixture's points and those of walks from nature's answers, to certify it."""
         tolerance = game.tolerance
-        points, fields = self._explore(game, game.start.points[0], steps_for(tolerance))
+        start, simplex = game.start.points[0], self.simplex
+        points, fields = game.walk(start, steps=steps_for(tolerance), simplex=simplex)
         mass, answer = self.best(points, fields)
-        known = self._last[~np.isnan(self._last[:, 0])]
+        known = self._last
         for _ in range(WALKS):
             if self.worst(mass, points, fields) <= tolerance:
                 break
             # from nature's answer short steps to the end of its own cell first
             grow = np.geomspace(min(NEAR, tolerance), 0.1, TURN)
-            nearer = self._explore(game, answer, np.append(grow, grow[::-1]))
+            nearer = game.walk(answer, steps=np.append(grow, grow[::-1]), simplex=simplex)
             points = np.vstack([points, known, nearer[0]])
             fields = np.vstack([fields, game.fields(known), nearer[1]])
             mass, answer = self.best(points, fields)
@@ -90,17 +89,10 @@ class CubeSolver(HullSolver):
             fields = game.fields(found.points)
         return replace(found, certificate=self.worst(mass, found.points, fields))
 
-    def _explore(self, game: Game, origin: Array, steps: Array) -> tuple[Array, Array]:
-        """Walk; the undominated points visited and their fields (m, n)."""
-        points, fields = walked(
-            game.rows, game.table, origin, steps=steps, inset=game.inset, simplex=self.simplex
-        )
-        kept = undominated(points, fields)
-        return points[kept], fields[kept]
-
     def choices(self, game: Game) -> Solution:
         """Return points of a walk, and the corners of the simplex or a lattice in the box."""
-        visited, _ = self._explore(game, game.start.points[0], steps_for(game.tolerance))
+        start, steps = game.start.points[0], steps_for(game.tolerance)
+        visited, _ = game.walk(start, steps=steps, simplex=self.simplex)
         levels = np.linspace(0, 1, int(MOST_POINTS ** (1 / self.size)))
         lattice = np.eye(self.size) if self.simplex else grid_points(levels, self.size)
         if not self.simplex and len(levels) == 1:
@@ -119,8 +111,7 @@ class CubeSolver(HullSolver):
     def remember(self, solution: Solution) -> None:
         """Start the next walk at the mean of this mixture, and have n + 1 of its points at hand."""
         self._mean = solution.mass @ solution.points
-        count = min(len(solution.points), len(self._last))
-        self._last[:count], self._last[count:] = solution.points[:count], np.nan
+        self._last = solution.points[: self.size + 1]
 
 
 class Box(CubeSolver):
