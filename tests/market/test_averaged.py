@@ -32,15 +32,16 @@ def test_it_stays_in_its_range_and_as_steep_as_it_was() -> None:
     assert shaken[1].losses(y) == pytest.approx(values[:, 1])
 
 
-def run(idiosyncratic: Any, **keys: Any) -> Any:
+def market(idiosyncratic: Any) -> Any:
     cohort: dict[str, Any] = {"name": "own", "utility": "ces", "count": 4, "actions": 3}
     cohort["parameters"] = {"rho": 0.5, "v": 1.0, "y_min": 0.05}
-    cohort |= keys | ({"idiosyncratic": idiosyncratic} if idiosyncratic else {})
-    return worlds.played(worlds.scenario(cohort, rounds=200), seed=2)
+    cohort |= {"idiosyncratic": idiosyncratic} if idiosyncratic else {}
+    return worlds.scenario(cohort, rounds=200).build(seed=2)
 
 
 def test_a_cohort_with_noise_keeps_its_promise() -> None:
-    model = run({"deviation": 0.2})
+    model = market({"deviation": 0.2})
+    model.run()
     agents = model.agents_frame()
     assert (agents["guarantee"] == "decision-swap").all()
     assert (agents["decision_swap_regret"] <= agents["bound"]).all()
@@ -53,7 +54,7 @@ def test_a_cohort_with_noise_keeps_its_promise() -> None:
 
 
 def test_no_noise_changes_no_loss() -> None:
-    still, none = run({"deviation": 0.0}), run(None)
+    still, none = market({"deviation": 0.0}), market(None)
     y = np.random.default_rng(0).uniform(0, 1, (20, 2))
     own, plain = (model.game.cohorts[0].loss.losses(y) for model in (still, none))
     assert own == pytest.approx(plain, abs=1e-12)
