@@ -63,9 +63,9 @@ def markets(draw: st.DrawFn) -> dict[str, Any]:
 def _cohort(draw: st.DrawFn, place: int, actions: int) -> dict[str, Any]:
     count = draw(st.integers(1, 6))
     table: dict[str, Any] = {"name": f"c{place}", "count": count, "actions": actions}
-    table["utility"] = draw(st.sampled_from(sorted(UTILITIES)))
-    rules = ["best-response", *(NAIVE if table["utility"] == "linear" else [])]
-    table["response"] = draw(st.sampled_from(rules))
+    table["response"] = draw(st.sampled_from(["best-response", *NAIVE]))
+    served = ["linear"] if table["response"] in NAIVE else sorted(UTILITIES)
+    table["utility"] = draw(st.sampled_from(served))
     if table["response"] == "quantal":
         table["eta"] = draw(st.sampled_from([1.0, 12.0]))
     table["parameters"] = UTILITIES[table["utility"]]
