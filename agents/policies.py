@@ -1,10 +1,9 @@
 """Benchmark policies c(x): simple rules on the context that an agent could have followed.
 
-Both kinds are data: a scenario file writes their numbers. A policy of one's own is any callable
+Steps are data: a scenario file writes their numbers. A policy of one's own is any callable
 from a context to an action index, registered with ``market.register.policy``.
 """
 
-from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,35 +14,9 @@ from regretless.market import register
 from regretless.market.records import Context
 
 
-class ContextPolicy(ABC):
-    """A rule that says what it reads and what it may suggest, so that a file is checked."""
-
-    @abstractmethod
-    def __call__(self, context: Context) -> int:
-        """Return the action suggested in this context."""
-
-    def reads(self) -> str | None:
-        """Return the one feature that it reads; None where that is not known."""
-        return None
-
-    def suggests(self) -> Sequence[int]:
-        """Return the actions that it may suggest, as far as they are known."""
-        return ()
-
-
-@dataclass(frozen=True)
-class AnyPolicy(ContextPolicy):
-    """A callable of which nothing more is known."""
-
-    rule: Callable[[Context], int]
-
-    def __call__(self, context: Context) -> int:
-        return self.rule(context)
-
-
 @register.policy("steps")
 @dataclass(frozen=True)
-class Steps(ContextPolicy):
+class Steps:
     """A fixed choice per range of one feature, e.g. by season or regime.
 
     Of the ``actions``, one more than there are ascending ``edges``, action i is chosen where the
@@ -70,12 +43,6 @@ class Steps(ContextPolicy):
     def __call__(self, context: Context) -> int:
         return int(self.actions[bisect_right(self.edges, context[self.feature])])
 
-    def reads(self) -> str:
-        return self.feature
-
-    def suggests(self) -> Sequence[int]:
-        return self.actions
-
 
 @register.policy("threshold")
 def threshold(feature: str, at: float, below: int, above: int) -> Steps:
@@ -85,10 +52,11 @@ def threshold(feature: str, at: float, below: int, above: int) -> Steps:
 
 @dataclass(frozen=True)
 class NamedPolicy:
-    """A policy under the name that a scenario gives it."""
+    """A policy under the name that a scenario gives it; the one feature it reads, where known."""
 
     name: str
-    rule: ContextPolicy
+    rule: Callable[[Context], int]
+    feature: str | None = None
 
     def __call__(self, context: Context) -> int:
         return self.rule(context)

@@ -46,63 +46,47 @@ from regretless.market.response import (
 
 
 class Response(ABC):
-    """A response rule; ``Checked`` wraps those of a user's own, which need not be subclasses."""
+    """A response rule, to the table that it predicts: a best response, or logit with ``eta``.
+
+    ``Checked`` wraps those of a user's own, which need not be subclasses.
+    """
 
     name: str
-    lipschitz: float  # how far its play moves in l1 per unit of the table in sup norm
+    lipschitz: float = math.inf  # how far its play moves in l1 per unit of the table in sup norm
     eta: float | None = None  # smoothness of a logit distribution
-    pure: bool = False  # whether it plays ``best_response``, and no strategy of a subclass's own
+    tie: ClassVar[float] = 0.0  # by how much the losses of equally good actions may differ
     hears_label: bool = False  # whether it reads the label of a forecast
     hears_ensemble: ClassVar[bool] = False  # or its weighted outcomes
     at_prediction: ClassVar[bool] = False  # whether its table is the linear form at the prediction
     row_by_row: ClassVar[bool] = True  # whether a row's table is the same bits without the others'
     built_in: ClassVar[bool] = True  # whether the forecaster's kernels know it
 
-    @abstractmethod
+    @property
+    def pure(self) -> bool:
+        """Whether it plays ``best_response``, and no strategy of a subclass's own."""
+        return self.eta is None and not self.tie and type(self).play is Response.play
+
     def gap(self, actions: int) -> float:
         """Bound the excess over a best response to the predicted table."""
+        return self.tie if self.eta is None else quantal_gap(actions, self.eta)
 
     @abstractmethod
     def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
         """Return the table of losses (K, A) that the agents expect."""
 
-    @abstractmethod
     def play(self, predicted: Array) -> Array:
-        """Return the mixed strategy (K, A)."""
+        """Return the mixed strategy (K, A): of several best actions the lowest index."""
+        if self.eta is None:
+            return one_hot(best_response(predicted, tie=self.tie), predicted.shape[1])
+        return quantal_response(predicted, self.eta)
 
     def protected(self) -> dict[str, Any]:
         """Return the fields of a protected loss that say how its owner responds."""
-        return {"eta": self.eta, "tie": 0.0}
-
-
-class _Hard(Response):
-    lipschitz = math.inf
-    pure: bool = True
-
-    def __init_subclass__(cls) -> None:
-        """Note whether a subclass plays a strategy of its own."""
-        super().__init_subclass__()
-        cls.pure = cls.play is _Hard.play
-
-    def gap(self, actions: int) -> float:
-        return 0.0
-
-    def play(self, predicted: Array) -> Array:
-        """Play the least predicted loss, the lowest index where several tie."""
-        return one_hot(best_response(predicted), predicted.shape[1])
-
-
-class _AtLabel(Response):
-    hears_label = True
-
-    def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
-        if forecast.label is None:
-            raise ValueError("this forecast has no label")
-        return loss.losses(forecast.label)
+        return {"eta": self.eta, "tie": self.tie if self.eta is None else 0.0}
 
 
 @register.response("best-response")
-class BestResponse(_Hard):
+class BestResponse(Response):
     """The sophisticated agent: best response in the basis."""
 
     name = "best-response"
@@ -120,14 +104,20 @@ class Private(BestResponse):
 
 
 @register.response("certainty-equivalent")
-class CertaintyEquivalent(_AtLabel, _Hard):
+class CertaintyEquivalent(Response):
     """Takes the label forecast for the outcome and best-responds to it."""
 
     name = "certainty-equivalent"
+    hears_label = True
+
+    def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
+        if forecast.label is None:
+            raise ValueError("this forecast has no label")
+        return loss.losses(forecast.label)
 
 
 @register.response("quantal")
-class Quantal(_AtLabel):
+class Quantal(CertaintyEquivalent):
     """The naive agent: smooth best response to the label forecast."""
 
     name = "quantal"
@@ -135,18 +125,13 @@ class Quantal(_AtLabel):
     def __init__(self, eta: float) -> None:
         self.eta = self.lipschitz = eta
 
-    def gap(self, actions: int) -> float:
-        return quantal_gap(actions, self.lipschitz)
-
-    def play(self, predicted: Array) -> Array:
-        return quantal_response(predicted, self.lipschitz)
-
 
 @register.response("ensemble")
 class ExpectedLoss(Response):
     """The naive agent of the ensemble forecast; a best response to it where eta is None."""
 
     name = "ensemble"
+    tie = TIE
     hears_ensemble = True
     row_by_row = False
 
@@ -154,22 +139,10 @@ class ExpectedLoss(Response):
         self.eta = eta
         self.lipschitz = math.inf if eta is None else eta
 
-    def gap(self, actions: int) -> float:
-        return TIE if self.eta is None else quantal_gap(actions, self.eta)
-
-    def protected(self) -> dict[str, Any]:
-        return {"eta": self.eta, "tie": TIE if self.eta is None else 0.0}
-
     def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
         if (ensemble := forecast.ensemble) is None:
             raise ValueError("this forecast has no ensemble")
         return np.tensordot(ensemble.weights, loss.losses(ensemble.outcomes), axes=1)
-
-    def play(self, predicted: Array) -> Array:
-        """Play the lowest index among the best actions, or the logit distribution."""
-        if self.eta is None:
-            return one_hot(best_response(predicted, tie=TIE), predicted.shape[1])
-        return quantal_response(predicted, self.eta)
 
 
 BUILT_IN = (BestResponse, Private, CertaintyEquivalent, Quantal, ExpectedLoss)  # built-in rules

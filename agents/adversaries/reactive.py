@@ -113,17 +113,13 @@ class RegretMaximiser(Pure, Leader):
         self._gaps = [np.zeros((*who.loss.offset.shape, who.loss.actions)) for who in followers]
 
     def outcome(self, history: History, announced: AdversaryView) -> Array:
-        added = [self._added(place, strategy) for place, strategy in enumerate(announced.play)]
-        after = [gaps + more for gaps, more in zip(self._gaps, added, strict=True)]  # (m, K, A, A)
+        after = []  # (m, K, A, A) of each cohort
+        for gaps, losses, strategy in zip(self._gaps, self._values, announced.play, strict=True):
+            play = np.zeros(gaps.shape[:2]) if strategy is None else strategy
+            after.append(gaps + play[..., None] * (losses[..., None] - losses[:, :, None]))
         regrets = [gaps.max(-1).sum(-1) for gaps in after]
         aim = regrets[0][:, [self.agent]] if self.agent is not None else np.hstack(regrets)
         outcome = self.best(aim.max(1))
         chosen = int((self.support == outcome).all(1).argmax())
         self._gaps = [gaps[chosen] for gaps in after]
         return outcome
-
-    def _added(self, place: int, strategy: Array | None) -> Array:
-        losses = self._values[place]
-        if strategy is None:
-            return np.zeros((*losses.shape, losses.shape[-1]))
-        return np.asarray(strategy[..., None] * (losses[..., None] - losses[:, :, None]))

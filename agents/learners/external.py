@@ -44,9 +44,20 @@ from regretless.market.records import one_hot
 from regretless.market.response import best_response, quantal_response
 
 
-class _Matching(TotalLearner):
-    """Plays in proportion to positive regret, its ``total``."""
+@register.learner("regret-matching")
+class RegretMatching(TotalLearner):
+    """Plays in proportion to positive cumulative regret, its ``total``.
 
+    Examples
+    --------
+    >>> learner = RegretMatching()
+    >>> learner.start(1, 2)
+    >>> learner.learn(np.array([[0.0, 1.0]]), np.array([0]))
+    >>> learner.play()  # only the first has positive regret
+    array([[1., 0.]])
+    """
+
+    name: ClassVar[str] = "regret-matching"
     measure: ClassVar[str | None] = "external"
     floored: ClassVar[bool] = False
 
@@ -66,6 +77,14 @@ class _Matching(TotalLearner):
         them makes the cross term vanish every round.
         """
         return math.sqrt(self.actions / rounds)
+
+
+@register.learner("regret-matching-plus")
+class RegretMatchingPlus(RegretMatching):
+    """Regret matching that forgets negative regret at once."""
+
+    name: ClassVar[str] = "regret-matching-plus"
+    floored: ClassVar[bool] = True
 
 
 @register.learner("hedge")
@@ -104,30 +123,6 @@ class Hedge(RatedLearner, TotalLearner):
         if self.constant is None:
             return 2 * math.sqrt(entropy / (2 * rounds)) + math.sqrt(entropy / 8) / rounds
         return entropy / (self.constant * rounds) + self.constant / 8 if entropy else 0.0
-
-
-@register.learner("regret-matching")
-class RegretMatching(_Matching):
-    """Plays in proportion to positive cumulative regret.
-
-    Examples
-    --------
-    >>> learner = RegretMatching()
-    >>> learner.start(1, 2)
-    >>> learner.learn(np.array([[0.0, 1.0]]), np.array([0]))
-    >>> learner.play()  # only the first has positive regret
-    array([[1., 0.]])
-    """
-
-    name: ClassVar[str] = "regret-matching"
-
-
-@register.learner("regret-matching-plus")
-class RegretMatchingPlus(_Matching):
-    """Regret matching that forgets negative regret at once."""
-
-    name: ClassVar[str] = "regret-matching-plus"
-    floored: ClassVar[bool] = True
 
 
 @register.learner("follow-the-leader")

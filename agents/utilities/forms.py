@@ -18,10 +18,17 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.parameters import NOT_NEGATIVE, POSITIVE, Rule, numbers, require, table
+from regretless.agents.parameters import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    Rule,
+    check_int,
+    numbers,
+    require,
+    table,
+)
 from regretless.market import losses
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import brief
 
 Form = TypeVar("Form", bound=losses.Loss)
 
@@ -187,9 +194,7 @@ def Newsvendor(  # noqa: N802
     over = numbers("overage", overage, NOT_NEGATIVE)
     quantity = table("orders", orders, [short, over], axes="actions", rule=NOT_NEGATIVE)
     require("underage", short, short + over > 0, "must be positive where overage is 0")
-    if type(coordinate) is not int or not 0 <= coordinate < outcomes:
-        cure = f"give a whole number from 0 to {outcomes - 1}"
-        raise ValueError(f"coordinate = {brief(coordinate)}: {cure}")
+    check_int("coordinate", coordinate, least=0, below=outcomes)
     both, over = short[..., None] + over[..., None], over[..., None]
     return losses.Convex1D(
         kinks=np.broadcast_to(both, quantity.shape)[..., None],

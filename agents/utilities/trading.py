@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.agents.adversaries.fixed_plans import buyer_losses
-from regretless.agents.parameters import NOT_NEGATIVE, POSITIVE, SHARE
+from regretless.agents.parameters import NOT_NEGATIVE, POSITIVE, SHARE, check_int
 from regretless.agents.utilities import units as say
 from regretless.agents.utilities.populations import Population
 from regretless.market import register
@@ -61,8 +61,8 @@ def trader_population(
     around = worth[:, None] + spread * population.rng.uniform(-1.0, 1.0, shape)
     limit = np.rint(np.clip(around, 0.0, 1.0) * TICKS) / TICKS
     parts = np.arange(1, levels + 1) / levels
-    table = np.kron(parts[:, None], np.eye(population.goods))
-    table = np.vstack([np.zeros(population.goods), table])
+    traded = np.kron(parts[:, None], np.eye(population.goods))
+    table = np.vstack([np.zeros(population.goods), traded])
     return Trade(units[:, None, None] * table, np.repeat(limit[:, None], len(table), axis=1))
 
 
@@ -88,7 +88,7 @@ def firm_population(
     unit, impact = population.each("cost", cost), population.each("slope", slope, NOT_NEGATIVE)
     sold = most[:, None] * np.linspace(0.0, 1.0, population.actions)
     weights = np.zeros((*sold.shape, population.goods))
-    weights[:, :, _checked(coordinate, population)] = -sold
+    weights[:, :, check_int("coordinate", coordinate, least=0, below=population.goods)] = -sold
     return Linear(weights, sold * unit[:, None] + impact[:, None] * sold**2 / 2)
 
 
@@ -105,7 +105,8 @@ def bettor_population(population: Population, *, coordinate: int = 0) -> Linear:
     """
     levels = np.arange(1, population.actions + 1) / (population.actions + 1)
     weights = np.zeros((population.actions, population.goods))
-    weights[:, _checked(coordinate, population)] = np.log1p(-levels) - np.log(levels)
+    at = check_int("coordinate", coordinate, least=0, below=population.goods)
+    weights[:, at] = np.log1p(-levels) - np.log(levels)
     return Linear(population.repeated(weights), -np.log1p(-levels))
 
 
@@ -138,7 +139,7 @@ def depositor_population(
         raise ValueError(f"{population.actions} actions; give 2, to wait and to withdraw")
     if not 1 < early < late:
         raise ValueError(f"early = {early}, late = {late}; give 1 < early < late")
-    _checked(coordinate, population)
+    check_int("coordinate", coordinate, least=0, below=population.goods)
 
     def losses(outcomes: Array) -> Array:
         share = outcomes[:, coordinate]
@@ -175,12 +176,6 @@ def growth_population(
     ends = {"low": np.array([-np.log(most.max())]), "high": np.array([-np.log(least.min())])}
     one = LipschitzLoss(losses, steepest, (1, population.actions), population.goods, **ends)
     return one[np.zeros(population.count, dtype=np.intp)]
-
-
-def _checked(coordinate: int, population: Population) -> int:
-    if not 0 <= coordinate < population.goods:
-        raise ValueError(f"coordinate {coordinate}; give one from 0 to {population.goods - 1}")
-    return coordinate
 
 
 @register.utility("buyer")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from regretless.agents.policies import AnyPolicy, ContextPolicy, NamedPolicy
+from regretless.agents.policies import NamedPolicy, Steps
 from regretless.agents.utilities.populations import Population
 from regretless.agents.utilities.units import OutcomeUnits, Units
 from regretless.market import register
@@ -126,7 +126,7 @@ class Draft:
     def public(self) -> tuple[NamedPolicy, ...]:
         """The policies that read no private signal: what a forecaster can know of."""
         own = self.spec.signal.name if self.spec.signal else None
-        return tuple(p for p in self.policies if own is None or p.rule.reads() not in (None, own))
+        return tuple(p for p in self.policies if own is None or p.feature not in (None, own))
 
     def ledger(self, rows: int) -> Ledger:
         """Return an empty ledger for so many rows."""
@@ -291,16 +291,16 @@ def _policy(name: str, cohort: CohortSpec, scenario: ScenarioSpec) -> NamedPolic
     else:
         known = closest(name, [*scenario.policy, *ready])
         raise UserError(f"{where} is not defined; {known} or add [policy.{name}]")
-    rule = rule if isinstance(rule, ContextPolicy) else AnyPolicy(rule)
-    for action in rule.suggests():
+    if not isinstance(rule, Steps):  # of a callable nothing more is known
+        return NamedPolicy(name, rule)
+    for action in rule.actions:
         if not 0 <= action < cohort.actions:
             raise UserError(f"{where} suggests action {action}; use 0 to {cohort.actions - 1}")
     features = [*scenario.data.context] if scenario.data else []
     features += [cohort.signal.name] if cohort.signal else []
-    feature = rule.reads()
-    if feature is not None and feature not in features:
-        raise UserError(f"{where}: no feature '{feature}'; {closest(feature, features)}")
-    return NamedPolicy(name, rule)
+    if rule.feature not in features:
+        raise UserError(f"{where}: no feature '{rule.feature}'; {closest(rule.feature, features)}")
+    return NamedPolicy(name, rule, rule.feature)
 
 
 def drawn_signal(spec: CohortSpec, scenario: ScenarioSpec, root: int, goods: int) -> NoSignal:

@@ -224,8 +224,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: Newsvendor([0.5], 0.0, [1.0, 0.0]), "underage = 0: must be positive where overage"),
     (lambda: Newsvendor([0.5, -1.5], 1.0, 1.0), "orders = -1.5: must be at least 0"),
     (lambda: Newsvendor(0.5, 1.0, 1.0), r"orders have shape \(\); give actions"),
-    (lambda: Newsvendor([0.5], 1.0, 1.0, coordinate=2, outcomes=2), "coordinate = 2: .* 0 to 1"),
-    (lambda: Newsvendor([0.5], 1.0, 1.0, coordinate=0.0), "coordinate = 0.0: give a whole"),  # type: ignore[arg-type]
+    (lambda: Newsvendor([0.5], 1.0, 1.0, coordinate=2, outcomes=2), "coordinate is 2; .* below 2"),
+    (lambda: Newsvendor([0.5], 1.0, 1.0, coordinate=0.0), "coordinate is 0.0; give a whole"),  # type: ignore[arg-type]
     (lambda: LpTarget(ONES, 0.5), "p = 0.5: must be at least 1"),
     (lambda: LpTarget(ONES, 2.0, [1.0, -1.0]), "weights = -1: must be at least 0"),
     (lambda: LpTarget(ONES, 2.0, [1.0, 1.0, 1.0]), "give one weight for each good"),
