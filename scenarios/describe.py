@@ -183,7 +183,7 @@ def _of_numbers(own: Column, numbers: Array) -> Column:
         BEYOND: largest > LARGEST,
         BELOW: 0 < largest < 1 / LARGEST,
         SAME: distinct == 1,
-        "a counter: it never turns": counts,
+        "a counter: it only grows or only falls": counts,
     }
     note = next((fault for fault, is_so in faults.items() if is_so), "")
     return replace(

@@ -68,5 +68,5 @@ def _named(kind: str) -> dict[str, str]:
     own: dict[str, str] = dict(special) if kind == "forecasters" else {}
     for name in registry.names():  # the first sentence of what each says of itself
         said = (inspect.getdoc(registry[name]) or "").split("\n\n")[0]
-        own |= {name: " ".join(said.split()) or "(says nothing)"}
+        own |= {name: " ".join(said.replace("`", "").split()) or "(says nothing)"}
     return own

@@ -91,8 +91,9 @@ def assumed(verdict: pd.DataFrame) -> Iterator[str]:
         yield f"no intervals: they take at least {FEWEST} rounds"
     if few := int((known["effective"] < TRUSTED).sum()):
         each = f"each {'cohort and ' * (len(set(known['cohort'])) > 1)}alternative"
-        which = f"{few} of the {len(known)} intervals, one for {each},"
-        yield f"{which} are too narrow: effective sample below {TRUSTED} rounds"
+        which = f"{few} of the {len(known)} intervals, one for {each}, are"
+        which = which if len(known) > 1 else "the interval is"
+        yield f"{which} too narrow: effective sample below {TRUSTED} rounds"
 
 
 def played(rows: pd.DataFrame, agents: pd.DataFrame, *, note: str = "") -> str:

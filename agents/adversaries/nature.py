@@ -20,6 +20,7 @@ from regretless.agents.parameters import check_int, check_range, numbers, requir
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.errors import brief
 from regretless.market.records import AdversaryView, Context, History
 
 LEAST = 0.05  # of a concentration, unless more extreme outcomes are asked for
@@ -107,6 +108,9 @@ class IID(Nature):
         super().__post_init__()
         given = numbers("mean", self.mean)
         require("mean", given, (given >= 0) & (given <= 1), "give numbers in [0, 1]")
+        if given.shape not in ((), (1,), (self.outcomes,)):
+            cure = f"give one number, or one for each of the {self.outcomes} outcomes"
+            raise ValueError(f"mean = {brief(self.mean)}: {cure}")
         self.mean = np.broadcast_to(given, (self.outcomes,))
 
     def at(self, time: int) -> Array:

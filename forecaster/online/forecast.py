@@ -55,9 +55,9 @@ class Task:
         return float(self.loss.unit_offset + self.loss.unit_scale * loss)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OnlineForecast:
-    """What is broadcast before a round."""
+    """What is broadcast before a round; shown as means, with the 5 % and 95 % quantiles."""
 
     statistics: Array  # (n,), the prediction of s(y)
     likely: Array  # (m, d), outcomes of the unit cube
@@ -67,6 +67,11 @@ class OnlineForecast:
     basis: Basis
     tasks: Mapping[str, Task]
     key: Hashable = None  # under which its outcome may come late
+
+    def __repr__(self) -> str:
+        ends = zip(self.names, self.weights @ self.outcomes, *self._at([0.05, 0.95]), strict=True)
+        shown = [f"{name} {mean:.4g} ({low:.4g} to {high:.4g})" for name, mean, low, high in ends]
+        return f"<OnlineForecast: {', '.join(shown)}>"
 
     @cached_property
     def outcomes(self) -> Array:
@@ -93,8 +98,7 @@ class OnlineForecast:
         """Return the q-quantile of each outcome, q in (0, 1): a number, or by name."""
         if not 0 < q < 1:
             raise UserError(f"quantile({q!r}): give a number between 0 and 1")
-        own: Any = {"weights": self.weights, "method": "inverted_cdf"}
-        return self._told(np.quantile(self.outcomes, q, axis=0, **own))
+        return self._told(self._at(q))
 
     def act(self, name: str) -> Any:
         """Return the best action of a loss, by its name or quantity."""
@@ -105,6 +109,10 @@ class OnlineForecast:
         """Return what a loss expects of its best action, in its own units."""
         task = self._task(name)
         return task.in_units(float(task.expected(self.statistics).min()))
+
+    def _at(self, q: Any) -> Array:
+        own: Any = {"weights": self.weights, "method": "inverted_cdf"}
+        return np.asarray(np.quantile(self.outcomes, q, axis=0, **own))
 
     def _task(self, name: str) -> Task:
         if name not in self.tasks:

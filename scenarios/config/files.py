@@ -162,7 +162,7 @@ def _check_key(place: str, key: object, entry: object) -> None:
 
 def shown(value: Any) -> str:
     """Write a value for an error line, shortened in its middle."""
-    text = repr(value)
+    text = str(value).lower() if isinstance(value, bool) else repr(value)  # as a file has it
     half = SHOWN // 2
     return text if len(text) <= SHOWN else f"{text[:half]}...{text[-half:]}"
 

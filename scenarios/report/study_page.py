@@ -263,8 +263,10 @@ def _shift(place: int, count: int) -> float:
 
 
 def _reach(points: pd.DataFrame) -> dict[str, Any]:
-    reach = np.nan_to_num((points["high"] - points["mean"]).to_numpy())
-    return {"array": reach, **theme.WHISKER}
+    """Whiskers from low to high, which are not symmetric near the ends of a range."""
+    above, below = points["high"] - points["mean"], points["mean"] - points["low"]
+    ends = {"array": np.nan_to_num(above), "arrayminus": np.nan_to_num(below)}
+    return {"symmetric": False, **ends, **theme.WHISKER}
 
 
 @figure("study")

@@ -267,9 +267,11 @@ def read_study(name: str) -> Design:
     except UserError as error:
         raise UserError(f"{path.name}: {error}") from error
     except ValidationError as error:
-        first = error.errors()[0]
+        own = error.errors()
+        alike = [fault for fault in own if fault["loc"][:1] == own[0]["loc"][:1]]
+        first = max(alike, key=lambda fault: len(fault["loc"]))  # the innermost of a union
         known = [field.alias or name for name, field in StudySpec.model_fields.items()]
-        line = fault_line(first, ".".join(map(str, first["loc"])), known, "study")
+        line = fault_line(first, _place(first["loc"], raw), known, "study")
         raise UserError(f"{path.name}: {line}") from error
     beside = path.parent / spec.scenario
     scenario = find_scenario(spec.scenario) if spec.scenario in named_scenarios() else beside
@@ -277,6 +279,17 @@ def read_study(name: str) -> Design:
         cure = f"{closest(spec.scenario, named_scenarios())} or a path from the study file"
         raise UserError(f"{path.name}: scenario '{spec.scenario}' does not exist; {cure}")
     return Design(path.stem, spec, read(scenario), scenario.parent)
+
+
+def _place(location: tuple[int | str, ...], raw: Any) -> str:
+    """Spell a location without the branches of unions, which no file names."""
+    spelled = []
+    for step in location:
+        raw = dict(enumerate(raw)) if isinstance(raw, list) else raw
+        if isinstance(raw, dict) and (step in raw or step == location[-1]):
+            spelled.append(str(step))
+            raw = raw.get(step)
+    return ".".join(spelled)
 
 
 def _check_axis(key: str, values: Any) -> None:

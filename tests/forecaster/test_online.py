@@ -202,6 +202,7 @@ def test_several_outcomes_and_a_portfolio_in_returns() -> None:
     assert forecast.mean["bonds"] == pytest.approx(0.01, abs=0.01)
     assert -forecast.loss("fund") == pytest.approx(0.01, abs=0.02)
     assert set(forecast.quantile(0.5)) == {"bonds", "shares"}
+    assert f"bonds {forecast.mean['bonds']:.4g}" in repr(forecast)
 
 
 def test_a_forecast_of_ones_own_is_a_model() -> None:

@@ -383,7 +383,8 @@ def test_the_page_shows_what_was_tested(home: Path) -> None:
         ('"half"', '"harf"', "control = 'harf' is a value of no key"),
         ('control = "half"', 'control = { listen = "harf" }', "listen = 'harf' is no value"),
         ("mean_loss = 1.0", "mean_los = 1.0", "margin.mean_los: no such measure; did you mean"),
-        ("mean_loss = 1.0", "mean_loss = 0.0", "margin"),
+        ("mean_loss = 1.0", "mean_loss = 0.0", "margin.mean_loss = 0.0: must be greater"),
+        ("{ mean_loss = 1.0 }", "-0.1", "margin = -0.1: must be greater"),
         ("[0.2, 0.8]", '[0.2, "half"]', "of market.impact, listen; write control = { KEY"),
     ],
 )

@@ -274,7 +274,11 @@ def test_outcomes_of_which_nearly_all_are_equal_have_a_scale(started: Starter) -
 @pytest.mark.parametrize(
     ("head", "row", "reason"),
     [
-        ("x,y", "{i},{j}", "'x': a counter: it never turns; 'y': whole numbers, 2 different"),
+        (
+            "x,y",
+            "{i},{j}",
+            "'x': a counter: it only grows or only falls; 'y': whole numbers, 2 different",
+        ),
         ("x", "{one}e-200", "'x': no number above 1e-100: give them in a smaller unit"),
         ("x,x", "{one},{one}", "'x (column 1)': another column has its name: rename one"),
         ("a,b,c,d,e,f", "u,u,u,u,u,u", "'d': always the same; and 2 more"),

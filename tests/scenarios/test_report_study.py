@@ -81,6 +81,23 @@ def test_every_panel_is_there(whole: Page) -> None:
     assert "b" not in whole.tags
 
 
+def test_whiskers_of_means_end_where_their_intervals_do(finished: Path) -> None:
+    data = StudyData(Study(finished))
+    figure, rows = study_page.interactions(data), data.of("pair_effects").dropna(subset="low")
+    assert figure is not None
+    drawn = {
+        (round(end, 9), round(other, 9))
+        for mark in figure.data
+        for end, other in zip(
+            mark.y - mark.error_y.arrayminus, mark.y + mark.error_y.array, strict=True
+        )
+    }
+    assert not all(mark.error_y.symmetric for mark in figure.data)
+    assert {(low, high) for low, high in rows[["low", "high"]].round(9).to_numpy()} >= drawn
+    off_centre = (rows["high"] + rows["low"] - 2 * rows["mean"]).abs()
+    assert (off_centre > 1e-6).any()
+
+
 def test_a_browser_draws_the_figures(finished: Path, whole: Page, tmp_path: Path) -> None:
     seen = visit(finished / "report.html", tmp_path / "profile")
     assert seen.console == ()
