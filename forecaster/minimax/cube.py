@@ -39,7 +39,7 @@ class CubeSolver(HullSolver):
     def __init__(self, centre: Array, *, off_ties: bool = False) -> None:
         self.size, self.off_ties, self._mean = len(centre), off_ties, centre
         # points of the last mixture, and no others
-        self._last = np.empty((0, self.size))
+        self._last = np.full((self.size + 1, self.size), np.nan)
 
     def best(self, points: Array, fields: Array) -> tuple[Array, Array]:
         """Return the best weights (m,) of points and fields (m, n), and nature's mean (n,)."""
@@ -71,7 +71,7 @@ class CubeSolver(HullSolver):
         start, simplex = game.start.points[0], self.simplex
         points, fields = game.walk(start, steps=steps_for(tolerance), simplex=simplex)
         mass, answer = self.best(points, fields)
-        known = self._last
+        known = self._last[~np.isnan(self._last[:, 0])]
         for _ in range(WALKS):
             if self.worst(mass, points, fields) <= tolerance:
                 break
@@ -111,7 +111,9 @@ class CubeSolver(HullSolver):
     def remember(self, solution: Solution) -> None:
         """Start the next walk at the mean of this mixture, and have n + 1 of its points at hand."""
         self._mean = solution.mass @ solution.points
-        self._last = solution.points[: self.size + 1]
+        last = solution.points[: self.size + 1]  # as many rows as ever: states are stacked
+        self._last = np.full((self.size + 1, self.size), np.nan)
+        self._last[: len(last)] = last
 
 
 class Box(CubeSolver):
