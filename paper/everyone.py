@@ -72,7 +72,7 @@ class Grid:
         flat = self.gain.ravel(), self.variation.ravel()
         moment = Moment(1, len(flat[0]))
         found = self.rule.weigh(*flat, moment)
-        high, low = found.weights.reshape(2, -1)
+        high, low = found.weights(found.top, 1.0)[0].reshape(2, -1)
         pull = high - low
         turns = np.flatnonzero((pull[:-1] < 0) & (pull[1:] >= 0))
         if pull[0] >= 0 or not len(turns):

@@ -83,7 +83,8 @@ def test_no_gain_passes_what_a_rule_proves(name: str, trust: Trust | None, zone:
         gain[:] = trust.limit(variation) + 1.0
     begun = 40 if trust else 0
     for t in range(rounds):
-        weights = rule.weigh(gain, variation, Moment(begun + t + 1, count, band)).weights
+        found = rule.weigh(gain, variation, Moment(begun + t + 1, count, band))
+        weights, _ = found.weights(found.top, 1.0)
         assert (weights >= 0).all()
         up = rng.random(count) < rng.choice([0.05, 0.5])
         up[(gain / np.sqrt(variation + 1)).argmax()] = True

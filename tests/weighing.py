@@ -7,4 +7,5 @@ from regretless.market.core.arrays import Array
 def weighed(rule: WeightRule, bias: Array, variation: Array, moment: Moment) -> Array:
     """Return the signed weights of experts of both signs (rows, n), which add up to 1 or 0."""
     found = rule.weigh(bias, variation, moment, both=True)
-    return found.weights / (found.total or 1.0)
+    weights, total = found.weights(found.top, 1.0)
+    return weights / total if total else weights

@@ -59,17 +59,23 @@ class EventSet(Checkpointable, ABC):
 
     @abstractmethod
     def weigh(self, active: Any, moment: Moment) -> Iterator[Weights]:
-        """Yield the weights of active events in parts."""
+        """Yield active events in parts, ready to be weighed."""
 
     def table_of(self, active: Any, moment: Moment) -> Array:
         """Return H (R + beyond, n), the signed weights of active events, which add up to 1."""
         parts = list(self.weigh(active, moment))
         top = max(part.top for part in parts)
-        units = [part.share * math.exp(part.top - top) for part in parts]
-        total = sum(unit * part.total for unit, part in zip(units, parts, strict=True)) or 1.0
+        found = [(part, *part.weights(top, part.share)) for part in parts]
+        scale = sum(total for *_, total in found) or 1.0
         table = np.zeros((self.rows.shape[0] + self.beyond, self.size))
-        for unit, part in zip(units, parts, strict=True):
-            table[part.rows] += unit / total * part.weights
+        for part, weights, _ in found:
+            if part.fold is None:
+                table[part.rows] += weights
+        table /= scale
+        for part, weights, _ in found:
+            if part.fold is not None:
+                folded = part.fold(weights / scale)
+                table[: len(folded)] += folded
         return table
 
     @abstractmethod

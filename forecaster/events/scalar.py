@@ -39,6 +39,7 @@ expectation.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -176,18 +177,17 @@ class GainEvents(EventSet):
 
     def weigh(self, active: list[Indices], moment: Moment) -> Iterator[Weights]:
         found = self.rule.weigh(self._counted(moment.band), self._sums[1], moment)
-        yield self._folded(active, found)
+        yield found._replace(fold=partial(self.folded, active))
 
     def _counted(self, band: Band) -> Array:
         """Return what the weights see of all gains, but for the common band."""
         gain, variation, _ = self._sums
         return np.asarray(gain - band.models * self._follows * np.sqrt(variation))
 
-    def _folded(self, active: list[Indices], found: Weights) -> Weights:
-        """Turn the weights of the scalar events into those of a table H (rows, n)."""
-        parts = zip(self.members, np.split(found.weights, self._ends), active, strict=True)
-        table = np.concatenate([member.folded(own, said) for member, own, said in parts])
-        return found._replace(weights=table, rows=slice(0, len(table)))
+    def folded(self, active: list[Indices], weights: Array) -> Array:
+        """Turn the weights of the scalar events into a table H (rows, n)."""
+        parts = zip(self.members, np.split(weights, self._ends), active, strict=True)
+        return np.concatenate([member.folded(own, said) for member, own, said in parts])
 
     def charge(self, active: list[Indices], played: Played) -> None:
         for member, suggested in zip(self.members, active, strict=True):
@@ -263,12 +263,15 @@ class Assignments(GainEvents):
         rated = self._price + np.log(RATES)
         known = [_shares(gain, squares) for gain, squares, _ in self._parts]
         powers = [logs.sum(1) + rated for _, logs in known]
+
+        def weights(top: float, share: float) -> tuple[Array, float]:
+            chosen = [share * np.exp(own - top) for own in powers]
+            pairs = zip(known, chosen, strict=True)
+            made = [np.einsum("kj,kajc->kac", own, shares).ravel() for (shares, _), own in pairs]
+            return np.concatenate(made), sum(float(own.sum()) for own in chosen)
+
         top = max(float(own.max()) for own in powers)
-        chosen = [np.exp(own - top) for own in powers]
-        pairs = zip(known, chosen, strict=True)
-        made = [np.einsum("kj,kajc->kac", own, shares).ravel() for (shares, _), own in pairs]
-        total = sum(float(own.sum()) for own in chosen)
-        yield self._folded(active, Weights(np.concatenate(made), total, top))
+        yield Weights(top, weights, fold=partial(self.folded, active))
 
     def charge(self, active: list[Indices], played: Played) -> None:
         """Add a round to the gains in expectation, and to the assignments as they are charged."""

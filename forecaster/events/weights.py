@@ -25,6 +25,7 @@ last at the lower one are below q ends (``tests/forecaster/test_weights.py``).
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -38,6 +39,7 @@ GROWTH = (math.exp(1 / 3) - math.exp(-1)) / 2  # k
 REMAINDER = 0.338  # q
 LOGARITHM = REMAINDER / math.log(2)
 LEAST = -1e300  # of an exponent
+NEGLIGIBLE = 40.0  # e^-40 of the greatest summand adds nothing to a sum of doubles
 NEWTON = 4  # steps
 
 
@@ -50,13 +52,13 @@ class Moment(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """Weights of experts, in units of exp(top)."""
+    """Experts whose weights are found once the greatest exponent of all is known."""
 
-    weights: Array  # of both signs the difference; of events, lines (rows, n) of the game's table
-    total: float  # the sum of all, whatever their signs
     top: float  # the greatest exponent of these
+    weights: Callable[[float, float], tuple[Array, float]]  # relative to exp(top), and their sum
     share: float = 1.0  # of these in the prior, beside 1
-    rows: slice = slice(None)  # of the game's table
+    rows: slice = slice(None)  # of the game's table, where weights are signed ones of coordinates
+    fold: Callable[[Array], Array] | None = None  # turns weights of scalar events into a table
 
 
 @dataclass(frozen=True)
@@ -126,18 +128,21 @@ def _exponents(gain: Array, variation: Array, zone: float, both: bool, powers: A
 
 
 @compiled(error_model="numpy")
-def _signed(bias: Array, variation: Array, zone: float, top: float, raised: Array) -> float:
+def _signed(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    bias: Array, variation: Array, zone: float, share: float, top: float, raised: Array
+) -> float:
     """Put the signed weights of both signs in place of potentials; the sum of all weights."""
-    floor, total = np.exp(-top), 0.0
+    floor, half, total = np.exp(-top), 0.5 * share, 0.0
     for e in range(bias.shape[0]):
-        own, other = 0.5 * (raised[0, e] - raised[1, e]), 0.0
+        own, other = half * (raised[0, e] - raised[1, e]), 0.0
         reach = 1.0 - abs(bias[e])
         if zone > 0.0:
             reach -= zone * np.sqrt(variation[e])
         if reach > 0.0:  # the other sign has some weight, too
             power = reach * reach * (1.0 / (3.0 * (variation[e] + 1.0))) - top
-            other = 0.5 * (np.exp(power) - floor)
-        total += own + other
+            other = half * (np.exp(power) - floor)
+        total += own
+        total += other
         raised[0, e] = own - other if bias[e] >= 0 else other - own
     return total
 
@@ -166,13 +171,16 @@ class AdaptiveWeights(WeightRule):
     ) -> Weights:
         flat, powers = (gain.reshape(-1), variation.reshape(-1)), np.empty((2, gain.size))
         zone = moment.band.zone
-        top = _exponents(*flat, zone, both, powers)
-        raised = np.exp(np.subtract(powers, top, out=powers), out=powers)
-        if both:
-            total = _signed(*flat, zone, top, raised)
-            return Weights(raised[0].reshape(gain.shape), total, top)
-        own = 0.5 * (raised[0] - raised[1])
-        return Weights(own.reshape(gain.shape), float(own.sum()), top)
+
+        def weights(top: float, share: float) -> tuple[Array, float]:
+            raised = np.exp(np.subtract(powers, top, out=powers), out=powers)
+            if both:
+                total = _signed(*flat, zone, share, top, raised)
+                return raised[0].reshape(gain.shape), total
+            own = share * (0.5 * (raised[0] - raised[1]))
+            return own.reshape(gain.shape), float(own.sum())
+
+        return Weights(_exponents(*flat, zone, both, powers), weights)
 
     def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
         """Return ln Phi(R, C), R = gain - z sqrt(C); 0 where there is no variation."""
@@ -225,17 +233,21 @@ RATES = np.array([0.75 * 0.5**j for j in range(10)])  # enough for V up to ten m
 COSTS = -np.log1p(-RATES) - RATES
 
 
-def _exponential(  # noqa: PLR0913 - the arguments of ``weigh``
-    gain: Array, variation: Array, band: Band, *, both: bool, rates: Array, costs: Array
-) -> Weights:
-    """Weigh by sum_j eta_j exp(eta_j R - c_j v), for every sign."""
-    gain, noise = gain[..., None], (band.zone * np.sqrt(variation))[..., None]
-    paid = costs * variation[..., None] + rates * noise
-    powers = [rates * sign * gain - paid for sign in ((1.0, -1.0) if both else (1.0,))]
-    top = max(float(own.max(initial=LEAST)) for own in powers)
-    found = [np.exp(own - top) @ rates for own in powers]
-    total = sum(float(own.sum()) for own in found)
-    return Weights(found[0] - found[1] if both else found[0], total, top)
+@compiled()
+def _weigh(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    gain: Array, noise: Array, variation: Array, sign: float, share: float, top: float, out: Array
+) -> float:
+    """Add ``sign`` times the weights of experts, relative to exp(top), to ``out``; their sum."""
+    total = 0.0
+    for e in range(gain.shape[0]):
+        weight = 0.0
+        for j in range(RATES.shape[0]):
+            power = RATES[j] * (sign * gain[e] - noise[e]) - COSTS[j] * variation[e] - top
+            if power > -NEGLIGIBLE:
+                weight += share * RATES[j] * np.exp(power)
+        out[e] += sign * weight
+        total += weight
+    return total
 
 
 class SecondOrderWeights(WeightRule):
@@ -261,7 +273,17 @@ class SecondOrderWeights(WeightRule):
     def weigh(
         self, gain: Array, variation: Array, moment: Moment, *, both: bool = False
     ) -> Weights:
-        return _exponential(gain, variation, moment.band, both=both, rates=RATES, costs=COSTS)
+        noise = moment.band.zone * np.sqrt(variation)
+        regret = (np.abs(gain) if both else gain) - noise
+        powers = RATES * regret[..., None] - COSTS * variation[..., None]
+        known = gain.ravel(), noise.ravel(), variation.ravel()
+
+        def weights(top: float, share: float) -> tuple[Array, float]:
+            own, signs = np.zeros(gain.size), (1.0, -1.0) if both else (1.0,)
+            total = sum(_weigh(*known, sign, share, top, own) for sign in signs)
+            return own.reshape(gain.shape), total if both else float(own.sum())
+
+        return Weights(float(powers.max(initial=LEAST)), weights)
 
     def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
         regret = gain - zone * np.sqrt(variation)
@@ -283,6 +305,19 @@ class SecondOrderWeights(WeightRule):
         return greatest_of(variation, budget, rates=RATES, costs=COSTS)
 
 
+@compiled()
+def _exponential(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    bias: Array, noise: Array, rate: float, top: float, share: float, table: Array
+) -> float:
+    total = 0.0
+    for e in range(bias.shape[0]):
+        up = share * np.exp(rate * (bias[e] - noise[e]) - top)
+        down = share * np.exp(rate * (-bias[e] - noise[e]) - top)
+        total += up + down
+        table[e] = up - down
+    return total
+
+
 class ExponentialWeights(WeightRule):
     r"""Exponential weights as printed in the paper: w = exp(rate * R).
 
@@ -302,8 +337,18 @@ class ExponentialWeights(WeightRule):
     ) -> Weights:
         entropy = math.log(moment.experts)
         rate = math.sqrt(2 * entropy / self.horizon if self.horizon else entropy / moment.time)
-        rates, costs = np.array([rate]), np.zeros(1)
-        return _exponential(gain, variation, moment.band, both=both, rates=rates, costs=costs)
+        noise = moment.band.zone * np.sqrt(variation)
+        regret = (np.abs(gain) if both else gain) - noise
+
+        def weights(top: float, share: float) -> tuple[Array, float]:
+            if not both:
+                own = share * np.exp(rate * regret - top)
+                return own, float(own.sum())
+            table = np.empty(gain.size)
+            total = _exponential(gain.ravel(), noise.ravel(), rate, top, share, table)
+            return table.reshape(gain.shape), total
+
+        return Weights(rate * float(regret.max(initial=LEAST)), weights)
 
     def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
         return np.zeros(np.shape(gain))  # of which the budget takes no notice

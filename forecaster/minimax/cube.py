@@ -14,6 +14,8 @@ from regretless.forecaster.minimax.game import (
     keep_off,
     project,
     steps_for,
+    undominated,
+    walked,
 )
 from regretless.forecaster.minimax.program import best_mixture, cheapest
 from regretless.market.core.arrays import Array, grid_points
@@ -68,8 +70,7 @@ class CubeSolver(HullSolver):
     def _play(self, game: Game) -> Solution:
         """Add the last mixture's points and those of walks from nature's answers, to certify it."""
         tolerance = game.tolerance
-        start, simplex = game.start.points[0], self.simplex
-        points, fields = game.walk(start, steps=steps_for(tolerance), simplex=simplex)
+        points, fields = self._explore(game, game.start.points[0], steps_for(tolerance))
         mass, answer = self.best(points, fields)
         known = self._last[~np.isnan(self._last[:, 0])]
         for _ in range(WALKS):
@@ -77,7 +78,7 @@ class CubeSolver(HullSolver):
                 break
             # from nature's answer short steps to the end of its own cell first
             grow = np.geomspace(min(NEAR, tolerance), 0.1, TURN)
-            nearer = game.walk(answer, steps=np.append(grow, grow[::-1]), simplex=simplex)
+            nearer = self._explore(game, answer, np.append(grow, grow[::-1]))
             points = np.vstack([points, known, nearer[0]])
             fields = np.vstack([fields, game.fields(known), nearer[1]])
             mass, answer = self.best(points, fields)
@@ -89,10 +90,17 @@ class CubeSolver(HullSolver):
             fields = game.fields(found.points)
         return replace(found, certificate=self.worst(mass, found.points, fields))
 
+    def _explore(self, game: Game, origin: Array, steps: Array) -> tuple[Array, Array]:
+        """Walk; the undominated points visited and their fields (m, n)."""
+        points, fields = walked(
+            game.rows, game.table, origin, steps=steps, inset=game.inset, simplex=self.simplex
+        )
+        kept = undominated(points, fields)
+        return points[kept], fields[kept]
+
     def choices(self, game: Game) -> Solution:
         """Return points of a walk, and the corners of the simplex or a lattice in the box."""
-        start, steps = game.start.points[0], steps_for(game.tolerance)
-        visited, _ = game.walk(start, steps=steps, simplex=self.simplex)
+        visited, _ = self._explore(game, game.start.points[0], steps_for(game.tolerance))
         levels = np.linspace(0, 1, int(MOST_POINTS ** (1 / self.size)))
         lattice = np.eye(self.size) if self.simplex else grid_points(levels, self.size)
         if not self.simplex and len(levels) == 1:
@@ -111,9 +119,8 @@ class CubeSolver(HullSolver):
     def remember(self, solution: Solution) -> None:
         """Start the next walk at the mean of this mixture, and have n + 1 of its points at hand."""
         self._mean = solution.mass @ solution.points
-        last = solution.points[: self.size + 1]  # as many rows as ever: states are stacked
-        self._last = np.full((self.size + 1, self.size), np.nan)
-        self._last[: len(last)] = last
+        count = min(len(solution.points), len(self._last))
+        self._last[:count], self._last[count:] = solution.points[:count], np.nan
 
 
 class Box(CubeSolver):

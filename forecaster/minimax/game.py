@@ -42,7 +42,7 @@ from regretless.forecaster.events.protected import (
     responses_at,
     room_for,
 )
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
 from regretless.market.losses.basis import Hull
@@ -141,11 +141,56 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
             points[t + 1] = _stepped(points[t], fields[t], steps[t], simplex)
 
 
+@compiled()
+def undominated(points: Array, fields: Array) -> Integers:
+    """Return which points (m, n) to keep: of those with equal fields the one that pays least."""
+    kept, payments, count = np.empty(len(points), np.int64), np.zeros(len(points)), 0
+    for t in range(len(points)):
+        for i in range(points.shape[1]):
+            payments[t] += fields[t, i] * points[t, i]
+        place = count
+        for c in range(count):
+            equal = True
+            for i in range(points.shape[1]):
+                equal = equal and fields[kept[c], i] == fields[t, i]
+            if equal:
+                place = c if payments[t] < payments[kept[c]] else -1
+                break
+        if place >= 0:
+            kept[place] = t
+            count = max(count, place + 1)
+    return kept[:count]
+
+
 def field_at(rows: LossTable, table: Array, point: Array) -> Array:
     """Compute h(point) (n,)."""
     if rows.custom:
         return np.asarray(responses_at(rows, point) @ table)
     return np.asarray(_field(arrays_of(rows), table, point))
+
+
+def walked(  # noqa: PLR0913 - a walk has these settings
+    rows: LossTable,
+    table: Array,
+    origin: Array,
+    *,
+    steps: Array = WALK,
+    inset: float = 0.0,
+    simplex: bool = False,
+) -> tuple[Array, Array]:
+    """Walk against h from ``origin``, at most ``inset`` off the sides; points and fields (T, n)."""
+    points, fields = np.empty((2, len(steps), table.shape[1]))
+    points[0] = here = origin
+    if not rows.custom:
+        _walk(arrays_of(rows), table, steps, inset, simplex, points, fields)
+        return points, fields
+    for t, step in enumerate(steps):  # response rules that are not compiled
+        points[t] = here
+        if inset > 0.0:
+            keep_off(points[t], inset, simplex)
+        fields[t] = field_at(rows, table, points[t])
+        here = _stepped(points[t], fields[t], step, simplex)
+    return points, fields
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,23 +223,6 @@ class Game:
         found = field_at(self.rows, self.table[:lines], point)
         cells = self.table[lines:, 0]
         return np.asarray(found + pulls(cells, point)) if len(cells) else found
-
-    def walk(
-        self, origin: Array, *, steps: Array = WALK, simplex: bool = False
-    ) -> tuple[Array, Array]:
-        """Walk against h from ``origin`` (n,); the points and fields (T, n), kept off the sides."""
-        points, fields = np.empty((2, len(steps), len(origin)))
-        points[0] = here = origin
-        if not self.rows.custom:
-            _walk(arrays_of(self.rows), self.table, steps, self.inset, simplex, points, fields)
-            return points, fields
-        for t, step in enumerate(steps):  # response rules that are not compiled
-            points[t] = here
-            if self.inset > 0.0:
-                keep_off(points[t], self.inset, simplex)
-            fields[t] = self.field(points[t])
-            here = _stepped(points[t], fields[t], step, simplex)
-        return points, fields
 
     def fields(self, points: Array) -> Array:
         """Compute h (m, n) at points (m, n)."""

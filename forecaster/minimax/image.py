@@ -15,14 +15,17 @@ case is small enough.
 The certificate uses the oracle's bound, which covers every outcome.
 
 **Ensembles** are at most n + 1 weighted outcomes whose mean of s(y) is the prediction
-(Caratheodory): the active set of nonnegative least squares (Lawson and Hanson 1974) over the
-columns (s(y_e), 1) is linearly independent. The ensemble nearest to a point that may lie outside of
+(Caratheodory). Weights w with A w = b, one column (s(y_e), 1) per outcome, move along the null
+space of A until one of them is 0; the null space is then turned so that all but one of its vectors
+leave that outcome alone, and so on. The ensemble nearest to a point that may lie outside of
 conv s(Y) is found as by Wolfe (1976): least squares over the outcomes so far, then the best outcome
 in the direction of what is left over.
 """
 
-from dataclasses import dataclass, field
-from typing import ClassVar, Self, cast
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self, cast
 
 import numpy as np
 import scipy
@@ -35,6 +38,7 @@ from regretless.forecaster.minimax.game import (
     Game,
     HullSolver,
     Solution,
+    undominated,
 )
 from regretless.forecaster.minimax.program import best_mixture, cheapest
 from regretless.forecaster.minimax.support import values
@@ -66,19 +70,36 @@ class WeightedOutcomes(Ensemble):
 
     @classmethod
     def of(cls, outcomes: Array, images: Array, weights: Array) -> Self:
-        """Take the outcomes with weight, and of them at most n + 1."""
+        """Take the outcomes with weight, and of them at most n + 1; read only."""
         kept = np.flatnonzero(weights > NEGLIGIBLE)
         light = fewest(images[kept], weights[kept])
         kept, light = kept[light > 0], light[light > 0]
-        return cls(outcomes[kept], light / light.sum(), images[kept])
+        parts = outcomes[kept], light / light.sum(), images[kept]
+        for array in parts:
+            array.flags.writeable = False
+        return cls(*parts)
 
 
 def fewest(images: Array, weights: Array) -> Array:
     """Find weights (e,) with the same mean of ``images`` (e, n), at most n + 1 of them positive."""
     if len(images) <= images.shape[1] + 1:
         return weights
-    table = np.vstack([images.T, np.ones(len(images))])
-    return np.asarray(scipy.optimize.nnls(table, table @ weights, maxiter=MOST)[0])
+    table = np.column_stack([images, np.ones(len(images))])
+    free, left = np.linalg.qr(table, mode="complete")[0][:, table.shape[1] :], weights.copy()
+    while free.shape[1]:
+        along = free[:, 0] if free[:, 0].max() >= -free[:, 0].min() else -free[:, 0]
+        ratio = np.where(along > 0, left / np.where(along > 0, along, 1.0), np.inf)
+        gone = int(ratio.argmin())
+        left = np.maximum(left - ratio[gone] * along, 0.0)
+        left[gone] = 0.0
+        # turn the vectors so that the first alone moves this outcome, and drop that one
+        mirror = free[gone].copy()
+        mirror[0] += np.copysign(np.linalg.norm(mirror), mirror[0])
+        square = float(mirror @ mirror)
+        turned = free - np.outer(free @ mirror, 2 * mirror / square) if square > 0 else free
+        free = np.ascontiguousarray(turned[:, 1:])
+        free[gone] = 0.0
+    return left
 
 
 def candidates(support: Support) -> tuple[Array, Array]:
@@ -88,6 +109,13 @@ def candidates(support: Support) -> tuple[Array, Array]:
     images = np.array([vertex.image for vertex in found])
     first = np.sort(np.unique(images, axis=0, return_index=True)[1])
     return np.array([found[i].outcome for i in first]), images[first]
+
+
+def mean_of(parts: Sequence[WeightedOutcomes], mass: Array) -> WeightedOutcomes:
+    """Mix them into one."""
+    weights = np.concatenate([m * part.weights for m, part in zip(mass, parts, strict=True)])
+    outcomes = np.concatenate([part.outcomes for part in parts])
+    return WeightedOutcomes.of(outcomes, np.concatenate([part.images for part in parts]), weights)
 
 
 def nearest_outcomes(target: Array, support: Support, start: WeightedOutcomes) -> WeightedOutcomes:
@@ -112,29 +140,19 @@ def nearest_outcomes(target: Array, support: Support, start: WeightedOutcomes) -
 
 @dataclass(eq=False)
 class _Known:
-    """What is known in a round: outcomes, and predictions as shares of the first of them."""
+    """Predictions with their fields (m, n), and outcomes with their images (k, n)."""
 
-    game: Game
-    outcomes: Array  # (k, d)
-    images: Array  # (k, n)
-    inner: Array  # (k,) the shares towards which predictions are moved off ties
-    shares: list[Array] = field(default_factory=list)
-    points: list[Array] = field(default_factory=list)
-    fields: list[Array] = field(default_factory=list)
+    points: Array
+    fields: Array
+    spell: list[partial[WeightedOutcomes]]  # each prediction
+    outcomes: Array
+    images: Array
 
-    def predict(self, share: Array, *, inset: float = 0.0) -> Array:
-        """Add a prediction, moved towards the inner one by a share of the way; its field."""
-        if inset > 0.0:
-            share = (1 - inset) * share
-            share[: len(self.inner)] += inset * self.inner
-        self.shares.append(share)
-        self.points.append(np.clip(share @ self.images[: len(share)], 0.0, 1.0))
-        self.fields.append(self.game.field(self.points[-1]))
-        return self.fields[-1]
-
-    def spelled(self, place: int) -> WeightedOutcomes:
-        """Spell a prediction out."""
-        return WeightedOutcomes.of(self.outcomes, self.images, self.shares[place])
+    def predict(self, spelled: WeightedOutcomes, game: Game) -> None:
+        """Add a prediction."""
+        self.spell.append(partial(replace, spelled))
+        self.points = np.vstack([self.points, spelled.point])
+        self.fields = np.vstack([self.fields, game.field(spelled.point)])
 
 
 class Image(HullSolver):
@@ -144,35 +162,26 @@ class Image(HullSolver):
     that losses seldom tie.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("_last",)
     hull: Hull = "image"
     spelled = True
 
     def __init__(self, support: Support, *, off_ties: bool = False) -> None:
         self.support, self.off_ties, self.size = support, off_ties, support.size
         self._outcomes, self._images = candidates(support)
-        unlike = 0.25 + 0.5 * (np.arange(1, len(self._images) + 1) * GOLDEN % 1)
+        even = np.full(len(self._images), 1 / len(self._images))
+        self._mean = WeightedOutcomes.of(self._outcomes, self._images, even)
+        self._atoms: tuple[WeightedOutcomes, ...] = ()
+        unlike = 0.25 + 0.5 * (np.arange(1, len(even) + 1) * GOLDEN % 1)
         self._unlike = unlike / unlike.sum()
-        # outcomes and images of the last mixture, its predictions' shares (m, k) of them, its mass
-        self._last = [self._outcomes[:0], self._images[:0], np.empty((0, 0)), np.empty(0)]
+        self._inner = WeightedOutcomes.of(self._outcomes, self._images, self._unlike)
 
     @property
     def origin(self) -> Solution:
-        outcomes, images, shares, mass = self._last
-        mean = mass @ shares
-        if not len(mass):
-            outcomes, images, mean = self._outcomes, self._images, np.ones(len(self._images))
-        spelled = WeightedOutcomes.of(outcomes, images, mean / mean.sum())
-        return Solution(spelled.point[None], ensembles=(spelled,))
+        return Solution(self._mean.point[None], ensembles=(self._mean,))
 
     def single(self, point: Array) -> Solution:
-        start = _spelled(self.origin)[0]
-        nearest = nearest_outcomes(np.asarray(point, np.float64), self.support, start)
-        if self.off_ties:
-            outcomes = np.vstack([nearest.outcomes, self._outcomes])
-            images = np.vstack([nearest.images, self._images])
-            shares = np.append((1 - OFF_TIES) * nearest.weights, OFF_TIES * self._unlike)
-            nearest = WeightedOutcomes.of(outcomes, images, shares)
+        nearest = nearest_outcomes(np.asarray(point, np.float64), self.support, self._mean)
+        nearest = self._kept_off(nearest, OFF_TIES if self.off_ties else 0.0)
         return Solution(nearest.point[None], ensembles=(nearest,), unchanged=True)
 
     def worst(self, mass: Array, points: Array, fields: Array, enough: float = -np.inf) -> float:
@@ -182,60 +191,82 @@ class Image(HullSolver):
 
     def _play(self, game: Game) -> Solution:
         known = self._walk(game)
+        own = np.array([atom.point for atom in self._atoms]).reshape(-1, self.size)
+        known.points = np.vstack([own, known.points])
+        known.fields = np.vstack([game.fields(own), known.fields])
+        known.spell = [*(partial(replace, atom) for atom in self._atoms), *known.spell]
         mass = self._improve(known, game)
         chosen = np.flatnonzero(mass > LIGHTEST)
         mass = mass[chosen] / mass[chosen].sum()
         # The very points of the game: on ties the mean of an ensemble, off by rounding, would be
         # another prediction.
-        points, fields = np.array(known.points)[chosen], np.array(known.fields)[chosen]
+        points, fields = known.points[chosen], known.fields[chosen]
         certificate = self.worst(mass, points, fields, ENOUGH * game.tolerance)
-        return Solution(points, mass, certificate, tuple(known.spelled(int(j)) for j in chosen))
+        return Solution(points, mass, certificate, tuple(known.spell[j]() for j in chosen))
 
     def _improve(self, known: _Known, game: Game) -> Array:
         """Add predictions and outcomes that are known; the masses of the best mixture found."""
         most, aim = len(known.points) + ANSWERS, AIM * game.tolerance
         best, mass = np.inf, np.empty(0)
         for _ in range(TURNS):
-            points, fields = np.array(known.points), np.array(known.fields)
-            payments, gains = (points * fields).sum(1), fields @ known.images.T
+            payments, gains = (known.points * known.fields).sum(1), known.fields @ known.images.T
             trial, distribution = best_mixture(payments, gains, simplex=True)
-            payment, field = float(trial @ payments), trial @ fields
+            payment, field = float(trial @ payments), trial @ known.fields
             vertex = self.support.best(-field)
             worst, listed = -float(field @ vertex.image), -float((known.images @ field).min())
             if payment + worst < best:
                 best, mass = payment + worst, trial
-            new_point = payment + listed > aim / 2 and len(points) < most
+            new_point = payment + listed > aim / 2 and len(known.points) < most
             new_outcome = worst > listed + aim / 10
             if best <= aim or not (new_point or new_outcome):
                 break
             if new_point:
-                known.predict(distribution, inset=game.inset)
+                answer = WeightedOutcomes.of(known.outcomes, known.images, distribution)
+                known.predict(self._kept_off(answer, game.inset), game)
             if new_outcome:
                 known.outcomes = np.vstack([known.outcomes, vertex.outcome])
                 known.images = np.vstack([known.images, vertex.image])
-        return np.pad(mass, (0, len(known.points) - len(mass)))
+        return mass
+
+    def _kept_off(self, spelled: WeightedOutcomes, inset: float) -> WeightedOutcomes:
+        """Move a prediction towards the inner one, by a share of the way."""
+        if inset == 0.0:
+            return spelled
+        return mean_of((spelled, self._inner), np.array([1 - inset, inset]))
 
     def _walk(self, game: Game) -> _Known:
-        """Return the predictions of the last mixture and those of a walk."""
-        start, (last, images, shares, _) = _spelled(game.start)[0], self._last
-        outcomes = np.vstack([self._outcomes, start.outcomes, last])
-        images = np.vstack([self._images, start.images, images])
-        known, share = _Known(game, outcomes, images, self._unlike), np.zeros(len(outcomes))
-        for own in shares:
-            known.predict(np.append(share[: -len(own)], own))
-        share[len(self._outcomes) :][: len(start.weights)] = start.weights
-        for step in WALK:
-            best = int(values(images, known.predict(share, inset=game.inset)).argmin())
-            share = (1 - step) * known.shares[-1]
+        """Return undominated predictions of a walk, and the outcomes from which it made them."""
+        known = [*_spelled(game.start), *self._atoms]
+        first = known[0]
+        outcomes = np.vstack([*(some.outcomes for some in known), self._outcomes])
+        images = np.vstack([*(some.images for some in known), self._images])
+        pull = np.append(np.zeros(len(images) - len(self._unlike)), self._unlike)
+        point, share, met = first.point, np.zeros(len(images)), set(range(len(first.weights)))
+        share[: len(met)] = first.weights
+        points, fields = np.empty((2, len(WALK), self.size))
+        shares = np.empty((len(WALK), len(images)))
+        for t, step in enumerate(WALK):
+            if game.inset > 0.0:
+                point = point + game.inset * (pull @ images - point)
+                share = share + game.inset * (pull - share)
+            points[t], shares[t], fields[t] = point, share, game.field(point)
+            best = int(values(images, fields[t]).argmin())
+            met.add(best)
+            point = point + step * (images[best] - point)
+            share = (1 - step) * share
             share[best] += step
-        return known
+        kept, listed = undominated(points, fields), sorted(met)
+        spell = [partial(WeightedOutcomes.of, outcomes, images, shares[t]) for t in kept]
+        return _Known(points[kept], fields[kept], spell, outcomes[listed], images[listed])
 
     def choices(self, game: Game) -> Solution:
-        known = self._walk(game)
-        for corner in np.eye(len(self._outcomes))[:CORNERS]:
-            known.predict(corner, inset=game.inset)
-        ensembles = tuple(known.spelled(j) for j in range(len(known.points)))
-        return Solution(np.array(known.points), ensembles=ensembles)
+        walked = self._walk(game)
+        corners = [
+            self._kept_off(WeightedOutcomes(y[None], np.ones(1), s[None]), game.inset)
+            for y, s in zip(self._outcomes[:CORNERS], self._images[:CORNERS], strict=True)
+        ]
+        points = np.vstack([walked.points, [corner.point for corner in corners]])
+        return Solution(points, ensembles=(*(spell() for spell in walked.spell), *corners))
 
     def best_within(
         self, values: Array, points: Array, fields: Array, *, limit: float
@@ -257,11 +288,23 @@ class Image(HullSolver):
         return None
 
     def remember(self, solution: Solution) -> None:
-        atoms = _spelled(solution)
-        outcomes = np.vstack([atom.outcomes for atom in atoms])
-        images = np.vstack([atom.images for atom in atoms])
-        shares = scipy.linalg.block_diag(*(atom.weights for atom in atoms))
-        self._last = [outcomes, images, shares, solution.mass]
+        self._atoms = _spelled(solution)
+        self._mean = mean_of(self._atoms, solution.mass)
+
+    def state(self) -> dict[str, Any]:
+        known = [self._mean, *self._atoms]
+        return {
+            "sizes": np.array([len(some.weights) for some in known]),
+            "outcomes": np.vstack([some.outcomes for some in known]),
+            "weights": np.concatenate([some.weights for some in known]),
+            "images": np.vstack([some.images for some in known]),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        cuts = np.cumsum(state["sizes"])[:-1]
+        parts = (np.split(np.array(state[n]), cuts) for n in ("outcomes", "weights", "images"))
+        self._mean, *atoms = (WeightedOutcomes(*part) for part in zip(*parts, strict=True))
+        self._atoms = tuple(atoms)
 
 
 def _spelled(solution: Solution) -> tuple[WeightedOutcomes, ...]:

@@ -1,20 +1,22 @@
 r"""A round's linear programs: the best mixture over points that are known, and the preferred one.
 
-With points p_j, fields h_j and payments c_j = h_j . p_j, nature's mean m in the box or the simplex
-and the forecaster's weights w solve a pair of programs,
+With g = sum_j w_j h_j over the mixture's weights w, and c_j = h_j . p_j, it is
 
-    maximise v  subject to  v + h_j . m <= c_j for every j         m in the box or simplex
-    minimise  sum_j w_j c_j + sum_i max(0, -g_i)                   over the box, g = sum_j w_j h_j
-              sum_j w_j c_j + max_i -g_i                           over the simplex
+    minimise  sum_j w_j c_j + sum_i max(0, -g_i)        over the box
+              sum_j w_j c_j + max_i -g_i                over the simplex
 
 subject to w >= 0, sum_j w_j = 1; against listed outcomes s_k as on the simplex, with h_j . s_k in
-place of h_ji. The primal simplex method solves the first; the weights are the prices of its rows.
-Over the box it starts from nature's answer to the even mixture, with v at least 0 once the least
-payment is taken off all, and keeps to m_i <= 1 without rows: a variable that reaches 1 gives its
-place to 1 - m_i. On the simplex it starts from m = 0 with a sum of at most 1, and 2 is taken off
-every scaled number of the fields, so that 1 is best. For tens of points and numbers a program takes
-microseconds, where HiGHS's call alone takes 0.1 ms, and there are no tolerances to blur
-certificates below 1e-7.
+place of h_ji. The primal simplex method starts at the best single point and keeps a dictionary:
+every basic variable as a row of multiples of the nonbasic ones, which are 0, and a constant. The
+last row is the objective, the last column has the constants. Over the box the basic variables are
+some w_j and some g_i. A g_i is free and costs max(0, -g_i), so that a nonbasic one may enter
+upwards or downwards, and a step goes on past the zeros of basic ones as long as the objective
+falls. On the simplex u stands for max_i -g_i, and the r_i = u + g_i are at least 0 in place of g_i.
+
+The reduced costs of the g_i or r_i are nature's mean. For tens of rows (n + 1) and columns (points)
+a program takes microseconds, where HiGHS's call alone takes 0.1 ms, and there are no tolerances to
+blur certificates below 1e-7. Every basis is a mixture, so that the last one serves where
+``PIVOTS`` run out.
 
 **Objective**: many mixtures are good enough for a round. With v_j the objective at point p_j, h_j
 its field and c_j = h_j . p_j, one is chosen by a second linear program,
@@ -31,91 +33,149 @@ that the guarantee is untouched whatever the objective is.
 
 import numpy as np
 
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.compiled import compiled
 from regretless.market.numerics.linear_program import Program, UnsolvedError, solve
 
+POSITIVE, BENT, FREE = 0, 1, 2  # what a variable may be: at least 0; costly below 0; anything
 PIVOTS = 20  # per point and coordinate, at most
 EPSILON = 1e-12  # of reduced costs and pivots; fields are scaled to 1
 
 
 @compiled()
-def _stopped(table: Array, column: int, limits: Array, own: float) -> int:
-    """Find the row that stops the variable of a column, at 0 or its limit; -1 if its own does."""
-    row, least, largest = -1, own, 0.0
-    for r in range(table.shape[0] - 1):
-        pivot = table[r, column]
-        if abs(pivot) > EPSILON:
-            left = table[r, -1] if pivot > 0.0 else limits[r] - table[r, -1]
-            reach = max(left, 0.0) / abs(pivot)
-            if reach < least - EPSILON or (reach <= least + EPSILON and abs(pivot) > largest):
-                row, least, largest = r, min(least, reach), abs(pivot)
-    return row
+def _bend(table: Array, side: Integers, row: int) -> None:
+    """Move a basic variable to the other side of 0, where its slope is another."""
+    side[row] = -side[row]
+    table[-1] += side[row] * table[row]
 
 
 @compiled()
 def _exchange(table: Array, row: int, column: int) -> None:
-    """Let the variables of a row and a column change places."""
+    """Solve a row for the nonbasic variable of a column, and put it into all others."""
     inverse = 1.0 / table[row, column]
-    table[row] *= inverse
+    table[row] *= -inverse
     table[row, column] = inverse
     for r in range(table.shape[0]):
         factor = table[r, column]
         if r != row and factor != 0.0:
             table[r, column] = 0.0
-            for k in range(table.shape[1]):  # twice as fast as the difference of two slices
-                table[r, k] -= factor * table[row, k]
+            for k in range(table.shape[1]):  # twice as fast as the sum of two slices
+                table[r, k] += factor * table[row, k]
 
 
 @compiled()
-def _mirror(table: Array, column: int) -> None:
-    """Put 1 - m_i in the place of m_i."""
-    table[:, -1] -= table[:, column]
-    table[:, column] *= -1.0
+def _entering(costs: Array, nonbasic: Integers, kinds: Integers) -> tuple[int, float, float]:
+    """Find the column that lowers the objective fastest: column, direction, slope; -1 if none."""
+    column, direction, slope = -1, 1.0, -EPSILON
+    for k in range(nonbasic.shape[0]):
+        if costs[k] < slope:
+            column, direction, slope = k, 1.0, costs[k]
+        if kinds[nonbasic[k]] == BENT and 1.0 - costs[k] < slope:
+            column, direction, slope = k, -1.0, 1.0 - costs[k]
+    return column, direction, slope
+
+
+@compiled()
+def _leaving(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    moves: Array, levels: Array, kinds: Integers, side: Integers, slope: float, passed: Array
+) -> int:
+    """Find the row whose variable stops the step, and which zeros are passed; -1 if none stops."""
+    passed[:] = 0.0
+    while True:
+        row, step = -1, np.inf
+        for r in range(levels.shape[0]):
+            toward = -moves[r] * side[r]
+            if kinds[r] == FREE or passed[r] or toward <= EPSILON:
+                continue
+            reach = max(levels[r] * side[r], 0.0) / toward
+            if reach < step - EPSILON or (reach <= step + EPSILON and toward > abs(moves[row])):
+                row, step = r, min(step, reach)
+        if row < 0 or kinds[row] == POSITIVE:
+            return row
+        slope += abs(moves[row])
+        if slope >= 0.0:
+            return row
+        passed[row] = 1.0
+
+
+@compiled()
+def _optimise(table: Array, basic: Integers, nonbasic: Integers, kinds: Integers) -> Integers:
+    """Pivot until no column lowers the objective; on which side of 0 the basic variables are."""
+    rows = basic.shape[0]
+    levels, side, passed = table[:rows, -1], np.ones(rows, np.int64), np.empty(rows)
+    for r in range(rows):
+        if kinds[basic[r]] == BENT and levels[r] < 0.0:
+            _bend(table, side, r)
+    for _ in range(PIVOTS * kinds.shape[0]):
+        column, direction, slope = _entering(table[-1], nonbasic, kinds)
+        if column < 0:
+            break
+        moves = direction * table[:rows, column]
+        row = _leaving(moves, levels, kinds[basic], side, slope, passed)
+        if row < 0:
+            break
+        for r in range(rows):
+            if passed[r] > 0.0 or (r == row and side[r] < 0):
+                _bend(table, side, r)
+        _exchange(table, row, column)
+        basic[row], nonbasic[column] = nonbasic[column], basic[row]
+        if direction < 0.0:
+            _bend(table, side, row)
+    return side
+
+
+@compiled()
+def _opened(
+    payments: Array,
+    fields: Array,
+    simplex: bool,  # noqa: FBT001
+) -> tuple[Array, Integers, Integers]:
+    """Open the dictionary of w and g, or w, u and r, at the best single point."""
+    count, size = fields.shape
+    first, least, largest = 0, np.inf, np.abs(fields).max()
+    for j in range(count):
+        worst = (-fields[j]).max() if simplex else np.maximum(-fields[j], 0.0).sum()
+        if payments[j] + worst < least:
+            first, least = j, payments[j] + worst
+    scale = 1.0 / largest if largest > 0.0 else 1.0
+    columns = count if simplex else count - 1  # a spare one for the simplex
+    table, nonbasic = np.zeros((size + 2, columns + 1)), np.empty(columns, np.int64)
+    basic = np.append(np.arange(count, count + size), first)
+    table[:size, -1], table[size, -1] = fields[first] * scale, 1.0
+    for k in range(count - 1):
+        j = k if k < first else k + 1
+        nonbasic[k], table[size, k] = j, -1.0
+        table[:size, k] = (fields[j] - fields[first]) * scale
+        table[-1, k] = (payments[j] - payments[first]) * scale
+    if simplex:  # u = r - g in the row of the least g_i, and r_i = u + g_i in the others
+        lowest = int(np.argmin(table[:size, -1]))
+        own = table[lowest].copy()
+        own[-2] = -1.0
+        table[:size] -= own
+        table[lowest] = -own
+        table[-1] -= own
+        basic[lowest], nonbasic[-1] = count + size, count + lowest
+    return table, basic, nonbasic
 
 
 @compiled()
 def _solve(payments: Array, fields: Array, simplex: bool) -> tuple[Array, Array]:  # noqa: FBT001
-    """Return the weights of the points, and nature's mean, neither normalised."""
-    (count, size), largest = fields.shape, np.abs(fields).max()
-    scale, rows = 1.0 / largest if largest > 0.0 else 1.0, count + simplex
-    # a column for v, one for each number of m and the right sides; the last row is the objective
-    table = np.zeros((rows + 1, size + 2))
-    table[:count, 0], table[-1, 0] = 1.0, -1.0
-    table[:count, 1:-1] = fields * scale - (2.0 if simplex else 0.0)
-    table[:count, -1] = payments * scale
-    # v and m are variables 0 to n, the rows' slacks the next
-    nonbasic, basic = np.arange(size + 1), np.arange(size + 1, size + 1 + rows)
-    limits, turned = np.full(size + 1 + rows, np.inf), np.zeros(size + 1 + rows, np.bool_)
-    if simplex:
-        table[count, 1:] = 1.0
-    else:
-        limits[1 : size + 1], turned[1 : size + 1] = 1.0, fields.sum(0) < 0.0
-        for i in range(1, size + 1):
-            if turned[i]:
-                _mirror(table, i)
-    table[:count, -1] -= table[:count, -1].min()
-    for _ in range(PIVOTS * (count + size)):
-        column = int(np.argmin(table[-1, :-1]))
-        if table[-1, column] >= -EPSILON:
-            break
-        entering = nonbasic[column]
-        row = _stopped(table, column, limits[basic], limits[entering])
-        if row < 0:
-            _mirror(table, column)
-            turned[entering] = not turned[entering]
-            continue
-        if table[row, column] < 0.0:  # what leaves is at 1
-            turned[basic[row]] = not turned[basic[row]]
-            table[row] *= -1.0
-            table[row, -1] += 1.0
-        _exchange(table, row, column)
-        basic[row], nonbasic[column] = entering, basic[row]
-    levels, prices = np.zeros((2, size + 1 + rows))
-    levels[basic], prices[nonbasic] = table[:rows, -1], table[-1, :-1]
-    mass = np.maximum(prices[size + 1 : size + 1 + count], 0.0)
-    mean = np.minimum(np.maximum(levels[1 : size + 1], 0.0), 1.0)
-    return mass, np.where(turned[1 : size + 1], 1.0 - mean, mean)
+    """Return the masses of the points, and nature's mean, neither normalised."""
+    count, size = fields.shape
+    table, basic, nonbasic = _opened(payments, fields, simplex)
+    kinds = np.full(count + size + 1, POSITIVE if simplex else BENT)
+    kinds[:count], kinds[count + size] = POSITIVE, FREE
+    side = _optimise(table, basic, nonbasic, kinds)
+    mass, mean = np.zeros(count), np.zeros(size)
+    for r in range(size + 1):
+        if basic[r] < count:
+            mass[basic[r]] = max(table[r, -1], 0.0)
+        elif basic[r] < count + size:
+            mean[basic[r] - count] = 0.0 if side[r] > 0 else 1.0
+    for k in range(nonbasic.shape[0]):
+        if nonbasic[k] >= count:
+            mean[nonbasic[k] - count] = min(1.0, max(0.0, table[-1, k]))
+    return mass, mean
 
 
 def best_mixture(payments: Array, fields: Array, *, simplex: bool) -> tuple[Array, Array]:

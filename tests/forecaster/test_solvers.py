@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from regretless.forecaster import bases
 from regretless.forecaster.events.protected import LossTable, ProtectedLosses
 from regretless.forecaster.minimax.cube import Box, Simplex, cube
-from regretless.forecaster.minimax.game import INSET, HullSolver, Solution, steps_for
-from regretless.forecaster.minimax.game import Game as Round
+from regretless.forecaster.minimax.game import INSET, HullSolver, Solution, steps_for, walked
 from regretless.forecaster.minimax.image import ensemble_solver
 from regretless.forecaster.unbiased import certificate_limit, tolerance_at
 from regretless.market.core.arrays import Array
@@ -248,8 +247,8 @@ def test_no_point_of_a_walk_is_a_corner_or_has_equal_numbers(seed: int, toleranc
     table = rng.standard_normal((20, 4))
     steps, inset = 10 * steps_for(tolerance), INSET * tolerance
     for solver in (Box(4, off_ties=True), Simplex(4, off_ties=True)):
-        played = Round(rows, table / np.abs(table).sum(), tolerance, solver.origin, inset)
-        points, _ = played.walk(solver.origin.points[0], steps=steps, simplex=solver.simplex)
+        start, told = solver.origin.points[0], {"inset": inset, "simplex": solver.simplex}
+        points, _ = walked(rows, table / np.abs(table).sum(), start, steps=steps, **told)  # type: ignore[arg-type]
         gaps = np.abs(points[:, :, None] - points[:, None]) + np.eye(4)
         assert gaps.min() > (1e-9 if solver.hull == "box" else 1e-10)
         assert min(points.min(), 1 - points.max()) >= 0.02 * tolerance
