@@ -10,6 +10,7 @@ import pytest
 import worlds
 from covering import covering
 
+from regretless.forecaster.events.base import Intervals
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.scalar import Assignments, GainEvents
 from regretless.forecaster.models.aggregate import PANEL
@@ -49,7 +50,7 @@ def solver(player: Any) -> Any:
 
 FEATURES = {
     "delay": Feature({"delay": 2}, lambda p: len(p.instances) == 3),
-    "intervals": Feature({"intervals": True}, lambda p: hasattr(first(p).events, "levels")),
+    "intervals": Feature({"intervals": True}, lambda p: isinstance(first(p).events, Intervals)),
     "second-order": Feature(
         {"weights": "second-order"}, lambda p: first(p).events.rule.name == "second-order"
     ),

@@ -140,8 +140,9 @@ def cobb_douglas_population(  # noqa: PLR0913 - the parameters of a scenario fil
     """Agents with Cobb-Douglas utility or output; the returns to scale multiply the shares."""
     scale = population.each("returns", returns, POSITIVE)
     factor = population.each("productivity", productivity, POSITIVE)
-    alpha = scale[:, None, None] * population.shares(weights, concentration)
-    return forms.CobbDouglas(alpha, factor[:, None], y_min)
+    shares = population.shares(weights, concentration)
+    require("weights", shares, shares >= 0, NOT_NEGATIVE.cure)
+    return forms.CobbDouglas(scale[:, None, None] * shares, factor[:, None], y_min)
 
 
 @register.utility("leontief")
@@ -158,7 +159,10 @@ def leontief_population(
     if requirements is not None:
         if steepness is not None:
             raise ValueError("steepness and requirements exclude each other; give one of them")
-        return forms.Leontief(population.repeated(population.table("requirements", requirements)))
+        needs = population.table("requirements", requirements)
+        fine = (needs >= 0) & (needs.max(1, keepdims=True) > 0)
+        require("requirements", needs, fine, "must be at least 0, and one of each action positive")
+        return forms.Leontief(population.repeated(needs))
     steep = population.each("steepness", 4.0 if steepness is None else steepness)
     require("steepness", steep, steep >= 1, "must be at least 1")
     size = population.count, population.actions, population.goods

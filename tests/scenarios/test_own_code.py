@@ -420,7 +420,7 @@ def annotated(_: int, *, rate: float = 0.1, ends: Ends = None, part: Share = 0) 
     ("given", "line"),
     [
         ({"rate": "fast"}, "own: rate = 'fast': not a number; write it without quotes"),
-        ({"rate": True}, "own: rate = True: not a number"),
+        ({"rate": True}, "own: rate = true: not a number"),
         ({"rate": {}}, "own: rate = {}: not a number"),
         ({"ends": 0.5}, "own: ends = 0.5: not a list; write its entries in brackets"),
         ({"ends": [0.5, "x"]}, "own: ends = 'x': not a number"),
