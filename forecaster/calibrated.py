@@ -45,11 +45,19 @@ USUAL, MOST = 1000, 20_000  # grid points by default, and at most
 class CalibratedMultiaccurate(Wrapping):
     """Announces grid points, unbiased given the grid point and given each policy's suggestion.
 
-    It wraps the forecaster that ``make`` makes of the pseudo-losses, by default unbiased prediction
-    in the box, whose events, ``biases.parquet`` and ``certificate`` are those of predictions before
-    they are rounded: loss 0 is the grid, its actions the cells; later losses carry policies. Of the
-    agents' ``groups`` only policies and numbers of actions and of basis functions matter. ``cells``
-    are grid points per coordinate, at least 2; by default the most that leave 1,000 points in all.
+    It wraps a forecaster whose events, ``biases.parquet`` and ``certificate`` are those of
+    predictions before they are rounded: loss 0 is the grid, its actions the cells; later losses
+    carry policies.
+
+    Parameters
+    ----------
+    groups : sequence of ProtectedLosses
+        The losses of the agents; only policies and numbers of actions and of basis functions
+        matter.
+    cells : int, optional
+        Grid points per coordinate, at least 2. By default the most that leave 1,000 points in all.
+    make : callable, optional
+        Makes the forecaster of the pseudo-losses; by default unbiased prediction in the box.
     """
 
     def __init__(

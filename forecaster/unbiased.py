@@ -324,9 +324,16 @@ class SmoothDecisionSwap(UnbiasedPrediction):
     forecast s^-1(p). ValueError if the basis's image {s(y)} is not convex, which that needs, or if
     not exactly one of eta and response is given.
 
-    ``eta`` is the smoothness of agents who play quantal, at an excess of at most ln(A) / eta, which
-    ``bounds.recommended_eta`` balances against the basis's error; ``response`` another rule. Losses
-    are forms, single or stacks; the rest is as in ``DecisionSwap``.
+    Parameters
+    ----------
+    losses : sequence of loss forms
+        Each single or a stack; ``Linear`` without a basis. The rest is as in ``DecisionSwap``.
+    eta : float or None
+        Smoothness of agents who play quantal, at an excess of at most ln(A) / eta;
+        ``bounds.recommended_eta`` balances it against the basis's error.
+    response : SmoothResponse or None
+        Another rule.
+    basis : Basis, optional
     """
 
     def __init__(  # noqa: PLR0913 - the names are promised to users

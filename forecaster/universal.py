@@ -234,9 +234,16 @@ class Line(Box):
 class UniversalDecisionSwap(UnbiasedPrediction):
     """No decision swap regret for any task of one outcome, whether or not it is known.
 
-    ``rounds``, T, at least 1, sets the scales: a longer run has larger certificates. ``reference``
-    is a model of one number, broadcast where it is good, exponential smoothing by default; ``band``
-    and ``give_up`` are as in ``Reference``, and with ``give_up`` 0 it is never trusted.
+    Parameters
+    ----------
+    rounds : int
+        T, at least 1; it sets the scales. A longer run has larger certificates.
+    reference : Forecaster, optional
+        A model of one number, broadcast where it is good; exponential smoothing by default.
+    band, give_up : float
+        As in ``Reference``; with ``give_up`` 0 it is never trusted.
+    seed : int
+        As in ``UnbiasedPrediction``.
 
     Examples
     --------

@@ -142,9 +142,16 @@ MOST_VIEWS = 100_000  # beyond this a view is made when it is asked for
 class MarketModel(mesa.Model):  # type: ignore[misc]
     """A market in which one forecast serves every agent; ``load(...).build()`` makes it.
 
-    ``guarantees`` are one per cohort; where the draw has a say in the outcome (``Game.flaw``) few
-    of them stand. ``seed`` is of Mesa's own generator, since the game has streams of its own, and
-    ``rounds`` are how many ``run`` plays in all.
+    Parameters
+    ----------
+    game : Game
+        The players.
+    guarantees : sequence of Guarantee
+        One per cohort; where the draw has a say in the outcome (``Game.flaw``) few of them stand.
+    seed : int
+        Root seed, for Mesa's own generator; the game has streams of its own.
+    rounds : int
+        How many rounds ``run`` plays in all.
     """
 
     name: str = ""  # of its scenario; empty where it was put together by hand

@@ -95,12 +95,28 @@ def reached(rounds: pd.Series[int], values: pd.Series[float], wanted: float) -> 
 
 
 def sample_size(scenario: Scenario, regret: float) -> pd.DataFrame:
-    """Say how many rounds a wanted decision swap regret takes, which is above 0 and below 1.
+    """Say how many rounds a wanted regret takes: by the theorem, and measured in a run.
 
-    The scenario is played at its own number of rounds. Returns frame: a row per cohort to which a
-    theorem applies, with ``losses``, its name, ``n`` and ``delta``, size and error of its basis,
-    and four numbers of rounds (module docstring). UserError if there is no such cohort.
+    Parameters
+    ----------
+    scenario : Scenario
+        It is played at its own number of rounds.
+    regret : float
+        The decision swap regret per round that is wanted, above 0 and below 1.
 
+    Returns
+    -------
+    DataFrame
+        A row per cohort to which a theorem applies: ``losses``, the cohort's name; ``n`` and
+        ``delta``, size and error of its basis; and four numbers of rounds (module docstring).
+
+    Raises
+    ------
+    UserError
+        If the regret is out of range or no theorem applies to any cohort.
+
+    Examples
+    --------
     >>> from regretless import load
     >>> sample_size(load("crop-choice", rounds=40), 0.3)["losses"].tolist()
     ['growers']

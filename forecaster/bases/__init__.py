@@ -94,6 +94,12 @@ def default_basis(losses: Sequence[Loss], *, error: float | None = None, listed:
     Losses are single or stacked, in [0, 1], over outcomes of one length. ``error`` is wanted where
     a basis is not exact, by default its kind's own. Losses without a small basis of their own are
     functions themselves, up to so many as may be ``listed``.
+
+    Examples
+    --------
+    >>> from regretless.market.losses import Linear, SeparablePower
+    >>> default_basis([Linear([[1.0]]), SeparablePower([[1.0]], 0.5)]).size  # y and its root
+    2
     """
     groups: dict[tuple[str, tuple[float, ...]], list[Loss]] = {}
     for loss in losses:

@@ -119,8 +119,16 @@ class ConvexBasis(Basis):
 class ReLUBasis(ConvexBasis):
     """The outcome and its distances from knots, equally spaced or given; lambda is ``constant``.
 
-    ``knots`` (m,), if given, are inner ones, ascending in (0, 1), for losses with no other kinks,
-    and the error is 0, else it is ``constant / (4 size)``; the rest is as in ``ConvexBasis``.
+    The declared error is ``constant / (4 size)``. ``knots`` (m,), if given, are inner ones,
+    ascending in (0, 1), for losses with no other kinks, and the error is 0; the rest is as in
+    ``ConvexBasis``.
+
+    Examples
+    --------
+    >>> ReLUBasis(error=0.125).transform([0.75])  # y, and its distance from 1 / 2
+    array([0.75, 0.5 ])
+    >>> ReLUBasis(error=0.125).error
+    0.125
     """
 
     def __init__(self, *, error: float, knots: ArrayLike | None = None, **family: Any) -> None:

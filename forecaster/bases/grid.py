@@ -120,6 +120,13 @@ class RampBasis(Basis):
     whose certified error is at most a wanted ``error``; the first is the ``floor`` in [0, 1), below
     which no loss moves. ``budget`` is of evaluations for the certificate. ValueError if a
     parameter is out of range, or no number of knots reaches the wanted error.
+
+    Examples
+    --------
+    >>> from regretless.market.losses import Linear
+    >>> ramps = RampBasis([Linear([[1.0], [0.5]])], knots=2)
+    >>> ramps.size, ramps.transform([0.25])  # one ramp is y itself
+    (1, array([0.25]))
     """
 
     def __init__(

@@ -168,6 +168,11 @@ class MonomialBasis(OfMultisets):
     the ``degree``, or the degree alone and intercept 0 if ``homogeneous``. ``lipschitz`` is 1, for
     the paper's family with A = 1, intercept 0 and absolute weights that add up to at most 1.
     ValueError if a parameter is out of range, or there are too many monomials.
+
+    Examples
+    --------
+    >>> MonomialBasis(2, 2).transform([0.5, 0.25])  # y_1, y_2 and the three products
+    array([0.5   , 0.25  , 0.25  , 0.125 , 0.0625])
     """
 
     lipschitz = 1.0

@@ -137,7 +137,15 @@ def keys_of(loss: Loss) -> list[list[Key]]:
 
 
 class DirectSumBasis(Basis):
-    """Several bases over the same outcomes; a loss is served by the first part that accepts it."""
+    """Several bases over the same outcomes; a loss is served by the first part that accepts it.
+
+    Examples
+    --------
+    >>> from regretless.forecaster.bases import LinearBasis, PowerBasis
+    >>> both = DirectSumBasis([LinearBasis(1), PowerBasis([0.5], 1)])
+    >>> both.transform([0.25]), both.block(1)
+    (array([0.25, 0.5 ]), slice(1, 2, None))
+    """
 
     def __init__(self, parts: Sequence[Basis]) -> None:
         if len({part.outcomes for part in parts}) != 1:

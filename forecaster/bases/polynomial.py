@@ -220,6 +220,14 @@ class BernsteinBasis(Basis):
     on [0, 1]: an even exponent, or every centre at or outside the ends. ``lipschitz`` is d, for the
     paper's ``sum_j (a_j - y_j)^p`` with a in [0, 1]^d and p the degree, as it stands; for a
     normalised loss ``sum |r_i|`` is at most the degree.
+
+    Examples
+    --------
+    >>> basis = BernsteinBasis(outcomes=1, degree=2)
+    >>> basis.transform([0.5])  # (1 - y)^2, 2 y (1 - y), y^2
+    array([0.25, 0.5 , 0.25])
+    >>> basis.inverse(np.array([0.25, 0.5, 0.25]))  # the mean outcome
+    array([0.5])
     """
 
     error = 0.0

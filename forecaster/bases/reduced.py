@@ -67,10 +67,19 @@ class Reduction(NamedTuple):
 class ReducedBasis(Basis):
     """Real losses as basis functions, fitted to a population; its ``report`` is a ``Reduction``.
 
-    ``losses`` are stacks or single losses with values in [0, 1]. The promise is of the greatest
-    ``error`` on the sample and on unseen outcomes, by default a fine one for few losses, with
-    sum |r_i| up to the ``cap``; ValueError if ``MOST`` functions do not keep it. ``quick`` fits to
-    a sample of ``QUICK`` functions only; ``seed`` is of the samples.
+    ValueError if ``MOST`` functions do not keep the promise.
+
+    Parameters
+    ----------
+    losses : sequence of Loss
+        Stacks or single losses with values in [0, 1]: the family.
+    error, cap : float
+        The promise: greatest error on the sample and on unseen outcomes, by default a fine one for
+        few losses. Bound on sum |r_i|.
+    quick : bool
+        Fit to a sample of ``QUICK`` functions only.
+    seed : int
+        Of the samples.
     """
 
     proved = False

@@ -37,12 +37,21 @@ class Account:
 
 
 class Accounts(Checkpointable):
-    """Cash (N + 1,) and goods (N + 1, g) of all agents and, in the last row, of the world outside.
+    """Cash and goods of all agents and of the world outside.
+
+    UserError if an endowment is negative, too large for the unit, or of a cohort that does not
+    exist.
 
     ``cash`` and each of the ``goods`` are what every agent begins with, or by cohort's name, 0 for
-    who is not named; all amounts are multiples of ``unit``, a power of 2. Read the tables; ``move``
-    writes. ``places`` are the rows of each cohort's agents. UserError if an endowment is negative,
-    or of a cohort that does not exist.
+    who is not named; all amounts are multiples of ``unit``, a power of 2.
+
+    Attributes
+    ----------
+    cash : array (N + 1,)
+    goods : array (N + 1, g)
+        In both the last row is the world outside. Read them; ``move`` writes.
+    places : dict of str to slice
+        The rows of each cohort's agents.
     """
 
     REMEMBERED = ("cash", "goods")

@@ -102,11 +102,16 @@ class Market(Checkpointable, ABC):
     def losses(self, decisions: Decisions) -> Sequence[Array | None]:
         """Return each agent's own loss of each action, where it is no function of the outcome.
 
-        It is asked for in every round, after ``clear``; one array (N, A) in [0, 1] per cohort, or
-        None for the losses of its utility at the outcome, as by default. Entry (i, b) is the loss
-        of agent i, who has a row of the ledger for itself, had it played b and all others what they
-        played; in the units of its utility it is ``unit_offset`` plus ``unit_scale`` times that.
-        Rows of agents who are absent are not read.
+        It is asked for in every round, after ``clear``. Each agent of every cohort has a row of the
+        ledger for itself.
+
+        Returns
+        -------
+        sequence of array (N, A) or None
+            One per cohort, in [0, 1]. Entry (i, b) is the loss of agent i had it played b and all
+            others what they played; in the units of its utility it is ``unit_offset`` plus
+            ``unit_scale`` times that. Rows of agents who are absent are not read. None for the
+            losses of the cohort's utility at the outcome, as by default.
         """
         return (None,) * len(self.cohorts)
 

@@ -182,9 +182,14 @@ def suffered(cohorts: Sequence[Cohort]) -> list[Array]:
 def gains(trunk: Any, branch: Any) -> pd.DataFrame:
     """Compare agents in a branch with themselves in its trunk, both played to the same round.
 
-    A row per agent: ``agent``, ``cohort``, ``loss`` and ``branch_loss`` per round since the branch
-    began, in [0, 1]; ``gain`` in the utility's own units and ``loss_gain`` in [0, 1], above 0 for
-    who is better off in the branch. UserError if the second is no branch, or played less or more.
+    UserError if the second is no branch, or the two are not at the same round.
+
+    Returns
+    -------
+    frame
+        A row per agent: ``agent``, ``cohort``, ``loss`` and ``branch_loss`` per round since the
+        branch began, in [0, 1]; ``gain`` in the utility's own units and ``loss_gain`` in [0, 1],
+        above 0 for who is better off in the branch.
     """
     fork = branch.fork
     if fork is None:

@@ -54,9 +54,18 @@ class Moments(Checkpointable):
 class Settling(Market):
     """A market with a level that follows the load: it has ``aggregate`` and ``answer``.
 
-    ``start`` is the level before the first round, ``tables`` (K, A, c) of each cohort are what
-    actions add to the load, where that is not a head. ``adjustment``, in (0, 1], is the weight of
-    the newest load in the level: 1 for no memory.
+    UserError if a parameter leaves its range or the cohorts' losses are over different goods.
+
+    Parameters
+    ----------
+    start : array
+        The level before the first round.
+    feedback : "lagged" or "same-round"
+        Whether earlier rounds' load moves an outcome, or this round's too.
+    adjustment : float
+        In (0, 1]: weight of the newest load in the level; 1 for no memory.
+    tables : sequence of array (K, A, c)
+        What each cohort's actions add to the load, where that is not a head.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("level", "rounds", "clipped", "outcomes")

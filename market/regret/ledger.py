@@ -104,10 +104,16 @@ def _above(
 
 
 class Ledger(Checkpointable):
-    """Counterfactual sums of K ``rows`` with A ``actions`` against C ``policies``.
+    """Counterfactual sums of K rows with A actions against C policies.
 
-    ``measures`` are those of ``MEASURES`` that can be read, ``constants`` says whether the constant
-    policies belong to the benchmark class.
+    Parameters
+    ----------
+    rows, actions, policies : int
+        K, A, C.
+    measures : sequence of str
+        Which of ``MEASURES`` can be read.
+    constants : bool
+        Whether the constant policies belong to the benchmark class.
     """
 
     SUMS = "count", "fixed", "followed", "contextual", "surprise_fixed", "surprise_followed"
@@ -134,9 +140,16 @@ class Ledger(Checkpointable):
         self.expects = True
 
     def add(self, decision: Decision, losses: Array, suggested: Indices) -> None:
-        """Add a round: what rows did, losses of all actions (K, A), and what policies suggested.
+        """Add a round.
 
-        ``suggested`` (C,), or (C, K) what each policy did to each row.
+        Parameters
+        ----------
+        decision : Decision
+            Of the K rows.
+        losses : array (K, A)
+            Losses of all actions at the outcome.
+        suggested : int array (C,), or (C, K)
+            What each policy suggested, or what it did to each row.
         """
         self.rounds = self.rounds + (1 if decision.present is None else decision.present)
         predicted, surprises = decision.predicted, (self.surprise_fixed, self.surprise_followed)

@@ -137,17 +137,29 @@ def with_everybody(cohorts: pd.DataFrame) -> pd.DataFrame:
 def interval(
     values: Sequence[float] | NDArray[np.float64], within: Range | None = None
 ) -> tuple[float, float, float]:
-    """Mean and 95 % Student interval of independent repetitions (n,): mean, low, high.
+    """Mean and 95 % Student interval of independent repetitions.
 
-    ``within`` is what values cannot leave, (0, 1) of a share. An interval that would is taken on
-    the logit scale, by the delta method: with u = (mean - a) / (b - a), its ends are
-    a + (b - a) expit(logit(u) +- half / ((b - a) u (1 - u))). They are NaN with fewer than two
-    values, and so is the mean with none.
+    Parameters
+    ----------
+    values : array (n,)
+    within : pair of float, optional
+        What the values cannot leave: (0, 1) of a share. An interval that would is taken on the
+        logit scale instead, by the delta method: with u = (mean - a) / (b - a), its ends are
+        a + (b - a) expit(logit(u) +- half / ((b - a) u (1 - u))).
 
-    >>> interval([0.98, 0.99, 1.0])[1:]  # doctest: +ELLIPSIS
-    (0.965..., 1.014...)
-    >>> interval([0.98, 0.99, 1.0], (0.0, 1.0))[1:]  # doctest: +ELLIPSIS
-    (0.889..., 0.999...)
+    Returns
+    -------
+    mean, low, high : float
+        The ends are NaN with fewer than two values, and so is the mean with none.
+
+    Examples
+    --------
+    >>> low, high = interval([0.98, 0.99, 1.0])[1:]
+    >>> round(low, 3), round(high, 3)
+    (0.965, 1.015)
+    >>> low, high = interval([0.98, 0.99, 1.0], (0.0, 1.0))[1:]
+    >>> round(low, 2), round(high, 3)
+    (0.89, 0.999)
     """
     sample = np.asarray(values, dtype=np.float64)
     if len(sample) < 2:
