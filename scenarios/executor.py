@@ -28,7 +28,6 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
-from weakref import WeakKeyDictionary
 
 from regretless.market.core.errors import UserError
 
@@ -113,8 +112,8 @@ class Cluster(Executor):
         self._count = workers or importlib.import_module("dask.system").CPU_COUNT
         self._done: queue.Queue[Any] = queue.Queue()
         self._killed = dask.KilledWorker
-        self.pending = dict[Any, int]()  # the place of each task that is not over, by its future
-        self._sent = WeakKeyDictionary[Any, str | None]()  # and where to
+        # The place of each task that is not over, and the worker it is for, by its future.
+        self.pending = dict[Any, tuple[int, str | None]]()
         if address is None:
             self._local = _local(dask, self._count)
             self.client = dask.Client(self._local, set_as_default=False)
@@ -174,7 +173,7 @@ class Cluster(Executor):
         """Hand on a task, to a worker of this address if it is there."""
         where = {} if at is None else {"workers": [at], "allow_other_workers": True}
         future = self.client.submit(_watched, work, task, patience, pure=False, **where)
-        self.pending[future], self._sent[future] = place, at
+        self.pending[future] = place, at
         future.add_done_callback(self._done.put)
 
     def next(self) -> tuple[int, Any]:
@@ -185,7 +184,7 @@ class Cluster(Executor):
             except queue.Empty:
                 if future := self._stranded():
                     future.cancel()
-                    return self.pending.pop(future), None
+                    return self.pending.pop(future)[0], None
                 continue
             if future not in self.pending:  # it was stranded
                 continue
@@ -200,7 +199,7 @@ class Cluster(Executor):
                     raise
                 future.add_done_callback(self._done.put)
                 continue
-            return self.pending.pop(future), answer
+            return self.pending.pop(future)[0], answer
 
     def _stranded(self) -> Any:
         """Return a task that nobody will do, if there is one.
@@ -209,7 +208,7 @@ class Cluster(Executor):
         worker those only that are for anybody.
         """
         here = self.workers()
-        left = [own for own in self.pending if self._sent[own] not in {None, *here}]
+        left = [own for own, (_, at) in self.pending.items() if at not in {None, *here}]
         with suppress(OSError, TimeoutError):
             taken = {key for keys in self.client.processing().values() for key in keys}
             return next((own for own in left if own.key not in taken), None)

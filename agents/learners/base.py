@@ -15,6 +15,7 @@ L_b)) / rate_t plus rate_t s_t^2 / 8, and Phi at given totals only rises as the 
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -131,6 +132,18 @@ class PairLearner(TotalLearner):
         self.total = np.zeros((self.rows, self.actions, self.actions))
 
 
+def _fixed(tuned: float, horizon: int | None) -> float:
+    if horizon is None:
+        raise UserError("rate = 'fixed': it needs the horizon; give one or use 'anytime'")
+    return tuned / math.sqrt(horizon)
+
+
+RATES: dict[str, Callable[[float, int | None], float | None]] = {
+    "anytime": lambda _tuned, _horizon: None,
+    "fixed": _fixed,
+}  # the rate of all rounds, None where it falls
+
+
 class RatedLearner(RowLearner):
     """A learner with a rate: "anytime", falling like 1 / sqrt(t), "fixed", or a positive number.
 
@@ -142,13 +155,14 @@ class RatedLearner(RowLearner):
     given: float | None = None
 
     def __init__(self, *, rate: str | float = "anytime") -> None:
-        self._fixed = rate == "fixed"
-        if rate in ("anytime", "fixed"):
+        if isinstance(rate, str) and rate in RATES:
+            self._constant = RATES[rate]
             return
         number = isinstance(rate, int | float) and not isinstance(rate, bool)
         if not number or not 0 < float(rate) < math.inf:
             raise UserError(f"rate = {brief(rate)}: write 'anytime', 'fixed' or a positive number")
         self.given = float(rate)
+        self._constant = lambda _tuned, _horizon: self.given
 
     def scales(self) -> tuple[float, float]:
         """Return the numbers that sqrt(t) divides (anytime) and that sqrt(T) divides (fixed)."""
@@ -156,11 +170,7 @@ class RatedLearner(RowLearner):
 
     def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
         super().start(rows, actions, horizon=horizon)
-        self.constant = self.given
-        if self._fixed:
-            if horizon is None:
-                raise UserError("rate = 'fixed': it needs the horizon; give one or use 'anytime'")
-            self.constant = self.scales()[1] / math.sqrt(horizon)
+        self.constant = self._constant(self.scales()[1], horizon)
 
     def rate_at(self, number: int) -> float:
         """Return the rate of a round, counted from 1."""

@@ -199,8 +199,9 @@ def deviate(branch: MarketModel, agents: Mapping[int, Any]) -> None:
             raise UserError(f"{there}; give an action from 0 to {actions - 1}")
         own = rows.setdefault(place, {})
         own[row] = agent, what if callable(what) else partial(_always, int(what))
-        seat.deviations = Deviations(own, actions)
         promises[place] = uncovered(promises[place], row, len(cohort.ledger.count))
+    for place, own in rows.items():
+        branch.game.seats[place].deviations = Deviations(own, cohorts[place].loss.actions)
     branch.promise(tuple(promises))
 
 

@@ -26,7 +26,7 @@ agents = pd.read_{ending}("agents.{ending}")
 regret_log = pd.read_{ending}("regret_log.{ending}")"""
 ALONE = (
     'No models were compared. Under kind = "decision-swap", models = ["panel"] in [forecaster] '
-    "compares seven, and bounds the regret to each."
+    "compares seven, and bounds the regret to each where its guarantee applies."
 )
 REPLACED = "Actions whose replacement would have avoided most loss"
 UNMEASURED = "Swap regret was not measured."

@@ -65,7 +65,10 @@ def worst(model: MarketModel) -> float:
 
 
 def test_it_hurts_more_than_chance_and_no_bound_is_broken() -> None:
-    """In 300 rounds not more than who avoids the forecast: .047, .070 over 40 seeds, +- .015."""
+    """Not more than who avoids the forecast: worst regret .047, .070, mean loss .528, .525.
+
+    Over 40 seeds of these 300 rounds, with standard errors of at most .009.
+    """
     hurt = [worst(market(seed)) for seed in range(6)]
     mild = [worst(market(seed, kind="iid", grid=None)) for seed in range(6)]
     assert sum(hurt) > 1.2 * sum(mild)

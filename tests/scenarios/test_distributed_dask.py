@@ -43,7 +43,7 @@ class Mortal(DaskCrew):
         """Kill somebody if it is time, early or late in what it does, and wait for an answer."""
         self._answers += 1
         if self.deaths and self._answers >= self._next:
-            busy = list(self._cluster.pending.values())
+            busy = [place for place, _ in self._cluster.pending.values()]
             home = self._homes.get(busy[int(self._rng.integers(len(busy)))])
             ask, homes = self._cluster.client.run, [home] * bool(home)
             time.sleep(self._rng.choice([0.0, 0.02, 0.5]))
