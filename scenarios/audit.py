@@ -123,6 +123,10 @@ def audit(  # noqa: PLR0913 - what a table may call its columns
     [[0.575, 0.275]]
     """
     done, what = _frame(decisions, "decisions"), _frame(outcomes, "outcomes")
+    for column, option in ((action, "action"), (round, "round")):
+        if column not in map(str, done):
+            asked = f"no column '{column}' (set by --{option}, in Python by {option})"
+            raise UserError(f"decisions: {asked}; {closest(column, map(str, done))}")
     taken, when = (_words(done, column, "decisions") for column in (action, round))
     if utility is not None:
         names = tuple(actions or _ordered(taken))

@@ -221,7 +221,10 @@ def unchanged(base: str, blocks: Mapping[str, Mapping[str, Any]]) -> Iterator[st
         since, lost = "never corrected", block["disproved_at"]
         if lost is not None:
             since = f"corrected from round {lost + 1:,} on" if lost else "corrected from the start"
-        lines[name] = f"{who}, {since}, unchanged in {100 * block['kept']:.0f} % of the rounds."
+        share = f"{100 * block['kept']:.0f}"
+        if lost is not None or share != "100":
+            since += f", unchanged in {share} % of the rounds"
+        lines[name] = f"{who}, {since}."
     if len(set(lines.values())) == 1:
         lines = {"": next(iter(lines.values()))}
     yield from (f"Models: {name}{': ' * bool(name)}{line}" for name, line in lines.items())

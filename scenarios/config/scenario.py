@@ -202,11 +202,13 @@ def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
 
 def _found(key: str, file: str, *folders: Path) -> str:
     """Path of a file in the first folder that holds it."""
+    what = "does not exist"
     with suppress(OSError):  # too long for a name
         for folder in folders:
             if (folder / file).is_file():
                 return str((folder / file).resolve() if folder is folders[0] else folder / file)
-    raise UserError(f"{key}.file {shown(file)} does not exist; give a path from the scenario file")
+        what = "is a folder" if (folders[0] / file).is_dir() else what
+    raise UserError(f"{key}.file {shown(file)} {what}; give a path from the scenario file")
 
 
 def resolved(spec: ScenarioSpec) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from rich.console import Console
 from regretless.scenarios.studies.analysis.contrasts import GAINS, equivalent, unit_notes
 from regretless.scenarios.studies.analysis.measures import MARKET, MEASURES
 from regretless.scenarios.studies.results import Study
-from regretless.scenarios.terminal import console, decimals
+from regretless.scenarios.terminal import console, decimals, print_plainly
 
 TOLD = ("mean_loss", "decision_swap_regret_worst", "gain", "welfare_mean")  # beside own measures
 MOST = 12  # lines of an answer
@@ -62,12 +62,13 @@ def _show(  # noqa: PLR0913 - what ``ANSWERS`` says of a table
         print(line, file=screen.file)
     screen.print(f"{rest}: {path}", soft_wrap=True)
     if "p_adjusted" in found:
-        screen.print(ADJUSTED)
+        print_plainly(screen, ADJUSTED)
     for row in rows if "p_equivalence" in found else ():
         if equal := equivalent(row):
-            screen.print(f"{what(row)}: {row['measure']} of {row['cohort']} is {equal}.")
+            said = f"{what(row)}: {row['measure']} of {row['cohort']} is {equal}."
+            print_plainly(screen, said)
     for note in unit_notes(found) if "same_scale" in found else ():
-        screen.print(note)
+        print_plainly(screen, note)
 
 
 def _answering(found: pd.DataFrame) -> pd.DataFrame:
