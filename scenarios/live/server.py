@@ -347,7 +347,7 @@ def _agent(session: Session, tables: dict[str, Any], number: int) -> dict[str, A
     swaps = session.model.swaps_frame()
     rows = []
     for swap in records(swaps[swaps["agent"] == number] if len(swaps) else swaps):
-        played, count, better, policy, gain = origin(swap)
+        played, better, policy, count, gain = origin(swap)
         better, gain = (policy or better, gain) if swap["contribution"] >= LEAST else ("none", "")
         rows.append([played, count, better, gain])
     figure = path(session.watched.path(number))

@@ -372,18 +372,25 @@ def reliability(run: Run) -> go.Figure | None:
 def by_source(
     run: Run, known: pd.DataFrame, curve: Callable[..., go.Scatter], said: tuple[str, str]
 ) -> go.Figure | None:
-    """Draw a curve per source, which ought to be the diagonal; ``said`` names that and the axis."""
+    """Draw a curve per source, which ought to be the diagonal; ``said`` names that and the axis.
+
+    Of several blocks each has its broadcast, and the first one stands for the models.
+    """
     if known.empty:
         return None
-    panels, several = {}, len(set(known["block"])) > 1
-    shades = theme.colours(known["source"].unique())
+    panels, blocks, sent = {}, known["block"].unique(), known["source"] == "broadcast"
+    known = known[sent | (known["block"] == blocks[0])]
+    title = known["source"].astype(str)
+    if len(blocks) > 1:
+        title = title.mask(sent, "broadcast, " + known["block"].astype(str))
+    known, shades = known.assign(title=title), theme.colours(title.unique())
     names = dict(zip(known["outcome"].unique(), run.goods, strict=False))
-    for (outcome, block), own in known.groupby(["outcome", "block"], sort=False):
+    for outcome, own in known.groupby("outcome", sort=False):
         even = theme.line([0, 1], [0, 1], said[0], color=theme.FAINT, width=1, dash="dot")
-        panels[f"{names.get(outcome, outcome)}{f', {block}' * several}"] = curves = [even]
-        for source, rows in own.groupby("source", sort=False):
-            style = {"width": 3 if source == "broadcast" else 1.5, "color": shades[source]}
-            curves.append(curve(rows, theme.short(str(source)), **style))
+        panels[names.get(outcome, outcome)] = curves = [even]
+        for word, rows in own.groupby("title", sort=False):
+            style = {"width": 3 if word == "broadcast" else 1.5, "color": shades[word]}
+            curves.append(curve(rows, theme.short(word), **style))
     return theme.stacked(panels, each=300, x=said[1], y="share of outcomes")
 
 

@@ -39,8 +39,8 @@ ALTERNATIVES = ["cohort", "alternative", "loss", "difference", "95 % interval", 
 IN_UNITS = ["mean, in units", "worst agent, in units"]
 BOUNDS = [f"bound, {word}" for word in words.BOUNDS]
 REGRETS = ["cohort", "measure", "agents", "mean", "worst agent", *IN_UNITS, *BOUNDS]
-ORIGINS = ["cohort", "agent", "regret", "action", "rounds played", "best replacement"]
-ORIGINS += ["best policy", "regret from it"]
+ORIGINS = ["cohort", "agent", "action", "best replacement", "best policy"]
+ORIGINS += ["regret", "rounds played", "regret from it"]
 OPTIONAL = [*IN_UNITS, *BOUNDS, "best policy"]
 
 
@@ -73,7 +73,7 @@ def text(directory: Path) -> str:
     }
     parts = {name: own + charts(figures, name) for name, own in parts.items()}
     if worst:
-        parts["Regret"] += [("head", REPLACED), _table(ORIGINS, worst), ("note", HOW)]
+        parts["Regret"] += [("head", REPLACED), _table(ORIGINS, worst, text=5), ("note", HOW)]
     elif run.regret.isna().all():
         parts["Regret"] += notes([UNMEASURED])
     description, source = config.get("description"), config.get("source")
@@ -88,13 +88,16 @@ def text(directory: Path) -> str:
     )
 
 
-def _table(headers: list[str], rows: list[list[str]]) -> Part:
-    """Return a table, without the cohort where there is one alone and what no row has."""
+def _table(headers: list[str], rows: list[list[str]], *, text: int = 2) -> Part:
+    """Return a table, without the cohort where there is one alone and what no row has.
+
+    ``text`` is how many columns are words, which stand first.
+    """
     first = int(len({row[0] for row in rows}) == 1)
     empty = [head in OPTIONAL and not any(row[i] for row in rows) for i, head in enumerate(headers)]
     places = [place for place in range(first, len(headers)) if not empty[place]]
     shown = [[row[place] for place in places] for row in (headers, *rows)]
-    return "table", shown[0], shown[1:], 2 - first
+    return "table", shown[0], shown[1:], sum(place < text for place in places)
 
 
 def _logs(directory: Path) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
@@ -116,8 +119,11 @@ def _facts(manifest: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> s
     planned, played = manifest["rounds"], len(tables.get("rounds", ()))
     rounds = f"{played:,}" if played == planned else f"{played:,} of {planned:,}"
     rounds += f" round{'s' * (planned != 1)}, seed {manifest['seed']}, {manifest['status']}."
-    labels = (f"{name}: {label}" for name, label in manifest["guarantee"].items())
-    promised = f"Guaranteed regret of each cohort: {', '.join(labels)}."
+    labels = manifest["guarantee"]
+    promised = "; ".join(f"{name}: {label}" for name, label in labels.items())
+    if len(set(labels.values())) == 1:
+        promised = f"{next(iter(labels.values()))}, of every cohort"
+    promised = f"Guaranteed regret: {promised}."
     remarks = (f"{note}." for note in manifest.get("notes", []))
     return " ".join([rounds, promised, *manifest.get("data", []), *remarks])
 
@@ -154,15 +160,17 @@ def _worst(run: Run) -> Iterator[list[str]]:
     for agent in words.records(ranked) if len(swaps) else ():
         mine = swaps[(swaps["agent"] == agent["agent"]) & (swaps["contribution"].abs() >= LEAST)]
         mine = mine.sort_values("contribution", ascending=False, kind="stable")
-        who = [str(agent["cohort"]), str(agent["agent"]), f"{agent['regret']:.4f}"]
-        yield from ([*who, *origin(swap)] for swap in words.records(mine))
+        who, regret = [str(agent["cohort"]), str(agent["agent"])], f"{agent['regret']:.4f}"
+        for swap in words.records(mine):
+            *named, played, gain = origin(swap)
+            yield [*who, *named, regret, played, gain]
 
 
 def origin(row: Mapping[str, Any]) -> list[str]:
-    """Write an action, how often it was played, its best replacements, and their contribution."""
+    """Write an action, its best replacements, how often it was played, and their contribution."""
     known = {key: word for key, word in row.items() if isinstance(word, str)}
     played, better = (
         known.get(f"{key}_name", f"action {row[key]}") for key in ("action", "best_replacement")
     )
     policy, gain = known.get("best_policy", ""), f"{row['contribution']:.4f}"
-    return [played, f"{row['count']:,.0f}", better, policy, gain]
+    return [played, better, policy, f"{row['count']:,.0f}", gain]

@@ -168,25 +168,28 @@ def interactions(data: StudyData) -> go.Figure | None:
     groups = list(table.groupby(["key", "other_key", "cohort"], sort=False))[:MOST_PAIRS]
     if not groups:
         return None
-    first, title = next(iter(measures.items()))
+    seen, (first, title) = set[Any](), next(iter(measures.items()))
     names = [f"{cohort}: {key} by {other}" for (key, other, cohort), _ in groups]
     made = theme.panels(list(map(theme.heading, names)), each=230)
     for row, ((_, other, _), own) in enumerate(groups, 1):
         made.update_yaxes(title_text=title, row=row, col=1)
         slots = {value: i for i, value in enumerate(own["value"].unique())}
         shades = setting_colours(list(own["other_value"].unique()))
-        words = [theme.short(value, 30) for value in slots]
-        made.update_xaxes(tickvals=list(slots.values()), ticktext=words, row=row, col=1)
+        style = {"tickvals": list(slots.values()), "range": [-0.5, len(slots) - 0.5]}
+        words = [theme.folded(theme.short(value, 30)) for value in slots]
+        made.update_xaxes(**style, ticktext=words, row=row, col=1)
         for (measure, value), line in own.groupby(["measure", "other_value"], sort=False):
             name = theme.short(f"{str(other).rpartition('.')[2]} = {value}", WIDE)
             x, y = line["value"].map(slots).to_numpy(), line["mean"].to_numpy()
             curve = go.Scatter(x=x, y=y, name=name, line={"color": shades[str(value)]})
             curve.update(error_y=_reach(line), customdata=line[["low", "high"]].to_numpy())
-            curve.update(meta=measure, visible=measure == first, legendgroup=f"{row} {value}")
+            curve.update(meta=measure, visible=measure == first, legendgroup=name)
+            curve.update(showlegend=(measure, name) not in seen)
             curve.hovertemplate = "mean %{y:.5g}" + INTERVAL
             made.add_trace(curve, row=row, col=1)
+            seen.add((measure, name))
     _menu(made, measures, [axis.plotly_name for axis in made.select_yaxes()])
-    theme.grow(made, len(made.data) // len(measures))
+    theme.grow(made, len(seen) // len(measures))
     return made
 
 
@@ -198,7 +201,7 @@ def _menu(made: go.Figure, measures: Mapping[str, str], axes: Sequence[str]) -> 
         titles = {f"{axis}.title.text": words for axis in axes}
         buttons.append({"label": words, "method": "update", "args": [shown, titles]})
     over = 26 + theme.LINE  # a panel's title may have two lines
-    place = {"x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom", "pad": {"b": over}}
+    place = {"x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom", "pad": {"b": over}}
     menu = {"buttons": buttons, **place, "direction": "down"}
     made.update_layout(updatemenus=[menu], margin_t=80 + theme.LINE)
     made.layout.height += 44 + theme.LINE

@@ -44,6 +44,7 @@ EDGE = 96  # pixels above and below the panels: margins, the name of the axis, o
 GAP = 46  # pixels between panels
 NARROW = 1.7  # decades of a logarithmic axis, below which 2 and 5 times a decade are named too
 TITLE = 46  # letters in a line above a panel, which a phone has room for
+FOLD = 14  # letters in a line below an axis
 EARLY = 0.1  # of the rounds, in which means so far jump: they are not drawn
 SLOT = 26  # pixels of a row with a name beside the axis
 LINE = 20  # pixels of a line of a legend
@@ -85,6 +86,11 @@ def plain(text: Any) -> str:
 def short(text: Any, width: int = 28) -> str:
     """Fit a user's text into a legend or beside an axis."""
     return plain(_cut(str(text), width))
+
+
+def folded(text: str) -> str:
+    """Fold a name below an axis into lines."""
+    return "<br>".join(textwrap.wrap(text, FOLD, break_long_words=False))
 
 
 def heading(text: Any) -> str:

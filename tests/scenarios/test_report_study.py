@@ -93,6 +93,8 @@ def test_whiskers_of_means_end_where_their_intervals_do(finished: Path) -> None:
         )
     }
     assert not all(mark.error_y.symmetric for mark in figure.data)
+    entries = [(mark.meta, mark.name) for mark in figure.data if mark.showlegend]
+    assert len(set(entries)) == len(entries) < len(figure.data)  # though each panel has its lines
     assert {(low, high) for low, high in rows[["low", "high"]].round(9).to_numpy()} >= drawn
     off_centre = (rows["high"] + rows["low"] - 2 * rows["mean"]).abs()
     assert (off_centre > 1e-6).any()
