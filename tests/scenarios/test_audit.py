@@ -1,7 +1,5 @@
 """An audit measures what its tables say, in their unit, and refuses tables that do not fit."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

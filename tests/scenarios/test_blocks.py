@@ -1,7 +1,5 @@
 """Which cohorts share a broadcast, in which basis, and what a mixed market keeps."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 The longer ones are played in part.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from functools import cache
 from pathlib import Path

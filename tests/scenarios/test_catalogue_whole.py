@@ -5,8 +5,6 @@ The figures on which claims rest are measured here and compared with the claim a
 file: a figure that it bounds something by (``BELOW``), or one that it rounds to (``ABOUT``).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import cache

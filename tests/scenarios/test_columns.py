@@ -1,7 +1,5 @@
 """The reference of columns in docs/columns.md names what runs and studies write, and no more."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables of outcomes and forecasts: scaled into [0, 1], refused, drawn anew in blocks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``regretless describe``: what columns can be, and a starter scenario that plays as it stands."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What is in a directory stays as it is, but for the files that an earlier run's manifest lists."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run whose agents are shared out gives the bytes of a run on one machine, whoever dies."""
 
-from __future__ import annotations
-
 import importlib
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Users' own tables: what is read, and that nothing else passes."""
 
-from __future__ import annotations
-
 import csv
 from datetime import date, timedelta
 from itertools import pairwise

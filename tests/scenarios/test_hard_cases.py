@@ -1,7 +1,5 @@
 """Strange files, a full disk, parts that are none: one line, status 2, nothing half-written."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

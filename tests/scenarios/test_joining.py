@@ -1,7 +1,5 @@
 """Agents who join after the start: whom the theorem covers, what the log holds, who notices."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The live page without a browser: its controls, its memory, its sessions and who it answers."""
 
-from __future__ import annotations
-
 import gc
 import json
 import time

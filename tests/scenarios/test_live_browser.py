@@ -1,7 +1,5 @@
 """The live page in a real browser: what a viewer does, by mouse, keyboard and on a phone."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

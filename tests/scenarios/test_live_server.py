@@ -1,7 +1,5 @@
 """The live page's server refuses bad requests and whoever lacks its token, in one line each."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket

@@ -5,8 +5,6 @@ Of order books: surplus of random traders (Gode and Sunder 1993), the spread of 
 ends elsewhere, how far.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a run says beside its results: what is left out, and what can hardly be meant."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

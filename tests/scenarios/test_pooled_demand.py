@@ -6,8 +6,6 @@ phi(z), where z is the quantile underage / (underage + overage) of the normal di
 1979).
 """
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The report of a run and what it prints: what the logs say, in one safe, self-contained page."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -3,8 +3,6 @@
 The page of a study is opened in ``test_report_study``, which makes one.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

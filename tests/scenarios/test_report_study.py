@@ -1,7 +1,5 @@
 """The report of a study: what it shows is what the runs say, also of those that are not there."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What is reported is protected, the truth is charged, and the truthful keep their bound."""
 
-from __future__ import annotations
-
 from itertools import cycle
 from typing import Any
 

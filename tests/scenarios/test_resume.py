@@ -1,7 +1,5 @@
 """A run that is killed or interrupted continues to the same bytes; the same seed repeats itself."""
 
-from __future__ import annotations
-
 import io
 import os
 import signal

@@ -1,7 +1,5 @@
 """Sample sizes: the theorem inverted, and what a run showed."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

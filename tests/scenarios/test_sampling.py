@@ -1,7 +1,5 @@
 """Keys sampled from ranges: designs, published indices, and planted values found again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The printed schemas: every bundled file satisfies its own, what is misspelt does not."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """Figures of a market in a notebook, what markets say of themselves, and scenarios as classes."""
 
-from __future__ import annotations
-
 import inspect
 import pickle
 from functools import partial

@@ -4,8 +4,6 @@ Until then a bias may be as large as w(V). Here it is when some agents leave, an
 when the base is disproved by what happens to others.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -5,8 +5,6 @@ another type, of the same type, and extreme ones; tables have strange cells, row
 ``make crashes`` tries thousands of them.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """A study file: the runs it stands for, what it may not say, and what is made of its runs."""
 
-from __future__ import annotations
-
 import sys
 import tomllib
 from itertools import product

@@ -1,7 +1,5 @@
 """What a study compares is comparable: the same people, one unit, plain values, ranges kept."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

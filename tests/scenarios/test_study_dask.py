@@ -1,7 +1,5 @@
 """The same study on a Dask cluster: a real scheduler and worker processes on loopback."""
 
-from __future__ import annotations
-
 import importlib
 import logging
 import os

@@ -1,7 +1,5 @@
 """Trained attackers: what rehearsals are paid, what training finds and leaves, and the seats."""
 
-from __future__ import annotations
-
 import builtins
 import json
 import sys
@@ -49,7 +47,7 @@ def random_plan(seed: int, shape: tuple[int, int, int]) -> Any:
     return written(np.random.default_rng(seed).dirichlet(np.full(shape[2], 0.3), shape[:2]))
 
 
-def logged(attack: Any, plan: Any, seed: int) -> tuple[float, pd.Series[float]]:
+def logged(attack: Any, plan: Any, seed: int) -> tuple[float, Any]:
     """Play a plan's file, with logs; return what was paid and the cohort's mean row."""
     raw = attack.file(plan)
     model = worlds.played(worlds.told(raw), seed=seed)

@@ -1,7 +1,5 @@
 """What the table of agents says of each: its parameters, and its losses in the data's unit."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

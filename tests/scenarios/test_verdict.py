@@ -1,7 +1,5 @@
 """Models that a scenario names: who follows them, what that would cost, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 The rows are those of the table in docs/guarantee.md.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What runs and studies have written: the same bytes as another, or its status."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
