@@ -83,14 +83,15 @@ BASE = {"name": "base", "rounds": 4, **CHANCE, "cohort": [{"name": "agents", **P
 
 
 def documented() -> dict[str, set[str]]:
-    found = {}
+    found: dict[str, set[str]] = {}
     for name, section in re.findall(
         r"^### `(\S+)`\n(.*?)(?=^###? |\Z)", PAGE, re.MULTILINE | re.DOTALL
     ):
-        firsts = re.findall(r"^\| (`[^|]*) \|", section, re.MULTILINE)
+        firsts = re.findall(r"^- ((?:`[^`]+`(?:,\s+| to )?)+)", section, re.MULTILINE)
         columns = [column for first in firsts for column in re.findall(r"`([^`]+)`", first)]
         assert len(columns) == len(set(columns)), name
-        found[name] = {re.sub(r"_\d+$", "_i", column) for column in columns}
+        others = [found[other] for other in re.findall(r"columns of `(\w+)`", section)]
+        found[name] = {re.sub(r"_\d+$", "_i", column) for column in columns}.union(*others)
     return found
 
 
