@@ -1,4 +1,4 @@
-"""Utilities against their textbooks, and the random populations that scenario files name."""
+"""Utilities against their textbooks, those of whose actions a market clears too."""
 
 import math
 from collections.abc import Callable
@@ -17,6 +17,8 @@ from regretless.agents.utilities.forms import (
     MeanVariance,
     Newsvendor,
 )
+from regretless.agents.utilities.populations import Population
+from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.losses import (
     Convex1D,
@@ -26,6 +28,7 @@ from regretless.market.losses import (
     MinimumOfRatios,
     PowerOfSum,
     SeparablePower,
+    unique_losses,
 )
 
 NAN, INF = float("nan"), float("inf")
@@ -49,11 +52,6 @@ W = RNG.dirichlet(np.ones(3), 4)  # four actions, three goods
 RISKY = RNG.normal(size=(4, 3))  # short positions too
 NEEDS = np.array([[0.5, 1.0, 0.0], [2.0, 0.25, 0.5], [0.0, 0.0, 1.0], [1.0, 1.0, 1.0]])
 ORDERS = np.array([0.0, 0.3, 0.6, 1.0])
-
-
-def every(rule: Callable[[Array, int], float]) -> Callable[[Array], Array]:
-    """Make a table of utilities (T, 4) from a rule for one outcome and one action."""
-    return lambda outcomes: np.array([[rule(y, a) for a in range(4)] for y in outcomes])
 
 
 def stocked(y: Array, a: int) -> float:
@@ -109,7 +107,8 @@ def test_utility_in_its_own_units_is_the_textbook_formula(name: str) -> None:
     """A loss is in [0, 1], fills it, and is minus the utility in other units."""
     loss, form, rule = TEXTBOOK[name]
     outcomes = np.concatenate([random_outcomes(3), np.zeros((1, 3)), np.ones((1, 3))])
-    assert utility(loss, outcomes) == pytest.approx(every(rule)(outcomes), abs=1e-9)
+    expected = np.array([[rule(y, a) for a in range(4)] for y in outcomes])
+    assert utility(loss, outcomes) == pytest.approx(expected, abs=1e-9)
     assert type(loss) is form
     assert [float(end) for end in loss.range()] == pytest.approx([0, 1], abs=1e-9)
 
@@ -181,6 +180,70 @@ def test_the_best_order_is_the_critical_quantile(underage: float, overage: float
     assert orders[cost.argmin()] == pytest.approx(quantile)
 
 
+# --- those whose actions a market clears ---------------------------------------------------------
+
+
+def drawn(name: str, actions: int, goods: int = 2, **parameters: Any) -> Loss:
+    population = Population(np.random.default_rng(0), 3, actions, goods)
+    loss: Loss = register.utility[name](population, **parameters)
+    assert loss.offset.shape == (3, actions)
+    low, high = loss.range()
+    return loss if low.min() >= 0 and high.max() <= 1 else loss.normalised()
+
+
+Y = np.concatenate([random_outcomes(2, 60), np.zeros((1, 2)), np.ones((1, 2))])
+VALUE, COST, MOST = np.array([[0.25, 0.5, 1.0], [0.1, 0.2, 0.3], [1.0, 2.0, 4.0]])
+SOLD = MOST[:, None] * np.linspace(0, 1, 5)
+OWN = np.array([[1.0, 0.0], [0.5, 0.25], [0.0, 0.0]])
+BET, COIN = np.arange(1, 5) / 5, Y[:, 1, None]
+
+
+def traded(sign: int) -> Array:
+    """Value less price of one unit or two of either good, or nothing."""
+    goods, units = [0, 0, 1, 0, 1], np.array([0, 1, 1, 2, 2])
+    return np.asarray(np.maximum(0, sign * units * (VALUE[:, None] - Y[:, None, goods])))
+
+
+def earned(slope: float) -> Array:
+    """Price less cost, and less what the firm's own sales take off the price."""
+    return np.asarray(SOLD * (Y[:, 1, None, None] - COST[:, None]) - slope * SOLD**2 / 2)
+
+
+MARKETS: list[tuple[str, int, dict[str, Any], Array]] = [
+    *(("trader", 5, {"value": VALUE, "size": 2.0 * i}, traded(i)) for i in (1, -1)),
+    *(
+        ("firm", 5, {"cost": COST, "capacity": MOST, "slope": s, "coordinate": 1}, earned(s))
+        for s in (0.0, 0.3)
+    ),
+    ("growth", 3, {"weights": OWN, "low": -0.5, "high": 1.0}, np.log1p((1.5 * Y - 0.5) @ OWN.T)),
+    ("bettor", 4, {"coordinate": 1}, COIN * np.log(BET) + (1 - COIN) * np.log(1 - BET)),
+]
+
+
+@pytest.mark.parametrize(("name", "actions", "parameters", "expected"), MARKETS)
+def test_gains_from_a_market_are_their_formula(
+    name: str, actions: int, parameters: dict[str, Any], expected: Array
+) -> None:
+    got = utility(drawn(name, actions, **parameters), Y)
+    wanted = np.broadcast_to(expected.reshape(62, -1, actions), got.shape)
+    assert got == pytest.approx(wanted, abs=1e-12)
+
+
+def test_depositors_gain_what_the_bank_has_left() -> None:
+    loss = drawn("depositor", 2, goods=1, early=1.25, late=2.0)
+    assert len(unique_losses(loss)[0]) == 1
+    share = np.linspace(0, 1, 41)
+    got = utility(loss, share[:, None])[:, 0]
+    waits = [2 * max(0.0, 1 - 1.25 * y) / (1 - y) if y < 1 else 0.0 for y in share]
+    leaves = [1.25 if 1.25 * y <= 1 else 1 / y for y in share]
+    assert got == pytest.approx(np.stack([waits, leaves], axis=1), abs=1e-12)
+    runs = share > (2 - 1.25) / (1.25 * (2 - 1)) + 1e-9
+    assert (got[runs, 1] > got[runs, 0]).all()
+    assert (got[~runs, 0] >= got[~runs, 1] - 1e-12).all()
+    steep = np.abs(np.diff(loss.losses(share[:, None])[:, 0], axis=0)) * 40
+    assert steep.max() <= loss.lipschitz().max() + 1e-9
+
+
 # --- bad parameters ------------------------------------------------------------------------------
 
 ONES = np.ones((2, 2))
@@ -229,6 +292,18 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: LpTarget(ONES, 0.5), "p = 0.5: must be at least 1"),
     (lambda: LpTarget(ONES, 2.0, [1.0, -1.0]), "weights = -1: must be at least 0"),
     (lambda: LpTarget(ONES, 2.0, [1.0, 1.0, 1.0]), "give one weight for each good"),
+    (lambda: drawn("trader", 4, value=0.5), "4 actions for 2 goods"),
+    (lambda: drawn("trader", 3, value=1.5), "value"),
+    (lambda: drawn("firm", 3, capacity=0.0), "capacity"),
+    (lambda: drawn("firm", 3, slope=-1.0), "slope"),
+    (lambda: drawn("firm", 3, coordinate=2), "is 2; give a whole number of at least 0 and below 2"),
+    (lambda: drawn("bettor", 3, coordinate=-1), "coordinate is -1"),
+    (lambda: drawn("depositor", 2, early=1.2, late=2.0, coordinate=5), "coordinate is 5"),
+    (lambda: drawn("depositor", 3, early=1.2, late=2.0), "3 actions; give 2"),
+    (lambda: drawn("depositor", 2, early=2.0, late=1.5), "give 1 < early < late"),
+    (lambda: drawn("growth", 2, weights=[[2.0, 0.0], [0, 0]], low=-0.5, high=0.5), "ruins"),
+    (lambda: drawn("affine", 2, weights=[[1.0, 0.0]]), "weights have shape"),
+    (lambda: drawn("affine", 2, weights=np.eye(2), gains=[1.0]), "gains: give 2 numbers"),
 ]
 
 
