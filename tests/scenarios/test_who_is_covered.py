@@ -1,6 +1,6 @@
 """Who is covered by a theorem and who is not: one change at a time to one small scenario.
 
-The rows are those of the table in docs/guarantee.md.
+The cases are those of the lists in docs/guarantee.md.
 """
 
 from typing import Any
