@@ -28,7 +28,7 @@ from registered import built_in
 
 from regretless.agents.utilities.forms import CES, CobbDouglas, Leontief
 from regretless.forecaster import bases
-from regretless.forecaster.bases import DirectSumBasis, LinearBasis, PowerBasis, default_basis
+from regretless.forecaster.bases import LinearBasis, PowerBasis, default_basis
 from regretless.forecaster.events.protected import LossTable, ProtectedLosses, responses_at
 from regretless.market import register
 from regretless.market.core.arrays import Array
@@ -518,15 +518,9 @@ def test_covering_keeps_the_error_that_was_asked_for(low: float, high: float, er
     assert ((basis.exponents >= low) & (basis.exponents <= high)).all()
 
 
-def test_covering_grows_with_the_promise_and_refuses_the_impossible() -> None:
-    """Smaller errors take more powers, until too many."""
+def test_covering_grows_with_the_promise() -> None:
     sizes = [PowerBasis.covering(0.3, 0.9, 1, error=error).size for error in (0.1, 0.01, 0.001)]
     assert sizes == sorted(set(sizes))
-    with pytest.raises(ValueError, match="more than 24 powers"):
-        PowerBasis.covering(0.05, 3.0, 1, error=0.001)
-    for exponents in ([0.0, 0.5], [-0.5], [0.5, float("nan")]):
-        with pytest.raises(ValueError, match="exponents must be positive"):
-            PowerBasis(exponents, 2)
 
 
 @pytest.mark.parametrize("exact", [True, False])
@@ -539,7 +533,59 @@ def test_a_listed_exponent_uses_its_own_power_alone(*, exact: bool) -> None:
     assert not by_power[..., [0, 2]].any()
 
 
-@pytest.mark.parametrize("parts", [[], [LinearBasis(2), LinearBasis(3)]])
-def test_parts_need_a_common_outcome(parts: list[Basis]) -> None:
-    with pytest.raises(ValueError, match="same number of outcomes"):
-        DirectSumBasis(parts)
+NAN, INF = float("nan"), float("inf")
+IMPOSSIBLE: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
+    ("PowerBasis", ([0.0, 0.5], 2), {}, "exponents must be positive"),
+    ("PowerBasis", ([-0.5], 2), {}, "exponents must be positive"),
+    ("PowerBasis", ([0.5, NAN], 2), {}, "exponents must be positive"),
+    ("DirectSumBasis", ([],), {}, "same number of outcomes"),
+    ("DirectSumBasis", ([LinearBasis(2), LinearBasis(3)],), {}, "same number of outcomes"),
+    ("BernsteinBasis", (2, 0), {}, "degree of 0"),
+    ("MonomialBasis", (2, 0), {}, "degree of 0"),
+    ("MonomialBasis", (2, 2), {"power": 0.0}, "leaves"),
+    ("MonomialBasis", (2, 2), {"power": -1.0, "floor": 0.1}, "leaves"),
+    ("MonomialBasis", (10, 10), {}, "184755 monomials.*smaller degree"),
+    ("TaylorExponentialBasis", (1,), {"reach": 0.0, "error": 0.1}, "reach"),
+    ("ChebyshevExponentialBasis", (9,), {"reach": 4.0, "error": 1e-4}, "exceed 50000; allow a gre"),
+    ("ChebyshevExponentialBasis", (1,), {"reach": 30.0, "error": 1e-8}, "rounding; allow a great"),
+    ("ChebyshevExponentialBasis", (1,), {"reach": 1e6, "error": 0.1}, "too wide for a series; all"),
+    (
+        "ChebyshevExponentialBasis",
+        (1,),
+        {"reach": 1.0, "error": 0.1, "floor": 0.0},
+        "needs a floor",
+    ),
+    ("OptimisedConvexBasis", (), {"error": 0.1, "cap": 0.9}, "below 1"),
+    ("OptimisedConvexBasis", (), {"error": 0.1, "cap": INF}, "below 1"),
+    ("OptimisedConvexBasis", (), {"error": 0.1, "cap": NAN}, "below 1"),
+    ("OptimisedConvexBasis", (), {"error": 1e-4}, "that of the finest table; use ReLUBasis"),
+    ("ConvexRankBasis", (), {"error": 0.0}, "not positive"),
+    ("ConvexRankBasis", (), {"error": 1e-7}, "more than 100000 cells"),
+    ("LeontiefBasis", (2, 2), {}, "at least 3"),
+    ("LeontiefBasis", (2, 5), {"constant": 0.0}, "above 0"),
+    ("LeontiefBasis", (4, 20), {}, "too many"),
+    ("RampBasis", (crowd(),), {"knots": 1}, "at least 2"),
+    ("RampBasis", (crowd(),), {"floor": 1.0}, "not in"),
+    ("RampBasis", (crowd(),), {"floor": -0.1}, "not in"),
+    ("RampBasis", (crowd(),), {"error": 0.0}, "not positive"),
+]
+
+
+@pytest.mark.parametrize(("name", "given", "options", "says"), IMPOSSIBLE)
+def test_impossible_bases_are_refused_in_one_line(
+    name: str, given: tuple[Any, ...], options: dict[str, Any], says: str
+) -> None:
+    """Senseless parameters and immense sizes, with the cure."""
+    with pytest.raises(ValueError, match=f"^.*{says}.*$") as refused:
+        getattr(bases, name)(*given, **options)
+    assert "\n" not in str(refused.value)
+
+
+def test_what_a_basis_cannot_serve_names_the_least_or_the_count() -> None:
+    with pytest.raises(ValueError, match="more than 24 powers"):
+        PowerBasis.covering(0.05, 3.0, 1, error=0.001)
+    steep = MinimumOfRatios([[[1.0, 0.5]], [[1.0, 0.49]]])
+    with pytest.raises(ValueError, match=r"a requirement is below \|amplitude\| / 2 \(1/L\)"):
+        bases.LeontiefBasis(2, 5, constant=2.0).coefficients(steep)
+    with pytest.raises(ValueError, match="a requirement is below"):
+        bases.LeontiefBasis(1, 5).coefficients(MinimumOfRatios([[1.5]], np.array([-2.0])))

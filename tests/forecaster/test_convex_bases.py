@@ -61,15 +61,6 @@ def test_hinges_are_the_extreme_members(basis: ConvexBasis) -> None:
     assert 0.98 * basis.lipschitz <= max(sums) <= basis.lipschitz + ROUNDING
 
 
-def test_an_optimised_basis_needs_a_cap_and_a_reachable_error() -> None:
-    """A linear loss needs the cap 1, and there are tables down to some error."""
-    for cap in (0.9, float("inf"), float("nan")):
-        with pytest.raises(ValueError, match="below 1"):
-            OptimisedConvexBasis(error=0.1, cap=cap)
-    with pytest.raises(ValueError, match="that of the finest table; use ReLUBasis"):
-        OptimisedConvexBasis(error=1e-4)
-
-
 @pytest.mark.parametrize("error", [0.25, 0.02, 0.001])
 @pytest.mark.parametrize("constant", [1.0, 3.0])
 def test_a_broken_line_takes_a_quarter_over_the_error(error: float, constant: float) -> None:
@@ -211,18 +202,3 @@ def test_a_wish_that_no_knots_fulfil_is_refused() -> None:
     for wish, budget in ((0.001, 1_000_000), (0.1, 1)):
         with pytest.raises(ValueError, match=f"no 12 knots or fewer have an error of {wish}"):
             RampBasis([leontief(3)[:1]], error=wish, budget=budget)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
-        ({"knots": 1}, "at least 2"),
-        ({"floor": 1.0}, "not in"),
-        ({"floor": -0.1}, "not in"),
-        ({"error": 0.0}, "not positive"),
-    ],
-)
-def test_parameters_out_of_range_are_refused(wrong: dict[str, float], says: str) -> None:
-    """Knots, floor and error."""
-    with pytest.raises(ValueError, match=says):
-        RampBasis([leontief(2)], **wrong)  # type: ignore[arg-type]

@@ -1,16 +1,13 @@
-"""The paper's Leontief basis and the convex rank: every lemma by exhaustion, then the bases."""
+"""The paper's Leontief basis, every lemma by exhaustion, then the basis, and the grid."""
 
 import itertools
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 from families import ratios, waves
 from numpy.typing import NDArray
 
-from regretless.forecaster.bases.convex import ConvexRankBasis
 from regretless.forecaster.bases.grid import LipschitzGridBasis
 from regretless.forecaster.bases.leontief import (
     LeontiefBasis,
@@ -20,7 +17,6 @@ from regretless.forecaster.bases.leontief import (
     mrelu,
     orthants,
     rounded,
-    suffix_piece,
     turned,
 )
 from regretless.market.core.arrays import Array
@@ -144,16 +140,6 @@ def test_adjacent_mrelus_differ_by_a_box(dimension: int, top: int, bottom: int) 
         assert np.array_equal(difference, shifted)
 
 
-@pytest.mark.parametrize("height", range(6))
-def test_suffixes_take_one_piece_of_each_length(height: int) -> None:
-    """The pieces of every interval without an upper end are disjoint, and it is their union."""
-    for low in range((1 << height) + 1):
-        pieces = [(h, int(suffix_piece(low, height, h))) for h in range(height + 1)]
-        union = [x for h, a in pieces if a >= 0 for x in range(a << h, (a + 1) << h)]
-        assert sorted(union) == list(range(low, 1 << height))
-        assert all(a < 0 or a % 2 == 1 or h == height for h, a in pieces)
-
-
 # --- the cover of all MReLUs
 
 COVERS = [(1, 0, 9, 3), (1, 1, 9, 1), (2, 1, 9, 4), (2, 0, 6, 3), (2, 1, 5, 9), (3, 1, 4, 2)]
@@ -216,31 +202,6 @@ def test_covering_keeps_the_error_that_was_asked_for(
     assert basis.cells == max(3, math.ceil(round((2 - nearest) * constant / error, 9)))
     losses = ratios(constant, 2)(np.random.default_rng(0), 30)
     assert basis.audit(losses, even(2)) <= error
-
-
-REFUSED: list[tuple[Callable[[], Any], str]] = [
-    (
-        lambda: LeontiefBasis(2, 5, constant=2.0).coefficients(
-            MinimumOfRatios([[[1.0, 0.5]], [[1.0, 0.49]]])
-        ),
-        r"a requirement is below \|amplitude\| / 2 \(1/L\)",
-    ),
-    (
-        lambda: LeontiefBasis(1, 5).coefficients(MinimumOfRatios([[1.5]], np.array([-2.0]))),
-        "a requirement is below",
-    ),
-    (lambda: LeontiefBasis(2, 2), "at least 3"),
-    (lambda: LeontiefBasis(2, 5, constant=0.0), "above 0"),
-    (lambda: LeontiefBasis(4, 20), "too many"),
-    (lambda: ConvexRankBasis(error=0.0), "not positive"),
-    (lambda: ConvexRankBasis(error=1e-7), "more than 100000 cells"),
-]
-
-
-@pytest.mark.parametrize(("make", "says"), REFUSED)
-def test_what_a_basis_does_not_serve_is_refused(make: Callable[[], Any], says: str) -> None:
-    with pytest.raises(ValueError, match=f"^.*{says}.*$"):
-        make()
 
 
 # The Lipschitz grid.
