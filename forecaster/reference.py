@@ -44,10 +44,11 @@ and R <= C below.
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
+from regretless.forecaster.models.late import LateModel
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
@@ -120,34 +121,6 @@ class Trust:
         return bool((regret[large] > limit(squares[large])).any())
 
 
-class Bets(Checkpointable):
-    """What bets on a surprise have grown to, won from alpha^(-u^2) on."""
-
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("wealth",)
-
-    def __init__(self, width: float = 1.0) -> None:
-        self.wealth: Array = np.zeros(len(SHARES))  # logarithms
-        self._enough = math.log(len(SHARES)) - width**2 * math.log(ALARM)
-
-    def add(self, surprise: float) -> None:
-        """Add a round of s_t / m_t."""
-        self.wealth = self.wealth + np.log1p(SHARES * min(surprise, MOST))
-
-    @property
-    def won(self) -> bool:
-        """Whether the mean exceeds what a calibrated model loses."""
-        return bool(np.logaddexp.reduce(self.wealth) > self._enough)
-
-
-class Evidence(NamedTuple):
-    """What a round says for or against a reference."""
-
-    unchanged: bool  # whether its forecast was broadcast as it was
-    beyond: bool = False  # whether it has cost more than it may
-    surprise: float = 0.0  # s_t / m_t at its forecast
-    doubtful: bool = False  # whether it has cost more than nothing
-
-
 class Reference(Checkpointable):
     """A model whose forecast is kept where it is good, and the test of it.
 
@@ -161,7 +134,8 @@ class Reference(Checkpointable):
     give_up : float
         u, at least 0: how many times what chance explains it may cost before it is corrected.
     turns : int
-        How many forecasters take turns with it.
+        How many forecasters take turns with it: it learns outcomes, and what rounds say of it, so
+        many rounds late but one.
 
     Attributes
     ----------
@@ -169,10 +143,12 @@ class Reference(Checkpointable):
         Rounds in which the model's forecast was broadcast as it was.
     disproved_at : int or None
         After how many rounds the model was disproved; None if it is not, 0 if u = 0.
+    wealth : ndarray
+        Logarithms (J,) of what bets on a surprise have grown to, from alpha^(-u^2) on.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = (
-        *("model", "unchanged_rounds", "disproved_at", "time", "_bets"),
+        *("model", "unchanged_rounds", "disproved_at", "time", "wealth"),
     )
 
     def __init__(
@@ -181,10 +157,14 @@ class Reference(Checkpointable):
         for name, given in (("band", band), ("give_up", give_up)):
             if not given >= 0:
                 raise ValueError(f"{name} is {given}; give a number of at least 0")
-        self.model, self.zone, self.give_up = as_forecaster(model), band, give_up
+        self.model, self.zone, self.give_up = (
+            LateModel(as_forecaster(model), turns - 1),
+            band,
+            give_up,
+        )
         self.turns, self.unchanged_rounds, self.time = turns, 0, 0
         self.disproved_at: int | None = None if give_up else 0
-        self._bets = Bets(give_up)
+        self.wealth: Array = np.zeros(len(SHARES))
 
     @property
     def trusted(self) -> bool:
@@ -213,13 +193,23 @@ class Reference(Checkpointable):
             raise UserError(f"the base model predicted {point!s}; {wanted}")
         return point
 
-    def judge(self, evidence: Evidence) -> None:
-        """Go on trusting the model, or not, after a round."""
+    def learn(self, truth: Array, *evidence: Any) -> None:
+        """Learn s(y) of a round, and what the round says of the model, once that is known."""
+        if (known := self.model.learn(truth, *evidence)) is not None:
+            self.judge(*known)
+
+    def judge(self, unchanged: bool, beyond: bool, surprise: float, doubtful: bool) -> None:  # noqa: FBT001
+        """Go on trusting the model, or not, after a round.
+
+        Its forecast was broadcast ``unchanged`` or not; while it is trusted, it has cost more than
+        it may (``beyond``), or than nothing (``doubtful``); ``surprise`` is s_t / m_t.
+        """
         self.time += 1
-        self.unchanged_rounds += evidence.unchanged
+        self.unchanged_rounds += unchanged
         if self.trusted:
-            self._bets.add(evidence.surprise)
-            if evidence.beyond or (self._bets.won and evidence.doubtful):
+            self.wealth = self.wealth + np.log1p(SHARES * min(surprise, MOST))
+            enough = math.log(len(SHARES)) - self.give_up**2 * math.log(ALARM)
+            if beyond or (doubtful and np.logaddexp.reduce(self.wealth) > enough):
                 self.disproved_at = self.time
 
     def described(self) -> dict[str, object]:

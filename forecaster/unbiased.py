@@ -41,11 +41,10 @@ from regretless.forecaster.events.protected import LossTable, ProtectedLosses, p
 from regretless.forecaster.events.weights import Moment, rule_of
 from regretless.forecaster.minimax.cube import Box, cube
 from regretless.forecaster.minimax.game import HullSolver, Solution
-from regretless.forecaster.reference import PLAIN, Band, Evidence, Reference
+from regretless.forecaster.reference import PLAIN, Band, Reference
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated
-from regretless.market.core.own_code import handed
 from regretless.market.core.randomness import stream
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses import Linear, Loss
@@ -100,7 +99,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = (
-        *("events", "draws", "certificate_sum", "time", "solver", "rng", "reference"),
+        *("events", "draws", "certificate_sum", "time", "solver", "rng", "_own_reference"),
         *("_start", "_spent"),
     )
 
@@ -131,6 +130,11 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     event_table = Delegated("events", "table")
 
     @property
+    def _own_reference(self) -> Reference | None:
+        """The reference, unless it is shared with other turns, who remember it together."""
+        return None if self.reference is None or self.reference.turns > 1 else self.reference
+
+    @property
     def points(self) -> Array:
         return np.empty((0, 0)) if self.reference is None else self.reference.model.points
 
@@ -146,18 +150,15 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
     def mixture(self, x: object = None) -> Mixture:
         self._settle()
-        reference, rows = self.reference, self.events.rows
-        single = None
-        if reference is not None:
-            single = self.solver.single(reference.advise(x, self.events.size))
+        events, rows, time, solution = self.events, self.events.rows, self.time + 1, None
+        if self.reference is not None:
+            solution = self.solver.single(self.reference.advise(x, events.size))
         suggestions = rows.best_responses(self.points) if self.models else None
-        active, solution = self.events.active(x, suggestions), single
+        active = events.active(x, suggestions)
         if solution is None or not self.trusting or self.solver.preferring:
-            time = self.time + 1
-            table = self.events.table_of(active, Moment(time, self.events.experts, self.band))
-            candidate = None
-            if single is not None and reference is not None and not reference.early:
-                candidate = single.points[0]
+            early = solution is None or (self.reference is not None and self.reference.early)
+            candidate = None if solution is None or early else solution.points[0]
+            table = events.table_of(active, Moment(time, events.experts, self.band))
             told: dict[str, Any] = {"tolerance": tolerance_at(time), "candidate": candidate}
             solution = self.solver.solve(rows, table, **told)
         self._pending = active, solution
@@ -197,23 +198,9 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         return LossTable([apart]).best_responses(self.points)
 
     def update(self, y: ArrayLike) -> None:
-        truth = np.asarray(y, dtype=np.float64)
-        evidence = self.charge(truth)
-        if self.reference is not None:
-            self.reference.judge(evidence)
-            learn = self.reference.model.update
-            learn(handed(learn, truth))
-
-    def observe(self, outcome: ArrayLike) -> None:
-        """Learn the outcome (d,); the forecaster knows its basis."""
-        if self.basis is None:
-            raise ValueError("observe needs the basis that is predicted; use update with s(y)")
-        self.update(self.basis.transform(outcome))
-
-    def charge(self, truth: Array) -> Evidence:
-        """Add a round of s(y) (n,) to the gains; what it says for or against the reference."""
         if self._pending is None:
             raise ValueError("update before a prediction; call mixture or predict first")
+        truth = np.asarray(y, dtype=np.float64)
         self.solver.check(truth)
         (active, solution), self._pending = self._pending, None
         drawn, self._drawn, rows, mass = self._drawn, None, self.events.rows, solution.mass
@@ -230,16 +217,24 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self.certificate_sum += max(solution.certificate or 0.0, 0.0)
         self.solver.remember(solution)
         self.time += 1
-        if self.trust is None or came is None:
-            return Evidence(solution.unchanged)
+        if self.reference is None:
+            return
 
-        # s_t / m_t, in the terms of ``reference``
-        cost, slopes = -float((played.bias * rows.weights).sum()), played.seen @ rows.weights
-        most = float(slopes @ truth - np.minimum(slopes, 0.0).sum()) - cost
-        beyond = self.events.exceeds(active, self.trust)
-        doubtful = self.events.exceeds(active, self.trust, hint=True)
-        surprise = cost / most if most > ROUNDING else 0.0
-        return Evidence(solution.unchanged, beyond, surprise, doubtful)
+        beyond, surprise, doubtful = False, 0.0, False
+        if self.trust is not None and came is not None:
+            # s_t / m_t, in the terms of ``reference``
+            cost, slopes = -float((played.bias * rows.weights).sum()), played.seen @ rows.weights
+            most = float(slopes @ truth - np.minimum(slopes, 0.0).sum()) - cost
+            surprise = cost / most if most > ROUNDING else 0.0
+            beyond = self.events.exceeds(active, self.trust)
+            doubtful = self.events.exceeds(active, self.trust, hint=True)
+        self.reference.learn(truth, solution.unchanged, beyond, surprise, doubtful)
+
+    def observe(self, outcome: ArrayLike) -> None:
+        """Learn the outcome (d,); the forecaster knows its basis."""
+        if self.basis is None:
+            raise ValueError("observe needs the basis that is predicted; use update with s(y)")
+        self.update(self.basis.transform(outcome))
 
     def __repr__(self) -> str:
         kind = f"{type(self).__name__}: {self.events.size} numbers, {self.events.rule.name} weights"

@@ -163,19 +163,19 @@ def wishing(solver: HullSolver) -> HullSolver:
     return solver
 
 
-def reference(give_up: float) -> Reference:
+def reference(give_up: float, turns: int) -> Reference:
     """Make a reference of two models, both of which may fail."""
     models = {"last": LastValue(SIZE), "mean": RunningMean(SIZE)}
-    return Reference(Aggregate(models, SIZE), give_up=give_up)
+    return Reference(Aggregate(models, SIZE), give_up=give_up, turns=turns)
 
 
 def made(name: str, rule: str, solver: str, *, delay: int, trust: float) -> Any:
-    own = reference(trust) if name in MODELLED else None
+    own = reference(trust, delay + 1) if name in MODELLED else None
 
     def turn() -> UnbiasedPrediction:
         return UnbiasedPrediction(SETS[name](rule_of(rule)), SOLVERS[solver](), own)
 
-    return Delayed(turn, delay, own) if delay else turn()
+    return Delayed(turn, delay) if delay else turn()
 
 
 def truth(t: int, mean: Array) -> Array:
@@ -227,19 +227,19 @@ def test_forecasters_resume_and_keep_regret_below_their_promise(
 
 @pytest.mark.parametrize("delay", [0, 3])
 def test_a_reference_is_judged_once_a_round_and_not_before_it_is_told(delay: int) -> None:
-    own = Reference(Constant(SIZE, value=0.9), give_up=0.3)
+    own = Reference(Constant(SIZE, value=0.9), give_up=0.3, turns=delay + 1)
 
     def turn() -> UnbiasedPrediction:
         return UnbiasedPrediction(VectorEvents([GROUP]), reference=own)
 
-    player = Delayed(turn, delay, own) if delay else turn()
+    player = Delayed(turn, delay) if delay else turn()
     for t in range(40):
         mixture = player.mixture(t)
         if own.trusted:
             assert mixture.certificate is None
             assert (mixture.points == 0.9).all()
         player.update(np.full(SIZE, 0.1))
-        assert own.time == own.model.time == max(t + 1 - delay, 0)
+        assert own.time == own.model.inner.time == max(t + 1 - delay, 0)
     assert own.unchanged_rounds >= own.disproved_at
 
 

@@ -27,11 +27,12 @@ from regretless.forecaster.minimax.game import HullSolver
 from regretless.forecaster.minimax.image import ensemble_solver
 from regretless.forecaster.models.aggregate import Aggregate
 from regretless.forecaster.models.external import adapted
+from regretless.forecaster.models.late import LateModel
 from regretless.forecaster.models.outcomes import ColumnForecast
 from regretless.forecaster.reference import BAND, Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.forecaster.universal import CellEvents, Line, scales_for
-from regretless.forecaster.wrapping import Delayed, EnsembleBroadcast, LateModel
+from regretless.forecaster.wrapping import Delayed, EnsembleBroadcast
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, closest
@@ -169,7 +170,7 @@ class _Parts:
             solver.preferring = spec.objective != "none"
             return UnbiasedPrediction(own, solver, reference)
 
-        return Delayed(make, spec.delay, reference) if spec.delay else make()
+        return Delayed(make, spec.delay) if spec.delay else make()
 
     def _events(self, groups: Sequence[ProtectedLosses]) -> EventSet:
         """Make the events of a run: models are comparators beside coordinates and among gains."""

@@ -221,14 +221,14 @@ def test_a_reference_is_told_two_rounds_late_and_predicts_two_ahead(name: str, b
 
     def fresh() -> Delayed:
         models = {"last": LastValue(2), "season": SeasonalNaive(2, period=5)}
-        reference = Reference(Aggregate(models, 2, chosen=name), give_up=1000.0)
+        reference = Reference(Aggregate(models, 2, chosen=name), give_up=1000.0, turns=3)
 
         def make() -> UnbiasedPrediction:
             events = VectorEvents(plain().events.groups)
             beside = events + GainEvents(events.groups, models=2, fixed=False)
             return UnbiasedPrediction(beside, None, reference)
 
-        return Delayed(make, 2, reference)
+        return Delayed(make, 2)
 
     player, twin = fresh(), fresh()
     for t, row in enumerate(rows):

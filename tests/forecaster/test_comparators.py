@@ -25,7 +25,7 @@ from regretless.forecaster.events.weights import (
 )
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.models import Aggregate, Constant, LastValue, RunningMean
-from regretless.forecaster.reference import ALARM, Band, Bets, Reference, Trust
+from regretless.forecaster.reference import ALARM, Band, Reference, Trust
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
 
@@ -213,23 +213,24 @@ def test_who_bets_against_a_calibrated_model_gains_nothing(p: float) -> None:
     """Over all sequences of 11 outcomes the mean of W is 1 at most, and at most alpha ever win."""
     mean = winning = 0.0
     for outcomes in product([0, 1], repeat=11):
-        bets, won = Bets(), False
+        bets = [Reference(Constant(1)) for _ in range(2)]
         for y in outcomes:
-            bets.add((y - p) / p)  # of a loss y: it can fall short by p
-            won |= bets.won
+            told = {"unchanged": True, "beyond": False, "surprise": (y - p) / p}
+            for own, doubtful in zip(bets, (False, True), strict=True):
+                own.judge(**told, doubtful=doubtful)  # of a loss y: it can fall short by p
         chance = p ** sum(outcomes) * (1 - p) ** (11 - sum(outcomes))
-        mean += chance * np.exp(bets.wealth).mean()
-        winning += chance * won
+        mean += chance * np.exp(bets[0].wealth).mean()
+        winning += chance * (not bets[1].trusted)
     assert mean <= 1 + 1e-12
     assert p == 0.2 or mean == pytest.approx(1)  # where no gain is above 2
     assert winning <= ALARM
 
 
 def test_the_worst_outcomes_are_found_within_eleven_rounds() -> None:
-    bets = Bets()
+    bets = Reference(Constant(1))
     for _ in range(11):
-        bets.add(1.0)
-    assert bets.won
+        bets.judge(unchanged=True, beyond=False, surprise=1.0, doubtful=True)
+    assert not bets.trusted
 
 
 def test_a_surprise_is_told_in_units_of_the_most_that_losses_could_fall_short() -> None:
@@ -239,7 +240,7 @@ def test_a_surprise_is_told_in_units_of_the_most_that_losses_could_fall_short() 
     for said in rng.random((20, 2)):
         player = UnbiasedPrediction(GainEvents([group]), reference=Reference(Told(said)))
         seen = list[float]()
-        player.reference._bets.add = seen.append  # type: ignore[union-attr, method-assign]
+        player.reference.judge = lambda *said, seen=seen: seen.append(said[2])  # type: ignore[union-attr, method-assign]
         truth = rng.random(2)
         player.mixture()
         player.update(truth)
