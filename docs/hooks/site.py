@@ -1,6 +1,6 @@
 """What makes a site of the pages: their order, those that are written at build, and their links.
 
-The parts of the site are those headings of ``docs/README.md`` that have a table of pages, so that a
+The parts of the site are those headings of ``docs/README.md`` that have a list of pages, so that a
 page stands in one list and no second one. Links to files beside the pages, which a reader of the
 source can open, lead to the reference of the module that they name, and are plain text where there
 is none. Notebooks become pages, with the outputs that they were saved with.
@@ -20,7 +20,7 @@ from mkdocs.structure.files import File, Files
 HOME = Path(__file__).parent.parent.parent
 ROOMS = ("market", "forecaster", "agents", "scenarios")
 PART = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-ROW = re.compile(r"^\| \[([^\]]+)\]\((\w[\w-]*)\.(?:md|ipynb)\)", re.MULTILINE)
+ROW = re.compile(r"^- \[([^\]]+)\]\((\w[\w-]*)\.(?:md|ipynb)\)", re.MULTILINE)
 OUTSIDE = re.compile(r"\[([^\]]+)\]\(\.\./([\w./-]+)\)")
 TITLES = {
     "reference/keys.md": "Keys of files",
