@@ -13,8 +13,16 @@ from regretless.forecaster import (
     ProtectedLosses,
     Reference,
     UnbiasedPrediction,
+    VectorEvents,
 )
-from regretless.forecaster.events.bounds import CURBS, RATES, BiasBound, GainBound, gain_range
+from regretless.forecaster.events.bounds import (
+    CURBS,
+    RATES,
+    BiasBound,
+    GainBound,
+    gain_range,
+    spread,
+)
 from regretless.forecaster.events.protected import played_of
 from regretless.forecaster.events.scalar import Assignments
 from regretless.forecaster.events.weights import RULES, AdaptiveWeights, Moment, rule_of
@@ -34,28 +42,37 @@ def groups(seed: int = 0) -> list[ProtectedLosses]:
     ]
 
 
-def gains(group: ProtectedLosses, rounds: list[tuple[int, Array, Array, Array]]) -> Array:
-    """Add up a group's gains (K, A, A + C) from their definition, in units of the loss."""
-    losses, actions, _ = group.weights.shape
-    total = np.zeros((losses, actions, actions + len(group.policies)))
-    for x, points, mass, truth in rounds:
-        comparators = [*range(actions), *(policy(x) for policy in group.policies)]
-        for point, weight in zip(points, mass, strict=True):
-            played = best_response(expected_losses(group.offset, group.weights, point))
-            for k, a in enumerate(played):
-                pulls = group.weights[k, comparators] - group.weights[k, a]
-                total[k, a] += weight * pulls @ (point - truth)
-    return total
+Rounds = list[tuple[int, Array, Array, Array, Array]]
 
 
-def charged(events: GainEvents, count: int) -> list[tuple[int, Array, Array, Array]]:
-    rng = np.random.default_rng(7)
-    rounds = [
-        (x, rng.random((3, 4)), rng.dirichlet(np.ones(3)), rng.random(4)) for x in range(count)
-    ]
-    for x, *mixture in rounds:
-        events.charge(events.active(x), played_of(events.rows, *mixture))
+def charged(events: Any, count: int, models: int = 0) -> Rounds:
+    """Charge random rounds: contexts, mixtures (3 points), truths, and what models say."""
+    rng, rounds = np.random.default_rng(7), []
+    for x in range(count):
+        mixture = rng.random((3, 4)), rng.dirichlet(np.ones(3)), rng.random(4)
+        rounds.append((x, *mixture, rng.random((models, 4))))
+        told = events.rows.best_responses(rounds[-1][-1]) if models else None
+        events.charge(events.active(x, told), played_of(events.rows, *mixture))
     return rounds
+
+
+def best(group: ProtectedLosses, point: Array) -> Array:
+    return best_response(expected_losses(group.offset, group.weights, point))
+
+
+def gains(group: ProtectedLosses, rounds: Rounds) -> Array:
+    """Add up a group's gains (K, A, A + C + M) from their definition, in units of the loss."""
+    losses, actions, _ = group.weights.shape
+    fixed = actions + len(group.policies)
+    total = np.zeros((losses, actions, fixed + len(rounds[0][-1])))
+    for x, points, mass, truth, advice in rounds:
+        always = [*range(actions), *(policy(x) for policy in group.policies)]
+        told = [best(group, said) for said in advice]
+        for point, weight in zip(points, mass, strict=True):
+            for k, a in enumerate(best(group, point)):
+                others = group.weights[k, [*always, *(answer[k] for answer in told)]]
+                total[k, a] += weight * (others - group.weights[k, a]) @ (point - truth)
+    return total
 
 
 def test_gains_are_those_of_the_definition() -> None:
@@ -68,6 +85,49 @@ def test_gains_are_those_of_the_definition() -> None:
     for row, own in zip(logged, flat, strict=True):
         assert row == pytest.approx(own, abs=1e-12)
     assert sum(row[4] for row in events.table()) == pytest.approx(12 * 5)
+
+
+def beside(own: list[ProtectedLosses]) -> Any:
+    return VectorEvents(own) + GainEvents(own, models=2, fixed=False)
+
+
+def test_gains_to_models_are_those_beside_coordinates_and_among_scalars() -> None:
+    both, alone = beside(groups()), GainEvents(groups(), models=2)
+    rounds = charged(both, 30, models=2)
+    charged(alone, 30, models=2)
+    for beside_, among in zip(both.parts[1].members, alone.members, strict=True):
+        expected = gains(among.group, rounds) / spread(among.group.weights)[:, None, None]
+        actions = expected.shape[1]
+        assert beside_.gain == pytest.approx(expected[..., -2:])
+        assert among.gain[..., actions:] == pytest.approx(expected[..., actions:])
+    assert both.experts == VectorEvents(groups()).experts + 2 * (3 * 3 + 2 * 2)
+    assert alone.experts == GainEvents(groups()).experts + 2 * (3 * 3 + 2 * 2)
+
+
+def test_weights_beside_coordinates_are_those_of_one_family_of_experts() -> None:
+    """All weights add up to 1, each the definition's share of them; models have a zone beside."""
+    (group,) = own = groups()[1:]
+    events = beside(own)
+    charged(events, 40, models=2)
+    told = events.rows.best_responses(np.random.default_rng(9).random((2, 4)))
+    active = events.active(None, told)
+
+    def weight(gain: Array, variation: Array) -> Array:
+        regret, scale = gain - 0.25 * np.sqrt(variation), 3 * (variation + 1)
+        up, down = np.maximum(regret + 1, 0) ** 2, np.maximum(regret - 1, 0) ** 2
+        return np.asarray((np.exp(up / scale) - np.exp(down / scale)) / 2)
+
+    (view,) = active[0][2]
+    plus, minus = weight(view.bias, view.variation), weight(-view.bias, view.variation)
+    gain, variation, _ = events.parts[1].arrays["sums"]
+    models = weight(gain - 0.5 * np.sqrt(variation), variation)
+    total = plus.sum() + minus.sum() + models.sum()
+    table = (plus - minus) / total
+    r, scale = group.weights, spread(group.weights)
+    for (k, a, m), share in np.ndenumerate(models.reshape(2, 2, 2) / total):
+        table[k * 2 + a] += share * (r[k, told[k, m]] - r[k, a]) / scale[k]
+    moment = Moment(41, events.experts, Band(0.25, 0.5))
+    assert events.table_of(active, moment) == pytest.approx(table, abs=1e-12)
 
 
 @pytest.mark.parametrize("zone", [0.0, 0.5])
