@@ -45,13 +45,11 @@ from sklearn.preprocessing import StandardScaler
 
 from regretless.forecaster.offline.tables import Listed, Rows
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Loss
-from regretless.market.records import Mixture, one_hot
+from regretless.market.records import one_hot
 from regretless.market.response import best_response
 
-BASES = ("auto", "ridge", "none")
 DIGITS = 12  # of outcomes: rounding in their own units is not to decide between equal splits
 MOST_POINTS = 1000  # of the support of one outcome
 MOST_NEIGHBOURS = 2000  # rows around a forecast
@@ -291,56 +289,47 @@ class ConditionalDistribution:
 
     def __init__(self, estimator: Any, listed: Listed, rows: Rows) -> None:
         rng = stream(estimator.random_state or 0, "omniprediction", "law")
-        features, outcomes = rows.joined, np.round(rows.outcomes, DIGITS)
-        if len(outcomes) < 2:
-            raise UserError(
-                "Found array with 1 sample(s) while a minimum of 2 is required; add rows"
-            )
-        points = support(outcomes, rows.weights)
+        outcomes = np.round(rows.outcomes, DIGITS)
+        self.listed, self.rounds = listed, len(outcomes)
+        self.points = support(outcomes, rows.weights)
         table, truth = (
             # less each loss's mean over actions, side by side
             np.concatenate([(t - t.mean(-1, keepdims=True)).reshape(len(t), -1) for t in tables], 1)
-            for tables in (listed.values(points), listed.values(outcomes))
+            for tables in (listed.values(self.points), listed.values(outcomes))
         )
         if (functions := table.shape[1]) > MOST_FUNCTIONS:
             kept = np.sort(rng.choice(np.arange(functions), MOST_FUNCTIONS, replace=False))
             table, truth = table[:, kept], truth[:, kept]
-        folds = list(folds_of(estimator.cv, features, rows, int(rng.integers(2**31))))
-        own = features, outcomes, rows.weights, folds, estimator.trees, rng
-        sample = Sample(*own, points, table, truth)
+        folds = list(folds_of(estimator.cv, rows, int(rng.integers(2**31))))
+        own = rows.seen, outcomes, rows.weights, folds, estimator.trees, rng
+        sample = Sample(*own, self.points, table, truth)
 
-        names = MIXED[estimator.base] if features.shape[1] else ("marginal",)
-        made = [MEMBERS[name](sample) for name in names]
-        mixed = shares_of([expected for _, expected in made], truth, rows.weights)
+        names = MIXED[estimator.base] if rows.seen.shape[1] else ("marginal",)
+        made = {name: MEMBERS[name](sample) for name in names}
+        mixed = shares_of([expected for _, expected in made.values()], truth, rows.weights)
         chosen = mixed >= LEAST_SHARE
-        members = zip(names, made, chosen, strict=True)
-        self.members = {name: own for name, (own, _), k in members if k}
-        self.listed, self.shares = listed, mixed[chosen] / mixed[chosen].sum()
-        self.rounds, self.points = len(outcomes), points
+        self.members = {name: made[name][0] for name in np.array(names)[chosen].tolist()}
+        self.shares = mixed[chosen] / mixed[chosen].sum()
 
-    def expected(self, seen: Rows, table: Array) -> Array:
+    def expected(self, seen: Array, table: Array) -> Array:
         """Return E[f | x] (m, q) of functions with values (S, q) on the support."""
-        features, parts = seen.joined, zip(self.shares, self.members.values(), strict=True)
-        return np.asarray(sum(v * member.expected(features, table) for v, member in parts))
+        parts = zip(self.shares, self.members.values(), strict=True)
+        return np.asarray(sum(v * member.expected(seen, table) for v, member in parts))
 
-    def mean(self, seen: Rows) -> Array:
+    def mean(self, seen: Array) -> Array:
         """Return the mean prediction (m, n) of s(y)."""
         return self.expected(seen, self.listed.basis.transform(self.points))
 
-    def mixtures(self, seen: Rows) -> tuple[Indices, list[Mixture]]:
-        """Return the prediction for each row: its place (m,) in a list of mixtures."""
-        return np.arange(len(seen)), [Mixture(p[None], np.ones(1)) for p in self.mean(seen)]
-
-    def play(self, loss: Loss, seen: Rows, *, gamma: float = 0.0) -> tuple[Array, Array]:
+    def play(self, loss: Loss, seen: Array) -> tuple[Array, Array]:
         """Return the mixed strategies (m, A) of a single loss and the losses (m,) it expects."""
         table = self.expected(seen, loss.losses(self.points))
         return one_hot(best_response(table), table.shape[1]), table.min(1)
 
-    def outcomes(self, seen: Rows) -> Array:
+    def outcomes(self, seen: Array) -> Array:
         """Forecast the outcome (m, d), in [0, 1]."""
         return self.expected(seen, self.points)
 
-    def quantiles(self, seen: Rows, levels: Sequence[float]) -> Array:
+    def quantiles(self, seen: Array, levels: Sequence[float]) -> Array:
         """Return quantiles (m, d, levels), by the distribution function at ``STEPS`` values."""
         found = []
         for column in self.points.T:
@@ -351,21 +340,19 @@ class ConditionalDistribution:
             found.append(values[place.clip(max=len(values) - 1)])
         return np.stack(found, axis=1)
 
-    def alternatives(self, loss: Loss, seen: Rows) -> Indices:
+    def alternatives(self, loss: Loss, seen: Array) -> Indices:
         """Return the actions (B, m) of comparators: what each member would do by itself."""
-        table, features = loss.losses(self.points), seen.joined
-        members = self.members.values()
-        return np.array([best_response(own.expected(features, table)) for own in members])
+        table, members = loss.losses(self.points), self.members.values()
+        return np.array([best_response(member.expected(seen, table)) for member in members])
 
 
-def folds_of(cv: Any, features: Array, rows: Rows, seed: int) -> Any:
+def folds_of(cv: Any, rows: Rows, seed: int) -> Any:
     """Split rows for cross-fitting; the rows of a group stay in one fold."""
-    if not isinstance(cv, int | np.integer):
-        return check_cv(cv).split(features, rows.outcomes, rows.groups)
-    most = len(features) if rows.groups is None else len(np.unique(rows.groups))
-    kind = KFold if rows.groups is None else GroupKFold
-    folds = kind(min(int(cv), most), shuffle=True, random_state=seed)
-    return folds.split(features, groups=rows.groups)
+    if isinstance(cv, int | np.integer):
+        most = len(np.unique(np.arange(len(rows.seen)) if rows.groups is None else rows.groups))
+        kind = KFold if rows.groups is None else GroupKFold
+        cv = kind(min(int(cv), most), shuffle=True, random_state=seed)
+    return check_cv(cv).split(rows.seen, rows.outcomes, rows.groups)
 
 
 def shares_of(expected: Sequence[Array], truth: Array, weights: Array) -> Array:

@@ -6,34 +6,38 @@ distribution in use is learned again from all rows. With ``base="none"`` it is t
 omnipredictor, a mixture of the online forecaster's prediction functions (``online_to_batch``).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from regretless.forecaster import persistence
 from regretless.forecaster.offline import tables
 from regretless.forecaster.offline.certificate import BatchBound, Certificate, Measure, certify
-from regretless.forecaster.offline.conditional import BASES, ConditionalDistribution
+from regretless.forecaster.offline.conditional import MIXED, ConditionalDistribution
 from regretless.forecaster.offline.continuous_actions import ContinuousLoss
-from regretless.forecaster.offline.online_to_batch import OnlineToBatch, sample_size
-from regretless.forecaster.offline.tables import AnyLoss, Choice, Listed, Rows, same, scaled
+from regretless.forecaster.offline.online_to_batch import EVENTS, OnlineToBatch, sample_size
+from regretless.forecaster.offline.tables import AnyLoss, Listed, Rows, same, scaled
 from regretless.market.core.arrays import Array, Indices, Mask, draw_rows
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
+from regretless.market.losses import Loss
 from regretless.market.losses.basis import Basis
-from regretless.market.records import Mixture
 from regretless.market.regret import decision_swap_regret, omniprediction_regret
 
 ENOUGH = 1000  # rows from which some are held out; with fewer the distribution needs them more
 HELD, FEWEST_HELD, MOST_HELD = 0.2, 300, 2000
 LEVELS = (0.1, 0.5, 0.9)
+FEATURES: Any = {"dtype": "float64", "ensure_min_features": 0}
+COUNT, POSITIVE = (Interval(Integral, least, None, closed="left") for least in (0, 1))
 
 
 class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -92,9 +96,21 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         The greatest certificate of a listed loss; None where no rows were held out.
     bound_ : float or None
         The greatest ``bound`` on decision swap regret of a listed loss; None where none holds.
-    notes_ : dict
-        Plain values that ``save`` was given.
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "delta": [Interval(Real, 0, None, closed="neither"), None],
+        "gamma": [Interval(Real, 0, None, closed="left")],
+        "kappa": [Interval(Real, 0, 1, closed="neither")],
+        "rounds_kept": [POSITIVE, None],
+        "events": [StrOptions(set(EVENTS))],
+        "random_state": [COUNT, None],
+        "base": [StrOptions({*MIXED, "none"})],
+        "trees": [POSITIVE],
+        "cv": [Interval(Integral, 2, None, closed="left"), "cv_object"],
+        "holdout": [Interval(Real, 0, 1, closed="left"), StrOptions({"auto"})],
+        "refit": ["boolean"],
+    }
 
     def __init__(  # noqa: PLR0913 - scikit-learn's convention: one keyword per parameter
         self,
@@ -142,13 +158,24 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         in one fold. With either nothing is certified. UserError if a parameter, a row, a loss or a
         policy's suggestion is out of its range.
         """
-        _check(self)
-        rows = tables.checked_rows(self, X, y, sample_weight, groups)
-        self.ends_ = tables.ends_of(self.ends, rows.outcomes)
-        rows = replace(rows, outcomes=scaled(rows.outcomes, self.ends_))
-        listed = Listed(self, rows.outcomes)
+        own: Any = {"multi_output": True, "ensure_min_samples": 1 if self.base == "none" else 2}
+        with tables.refused_in_one_line():
+            self._validate_params()
+            blank = X is None or (isinstance(X, list) and not X)
+            given = np.empty((*np.shape(y)[:1], 0)) if blank else X
+            features, y = validate_data(self, given, y, **FEATURES, **own)
+            own = {"dtype": np.float64, "ensure_non_negative": True}
+            weights = _check_sample_weight(sample_weight, features, **own)
+            named = None if groups is None else column_or_1d(groups)
+            check_consistent_length(features, named)
+        if not weights.any() or (named is not None and (named == named[0]).all()):
+            raise UserError("all rows have weight 0 or are in one group; give others, or leave out")
+        outcomes = tables.checked_outcomes(y)
+        self.ends_ = tables.ends_of(self.ends, outcomes)
+        outcomes = scaled(outcomes, self.ends_)
+        listed = Listed(self, outcomes)
         self.basis_, self.net_ = listed.basis, listed.net
-        rows = replace(rows, suggestions=listed.suggested(self.policies, X, len(rows)))
+        rows = Rows(listed.seen(self.policies, given, features), outcomes, weights, named)
 
         # learn without the rows that are held out, certify, and learn again from all
         learned: Any = OnlineToBatch if self.base == "none" else ConditionalDistribution
@@ -159,21 +186,19 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         self.certified_on_holdout_ = max((one.total for one in certified), default=None)
         self.bound_ = self.certified_on_holdout_
         if self.base == "none":
-            self.bound_ = self.fitted_.worst(self.kappa)
+            self.bound_ = self.fitted_.worst()
         elif self.refit and held.any():
             self.fitted_ = learned(self, listed, rows)
-        self.notes_: dict[str, Any] = {}
         return self
 
     def _held_out(self, rows: Rows) -> Mask:
-        count, share = len(rows), self.holdout
-        plain = rows.exchangeable and isinstance(self.cv, int | np.integer)
+        count, share = len(rows.seen), self.holdout
+        plain = rows.exchangeable and isinstance(self.cv, Integral)
         if share != "auto":
-            held = min(round(float(share) * count), count - 1)
-        elif plain and self.base != "none" and count >= ENOUGH:
-            held = int(np.clip(HELD * count, FEWEST_HELD, MOST_HELD))
+            held = max(min(round(float(share) * count), count - 2), 0)
         else:
-            held = 0
+            most = int(np.clip(HELD * count, FEWEST_HELD, MOST_HELD))
+            held = most if plain and self.base != "none" and count >= ENOUGH else 0
         if held and not plain:
             raise UserError(
                 f"holdout = {share!r}: groups, sample_weight and time splits say that rows are not "
@@ -183,17 +208,17 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         chosen[self._stream("holdout").choice(count, held, replace=False)] = True
         return chosen
 
-    def _stream(self, *name: str) -> np.random.Generator:
-        return stream(self.random_state or 0, "omniprediction", *name)
+    def _stream(self, name: str) -> np.random.Generator:
+        return stream(self.random_state or 0, "omniprediction", name)
 
     # predictions
 
-    def _asked(self, X: Any) -> tuple[Any, Rows]:
-        """Return what predicts, and the rows of a table as it sees them."""
+    def _asked(self, X: Any) -> tuple[Any, Array]:
+        """Return what predicts, and the rows (m, f + C) of a table as it sees them."""
         check_is_fitted(self)
-        features = tables.checked_features(self, X)
-        asked = self.fitted_.listed.suggested(self.policies, X, len(features))
-        return self.fitted_, Rows(features, asked)
+        with tables.refused_in_one_line():
+            features = validate_data(self, X, reset=False, **FEATURES)
+        return self.fitted_, self.fitted_.listed.seen(self.policies, X, features)
 
     def predict(self, X: Any) -> Array:
         """Predict s(y) for every row of a table (m, f) by the mean of its mixture: (m, n)."""
@@ -221,12 +246,6 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             raise UserError("base = 'none' has no distribution of outcomes; fit with base='auto'")
         return self._in_units(fit.quantiles(seen, levels))
 
-    def predict_mixture(self, X: Any) -> tuple[Indices, list[Mixture]]:
-        """Return the mixtures of predictions, and the place (m,) of each row's in their list."""
-        fit, seen = self._asked(X)
-        place, mixtures = fit.mixtures(seen)
-        return place, mixtures
-
     def act_proba(self, loss: AnyLoss, X: Any) -> Array:
         """Return the mixed strategy (m, A) of a single loss's best response, ties to the lowest.
 
@@ -245,46 +264,32 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         """Return what a loss expects of its own action: (m,)."""
         return self._play(loss, *self._asked(X))[1]
 
-    def predict_frame(
-        self,
-        X: Any,
-        *,
-        levels: Sequence[float] = LEVELS,
-        distributions: bool = False,
-        names: Mapping[str, Sequence[str]] | None = None,
-    ) -> pd.DataFrame:
+    def predict_frame(self, X: Any, *, levels: Sequence[float] = LEVELS) -> pd.DataFrame:
         """Predict everything that people use, a row per row of X, with its index.
 
-        Of each outcome the mean and its quantiles at ``levels`` (``sales``, ``sales_q10``) in its
-        own units; of each listed loss ``_action``, drawn, ``_expected_loss``, and with
-        ``distributions`` the probabilities of actions, ``_p0`` and so on. ``names`` are of
-        ``outcomes``, and of ``losses``: a name for each listed loss or stack of losses.
+        Of each outcome ``y_0`` and so on the mean and its quantiles at ``levels``, such as
+        ``y_0_q10``, in its own units; of each listed loss ``loss0``, and so on, or of each one
+        ``loss0_0`` of a stack, ``_action``, drawn, and ``_expected_loss``.
         """
-        given, stacks = dict(names or {}), tables.as_list(self.losses)
         means, columns = self.predict_outcome(X), dict[str, Any]()
         levels = levels if self.base != "none" else ()
         quantiles = self.predict_quantiles(X, levels) if levels else means[:, :, None]
-        outcomes = given.get("outcomes") or [f"y_{j}" for j in range(means.shape[1])]
-        for j, name in enumerate(outcomes):
-            columns[name] = means[:, j]
-            columns |= {f"{name}_q{100 * q:g}": quantiles[:, j, k] for k, q in enumerate(levels)}
-
-        titles = given.get("losses") or [f"loss{s}" for s in range(len(stacks))]
+        for j, mean in enumerate(means.T):
+            columns[f"y_{j}"] = mean
+            columns |= {f"y_{j}_q{100 * q:g}": quantiles[:, j, k] for k, q in enumerate(levels)}
         fit, seen = self._asked(X)
-        for title, stack in zip(titles, stacks, strict=True):
-            singles: dict[str, AnyLoss] = {title: stack}
-            if not isinstance(stack, ContinuousLoss) and stack.stack:
-                singles = {f"{title}_{k}": stack[k] for k in range(len(stack))}
-            for name, loss in singles.items():
-                strategies, expected = self._play(loss, fit, seen)
-                columns[f"{name}_action"] = list(self._drawn(loss, strategies))
+        for s, loss in enumerate(tables.as_list(self.losses)):
+            singles: dict[str, AnyLoss] = {f"loss{s}": loss}
+            if isinstance(loss, Loss) and loss.stack:
+                singles = {f"loss{s}_{k}": loss[k] for k in range(len(loss))}
+            for name, one in singles.items():
+                strategies, expected = self._play(one, fit, seen)
+                columns[f"{name}_action"] = list(self._drawn(one, strategies))
                 columns[f"{name}_expected_loss"] = expected
-                if distributions:
-                    columns |= {f"{name}_p{a}": shares for a, shares in enumerate(strategies.T)}
         return pd.DataFrame(columns, index=getattr(X, "index", None))
 
-    def _play(self, loss: AnyLoss, fit: Any, seen: Rows) -> tuple[Array, Array]:
-        strategies, expected = fit.play(fit.listed.finite(loss), seen, gamma=self.gamma)
+    def _play(self, loss: AnyLoss, fit: Any, seen: Array) -> tuple[Array, Array]:
+        strategies, expected = fit.play(fit.listed.finite(loss), seen)
         return strategies, expected
 
     def _drawn(self, loss: AnyLoss, strategies: Array) -> NDArray[Any]:
@@ -296,57 +301,45 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return minus the mean loss, over rows and listed losses; higher is better."""
         fit, seen = self._asked(X)
-        outcomes = scaled(tables.checked_outcomes(y), self.ends_)
-        singles = fit.listed.singles
-        each = [(self._play(own, fit, seen)[0] * own.losses(outcomes)).sum(1) for own in singles]
-        means = np.mean(each, axis=0)
-        return -float(np.average(means, weights=sample_weight))
+        outcomes, singles = scaled(tables.checked_outcomes(y), self.ends_), fit.listed.singles
+        each = [(fit.play(own, seen)[0] * own.losses(outcomes)).sum(1) for own in singles]
+        return -float(np.average(np.mean(each, axis=0), weights=sample_weight))
 
     # regret and bounds
 
-    def decision_swap_regret(
-        self, loss: AnyLoss, policies: Sequence[Any] | None, X: Any, Y: Any
-    ) -> float:
+    def decision_swap_regret(self, loss: AnyLoss, X: Any, y: Any) -> float:
         """Measure decision swap regret per example on others, in expectation over the draws.
 
-        Benchmarks are the constants and ``policies``, by default those of the fit and what each
-        member of the distribution would do.
+        Benchmarks are the constants, the policies and what each member of the distribution would
+        do.
         """
-        return decision_swap_regret(*self._against(loss, policies, X, Y))
+        outcomes = scaled(tables.checked_outcomes(y), self.ends_)
+        return decision_swap_regret(*self._compared(*self._asked(X), loss, outcomes))
 
-    def omniprediction_regret(
-        self, loss: AnyLoss, policies: Sequence[Any] | None, X: Any, Y: Any
-    ) -> float:
+    def omniprediction_regret(self, loss: AnyLoss, X: Any, y: Any) -> float:
         """Measure the loss above that of the best benchmark; the rest is as above."""
-        return omniprediction_regret(*self._against(loss, policies, X, Y))
-
-    def _against(
-        self, loss: AnyLoss, policies: Sequence[Any] | None, X: Any, Y: Any
-    ) -> tuple[Array, Array, Indices]:
-        fit, seen = self._asked(X)
-        outcomes = scaled(tables.checked_outcomes(Y), self.ends_)
-        others = policies if policies is None else fit.listed.suggested(policies, X, len(seen)).T
-        return self._compared(fit, loss, seen, outcomes, others)
+        outcomes = scaled(tables.checked_outcomes(y), self.ends_)
+        return omniprediction_regret(*self._compared(*self._asked(X), loss, outcomes))
 
     def _compared(
-        self, fit: Any, loss: AnyLoss, seen: Rows, outcomes: Array, others: Any = None
+        self, fit: Any, seen: Array, loss: AnyLoss, outcomes: Array
     ) -> tuple[Array, Array, Indices]:
         """Losses (m, A), mixed strategies (m, A) and benchmarks' actions (A + C, m)."""
         finite = fit.listed.finite(loss)
-        if others is None:
-            members = [] if self.base == "none" else [fit.alternatives(finite, seen)]
-            others = np.concatenate([seen.suggestions.T, *members])
         constants = np.tile(np.arange(finite.actions)[:, None], len(outcomes))
-        played = fit.play(finite, seen, gamma=self.gamma)[0]
-        return finite.losses(outcomes), played, np.concatenate([constants, others])
+        suggested = seen[:, self.n_features_in_ :].T.astype(np.intp)
+        others = [constants, suggested, fit.alternatives(finite, seen)]
+        return finite.losses(outcomes), fit.play(finite, seen)[0], np.concatenate(others)
 
     def _certified(
         self, losses: Sequence[AnyLoss], measure: Measure, kappa: float
     ) -> list[Certificate]:
         """Certify losses all at once; none where no rows were held out."""
-        held, fit, own = self.held_, self.certified_fit_, kappa / max(len(losses), 1)
-        parts = [self._compared(fit, loss, held, held.outcomes) for loss in losses if held]
-        return [certify(*part, measure=measure, kappa=own) for part in parts]
+        if (held := self.held_) is None:
+            return []
+        own: Any = {"measure": measure, "kappa": kappa / len(losses)}
+        known = self.certified_fit_, held.seen
+        return [certify(*self._compared(*known, loss, held.outcomes), **own) for loss in losses]
 
     def certificate(self, loss: AnyLoss, measure: Measure = "decision_swap") -> Certificate | None:
         """Certify a loss's regret on fresh examples from held-out rows; None where there are none.
@@ -371,23 +364,9 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         """
         if self.base != "none":
             return self.certificate(loss, measure)
-        choice = self._choice(loss)
-        if choice.place is None:
-            return None
-        constant = loss.constant if isinstance(loss, ContinuousLoss) else None
-        own: Any = {"kappa": self.kappa, "apart": choice.apart, "constant": constant}
-        found: BatchBound = self.fitted_.theorem(choice.place, measure, **own)
-        return found
-
-    def online_bound(self, loss: AnyLoss) -> float | None:
-        """Bound a listed loss's regret in the online run from certificates; None with a base."""
-        place = self._choice(loss).place if self.base == "none" else None
-        return self.fitted_.online_bound(place) if place else None
-
-    def _choice(self, loss: AnyLoss) -> Choice:
         check_is_fitted(self)
-        listed: Listed = self.fitted_.listed
-        return listed.choose(listed.finite(loss), self.gamma)
+        found: BatchBound | None = self.fitted_.bound(loss, measure)
+        return found
 
     def sample_size(self, regret: float) -> int:
         """Return how many examples suffice for a decision swap regret in (0, 1), without a base.
@@ -398,19 +377,19 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         >>> OfflineOmnipredictor([Linear(np.array([[1.0], [0.5]]))], base="none").sample_size(0.1)
         4341
         """
-        _check(self)
+        with tables.refused_in_one_line():
+            self._validate_params()
         outcomes = tables.as_list(self.losses)[0].outcomes
         return sample_size(self, Listed(self, np.empty((1, outcomes))), regret)
 
     # files
 
-    def save(self, path: str | Path, *, notes: dict[str, Any] | None = None) -> None:
-        """Write the fitted model, and plain notes beside it, to one file with skops, no pickle.
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to one file with skops, no pickle.
 
         UserError if a policy, loss or basis is code and not data.
         """
         check_is_fitted(self)
-        self.notes_ = dict(notes or {})
         persistence.save(self, Path(path))
 
     @classmethod
@@ -418,28 +397,3 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         """Read a model that ``save`` wrote; UserError if it is no such file."""
         model: Self = persistence.load(cls, Path(path))
         return model
-
-
-def _check(model: OfflineOmnipredictor) -> None:
-    def whole(value: Any, least: int) -> bool:
-        kinds = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        return bool(kinds and value >= least)
-
-    kept, delta, seed, cv = model.rounds_kept, model.delta, model.random_state, model.cv
-    share: Any = model.holdout
-    portion = share == "auto" or (not isinstance(share, str) and 0 <= share < 1)
-    fine = {
-        "kappa": (0 < model.kappa < 1, "a probability such as 0.01"),
-        "rounds_kept": (kept is None or whole(kept, 1), "a whole number of at least 1, or None"),
-        "base": (model.base in BASES, f"one of {', '.join(BASES)}"),
-        "trees": (whole(model.trees, 1), "a whole number of at least 1"),
-        "cv": (not isinstance(cv, int | np.integer) or cv >= 2, "at least 2 folds"),
-        "refit": (isinstance(model.refit, bool | np.bool_), "True or False"),
-        "holdout": (portion, "a share from 0 to below 1, or 'auto'"),
-        "gamma": (model.gamma >= 0, "a number of at least 0"),
-        "delta": (delta is None or delta > 0, "a positive number such as 0.05"),
-        "random_state": (seed is None or whole(seed, 0), "a whole number of at least 0 or None"),
-    }
-    for name, (good, cure) in fine.items():
-        if not good:
-            raise UserError(f"{name} = {getattr(model, name)!r}: give {cure}")

@@ -23,8 +23,9 @@ Hoeffding's bound in Serfling's form (1974), with probability 1 - kappa / 2, the
 rounds exceeds that over all by at most sqrt(2 (1 - (S - 1) / T) ln(2 K N / kappa) / S), or 0 for
 S = T.
 
-*basis*     A loss that was not listed acts as the listed loss l' with the nearest linear form; with
-r their distance on the cube, |l - l'| <= r + delta + delta', which costs twice that.
+*basis*     A loss that was not listed acts as the listed loss l' with the nearest linear form, if
+their distance r on the cube is at most gamma; then |l - l'| <= r + delta + delta', which costs
+twice that. Otherwise it plays the best response of its own form, and has no bound.
 
 *net*       Continuous actions: policies into [0, 1]^m are rounded to the net, L theta.
 
@@ -44,13 +45,14 @@ import numpy as np
 from sklearn.linear_model import Ridge
 
 from regretless.forecaster.events.coordinate import VectorEvents
+from regretless.forecaster.events.cover import nearest
 from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.events.weights import rule_of
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.offline.certificate import BatchBound, Measure
-from regretless.forecaster.offline.continuous_actions import radius
-from regretless.forecaster.offline.tables import Listed, Rows
+from regretless.forecaster.offline.continuous_actions import ContinuousLoss, radius
+from regretless.forecaster.offline.tables import AnyLoss, Listed, Rows, same
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import check_like
@@ -65,6 +67,7 @@ from regretless.market.response import best_response, expected_losses
 CHUNK = 1024  # rows whose losses are computed at once
 MOST_MEGABYTES = 2048.0
 MOST_ROWS = 10**18
+SAME = 1e-12  # linear forms closer than this are equal
 MEASURES = ("omniprediction", "decision_swap")
 EVENTS = {"coordinates": VectorEvents, "losses": GainEvents}
 
@@ -90,47 +93,61 @@ def player_of(
     listed: Listed, kinds: tuple[str, str], *, rounds: int, policies: int
 ) -> UnbiasedPrediction:
     """Return the online forecaster of a run of so many rounds, before the first."""
-    (events, weights), pairs = kinds, zip(listed.offsets, listed.weights, strict=True)
     rules = tuple(map(itemgetter, range(policies)))  # of the tuple of all suggestions
-    groups = [ProtectedLosses(offset, own, rules) for offset, own in pairs]
-    if events not in EVENTS:
-        raise UserError(f"events = {events!r}: choose from {', '.join(EVENTS)}")
+    groups = [ProtectedLosses(*form, rules) for form in listed.forms]
     try:
-        made = EVENTS[events](groups, rule_of(weights, rounds))
-        return UnbiasedPrediction(made, cube(listed.basis.size, listed.basis.hull))
+        events = EVENTS[kinds[0]](groups, rule_of(kinds[1], rounds))
+        return UnbiasedPrediction(events, cube(listed.basis.size, listed.basis.hull))
     except ValueError as reason:
         raise UserError(str(reason)) from reason
 
 
 class OnlineToBatch:
-    """The uniform mixture of kept rounds' prediction functions.
+    """The uniform mixture of so many ``kept`` rounds' prediction functions.
 
-    ``states`` of the online forecaster, a tree of arrays, are those before the rounds ``times``.
-    ``online`` has the regret (K,) of the run per round, of each stack, by measure, ``bias`` the
-    bound from its certificates, ``readout`` (1 + n, d) the linear reading of an outcome off s(y).
-    UserError if the kept rounds do not fit into memory, or rows count unequally.
+    ``states`` of the online forecaster, a tree of arrays, are those before these rounds.
+    ``online`` has the regret (K,) of the run per round, of each stack, by measure, ``readout``
+    (1 + n, d) the linear reading of an outcome off s(y). UserError if the kept rounds do not fit
+    into memory, or rows count unequally.
     """
 
     def __init__(self, estimator: Any, listed: Listed, rows: Rows) -> None:
         if not rows.exchangeable:
             raise UserError("base = 'none' knows no sample_weight and groups; use base='auto'")
-        self.listed, (self.rounds, self.policies) = listed, rows.suggestions.shape
-        self.kinds = estimator.events, estimator.weights
+        self.listed, self.kinds = listed, (estimator.events, estimator.weights)
+        self.gamma, self.kappa = estimator.gamma, estimator.kappa
+        self.policies, self.rounds = len(estimator.policies), len(rows.outcomes)
         player, rounds = self._fresh(), self.rounds
-        kept = min(estimator.rounds_kept or math.ceil(10 * math.sqrt(rounds)), rounds)
-        if (size := kept * _bytes(player.state()) / 2**20) > MOST_MEGABYTES:
-            told = f"rounds_kept = {kept}: they take {size:,.0f} MiB"
+        self.kept = min(estimator.rounds_kept or math.ceil(10 * math.sqrt(rounds)), rounds)
+        if (size := self.kept * _bytes(player.state()) / 2**20) > MOST_MEGABYTES:
+            told = f"rounds_kept = {self.kept}: they take {size:,.0f} MiB"
             raise UserError(f"{told}; keep fewer, or use events='losses'")
         rng = stream(estimator.random_state or 0, "omniprediction")
         order = rng.permutation(rounds)
-        times = np.sort(rng.choice(rounds, kept, replace=False))
-        own: Any = {"policies": self.policies, "measures": MEASURES}
-        ledgers = [Ledger(*offset.shape, **own) for offset in listed.offsets]
-        self.times: list[int] = times.tolist()
-        self.states: Any = _stacked(_played(player, listed, rows[order], ledgers, times))
-        self.online: Any = [{name: own.regret(name) for name in MEASURES} for own in ledgers]
-        self.bias, self.readout = player.bias_bound(), readout(listed.basis, rows.outcomes)
+        times = np.sort(rng.choice(rounds, self.kept, replace=False))
+        self._play_all(player, rows[order], times.tolist())
+        self.readout = readout(listed.basis, rows.outcomes)
         self._wake()
+
+    def _play_all(self, player: UnbiasedPrediction, rows: Rows, times: list[int]) -> None:
+        """Play all rounds; keep their regret, and the states before some of them."""
+        listed, states, nobody = self.listed, [], np.empty(0, dtype=np.intp)
+        own: Any = {"policies": self.policies, "measures": MEASURES}
+        ledgers = [Ledger(*offset.shape, **own) for offset, _ in listed.forms]
+        asked, kept = self._suggestions(rows.seen), set(times)
+        for t, suggestions in enumerate(asked):
+            if t % CHUNK == 0:
+                part = rows.outcomes[t : t + CHUNK]
+                truths, values = listed.basis.transform(part), listed.values(part)
+            if t in kept:
+                states.append(player.state())
+            mixture = player.mixture(suggestions)
+            for ledger, form, table in zip(ledgers, listed.forms, values, strict=True):
+                played = Decision(strategy(*form, mixture), nobody)
+                ledger.add(played, table[t % CHUNK], suggestions)
+            player.update(truths[t % CHUNK])
+        self.states: Any = _stacked(states)
+        self.online: Any = [{name: own.regret(name) for name in MEASURES} for own in ledgers]
 
     def _fresh(self) -> UnbiasedPrediction:
         return player_of(self.listed, self.kinds, rounds=self.rounds, policies=self.policies)
@@ -147,102 +164,101 @@ class OnlineToBatch:
         vars(self).update(state)
         self._wake()
 
-    def at(self, suggestions: Sequence[int]) -> Mixture:
+    def _suggestions(self, seen: Array) -> Indices:
+        return seen[:, seen.shape[1] - self.policies :].astype(np.intp)
+
+    def at(self, suggestions: tuple[int, ...]) -> Mixture:
         """Return all kept rounds' mixtures as one, solved once for each tuple."""
-        key = tuple(int(b) for b in suggestions)
-        if key not in self._solved:
-            solved = [self.in_round(i, key) for i in range(len(self.times))]
+        if suggestions not in self._solved:
+            solved = [self.in_round(i, suggestions) for i in range(self.kept)]
             points = np.concatenate([mixture.points for mixture in solved])
             mass = np.concatenate([mixture.weights for mixture in solved]) / len(solved)
-            self._solved[key] = Mixture(points, mass)
-        return self._solved[key]
+            self._solved[suggestions] = Mixture(points, mass)
+        return self._solved[suggestions]
 
     def in_round(self, index: int, suggestions: tuple[int, ...]) -> Mixture:
         """Solve a kept round for a tuple of suggestions."""
         self._player.restore(_at(self.states, index))
         return self._player.mixture(suggestions)
 
-    def mixtures(self, seen: Rows) -> tuple[Indices, list[Mixture]]:
+    def mixtures(self, seen: Array) -> tuple[Indices, list[Mixture]]:
         """Return the prediction for each row: its place (m,) in a list of mixtures."""
-        if not seen.suggestions.shape[1]:
+        if not self.policies:
             return np.zeros(len(seen), dtype=np.intp), [self.at(())]
-        distinct, place = np.unique(seen.suggestions, axis=0, return_inverse=True)
-        return place.ravel(), [self.at(row) for row in distinct]
+        distinct, place = np.unique(self._suggestions(seen), axis=0, return_inverse=True)
+        return place.ravel(), [self.at(tuple(row)) for row in distinct.tolist()]
 
-    def mean(self, seen: Rows) -> Array:
+    def mean(self, seen: Array) -> Array:
         """Return the mean prediction (m, n) of s(y)."""
         place, mixtures = self.mixtures(seen)
         return np.array([mixture.mean for mixture in mixtures])[place]
 
-    def play(self, loss: Loss, seen: Rows, *, gamma: float = 0.0) -> tuple[Array, Array]:
+    def play(self, loss: Loss, seen: Array) -> tuple[Array, Array]:
         """Return the mixed strategies (m, A) of a single loss and the losses (m,) it expects."""
-        chosen, (place, mixtures) = self.listed.choose(loss, gamma), self.mixtures(seen)
-        form = chosen.offset[None], chosen.weights[None]
+        (offset, weights, *_), (place, mixtures) = self._choice(loss), self.mixtures(seen)
+        form = offset[None], weights[None]
         strategies = np.array([strategy(*form, mixture)[0] for mixture in mixtures])
-        means = [m.weights @ (form[0] + m.points @ form[1][0].T).min(1) for m in mixtures]
+        means = [m.weights @ (form[0] + m.points @ weights.T).min(1) for m in mixtures]
         return strategies[place] / strategies.sum(1)[place, None], np.array(means)[place]
 
-    def outcomes(self, seen: Rows) -> Array:
+    def outcomes(self, seen: Array) -> Array:
         """Forecast the outcome (m, d), in [0, 1]."""
         design = np.insert(self.mean(seen), 0, 1.0, axis=1)
         return np.asarray(np.clip(design @ self.readout, 0.0, 1.0))
 
-    def theorem(
-        self,
-        place: tuple[int, int],
-        measure: Measure,
-        *,
-        kappa: float,
-        apart: float = 0.0,
-        constant: float | None = None,
-    ) -> BatchBound:
-        """Bound the regret on fresh examples of a loss that plays as a listed one so far ``apart``.
+    def alternatives(self, loss: Loss, seen: Array) -> Indices:
+        """Return no comparators (0, m) but constants and policies."""
+        return np.empty((0, len(seen)), dtype=np.intp)
 
-        ``constant`` is its own in a continuous action, by default the greatest of those listed.
+    def _choice(self, loss: Loss) -> tuple[Array, Array, tuple[int, int] | None, float]:
+        """Find out how a single loss plays; UserError if the basis does not span it.
+
+        By the best response of a linear form (A,), (A, n); the stack and row of the listed loss
+        that has it, None for its own; how far that loss is at most.
         """
+        listed = self.listed
+        try:
+            offset, weights = listed.basis.coefficients(loss)
+        except ValueError as reason:
+            raise UserError(f"the fitted basis does not serve this loss: {reason}") from reason
+        best, s, k = np.inf, 0, 0
+        for stack, form in enumerate(listed.forms):
+            if form[0].shape[1] == loss.actions:
+                own = {"kept_offset": form[0], "kept_weights": form[1]}
+                cover = nearest(offset[None], weights[None], **own)
+                if cover.radius[0] < best:
+                    best, s, k = float(cover.radius[0]), stack, int(cover.representative_of[0])
+        if best > max(self.gamma, SAME):
+            return offset, weights, None, np.inf
+        other, apart = listed.stacks[s][k], 0.0
+        if not same(loss, other):
+            apart = best + sum(listed.basis.certified_error(x.as_stack()) for x in (loss, other))
+        return listed.forms[s][0][k], listed.forms[s][1][k], (s, k), apart
+
+    def bound(self, loss: AnyLoss, measure: Measure) -> BatchBound | None:
+        """Bound a loss's regret on fresh examples; None where it plays as no listed one."""
+        *_, place, apart = self._choice(self.listed.finite(loss))
+        if place is None:
+            return None
+        steepest = loss.constant if isinstance(loss, ContinuousLoss) else self.listed.steepest
+        return self._bound(place, measure, apart=apart, steepest=steepest)
+
+    def worst(self) -> float:
+        """Bound the decision swap regret on fresh examples of all listed losses."""
+        measure: Measure = "decision_swap"
+        places = [(s, int(own[measure].argmax())) for s, own in enumerate(self.online)]
+        own: Any = {"apart": 0.0, "steepest": self.listed.steepest}
+        return max(self._bound(place, measure, **own).total for place in places)
+
+    def _bound(
+        self, place: tuple[int, int], measure: Measure, *, apart: float, steepest: float
+    ) -> BatchBound:
         (stack, row), listed = place, self.listed
-        sizes: Any = {"losses": len(listed.singles), "actions": listed.offsets[stack].shape[1]}
-        sizes |= {"policies": self.policies, "rounds": self.rounds, "kept": len(self.times)}
-        sampling, kept = errors(measure, kappa=kappa, **sizes)
-        steepest = listed.steepest if constant is None else constant
+        sizes: Any = {"losses": len(listed.singles), "actions": listed.stacks[stack].actions}
+        sizes |= {"policies": self.policies, "rounds": self.rounds, "kept": self.kept}
+        sampling, kept = errors(measure, kappa=self.kappa, **sizes)
         net = 0.0 if listed.net is None else steepest * radius(listed.net)
         return BatchBound(float(self.online[stack][measure][row]), sampling, kept, 2 * apart, net)
-
-    def worst(self, kappa: float) -> float:
-        """Bound the decision swap regret on fresh examples of all listed losses."""
-        places = [(s, k) for s, own in enumerate(self.listed.offsets) for k in range(len(own))]
-        return max(self.theorem(place, "decision_swap", kappa=kappa).total for place in places)
-
-    def online_bound(self, place: tuple[int, int]) -> float:
-        """Bound a listed loss's expected regret in the online run, from the run's certificates."""
-        stack, row = place
-        bound = self.bias.regret(self.listed.weights[stack], policies=self.policies)[row]
-        return float(bound + 2 * self.listed.basis.certified_error(self.listed.stacks[stack]))
-
-
-def _played(
-    player: UnbiasedPrediction,
-    listed: Listed,
-    rows: Rows,
-    ledgers: Sequence[Ledger],
-    times: Indices,
-) -> list[Any]:
-    """Play all rounds and charge the ledgers; return the states before the kept ones."""
-    states, nobody, kept = [], np.empty(0, dtype=np.intp), set(times.tolist())
-    for t in range(len(rows.outcomes)):
-        if t % CHUNK == 0:
-            part = rows.outcomes[t : t + CHUNK]
-            truths, values = listed.basis.transform(part), listed.values(part)
-        if t in kept:
-            states.append(player.state())
-        suggestions = rows.suggestions[t]
-        mixture = player.mixture(suggestions)
-        forms = zip(ledgers, listed.offsets, listed.weights, values, strict=True)
-        for ledger, offset, weights, table in forms:
-            played = Decision(strategy(offset, weights, mixture), nobody)
-            ledger.add(played, table[t % CHUNK], suggestions)
-        player.update(truths[t % CHUNK])
-    return states
 
 
 def strategy(offset: Array, weights: Array, mixture: Mixture) -> Array:
@@ -260,7 +276,7 @@ def readout(basis: Basis, outcomes: Array) -> Array:
     functions may be nearly collinear. The mean of s(y) is still mapped to the mean outcome.
     """
     table = basis.transform(outcomes)
-    model = Ridge(alpha=1.0).fit(table, outcomes.reshape(len(outcomes), -1))
+    model = Ridge(alpha=1.0).fit(table, outcomes)
     weights = np.atleast_2d(model.coef_).T
     return np.vstack([outcomes.mean(0) - table.mean(0) @ weights, weights])
 
@@ -273,15 +289,14 @@ def sample_size(estimator: Any, listed: Listed, regret: float) -> int:
     """
     if not 0 < regret < 1:
         raise UserError(f"regret = {regret!r}: give a number between 0 and 1")
-    policies = len(estimator.policies)
+    policies, kinds = len(estimator.policies), (estimator.events, estimator.weights)
     own: Any = {"losses": len(listed.singles), "policies": policies, "kappa": estimator.kappa}
 
     def most(rounds: int) -> float:
-        kinds = estimator.events, estimator.weights
-        player = player_of(listed, kinds, rounds=rounds, policies=policies)
-        bias, totals = player.beforehand(rounds), []
-        for stack, weights in zip(listed.stacks, listed.weights, strict=True):
-            size = {"actions": weights.shape[1], "rounds": rounds, "kept": rounds}
+        player, totals = player_of(listed, kinds, rounds=rounds, policies=policies), []
+        bias = player.beforehand(rounds)
+        for stack, (_, weights) in zip(listed.stacks, listed.forms, strict=True):
+            size = {"actions": stack.actions, "rounds": rounds, "kept": rounds}
             online = float(bias.regret(weights, policies=policies).max())
             sampling = errors("decision_swap", **own, **size)[0]
             totals.append(online + 2 * listed.basis.certified_error(stack) + sampling)

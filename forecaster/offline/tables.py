@@ -1,29 +1,23 @@
-"""What an estimator is given: tables and losses; and what it asks of a fit.
+"""What an estimator is given: tables, policies and losses.
 
 A policy is a fitted classifier or any other object with ``predict``, which is asked about the whole
 table at once, or a callable, which is asked row by row: with the row as an array or, where the
 table has column names, as a ``Context`` that also answers ``row["month"]``. Choose a policy on
 other rows than those of ``fit``: otherwise the rows are no independent sample given the policies,
 and no bound holds.
-
-Losses are in the basis in which they are linear, on their net of actions. A loss that is asked for
-plays the best response of its own linear form, or that of a listed loss whose form is within
-``gamma``, for which a bound holds.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
-from sklearn.utils.validation import validate_data
+from sklearn.utils import check_array
 
 from regretless.forecaster.bases import default_basis
 from regretless.forecaster.bases.of_losses import keys_of
-from regretless.forecaster.events.cover import nearest
 from regretless.forecaster.offline import continuous_actions as nets
 from regretless.forecaster.offline.continuous_actions import ContinuousLoss
 from regretless.market.core.arrays import Array, Indices
@@ -32,7 +26,6 @@ from regretless.market.losses import Loss, unique_losses
 from regretless.market.losses.basis import Basis
 from regretless.market.records import Context
 
-SAME = 1e-12  # linear forms closer than this are equal
 FEW = 24  # losses' actions that are a basis themselves
 COARSE = 0.25  # net on which the size of a basis is found out
 ROUNDING = 1e-9
@@ -42,25 +35,16 @@ AnyLoss = Loss | ContinuousLoss
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of a table as a predictor sees them, and what else is known of them in ``fit``."""
+    """Rows of the table that ``fit`` is given."""
 
-    features: Array  # (m, f)
-    suggestions: Indices  # (m, C), the policies'
-    outcomes: Any = None  # (m, d) in [0, 1]
-    weights: Any = None  # (m,)
+    seen: Array  # (m, f + C), features and then the suggestions of policies
+    outcomes: Array  # (m, d) in [0, 1]
+    weights: Array  # (m,)
     groups: Any = None  # (m,)
 
-    def __len__(self) -> int:
-        return len(self.features)
-
     def __getitem__(self, rows: Any) -> "Rows":
-        own = {name: one[rows] for name, one in vars(self).items() if one is not None}
-        return replace(self, **own)
-
-    @property
-    def joined(self) -> Array:
-        """Features and suggestions (m, f + C)."""
-        return np.concatenate([self.features, self.suggestions.astype(np.float64)], axis=1)
+        own: Any = [None if one is None else one[rows] for one in vars(self).values()]
+        return Rows(*own)
 
     @property
     def exchangeable(self) -> bool:
@@ -77,42 +61,11 @@ def refused_in_one_line() -> Iterator[None]:
         raise UserError(" ".join(str(error).split())) from error
 
 
-def checked_features(estimator: Any, X: Any, *, rows: int | None = None) -> Array:
-    """Return the features (m, f), by scikit-learn's rules; None and [] are no features to fit."""
-    if rows is not None and (X is None or (isinstance(X, list) and not X)):
-        X = np.empty((rows, 0))  # noqa: N806 - scikit-learn's name
-    own: Any = {"reset": rows is not None, "dtype": "float64", "ensure_min_features": 0}
-    with refused_in_one_line():
-        return np.asarray(validate_data(estimator, X, **own))
-
-
-def _numbers(values: Any, name: str) -> Array:
-    with refused_in_one_line():
-        return np.asarray(check_array(values, ensure_2d=False, dtype="float64", input_name=name))
-
-
-def checked_outcomes(Y: Any) -> Array:
+def checked_outcomes(y: Any) -> Array:
     """Return outcomes (m, d) as numbers; a one-dimensional list is d = 1."""
-    if Y is None:
-        raise UserError("fit requires y to be passed, but the target y is None; give outcomes")
-    table = _numbers(Y, "Y")
-    return table.reshape(len(table), -1)
-
-
-def checked_rows(estimator: Any, X: Any, Y: Any, sample_weight: Any, groups: Any) -> Rows:
-    """Return the rows of ``fit``, nobody asked for suggestions yet and outcomes in their units."""
-    outcomes = checked_outcomes(Y)
-    features = checked_features(estimator, X, rows=len(outcomes))
-    weights = np.ones(len(outcomes)) if sample_weight is None else sample_weight
     with refused_in_one_line():
-        weights = _numbers(column_or_1d(weights), "sample_weight")
-        named = None if groups is None else column_or_1d(groups)
-        check_consistent_length(features, outcomes, weights, named)
-    if (weights < 0).any() or not weights.any():
-        raise UserError("sample_weight: give numbers of at least 0, not all zero")
-    if named is not None and (named == named[0]).all():
-        raise UserError("groups: all rows are in one group; give at least two, or leave groups out")
-    return Rows(features, np.empty((len(features), 0), np.intp), outcomes, weights, named)
+        table = check_array(y, ensure_2d=False, dtype="float64", input_name="y")
+    return np.asarray(table).reshape(len(table), -1)
 
 
 def ends_of(given: Any, outcomes: Array) -> Array:
@@ -153,36 +106,27 @@ class Threshold:
         return np.where(values >= self.at, self.above, self.below).astype(np.intp)
 
 
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """How a loss plays: by the best response of a linear form (A,), (A, n)."""
-
-    offset: Array
-    weights: Array
-    place: tuple[int, int] | None  # stack and row of the listed loss; None for its own form
-    apart: float  # how far that loss is at most
-
-
 class Listed:
     """The protected losses of an estimator, about outcomes (m, d); UserError if none fit.
 
-    ``stacks`` are distinct within a stack; ``offsets`` (K, A) and ``weights`` (K, A, n) are those
-    of each in the ``basis``. ``net`` (N, m) has the points that are continuous actions, and
-    ``steepest`` is the greatest Lipschitz constant in the action, 0 without a net.
+    They are in the ``basis`` in which they are linear: ``stacks``, distinct within a stack, have
+    ``forms``, offset (K, A) and weights (K, A, n). ``net`` (N, m) has the points that are
+    continuous actions; ``steepest`` is the greatest Lipschitz constant in the action, 0 without.
     """
 
     def __init__(self, estimator: Any, outcomes: Array) -> None:
-        losses, count = as_list(estimator.losses), outcomes.shape[1]
+        losses = as_list(estimator.losses)
         for loss in losses:
-            if loss.outcomes != count:
-                raise UserError(f"Y has {count} outcomes, a loss has {loss.outcomes}; use as many")
+            if loss.outcomes != outcomes.shape[1]:
+                told = f"y has {outcomes.shape[1]} outcomes, a loss has {loss.outcomes}"
+                raise UserError(f"{told}; use as many")
         moving = [loss for loss in losses if isinstance(loss, ContinuousLoss)]
+        finite: Any = losses
 
         def basis_of(finite: Any) -> Basis:
             return estimator.basis or default_basis(finite, error=estimator.delta, listed=FEW)
 
         self.net: Array | None = None
-        finite: Any = losses
         if moving:  # the theorem's theta where none is given; constants are checked
             dimension, theta = moving[0].dimension, estimator.theta
             if any(loss.dimension != dimension for loss in moving):
@@ -195,17 +139,15 @@ class Listed:
                 theta = nets.theorem_theta(**size, rounds=len(outcomes), dimension=dimension)
             net = self.net = nets.theta_net(theta, dimension)
             finite = [loss.on(net) for loss in moving]
+        self.steepest = max((loss.constant for loss in moving), default=0.0)
         self.basis = basis_of(finite)
-        stacks = [unique_losses(loss if loss.stack else loss.as_stack())[0] for loss in finite]
+        self.stacks = [unique_losses(loss if loss.stack else loss.as_stack())[0] for loss in finite]
         try:
-            tables = [self.basis.coefficients(stack) for stack in stacks]
+            forms = [self.basis.coefficients(stack) for stack in self.stacks]
         except ValueError as reason:
             kind = type(self.basis).__name__
             raise UserError(f"basis {kind}: {reason}; leave basis out") from reason
-        self.stacks: tuple[Loss, ...] = tuple(stacks)
-        self.offsets = tuple(np.ascontiguousarray(offset) for offset, _ in tables)
-        self.weights = tuple(np.ascontiguousarray(weights) for _, weights in tables)
-        self.steepest = max((loss.constant for loss in moving), default=0.0)
+        self.forms = [(np.ascontiguousarray(own), np.ascontiguousarray(w)) for own, w in forms]
 
     @property
     def singles(self) -> list[Loss]:
@@ -219,68 +161,46 @@ class Listed:
             raise UserError("losses leave [0, 1] at these outcomes; use loss.normalised()")
         return tables
 
-    def suggested(self, policies: Sequence[Any], X: Any, rows: int) -> Indices:
-        """Ask every policy about every row, once: actions (m, C), rounded to the net; UserError."""
-        actions = {offset.shape[1] for offset in self.offsets}
+    def seen(self, policies: Sequence[Any], X: Any, features: Array) -> Array:
+        """Join the features (m, f) of a table X and every policy's suggestions: (m, f + C).
+
+        Each policy is asked once; points are rounded to the net. UserError if one is no action.
+        """
+        actions = {stack.actions for stack in self.stacks}
         if policies and self.net is None and len(actions) > 1:
             raise UserError("policies need losses with one number of actions; fit them apart")
-        table, columns = np.empty((rows, 0)) if X is None else X, []
-        names = getattr(X, "columns", None)
+        rows: Any = features
+        columns: list[Any] = [features]
+        if hasattr(X, "columns"):
+            titles = tuple(map(str, X.columns))
+            rows = [Context(titles, row) for row in features]
         for policy in policies:
-            if hasattr(policy, "predict"):
-                answers = policy.predict(table)
-            elif names is None:
-                answers = [policy(row) for row in np.asarray(table)]
-            else:
-                titles, values = tuple(map(str, names)), np.asarray(table, dtype=np.float64)
-                answers = [policy(Context(titles, row)) for row in values]
+            asked = hasattr(policy, "predict")
+            answers = policy.predict(X) if asked else [policy(row) for row in rows]
             if self.net is not None:
-                columns.append(nets.snap(answers, self.net))
+                columns.append(nets.snap(answers, self.net)[:, None])
                 continue
             name = getattr(policy, "__name__", type(policy).__name__)
             try:
-                numbers = np.asarray(answers, dtype=np.float64).reshape(rows)
+                numbers = np.asarray(answers, dtype=np.float64).reshape(len(features), 1)
             except (TypeError, ValueError) as error:
                 raise UserError(f"policy {name}: give one action per row") from error
             fine = (numbers >= 0) & (numbers < max(actions)) & (numbers % 1 == 0)
             if not fine.all():
                 told = f"policy {name} suggests {numbers[~fine][0]:g}"
                 raise UserError(f"{told}; actions are 0 to {max(actions) - 1}")
-            columns.append(numbers.astype(np.intp))
-        return np.array(columns, dtype=np.intp).reshape(len(policies), rows).T
+            columns.append(numbers)
+        return np.hstack(columns)
 
     def finite(self, loss: AnyLoss) -> Loss:
         """Return a single loss of finitely many actions; UserError where it does not fit."""
-        if isinstance(loss, ContinuousLoss):
-            if self.net is None:
-                raise UserError("a loss has continuous actions, the fitted ones do not; fit again")
-            if loss.dimension != self.net.shape[1]:
-                raise UserError(f"the actions of this model have {self.net.shape[1]} coordinates")
-            return loss.on(self.net)
-        if loss.stack:
-            raise UserError("loss is a stack of losses; give one of them, such as loss[0]")
-        return loss
-
-    def choose(self, loss: Loss, gamma: float) -> Choice:
-        """Find out how a single loss plays; UserError if the basis does not span it."""
-        try:
-            offset, weights = self.basis.coefficients(loss)
-        except ValueError as reason:
-            raise UserError(f"the fitted basis does not serve this loss: {reason}") from reason
-        best, place = np.inf, (0, 0)
-        for s, (offsets, tables) in enumerate(zip(self.offsets, self.weights, strict=True)):
-            if offsets.shape[1] == loss.actions:
-                own = {"kept_offset": offsets, "kept_weights": tables}
-                cover = nearest(offset[None], weights[None], **own)
-                if cover.radius[0] < best:
-                    best, place = float(cover.radius[0]), (s, int(cover.representative_of[0]))
-        if best > max(gamma, SAME):
-            return Choice(offset, weights, None, np.inf)
-        (s, k), apart = place, 0.0
-        if not same(loss, self.stacks[s][k]):
-            errors = [self.basis.certified_error(x.as_stack()) for x in (loss, self.stacks[s][k])]
-            apart = best + float(sum(errors))
-        return Choice(self.offsets[s][k], self.weights[s][k], place, apart)
+        if not isinstance(loss, ContinuousLoss):
+            if loss.stack:
+                raise UserError("loss is a stack of losses; give one of them, such as loss[0]")
+            return loss
+        if self.net is None or loss.dimension != self.net.shape[1]:
+            raise UserError("the fitted losses have no such continuous actions; fit again with it")
+        return loss.on(self.net)
 
 
 def as_list(losses: Any) -> list[AnyLoss]:

@@ -61,8 +61,8 @@ def test_no_row_is_learned_from_its_own_outcome(name: str) -> None:
 
 def test_folds_keep_groups_together() -> None:
     groups, (features, outcomes) = np.repeat(np.arange(12), 5), examples(60)
-    rows = Rows(features, np.empty((60, 0), np.intp), outcomes[:, None], np.ones(60), groups)
-    for learned, tested in folds_of(4, features, rows, 0):
+    rows = Rows(features, outcomes[:, None], np.ones(60), groups)
+    for learned, tested in folds_of(4, rows, 0):
         assert not set(groups[learned]) & set(groups[tested])
         assert len(learned) + len(tested) == 60
 
@@ -201,7 +201,7 @@ def test_a_thousand_rows_certify_five_losses_of_four_actions_below_a_tenth() -> 
     assert fitted.certified_on_holdout_ < 0.1
     features, outcomes = examples(4000, 77)
     for loss in four:
-        measured = fitted.decision_swap_regret(loss, None, features, outcomes)
+        measured = fitted.decision_swap_regret(loss, features, outcomes)
         assert measured <= fitted.certified_on_holdout_
     later = fitted.bound(Pinball(0.65))
     assert later.total < 0.15

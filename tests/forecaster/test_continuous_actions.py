@@ -97,7 +97,7 @@ def test_forecasts_from_the_net_stay_below_the_bound_with_its_error(seed: int) -
     for loss in served:
         bound, table = model.bound(loss), loss.on(net).losses(outcomes)
         assert bound.net == pytest.approx(loss.constant * 0.1)
-        assert model.decision_swap_regret(loss, None, features, outcomes) <= bound.total
+        assert model.decision_swap_regret(loss, features, outcomes) <= bound.total
         # against the policy itself, not rounded to the net
         pairs = zip(policy, outcomes, strict=True)
         own = float(np.mean([loss.on(point[None]).losses(y) for point, y in pairs]))
