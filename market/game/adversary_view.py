@@ -92,8 +92,8 @@ def summed(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> d
         if payoff is not None:
             values = payoff.values(cohort.loss, played.outcome[None])[0]
             paid = np.einsum("ka,ka->k", strategy, values)
-        own = cohort.row_of[here], cohort.multiplicity_of(here)
-        count = np.bincount(*own, minlength=len(strategy)).astype(np.float64)
+        rows, many = cohort.row_of[here], cohort.multiplicity_of(here)
+        count = np.bincount(rows, many, minlength=len(strategy)).astype(np.float64)
         sums[cohort.name] = total(np.column_stack([np.ones(len(strategy)), paid, strategy]), count)
     return sums
 

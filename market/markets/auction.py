@@ -223,8 +223,8 @@ def clearing(demand: Whole, supply: Whole, last: int) -> tuple[int, int]:
 def shares(price: int, volume: int, demand: Whole, supply: Whole) -> tuple[int, int, int, int]:
     """Return lots left for bids and offers at the price, and lots that want them."""
     tick, between = price // 2, price % 2
-    left_bid = volume - demand[tick + 1 :].sum()
-    left_ask = volume - supply[: tick + between].sum()
+    left_bid = int(volume - demand[tick + 1 :].sum())
+    left_ask = int(volume - supply[: tick + between].sum())
     if between:
         return left_bid, left_ask, 0, 0
-    return left_bid, left_ask, demand[tick], supply[tick]
+    return left_bid, left_ask, int(demand[tick]), int(supply[tick])
