@@ -144,9 +144,6 @@ def earned(game: Game, rounds: int) -> float:
     return total / rounds / sum(len(cohort.row_of) for cohort in game.cohorts)
 
 
-# What everybody must do.
-
-
 @pytest.mark.parametrize("name", SETTINGS)
 def test_distributions_are_within_the_support_repeat_and_resume(name: str, tmp_path: Path) -> None:
     whole, first, second = (model_of(mixed(made(name))) for _ in range(3))
@@ -217,9 +214,6 @@ def test_wrong_declarations_are_refused(sees: Any, complaint: str) -> None:
         table(Wrong(), followers(PENNIES, [1]))
 
 
-# Announced play.
-
-
 @pytest.mark.parametrize("eta", [None, 9.0])
 def test_announced_play_is_the_frequency_of_actions_over_draws(eta: float | None) -> None:
     cohort = followers(random_losses(3, 3), [1, 1, 1], eta=eta)
@@ -237,9 +231,6 @@ def test_announced_play_is_the_frequency_of_actions_over_draws(eta: float | None
         seen[np.arange(3), cohort.decide(mixture.draw(rng), Context()).actions] += 1
     error = np.sqrt(strategy * (1 - strategy) / draws)
     assert (np.abs(seen / draws - strategy) <= 4.5 * error + 1e-12).all()
-
-
-# Payoffs and supports.
 
 
 def crew(*own: Any, **more: Any) -> dict[str, Any]:
@@ -287,9 +278,6 @@ def test_parameters_that_make_no_sense_are_refused(
     assert "\n" not in str(caught.value)
 
 
-# Plans.
-
-
 def test_commitment_is_the_best_distribution_against_the_first_follower() -> None:
     """Conitzer and Sandholm's game: committing to a half each makes 3.5 of 2."""
     weights = np.array([[2.0, 1.0], [4.0, 3.0]])
@@ -313,9 +301,6 @@ def test_pump_and_dump_pays_what_its_economics_say() -> None:
     assert rows == pytest.approx([0.8, 0.8, 0.2] * 2)
 
 
-# Sellers.
-
-
 def test_staggered_offers_follow_the_schedule() -> None:
     """T = 1000: f = 177.8; five arms open 237.1 rounds apart, each free for f (1 - k/100)."""
     player = StaggeredSeller(12, stream(0, "x"), rounds=1000)
@@ -328,9 +313,6 @@ def test_staggered_offers_follow_the_schedule() -> None:
             free = opens <= time < opens + span * (1 - 0.01 * k)
             assert offers[k + 1].tolist() == [time >= opens, time >= opens and not free]
     assert len(player.support) == 9  # arms 1 to 5 open, the newest free or not; 5 stays free
-
-
-# Those who answer the announced play.
 
 
 class Silent(LookAhead):
@@ -368,9 +350,6 @@ def test_rollouts_leave_the_true_game_alone(hull: str) -> None:
     assert logs[0] == logs[1]
 
 
-# Who sees the draw.
-
-
 def test_seeing_the_draw_wins_every_penny() -> None:
     """Payoff and swap regret 1; with sight of the mixture alone about the value of 1/2."""
     game = table(DrawSeer(1, stream(0, "x")), followers(PENNIES, [1]))
@@ -396,9 +375,6 @@ def test_nothing_is_guaranteed_where_the_draw_is_seen() -> None:
     ]
     assert set(honest.agents_frame()["guarantee"]) == {"decision-swap"}
     assert honest.agents_frame()["bound"].notna().all()
-
-
-# Coalitions and spaces.
 
 
 def test_members_control_their_own_coordinates() -> None:
@@ -462,9 +438,6 @@ def test_members_are_shown_no_more_than_they_declare() -> None:
         play_round(game)
     usual = {"blocks", "play", "rollout"}
     assert seen == {"DrawSeer": usual | {"drawn", "induced"}, "LookAhead": usual, "IID": set()}
-
-
-# Who aims at regret.
 
 
 @pytest.mark.parametrize("agent", [None, 1])

@@ -45,8 +45,6 @@ def utility(loss: Loss, outcomes: Any) -> Array:
     return np.asarray(-(loss.unit_offset[..., None] + loss.unit_scale[..., None] * values))
 
 
-# --- each utility is its textbook's formula ------------------------------------------------------
-
 RNG = np.random.default_rng(11)
 W = RNG.dirichlet(np.ones(3), 4)  # four actions, three goods
 RISKY = RNG.normal(size=(4, 3))  # short positions too
@@ -113,9 +111,6 @@ def test_utility_in_its_own_units_is_the_textbook_formula(name: str) -> None:
     assert [float(end) for end in loss.range()] == pytest.approx([0, 1], abs=1e-9)
 
 
-# --- published properties ------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("rho", [-2.0, -0.5, 0.5, 0.9])
 def test_the_elasticity_of_substitution_is_constant_and_symmetric(rho: float) -> None:
     """D ln (y_2 / y_1) / d ln MRS = 1 / (1 - rho), at every point, whichever good comes first."""
@@ -180,9 +175,6 @@ def test_the_best_order_is_the_critical_quantile(underage: float, overage: float
     assert orders[cost.argmin()] == pytest.approx(quantile)
 
 
-# --- those whose actions a market clears ---------------------------------------------------------
-
-
 def drawn(name: str, actions: int, goods: int = 2, **parameters: Any) -> Loss:
     population = Population(np.random.default_rng(0), 3, actions, goods)
     loss: Loss = register.utility[name](population, **parameters)
@@ -243,8 +235,6 @@ def test_depositors_gain_what_the_bank_has_left() -> None:
     steep = np.abs(np.diff(loss.losses(share[:, None])[:, 0], axis=0)) * 40
     assert steep.max() <= loss.lipschitz().max() + 1e-9
 
-
-# --- bad parameters ------------------------------------------------------------------------------
 
 ONES = np.ones((2, 2))
 REFUSED: list[tuple[Callable[[], Any], str]] = [

@@ -487,9 +487,6 @@ def test_a_direct_sum_proves_what_its_parts_prove() -> None:
     assert whole.certified_error(Linear([[0.3, 0.7]])) == 0
 
 
-# Of some kinds alone.
-
-
 def test_the_audit_is_the_greatest_distance() -> None:
     """The audit finds the error of a single loss at a single outcome."""
     basis = PowerBasis([0.5, 2.0], 1, exact=False)

@@ -92,8 +92,6 @@ def test_norms_of_coefficients() -> None:
     assert centred_norm(weights) == pytest.approx([1.0])
 
 
-# Rare events.
-
 SHARE, SHORT = 0.01, 6000
 
 
@@ -155,9 +153,6 @@ def test_exponential_weights_let_a_rare_bias_grow_with_all_rounds() -> None:
     assert often[1] / often[0] == pytest.approx(2, rel=0.25)  # sqrt(4)
     assert more[1] >= 3 * rare[1]
     assert often[1] == pytest.approx(anytime[1], rel=0.25)  # whatever the event's count
-
-
-# Outcomes that come late.
 
 
 def plain() -> DecisionSwap:

@@ -230,9 +230,6 @@ def test_a_base_that_failed_at_once_is_no_candidate() -> None:
     assert player.reference.unchanged_rounds == player.reference.disproved_at
 
 
-# Models as comparators, and trust.
-
-
 @pytest.mark.parametrize("beside", [True, False], ids=["beside coordinates", "among scalars"])
 @pytest.mark.parametrize("stream", ["turncoat", "noise", "against the base"])
 @pytest.mark.parametrize("trust", [0.0, 2.0])
@@ -323,9 +320,6 @@ def test_a_calibrated_base_is_kept(seed: int) -> None:
             player.mixture()
             player.update((rng.random(SIZE) < chances).astype(float))
         assert player.reference.trusted
-
-
-# Trust.
 
 
 @pytest.mark.parametrize("p", [0.2, 0.5, 0.9])

@@ -140,9 +140,6 @@ def test_the_distribution_in_use_is_learned_again_from_all_rows(tmp_path: Path) 
         assert again.predict(fresh).tobytes() == own.predict(fresh).tobytes()
 
 
-# The certificate.
-
-
 def test_charges_leave_no_more_than_kappa() -> None:
     """The shares of all assignments, and of all rates, sum to one."""
     for actions, comparators in ((1, 4), (2, 2), (3, 5)):

@@ -113,8 +113,6 @@ def test_the_certificate_covers_what_lies_between_the_grid_points() -> None:
     assert 0.125 <= exact.error <= 0.25 + ROUNDING
 
 
-# Ramps.
-
 STACK, ACTIONS = 8, 3
 LEAST = 0.1
 

@@ -53,9 +53,6 @@ COVERS: dict[str, Any] = {
 }
 
 
-# Distances.
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_the_distance_is_the_greatest_over_the_box(seed: int) -> None:
     """By all corners, and no prediction within the box is worse."""
@@ -67,9 +64,6 @@ def test_the_distance_is_the_greatest_over_the_box(seed: int) -> None:
     single = distance(offset[3], weights[3])
     assert single.shape == ()
     assert single == pytest.approx(distance(offset, weights)[3])
-
-
-# Covers.
 
 
 @pytest.mark.parametrize("name", COVERS)
@@ -161,8 +155,6 @@ def test_senseless_covers_are_refused(call: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         call(table(0))
 
-
-# Markets.
 
 ROUNDS = 300
 

@@ -50,9 +50,6 @@ def scattered(outcomes: int, count: int) -> Array:
     return points
 
 
-# Ensembles.
-
-
 @given(st.integers(1, 6), st.integers(1, 40), st.integers(0, 10_000))
 def test_few_outcomes_have_the_same_mean(size: int, count: int, seed: int) -> None:
     """Caratheodory, with outcomes that repeat and lie in a plane too."""
@@ -109,8 +106,6 @@ def check_ensembles(basis: Basis, mixture: Mixture) -> None:
         mean = ensemble.weights @ basis.transform(ensemble.outcomes)
         assert mean == pytest.approx(point, abs=1e-9)
 
-
-# Markets.
 
 UTILITIES: dict[str, tuple[str, dict[str, Any]]] = {
     "powers": ("ces", {"rho": {"choices": [0.3, 0.6, 1.0]}}),
@@ -238,9 +233,6 @@ def test_an_error_of_the_basis_enters_a_quantal_bound() -> None:
     bound = model.guarantees[0].bound
     assert error > 0
     assert (bound() >= expected + (2 + 20.0) * error + np.log(4) / 20).all()
-
-
-# Baselines, and what is refused.
 
 
 @pytest.mark.parametrize("kind", ["constant", "last-value", "running-mean", "calibration"])

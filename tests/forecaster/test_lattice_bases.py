@@ -45,9 +45,6 @@ def printed(values: Ints) -> Ints:
     return total
 
 
-# --- rounding
-
-
 @pytest.mark.parametrize(("nearest", "sharp"), [(False, 2.0), (True, 1.0)])
 @pytest.mark.parametrize("cells", [3, 10, 37])
 def test_rounding_is_within_its_bound_and_attains_it(
@@ -68,9 +65,6 @@ def test_rounding_is_within_its_bound_and_attains_it(
         assert errors.max() == pytest.approx(bound)
     even = rounded([1.5 - 1e-9, 1.5 + 1e-9, -3.0, 99.0], bottom, top)
     assert even.tolist() == [1, 2, bottom, top]
-
-
-# --- MReLUs
 
 
 def minima(top: int, dimension: int) -> tuple[Ints, Array]:
@@ -140,8 +134,6 @@ def test_adjacent_mrelus_differ_by_a_box(dimension: int, top: int, bottom: int) 
         assert np.array_equal(difference, shifted)
 
 
-# --- the cover of all MReLUs
-
 COVERS = [(1, 0, 9, 3), (1, 1, 9, 1), (2, 1, 9, 4), (2, 0, 6, 3), (2, 1, 5, 9), (3, 1, 4, 2)]
 
 
@@ -157,9 +149,6 @@ def test_the_cover_represents_every_mrelu_exactly(
     assert values.shape == (len(z), span.size)
     linear = values @ span.table.toarray().T + span.constant
     assert linear == pytest.approx(mrelu(z[:, None], thresholds[None]), abs=1e-9)
-
-
-# --- the bases
 
 
 def even(outcomes: int) -> Array:
@@ -202,9 +191,6 @@ def test_covering_keeps_the_error_that_was_asked_for(
     assert basis.cells == max(3, math.ceil(round((2 - nearest) * constant / error, 9)))
     losses = ratios(constant, 2)(np.random.default_rng(0), 30)
     assert basis.audit(losses, even(2)) <= error
-
-
-# The Lipschitz grid.
 
 
 @pytest.mark.parametrize("centred", [True, False])

@@ -142,8 +142,6 @@ def test_every_coordinate_follows_its_own_model() -> None:
         Aggregate({}, 2)
 
 
-# Least squares.
-
 FITTED = 4
 
 

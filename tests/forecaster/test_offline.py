@@ -51,8 +51,6 @@ def tree(features: Array, outcomes: Array) -> Any:
     return DecisionTreeClassifier(max_depth=2, random_state=0).fit(features, best)
 
 
-# scikit-learn.
-
 EXPECTED = {
     "check_estimators_empty_data_messages": "a table without features is fine",
     "check_sample_weight_equivalence_on_dense_data": "rows are split into folds at random",
@@ -113,9 +111,6 @@ def test_a_fitted_classifier_is_a_policy() -> None:
     assert agree[1] < 0.7
 
 
-# Units and frames.
-
-
 def test_outcomes_in_units_of_their_own() -> None:
     """A table in other units has the same actions, and forecasts in its units."""
     features, outcomes = examples(150)
@@ -151,9 +146,6 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(base: str) -> N
     models = [own(random_state=seed).fit(*examples(90)) for seed in (4, 4, 5)]
     made = [model.predict(examples(20, 3)[0]).tobytes() for model in models]
     assert made[0] == made[1] != made[2]
-
-
-# Files.
 
 
 @pytest.mark.parametrize("given", [("auto", "losses"), ("none", "coordinates"), ("none", "losses")])
@@ -249,8 +241,6 @@ except UserError as error:
     assert f"needs {told}; install regretless[learn]" in done.stdout
     assert done.stdout.count("\n") == 1
 
-
-# Refusals.
 
 X, Y = examples(12)
 MANY = np.ones((3000, 8, 2)) / 2 + 0.1 * np.random.default_rng(0).random((3000, 8, 2))

@@ -50,9 +50,6 @@ def worst(basis: ReducedBasis, losses: list[Loss], outcomes: Array) -> float:
     return max(basis.audit(loss, outcomes) for loss in losses)
 
 
-# The sup-norm program.
-
-
 def optimum(table: Array, values: Array, cap: float) -> float:
     """Least sup-norm error by a program written out in full."""
     size, count = table.shape
@@ -108,8 +105,6 @@ def test_the_exact_basis_serves_constants_and_refuses_strangers() -> None:
     with pytest.raises(ValueError, match="3 outcomes"):
         basis.coefficients(Linear([[0.2, 0.8, 0.0]]))
 
-
-# The reduced basis.
 
 PROMISES = [(2, 0.1), (2, 0.03), (3, 0.1)]
 

@@ -181,8 +181,6 @@ def test_a_grid_is_served_by_scalar_events() -> None:
     assert (agents["bound_from_bias"] <= agents["bound"]).all()
 
 
-# Potentials over assignments.
-
 LOSSES, ACTIONS, SIZE = 2, 3, 2
 
 

@@ -6,6 +6,7 @@ greatest value over every possible s(y).
 
 from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -254,9 +255,6 @@ def test_no_point_of_a_walk_is_a_corner_or_has_equal_numbers(seed: int, toleranc
         assert min(points.min(), 1 - points.max()) >= 0.02 * tolerance
 
 
-# Programs.
-
-
 def value_of(points: Array, fields: Array, hull: str) -> float:
     """Solve the restricted game by HiGHS: minimise w . c + u's, with u >= -sum_j w_j h_ji."""
     count, size = points.shape
@@ -317,38 +315,13 @@ def test_what_nothing_attains_has_no_mixture() -> None:
     assert Box(1).best_within(np.zeros(2), points, fields, limit=0.1) is None
 
 
-# A restricted game of an anchored forecaster (points in thousandths, fields in hundred-millionths),
-# cut down. The dual simplex method of HiGHS 1.15 ends without a verdict.
-STUBBORN_POINTS = [
-    [637, 502, 378, 495, 369, 639, 503, 378],
-    [574, 277, 168, 509, 365, 768, 439, 424],
-    [560, 177, 128, 517, 375, 752, 465, 423],
-    [534, 209, 160, 517, 383, 852, 417, 421],
-    [520, 109, 121, 525, 394, 824, 442, 420],
-    [503, 9, 74, 536, 408, 805, 409, 419],
-    [486, 0, 25, 546, 421, 787, 424, 418],
-    [469, 0, 0, 556, 435, 768, 391, 416],
-    [374, 0, 0, 597, 496, 733, 441, 409],
-    [296, 104, 0, 691, 601, 503, 413, 227],
-    [296, 104, 0, 811, 677, 456, 395, 159],
-]
-STUBBORN_FIELDS = [
-    [8637, 26676, 83071, 4383, 21504, -36692, -59755, -26418],
-    [1984, 14101, 5607, -1172, -1543, 2145, -3626, 144],
-    [1984, -2465, -2521, -14, -623, -7828, 3799, 144],
-    [1984, 14101, 5481, -1158, -1543, 4022, -3626, 144],
-    [1984, 11488, 5481, -1158, -1537, 2145, 3799, 144],
-    [1984, 11488, 5607, -1172, -1537, 2145, -1664, 144],
-    [1984, 11488, 5607, -1172, -1537, 2145, 3799, 144],
-    [1984, -2465, -2521, -14, -628, -7828, -2538, 144],
-    [587, -2465, 126, -14, -623, -4378, -1655, 144],
-    [0, 0, 126, -63, -6, 210, 9, 144],
-    [0, 0, 126, -63, -6, 0, 9, 150],
-]
-
-
 def test_a_program_that_a_dual_simplex_method_gives_up_is_solved() -> None:
-    points, fields = np.array(STUBBORN_POINTS) / 1e3, np.array(STUBBORN_FIELDS) / 1e8
+    """A game of an anchored forecaster, of which HiGHS 1.15 ends the dual without a verdict.
+
+    Columns are points, in thousandths, and fields, in hundred-millionths.
+    """
+    rows = np.loadtxt(Path(__file__).with_name("stubborn.csv"), delimiter=",")
+    points, fields = rows[:, :8] / 1e3, rows[:, 8:] / 1e8
     mass, mean = Box(8).best(points, fields)
     against_mean = (fields * (points - mean)).sum(1)
     assert Box(8).worst(mass, points, fields) == pytest.approx(against_mean.min(), abs=1e-15)

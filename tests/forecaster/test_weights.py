@@ -141,9 +141,6 @@ def test_the_table_is_the_definition() -> None:
     assert behind.weights(behind.top, 1.0)[1] > 0
 
 
-# All rules.
-
-
 def group(seed: int, *, losses: int = 4, actions: int = 3, size: int = 3) -> ProtectedLosses:
     rng = np.random.default_rng(seed)
     weights = -rng.dirichlet(np.ones(size), (losses, actions))
