@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
+from regretless import UserError, external_regret, register, swap_regret
 from regretless.agents.learners import (
     EXP3,
     BlumMansour,
@@ -26,12 +27,9 @@ from regretless.agents.learners import (
 )
 from regretless.agents.learners.base import TotalLearner
 from regretless.agents.learners.kernels import stationary
-from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import remembers
-from regretless.market.core.errors import UserError
 from regretless.market.records import one_hot
-from regretless.market.regret.definitions import external_regret, swap_regret
 
 Adversary = Callable[[int, Array], Array]  # round, strategies (K, A) -> losses (K, A)
 

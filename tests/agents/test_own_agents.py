@@ -11,10 +11,8 @@ import pytest
 import worlds
 from resuming import check_resumes
 
+from regretless import MarketModel, UserError, register
 from regretless.agents import ScriptedAgent, ScriptedCrowd
-from regretless.market import register
-from regretless.market.core.errors import UserError
-from regretless.market.model import MarketModel
 
 
 class Saver(ScriptedAgent):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import worlds
 
+from regretless import MarketModel, OutcomeDistribution, UserError, register, swap_regret
 from regretless.agents.adversaries import (
     Coalition,
     DrawSeer,
@@ -23,30 +24,17 @@ from regretless.agents.cohorts.learning import LearnerCohort
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.learners import EXP3
 from regretless.agents.responses import BestResponse, Quantal
+from regretless.forecaster import ProtectedLosses, UnbiasedPrediction, VectorEvents
 from regretless.forecaster.bases import LinearBasis
-from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.minimax.image import ensemble_solver
-from regretless.forecaster.unbiased import UnbiasedPrediction
-from regretless.market import register
 from regretless.market.core import checkpoint
-from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import generator_state, stream
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.protocols import Follower
 from regretless.market.game.round import Block, Game, play_round
 from regretless.market.game.seats import Seat
 from regretless.market.losses import Linear
-from regretless.market.model import MarketModel
-from regretless.market.records import (
-    AdversaryView,
-    Context,
-    Forecast,
-    History,
-    OutcomeDistribution,
-    Round,
-)
-from regretless.market.regret import swap_regret
+from regretless.market.records import AdversaryView, Context, Forecast, History, Round
 from regretless.market.regret.ledger import Ledger
 
 SEED = 3

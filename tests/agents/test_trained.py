@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 from resuming import check_resumes
 
-from regretless import load
+from regretless import UserError, load, register
 from regretless.agents.adversaries.learned import SEARCHES, Planned, listed_plans
 from regretless.agents.learners import EXP3
-from regretless.market import register
-from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.records import AdversaryView, Context, History, Observation
 

@@ -7,14 +7,8 @@ import pytest
 import worlds
 from streams import STREAMS, market
 
-from regretless.forecaster import (
-    Aggregate,
-    DecisionSwap,
-    GainEvents,
-    LastValue,
-    Reference,
-    SeasonalNaive,
-)
+from regretless import DecisionSwap, LastValue, MarketModel
+from regretless.forecaster import Aggregate, GainEvents, Reference, SeasonalNaive
 from regretless.forecaster.events.bounds import BiasBound, centred_norm, spread
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import ProtectedLosses
@@ -25,7 +19,6 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.game.seats import Attendance
 from regretless.market.losses import Linear
-from regretless.market.model import MarketModel
 
 OURS = ["adaptive", "second-order", "exponential"]
 

@@ -7,6 +7,7 @@ import pytest
 import worlds
 from numpy.typing import NDArray
 
+from regretless import UserError, omniprediction_regret, swap_regret
 from regretless.forecaster import CalibratedMultiaccurate
 from regretless.forecaster.events.bounds import centred_norm, spread
 from regretless.forecaster.events.coordinate import VectorEvents
@@ -16,10 +17,8 @@ from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.minimax.game import Game, Solution
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.records import Mixture
-from regretless.market.regret.definitions import omniprediction_regret, swap_regret
 from regretless.market.response import best_response, expected_losses
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import find, override, read

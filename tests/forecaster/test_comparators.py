@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from streams import STREAMS, market
 from weighing import weighed
 
+from regretless import UserError, register
 from regretless.forecaster import Aggregate, Constant, LastValue, RunningMean
 from regretless.forecaster.events.bounds import BiasBound, GainBound, spread
 from regretless.forecaster.events.coordinate import VectorEvents
@@ -28,9 +29,7 @@ from regretless.forecaster.events.weights import (
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.reference import ALARM, Band, Reference, Trust
 from regretless.forecaster.unbiased import UnbiasedPrediction
-from regretless.market import register
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import UserError
 from regretless.market.records import Forecast, Mixture
 from regretless.scenarios.run import Options, run
 

@@ -10,13 +10,19 @@ import pytest
 pytest.importorskip("sklearn")
 from sklearn.model_selection import KFold, TimeSeriesSplit
 
-from regretless.forecaster.offline import OfflineOmnipredictor, Pinball, SquaredError, Threshold
-from regretless.forecaster.offline import certificate as certificates
+from regretless import OfflineOmnipredictor, UserError
+from regretless.forecaster.offline import (
+    Pinball,
+    SquaredError,
+    Threshold,
+)
+from regretless.forecaster.offline import (
+    certificate as certificates,
+)
 from regretless.forecaster.offline.certificate import RATES, certify
 from regretless.forecaster.offline.conditional import MEMBERS, Sample, folds_of, support
 from regretless.forecaster.offline.tables import Rows
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear
 
 SIDES = Linear(np.array([[1.0], [-1.0]]), np.array([0.0, 1.0]))  # y for low, 1 - y for high

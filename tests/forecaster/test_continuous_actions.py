@@ -10,17 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 pytest.importorskip("sklearn")
+from regretless import OfflineOmnipredictor, UserError
 from regretless.forecaster.offline import (
     ActionLoss,
     ContinuousLoss,
-    OfflineOmnipredictor,
     Pinball,
     SquaredError,
     theta_net,
 )
 from regretless.forecaster.offline.continuous_actions import radius, snap, theorem_theta
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear
 
 online = partial(OfflineOmnipredictor, base="none")

@@ -8,16 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regretless.forecaster.bases.convex import (
-    ConvexBasis,
-    ConvexTable,
-    OptimisedConvexBasis,
-    ReLUBasis,
-    distances,
-    relu,
-    tables,
-)
-from regretless.forecaster.bases.grid import RampBasis
+from regretless.forecaster.bases import OptimisedConvexBasis, RampBasis, ReLUBasis
+from regretless.forecaster.bases.convex import ConvexBasis, ConvexTable, distances, relu, tables
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Convex1D, ExponentialOfSum, Loss, MinimumOfRatios, PowerOfSum
 

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 import worlds
 
+from regretless import MarketModel, decision_swap_regret
 from regretless.forecaster.events.cover import clustered, distance, paper_gamma, snapped
 from regretless.forecaster.events.protected import responses_at
 from regretless.market.core.arrays import Array
 from regretless.market.game.round import play_round
-from regretless.market.model import MarketModel
-from regretless.market.regret.definitions import decision_swap_regret
 
 Table = tuple[Array, Array]
 

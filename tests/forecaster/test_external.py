@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regretless.forecaster import RunningMean
+from regretless import RunningMean, UserError
 from regretless.forecaster.bases import PowerBasis
 from regretless.forecaster.models.external import SHORT, OnlineModel, SeriesModel, adapted
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import UserError
 from regretless.market.records import Context
 
 SIZE = 3

@@ -8,9 +8,8 @@ import pytest
 from families import ratios, waves
 from numpy.typing import NDArray
 
-from regretless.forecaster.bases.grid import LipschitzGridBasis
+from regretless.forecaster.bases import LeontiefBasis, LipschitzGridBasis
 from regretless.forecaster.bases.leontief import (
-    LeontiefBasis,
     MReLUCover,
     lattice_points,
     mixed_differences,

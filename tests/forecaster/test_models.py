@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regretless.forecaster.models import Aggregate, Constant, SeasonalNaive
+from regretless.forecaster import Aggregate, Constant, LeastSquares, SeasonalNaive
 from regretless.forecaster.models.aggregate import PANEL, SCALE, made
 from regretless.forecaster.models.base import MOST
-from regretless.forecaster.models.least_squares import LeastSquares
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.records import Context

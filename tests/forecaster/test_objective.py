@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 import worlds
 
+from regretless import MarketModel, load
 from regretless.forecaster.unbiased import tolerance_at
-from regretless.market.model import MarketModel
-from regretless.scenarios import load
 
 ROUNDS = 25
 

@@ -11,14 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 pytest.importorskip("sklearn")
+from regretless import UserError, decision_swap_regret, omniprediction_regret
 from regretless.agents.utilities.forms import CARA, CES, CobbDouglas
 from regretless.forecaster.offline import OfflineOmnipredictor, Threshold
 from regretless.forecaster.offline.online_to_batch import errors
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Linear
-from regretless.market.regret import decision_swap_regret, omniprediction_regret
 from regretless.market.response import expected_losses
 
 online = partial(OfflineOmnipredictor, base="none")

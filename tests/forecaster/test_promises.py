@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 from streams import market
 
-from regretless.agents.adversaries import Adversary
+from regretless import Adversary, register
 from regretless.forecaster.events.bounds import GainBound
 from regretless.forecaster.events.protected import responses_at
 from regretless.forecaster.events.weights import Moment
 from regretless.forecaster.minimax.cube import CubeSolver
 from regretless.forecaster.unbiased import certificate_limit
-from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.records import AdversaryView, Context, History, OutcomeDistribution
 

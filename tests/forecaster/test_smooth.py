@@ -8,19 +8,15 @@ import pytest
 import worlds
 from streams import STREAMS, market
 
+from regretless import MarketModel, SmoothDecisionSwap, UserError, register
 from regretless.agents.responses import BestResponse
-from regretless.forecaster import SmoothDecisionSwap
+from regretless.forecaster import UnbiasedPrediction, VectorEvents
 from regretless.forecaster.bases import PowerBasis
 from regretless.forecaster.events.bounds import recommended_eta
-from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import ProtectedLosses, responses_at
-from regretless.forecaster.unbiased import UnbiasedPrediction
-from regretless.market import register
 from regretless.market.calibration import decision_calibration
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear, SeparablePower
-from regretless.market.model import MarketModel
 from regretless.market.response import quantal_gap, quantal_response
 
 ETA = 25.0

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.protected import ProtectedLosses
+from regretless.forecaster import ProtectedLosses, UnbiasedPrediction, VectorEvents
 from regretless.forecaster.minimax.cube import Box
-from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
 from regretless.market.records import Mixture
 

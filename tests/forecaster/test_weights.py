@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from weighing import weighed
 
-from regretless.forecaster.events.coordinate import VectorEvents
+from regretless.forecaster import UnbiasedPrediction, VectorEvents
 from regretless.forecaster.events.protected import ProtectedLosses, played_of
 from regretless.forecaster.events.weights import (
     COSTS,
@@ -23,7 +23,6 @@ from regretless.forecaster.events.weights import (
     SecondOrderWeights,
     rule_of,
 )
-from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
 
 Bound = Callable[[Array, Array, Array, Array], Array]
