@@ -104,24 +104,3 @@ class CalibratedMultiaccurate(Wrapping):
         mass = played_of(rows, solved.points, solved.weights, nothing).seen[: len(self.grid)]
         announced = np.flatnonzero(mass)
         return Mixture(self.grid[announced], mass[announced], solved.certificate)
-
-    def calibration_error(self) -> float:
-        """Return K so far: the cells' biases in sup norm, added up, per round."""
-        biases = [bias for loss, *_, bias in self.event_table() if loss == 0]
-        return float(np.abs(biases).max(1).sum() / max(self.time, 1))
-
-    def multiaccuracy_error(self) -> float:
-        """Return the greatest M_c so far; 0 without policies."""
-        errors: dict[tuple[int, int], float] = {}
-        for loss, _, policy, _, _, bias in self.event_table():
-            if policy is not None:
-                known = errors.get((loss, policy), 0.0)
-                errors[loss, policy] = known + float(np.abs(bias).max())
-        return max(errors.values(), default=0.0) / max(self.time, 1)
-
-    def calibration_bound(self) -> float:
-        """Bound K a priori; infinite before the first round."""
-        bounds = [own.bias_bound() for own in self.inner.instances if own.time]
-        cells = len(self.grid)  # biases are concave in occupancy: equal is worst
-        total = sum(cells * float(bound.bias(bound.rounds / cells)) for bound in bounds)
-        return total / self.time if self.time else np.inf

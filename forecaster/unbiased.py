@@ -206,9 +206,9 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         drawn, self._drawn, rows, mass = self._drawn, None, self.events.rows, solution.mass
         came = rows.offset + rows.times(truth) if self.trusting else None
         played = played_of(rows, solution.points, mass, truth)._replace(losses=came)
-        if not self.events.drawn or len(mass) == 1:
+        if len(mass) == 1:
             played = played._replace(drawn=played)
-        elif drawn is not None:
+        elif self.events.drawn and drawn is not None:
             one = played_of(rows, solution.points[[drawn]], np.ones(1), truth)
             played = played._replace(drawn=one._replace(losses=came))
         if len(mass) > 1:

@@ -32,9 +32,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.forecaster.events.base import EventSet
+from regretless.forecaster.events.base import EventSet, View
 from regretless.forecaster.events.bounds import BiasBound, spread
-from regretless.forecaster.events.coordinate import VectorEvents, View, add, view_of
+from regretless.forecaster.events.coordinate import VectorEvents, add, view_of
 from regretless.forecaster.events.protected import LossTable, Played, ProtectedLosses
 from regretless.forecaster.events.weights import AdaptiveWeights, WeightRule
 from regretless.forecaster.minimax.cube import MOST_POINTS, Box
@@ -85,13 +85,13 @@ class CellEvents(VectorEvents):
         if self.size != 1:
             raise ValueError(f"cells are of one number; these losses are of {self.size}")
         self.experts, lines = experts or 2 * self.beyond, self.rows.shape[0]
-        self._keep([
+        self.views = [
             view_of(slice(lines + 2**s - 2, lines + 2 ** (s + 1) - 2), 1, share=float(q))
             for s, q in enumerate(shares(scales, self.experts), start=1)
-        ])  # fmt: skip
+        ]  # fmt: skip
 
     def active(self, x: object, suggestions: Indices | None = None) -> list[View]:
-        return self.views
+        return list(self.views)
 
     def charge(self, active: list[View], played: Played) -> None:
         """Add a round to the biases of the cells that hold a prediction."""

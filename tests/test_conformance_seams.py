@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from weighing import calibration_bound, calibration_error
 
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
 from regretless.forecaster.events.base import EventSet, Intervals
@@ -259,4 +260,4 @@ def test_a_recipe_wraps_any_of_them() -> None:
         recipe.update(truth(t, mixture.mean))
     assert recipe.time == 60
     assert not recipe.instances
-    assert recipe.calibration_error() <= recipe.calibration_bound()
+    assert calibration_error(recipe) <= calibration_bound(recipe)

@@ -1,5 +1,8 @@
-"""The weights of a rule alone, as events have them."""
+"""The weights of a rule alone, as events have them; errors of the calibrated recipe."""
 
+import numpy as np
+
+from regretless.forecaster.calibrated import CalibratedMultiaccurate
 from regretless.forecaster.events.weights import Moment, WeightRule
 from regretless.market.core.arrays import Array
 
@@ -9,3 +12,26 @@ def weighed(rule: WeightRule, bias: Array, variation: Array, moment: Moment) -> 
     found = rule.weigh(bias, variation, moment, both=True)
     weights, total = found.weights(found.top, 1.0)
     return weights / total if total else weights
+
+
+def calibration_error(recipe: CalibratedMultiaccurate) -> float:
+    """Return K so far: the cells' biases in sup norm, added up, per round."""
+    biases = [bias for loss, *_, bias in recipe.event_table() if loss == 0]
+    return float(np.abs(biases).max(1).sum() / recipe.time)
+
+
+def multiaccuracy_error(recipe: CalibratedMultiaccurate) -> float:
+    """Return the greatest M_c so far."""
+    errors: dict[tuple[int, int], float] = {}
+    for loss, _, policy, _, _, bias in recipe.event_table():
+        if policy is not None:
+            known = errors.get((loss, policy), 0.0)
+            errors[loss, policy] = known + float(np.abs(bias).max())
+    return max(errors.values()) / recipe.time
+
+
+def calibration_bound(recipe: CalibratedMultiaccurate) -> float:
+    """Bound K a priori."""
+    bounds = [own.bias_bound() for own in recipe.inner.instances]
+    cells = len(recipe.grid)  # biases are concave in occupancy: equal is worst
+    return sum(cells * float(own.bias(own.rounds / cells)) for own in bounds) / recipe.time

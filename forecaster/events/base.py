@@ -19,7 +19,7 @@ of each length and 2 (SHORTEST - 1) single rounds.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -33,9 +33,41 @@ from regretless.market.core.delegated import Delegated
 from regretless.market.records import Event
 
 
+class View(NamedTuple):
+    """Accumulators of experts, or views of those that can happen in a round."""
+
+    rows: slice  # of the game's table to which their weights are added
+    gain: Array  # (..., rows, n) biases of coordinates, or gains of scalar events
+    variation: Array  # the same, C as the rule wants it
+    squares: Array
+    occupancy: Array  # (..., rows)
+    share: float = 1.0  # of each in the prior, beside 1 for others
+    both: bool = True  # whether a gain of either sign is an expert
+    wide: Array | float = 0.0  # 1 where the models' band is added to the others'
+
+    @property
+    def arrays(self) -> tuple[Array, Array, Array, Array]:
+        """All of them."""
+        return self[1:5]
+
+    def at(self, *place: int) -> "View":
+        """Return those at a place of the first axes."""
+        gain, variation, squares, occupancy = (array[place] for array in self.arrays)
+        return View(self.rows, gain, variation, squares, occupancy, self.share)
+
+    def counted(self, band: Band) -> Array:
+        """Return what the weights see of all gains, but for the common band."""
+        if self.both or not band.models:
+            return self.gain
+        return np.asarray(self.gain - band.models * self.wide * np.sqrt(self.variation))
+
+
 class EventSet(Checkpointable, ABC):
     """Events on which predictions shall have no bias, with what they have gained so far."""
 
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("arrays",)
+    IN_PLACE = True
+    views: Sequence[View] = ()  # all experts
     rows: LossTable  # the protected losses, all over the same basis, with R (loss, action) pairs
     rule: WeightRule
     experts: int  # N, how many gains are weighed
@@ -45,9 +77,15 @@ class EventSet(Checkpointable, ABC):
     run: int = 0  # the rounds of the run, which set the intervals' shares
     drawn: bool = False  # whether it charges the prediction that was broadcast, beside expectations
     beyond: int = 0  # lines of the game's table that follow those of the losses
+    share: float = 1.0  # of each expert in the prior, beside 1 for those of other sets
 
     groups = Delegated("rows")
     size = Delegated("rows")  # number of basis functions, n
+
+    @property
+    def arrays(self) -> list[tuple[Array, ...]]:
+        """All accumulators."""
+        return [view.arrays for view in self.views]
 
     @abstractmethod
     def active(self, x: object, suggestions: Indices | None = None) -> Any:
@@ -89,13 +127,20 @@ class EventSet(Checkpointable, ABC):
     def exceeds(self, active: Any, trust: Trust, *, hint: bool = False) -> bool:
         """Whether a reference cost some event more than it may; with ``hint``, than nothing."""
 
-    @abstractmethod
     def spent(self) -> float:
-        """Return the sum of ln(1 + C) over all experts."""
+        """Return the sum of ln(1 + C) over all experts by their shares."""
+        parts = ((1 + own.both) * own.share * np.log1p(own.variation).sum() for own in self.views)
+        return float(sum(parts))
 
-    @abstractmethod
     def log_potential(self, band: Band) -> float:
-        """Return the logarithm of the sum of all experts' potentials."""
+        """Return the logarithm of the sum of all experts' potentials by their shares."""
+        each = list[Array]()
+        for own in self.views:
+            gain = own.counted(band)
+            for side in (gain, -gain) if own.both else (gain,):
+                known = side[np.isfinite(side)], own.variation[np.isfinite(side)]
+                each.append(math.log(own.share) + self.rule.potentials(*known, band.zone))
+        return float(np.logaddexp.reduce(np.concatenate(each)))
 
     def bound(self, stand: BiasBound) -> BiasBound:
         """Return the bound on all gains where a bound on biases stands so."""
@@ -122,37 +167,35 @@ class EventSet(Checkpointable, ABC):
         return Together([self, other])
 
 
-Shared = list[tuple[EventSet, float, Any]]  # sets with their shares of the prior and active events
+Shared = list[tuple[EventSet, Any]]  # sets with their active events
 
 
 class Together(EventSet):
     """The sum of event sets over the same losses and rule: one game keeps all potentials down.
 
     The first one says what is promised to listed losses and what the tables show; all experts
-    count, by the ``shares`` of their sets in the prior.
+    count.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("parts",)
 
-    def __init__(self, parts: Sequence[EventSet], shares: Sequence[float] = ()) -> None:
+    def __init__(self, parts: Sequence[EventSet]) -> None:
         self.parts, self.first = list(parts), parts[0]
-        self.shares = shares or [1.0] * len(parts)
         self.rows, self.rule = self.first.rows, self.first.rule
         self.experts = sum(part.experts for part in parts)
         self.crossed, self.joinable = self.first.crossed, self.first.joinable
         self.beyond = max(part.beyond for part in parts)
 
     def active(self, x: object, suggestions: Indices | None = None) -> Shared:
-        pairs = zip(self.parts, self.shares, strict=True)
-        return [(part, share, part.active(x, suggestions)) for part, share in pairs]
+        return [(part, part.active(x, suggestions)) for part in self.parts]
 
     def weigh(self, active: Shared, moment: Moment) -> Iterator[Weights]:
-        for part, share, own in active:
+        for part, own in active:
             for found in part.weigh(own, moment):
-                yield found._replace(share=found.share * share)
+                yield found._replace(share=found.share * part.share)
 
     def charge(self, active: Shared, played: Played) -> None:
-        for part, _, own in active:
+        for part, own in active:
             part.charge(own, played)
 
     def begin(self) -> None:
@@ -160,15 +203,13 @@ class Together(EventSet):
             part.begin()
 
     def exceeds(self, active: Shared, trust: Trust, *, hint: bool = False) -> bool:
-        return any(part.exceeds(own, trust, hint=hint) for part, _, own in active)
+        return any(part.exceeds(own, trust, hint=hint) for part, own in active)
 
     def spent(self) -> float:
-        pairs = zip(self.parts, self.shares, strict=True)
-        return sum(share * part.spent() for part, share in pairs)
+        return sum(part.share * part.spent() for part in self.parts)
 
     def log_potential(self, band: Band) -> float:
-        pairs = zip(self.parts, self.shares, strict=True)
-        own = [math.log(share) + part.log_potential(band) for part, share in pairs]
+        own = [math.log(part.share) + part.log_potential(band) for part in self.parts]
         return float(np.logaddexp.reduce(own))
 
     @property
@@ -193,28 +234,31 @@ class Intervals(Together):
 
     def __init__(self, make: Callable[[], EventSet], *, rounds: int) -> None:
         self.lengths = tuple(2**k for k in range(5, 64) if SHORTEST <= 2**k < rounds)
-        shares = [1.0, *(length / rounds for length in self.lengths)]
-        super().__init__([make() for _ in shares], shares)
         self.run, self._make, self._time, self._begun, self._ended = rounds, make, 0, 0, 0.0
+        super().__init__([make(), *map(self._made, self.lengths)])
+
+    def _made(self, length: int) -> EventSet:
+        """Make the events of an interval."""
+        made = self._make()
+        made.share = length / self.run
+        return made
 
     def active(self, x: object, suggestions: Indices | None = None) -> Shared:
-        """Return the active events of the whole and of open intervals, each with its share."""
+        """Return the active events of the whole and of open intervals."""
         if self._begun != self._time:  # begin anew where an interval is over
             for i, length in enumerate(self.lengths, start=1):
                 if self._time % length == 0:
-                    self._ended += self.parts[i].spent() * self.shares[i]
-                    self.parts[i] = self._make()
+                    self._ended += self.parts[i].spent() * self.parts[i].share
+                    self.parts[i] = self._made(length)
         self._begun = self._time
         count = 1 + sum(self._time >= length for length in self.lengths)
-        alive = zip(self.parts[:count], self.shares, strict=False)
-        return [(part, share, part.active(x, suggestions)) for part, share in alive]
+        return [(part, part.active(x, suggestions)) for part in self.parts[:count]]
 
     def charge(self, active: Shared, played: Played) -> None:
         super().charge(active, played)
         self._time += 1
 
     def spent(self) -> float:
-        """Return the sum of ln(1 + C) over all experts by their shares, those of the past too."""
         return super().spent() + self._ended
 
     def log_potential(self, band: Band) -> float:

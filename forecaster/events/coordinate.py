@@ -13,41 +13,18 @@ Given x a policy suggests exactly one b, so of a group's cross biases ``(policie
 rows, n)`` one slice per policy is active in a round, and the game sees a single table (rows, n).
 """
 
-import math
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from regretless.forecaster.events.base import EventSet
+from regretless.forecaster.events.base import EventSet, View
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.protected import LossTable, Played, ProtectedLosses
 from regretless.forecaster.events.weights import AdaptiveWeights, Moment, WeightRule, Weights
-from regretless.forecaster.reference import Band, Trust
+from regretless.forecaster.reference import Trust
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
 from regretless.market.records import Event, checked_suggestion
-
-
-class View(NamedTuple):
-    """Accumulators of events, or views of those that can happen in a round."""
-
-    rows: slice  # of the game's table to which their weights are added
-    bias: Array  # (..., rows, n), B
-    variation: Array  # the same, C as the rule wants it
-    squares: Array
-    occupancy: Array  # (..., rows)
-    share: float = 1.0  # of each in the prior, beside 1 for others
-
-    @property
-    def arrays(self) -> tuple[Array, Array, Array, Array]:
-        """All of them."""
-        return self[1:5]
-
-    def at(self, *place: int) -> "View":
-        """Return those at a place of the first axes."""
-        bias, variation, squares, occupancy = (array[place] for array in self.arrays)
-        return View(self.rows, bias, variation, squares, occupancy, self.share)
 
 
 def view_of(rows: slice, size: int, *axes: int, share: float = 1.0) -> View:
@@ -78,23 +55,15 @@ class VectorEvents(EventSet):
     suggestions.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("arrays",)
-    IN_PLACE = True
     crossed = joinable = True
 
     def __init__(self, groups: Sequence[ProtectedLosses], rule: WeightRule | None = None) -> None:
         self.rows, self.rule = LossTable(groups), rule or AdaptiveWeights()
-        views = [view_of(slice(0, self.rows.shape[0]), self.size)]
+        self.views = [view_of(slice(0, self.rows.shape[0]), self.size)]
         for g in self.groups:
             sizes = self.size, len(g.policies), g.offset.shape[1]
-            views.append(view_of(self.rows.slice(g), *sizes))
-        self._keep(views)
-        self.experts = 2 * sum(view.bias.size for view in views)
-
-    def _keep(self, views: list[View]) -> None:
-        self.views = views
-        each = ((i, k) for i in range(len(views)) for k in range(4))
-        self.arrays = {f"{i}_{k}": views[i].arrays[k] for i, k in each}
+            self.views.append(view_of(self.rows.slice(g), *sizes))
+        self.experts = 2 * sum(view.gain.size for view in self.views)
 
     def active(self, x: object, suggestions: Indices | None = None) -> list[View]:
         """Return the events that can happen: all decision events, and one slice per policy."""
@@ -107,7 +76,7 @@ class VectorEvents(EventSet):
 
     def weigh(self, active: list[View], moment: Moment) -> Iterator[Weights]:
         for view in active:
-            found = self.rule.weigh(view.bias, view.variation, moment, both=True)
+            found = self.rule.weigh(view.gain, view.variation, moment, both=True)
             yield found._replace(share=view.share, rows=view.rows)
 
     def charge(self, active: list[View], played: Played) -> None:
@@ -115,18 +84,7 @@ class VectorEvents(EventSet):
             add(view.arrays, played.bias[view.rows], played.seen[view.rows], self.rule.squared)
 
     def exceeds(self, active: list[View], trust: Trust, *, hint: bool = False) -> bool:
-        return any(trust.rejects(np.abs(view.bias), view.squares, hint=hint) for view in active)
-
-    def spent(self) -> float:
-        return 2 * sum(view.share * float(np.log1p(view.variation).sum()) for view in self.views)
-
-    def log_potential(self, band: Band) -> float:
-        each = [
-            math.log(own.share) + self.rule.potentials(side, own.variation, band.zone).ravel()
-            for own in self.views
-            for side in (own.bias, -own.bias)
-        ]
-        return float(np.logaddexp.reduce(np.concatenate(each)))
+        return any(trust.rejects(np.abs(view.gain), view.squares, hint=hint) for view in active)
 
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
         """Bound it by sum_a max_c sum_i |r(c) - r(a)|_i |B_{a,i}|.
@@ -153,4 +111,4 @@ class VectorEvents(EventSet):
                 row = view.rows.start + place[-1]
                 policy, suggestion = place[:-1] or (None, None)
                 event = int(loss_of[row]), int(action_of[row]), policy, suggestion
-                yield *event, float(view.occupancy[place]), view.bias[place]
+                yield *event, float(view.occupancy[place]), view.gain[place]

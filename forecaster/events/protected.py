@@ -128,13 +128,6 @@ def _blocks(rows: Array) -> Array:
     return np.ascontiguousarray(filled.reshape(-1, LANES, rows.shape[1]).swapaxes(1, 2))
 
 
-def arrays_of(rows: LossTable) -> RowArrays:
-    """Spell out the rows as compiled kernels take them; ValueError with rules they do not know."""
-    if rows.custom:
-        raise ValueError("compiled code knows no response rules of one's own; use responses_at")
-    return rows.arrays
-
-
 def responses_at(rows: LossTable, point: Array) -> Array:
     """Compute every row's response (R,) to one prediction, rules of other kinds included."""
     seen, _ = _moved(rows.arrays, point[None], np.ones(1), np.zeros(len(point)))

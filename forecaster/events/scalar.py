@@ -44,7 +44,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.forecaster.events.base import EventSet
+from regretless.forecaster.events.base import EventSet, View
 from regretless.forecaster.events.bounds import CURBS, RATES, BiasBound, GainBound, gain_range
 from regretless.forecaster.events.protected import LossTable, Played, ProtectedLosses
 from regretless.forecaster.events.weights import AdaptiveWeights, Moment, WeightRule, Weights
@@ -142,9 +142,6 @@ class GainEvents(EventSet):
     basis of error delta. Groups are all over the same basis; the rule is adaptive by default.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("arrays",)
-    IN_PLACE = True
-
     def __init__(
         self,
         groups: Sequence[ProtectedLosses],
@@ -160,29 +157,25 @@ class GainEvents(EventSet):
         self.models, self.losses = models, len(self.rows.start) - 1
         self.experts = sum(k * a * (c - fixed) for k, a, c in (one.shape for one in self.members))
         *self._ends, end = np.cumsum([math.prod(member.shape) for member in self.members])
-        self._sums = np.zeros((3, end))  # gains, variations, and squares whatever variations are
-        parts = zip(self.members, np.split(self._sums, self._ends, axis=1), strict=True)
+        sums = np.zeros((3, end))  # gains, variations, and squares whatever variations are
+        parts = zip(self.members, np.split(sums, self._ends, axis=1), strict=True)
         for member, flat in parts:
             member.gain, member.variation, member.squares = flat.reshape(3, *member.shape)
             actions = np.arange(member.constants)
             member.gain[:, actions, actions] = -np.inf  # never weighed against itself
         follows = [np.broadcast_to(np.arange(m.shape[2]) >= m.fixed, m.shape) for m in self.members]
-        self._follows = np.concatenate([own.ravel() for own in follows])
-        self._occupancy = np.zeros(len(self.rows.offset))
-        self.arrays = {"sums": self._sums, "occupancy": self._occupancy}
+        wide = np.concatenate([own.ravel() for own in follows])
+        known = sums[0], sums[1], sums[2], np.zeros(self.rows.shape[0])
+        self.views = [View(slice(None), *known, both=False, wide=wide)]
 
     def active(self, x: object, suggestions: Indices | None = None) -> list[Indices]:
         """Return what every group's policies and models suggest to its losses, (K, C - A) each."""
         return [member.suggestions(x, suggestions) for member in self.members]
 
     def weigh(self, active: list[Indices], moment: Moment) -> Iterator[Weights]:
-        found = self.rule.weigh(self._counted(moment.band), self._sums[1], moment)
+        (own,) = self.views
+        found = self.rule.weigh(own.counted(moment.band), own.variation, moment)
         yield found._replace(fold=partial(self.folded, active))
-
-    def _counted(self, band: Band) -> Array:
-        """Return what the weights see of all gains, but for the common band."""
-        gain, variation, _ = self._sums
-        return np.asarray(gain - band.models * self._follows * np.sqrt(variation))
 
     def folded(self, active: list[Indices], weights: Array) -> Array:
         """Turn the weights of the scalar events into a table H (rows, n)."""
@@ -195,19 +188,11 @@ class GainEvents(EventSet):
             member.gain += gain
             member.variation += gain**2 if self.rule.squared else np.abs(gain)
             member.squares += gain**2
-        self._occupancy += played.seen
+        self.views[0].occupancy[:] += played.seen
 
     def exceeds(self, active: list[Indices], trust: Trust, *, hint: bool = False) -> bool:
         copies = self.losses * trust.tests // self.experts
         return any(member.exceeds(trust, copies, hint=hint) for member in self.members)
-
-    def spent(self) -> float:
-        return float(np.log1p(self._sums[1]).sum())
-
-    def log_potential(self, band: Band) -> float:
-        weighed = np.isfinite(self._sums[0])
-        own = self._counted(band)[weighed], self._sums[1][weighed]
-        return float(np.logaddexp.reduce(self.rule.potentials(*own, band.zone)))
 
     def bound(self, stand: BiasBound) -> GainBound:
         counts: Any = {"losses": self.losses, "own": self.experts, "models": self.models}
@@ -225,7 +210,7 @@ class GainEvents(EventSet):
         """Yield loss, action, None, None, occupancy and gains (C,) in units of the loss."""
         for member in self.members:
             gains = np.where(np.isfinite(member.gain), member.gain, 0.0)
-            occupancy = self._occupancy[member.rows].reshape(member.shape[:2])
+            occupancy = self.views[0].occupancy[member.rows].reshape(member.shape[:2])
             for k, action in np.ndindex(occupancy.shape):
                 event = member.losses.start + k, action, None, None
                 yield *event, float(occupancy[k, action]), gains[k, action] * member.scale[k]
@@ -239,7 +224,7 @@ class Assignments(GainEvents):
     leave out the draws. The rest is as in ``GainEvents``.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("unseen",)
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("unseen", "_parts")
 
     def __init__(
         self,
@@ -255,7 +240,6 @@ class Assignments(GainEvents):
         self._price = math.log(share * self.experts / self.losses / len(RATES))
         # G, U and what was gained before the games (3, K, A, C)
         self._parts = [np.zeros((3, *member.shape)) for member in self.members]
-        self.arrays |= {f"assigned_{g}": part for g, part in enumerate(self._parts)}
 
     def weigh(self, active: list[Indices], moment: Moment) -> Iterator[Weights]:
         """Yield the gains and then the assignments, which share the losses' rows."""

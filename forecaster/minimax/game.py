@@ -37,7 +37,6 @@ from regretless.forecaster.events.protected import (
     LossTable,
     Room,
     RowArrays,
-    arrays_of,
     choose,
     responses_at,
     room_for,
@@ -166,7 +165,7 @@ def field_at(rows: LossTable, table: Array, point: Array) -> Array:
     """Compute h(point) (n,)."""
     if rows.custom:
         return np.asarray(responses_at(rows, point) @ table)
-    return np.asarray(_field(arrays_of(rows), table, point))
+    return np.asarray(_field(rows.arrays, table, point))
 
 
 def walked(  # noqa: PLR0913 - a walk has these settings
@@ -182,7 +181,7 @@ def walked(  # noqa: PLR0913 - a walk has these settings
     points, fields = np.empty((2, len(steps), table.shape[1]))
     points[0] = here = origin
     if not rows.custom:
-        _walk(arrays_of(rows), table, steps, inset, simplex, points, fields)
+        _walk(rows.arrays, table, steps, inset, simplex, points, fields)
         return points, fields
     for t, step in enumerate(steps):  # response rules that are not compiled
         points[t] = here

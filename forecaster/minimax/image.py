@@ -138,21 +138,7 @@ def nearest_outcomes(target: Array, support: Support, start: WeightedOutcomes) -
     return WeightedOutcomes.of(outcomes, images, weights)
 
 
-@dataclass(eq=False)
-class _Known:
-    """Predictions with their fields (m, n), and outcomes with their images (k, n)."""
-
-    points: Array
-    fields: Array
-    spell: list[partial[WeightedOutcomes]]  # each prediction
-    outcomes: Array
-    images: Array
-
-    def predict(self, spelled: WeightedOutcomes, game: Game) -> None:
-        """Add a prediction."""
-        self.spell.append(partial(replace, spelled))
-        self.points = np.vstack([self.points, spelled.point])
-        self.fields = np.vstack([self.fields, game.field(spelled.point)])
+Walked = tuple[Array, Array, list[partial[WeightedOutcomes]], Array, Array]
 
 
 class Image(HullSolver):
@@ -190,43 +176,40 @@ class Image(HullSolver):
         return payment + self.support.bound(-(mass @ fields), enough=enough - payment)
 
     def _play(self, game: Game) -> Solution:
-        known = self._walk(game)
+        points, fields, spell, outcomes, images = self._walk(game)
         own = np.array([atom.point for atom in self._atoms]).reshape(-1, self.size)
-        known.points = np.vstack([own, known.points])
-        known.fields = np.vstack([game.fields(own), known.fields])
-        known.spell = [*(partial(replace, atom) for atom in self._atoms), *known.spell]
-        mass = self._improve(known, game)
-        chosen = np.flatnonzero(mass > LIGHTEST)
-        mass = mass[chosen] / mass[chosen].sum()
-        # The very points of the game: on ties the mean of an ensemble, off by rounding, would be
-        # another prediction.
-        points, fields = known.points[chosen], known.fields[chosen]
-        certificate = self.worst(mass, points, fields, ENOUGH * game.tolerance)
-        return Solution(points, mass, certificate, tuple(known.spell[j]() for j in chosen))
-
-    def _improve(self, known: _Known, game: Game) -> Array:
-        """Add predictions and outcomes that are known; the masses of the best mixture found."""
-        most, aim = len(known.points) + ANSWERS, AIM * game.tolerance
+        points, fields = np.vstack([own, points]), np.vstack([game.fields(own), fields])
+        spell = [*(partial(replace, atom) for atom in self._atoms), *spell]
+        most, aim = len(points) + ANSWERS, AIM * game.tolerance
         best, mass = np.inf, np.empty(0)
         for _ in range(TURNS):
-            payments, gains = (known.points * known.fields).sum(1), known.fields @ known.images.T
-            trial, distribution = best_mixture(payments, gains, simplex=True)
-            payment, field = float(trial @ payments), trial @ known.fields
+            payments = (points * fields).sum(1)
+            trial, distribution = best_mixture(payments, fields @ images.T, simplex=True)
+            payment, field = float(trial @ payments), trial @ fields
             vertex = self.support.best(-field)
-            worst, listed = -float(field @ vertex.image), -float((known.images @ field).min())
+            worst, listed = -float(field @ vertex.image), -float((images @ field).min())
             if payment + worst < best:
                 best, mass = payment + worst, trial
-            new_point = payment + listed > aim / 2 and len(known.points) < most
+            new_point = payment + listed > aim / 2 and len(points) < most
             new_outcome = worst > listed + aim / 10
             if best <= aim or not (new_point or new_outcome):
                 break
             if new_point:
-                answer = WeightedOutcomes.of(known.outcomes, known.images, distribution)
-                known.predict(self._kept_off(answer, game.inset), game)
+                answer = WeightedOutcomes.of(outcomes, images, distribution)
+                answer = self._kept_off(answer, game.inset)
+                spell.append(partial(replace, answer))
+                points = np.vstack([points, answer.point])
+                fields = np.vstack([fields, game.field(answer.point)])
             if new_outcome:
-                known.outcomes = np.vstack([known.outcomes, vertex.outcome])
-                known.images = np.vstack([known.images, vertex.image])
-        return mass
+                outcomes = np.vstack([outcomes, vertex.outcome])
+                images = np.vstack([images, vertex.image])
+        chosen = np.flatnonzero(mass > LIGHTEST)
+        mass = mass[chosen] / mass[chosen].sum()
+        # The very points of the game: on ties the mean of an ensemble, off by rounding, would be
+        # another prediction.
+        points, fields = points[chosen], fields[chosen]
+        certificate = self.worst(mass, points, fields, ENOUGH * game.tolerance)
+        return Solution(points, mass, certificate, tuple(spell[j]() for j in chosen))
 
     def _kept_off(self, spelled: WeightedOutcomes, inset: float) -> WeightedOutcomes:
         """Move a prediction towards the inner one, by a share of the way."""
@@ -234,8 +217,11 @@ class Image(HullSolver):
             return spelled
         return mean_of((spelled, self._inner), np.array([1 - inset, inset]))
 
-    def _walk(self, game: Game) -> _Known:
-        """Return undominated predictions of a walk, and the outcomes from which it made them."""
+    def _walk(self, game: Game) -> Walked:
+        """Return undominated predictions of a walk, their fields and ensembles.
+
+        And the outcomes from which it made them, with their images.
+        """
         known = [*_spelled(game.start), *self._atoms]
         first = known[0]
         outcomes = np.vstack([*(some.outcomes for some in known), self._outcomes])
@@ -257,16 +243,16 @@ class Image(HullSolver):
             share[best] += step
         kept, listed = undominated(points, fields), sorted(met)
         spell = [partial(WeightedOutcomes.of, outcomes, images, shares[t]) for t in kept]
-        return _Known(points[kept], fields[kept], spell, outcomes[listed], images[listed])
+        return points[kept], fields[kept], spell, outcomes[listed], images[listed]
 
     def choices(self, game: Game) -> Solution:
-        walked = self._walk(game)
+        points, _, spell, *_ = self._walk(game)
         corners = [
             self._kept_off(WeightedOutcomes(y[None], np.ones(1), s[None]), game.inset)
             for y, s in zip(self._outcomes[:CORNERS], self._images[:CORNERS], strict=True)
         ]
-        points = np.vstack([walked.points, [corner.point for corner in corners]])
-        return Solution(points, ensembles=(*(spell() for spell in walked.spell), *corners))
+        points = np.vstack([points, [corner.point for corner in corners]])
+        return Solution(points, ensembles=(*(own() for own in spell), *corners))
 
     def best_within(
         self, values: Array, points: Array, fields: Array, *, limit: float

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import worlds
 from numpy.typing import NDArray
+from weighing import calibration_bound, calibration_error, multiaccuracy_error
 
 from regretless import UserError, omniprediction_regret, swap_regret
 from regretless.forecaster import CalibratedMultiaccurate
@@ -128,8 +129,8 @@ def test_biases_are_those_of_the_raw_log(size: int, kind: str) -> None:
             expected = said[policy, suggestion] if action == 0 else np.zeros(size)
             assert bias == pytest.approx(expected, abs=1e-9)
     per_round = np.abs(cells).max(1).sum() / 400, np.abs(said).max(2).sum(1).max() / 400
-    assert recipe.calibration_error() == pytest.approx(per_round[0])
-    assert recipe.multiaccuracy_error() == pytest.approx(per_round[1])
+    assert calibration_error(recipe) == pytest.approx(per_round[0])
+    assert multiaccuracy_error(recipe) == pytest.approx(per_round[1])
 
 
 @pytest.mark.parametrize(("kind", "size"), STREAMS)
@@ -145,14 +146,14 @@ def test_the_bounds_hold(weights: str, size: int, kind: str) -> None:
         coefficients = LOSSES[size][1][None]
         losses, played = outcome_of(log, size)
         regret = swap_regret(losses, played)
-        assert recipe.calibration_error() <= recipe.calibration_bound()
+        assert calibration_error(recipe) <= calibration_bound(recipe)
         widest, centred = spread(coefficients)[0], centred_norm(coefficients)[0]
-        measured, radius = recipe.calibration_error(), recipe.radius
+        measured, radius = calibration_error(recipe), recipe.radius
         assert regret <= widest * (measured + radius) + 1e-9
-        assert regret <= widest * (recipe.calibration_bound() + radius)
+        assert regret <= widest * (calibration_bound(recipe) + radius)
         suggested = np.array([[policy(x) for x in log.contexts] for policy in POLICIES])
         against = omniprediction_regret(losses, played, suggested)
-        errors = measured + recipe.multiaccuracy_error()
+        errors = measured + multiaccuracy_error(recipe)
         assert against <= centred * errors + widest * radius + 1e-9
 
 
@@ -162,7 +163,7 @@ def test_whoever_acts_inside_a_cell_is_not_protected() -> None:
     log = play(recipe, "anti-forecast", 2000)
     losses = outcome_of(log, 1)[0][:, :2]  # act on [p > 1/2], in the middle of a cell
     raw = np.array([[s.mass[s.points[:, 0] >= 0.5].sum()] for s in recorder.seen])
-    assert recipe.calibration_error() <= 0.02
+    assert calibration_error(recipe) <= 0.02
     assert swap_regret(losses, np.hstack([raw, 1 - raw])) >= 0.4
     heard = np.array([[m.weights[m.points[:, 0] >= 0.5].sum()] for m in log.mixtures])
     assert swap_regret(losses, np.hstack([heard, 1 - heard])) <= 0.03
@@ -178,7 +179,7 @@ def test_the_calibration_error_falls(size: int, kind: str) -> None:
         for mixture, y in zip(log.mixtures, log.outcomes, strict=True):
             gaps = mixture.weights[:, None] * (mixture.points - y)
             np.add.at(announced, nearest_cell(mixture.points, size), gaps)
-        errors.append(recipe.calibration_error())
+        errors.append(calibration_error(recipe))
     assert errors[0] > errors[1] > errors[2]
     assert errors[2] <= errors[0] / 2
     assert np.abs(announced).max(1).sum() / 4000 <= errors[2] + recipe.radius + 1e-9

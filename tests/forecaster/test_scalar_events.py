@@ -139,7 +139,7 @@ def test_the_table_pulls_towards_what_comparators_gain(name: str, zone: float) -
     x = 4
     moment = Moment(10, events.experts, Band(zone))
     table = events.table_of(events.active(x), moment)
-    found = events.rule.weigh(*events.arrays["sums"][:2], moment)
+    found = events.rule.weigh(*events.arrays[0][:2], moment)
     weights, total = found.weights(found.top, 1.0)
     weights /= total
     expected: list[Array] = []
@@ -259,7 +259,7 @@ def test_what_was_gained_under_trust_counts(kind: str) -> None:
 def test_the_potential_is_that_of_all_assignments() -> None:
     forecaster, _ = played("switching", 60)
     events: Any = forecaster.events
-    gain, squares, _ = events.arrays["assigned_0"]
+    gain, squares, _ = events._parts[0]
     both, alone = (
         np.exp(kind.log_potential(events, forecaster.band)) for kind in (Assignments, GainEvents)
     )

@@ -83,7 +83,7 @@ def check_biases(forecaster: UniversalDecisionSwap) -> None:
     events: Any = forecaster.events
     for view in events.views:
         bound = replace(forecaster.known_bound(), share=view.share).bias_at(view.variation)
-        assert np.all(np.abs(view.bias) <= bound + 1e-9)
+        assert np.all(np.abs(view.gain) <= bound + 1e-9)
 
 
 def weights_of(forecaster: UniversalDecisionSwap) -> tuple[Array, float]:
@@ -91,7 +91,7 @@ def weights_of(forecaster: UniversalDecisionSwap) -> tuple[Array, float]:
     events: Any = forecaster.events
     signed, total = np.zeros(2**events.scales), 0.0
     for s, view in enumerate(events.views, start=1):
-        b, c = view.bias[:, 0], view.variation[:, 0]
+        b, c = view.gain[:, 0], view.variation[:, 0]
         zone, scale = forecaster.band.zone * np.sqrt(c), 1 / (3 * (c + 1))
         pair = []
         for sign in (1, -1):

@@ -119,7 +119,7 @@ def test_the_biases_of_a_window_bound_its_regret(stream: str) -> None:
     assert cover is not None
     offset, weights = late.coefficients
     played(model, 70)
-    before = events.views[0].bias.copy()
+    before = events.views[0].gain.copy()
     fixed = np.zeros((*offset.shape, offset.shape[1]))  # as in the ledger, expected over mixtures
     for log in played(model, 80):
         mixture = log.forecasts[0].mixture
@@ -128,7 +128,7 @@ def test_the_biases_of_a_window_bound_its_regret(stream: str) -> None:
             fixed[np.arange(len(best)), best] += mass * log.losses[1]
     total = (np.einsum("kaa->ka", fixed) - fixed.min(2)).sum(1)
     shape = (-1, *weights.shape[1:])
-    after = events.views[0].bias
+    after = events.views[0].gain
     gained, *ends = (
         np.abs(bias).max(1).reshape(shape[:2])[cover.representative_of].sum(1)
         for bias in (after - before, after, before)
