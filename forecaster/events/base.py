@@ -230,11 +230,11 @@ class Intervals(Together):
     ``make`` makes the events, of the run and of every interval.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("_time", "_begun", "_ended")
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_time", "_ended")
 
     def __init__(self, make: Callable[[], EventSet], *, rounds: int) -> None:
         self.lengths = tuple(2**k for k in range(5, 64) if SHORTEST <= 2**k < rounds)
-        self.run, self._make, self._time, self._begun, self._ended = rounds, make, 0, 0, 0.0
+        self.run, self._make, self._time, self._ended = rounds, make, 0, 0.0
         super().__init__([make(), *map(self._made, self.lengths)])
 
     def _made(self, length: int) -> EventSet:
@@ -245,18 +245,16 @@ class Intervals(Together):
 
     def active(self, x: object, suggestions: Indices | None = None) -> Shared:
         """Return the active events of the whole and of open intervals."""
-        if self._begun != self._time:  # begin anew where an interval is over
-            for i, length in enumerate(self.lengths, start=1):
-                if self._time % length == 0:
-                    self._ended += self.parts[i].spent() * self.parts[i].share
-                    self.parts[i] = self._made(length)
-        self._begun = self._time
         count = 1 + sum(self._time >= length for length in self.lengths)
         return [(part, part.active(x, suggestions)) for part in self.parts[:count]]
 
     def charge(self, active: Shared, played: Played) -> None:
         super().charge(active, played)
         self._time += 1
+        for i, length in enumerate(self.lengths, start=1):
+            if self._time % length == 0:  # the interval is over
+                self._ended += self.parts[i].spent() * self.parts[i].share
+                self.parts[i] = self._made(length)
 
     def spent(self) -> float:
         return super().spent() + self._ended

@@ -117,9 +117,9 @@ def test_weights_beside_coordinates_are_those_of_one_family_of_experts() -> None
         up, down = np.maximum(regret + 1, 0) ** 2, np.maximum(regret - 1, 0) ** 2
         return np.asarray((np.exp(up / scale) - np.exp(down / scale)) / 2)
 
-    (view,) = active[0][2]
-    plus, minus = weight(view.bias, view.variation), weight(-view.bias, view.variation)
-    gain, variation, _ = events.parts[1].arrays["sums"]
+    (view,) = active[0][1]
+    plus, minus = weight(view.gain, view.variation), weight(-view.gain, view.variation)
+    gain, variation, _ = events.parts[1].arrays[0][:3]
     models = weight(gain - 0.5 * np.sqrt(variation), variation)
     total = plus.sum() + minus.sum() + models.sum()
     table = (plus - minus) / total
