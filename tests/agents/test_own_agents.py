@@ -15,6 +15,7 @@ from regretless import MarketModel, UserError, register
 from regretless.agents import ScriptedAgent, ScriptedCrowd
 
 
+@register.agent("saver")
 class Saver(ScriptedAgent):
     """Remembers what it has."""
 
@@ -31,6 +32,7 @@ class Saver(ScriptedAgent):
         self.wealth *= 1 + self.thrift * (0.5 - losses.min())
 
 
+@register.agent("savers")
 class Savers(ScriptedCrowd):
     """The same, all at once."""
 
@@ -45,12 +47,6 @@ class Savers(ScriptedCrowd):
 
     def learn_many(self, losses: Any, outcome: Any) -> None:
         self.wealth = self.wealth * (1 + self.thrift * (0.5 - losses.min(1)))
-
-
-@pytest.fixture(autouse=True)
-def names(registries: None) -> None:
-    register.agent("saver")(Saver)
-    register.agent("savers")(Savers)
 
 
 def market(
@@ -122,11 +118,8 @@ def test_a_column_that_is_no_number_is_one_line_before_the_first_round(bad: Any)
 
 
 def test_distributions_of_a_crowd_are_charged_and_drawn() -> None:
-    class Coins(ScriptedCrowd):
-        def act_many(self, forecasts: Any, contexts: Any) -> Any:
-            return np.tile([0.5, 0.5, 0.0], (len(self.loss), 1))
-
-    register.agent("coins")(Coins)
+    coins = {"act_many": lambda *_: [[0.5, 0.5, 0.0]] * 6}
+    register.agent("coins")(type("Coins", (ScriptedCrowd,), coins))
     model = market("coins", settings={})
     model.run()
     log = model.regret_frame().query("agent <= 6")

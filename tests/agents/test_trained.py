@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 from resuming import check_resumes
 
-from regretless import UserError, load, register
+from regretless import UserError, register
 from regretless.agents.adversaries.learned import SEARCHES, Planned, listed_plans
 from regretless.agents.learners import EXP3
 from regretless.market.core.randomness import stream
@@ -22,12 +23,8 @@ DENG: dict[str, Any] = {
 }
 
 
-def market(tmp_path: Path, adversary: dict[str, Any], **keys: Any) -> Any:
-    import tomli_w  # noqa: PLC0415 - for this alone
-
-    file = tmp_path / "game.toml"
-    file.write_text(tomli_w.dumps(DENG | {"adversary": adversary} | keys))
-    return load(str(file)).build(seed=5)
+def market(adversary: dict[str, Any], **keys: Any) -> Any:
+    return worlds.told(DENG | {"adversary": adversary} | keys).build(seed=5)
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -118,23 +115,20 @@ def test_a_plan_that_is_none_is_refused(parameters: dict[str, Any], told: str) -
         Planned(2, stream(0, "x"), **{"rounds": 3} | parameters)
 
 
-def test_a_plan_names_followers_that_are_there(tmp_path: Path) -> None:
+def test_a_plan_names_followers_that_are_there() -> None:
     for distributions in ([[[1, 0]] * 3], [[1, 0]]):
-        wrong = market(
-            tmp_path, {"kind": "plan", "distributions": distributions, "cohort": "learners"}
-        )
+        plan = {"kind": "plan", "distributions": distributions, "cohort": "learners"}
         with pytest.raises(UserError, match="did you mean 'learner'"):
-            wrong.run()
-    rows = market(tmp_path, {"kind": "plan", "distributions": [[[1, 0]] * 2]})
+            market(plan).run()
     with pytest.raises(UserError, match="2 rows a phase, 'learner' 3 actions"):
-        rows.run()
+        market({"kind": "plan", "distributions": [[[1, 0]] * 2]}).run()
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_leaders_who_learn_resume_and_repeat(kind: str, tmp_path: Path) -> None:
     """Across generations: 120 episodes of 2 rounds."""
     adversary = {"kind": kind, "length": 2, "phases": 2, "rows": 3}
-    check_resumes(lambda: market(tmp_path, adversary, rounds=240), 101, tmp_path)
+    check_resumes(lambda: market(adversary, rounds=240), 101, tmp_path)
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
