@@ -1,15 +1,14 @@
 """Every pair of features: it builds, plays and keeps what was asked for, or a table says why not.
 
-Pairs of keys that only [forecaster] has are played in ``test_combinations``.
-
-Two cohorts with one utility and one with another follow a forecast of replayed outcomes for a few
-rounds. A feature is a handful of keys; features of agents are those of the first cohort, and where
-two are about how it responds, the second takes the other one.
+Two cohorts with one utility and one with another follow a forecast of replayed outcomes. A feature
+is a handful of keys; features of agents are those of the first cohort, and where two are about how
+it responds, the second takes the other one.
 """
 
 import json
+from collections.abc import Callable, Iterator
 from copy import deepcopy
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,10 @@ from covering import covering
 
 from regretless import register
 from regretless.agents import ScriptedAgent
+from regretless.forecaster.events.base import Intervals
+from regretless.forecaster.events.coordinate import VectorEvents
+from regretless.forecaster.events.scalar import Assignments, GainEvents
+from regretless.forecaster.models.aggregate import PANEL
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear
 from regretless.market.markets import Accounts, Market
@@ -132,6 +135,8 @@ FEATURES: dict[str, dict[str, Any]] = {
     "everyone": {"forecaster.events": "everyone"},
     "models": {"forecaster.models": ["last-value", "running-mean"]},
     "reference": {"forecaster.reference": "running-mean"},
+    "no models": {"forecaster.models": []},
+    "band": {"forecaster.band": 0.5, "forecaster.give_up": 0.7},
     "model alone": {"forecaster.kind": "last-value"},
     "calibration": {"forecaster.kind": "calibration"},
     "quantal": {RESPONSE: "quantal", "cohort.first.eta": 4.0},
@@ -159,10 +164,44 @@ FEATURES: dict[str, dict[str, Any]] = {
     "polytope": {"space": {"vertices": [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]}},
 }
 
+PROMISED: dict[str, Callable[[Any], bool]] = {  # how a forecaster with a promise shows its keys
+    "delay": lambda p: len(p.instances) == 3,
+    "intervals": lambda p: isinstance(first(p).events, Intervals),
+    "second-order weights": lambda p: first(p).events.rule.name == "second-order",
+    "exponential weights": lambda p: first(p).events.rule.name == "exponential",
+    "image": lambda p: p.spelled and solver(p).hull == "image",
+    "off-ties": lambda p: solver(p).off_ties,
+    "welfare": lambda p: all(own.solver.preferring for own in p.instances),
+    "events of coordinates": lambda p: isinstance(part(first(p).events), VectorEvents),
+    "events of losses": lambda p: isinstance(part(first(p).events), GainEvents | Assignments),
+    "models": lambda p: p.models == ("last-value", "running-mean"),
+    "no models": lambda p: p.models == (),
+    "band": lambda p: p.described()["kept"] <= 1,
+}
+OTHERS = [name for name in FEATURES if name not in ("no models", "band")]
+RESPONSES = "quantal", "ensemble", "private", "certainty-equivalent"
+STAYS = "entry by round", "exit by round"
+
 NARROW: dict[str, dict[str, Any]] = {  # where the outcome is one number
     "reports": {"cohort.first.reports": {"weights": TILTS[::-1]}},
     "polytope": {"space": {"vertices": [[0.0], [1.0]]}},
 }
+
+
+def first(player: Any) -> Any:
+    """Return what has the first turn."""
+    return player.instances[0]
+
+
+def part(events: Any) -> Any:
+    """Return the first of events that are a sum, or all of one kind."""
+    return part(events.parts[0]) if hasattr(events, "parts") else events
+
+
+def solver(player: Any) -> Any:
+    """Return what solves the game over a hull, without its objective."""
+    own = first(player).solver
+    return getattr(own, "solver", own)
 
 
 def keys_of(*names: str) -> dict[str, Any] | None:
@@ -178,8 +217,8 @@ def keys_of(*names: str) -> dict[str, Any] | None:
     return dict(sorted(keys.items(), key=lambda item: item[0] != "forecaster.kind"))
 
 
-def played(keys: dict[str, Any]) -> MarketModel:
-    raw = deepcopy(ONE if keys.get("forecaster.events") == "everyone" else BASE)
+def played(keys: dict[str, Any], **more: Any) -> MarketModel:
+    raw = deepcopy(ONE if keys.get("forecaster.events") == "everyone" else BASE) | more
     for key, value in keys.items():
         assign(raw, key, value)
     scenario = worlds.told(raw, origin=HOME)
@@ -213,9 +252,9 @@ def playable(*names: str) -> bool:
 
 def groups() -> list[tuple[str, ...]]:
     """Put features together so that all pairs are played; those of [forecaster] alone are not."""
-    both = {n for n in FEATURES if all("forecaster" in key for key in FEATURES[n])}
-    pairs = [p for p in combinations(FEATURES, 2) if playable(*p) and not {*p} <= both]
-    return covering(list(FEATURES), pairs, playable, MOST)
+    both = {n for n in OTHERS if all("forecaster" in key for key in FEATURES[n])}
+    pairs = [p for p in combinations(OTHERS, 2) if playable(*p) and not {*p} <= both]
+    return covering(OTHERS, pairs, playable, MOST)
 
 
 @pytest.mark.parametrize("group", groups(), ids=", ".join)
@@ -239,6 +278,71 @@ def check_together(group: tuple[str, ...]) -> None:
     assert len(came) >= len(agents) - 3
     assert came.between(0, 1).all()
     check_reasons(model, agents, group)
+
+
+def promising(*names: str) -> bool:
+    """Whether features fit; without a reference there is none that could have a band."""
+    return playable(*names) and not {"no models", "band"} <= {*names}
+
+
+def promised() -> Iterator[tuple[str, ...]]:
+    """All pairs of keys of [forecaster], and each with a third of the responses and stays."""
+    pairs = [pair for pair in combinations(PROMISED, 2) if promising(*pair)]
+    yield from covering(list(PROMISED), pairs, promising, 4)
+    for (i, name), (j, response) in product(enumerate(PROMISED), enumerate(RESPONSES + STAYS)):
+        if (i + j) % 3 == 0:
+            yield name, response
+        if j == 0 and keys_of("everyone", name):
+            yield "everyone", "reports", name
+            yield "everyone", "entry by round", name
+        if i == 0:
+            yield "everyone", response
+
+
+@pytest.mark.parametrize("group", [*promised()], ids=", ".join)
+def test_every_key_of_a_forecaster_plays_as_asked_and_keeps_its_promise(
+    group: tuple[str, ...],
+) -> None:
+    """Who hears outcomes or comes unknown is promised nothing; all others are."""
+    model = played(keys_of(*group) or {}, rounds=40)
+    for block in model.game.blocks[-1:] if {*group} & {*RESPONSES, *STAYS} else model.game.blocks:
+        assert all(PROMISED[name](block.forecaster) for name in PROMISED.keys() & group)
+        assert {"models", "no models"} & {*group} or block.forecaster.models == tuple(PANEL)
+    agents = model.agents_frame()
+    alone = "everyone" not in group and {"certainty-equivalent", "entry by round"} & {*group}
+    others = agents[agents["cohort"] != "first"] if alone else agents
+    assert others["guarantee"].str.endswith("decision-swap").all()
+    kept = agents[agents["bound"].notna()]
+    assert (agents["bound"].isna() == (agents["guarantee"] == "none")).all()
+    assert (kept["swap_regret"] <= kept["bound"]).all()
+    assert (kept["bound_from_variation"] <= kept["bound"]).all()
+    assert not any("nan" in note for note in model.notes)
+
+
+@pytest.mark.parametrize("feature", sorted({*PROMISED} - {"no models"}))
+def test_the_calibrated_recipe_goes_with_what_it_wraps(feature: str) -> None:
+    """It promises no decision swap regret, whatever it is made of."""
+    known = {"forecaster.reference": "running-mean"} if feature == "band" else {}
+    model = played((keys_of("calibration", feature) or {}) | known, rounds=40)
+    for block in model.game.blocks:
+        player: Any = block.forecaster
+        while not player.instances:
+            player = player.inner
+        assert PROMISED[feature](player)
+    assert (model.agents_frame()["guarantee"] == "none").all()
+    assert len(model.biases_frame())
+
+
+@pytest.mark.parametrize("names", [["delay"], ["image"], ["delay", "image"]])
+def test_a_model_alone_is_told_late_and_has_ensembles(names: list[str]) -> None:
+    """The last value, two rounds late, is that of three rounds ago."""
+    model = played(keys_of("model alone", *names) or {}, rounds=40)
+    assert (model.agents_frame()["guarantee"] == "none").all()
+    assert all(block.forecaster.spelled == ("image" in names) for block in model.game.blocks)
+    said = model.forecasts_frame().query("block == 'linear'")[["p_0", "p_1"]].to_numpy()
+    came = model.rounds_frame()[["y_0", "y_1"]].to_numpy()
+    back = 3 if "delay" in names else 1
+    assert said[back:] == pytest.approx(came[:-back], abs=1e-9)
 
 
 @pytest.mark.parametrize("pair", [*filter(reasons, combinations(FEATURES, 2))], ids=", ".join)
