@@ -90,9 +90,7 @@ def check_probabilities(strategies: Array) -> None:
 
 
 @every_learner
-def test_strategies_are_probabilities_even_against_a_hostile_world(
-    name: str, parameters: dict[str, Any]
-) -> None:
+def test_strategies_are_probabilities(name: str, parameters: dict[str, Any]) -> None:
     learner = started(name, parameters, 3, 4, 60)
     strategies, _, _ = run(learner, 60, lambda _, strategies: one_hot(strategies.argmax(1), 4))
     assert strategies.shape == (60, 3, 4)

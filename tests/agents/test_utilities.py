@@ -213,9 +213,7 @@ MARKETS: list[tuple[str, int, dict[str, Any], Array]] = [
 
 
 @pytest.mark.parametrize(("name", "actions", "parameters", "expected"), MARKETS)
-def test_gains_from_a_market_are_their_formula(
-    name: str, actions: int, parameters: dict[str, Any], expected: Array
-) -> None:
+def test_gains_are_their_formula(name: str, actions: int, parameters: Any, expected: Array) -> None:
     got = utility(drawn(name, actions, **parameters), Y)
     wanted = np.broadcast_to(expected.reshape(62, -1, actions), got.shape)
     assert got == pytest.approx(wanted, abs=1e-12)

@@ -569,9 +569,7 @@ IMPOSSIBLE: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("name", "given", "options", "says"), IMPOSSIBLE)
-def test_impossible_bases_are_refused_in_one_line(
-    name: str, given: tuple[Any, ...], options: dict[str, Any], says: str
-) -> None:
+def test_impossible_bases_are_refused(name: str, given: Any, options: Any, says: str) -> None:
     """Senseless parameters and immense sizes, with the cure."""
     with pytest.raises(ValueError, match=f"^.*{says}.*$") as refused:
         getattr(bases, name)(*given, **options)

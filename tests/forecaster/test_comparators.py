@@ -232,9 +232,7 @@ def test_a_base_that_failed_at_once_is_no_candidate() -> None:
 @pytest.mark.parametrize("beside", [True, False], ids=["beside coordinates", "among scalars"])
 @pytest.mark.parametrize("stream", ["turncoat", "noise", "against the base"])
 @pytest.mark.parametrize("trust", [0.0, 2.0])
-def test_nobody_regrets_not_to_have_followed_a_model(
-    *, beside: bool, stream: str, trust: float
-) -> None:
+def test_nobody_regrets_not_following_a_model(*, beside: bool, stream: str, trust: float) -> None:
     """Regret to every model is at most the sum of its gains, and they are below the bound."""
     rng, own = np.random.default_rng(1), group()
     scalars: Any = GainEvents([own], models=3, fixed=not beside)

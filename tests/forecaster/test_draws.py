@@ -52,9 +52,7 @@ def test_a_bound_for_more_risk_is_passed_by_some(monkeypatch: pytest.MonkeyPatch
     assert (worst_excess(1, promises=1) > 1e-9).any()
 
 
-def test_one_martingale_is_held_at_all_times_at_its_own_level(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_one_martingale_is_held_at_all_times(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(2)
     coins = rng.random((RUNS, 2000)) < 0.3
     walk = (coins - 0.3).cumsum(1)

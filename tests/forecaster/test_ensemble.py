@@ -83,9 +83,7 @@ def test_the_nearest_ensemble_is_nearest(name: str) -> None:
 
 
 @given(st.integers(0, 10_000), st.floats(0.1, 100), st.floats(0, 0.2))
-def test_a_logit_distribution_moves_by_at_most_its_smoothness_times_the_error(
-    seed: int, eta: float, error: float
-) -> None:
+def test_a_logit_distribution_moves_by_eta_delta(seed: int, eta: float, error: float) -> None:
     """What a quantal agent pays for an inexact basis, also as the paper's factor would have it."""
     rng = np.random.default_rng(seed)
     losses = rng.random((20, 5))
@@ -183,9 +181,7 @@ CROWD = [
     ],
     ids=["powers", "monomials", "grid", "quantal cara", "quantal powers", "crowd"],
 )
-def test_regret_stays_below_the_bound_of_the_basis(
-    listeners: list[dict[str, Any]], stream: str
-) -> None:
+def test_regret_stays_below_the_bound_of_the_basis(listeners: list[Any], stream: str) -> None:
     """Those who listen to points and to ensembles share a block, and its bound."""
     model = played(*listeners, adversary=stream, rounds=100)
     agents = model.agents_frame()

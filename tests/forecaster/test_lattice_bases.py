@@ -46,9 +46,7 @@ def printed(values: Ints) -> Ints:
 
 @pytest.mark.parametrize(("nearest", "sharp"), [(False, 2.0), (True, 1.0)])
 @pytest.mark.parametrize("cells", [3, 10, 37])
-def test_rounding_is_within_its_bound_and_attains_it(
-    *, nearest: bool, sharp: float, cells: int
-) -> None:
+def test_rounding_attains_its_bound(*, nearest: bool, sharp: float, cells: int) -> None:
     """|x y - b z / m^2| <= (2 m - 1) / m^2, and half of that for {0..m}; minima inherit it."""
     bottom, top = (0, cells) if nearest else (1, cells - 1)
     bound = (sharp * cells - (0.25 if nearest else 1)) / cells**2
@@ -137,9 +135,7 @@ COVERS = [(1, 0, 9, 3), (1, 1, 9, 1), (2, 1, 9, 4), (2, 0, 6, 3), (2, 1, 5, 9), 
 
 
 @pytest.mark.parametrize(("dimension", "bottom", "top", "stride"), COVERS)
-def test_the_cover_represents_every_mrelu_exactly(
-    dimension: int, bottom: int, top: int, stride: int
-) -> None:
+def test_the_cover_has_every_mrelu(dimension: int, bottom: int, top: int, stride: int) -> None:
     """The linear forms of all thresholds are the MReLUs themselves."""
     span = MReLUCover(dimension, bottom, top, stride)
     z = lattice_points(bottom, top, dimension)
@@ -158,12 +154,11 @@ def even(outcomes: int) -> Array:
     return np.array(list(itertools.product(axis, repeat=outcomes)))
 
 
-@pytest.mark.parametrize(
-    ("outcomes", "cells", "size"), [(1, 10, 10), (2, 5, 30), (2, 10, 133), (3, 4, 88)]
-)
-def test_the_leontief_basis_is_larger_than_the_lattice_it_replaces(
-    outcomes: int, cells: int, size: int
-) -> None:
+SIZES = [(1, 10, 10), (2, 5, 30), (2, 10, 133), (3, 4, 88)]  # outcomes, cells, size
+
+
+@pytest.mark.parametrize(("outcomes", "cells", "size"), SIZES)
+def test_the_basis_is_larger_than_the_lattice(outcomes: int, cells: int, size: int) -> None:
     basis = LeontiefBasis(outcomes, cells)
     assert basis.size == size > (cells - 1) ** outcomes
     assert basis.error == pytest.approx((2 * cells - 1) / cells**2)
@@ -181,9 +176,7 @@ def test_the_declared_constants_hold_for_all_of_the_family() -> None:
 
 @pytest.mark.parametrize("nearest", [False, True])
 @pytest.mark.parametrize(("constant", "error"), [(1.0, 0.2), (2.0, 0.3), (0.1, 5.0)])
-def test_covering_keeps_the_error_that_was_asked_for(
-    *, constant: float, error: float, nearest: bool
-) -> None:
+def test_covering_keeps_the_error(*, constant: float, error: float, nearest: bool) -> None:
     """Rounding to {0..m} needs half as many cells."""
     basis = LeontiefBasis.covering(2, constant=constant, error=error, nearest=nearest)
     assert basis.error <= error

@@ -341,9 +341,7 @@ OTHERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_models_of_other_libraries_are_saved_with_what_they_learned(
-    tmp_path: Path, name: str
-) -> None:
+def test_models_of_other_libraries_are_saved(tmp_path: Path, name: str) -> None:
     make = OTHERS[name]
     own = taught(40, models={"theirs": make(), "last": "last-value"})
     own.save(tmp_path / "kept")
@@ -365,9 +363,7 @@ def test_a_model_without_a_memory_is_refused_in_one_line(tmp_path: Path) -> None
     assert not (tmp_path / "no").exists()
 
 
-def test_how_tos_of_the_page_serve_tomorrow(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_how_tos_of_the_page_serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nightly on a table, twice, and over HTTP where FastAPI is installed."""
     page = Path(__file__).parents[2] / "docs" / "serving.md"
     for name in ("nightly", "serve"):

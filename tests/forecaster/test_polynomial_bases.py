@@ -87,9 +87,7 @@ def test_published_figures_of_the_exponential() -> None:
         (2, {"reach": 0.1, "error": 0.1}),
     ],
 )
-def test_chebyshevs_declarations_are_the_worst_over_the_reach(
-    outcomes: int, given: dict[str, float]
-) -> None:
+def test_chebyshevs_declarations_are_the_worst(outcomes: int, given: dict[str, float]) -> None:
     """Equal weights of every size: error and lambda are bounds on another grid, and reached."""
     basis = ChebyshevExponentialBasis(outcomes, **given)
     sizes = np.linspace(1e-3, 1, 1777)[:, None, None] * basis.reach / basis.outcomes

@@ -142,12 +142,7 @@ def check(solution: Solution, hull: str, *, off_ties: bool) -> None:
 
 
 @pytest.mark.parametrize(("hull", "response", "off_ties", "wish"), SOLVED)
-def test_a_certificate_is_the_worst_case_of_its_mixture(
-    hull: str,
-    response: str,
-    off_ties: bool,  # noqa: FBT001 - a parameter of the test
-    wish: bool,  # noqa: FBT001
-) -> None:
+def test_certificates_are_true(*, hull: str, response: str, off_ties: bool, wish: bool) -> None:
     """Round after round, with tables that change, and a candidate in every other one."""
     solver, possible = made(hull, off_ties=off_ties, wish=wish)
     first, rng = game(solver.size, response), np.random.default_rng(2)

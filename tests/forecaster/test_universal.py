@@ -110,9 +110,7 @@ def weights_of(forecaster: UniversalDecisionSwap) -> tuple[Array, float]:
     rounds=st.integers(60, 200),
     band=st.sampled_from([0.0, 0.3]),
 )
-def test_no_outcome_gains_more_than_the_certificate(
-    truths: list[float], rounds: int, band: float
-) -> None:
+def test_no_outcome_gains_more_than_told(truths: list[float], rounds: int, band: float) -> None:
     forecaster = UniversalDecisionSwap(rounds, band=band)
     for t, y in enumerate(truths):
         signed, total = weights_of(forecaster)

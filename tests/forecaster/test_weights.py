@@ -111,9 +111,7 @@ def test_a_step_adds_at_most_what_the_weights_say(gain: float, past: float, step
 
 
 @given(st.floats(0, 1e6), st.floats(0.1, 60))
-def test_the_greatest_gain_is_where_the_potential_reaches_the_level(
-    variation: float, exponent: float
-) -> None:
+def test_the_greatest_gain_is_at_the_potentials_level(variation: float, exponent: float) -> None:
     greatest = float(SecondOrderWeights().greatest(variation, exponent))
     level = float(np.log(second_potential(greatest, variation)))
     assert exponent - 1e-9 <= level <= exponent + 1e-5  # four steps of Newton: above, by 4e-6
