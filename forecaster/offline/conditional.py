@@ -336,7 +336,7 @@ class ConditionalDistribution:
             steps = np.quantile(column, np.linspace(0, 1, STEPS), method="higher")
             values = np.unique(column if len(np.unique(column)) <= STEPS else steps)
             below = self.expected(seen, (column[:, None] <= values).astype(np.float64))
-            place = np.array([(below < level - ROUNDING).sum(1) for level in levels]).T
+            place = (below[:, None] < np.array(levels)[:, None] - ROUNDING).sum(2)
             found.append(values[place.clip(max=len(values) - 1)])
         return np.stack(found, axis=1)
 

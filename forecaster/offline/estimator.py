@@ -146,9 +146,6 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         tags.target_tags.single_output = False
         return tags
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "fitted_")
-
     # fitting
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
@@ -226,12 +223,15 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         return np.asarray(fit.mean(seen))
 
     def predict_outcome(self, X: Any) -> Array:
-        """Forecast the outcome (m, d), in its own units: the mean of the distribution.
-
-        Without a base it is a linear reading of the mean prediction, of which nothing is promised.
-        """
-        fit, seen = self._asked(X)
+        """Forecast the outcome (m, d), in its own units, by its mean; not without a base."""
+        fit, seen = self._distribution(X)
         return self._in_units(fit.outcomes(seen))
+
+    def _distribution(self, X: Any) -> tuple[Any, Array]:
+        asked = self._asked(X)
+        if self.base == "none":
+            raise UserError("base = 'none' has no distribution of outcomes; fit with base='auto'")
+        return asked
 
     def _in_units(self, values: Array) -> Array:
         low, high = self.ends_.T.reshape(2, -1, *[1] * (values.ndim - 2))
@@ -241,9 +241,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         """Return quantiles (m, d, levels) of outcomes in their own units; not without a base."""
         if not all(0 < level < 1 for level in levels):
             raise UserError(f"levels = {list(levels)}: give numbers between 0 and 1")
-        fit, seen = self._asked(X)
-        if self.base == "none":
-            raise UserError("base = 'none' has no distribution of outcomes; fit with base='auto'")
+        fit, seen = self._distribution(X)
         return self._in_units(fit.quantiles(seen, levels))
 
     def act_proba(self, loss: AnyLoss, X: Any) -> Array:
@@ -268,16 +266,16 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         """Predict everything that people use, a row per row of X, with its index.
 
         Of each outcome ``y_0`` and so on the mean and its quantiles at ``levels``, such as
-        ``y_0_q10``, in its own units; of each listed loss ``loss0``, and so on, or of each one
-        ``loss0_0`` of a stack, ``_action``, drawn, and ``_expected_loss``.
+        ``y_0_q10``, in its own units (with a base); of each listed loss ``loss0``, and so on, or of
+        each one ``loss0_0`` of a stack, ``_action``, drawn, and ``_expected_loss``.
         """
-        means, columns = self.predict_outcome(X), dict[str, Any]()
-        levels = levels if self.base != "none" else ()
-        quantiles = self.predict_quantiles(X, levels) if levels else means[:, :, None]
-        for j, mean in enumerate(means.T):
-            columns[f"y_{j}"] = mean
-            columns |= {f"y_{j}_q{100 * q:g}": quantiles[:, j, k] for k, q in enumerate(levels)}
-        fit, seen = self._asked(X)
+        (fit, seen), columns = self._asked(X), dict[str, Any]()
+        if self.base != "none":
+            means, quantiles = fit.outcomes(seen), self.predict_quantiles(X, levels)
+            for j, mean in enumerate(self._in_units(means).T):
+                columns[f"y_{j}"] = mean
+                own = {f"y_{j}_q{100 * q:g}": quantiles[:, j, k] for k, q in enumerate(levels)}
+                columns |= own
         for s, loss in enumerate(tables.as_list(self.losses)):
             singles: dict[str, AnyLoss] = {f"loss{s}": loss}
             if isinstance(loss, Loss) and loss.stack:

@@ -42,7 +42,6 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import Ridge
 
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.cover import nearest
@@ -59,7 +58,6 @@ from regretless.market.core.checkpoint import check_like
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Loss
-from regretless.market.losses.basis import Basis
 from regretless.market.records import Decision, Mixture
 from regretless.market.regret.ledger import Ledger
 from regretless.market.response import best_response, expected_losses
@@ -106,9 +104,8 @@ class OnlineToBatch:
     """The uniform mixture of so many ``kept`` rounds' prediction functions.
 
     ``states`` of the online forecaster, a tree of arrays, are those before these rounds.
-    ``online`` has the regret (K,) of the run per round, of each stack, by measure, ``readout``
-    (1 + n, d) the linear reading of an outcome off s(y). UserError if the kept rounds do not fit
-    into memory, or rows count unequally.
+    ``online`` has the regret (K,) of the run per round, of each stack, by measure. UserError if the
+    kept rounds do not fit into memory, or rows count unequally.
     """
 
     def __init__(self, estimator: Any, listed: Listed, rows: Rows) -> None:
@@ -126,7 +123,6 @@ class OnlineToBatch:
         order = rng.permutation(rounds)
         times = np.sort(rng.choice(rounds, self.kept, replace=False))
         self._play_all(player, rows[order], times.tolist())
-        self.readout = readout(listed.basis, rows.outcomes)
         self._wake()
 
     def _play_all(self, player: UnbiasedPrediction, rows: Rows, times: list[int]) -> None:
@@ -201,11 +197,6 @@ class OnlineToBatch:
         means = [m.weights @ (form[0] + m.points @ weights.T).min(1) for m in mixtures]
         return strategies[place] / strategies.sum(1)[place, None], np.array(means)[place]
 
-    def outcomes(self, seen: Array) -> Array:
-        """Forecast the outcome (m, d), in [0, 1]."""
-        design = np.insert(self.mean(seen), 0, 1.0, axis=1)
-        return np.asarray(np.clip(design @ self.readout, 0.0, 1.0))
-
     def alternatives(self, loss: Loss, seen: Array) -> Indices:
         """Return no comparators (0, m) but constants and policies."""
         return np.empty((0, len(seen)), dtype=np.intp)
@@ -267,18 +258,6 @@ def strategy(offset: Array, weights: Array, mixture: Mixture) -> Array:
     for point, weight in zip(mixture.points, mixture.weights, strict=True):
         found[every, best_response(expected_losses(offset, weights, point))] += weight
     return found
-
-
-def readout(basis: Basis, outcomes: Array) -> Array:
-    """Regress outcomes (m, d) on a constant and their own s(y): coefficients (1 + n, d).
-
-    By ridge regression (Hoerl and Kennard 1970) with the variance 1 / m of predictions' errors, as
-    functions may be nearly collinear. The mean of s(y) is still mapped to the mean outcome.
-    """
-    table = basis.transform(outcomes)
-    model = Ridge(alpha=1.0).fit(table, outcomes)
-    weights = np.atleast_2d(model.coef_).T
-    return np.vstack([outcomes.mean(0) - table.mean(0) @ weights, weights])
 
 
 def sample_size(estimator: Any, listed: Listed, regret: float) -> int:

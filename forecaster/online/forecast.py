@@ -16,7 +16,7 @@ The ridge rho keeps it solvable where p is no mean of these outcomes; ``error`` 
 the statistics then differ.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -66,7 +66,6 @@ class OnlineForecast:
     space: Box  # outcomes in the user's units
     basis: Basis
     tasks: Mapping[str, Task]
-    key: Hashable = None  # under which its outcome may come late
 
     def __repr__(self) -> str:
         ends = zip(self.names, self.weights @ self.outcomes, *self._at([0.05, 0.95]), strict=True)

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import date
 from typing import Any, ClassVar
 
@@ -85,43 +84,36 @@ class Contexts(Checkpointable):
             return {name: float(codes[word])} if word in codes else {}
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A policy that answers with the name or quantity of an action, as its place."""
-
-    name: str
-    answers: Callable[[Mapping[str, float]], Any]  # from the numbers of a context, by name
-    actions: Sequence[Any]  # what they are called
-
-    def __call__(self, context: Mapping[str, float]) -> int:
-        """Return the place of the action; UserError if it is none, or a number is missing."""
-        try:
-            told = self.answers(context)
-        except KeyError as error:
-            known = closest(str(error.args[0]), list(context))
-            raise UserError(f"policy '{self.name}': no {error} in the context; {known}") from error
-        if told not in self.actions:
-            wanted = f"return one of {', '.join(map(str, self.actions))}"
-            raise UserError(f"policy '{self.name}' suggests {brief(told)}; {wanted}")
-        return self.actions.index(told)
+Rule = Callable[[Mapping[str, float]], int]  # from the numbers of a context to an action's place
 
 
-def rules_of(told: Mapping[str, Any], actions: Sequence[Any]) -> list[Rule]:
-    """Make the policies of a loss: functions by name, or tables of registered ones."""
-    found = []
-    for name, one in told.items():
-        if callable(one):
-            found.append(Rule(name, one, actions))
-            continue
-        kind = str(one.get("kind") if isinstance(one, Mapping) else one)
+def rule_of(name: str, told: Any, actions: Sequence[Any]) -> Rule:
+    """Make a policy of a function that answers with an action, or of a table ``{"kind": ...}``.
+
+    It raises UserError if an answer is no action, or a number is missing.
+    """
+    answers: Callable[..., Any] = told
+    if not callable(told):
+        kind = str(told.get("kind") if isinstance(told, Mapping) else told)
         if kind not in register.policy:
             cure = closest(kind, register.policy.names())
             raise UserError(f"policies['{name}']: unknown kind {kind!r}; {cure}")
         with naming(f"policies['{name}']"):
-            made = register.policy[kind](**{key: v for key, v in one.items() if key != "kind"})
-        own: Callable[..., Any] = lambda x, made=made: actions[made(x)]  # noqa: E731 - typed
-        found.append(Rule(name, own, actions))
-    return found
+            made = register.policy[kind](**{key: v for key, v in told.items() if key != "kind"})
+        answers = lambda x: actions[made(x)]  # noqa: E731 - typed
+
+    def place(context: Mapping[str, float]) -> int:
+        try:
+            answer = answers(context)
+        except KeyError as error:
+            known = closest(str(error.args[0]), list(context))
+            raise UserError(f"policy '{name}': no {error} in the context; {known}") from error
+        if answer not in actions:
+            wanted = f"return one of {', '.join(map(str, actions))}"
+            raise UserError(f"policy '{name}' suggests {brief(answer)}; {wanted}")
+        return actions.index(answer)
+
+    return place
 
 
 def targets(low: float, high: float) -> dict[str, Loss]:

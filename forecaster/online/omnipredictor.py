@@ -19,7 +19,7 @@ of rounds that were learned.
 import inspect
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -36,7 +36,7 @@ from regretless.forecaster.models import Aggregate, adapted
 from regretless.forecaster.models.aggregate import PANEL
 from regretless.forecaster.models.outcomes import ColumnForecast, lattice
 from regretless.forecaster.online.forecast import OnlineForecast, Task
-from regretless.forecaster.online.inputs import Contexts, Inputs, naming, rules_of
+from regretless.forecaster.online.inputs import Contexts, Inputs, naming, rule_of
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction, grouped
 from regretless.market import losses as forms
@@ -59,13 +59,9 @@ COUNTS = ("learned", "missing", "clipped", "late", "forgotten")
 MEASURES = ("external", "swap", "decision_swap")
 
 
-@dataclass(frozen=True, eq=False)
-class Open:
-    """A forecast whose outcome is not learned yet."""
-
-    context: dict[str, float]
-    statistics: Array  # (n,), as they were broadcast
-    points: Array  # (M, n), what the models predicted
+# A forecast whose outcome is not learned yet: the numbers of its ``context``, the ``statistics``
+# (n,) as they were broadcast, and the ``points`` (M, n) that the models predicted.
+Open = dict[str, Any]
 
 
 class OnlineOmnipredictor(Checkpointable):
@@ -162,7 +158,7 @@ class OnlineOmnipredictor(Checkpointable):
         self._followed = np.zeros((len(self.tasks), len(made)))  # losses of following each model
         self._errors = np.zeros((0, len(self.names)))
         self._grid = lattice(len(self.names))
-        self._waiting: dict[str, dict[str, Any]] = {}
+        self._waiting: dict[str, Open] = {}
         self._last: tuple[int, Open] | None = None  # not remembered: it is made again
 
     def _task(self, name: str, own: Loss) -> Task:
@@ -172,7 +168,8 @@ class OnlineOmnipredictor(Checkpointable):
         if actions is None and isinstance(loss, Convex1D) and loss.kinks.shape[-1] == 1:
             actions = loss.knots[:, 0].tolist()
         called: Sequence[Any] = range(own.actions) if actions is None else actions
-        policies = rules_of(self.policies.get(name, {}), called)
+        told = self.policies.get(name, {})
+        policies = [rule_of(rule, one, called) for rule, one in told.items()]
         return Task(own, called, *self.basis.coefficients(own), policies)
 
     def _models(self) -> dict[str, Any]:
@@ -212,17 +209,19 @@ class OnlineOmnipredictor(Checkpointable):
         """
         open_ = self._opened(self._context(x))
         if key is not None:
-            self._waiting[str(key)] = dict(vars(open_))
+            self._waiting[str(key)] = open_
             while len(self._waiting) > WAITING:
                 del self._waiting[next(iter(self._waiting))]
                 self.counts["forgotten"] += 1
             self._contexts.numbers(x, learn=True)
-        about = open_.statistics[-len(self.names) :]  # what it expects of the outcomes themselves
+        about = open_["statistics"][
+            -len(self.names) :
+        ]  # what it expects of the outcomes themselves
         likely = np.concatenate([np.clip(about + self._errors, 0.0, 1.0), self._grid])
         counts = len(self._errors), len(self._grid)
         prior = np.repeat([1.0, EVEN / counts[1]], counts)
-        told = self.names, self.space, self.basis, self.tasks, key
-        return OnlineForecast(open_.statistics, likely, prior, *told)
+        told = self.names, self.space, self.basis, self.tasks
+        return OnlineForecast(open_["statistics"], likely, prior, *told)
 
     def learn_one(self, x: Inputs, y: Any) -> None:
         """Learn the outcome of a context: a number, a dict, a row, or None where it is missing."""
@@ -233,10 +232,10 @@ class OnlineOmnipredictor(Checkpointable):
 
         UserError if no forecast waits under the key.
         """
-        if (kept := self._waiting.pop(str(key), None)) is None:
+        if (open_ := self._waiting.pop(str(key), None)) is None:
             raise UserError(f"no forecast waits under {key!r}; predict_one(x, key=...) opens one")
         learned = self.counts["learned"]
-        self._learn(Open(**kept), y, None)
+        self._learn(open_, y, None)
         self.counts["late"] += self.counts["learned"] - learned
 
     def _context(self, x: Inputs) -> dict[str, float]:
@@ -252,11 +251,12 @@ class OnlineOmnipredictor(Checkpointable):
     def _opened(self, context: dict[str, float]) -> Open:
         """Ask the forecaster, or return what it has said of this context in this round."""
         learned = self.counts["learned"]
-        if self._last is not None and self._last[0] == learned and self._last[1].context == context:
+        if self._last and self._last[0] == learned and self._last[1]["context"] == context:
             return self._last[1]
         mixture = self.forecaster.mixture(context)
         drawn = mixture.draw(stream(self.seed, "online", str(learned)))
-        open_ = Open(context, np.array(drawn.statistics), np.array(self.forecaster.points))
+        told = {"statistics": drawn.statistics, "points": self.forecaster.points}
+        open_ = {"context": context} | {name: np.array(one) for name, one in told.items()}
         self._last = learned, open_
         return open_
 
@@ -273,18 +273,18 @@ class OnlineOmnipredictor(Checkpointable):
                 warnings.warn(told, stacklevel=3)
             self.counts["clipped"] += 1
         if self._last is None or self._last[1] is not open_:  # it was asked something else since
-            self.forecaster.mixture(open_.context)
+            self.forecaster.mixture(open_["context"])
         for place, (name, task) in enumerate(self.tasks.items()):
-            expected, losses = task.expected(open_.statistics), task.loss.losses(unit)
+            expected, losses = task.expected(open_["statistics"]), task.loss.losses(unit)
             choice = best_response(expected[None])
             decision = Decision(None, choice, predicted=expected[None], choices=choice)
-            rules = [policy(open_.context) for policy in task.policies]
+            rules = [policy(open_["context"]) for policy in task.policies]
             self._ledgers[name].add(decision, losses[None], np.array(rules, dtype=np.intp))
-            followed = best_response(task.offset + open_.points @ task.weights.T)
+            followed = best_response(task.offset + open_["points"] @ task.weights.T)
             self._followed[place] += losses[followed]
         self.forecaster.observe_outcome(unit)
         self.forecaster.update(self.basis.transform(unit))
-        error = unit - open_.statistics[-len(unit) :]
+        error = unit - open_["statistics"][-len(unit) :]
         self._errors = np.concatenate([self._errors[1 - WINDOW :], error[None]])
         self._contexts.numbers(x, learn=True)
         self.counts["learned"] += 1
@@ -377,7 +377,14 @@ class OnlineOmnipredictor(Checkpointable):
         """
         try:
             tree = checkpoint.load(Path(path))
-            own = cls(**_arguments(tree["made"], models or {}, policies or {}))
+            made = tree["made"]
+            losses = {name: _read(**told) for name, told in made["losses"].items()}
+            if made["models"] != "panel":
+                made["models"] = _filled(made["models"], models or {}, "models")
+            for loss, told in made["policies"].items():
+                given = (policies or {}).get(loss, {})
+                made["policies"][loss] = _filled(told, given, f"policies['{loss}']")
+            own = cls(**made | {"losses": losses})
             own.restore(tree["state"])
         except UserError:
             raise
@@ -387,8 +394,7 @@ class OnlineOmnipredictor(Checkpointable):
         return own
 
     def restore(self, state: dict[str, Any]) -> None:
-        super().restore(state | {"waiting": {}, "errors": self._errors})
-        self._errors, self._waiting = np.array(state["errors"]), dict(state["waiting"])
+        super().restore(state)
         self._last = None
 
 
@@ -420,38 +426,21 @@ def _written(name: str, loss: Loss) -> dict[str, Any]:
     return {"kind": kind} | tree
 
 
+def _read(*, kind: str, **fields_of: Any) -> Loss:
+    if kind not in forms.__all__:
+        raise ValueError(f"unknown loss '{kind}'")
+    loss: Loss = getattr(forms, kind)(**fields_of)
+    return loss
+
+
 def _plain(told: Mapping[str, Any]) -> dict[str, Any]:
     """Return models or policies by name, None for those that are objects or functions."""
     return {name: one if isinstance(one, str | Mapping) else None for name, one in told.items()}
 
 
-def _arguments(
-    made: dict[str, Any], models: Mapping[str, Any], policies: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
-    """Return what it is to be made with; UserError if an object that was plain None is wanted."""
-
-    def read(tree: dict[str, Any]) -> Loss:
-        kind = tree["kind"]
-        if kind not in forms.__all__:
-            raise ValueError(f"unknown loss '{kind}'")
-        loss: Loss = getattr(forms, kind)(**{k: v for k, v in tree.items() if k != "kind"})
-        return loss
-
-    def given(told: Mapping[str, Any], own: Mapping[str, Any], *around: str) -> dict[str, Any]:
-        for name, one in told.items():
-            if one is None and name not in own:
-                wanted = f"{{'{name}': ...}}".join(around)
-                raise UserError(f"load: give {wanted}, as it was made")
-        return {name: own.get(name, one) for name, one in told.items()}
-
-    named = made["models"]
-    return made | {
-        "losses": {name: read(tree) for name, tree in made["losses"].items()},
-        "scale": {name: tuple(ends) for name, ends in made["scale"].items()},
-        "models": named if named == "panel" else given(named, models, "models = ", ""),
-        "policies": {
-            loss: given(told, policies.get(loss, {}), f"policies = {{'{loss}': ", "}")
-            for loss, told in made["policies"].items()
-        },
-        "seed": int(made["seed"]),
-    }
+def _filled(told: Mapping[str, Any], own: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Put the user's own objects in; UserError if one that was plain None is wanted."""
+    for name, one in told.items():
+        if one is None and name not in own:
+            raise UserError(f"load: give {where}['{name}'], as it was made")
+    return {name: own.get(name, one) for name, one in told.items()}

@@ -278,6 +278,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 ]
 LATER: list[tuple[Callable[[OfflineOmnipredictor], Any], str]] = [
     (lambda model: model.predict_quantiles(X), "no distribution of outcomes"),
+    (lambda model: model.predict_outcome(X), "no distribution of outcomes"),
     (lambda model: model.predict(X[:, :1]), "expecting 2 features"),
     (lambda model: model.act(losses(), X), "give one of them"),
     (lambda model: model.fit(FRAME, Y).predict(FRAME[["b", "a"]]), "feature names should match"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 
 pytest.importorskip("sklearn")
 from regretless import UserError, decision_swap_regret, omniprediction_regret
-from regretless.agents.utilities.forms import CARA, CES, CobbDouglas
+from regretless.agents.utilities.forms import CARA, CES
 from regretless.forecaster.offline import OfflineOmnipredictor, Threshold
 from regretless.forecaster.offline.online_to_batch import errors
 from regretless.market.core.arrays import Array
@@ -84,15 +84,6 @@ def test_sample_size_grows_as_the_theorem_says_and_is_enough() -> None:
 def test_sample_sizes_are_of_regrets_between_0_and_1(regret: float) -> None:
     with pytest.raises(UserError, match="give a number between 0 and 1"):
         online([losses()]).sample_size(regret)
-
-
-def test_a_forecast_of_the_outcome_is_the_mean_of_what_came() -> None:
-    """Also where no function of the basis is the outcome itself, and the outcomes are lopsided."""
-    rng = np.random.default_rng(3)
-    outcomes, shares = rng.beta(0.3, 6.0, (400, 2)), rng.dirichlet(np.ones(2), (3, 3))
-    model = online([CES(shares, 0.5), CobbDouglas(shares)], rounds_kept=50).fit(None, outcomes)
-    forecast = model.predict_outcome(np.empty((1, 0)))[0]
-    assert np.abs(forecast - outcomes.mean(0)).max() < 0.03
 
 
 def test_online_regret_is_that_of_the_log() -> None:
