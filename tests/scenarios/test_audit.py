@@ -95,17 +95,17 @@ def test_what_does_not_fit_is_one_line(given: dict[str, Any], said: str) -> None
 
 def test_rounds_must_be_known_and_there_once() -> None:
     costs = pd.DataFrame({"round": [1, 2, 2], "a": [0.0, 1.0, 1.0]})
-    done = pd.DataFrame({"round": [1, 3], "action": ["a", "a"]})
-    with pytest.raises(UserError, match="'2' is there twice"):
-        audit(done, costs)
-    with pytest.raises(UserError, match="'3' is none of the rounds of the outcomes"):
-        audit(done, costs.iloc[:2])
+    done, once = pd.DataFrame({"round": [1, 3], "action": ["a", "a"]}), costs.iloc[:2]
     twice = done.assign(round=1)
-    with pytest.raises(UserError, match="'1' is there twice for 'all'; name with agent"):
-        audit(twice, costs.iloc[:2])
-    assert len(audit(twice.assign(agent=["x", "y"]), costs.iloc[:2]).agents) == 2
-    with pytest.raises(UserError, match="'action' has no value in data row 2"):
-        audit(done.assign(action=["a", None]), costs.iloc[:2])
+    for given, outcomes, said in (
+        (done, costs, "'2' is there twice"),
+        (done, once, "'3' is none of the rounds of the outcomes"),
+        (twice, once, "'1' is there twice for 'all'; name with agent"),
+        (done.assign(action=["a", None]), once, "'action' has no value in data row 2"),
+    ):
+        with pytest.raises(UserError, match=said):
+            audit(given, outcomes)
+    assert len(audit(twice.assign(agent=["x", "y"]), once).agents) == 2
 
 
 def test_the_command_writes_both_tables_once(tmp_path: Path) -> None:

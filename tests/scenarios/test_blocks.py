@@ -2,38 +2,18 @@
 
 from typing import Any
 
+import families
 import numpy as np
 import pytest
 import worlds
-from numpy.typing import NDArray
 from registered import built_in
 
-from regretless.agents.utilities.forms import (
-    CARA,
-    CES,
-    CobbDouglas,
-    Leontief,
-    LpTarget,
-    MeanVariance,
-    Newsvendor,
-)
+from regretless.agents.utilities import forms
 from regretless.forecaster.bases import natural_kind
-from regretless.market import register
+from regretless.market import losses, register
 from regretless.market.core.errors import UserError
-from regretless.market.losses import (
-    Convex1D,
-    ExponentialOfSum,
-    Linear,
-    LipschitzLoss,
-    Loss,
-    MinimumOfRatios,
-    PowerOfSum,
-    SeparablePower,
-)
 from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.scenario import Scenario
-
-Array = NDArray[np.float64]
 
 # Every utility with parameters that give it a basis of its own.
 UTILITIES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -88,41 +68,41 @@ SHARES = np.random.default_rng(0).dirichlet(np.ones(2), (4, 3))
 MANY = np.random.default_rng(1).dirichlet(np.ones(6), (4, 3))
 
 
-def powers_of_sum(**changed: Any) -> PowerOfSum:
+def powers_of_sum(**changed: Any) -> losses.PowerOfSum:
     given = {"exponent": 2.0, "power": 0.5, "floor": 0.1} | changed
-    return PowerOfSum(SHARES[:2], **{name: np.array(value) for name, value in given.items()})
+    return losses.PowerOfSum(SHARES[:2], **{name: np.array(value) for name, value in given.items()})
 
 
-def lipschitz(slope: float) -> LipschitzLoss:
-    return LipschitzLoss(lambda y: y[:, None, :], np.array(slope), (1, 2), 2)
+def lipschitz(slope: float) -> losses.LipschitzLoss:
+    return losses.LipschitzLoss(lambda y: y[:, None, :], np.array(slope), (1, 2), 2)
 
 
-EXPONENTIALS = ExponentialOfSum(SHARES[:2], np.array([0.0, 1.0]), np.array(0.1))
-NATURAL: dict[str, tuple[Loss, str]] = {
-    "linear": (Linear(SHARES), "linear"),
-    "additive of exponent 1": (CES(SHARES, 1.0), "linear"),
-    "additive": (CES(SHARES, [0.3, 0.5, 0.5, 1.0]), "powers"),
-    "squared distance": (LpTarget(SHARES, 2.0), "bernstein"),
-    "even distances": (LpTarget(SHARES, [2.0, 4.0, 2.0, 4.0]), "bernstein"),
-    "absolute distance": (LpTarget(SHARES, 1.0), "reduced"),
-    "cubed distance": (LpTarget(SHARES, [2.0, 2.0, 2.0, 3.0]), "reduced"),
-    "broken distance": (LpTarget(SHARES, 2.5), "reduced"),
-    "distance to the origin": (LpTarget(0 * SHARES, 3.0), "powers"),
-    "whole ces": (CES(SHARES, 0.5, 1.0), "monomials"),
-    "ces": (CES(SHARES, [0.3, 0.5, 0.5, 0.8], 1.0), "reduced"),
-    "fractional ces": (CES(SHARES, 0.4, 1.0), "reduced"),
-    "ces of two functions": (CES(SHARES, [0.5, 1.0, 0.5, 1.0], [1.0, 2.0, 1.0, 2.0]), "reduced"),
-    "ces below 0": (CES(SHARES, -1.0, 1.0, 0.1), "reduced"),
+EXPONENTIALS = losses.ExponentialOfSum(SHARES[:2], np.array([0.0, 1.0]), np.array(0.1))
+NATURAL: dict[str, tuple[losses.Loss, str]] = {
+    "linear": (losses.Linear(SHARES), "linear"),
+    "additive of exponent 1": (forms.CES(SHARES, 1.0), "linear"),
+    "additive": (forms.CES(SHARES, [0.3, 0.5, 0.5, 1.0]), "powers"),
+    "squared distance": (forms.LpTarget(SHARES, 2.0), "bernstein"),
+    "even distances": (forms.LpTarget(SHARES, [2.0, 4.0, 2.0, 4.0]), "bernstein"),
+    "absolute distance": (forms.LpTarget(SHARES, 1.0), "reduced"),
+    "cubed distance": (forms.LpTarget(SHARES, [2.0, 2.0, 2.0, 3.0]), "reduced"),
+    "broken distance": (forms.LpTarget(SHARES, 2.5), "reduced"),
+    "distance to the origin": (forms.LpTarget(0 * SHARES, 3.0), "powers"),
+    "whole ces": (forms.CES(SHARES, 0.5, 1.0), "monomials"),
+    "ces": (forms.CES(SHARES, [0.3, 0.5, 0.5, 0.8], 1.0), "reduced"),
+    "fractional ces": (forms.CES(SHARES, 0.4, 1.0), "reduced"),
+    "ces of two functions": (forms.CES(SHARES, [0.5, 1.0] * 2, [1.0, 2.0] * 2), "reduced"),
+    "ces below 0": (forms.CES(SHARES, -1.0, 1.0, 0.1), "reduced"),
     "two floors": (powers_of_sum(floor=[0.1, 0.2]), "reduced"),
     "one floor": (powers_of_sum(), "monomials"),
     "two exponents": (powers_of_sum(exponent=[2.0, 3.0]), "monomials"),
-    "mean-variance": (MeanVariance(SHARES, 1.0), "monomials"),
-    "many monomials": (CES(MANY, 0.2, 1.0), "reduced"),
-    "cobb-douglas": (CobbDouglas(SHARES), "chebyshev"),
-    "cara": (CARA(SHARES, [1.0, 2.0, 3.0, 4.0]), "chebyshev"),
+    "mean-variance": (forms.MeanVariance(SHARES, 1.0), "monomials"),
+    "many monomials": (forms.CES(MANY, 0.2, 1.0), "reduced"),
+    "cobb-douglas": (forms.CobbDouglas(SHARES), "chebyshev"),
+    "cara": (forms.CARA(SHARES, [1.0, 2.0, 3.0, 4.0]), "chebyshev"),
     "exponentials of two functions": (EXPONENTIALS, "reduced"),
-    "leontief": (Leontief(SHARES + 0.1), "reduced"),
-    "newsvendor": (Newsvendor([0.1, 0.5, 0.9], [1.0, 2.0], 1.0, outcomes=2), "relu"),
+    "leontief": (forms.Leontief(SHARES + 0.1), "reduced"),
+    "newsvendor": (forms.Newsvendor([0.1, 0.5, 0.9], [1.0, 2.0], 1.0, outcomes=2), "relu"),
     "lipschitz": (lipschitz(1.0), "lipschitz-grid"),
     "steep lipschitz": (lipschitz(10.0), "reduced"),
 }
@@ -132,9 +112,10 @@ def test_every_form_has_its_natural_basis() -> None:
     for name, (loss, kind) in NATURAL.items():
         assert natural_kind(loss) == kind, name
         assert kind in register.basis.names()
-    forms = {type(loss).form for loss, _ in NATURAL.values()}
-    parts = {Linear, SeparablePower, PowerOfSum, ExponentialOfSum, MinimumOfRatios, Convex1D}
-    assert forms == {part.form for part in parts} | {LipschitzLoss.form}
+    sums = losses.PowerOfSum, losses.ExponentialOfSum
+    others = losses.Linear, losses.SeparablePower, losses.MinimumOfRatios, losses.LipschitzLoss
+    parts = {*sums, *others, losses.Convex1D}
+    assert {type(loss).form for loss, _ in NATURAL.values()} == {part.form for part in parts}
 
 
 @pytest.mark.parametrize("utility", UTILITIES)
@@ -157,7 +138,8 @@ def floored(name: str, floor: float) -> dict[str, Any]:
     return cohort("cobb-douglas", name=name, parameters={"y_min": floor})
 
 
-FINE = {"kind": "chebyshev", "error": 0.001}
+BASES: dict[str, Any] = {"b": {"kind": "chebyshev"}, "c": {"kind": "chebyshev", "error": 0.001}}
+BASES["d"] = {"error": 0.001}
 SQUARE = cohort("ces", name="square", parameters={"rho": 1.0, "v": 3.0})
 GROUPS: dict[str, tuple[list[dict[str, Any]], list[tuple[str, list[str]]]]] = {
     "logarithms above one floor, above another, and wealth itself": (
@@ -184,12 +166,7 @@ GROUPS: dict[str, tuple[list[dict[str, Any]], list[tuple[str, list[str]]]]] = {
         [("powers", ["additive", "other"])],
     ),
     "the same kind with the same parameters, whichever way it was asked for": (
-        [
-            floored("a", 0.01),
-            floored("b", 0.01) | {"basis": {"kind": "chebyshev"}},
-            floored("c", 0.01) | {"basis": FINE},
-            floored("d", 0.01) | {"basis": {"error": 0.001}},
-        ],
+        [floored("a", 0.01), *(floored(name, 0.01) | {"basis": BASES[name]} for name in BASES)],
         [("chebyshev", ["a", "b"]), ("chebyshev", ["c", "d"])],
     ),
 }
@@ -281,14 +258,10 @@ def test_archetypes_are_shared_by_the_agents() -> None:
 # Mixed markets.
 
 
-def mixed(count: int = 3, actions: int = 3, **keys: Any) -> Scenario:
-    crowd = [cohort(name, count=count, actions=actions) for name in EIGHT.split()]
-    return scenario(*crowd, outcomes=3, **keys)
-
-
 def test_eight_utilities_hear_one_broadcast() -> None:
     """One block per form; regrets are finite and below both bounds."""
-    model = worlds.played(mixed(rounds=150), log_every=150)
+    crowd = [cohort(name) for name in EIGHT.split()]
+    model = worlds.played(scenario(*crowd, outcomes=3, rounds=150), log_every=150)
     names = [block.name for block in model.game.blocks]
     assert names[:4] == ["linear", "reduced", "chebyshev-1", "chebyshev-2"]
     assert names[4:] == ["monomials", "relu", "bernstein"]
@@ -306,17 +279,11 @@ def test_eight_utilities_hear_one_broadcast() -> None:
 def test_a_user_utility_of_any_form_is_served() -> None:
     """A function with a Lipschitz constant, beside agents of other forms."""
 
-    def bumpy(population: Any, *, waves: float = 2.0) -> Loss:
-        shape = population.count, population.actions
-        shifts = population.rng.random(shape)
-
-        def function(y: Array) -> Array:
-            return np.abs((waves * y.max(-1)[:, None, None] + 2 * shifts) % 2 - 1)
-
-        return LipschitzLoss(function, np.array(waves), shape, population.goods)
+    def bumpy(population: Any, *, waves: float = 2.0) -> losses.Loss:
+        return families.waves(waves, population.goods)(population.rng, population.count)
 
     register.utility("bumpy")(bumpy)
-    bumpers = cohort("leontief") | {"name": "bumpers", "utility": "bumpy"}
+    bumpers = cohort("leontief", name="bumpers", actions=families.ACTIONS) | {"utility": "bumpy"}
     for basis in ({"kind": "auto"}, {"kind": "exact"}, {"kind": "lipschitz-grid"}):
         model = market(bumpers | {"basis": basis}, cohort("leontief"), rounds=20)
         model.run()
@@ -337,18 +304,17 @@ def test_a_quick_basis_is_certified_for_the_coefficients_that_agents_use() -> No
     assert again[1] == pytest.approx(seated.coefficients[1], abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("utility", "parameters"),
-    [
-        ("linear", {"weights": [[0.0, 0.0]] * 3}),
-        ("leontief", {"requirements": [[0.5, 0.5]] * 3}),
-        ("newsvendor", {"orders": [[0.5, 0.5, 0.5]]}),
-    ],
-)
+ALIKE = {  # all actions are equal, or all constant
+    "linear": {"weights": [[0.0, 0.0]] * 3},
+    "leontief": {"requirements": [[0.5, 0.5]] * 3},
+    "newsvendor": {"orders": [[0.5, 0.5, 0.5]]},
+}
+
+
+@pytest.mark.parametrize("utility", ALIKE)
 @pytest.mark.parametrize("kind", ["auto", "exact", "reduced"])
-def test_who_cannot_go_wrong_is_served(kind: str, utility: str, parameters: dict[str, Any]) -> None:
-    """All actions equal, or all constant: regret is 0, or one line says what is wrong."""
-    made = attempt(cohort(utility, parameters=parameters, basis={"kind": kind}))
+def test_who_cannot_go_wrong_has_no_regret_or_is_refused_in_a_line(kind: str, utility: str) -> None:
+    made = attempt(cohort(utility, parameters=ALIKE[utility], basis={"kind": kind}))
     if isinstance(made, str):
         assert "constant" in made
         return

@@ -32,7 +32,6 @@ def test_a_claim_is_of_the_file_as_it_stands() -> None:
     assert not load("pigou", rounds=3).spec.description
 
 
-@pytest.mark.slow
 def test_no_grower_would_have_gained_a_hundredth() -> None:
     model = worlds.played(load("crop-choice"), log_every=500)
     agents = model.agents_frame()
@@ -58,7 +57,6 @@ def exploited(name: str, *assignments: str) -> pd.DataFrame:
     return means.assign(paid=paid.to_numpy())
 
 
-@pytest.mark.slow
 def test_only_mean_based_learners_are_beaten() -> None:
     frame = exploited("beating-mean-based-learners")
     mean_based = frame.loc[["hedge", "follow-the-leader", "regret-matching"]]
@@ -71,7 +69,6 @@ def test_only_mean_based_learners_are_beaten() -> None:
     assert frame["paid"].to_numpy() == pytest.approx(frame["leader_surplus"].to_numpy(), abs=1e-9)
 
 
-@pytest.mark.slow
 def test_learners_pay_a_seller_more_than_the_best_posted_price_does() -> None:
     """The revenues at T = 1000 that an independent reference measured for the learners."""
     cohorts = ("hedge", "regret-matching", "followers")
@@ -87,7 +84,6 @@ def test_learners_pay_a_seller_more_than_the_best_posted_price_does() -> None:
     assert (frame["leader_surplus"] < 0).all()  # it does not know whom it faces
 
 
-@pytest.mark.slow
 def test_pump_and_dump_takes_from_learners_and_not_from_followers() -> None:
     frame = exploited("pump-and-dump")
     learners = frame.drop(index="followers")

@@ -78,10 +78,9 @@ def home_bias(population, *, bias):
 
 
 @pytest.fixture(autouse=True)
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    lay_out(tmp_path)
-    return tmp_path
+def desk(desk: Path) -> Path:
+    lay_out(desk)
+    return desk
 
 
 def lay_out(folder: Path) -> None:

@@ -25,9 +25,9 @@ FRAME = pd.DataFrame(
         "rain": [0.0, 5.0, 10.0, 20.0, -1.0],
         "warmth": [-10, 0, 10, 30, 40],
         "share": [0.0, 0.25, 0.5, 0.75, 1.0],
-        "month": [1, 1, 2, 2, 3],
     }
 )
+ENDINGS = "csv", "parquet"
 
 
 def table(folder: Path, frame: pd.DataFrame, outcomes: list[str], **keys: Any) -> Table:
@@ -68,45 +68,26 @@ def test_the_clipped_share_counts_rows_not_cells(tmp_path: Path) -> None:
     assert table(tmp_path, FRAME, ["rain", "warmth"], scale=scale).clipped == pytest.approx(2 / 5)
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_contexts_stand_as_they_are(ending: str, tmp_path: Path) -> None:
-    names = ["month", "warmth", "rain"]
-    read = table(tmp_path, FRAME, ["share"], context=names, ending=ending)
-    np.testing.assert_array_equal(read.contexts, FRAME[names].to_numpy(dtype=float))
-    assert read.names == tuple(names)
-
-
-def test_csv_and_parquet_give_the_same_bits(tmp_path: Path) -> None:
+def test_csv_and_parquet_give_the_same_bits_and_contexts_as_they_are(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
-    frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=["a", "b", "c"])
-    scale = {"a": [-2.0, 1.5], "b": [2.0, -3.0]}
-    read = {
-        ending: table(tmp_path, frame, ["a", "b"], context=["c"], scale=scale, ending=ending)
-        for ending in ("csv", "parquet")
-    }
+    frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=["a", "b", "c"]).assign(d=range(200))
+    keys: dict[str, Any] = {"context": ["d", "c"], "scale": {"a": [-2.0, 1.5], "b": [2.0, -3.0]}}
+    csv, parquet = (table(tmp_path, frame, ["a", "b"], ending=e, **keys) for e in ENDINGS)
     slack = 0.0 if pd.__version__ >= "3" else 1e-12  # pandas 2 reads less well
-    for name in ("outcomes", "contexts"):
-        ours, theirs = (getattr(read[ending], name) for ending in ("csv", "parquet"))
-        np.testing.assert_allclose(ours, theirs, rtol=slack, atol=0.0)
-    assert read["csv"].clipped == read["parquet"].clipped > 0
+    np.testing.assert_allclose(csv.outcomes, parquet.outcomes, rtol=slack, atol=0.0)
+    np.testing.assert_allclose(csv.contexts, frame[["d", "c"]], rtol=slack, atol=0.0)
+    np.testing.assert_array_equal(parquet.contexts, frame[["d", "c"]])
+    assert csv.names == parquet.names == ("d", "c")
+    assert csv.clipped == parquet.clipped > 0
 
 
-@pytest.mark.parametrize(
-    ("values", "read"),
-    [
-        (pd.array([0, 1, 1], dtype="Int64"), [0, 1, 1]),
-        (pd.array([0.5, 1.0, 0.0], dtype="Float64"), [0.5, 1, 0]),
-        (np.array([1, 0, 1], dtype=np.int8), [1, 0, 1]),
-        (np.array([0.25, 0.5, 1.0], dtype=np.float32), [0.25, 0.5, 1]),
-    ],
-)
-def test_parquet_numbers_of_any_kind(
-    values: list[float], read: list[float], tmp_path: Path
-) -> None:
-    frame = pd.DataFrame({"a": values})
+@pytest.mark.parametrize("kind", ["Int64", "Float64", "int8", "float32"])
+def test_parquet_numbers_of_any_kind(kind: str, tmp_path: Path) -> None:
+    numbers = [0.25, 1, 0] if kind[0] in "Ff" else [0, 1, 1]
+    frame = pd.DataFrame({"a": pd.array(numbers, dtype=kind)})
     found = table(tmp_path, frame, ["a"], context=["a"], ending="parquet")
-    np.testing.assert_array_equal(found.outcomes[:, 0], read)
-    np.testing.assert_array_equal(found.contexts[:, 0], read)
+    np.testing.assert_array_equal(found.outcomes[:, 0], numbers)
+    np.testing.assert_array_equal(found.contexts[:, 0], numbers)
 
 
 def test_the_scale_that_is_proposed_is_accepted(tmp_path: Path) -> None:
@@ -118,10 +99,8 @@ def test_the_scale_that_is_proposed_is_accepted(tmp_path: Path) -> None:
 def test_data_are_beside_their_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not from the folder in which the command happens to run."""
     home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
-    scenario = (
-        'name = "s"\nrounds = 2\n[data]\nfile = "t.csv"\noutcomes = ["a"]\n'
-        '[[cohort]]\nname = "c"\nutility = "linear"\nactions = 2\n'
-    )
+    cohort = '[[cohort]]\nname = "c"\nutility = "linear"\nactions = 2\n'
+    scenario = f'name = "s"\nrounds = 2\ndata = {{file = "t.csv", outcomes = ["a"]}}\n{cohort}'
     for folder, value in ((home, 0.25), (elsewhere, 0.75)):
         folder.mkdir()
         (folder / "t.csv").write_text(f"a\n{value}\n", encoding="utf-8")
@@ -134,12 +113,9 @@ def test_data_are_beside_their_scenario(tmp_path: Path, monkeypatch: pytest.Monk
         load("../home/s.toml")
 
 
-def test_a_file_in_the_current_folder_does_not_stand_in_for_bundled_data(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_in_the_current_folder_does_not_stand_in_for_bundled_data(desk: Path) -> None:
     bundled: Any = load("crop-choice").table
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "seattle-weather.csv").write_text("precipitation\n1\n", encoding="utf-8")
+    (desk / "seattle-weather.csv").write_text("precipitation\n1\n", encoding="utf-8")
     found: Any = load("crop-choice").table
     np.testing.assert_array_equal(found.outcomes, bundled.outcomes)
 

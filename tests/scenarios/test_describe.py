@@ -113,10 +113,8 @@ def test_dates_are_so_far_apart(tmp_path: Path, freq: str, told: str) -> None:
     assert described(tmp_path / "sold.csv").columns[0].note == told
 
 
-def test_the_command_writes_a_file_that_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call, refused: Refused
-) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("desk")
+def test_the_command_writes_a_file_that_runs(call: Call, refused: Refused) -> None:
     data = str(DATA / "seattle-weather.csv")
     assert "--out my-seattle-weather.toml writes a scenario" in call("describe", data).out
     assert "regretless run own.toml" in call("describe", data, "--out", "own.toml").out
@@ -176,15 +174,9 @@ WHOLE = [f"{i * 0.37 % 1:.3f}" for i in range(60)]
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-    return tmp_path
-
-
-@pytest.fixture
-def started(desk: Path, call: Call) -> Starter:
+def started(desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> Starter:
     """Describe a small table and run the starter for a few rounds; the starter, what is printed."""
+    monkeypatch.setenv("COLUMNS", "200")
 
     def starter_of(head: str, rows: list[str]) -> tuple[dict[str, Any], str]:
         (desk / "a.csv").write_text("\n".join([head, *rows, ""]), encoding="utf-8")

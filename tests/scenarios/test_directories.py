@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from desk import Call, Refused
-from written import manifest, status
+from written import files, manifest, status
 
 from regretless.market.core import checkpoint
 from regretless.market.logs import journal
@@ -33,8 +33,7 @@ CRAFTED = 40  # of several hundred places in a checkpoint
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def folder(desk: Path) -> None:
     Path("tiny.toml").write_text(TINY, encoding="utf-8")
     Path("sweep.toml").write_text(SWEEP, encoding="utf-8")
 
@@ -47,15 +46,6 @@ def refused(refused: Refused) -> Refused:
         return line
 
     return told
-
-
-def files() -> dict[str, bytes]:
-    """Read everything below the current folder, links by where they lead."""
-    return {
-        str(path): str(path.readlink()).encode() if path.is_symlink() else path.read_bytes()
-        for path in sorted(Path().rglob("*"))
-        if path.is_symlink() or path.is_file()
-    }
 
 
 RUN = ("run", "tiny.toml", "--out", "logs", "--quiet")
@@ -128,14 +118,9 @@ def test_links_are_not_followed(call: Call, refused: Refused, name: str) -> None
     assert name in refused(*RUN, "--resume")
 
 
-@pytest.fixture
-def conducted(call: Call) -> None:
-    assert call(*STUDY)[0] == 0
-
-
-@pytest.mark.usefixtures("conducted")
-def test_a_study_with_what_is_a_strangers_is_not_replaced(refused: Refused) -> None:
+def test_a_study_with_what_is_a_strangers_is_not_replaced(call: Call, refused: Refused) -> None:
     """Neither a file among its own, nor a link in the place of one."""
+    assert call(*STUDY)[0] == 0
     for name in ("runs/run=0000/notes.txt", ".drafts/notes.txt", "runs/mine/a"):
         place = Path("logs", name)
         made = not place.parent.exists()

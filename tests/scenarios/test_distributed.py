@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from worlds import Raw, told
-from written import Reference, assert_same, status
+from written import Reference, assert_same, play, status
 
 from regretless.market import register
 from regretless.market.core import checkpoint
@@ -129,7 +129,8 @@ MOVING = world(
 NETWORK = {"graph": "small-world", "neighbours": 2, "rewiring": 0.3, "subscribers": [1, 9, 10]}
 SURE = cohort("sure", 12, 2, "lp-target", **SURELY)
 HEARSAY = MIXED | {"name": "hearsay", "network": NETWORK, "cohort": [*MANY_RULES, SURE]}
-PAID = "[[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]"
+AT_ONCE, UP_THEN_DOWN = "market.feedback=same-round", "adversary.kind=up-then-down"
+PAID = "adversary.weights=[[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]"
 
 
 @pytest.fixture(autouse=True)
@@ -165,56 +166,44 @@ class Here:
         """Hold nothing."""
 
 
-def shared(text: Raw, out: Path, shares: int, crew: Any = None, **options: Any) -> Conductor:
-    loaded, given = told(text), Options(out, **options)
-    conductor = Conductor(loaded, crew or Here(), given, shares)
-    run(loaded, given, player=conductor)
-    return conductor
-
-
-@pytest.mark.parametrize(
-    ("text", "shares"),
-    [
-        *[(MIXED, of) for of in (1, 3)],
-        *[(PLAIN, of) for of in (5, 30)],  # 30 are more than there are agents
-        *zip((SAMPLED, COVERED, COMPARED), (2, 5, 2), strict=True),
-        *zip((COUNTED, LEARNING, MOVING, HEARSAY), (5, 3, 5, 2), strict=True),
-    ],
-    ids=lambda given: given["name"] if isinstance(given, dict) else given,
-)
-def test_shares_give_the_bytes_of_the_whole(
-    text: Raw, shares: int, tmp_path: Path, reference: Reference
-) -> None:
-    shared(text, tmp_path / "logs", shares, log_every=7)
-    assert_same(tmp_path / "logs", reference(text, log_every=7))
+def shared(
+    text: Raw | str, out: Path, shares: int, *keys: str, crew: Any = None, **options: Any
+) -> list[str]:
+    """Share a run out; return what is said of it."""
+    loaded, given, said = told(text, *keys), Options(out, **options), list[str]()
+    run(loaded, given, player=Conductor(loaded, crew or Here(), given, shares, warn=said.append))
+    return said
 
 
 @pytest.mark.parametrize(
     ("text", "keys", "shares"),
     [
-        (MIXED, ["market.feedback=same-round", "rounds=50"], 3),
+        *[(MIXED, [], of) for of in (1, 3)],
+        *[(PLAIN, [], of) for of in (5, 30)],  # 30 are more than there are agents
+        *[(text, [], 2) for text in (SAMPLED, COMPARED, HEARSAY)],
+        *[(text, [], 5) for text in (COVERED, COUNTED, MOVING)],
+        (LEARNING, [], 3),
+        # asked in every round
+        (MIXED, [AT_ONCE, "rounds=50"], 3),
         (PLAIN, ["market.feedback=lagged", "rounds=50"], 2),
-        (PLAIN, ["adversary.kind=up-then-down", f"adversary.weights={PAID}", "rounds=50"], 3),
-        (COMPARED, ["market.feedback=same-round", "rounds=40"], 2),
-        (LED, ["adversary.kind=up-then-down", f"adversary.weights={PAID}", "rounds=40"], 3),
-        (COUNTED, ["market.feedback=same-round", "rounds=40"], 2),
-        (LEARNING, ["market.feedback=same-round", "rounds=40"], 3),
-        (MOVING, ["market.feedback=same-round"], 2),
-        (HEARSAY, ["market.feedback=same-round", "rounds=40"], 3),
-        (ASKED, [], 1),
-        (ASKED, [], 2),
-        ("oligopoly", ["rounds=40"], 3),
-        ("bank-run", ["rounds=40"], 2),
-        ("paying-to-know", ["rounds=40"], 3),
-        ("pigou", ["rounds=40"], 2),
+        (PLAIN, [UP_THEN_DOWN, PAID, "rounds=50"], 3),
+        (COMPARED, [AT_ONCE, "rounds=40"], 2),
+        (LED, [UP_THEN_DOWN, PAID, "rounds=40"], 3),
+        (COUNTED, [AT_ONCE, "rounds=40"], 2),
+        (LEARNING, [AT_ONCE, "rounds=40"], 3),
+        (MOVING, [AT_ONCE], 2),
+        (HEARSAY, [AT_ONCE, "rounds=40"], 3),
+        *[(ASKED, [], of) for of in (1, 2)],
+        *[(name, ["rounds=40"], 3) for name in ("oligopoly", "paying-to-know")],
+        *[(name, ["rounds=40"], 2) for name in ("bank-run", "pigou")],
     ],
+    ids=lambda given: given["name"] if isinstance(given, dict) else None,
 )
-def test_shares_that_are_asked_in_every_round_give_the_bytes_of_the_whole(
+def test_shares_give_the_bytes_of_the_whole(
     text: Raw | str, keys: list[str], shares: int, tmp_path: Path, reference: Reference
 ) -> None:
-    loaded, options = told(text, *keys), Options(tmp_path / "logs", log_every=7)
-    run(loaded, options, player=Conductor(loaded, Here(), options, shares))
-    assert_same(options.out, reference(text, *keys, log_every=7))
+    shared(text, tmp_path / "logs", shares, *keys, log_every=7)
+    assert_same(tmp_path / "logs", reference(text, *keys, log_every=7))
 
 
 # Who dies.
@@ -229,7 +218,7 @@ def test_shares_that_are_asked_in_every_round_give_the_bytes_of_the_whole(
 )
 def test_the_dead_are_replaced(text: Raw, seed: int, tmp_path: Path, reference: Reference) -> None:
     crew = Here(seed, deaths=6)
-    shared(text, tmp_path / "logs", 3, crew)
+    shared(text, tmp_path / "logs", 3, crew=crew)
     assert crew.deaths == 0
     assert_same(tmp_path / "logs", reference(text))
 
@@ -281,14 +270,9 @@ def test_what_is_lost_of_a_record_is_said(tmp_path: Path) -> None:
 
 
 def test_a_run_on_one_machine_is_not_continued_in_shares(tmp_path: Path) -> None:
-    out, loaded = tmp_path / "logs", told(PLAIN)
-
-    def press(played: int) -> None:
-        if played == 70:
-            signal.raise_signal(signal.SIGINT)
-
+    out = tmp_path / "logs"
     with pytest.raises(KeyboardInterrupt):
-        run(loaded, Options(out), progress=press)
+        play(told(PLAIN), out, stop=70)
     with pytest.raises(UserError, match=r"was begun without --workers or --scheduler; drop them"):
         shared(PLAIN, out, 2, resume=True)
 
@@ -360,25 +344,21 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     del sys.modules["own_agents"]
 
 
-@pytest.mark.parametrize("keys", [[], ["market.feedback=same-round"]])
+@pytest.mark.parametrize("keys", [[], [AT_ONCE]])
 @pytest.mark.usefixtures("own")
 def test_ones_own_agents_play_beside_who_is_shared_out(keys: list[str], tmp_path: Path) -> None:
-    loaded, options, said = told(BESIDE, *keys), Options(tmp_path / "shared"), list[str]()
-    run(loaded, Options(tmp_path / "alone"))
-    run(loaded, options, player=Conductor(loaded, Here(), options, 3, warn=said.append))
+    run(told(BESIDE, *keys), Options(tmp_path / "alone"))
+    (line,) = shared(BESIDE, tmp_path / "shared", 3, *keys)
     assert_same(tmp_path / "shared", tmp_path / "alone")
-    (line,) = said
-    assert line.startswith(
-        "cohort.own: response 'wary-of-itself' does not answer agent by agent; played"
-    )
+    says = "cohort.own: response 'wary-of-itself' does not answer agent by agent; played"
+    assert line.startswith(says)
 
 
 @pytest.mark.usefixtures("own")
 def test_nobody_sees_what_agents_do_who_are_elsewhere(tmp_path: Path) -> None:
-    loaded, options = told(BESIDE, "cohort.own.response=curious"), Options(tmp_path / "l")
     says = r"round 0: Curious.act: cohort\.farmers is played by workers, .*; run without --workers"
     with pytest.raises(UserError, match=says):
-        run(loaded, options, player=Conductor(loaded, Here(), options, 2))
+        shared(BESIDE, tmp_path / "logs", 2, "cohort.own.response=curious")
 
 
 @pytest.mark.parametrize(
@@ -387,18 +367,17 @@ def test_nobody_sees_what_agents_do_who_are_elsewhere(tmp_path: Path) -> None:
         (["market.kind=portfolio", "rounds=10"], "market: Portfolio clears agent by agent; played"),
         (["cohort.farmers.response=ensemble", "rounds=50"], "cohort.farmers: response 'ensemble'"),
         (
-            ["adversary.kind=myopic", f"adversary.weights={PAID}", "rounds=50"],
-            "adversary: it sees 'play', which takes all agents",
+            ["adversary.kind=myopic", PAID, "rounds=50"],
+            "adversary: it sees 'play', which takes all",
         ),
     ],
 )
 def test_what_cannot_be_shared_out_is_played_here_and_said(
     keys: list[str], says: str, tmp_path: Path, reference: Reference
 ) -> None:
-    loaded, options, said = told(PLAIN, *keys), Options(tmp_path / "logs"), list[str]()
-    run(loaded, options, player=Conductor(loaded, Here(), options, 2, warn=said.append))
-    assert_same(options.out, reference(PLAIN, *keys))
-    assert [line.startswith(says) for line in said] == [True]
+    (line,) = shared(PLAIN, tmp_path / "logs", 2, *keys)
+    assert line.startswith(says)
+    assert_same(tmp_path / "logs", reference(PLAIN, *keys))
 
 
 def no_weather(x: Any) -> int:
@@ -408,9 +387,6 @@ def no_weather(x: Any) -> int:
 def test_a_fault_in_a_share_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = register.policy._known | {"odd": no_weather}
     monkeypatch.setattr(register.policy, "_known", known)
-    loaded = told(PLAIN, 'cohort.farmers.policies=["odd"]')
-    options = Options(tmp_path / "logs")
-    conductor = Conductor(loaded, Here(), options, 2)
     with pytest.raises(UserError, match=r"share 1 of 2: .*no_weather.*RuntimeError: no weather"):
-        run(loaded, options, player=conductor)
+        shared(PLAIN, tmp_path / "logs", 2, 'cohort.farmers.policies=["odd"]')
     assert not (tmp_path / "logs").exists()

@@ -23,11 +23,9 @@ ROUNDS = 1100  # so many that there are checkpoints
 
 
 @pytest.fixture(autouse=True)
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(sys.modules, "own", raising=False)
-    (tmp_path / "nature.toml").write_text(NATURE, encoding="utf-8")
-    return tmp_path
+def desk(desk: Path) -> Path:
+    (desk / "nature.toml").write_text(NATURE, encoding="utf-8")
+    return desk
 
 
 TWENTY = "rounds = 20"
@@ -155,7 +153,6 @@ def limited(size: int, *words: str) -> str:
     return done.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="no limit on the size of files")
 def test_what_was_written_before_there_was_no_room_is_kept(
     desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch
@@ -203,9 +200,6 @@ def test_a_folder_that_goes_away_is_one_line(desk: Path, refused: Refused) -> No
 def test_a_folder_that_cannot_be_written_is_one_line(desk: Path, refused: Refused) -> None:
     (desk / "shut").mkdir(mode=0o500)
     assert "give another directory" in refused("run", "nature.toml", "--out", "shut/run")
-
-
-# Models that nobody fitted.
 
 
 def test_a_tree_says_what_cannot_be_kept(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import worlds
-from numpy.typing import NDArray
 
 from regretless.agents import ScriptedAgent
 from regretless.forecaster.events.bounds import BiasBound, GainBound, spread
@@ -20,8 +19,6 @@ from regretless.market.regret.ledger import MEASURES
 from regretless.scenarios.assembly.latecomers import protection
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import find, read
-
-Array = NDArray[np.float64]
 
 WEIGHTS = [[0.7, 0.3], [0.2, 0.8], [0.5, 0.5]]
 STREAMS: dict[str, dict[str, Any]] = {
@@ -277,6 +274,19 @@ def test_they_hear_the_block_that_spans_their_losses() -> None:
 # What the log holds.
 
 
+@register.agent("dicing")
+class Dicing(ScriptedAgent):
+    """Plays a die that it throws every ten rounds."""
+
+    rounds = choice = 0
+
+    def act(self, forecast: Forecast, context: Context) -> int:
+        if self.rounds % 10 == 0:
+            self.choice = int(self.rng.integers(3))
+        self.rounds += 1
+        return self.choice
+
+
 def test_views_wait_until_they_have_played() -> None:
     model = market(cohort("early"), cohort("late", enters=2))
     late = list(model.agents.select(lambda agent: agent.cohort == "late"))
@@ -295,7 +305,7 @@ def test_views_wait_until_they_have_played() -> None:
 LATECOMERS = (
     cohort("late", [1.0, 3.0], enters=40),
     cohort("quantal", enters=41, response="quantal", eta=5.0),
-    cohort("scripted", enters=42, response="stubborn", count=3),
+    cohort("scripted", enters=42, response="dicing", count=3),
 )
 
 
@@ -319,33 +329,3 @@ def test_late_agents_disturb_nobody(*, first: bool) -> None:
     log["agent"] -= shift
     log = log[log["agent"].between(1, 16)].reset_index(drop=True)
     pd.testing.assert_frame_equal(log, alone.regret_frame())
-
-
-# Runs that stop and go on.
-
-
-class Stubborn(ScriptedAgent):
-    """Plays a die that it threw when it came, and counts its rounds."""
-
-    def __init__(self, loss: Any, rng: np.random.Generator) -> None:
-        super().__init__(loss, rng)
-        self.rounds = 0
-
-    def act(self, forecast: Forecast, context: Context) -> int:
-        if self.rounds % 10 == 0:
-            self.choice = int(self.rng.integers(3))
-        return self.choice
-
-    def learn(self, losses: Array, outcome: Array) -> None:
-        self.rounds += 1
-
-    def state(self) -> dict[str, Any]:
-        return {"rounds": self.rounds, "choice": getattr(self, "choice", 0)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self.rounds, self.choice = int(state["rounds"]), int(state["choice"])
-
-
-@pytest.fixture(autouse=True)
-def names(registries: None) -> None:
-    register.agent("stubborn")(Stubborn)

@@ -76,7 +76,6 @@ def test_every_slider_says_what_it_is_and_sets_its_value_back(name: str) -> None
         assert same == resolved(spec)
 
 
-@pytest.mark.slow
 def test_a_watched_market_is_remembered_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four times as many rounds take no more memory, and no decision is lost when points go."""
     monkeypatch.setattr(sessions, "POINTS", 10)

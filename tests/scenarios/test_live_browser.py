@@ -103,7 +103,7 @@ def viewer(chromium: Browser, live: Live) -> Iterator[Viewer]:
     made.page.context.close()
 
 
-def test_menus_and_frames_say_what_is_so_before_play(viewer: Viewer) -> None:
+def test_menus_frames_and_controls_say_what_is_so_before_play(viewer: Viewer) -> None:
     """The menus name who plays, after a change too, and an empty frame says what fills it."""
     forecaster, adversary = viewer.page.locator("#forecaster"), viewer.page.locator("#adversary")
     expect(forecaster).to_have_value("decision-swap")
@@ -116,6 +116,14 @@ def test_menus_and_frames_say_what_is_so_before_play(viewer: Viewer) -> None:
     expect(adversary).to_have_value("anti-forecast")
     viewer.button("Restart").click()
     expect(adversary).to_have_value("switching")
+    # every control has a name of its own, as a screen reader is told them
+    viewer.page.get_by_text("More", exact=True).click()
+    told = viewer.page.context.new_cdp_session(viewer.page).send("Accessibility.getFullAXTree")
+    parts = [(node["role"]["value"], node) for node in told["nodes"] if not node["ignored"]]
+    named = [(role, node["name"]["value"]) for role, node in parts if role in NAMED]
+    assert len(named) == len(set(named)) > 20
+    assert all(name.strip() for _, name in named)
+    assert viewer.page.locator("html").get_attribute("lang") == "en"
 
 
 def test_step_play_and_pause(viewer: Viewer, live: Live) -> None:
@@ -225,19 +233,6 @@ def test_the_keyboard_is_enough(viewer: Viewer) -> None:
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     viewer.shows("#name", "^bait$")
-
-
-def test_every_control_has_a_name_of_its_own(viewer: Viewer) -> None:
-    """As a screen reader is told them."""
-    page = viewer.page
-    page.get_by_text("More", exact=True).click()
-    tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")
-    parts = [(node["role"]["value"], node) for node in tree["nodes"] if not node["ignored"]]
-    named = [(role, node["name"]["value"]) for role, node in parts if role in NAMED]
-    assert len(named) > 20
-    assert all(name.strip() for _, name in named)
-    assert len(named) == len(set(named))
-    assert page.locator("html").get_attribute("lang") == "en"
 
 
 def test_nothing_is_wider_than_the_screen(chromium: Browser, live: Live) -> None:

@@ -64,14 +64,13 @@ class Mortal(ScriptedAgent):
 
 
 @pytest.fixture
-def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> Any:
+def played(desk: Path, call: Call) -> Any:
     """Run a scenario; returns what it printed in one line, its errors and its manifest's notes."""
-    monkeypatch.chdir(tmp_path)
 
     def play(*words: str) -> tuple[str, str, list[str]]:
         answer = call("run", *words, "--out", "run")
         assert answer.status == 0
-        manifest = json.loads((tmp_path / "run/manifest.json").read_text(encoding="utf-8"))
+        manifest = json.loads((desk / "run/manifest.json").read_text(encoding="utf-8"))
         return " ".join(answer.out.split()), answer.err, manifest["notes"]
 
     return play
@@ -112,11 +111,8 @@ def test_parameters_out_of_proportion_are_warned_of(
     assert all(word in note for word in ("cohort.makers", f"'{utility}'", "parameters"))
 
 
-def test_studies_and_trainings_show_the_warnings_of_their_runs_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    nature(tmp_path, "firm", "cost = [72, 144]")
+def test_studies_and_trainings_show_the_warnings_of_their_runs_once(desk: Path, call: Call) -> None:
+    nature(desk, "firm", "cost = [72, 144]")
     grid = "[grid]\nrounds = [3, 4]\n"
     Path("sweep.toml").write_text(f'scenario = "nature.toml"\nseeds = 2\n{grid}', encoding="utf-8")
     leader = ["--set", "adversary={kind='up-then-down', outcomes=1}", "--rounds", "8"]

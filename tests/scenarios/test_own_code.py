@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -180,14 +179,12 @@ PLACES = {  # by hole: what the scenario plays, and how the line names it
     "policy": ({"keys": 'policies = ["own-policy"]'}, "own_policy"),
     "measure": ({"extra": 'measures = ["own-measure"]'}, "own_measure"),
 }
+STEPS = '[policy.mine]\nkind = "own-steps"\nfeature = "x"\nedges = [0.5]'
 MADE = {  # before the first round; those who are made are handed what the file says
-    "utility": {"utility": "own-utility"},
-    "steps": {
-        "keys": 'policies = ["mine"]',
-        "extra": '[policy.mine]\nkind = "own-steps"\nfeature = "x"\nedges = [0.5]',
-    },
+    "utility": ({"utility": "own-utility"}, ""),
+    "steps": ({"keys": 'policies = ["mine"]', "extra": STEPS}, ""),
 }
-HOLES = (*PLACES, *MADE)
+HOLES = PLACES | MADE
 SEEN = {"adversary": "own-adversary"}  # whose context has a number
 SIGNAL = {"keys": 'signal = { noise = 0.1 }\npolicies = ["own-policy"]'}
 WRITERS = [
@@ -252,19 +249,11 @@ LATE = [  # in a round after a checkpoint
 ]
 
 
-@pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.delitem(sys.modules, "borders", raising=False)
-    return tmp_path
-
-
 def write(desk: Path, hole: str, line: str, **also: str) -> str:
     """Write a module in which a method does something, and a scenario; return the name in lines."""
     filled = dict.fromkeys(HOLES, "pass") | {hole: line}
     (desk / "borders.py").write_text(MODULE.format(**filled), encoding="utf-8")
-    played, name = PLACES[hole] if hole in PLACES else (MADE[hole], "")
+    played, name = HOLES[hole]
     text = SCENARIO.format(**USUAL | also | played)
     (desk / "borders.toml").write_text(text, encoding="utf-8")
     return name
@@ -273,40 +262,25 @@ def write(desk: Path, hole: str, line: str, **also: str) -> str:
 WORDS = ("run", "borders.toml", "--import", "borders")
 
 
-@pytest.mark.parametrize(("hole", "line", "also"), WRITERS)
-def test_who_writes_into_what_it_was_given_is_named(
-    desk: Path, refused: Refused, hole: str, line: str, also: dict[str, str]
-) -> None:
-    name = write(desk, hole, line, **also)
-    told = refused(*WORDS)
-    assert told.startswith(f"round 0: {name} writes into what it was given (borders.py")
-    assert told.endswith(f": {line}); copy it first")
-    assert not (desk / "runs/borders").exists()
-
-
 FAULTS = [(hole, 'raise KeyError("lost")', "): KeyError: ") for hole in PLACES]
 FAULTS += [("act", "raise StopIteration", "): StopIteration; ")]
 FAULTS += [("clear", "1 / 0", "): ZeroDivisionError: ")]
+WRITES = " writes into what it was given (borders.py"
+CASES = [(hole, line, WRITES, f": {line}); copy it first\n", also) for hole, line, also in WRITERS]
+CASES += [(hole, line, " (borders.py, line ", says, {}) for hole, line, says in FAULTS]
+CASES += [(hole, line, "", says, {}) for hole, line, says in MISFITS]
 
 
-@pytest.mark.parametrize(("hole", "line", "says"), FAULTS)
-def test_whose_code_fails_is_named(
-    desk: Path, refused: Refused, hole: str, line: str, says: str
+@pytest.mark.parametrize("case", CASES)
+def test_who_writes_fails_or_does_not_fit_is_named(
+    desk: Path, refused: Refused, case: tuple[Any, ...]
 ) -> None:
-    name = write(desk, hole, line)
-    told = refused(*WORDS)
-    assert told.startswith(f"round 0: {name} (borders.py, line ")
+    hole, line, what, says, also = case
+    name = write(desk, hole, line, **also)
+    told = refused(*WORDS) + "\n"
+    assert told.startswith(f"round 0: {name}{what}")
     assert says in told
-
-
-@pytest.mark.parametrize(("hole", "line", "says"), MISFITS)
-def test_whose_answer_does_not_fit_is_named(
-    desk: Path, refused: Refused, hole: str, line: str, says: str
-) -> None:
-    name = write(desk, hole, line)
-    told = refused(*WORDS)
-    assert told.startswith(f"round 0: {name}")
-    assert says in told
+    assert not (desk / "runs/borders").exists()
 
 
 def test_a_policy_that_suggests_no_action_is_named(desk: Path, refused: Refused) -> None:
@@ -469,9 +443,8 @@ SET = ("--import", "others", "--set")
 
 
 @pytest.fixture
-def others(desk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def others(desk: Path) -> Path:
     """Work beside a module of parts that are wrong as they stand, or where a file tells them to."""
-    monkeypatch.delitem(sys.modules, "others", raising=False)
     write(desk, "step", "return losses - 1")
     (desk / "others.py").write_text(OTHERS, encoding="utf-8")
     return desk

@@ -60,10 +60,6 @@ def tables(finished: Path) -> Tables:
     return read | {"regret_curves": regret_curves([read["regret_log"]], read["agents"])}
 
 
-def of(tables: Tables, **config: Any) -> Run:
-    return Run(config, tables)
-
-
 def drawn(figure: go.Figure | None) -> tuple[Any, ...]:
     assert figure is not None
     return tuple(figure.data)
@@ -100,12 +96,12 @@ def test_page_shows_the_tables(tmp_path: Path, form: str) -> None:
 
 def test_alternatives_have_their_differences_and_intervals(tables: Tables) -> None:
     others = tables["verdict"].query("kind != 'broadcast'")
-    (marks,) = drawn(run_figures.alternatives(of(tables)))
+    (marks,) = drawn(run_figures.alternatives(Run({}, tables)))
     assert sorted(marks.x) == sorted(others["difference"])
     halves = (others["high"] - others["difference"]).fillna(0.0)
     assert sorted(marks.error_x.array) == sorted(halves)
     alone = tables["verdict"].query("kind in ['broadcast', 'action']")
-    assert run_figures.alternatives(of(tables | {"verdict": alone})) is None
+    assert run_figures.alternatives(Run({}, tables | {"verdict": alone})) is None
 
 
 @pytest.mark.parametrize(
@@ -200,7 +196,7 @@ def test_a_table_that_is_broken_missing_or_of_an_older_version_is_refused(direct
 
 def test_regret_and_its_bounds_are_those_of_the_logs(tables: Tables) -> None:
     """In one figure; a bound of 1 or more is not drawn, and the pointer tells true values."""
-    mean, worst, *lines = drawn(run_figures.regret(of(tables)))
+    mean, worst, *lines = drawn(run_figures.regret(Run({}, tables)))
     regret, kept = tables["agents"]["decision_swap_regret"], tables["bounds"]
     assert (mean.x[0], mean.x[-1]) == (0, ROUNDS - 1)
     assert mean.customdata[-1] == pytest.approx(regret.mean())
@@ -213,11 +209,11 @@ def test_regret_and_its_bounds_are_those_of_the_logs(tables: Tables) -> None:
         assert tables["agents"][columns[line.name]].max() == pytest.approx(told.iloc[-1])
     for column in columns.values():
         tables["agents"][column] = kept[column] = np.nan  # no theorem applies
-    assert len(drawn(run_figures.regret(of(tables)))) == 2
+    assert len(drawn(run_figures.regret(Run({}, tables)))) == 2
 
 
 def test_loss_ends_at_the_mean_loss_beside_the_alternatives(tables: Tables) -> None:
-    own, *others = drawn(run_figures.loss(of(tables)))
+    own, *others = drawn(run_figures.loss(Run({}, tables)))
     assert own.y[-1] == pytest.approx(tables["agents"]["mean_loss"].mean())
     verdict = tables["verdict"].query("kind != 'broadcast'")
     least = verdict.groupby("kind")["mean_loss"].min()
@@ -241,7 +237,7 @@ def test_forecast_figure_averages_blocks_and_rounds(tables: Tables) -> None:
     second = forecasts.assign(block="second", label_0=0.0)
     tables["forecasts"] = pd.concat([forecasts, second], ignore_index=True)
     data = {"outcomes": ["a", "b", "c"], "scale": {"a": [5.0, 25.0], "c": [1.0, 0.0]}}
-    outcome, forecast, *_ = drawn(run_figures.forecast(of(tables, data=data)))
+    outcome, forecast, *_ = drawn(run_figures.forecast(Run({"data": data}, tables)))
     window = ROUNDS // 5
     assert outcome.y[-1] == pytest.approx(5 + 20 * rounds["y_0"].tail(window).mean())
     said = forecasts.loc[forecasts["drawn"], "label_0"]
@@ -252,7 +248,7 @@ def test_market_figure_draws_demand_and_what_it_did(tmp_path: Path) -> None:
     run(load("crowding", rounds=ROUNDS), Options(tmp_path / "run"))
     tables = read_run(tmp_path / "run")[1]
     goods = ["tea", "salt", "rum"]
-    data = of(tables, adversary={"outcome_names": goods})
+    data = Run({"adversary": {"outcome_names": goods}}, tables)
     figure = market_figures.demand(data)
     measured = crowding(tables["rounds"], tables["forecasts"]).tail(ROUNDS // 5)
     *demand, concentration, confirmed = drawn(figure)
@@ -278,7 +274,7 @@ def test_own_measures_are_drawn_by_cohort(tmp_path: Path) -> None:
     out = played(tmp_path / "run", small("rounds=10") | {"measures": list(taken)})
     assert "measures" in panels(check(report(out)))
     tables = read_run(out)[1]
-    ends = {(c.yaxis, c.name): c.y[-1] for c in drawn(market_figures.measures(of(tables)))}
+    ends = {(c.yaxis, c.name): c.y[-1] for c in drawn(market_figures.measures(Run({}, tables)))}
     assert list(ends.values()) == [10.0, 2.0, (AGENTS - 1) / 2]
     assert [name for _, name in ends] == ["all", "growers", "growers"]
 

@@ -67,7 +67,7 @@ def settings(page: Page) -> list[list[str]]:
     return page.rows[start + 1 :]
 
 
-def test_every_panel_is_there(whole: Page) -> None:
+def test_every_panel_and_a_link_to_every_run_are_there(finished: Path, whole: Page) -> None:
     assert panels(whole) == {"effects", "interactions", "value", "curves", "windows"}
     assert "8 runs: 4 settings, 2 seeds each. 8 done, 0 failed, 0 missing." in whole.text
     assert f"claim {NASTY}" in whole.text
@@ -77,6 +77,10 @@ def test_every_panel_is_there(whole: Page) -> None:
     assert ["cohort.calm.actions", "fixed", "3"] in whole.rows
     assert ["seed", "repeated", "0, 1"] in whole.rows
     assert "b" not in whole.tags
+    text = (finished / "report.html").read_text(encoding="utf-8")
+    links = re.findall(r'<a href="([^#"]*)">', text)
+    assert sorted(set(links)) == [f"runs/run={run:04d}/" for run in range(8)]
+    assert all((finished / link).is_dir() for link in links)
 
 
 def test_whiskers_of_means_end_where_their_intervals_do(finished: Path) -> None:
@@ -129,13 +133,6 @@ def test_settings_are_means_over_seeds_with_half_the_interval(finished: Path, wh
         _, low, high = interval(own["mean_loss"].to_numpy(), (0.0, 1.0))
         assert half == pytest.approx((high - low) / 2, abs=last)
         assert row[-1].split() == [str(run) for run in own["run"]]
-
-
-def test_runs_are_linked_by_relative_paths(finished: Path, whole: Page) -> None:
-    text = (finished / "report.html").read_text(encoding="utf-8")
-    links = re.findall(r'<a href="([^#"]*)">', text)
-    assert sorted(set(links)) == [f"runs/run={run:04d}/" for run in range(8)]
-    assert all((finished / link).is_dir() for link in links)
 
 
 def test_values_are_those_of_the_table(finished: Path, whole: Page) -> None:

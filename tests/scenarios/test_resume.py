@@ -16,7 +16,7 @@ import pytest
 import written
 from desk import Call, Refused
 from worlds import told
-from written import Reference, assert_same, status, tables
+from written import Reference, assert_same, files, status, tables
 
 import regretless
 from regretless.agents import ScriptedAgent
@@ -135,20 +135,18 @@ def names(registries: None) -> None:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "cheap.toml").write_text(CHEAP, encoding="utf-8")
-    (tmp_path / "mixed.toml").write_text(MIXED, encoding="utf-8")
-    return tmp_path
+def desk(desk: Path) -> Path:
+    (desk / "cheap.toml").write_text(CHEAP, encoding="utf-8")
+    return desk
 
 
-def play(file: Path, out: Path, *assignments: str, **options: Any) -> None:
-    written.play(told(file.read_text(encoding="utf-8"), *assignments), out, **options)
+def play(text: str, out: Path, *assignments: str, **options: Any) -> None:
+    written.play(told(text, *assignments), out, **options)
 
 
-def interrupted(file: Path, out: Path, *assignments: str, stop: int) -> None:
+def interrupted(text: str, out: Path, *assignments: str, **options: Any) -> None:
     with pytest.raises(KeyboardInterrupt):
-        play(file, out, *assignments, stop=stop)
+        play(text, out, *assignments, **options)
 
 
 @pytest.fixture
@@ -195,7 +193,6 @@ def finished(process: subprocess.Popen[str]) -> None:
     assert (process.returncode, out, err) == (0, "", "")
 
 
-@pytest.mark.slow
 def test_a_killed_run_resumes_to_the_same_bytes(desk: Path, reference: Reference) -> None:
     setting = 'forecaster={models=["panel"]}'
     words = ["--rounds", ROUNDS, "--set", setting]
@@ -213,7 +210,6 @@ def test_a_killed_run_resumes_to_the_same_bytes(desk: Path, reference: Reference
     assert_same(logs, reference(CHEAP, f"rounds={ROUNDS}", setting))
 
 
-@pytest.mark.slow
 def test_an_interrupted_run_is_readable_and_resumes(desk: Path, reference: Reference) -> None:
     words = ["--rounds", ROUNDS]
     code, err = signalled(desk, signal.SIGINT, *words)
@@ -262,7 +258,6 @@ def test_an_interrupt_never_splits_a_round(
     assert swaps.groupby("agent")["count"].sum().tolist() == [count] * 3
 
 
-@pytest.mark.slow
 def test_two_processes_with_one_seed_write_the_same_bytes(desk: Path) -> None:
     """Whatever the folder, the order of hashing and the name of the run directory."""
     (desk / "below").mkdir()
@@ -271,7 +266,7 @@ def test_two_processes_with_one_seed_write_the_same_bytes(desk: Path) -> None:
         words = ["run", file, "--out", f"out-{seed}", *common]
         finished(started(home, *words, PYTHONHASHSEED=str(seed + 1)))
     assert tables(desk / "out-0") == tables(desk / "below" / "out-1")
-    play(desk / "cheap.toml", desk / "here", "rounds=40", "forecaster.kind=decision-swap")
+    play(CHEAP, desk / "here", "rounds=40", "forecaster.kind=decision-swap")
     assert tables(desk / "out-0") == tables(desk / "here")
 
 
@@ -279,48 +274,44 @@ def test_two_processes_with_one_seed_write_the_same_bytes(desk: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stop", "adversary"), [(CHUNK_ROUNDS, "switching"), (2 * CHUNK_ROUNDS + 3, "drifting")]
+    ("text", "stop", "settings"),
+    [
+        (MIXED, CHUNK_ROUNDS, ["adversary.kind=switching"]),  # a regime in mid-course
+        (MIXED, 2 * CHUNK_ROUNDS + 3, ["adversary.kind=drifting"]),
+        (CHEAP, 550, ['cohort.farmers.name="north/south"', "rounds=600"]),
+        (CHEAP, 550, ['cohort.farmers.name="a.b c"', "rounds=600"]),
+        (CHEAP, 550, ["cohort.farmers.exit_rate=0.003", "rounds=600"]),
+    ],
 )
-def test_every_player_continues_where_it_was(
-    stop: int, adversary: str, desk: Path, reference: Reference
+def test_every_player_of_any_name_and_stay_continues_where_it_was(
+    text: str, stop: int, settings: list[str], desk: Path, reference: Reference
 ) -> None:
-    """Basis forecasts, quantal draws, a scripted agent's memory, a regime in mid-course."""
-    file, setting = desk / "mixed.toml", f"adversary.kind={adversary}"
-    interrupted(file, desk / "logs", setting, stop=stop)
+    """Basis forecasts, quantal draws, a scripted agent's memory."""
+    interrupted(text, desk / "logs", *settings, stop=stop)
     assert status(desk / "logs") == "interrupted"
-    play(file, desk / "logs", setting, resume=True)
-    assert_same(desk / "logs", reference(MIXED, setting))
+    play(text, desk / "logs", *settings, resume=True)
+    assert_same(desk / "logs", reference(text, *settings))
 
 
 def test_a_run_may_be_interrupted_more_than_once(desk: Path, reference: Reference) -> None:
-    file = desk / "cheap.toml"
-    interrupted(file, desk / "logs", stop=600)
-    with pytest.raises(KeyboardInterrupt):
-        play(file, desk / "logs", stop=1050, resume=True)
+    interrupted(CHEAP, desk / "logs", stop=600)
+    interrupted(CHEAP, desk / "logs", stop=1050, resume=True)
     assert len(pd.read_parquet(desk / "logs" / "rounds.parquet")) == 1050
-    play(file, desk / "logs", resume=True)
+    play(CHEAP, desk / "logs", resume=True)
     assert_same(desk / "logs", reference(CHEAP))
 
 
-@pytest.mark.parametrize("setting", ['name="north/south"', 'name="a.b c"', "exit_rate=0.003"])
-def test_any_name_and_stay_resumes(setting: str, desk: Path, reference: Reference) -> None:
-    settings = [f"cohort.farmers.{setting}", "rounds=600"]
-    interrupted(desk / "cheap.toml", desk / "logs", *settings, stop=550)
-    play(desk / "cheap.toml", desk / "logs", *settings, resume=True)
-    assert_same(desk / "logs", reference(CHEAP, *settings))
-
-
 def test_a_run_resumed_in_another_format_leaves_no_stale_tables(desk: Path) -> None:
-    interrupted(desk / "cheap.toml", desk / "logs", stop=600)
-    play(desk / "cheap.toml", desk / "logs", resume=True, format="csv")
+    interrupted(CHEAP, desk / "logs", stop=600)
+    play(CHEAP, desk / "logs", resume=True, format="csv")
     endings = {path.suffix for path in (desk / "logs").iterdir()}
     assert endings == {".csv", ".json"}
     assert len(pd.read_csv(desk / "logs" / "rounds.csv")) == SHORT
 
 
 def test_resume_starts_a_run_that_was_never_started(desk: Path) -> None:
-    play(desk / "cheap.toml", desk / "logs", "rounds=20", resume=True)
-    play(desk / "cheap.toml", desk / "reference", "rounds=20")
+    play(CHEAP, desk / "logs", "rounds=20", resume=True)
+    play(CHEAP, desk / "reference", "rounds=20")
     assert_same(desk / "logs", desk / "reference")
 
 
@@ -346,34 +337,21 @@ DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes | None], str]] = {  # a fi
 }
 
 
-def kept(folder: Path) -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-@pytest.mark.parametrize(
-    ("words", "stop"),
-    [
-        (["--seed", "12"], 600),
-        (["--seed", "12"], 30),  # before the first checkpoint
-        (["--rounds", "2000"], 600),
-        (["--set", "cohort.farmers.count=4"], 600),
-    ],
-)
-def test_another_configuration_is_refused(
-    words: list[str], stop: int, desk: Path, refused: Refused
-) -> None:
-    interrupted(desk / "cheap.toml", desk / "logs", stop=stop)
-    before = kept(desk / "logs")
-    line = refused("run", "cheap.toml", "--out", "logs", "--resume", *words)
-    assert "--resume" in line
-    assert "another configuration" in line
-    assert kept(desk / "logs") == before
+@pytest.mark.parametrize("stop", [600, 30])  # 30 is before the first checkpoint
+def test_another_configuration_is_refused(stop: int, desk: Path, refused: Refused) -> None:
+    interrupted(CHEAP, desk / "logs", stop=stop)
+    before = files("logs")
+    for words in ("--seed 12", "--rounds 2000", "--set cohort.farmers.count=4"):
+        line = refused("run", "cheap.toml", "--out", "logs", "--resume", *words.split())
+        assert "--resume" in line
+        assert "another configuration" in line
+        assert files("logs") == before
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_what_is_not_what_was_written_is_refused(damage: str, desk: Path, refused: Refused) -> None:
     """A state of another version may look different, and its rounds may play otherwise."""
-    interrupted(desk / "cheap.toml", desk / "logs", stop=600)
+    interrupted(CHEAP, desk / "logs", stop=600)
     name, change, says = DAMAGES[damage]
     file = desk / "logs" / name
     if (content := change(file.read_bytes())) is None:
@@ -394,7 +372,7 @@ def test_a_player_without_a_memory_is_refused(
     assignment: str, named: str, desk: Path, refused: Refused
 ) -> None:
     """It runs, and only ``--resume`` says what is missing."""
-    play(desk / "cheap.toml", desk / "logs", assignment, f"rounds={CHUNK_ROUNDS + 10}")
+    play(CHEAP, desk / "logs", assignment, f"rounds={CHUNK_ROUNDS + 10}")
     assert status(desk / "logs") == "complete"
     line = refused("run", "cheap.toml", "--out", "other", "--resume", "--set", assignment)
     assert [word for word in (named, "state()", "restore") if word not in line] == []
@@ -469,9 +447,9 @@ def test_a_pickled_object_is_never_loaded(name: str, tmp_path: Path) -> None:
 
 def test_a_kill_after_success_leaves_a_complete_run(desk: Path, refused: Refused) -> None:
     """What a kill between the manifest and the end of the clean-up leaves is not cut short."""
-    interrupted(desk / "cheap.toml", desk / "logs", stop=600)
+    interrupted(CHEAP, desk / "logs", stop=600)
     left = {path.name: path.read_bytes() for path in (desk / "logs/.partial").iterdir()}
-    play(desk / "cheap.toml", desk / "logs", resume=True)
+    play(CHEAP, desk / "logs", resume=True)
     (desk / "logs/.partial").mkdir()
     for name in sorted(left)[1:]:  # some parts are gone already, the checkpoint is not
         (desk / "logs/.partial" / name).write_bytes(left[name])
@@ -484,7 +462,7 @@ def test_a_second_writer_is_refused(desk: Path, refused: Refused) -> None:
     with held(desk / "logs"):
         line = refused("run", "cheap.toml", "--out", "logs", "--rounds", "20")
     assert "another process" in line
-    play(desk / "cheap.toml", desk / "logs", "rounds=20")
+    play(CHEAP, desk / "logs", "rounds=20")
     assert status(desk / "logs") == "complete"
 
 

@@ -12,14 +12,8 @@ from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.cover import uniform_regret
 from regretless.forecaster.events.weights import AdaptiveWeights
 from regretless.market.core.errors import UserError
-from regretless.scenarios.sample_size import (
-    Asked,
-    least,
-    promised,
-    reached,
-    rounds_text,
-    sample_size,
-)
+from regretless.scenarios import sample_size as sizes
+from regretless.scenarios.sample_size import Asked, least, promised, reached, rounds_text
 
 
 def asked(**changes: float) -> Asked:
@@ -51,18 +45,13 @@ def test_what_a_run_reached_and_what_is_carried_on() -> None:
     assert reached(rounds, falling, 0.5) == (10, True)
     assert reached(rounds, falling, 0.025) == (160, False)
     assert math.isnan(reached(rounds, falling * np.nan, 0.2)[0])
-    assert [rounds_text(160.4, seen=False), rounds_text(math.inf), rounds_text(math.nan)] == [
-        "~160",
-        "never",
-        "none",
-    ]
+    texts = rounds_text(160.4, seen=False), rounds_text(math.inf), rounds_text(math.nan)
+    assert texts == ("~160", "never", "none")
 
 
 def test_measured_rounds_are_a_runs() -> None:
     scenario = load("crop-choice", rounds=60)
-    table = sample_size(scenario, 0.3)
-    assert len(table) == 1
-    row = table.iloc[0]
+    (row,) = sizes.sample_size(scenario, 0.3).to_dict("records")
     assert row["losses"] == "growers"
     model = worlds.played(scenario)
     log = model.bounds_frame()
@@ -70,7 +59,6 @@ def test_measured_rounds_are_a_runs() -> None:
     assert int(row["variation"].replace("~", "").replace(",", "")) >= within.min()
     assert dict(promised(model)).keys() == {"growers"}
     plain = load("crop-choice", rounds=3, forecaster={"kind": "running-mean"})
-    with pytest.raises(UserError, match="no theorem applies"):
-        sample_size(plain, 0.3)
-    with pytest.raises(UserError, match="regret 2: give a number above 0 and below 1"):
-        sample_size(plain, 2.0)
+    for regret, told in ((0.3, "no theorem applies"), (2.0, "regret 2: give a number above 0 and")):
+        with pytest.raises(UserError, match=told):
+            sizes.sample_size(plain, regret)

@@ -41,17 +41,15 @@ def test_a_market_shows_its_figures() -> None:
 
 
 def test_what_cannot_be_shown_is_a_line() -> None:
-    model = played(0)
-    with pytest.raises(UserError, match="no round is played yet"):
-        model.show()
-    model.step()
-    with pytest.raises(UserError, match="did you mean 'regret'"):
-        model.show("regrets")
-    with pytest.raises(UserError, match="nothing to draw"):
-        model.show("network")
     other = Scenario(load("crop-choice", **FEW).spec).build()
-    with pytest.raises(UserError, match="only a market that load"):
-        other.show()
+    for model, names, told in (
+        (played(0), [], "no round is played yet"),
+        (played(1), ["regrets"], "did you mean 'regret'"),
+        (played(1), ["network"], "nothing to draw"),
+        (other, [], "only a market that load"),
+    ):
+        with pytest.raises(UserError, match=told):
+            model.show(*names)
 
 
 def test_a_scenario_is_a_class_for_mesa() -> None:

@@ -229,7 +229,6 @@ def test_any_table_is_played_or_says_why(tmp_path: Path, share: int) -> None:
     examples(25 * share, st.tuples(TABLES, TABLE_KEYS), told)
 
 
-@pytest.mark.slow
 def test_the_scenarios_that_are_changed_play_as_they_are() -> None:
     """Otherwise the lines would tell of this file's own mistakes."""
     assert len(scenarios()) >= 15

@@ -1,6 +1,5 @@
 """A study file: the runs it stands for, what it may not say, and what is made of its runs."""
 
-import sys
 import tomllib
 from itertools import product
 from pathlib import Path
@@ -281,11 +280,9 @@ grid = { "cohort.one.count" = [0, 4] }
 """
 
 
-def test_a_study_compares_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(sys.modules, "own", raising=False)
+def test_a_study_compares_them(desk: Path, call: Call) -> None:
     for name, text in {"own.py": MODULE, "tiny.toml": SCENARIO, "s.toml": OWN}.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
+        (desk / name).write_text(text, encoding="utf-8")
     words = "study s.toml --out o --import own --quiet --jobs 1"
     assert call(*words.split()).status == 0
     table = load_study("o").effects().set_index(["value", "cohort", "measure"])["mean"]

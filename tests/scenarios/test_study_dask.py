@@ -106,7 +106,6 @@ def test_no_scheduler_is_one_line_and_nothing_is_written(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.slow
 def test_a_task_for_a_worker_that_is_gone_is_given_back() -> None:
     """Dask keeps one for ever that was sent to it while there was no other."""
     with closing(Cluster(1)) as cluster:

@@ -1,6 +1,5 @@
 """Trained attackers: what rehearsals are paid, what training finds and leaves, and the seats."""
 
-import builtins
 import json
 import sys
 from dataclasses import replace
@@ -13,6 +12,7 @@ import pytest
 import worlds
 from desk import Call, Refused
 from registered import built_in
+from written import files
 
 import regretless
 from regretless import load
@@ -139,17 +139,24 @@ class Wary(ScriptedAgent):
 """
 
 
-def test_workers_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_change_nothing(desk: Path) -> None:
     """Agents of a module of one's own are there in each worker."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
     Path("wary.py").write_text(WARY, encoding="utf-8")
     import_modules(["wary"])
     scenario, asked = deng("test-wary", rounds=10), Order("es", 16, phases=2, imports=("wary",))
-    tables = [train(scenario, replace(asked, jobs=jobs), tmp_path / str(jobs)) for jobs in (1, 2)]
+    tables = [train(scenario, replace(asked, jobs=jobs), desk / str(jobs)) for jobs in (1, 2)]
     assert tables[0].equals(tables[1])
-    curves = [(tmp_path / str(jobs) / "curve.csv").read_bytes() for jobs in (1, 2)]
+    curves = [(desk / str(jobs) / "curve.csv").read_bytes() for jobs in (1, 2)]
     assert curves[0] == curves[1]
+
+
+def stopped(scenario: Scenario, order: Order, out: Path, at: int) -> None:
+    def stop(count: int) -> None:
+        if count >= at:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(scenario, order, out, progress=stop)
 
 
 @pytest.mark.parametrize("algorithm", ["cem", "exp3"])
@@ -158,18 +165,10 @@ def test_interrupted_training_resumes_to_the_same_bytes(
 ) -> None:
     scenario, order = deng("hedge", "exp3"), Order(algorithm, 96, phases=2, jobs=1)
     whole = train(scenario, order, tmp_path / "whole")
-    done = []
-
-    def stop(count: int) -> None:
-        done.append(count)
-        if count >= 128:  # in the second cohort
-            raise KeyboardInterrupt
-
     monkeypatch.setattr(training, "PAUSE", 0.0)
-    with pytest.raises(KeyboardInterrupt):
-        train(scenario, order, tmp_path / "cut", progress=stop)
+    stopped(scenario, order, tmp_path / "cut", 128)  # in the second cohort
     assert not (tmp_path / "cut" / "attackers.csv").exists()
-    done.clear()
+    done: list[int] = []
     later = train(scenario, order, tmp_path / "cut", resume=True, progress=done.append)
     assert min(done) > 96
     assert later.equals(whole)
@@ -202,14 +201,10 @@ def test_a_mistake_is_one_line_and_writes_nothing(
 HEDGE = f"train {GAME} --algorithm es --budget 16 --cohort hedge --jobs 1".split()
 
 
-def files() -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
-
-
+@pytest.mark.usefixtures("desk")
 def test_a_training_goes_to_a_new_directory_or_replaces_one_of_its_kind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call, refused: Refused
+    call: Call, refused: Refused
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     assert call(*HEDGE, "--out", "out")[::2] == (0, "")
     first = files()
     record = json.loads(first["out/training.json"])
@@ -228,11 +223,9 @@ def test_a_training_goes_to_a_new_directory_or_replaces_one_of_its_kind(
     assert files()["out/attackers.csv"] != first["out/attackers.csv"]
 
 
+@pytest.mark.usefixtures("desk")
 @pytest.mark.parametrize("name", ["attackers.csv", "curve.csv", "attack-hedge.toml", "mine.txt"])
-def test_a_training_replaces_no_file_of_somebody_else(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_training_replaces_no_file_of_somebody_else(name: str, refused: Refused) -> None:
     Path("out").mkdir()
     Path("out", name).write_text("mine", encoding="utf-8")
     for words in ([], ["--resume"], ["--overwrite"]):
@@ -242,17 +235,10 @@ def test_a_training_replaces_no_file_of_somebody_else(
 
 def test_a_training_that_is_stuck_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scenario, order = deng("hedge", rounds=10), Order("es", 64, jobs=1)
-
-    def stop(count: int) -> None:
-        if count >= 48:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(scenario, order, tmp_path / "out", progress=stop)
+    stopped(scenario, order, tmp_path / "out", 48)
     assert not list((tmp_path / "out").glob("*"))  # nothing was kept yet
     monkeypatch.setattr(training, "PAUSE", 0.0)
-    with pytest.raises(KeyboardInterrupt):
-        train(scenario, order, tmp_path / "out", progress=stop)
+    stopped(scenario, order, tmp_path / "out", 48)
     with pytest.raises(UserError, match=r"holds another training; give another --out or start"):
         train(scenario, Order("cem", 64, jobs=1), tmp_path / "out", resume=True)
     kept = tmp_path / "out" / "training.npz"
@@ -315,15 +301,8 @@ def test_the_followers_seats_are_as_pettingzoo_has_them() -> None:
 
 
 def test_without_libraries_the_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *rest: Any, **keys: Any) -> Any:
-        if name.startswith("gymnasium"):
-            raise ModuleNotFoundError(name=name)
-        return real(name, *rest, **keys)
-
     monkeypatch.delitem(sys.modules, "regretless.scenarios.training.environments", raising=False)
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
     with pytest.raises(UserError, match="pip install gymnasium pettingzoo"):
         _ = regretless.LeaderEnv
 

@@ -125,19 +125,25 @@ def test_profits_of_firms_are_in_the_unit_of_the_price(market: dict[str, Any]) -
     assert f"{worst:.4g}" in [cell[1] for cell in cells]
 
 
-def test_utility_of_a_portfolio_is_in_returns() -> None:
-    names = ["a", "b"]
-    scale = {name: [-0.1, 0.1] for name in names}
-    adversary = {"kind": "iid", "outcomes": names, "scale": scale}
-    weights = [[1.0, 0.0], [0.4, 0.6]]
-    parameters = {"risk_aversion": 1.5, "reference": 0.5, "weights": weights}
-    funds = {"name": "funds", "utility": "mean-variance", "count": 1, "actions": 2}
-    model = played(adversary=adversary, cohort=[funds | {"parameters": parameters}])
-    returns = -0.1 + 0.2 * model.rounds_frame()[["y_0", "y_1"]].to_numpy() @ np.transpose(weights)
+def held(
+    first: list[float], second: list[float], utility: str, units: Any = None, **parameters: Any
+) -> Any:
+    """Play one who holds a, or both; return market, row, and gains by the scale of the first."""
+    scale, weights = {"a": first, "b": second}, [[1.0, 0.0], [0.4, 0.6]]
+    adversary = {"kind": "iid", "outcomes": ["a", "b"], "scale": scale, "units": units or {}}
+    own = {"utility": utility, "parameters": parameters | {"weights": weights}}
+    model = played(adversary=adversary, cohort=[own | {"name": "funds", "actions": 2}])
+    low, high = first
+    gains = model.rounds_frame()[["y_0", "y_1"]].to_numpy() @ np.transpose(weights)
     chosen = model.regret_frame()["action"].to_numpy()
-    own = returns[np.arange(ROUNDS), chosen]
+    own_gains = low + (high - low) * gains[np.arange(ROUNDS), chosen]
+    return model, model.agents_frame().iloc[0], own_gains
+
+
+def test_utility_of_a_portfolio_is_in_returns() -> None:
+    parameters = {"risk_aversion": 1.5, "reference": 0.5}
+    model, row, own = held([-0.1, 0.1], [-0.1, 0.1], "mean-variance", **parameters)
     utility = own - 1.5 / 2 / 0.2 * own**2  # variance in returns, about a return of 0
-    row = model.agents_frame().iloc[0]
     told = -(row["loss_offset"] + row["loss_scale"] * row["mean_loss"])
     assert told == pytest.approx(utility.mean())
     assert row["unit"] == "return"
@@ -146,17 +152,9 @@ def test_utility_of_a_portfolio_is_in_returns() -> None:
 
 @pytest.mark.parametrize("high", [0.3, 0.1])
 def test_a_sum_of_outcomes_is_in_their_unit_where_they_have_one_scale(high: float) -> None:
-    ends = {"a": [-0.1, 0.3], "b": [-0.1, high]}
-    adversary = {"kind": "iid", "outcomes": ["a", "b"], "scale": ends}
-    adversary |= {"units": dict.fromkeys(ends, "USD")}
-    weights = [[1.0, 0.0], [0.4, 0.6]]
-    heirs = {"name": "heirs", "utility": "linear", "count": 1, "actions": 2}
-    model = played(adversary=adversary, cohort=[heirs | {"parameters": {"weights": weights}}])
-    row = model.agents_frame().iloc[0]
-    gains = -0.1 + 0.4 * model.rounds_frame()[["y_0", "y_1"]].to_numpy() @ np.transpose(weights)
-    own = gains[np.arange(ROUNDS), model.regret_frame()["action"].to_numpy()].mean()
+    _, row, own = held([-0.1, 0.3], [-0.1, high], "linear", units={"a": "USD", "b": "USD"})
     told = -(row["loss_offset"] + row["loss_scale"] * row["mean_loss"])
-    assert (row["unit"] == "USD") == (high == 0.3) == (told == pytest.approx(own))
+    assert (row["unit"] == "USD") == (high == 0.3) == (told == pytest.approx(own.mean()))
 
 
 def test_depositors_wait_or_withdraw() -> None:

@@ -35,6 +35,10 @@ def some(name: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "utility": "linear", "count": 4, "actions": 3} | more
 
 
+def late(gamma: float) -> dict[str, Any]:
+    return {"cohort": [some("early"), some("late", enters=3, gamma=gamma)]}
+
+
 BASE = {"name": "base", "rounds": 12, "seed": 1, "adversary": CHANCE, "cohort": [some("agents")]}
 LAGGED, NOW = {"feedback": "lagged"}, {"feedback": "same-round"}
 TRUE = {"utility": "ces", "parameters": {"rho": 0.5}}
@@ -45,28 +49,19 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {  # what is changed, guara
     "a market, later": ({"market": LAGGED}, ["decision-swap"]),
     "a market, now": ({"market": NOW}, ["none"]),
     "private draws": (
-        {"market": NOW, "cohort": [some("agents", response="private")]},
+        {"market": NOW, "cohort": [some("a", response="private")]},
         ["decision-swap"],
     ),
     "late news": ({"network": {"graph": "none", "subscribers": 1}}, ["decision-swap/none"]),
     "delay": ({"forecaster": {"delay": 2}}, ["decision-swap"]),
     "leaving": ({"cohort": [some("all"), some("some", exits=6)]}, ["decision-swap"] * 2),
-    "entry near a protected loss": (
-        {"cohort": [some("early"), some("late", enters=3, gamma=2.0)]},
-        ["decision-swap"] * 2,
-    ),
-    "entry far from all": (
-        {"cohort": [some("early"), some("late", enters=3, gamma=0.001)]},
-        ["decision-swap", "none"],
-    ),
+    "entry near a protected loss": (late(gamma=2.0), ["decision-swap"] * 2),
+    "entry far from all": (late(gamma=0.001), ["decision-swap", "none"]),
     "labels": (
         {"cohort": [some("a", **SMOOTH), some("b", **HARD), some("c", response="ensemble")]},
         ["smooth-decision-swap", "none", "decision-swap"],
     ),
-    "a rule of one's own": (
-        {"cohort": [some("own", response="indifferent")]},
-        ["smooth-decision-swap"],
-    ),
+    "one's own": ({"cohort": [some("own", response="indifferent")]}, ["smooth-decision-swap"]),
     "learners": ({"cohort": [some("learners", response="hedge")]}, ["none"]),
     "false reports": (
         {"cohort": [some("honest", **TRUE), some("liars", **TRUE, reports={"rho": 0.9})]},

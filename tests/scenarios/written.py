@@ -22,6 +22,15 @@ def manifest(out: Path | str) -> dict[str, Any]:
     return found
 
 
+def files(home: Path | str = ".") -> dict[str, bytes]:
+    """Read everything below a folder, links by where they lead."""
+    return {
+        str(path): str(path.readlink()).encode() if path.is_symlink() else path.read_bytes()
+        for path in sorted(Path(home).rglob("*"))
+        if path.is_symlink() or path.is_file()
+    }
+
+
 def status(out: Path | str) -> str:
     return str(manifest(out)["status"])
 
