@@ -1,14 +1,13 @@
 """The fast path: cohorts as arrays against one agent at a time in plain Python, and its threads.
 
 The reference takes from the model who an agent is (its own loss, its own coefficients, its stay)
-and what was broadcast, and does the rest with Python's floats, loops and dictionaries, by the
+and what was broadcast, plays with Python's floats and loops, and adds up its own log by the
 formulas at the head of ``market.regret.ledger``.
 """
 
 import math
 import subprocess
 import sys
-from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,8 +26,6 @@ from regretless.market.losses import Linear, Loss, SeparablePower, base, unique_
 from regretless.market.model import MarketModel
 from regretless.market.records import Round, one_hot
 from regretless.market.regret.ledger import MEASURES
-
-Key = tuple[int, ...]
 
 UTILITIES: dict[str, dict[str, Any]] = {
     "linear": {},
@@ -96,9 +93,7 @@ class Naive:
 
     def __init__(self, loss: Loss, offset: list[float], weights: list[list[float]]) -> None:
         self.loss, self.offset, self.weights = loss, offset, weights
-        self.sums: dict[Key, float] = {}
-        self.surprise: dict[Key, float] = {}
-        self.rounds = 0
+        self.log: list[tuple[list[float], list[float], list[float], list[int]]] = []
 
     def expected(self, point: list[float]) -> list[float]:
         """Losses in the basis, term by term in index order."""
@@ -113,27 +108,6 @@ class Naive:
     def suffered(self, outcome: Array) -> list[float]:
         values: list[float] = self.loss.losses(outcome).tolist()
         return values
-
-    def add(self, strategy: list[float], losses: list[float], suggested: list[int]) -> None:
-        """Add a round to ``fixed``, ``followed`` and ``contextual``, by their keys' lengths."""
-        self.rounds += 1
-        actions = range(len(strategy))
-        for a, b in product(actions, actions):
-            self._more((a, b), strategy[a] * losses[b])
-        for j, c in enumerate(suggested):
-            for a in actions:
-                self._more((a, j, -1), strategy[a] * losses[c])
-            for a, b in product(actions, actions):
-                self._more((j, c, a, b), strategy[a] * losses[b])
-
-    def err(self, strategy: list[float], predicted: list[float], losses: list[float]) -> None:
-        """Add by how much each action's loss was overestimated, under the action played."""
-        for a, b in product(range(len(strategy)), range(len(strategy))):
-            error = strategy[a] * (predicted[b] - losses[b])
-            self.surprise[a, b] = self.surprise.get((a, b), 0.0) + error
-
-    def _more(self, key: Key, amount: float) -> None:
-        self.sums[key] = self.sums.get(key, 0.0) + amount
 
 
 def logit(table: list[float], eta: float) -> list[float]:
@@ -172,8 +146,7 @@ def followed(cohort: Any, agents: list[Naive], played: Round, place: int) -> Non
             strategy = [float(a == mine.index(min(mine))) for a in range(len(table))]
             assert decision.actions[number] == strategy.index(1.0)
             assert decision.probabilities[row].tolist() == strategy
-        agent.add(strategy, agent.suffered(played.outcome), suggested)
-        agent.err(strategy, table, agent.suffered(played.outcome))
+        agent.log.append((strategy, table, agent.suffered(played.outcome), suggested))
 
 
 @settings(max_examples=40)
@@ -195,24 +168,22 @@ def test_cohorts_do_what_every_agent_would_alone(
 
 
 def check(ledger: Any, row: int, agent: Naive) -> None:
-    for key, total in agent.sums.items():
-        if len(key) == 2:
-            kept = ledger.fixed[row][key]
-        elif len(key) == 3:
-            kept = ledger.followed[row][key[:2]]
-        elif len(ledger.contextual):
-            kept = ledger.contextual[row][key]
-        else:
-            continue
-        assert kept == pytest.approx(total, abs=CLOSE)
-    for key, total in agent.surprise.items():
-        assert ledger.surprise_fixed[row][key] == pytest.approx(total, abs=CLOSE)
-    rounds = np.broadcast_to(ledger.rounds, len(ledger.count))[row]
-    assert rounds == agent.rounds
-    if agent.rounds:
-        actions = range(ledger.fixed.shape[1])
-        swap = sum(agent.sums[a, a] - min(agent.sums[a, b] for b in actions) for a in actions)
-        assert ledger.regret("swap")[row] == pytest.approx(swap / agent.rounds, abs=CLOSE)
+    assert np.broadcast_to(ledger.rounds, len(ledger.count))[row] == len(agent.log)
+    if not agent.log:
+        return
+    play, predicted, losses, suggested = map(np.array, zip(*agent.log, strict=True))
+    fixed = play.T @ losses
+    assert ledger.fixed[row] == pytest.approx(fixed, abs=CLOSE)
+    assert ledger.surprise_fixed[row] == pytest.approx(play.T @ (predicted - losses), abs=CLOSE)
+    for j, told in enumerate(suggested.T):
+        followed = play.T @ losses[np.arange(len(told)), told]
+        assert ledger.followed[row][:, j] == pytest.approx(followed, abs=CLOSE)
+        for c in range(len(fixed)) if len(ledger.contextual) else ():
+            here = told == c
+            kept = ledger.contextual[row][j, c]
+            assert kept == pytest.approx(play[here].T @ losses[here], abs=CLOSE)
+    swap = (np.diag(fixed) - fixed.min(1)).sum() / len(agent.log)
+    assert ledger.regret("swap")[row] == pytest.approx(swap, abs=CLOSE)
 
 
 def test_a_fork_starts_threads_of_its_own() -> None:
