@@ -8,25 +8,15 @@ import numpy as np
 import pytest
 
 pytest.importorskip("sklearn")
+from learned import OTHER, SIDES
 from sklearn.model_selection import KFold, TimeSeriesSplit
 
 from regretless import OfflineOmnipredictor, UserError
-from regretless.forecaster.offline import (
-    Pinball,
-    SquaredError,
-    Threshold,
-)
-from regretless.forecaster.offline import (
-    certificate as certificates,
-)
+from regretless.forecaster.offline import Pinball, SquaredError, Threshold, certificate
 from regretless.forecaster.offline.certificate import RATES, certify
 from regretless.forecaster.offline.conditional import MEMBERS, Sample, folds_of, support
 from regretless.forecaster.offline.tables import Rows
 from regretless.market.core.arrays import Array
-from regretless.market.losses import Linear
-
-SIDES = Linear(np.array([[1.0], [-1.0]]), np.array([0.0, 1.0]))  # y for low, 1 - y for high
-OTHER = Linear(np.array([[0.0], [-1.0]]), np.array([0.3, 1.0]))
 
 
 def examples(rows: int, seed: int = 0) -> tuple[Array, Array]:
@@ -35,16 +25,6 @@ def examples(rows: int, seed: int = 0) -> tuple[Array, Array]:
     features = rng.random((rows, 3))
     mean = 0.2 + 0.5 * (features[:, 0] > 0.5) + 0.2 * features[:, 1]
     return features, np.clip(mean + 0.1 * rng.standard_normal(rows), 0, 1)
-
-
-def sample(rows: int = 80, trees: int = 7, outcomes: Array | None = None) -> Sample:
-    features, given = examples(rows)
-    rng = np.random.default_rng(1)
-    known = given[:, None] if outcomes is None else outcomes
-    weights = 0.5 + rng.random(rows)
-    points = support(known, weights)
-    folds = list(KFold(5, shuffle=True, random_state=0).split(features))
-    return Sample(features, known, weights, folds, trees, rng, points, points, known)
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +36,12 @@ def model() -> OfflineOmnipredictor:
 @pytest.mark.parametrize("name", MEMBERS)
 def test_no_row_is_learned_from_its_own_outcome(name: str) -> None:
     """Pure noise: what is expected of a row by cross-fitting has nothing to do with its outcome."""
-    noise = np.random.default_rng(2).random((300, 1))
-    own = sample(300, outcomes=noise)
+    features, noise = examples(300)[0], np.random.default_rng(2).random((300, 1))
+    rng = np.random.default_rng(1)
+    weights = 0.5 + rng.random(300)
+    points = support(noise, weights)
+    folds = list(KFold(5, shuffle=True, random_state=0).split(features))
+    own = Sample(features, noise, weights, folds, 7, rng, points, points, noise)
     distribution, expected = MEMBERS[name](own)
     assert np.corrcoef(expected[:, 0], noise[:, 0])[0, 1] < 0.15
     if name == "extra trees":  # the finished distribution has seen them
@@ -149,7 +133,7 @@ def test_the_distribution_in_use_is_learned_again_from_all_rows(tmp_path: Path) 
 def test_charges_leave_no_more_than_kappa() -> None:
     """The shares of all assignments, and of all rates, sum to one."""
     for actions, comparators in ((1, 4), (2, 2), (3, 5)):
-        charges = certificates._charges(actions, comparators)
+        charges = certificate._charges(actions, comparators)
         assert np.exp(-charges).sum(1).prod() == pytest.approx(1)
     assert ((RATES > 0) & (RATES < 1)).all()
 
@@ -160,8 +144,8 @@ def test_a_certificate_is_the_worst_over_assignments() -> None:
     table, play = rng.random((60, 2)), np.eye(2)[rng.integers(2, size=60)]
     comparators = np.stack([np.zeros(60), np.ones(60), rng.integers(2, size=60)]).astype(int)
     gains = table[:, :, None] - table[np.arange(60)[:, None], comparators.T][:, None, :]
-    charges, wanted, rate = certificates._charges(2, 3), 4.0, 0.4
-    bound = certificates._bound(gains, play, charges, rate=rate, wanted=wanted)
+    charges, wanted, rate = certificate._charges(2, 3), 4.0, 0.4
+    bound = certificate._bound(gains, play, charges, rate=rate, wanted=wanted)
     worst = 0.0
     for chosen in itertools.product(range(3), repeat=2):
         gained = sum(play[:, a] * gains[:, a, c] for a, c in enumerate(chosen))

@@ -11,32 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 pytest.importorskip("sklearn")
+from learned import RULES, SIDES, examples, losses
+
 from regretless import UserError, decision_swap_regret, omniprediction_regret
-from regretless.agents.utilities.forms import CARA, CES
-from regretless.forecaster.offline import OfflineOmnipredictor, Threshold
+from regretless.agents.utilities.forms import CARA
+from regretless.forecaster.offline import OfflineOmnipredictor
 from regretless.forecaster.offline.online_to_batch import errors
-from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Linear
 from regretless.market.response import expected_losses
 
 online = partial(OfflineOmnipredictor, base="none")
 
-RULES = (Threshold(0, 0.5, 0, 1), Threshold(1, 0.5, 2, 0))
 MEASURES: Any = ("decision_swap", "omniprediction")
-
-
-def examples(rows: int, seed: int = 0) -> tuple[Array, Array]:
-    """Draw features (m, 2) and outcomes (m, 2) that depend on them."""
-    rng = np.random.default_rng(seed)
-    features = rng.random((rows, 2))
-    means = np.stack([0.2 + 0.6 * (features[:, 0] > 0.5), 0.3 + 0.4 * features[:, 1]], axis=1)
-    return features, np.clip(means + 0.15 * rng.standard_normal((rows, 2)), 0, 1)
-
-
-def losses(seed: int = 0) -> Any:
-    rng = np.random.default_rng(seed)
-    return CES(rng.dirichlet(np.ones(2), (4, 3)), np.array([0.5, 1.0, 0.5, 1.0]))
 
 
 @pytest.fixture(scope="module")
@@ -63,21 +50,20 @@ def test_regret_on_fresh_examples_stays_below_the_bound(events: str, seed: int) 
 
 def test_sample_size_grows_as_the_theorem_says_and_is_enough() -> None:
     """Sixteen times the rows: a quarter of the regret where there is nothing to learn but noise."""
-    loss = Linear(np.array([[1.0], [-1.0]]), np.array([0.0, 1.0]))  # y, or 1 - y
-    model = online([loss])
+    model = online([SIDES])
     sizes = [model.sample_size(regret) for regret in (0.4, 0.2, 0.1)]
     assert all(4 <= more / fewer <= 6 for fewer, more in pairwise(sizes))
     coins, regrets = np.random.default_rng(0), []
     for rows in (50, 800):
         fits = [
-            online([loss], rounds_kept=9).fit(None, coins.integers(2, size=rows))
+            online([SIDES], rounds_kept=9).fit(None, coins.integers(2, size=rows))
             for _ in "12345678"
         ]
-        regrets.append(np.mean([fit.bound(loss).online for fit in fits]))
+        regrets.append(np.mean([fit.bound(SIDES).online for fit in fits]))
         assert rows < model.sample_size(float(regrets[-1]))
     assert 2 < regrets[0] / regrets[1] < 8
     run = model.fit(None, coins.integers(2, size=sizes[0]))
-    assert run.bound(loss).online < 0.4
+    assert run.bound(SIDES).online < 0.4
 
 
 @pytest.mark.parametrize("regret", [0.0, 1.0])
