@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FormatStrFormatter, NullFormatter
 
 BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 SKY, ORANGE, BLACK, GREY = "#56B4E9", "#E69F00", "#000000", "#999999"
@@ -53,6 +54,9 @@ def panelled(  # noqa: PLR0913 - keyword-only settings of a figure
         draw(axis, frame)
         axis.set_title(title, fontsize=10)
         axis.grid(alpha=0.3)
+        if axis.get_yscale() == "log":  # numbers in place of powers
+            axis.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+            axis.yaxis.set_minor_formatter(NullFormatter())
     for axis in axes.flat[len(groups) :]:
         axis.remove()
     figure.supylabel(ylabel, size=10)
