@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from hypothesis import settings
 from written import Reference
 
 from regretless.market import register
+from regretless.market.numerics import linear_program
 from regretless.scenarios.assembly import scenario  # noqa: F401 - registers what is built in
 from regretless.scenarios.cli import commands
 from regretless.scenarios.executor import Executor, executor
@@ -104,3 +105,14 @@ def refused(call: Call) -> Refused:
         return answer.err.removeprefix("regretless: ").rstrip("\n")
 
     return told
+
+
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Return what takes away all pivots and steps: only what needs none is solved then."""
+
+    def take() -> None:
+        for limit in ("FEWEST_PIVOTS", "PIVOTS", "STEPS"):
+            monkeypatch.setattr(linear_program, limit, 0)
+
+    return take

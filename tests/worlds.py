@@ -5,7 +5,11 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from regretless.market.core.arrays import Array
 from regretless.market.model import MarketModel
+from regretless.market.regret import decision_swap_regret, external_regret, swap_regret
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import find, override, read
 from regretless.scenarios.config.scenario import validated
@@ -61,3 +65,15 @@ def played(scenario: Scenario, **keys: Any) -> MarketModel:
     model = scenario.build(**keys)
     model.run()
     return model
+
+
+def regrets(losses: Array, play: Array) -> list[float]:
+    """Return mean loss, external, swap and decision swap regret of a log, whose policies are fixed.
+
+    Losses are (T, A), play is actions (T,) or probabilities (T, A).
+    """
+    rounds, actions = losses.shape
+    play = np.eye(actions)[play] if play.ndim == 1 else play
+    log, fixed = (losses, play), np.tile(np.arange(actions)[:, None], rounds)
+    swaps = swap_regret(*log), decision_swap_regret(*log, fixed)
+    return [float((losses * play).sum() / rounds), external_regret(*log), *swaps]

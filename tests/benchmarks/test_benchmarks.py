@@ -18,15 +18,8 @@ from benchmarks.duels import DisagreementError, Duel
 from regretless.agents.responses import BestResponse
 from regretless.market.records import one_hot
 
-WORKS = {
-    "agent-steps",
-    "blum_mansour",
-    "stackelberg",
-    "swap_regret",
-    "forecaster-round",
-    "order-book",
-    "book-losses",
-}
+WORKS = {"agent-steps", "blum_mansour", "stackelberg", "swap_regret", "forecaster-round"}
+WORKS |= {"order-book", "book-losses"}
 RIVALS = {"mesa", "openspiel", "noregret", "numpy", "bandwidth", "bourse", "python"}
 SMALL = {"FEW": 60, "SOME": 600, "COPIED": 1 << 16, "PLAYED": 20, "GAMES": 1, "LOGGED": 400}
 
@@ -71,34 +64,26 @@ def test_different_answers_are_no_benchmark(theirs: list[float]) -> None:
         duels.timed(Duel("w", "s", "numpy", answering([1.0, 2.0]), answering(theirs)), 1)
 
 
-@pytest.mark.parametrize("losses", [None, 7])
-def test_a_crowd_is_the_same_in_every_model(losses: int | None) -> None:
+CROWDS = [Crowd(50), Crowd(50, 7), *(CurvedCrowd(40, family) for family in FAMILIES)]
+
+
+@pytest.mark.parametrize("crowd", CROWDS)
+def test_a_crowd_is_the_same_in_every_model(crowd: Crowd) -> None:
     """Actions of every agent in every round, and the swap ledger at the end."""
-    crowd = Crowd(50, losses)
-    ours, mesas, plain = crowd.model(), crowd.in_mesa(mesa), PlainCrowd(crowd)
+    ours, mesas = crowd.model(), crowd.in_mesa(mesa)
+    plain = [] if isinstance(crowd, CurvedCrowd) else [PlainCrowd(crowd)]
     for _ in range(20):
         ours.step()
         mesas.step()
-        actions = ours.last_actions(0)
-        assert [agent.action for agent in mesas.agents] == actions.tolist()
-        assert plain.step().tolist() == actions.tolist()
-    ledger = ours.game.cohorts[0].ledger
+        actions = ours.last_actions(0).tolist()
+        assert [agent.action for agent in mesas.agents] == actions
+        assert [one.step().tolist() for one in plain] == [actions] * len(plain)
+    (cohort,) = ours.game.cohorts
     sums = np.array([agent.sums for agent in mesas.agents])
-    np.testing.assert_allclose(ledger.fixed[crowd.row_of], sums, atol=1e-12)
-    np.testing.assert_allclose(plain.fixed, ledger.fixed, atol=1e-12)
-    np.testing.assert_allclose(plain.surprise, ledger.surprise_fixed, atol=1e-12)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_curved_crowd_is_the_same_in_mesa(family: str) -> None:
-    crowd = CurvedCrowd(40, family)
-    ours, plain = crowd.model(), crowd.in_mesa(mesa)
-    for _ in range(20):
-        ours.step()
-        plain.step()
-        assert [agent.action for agent in plain.agents] == ours.last_actions(0).tolist()
-    sums = np.array([agent.sums for agent in plain.agents])
-    np.testing.assert_allclose(ours.game.cohorts[0].ledger.fixed, sums, atol=1e-12)
+    np.testing.assert_allclose(cohort.ledger.fixed[cohort.row_of], sums, atol=1e-12)
+    for one in plain:
+        np.testing.assert_allclose(one.fixed, cohort.ledger.fixed, atol=1e-12)
+        np.testing.assert_allclose(one.surprise, cohort.ledger.surprise_fixed, atol=1e-12)
 
 
 def test_other_answers_of_a_crowd_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -206,12 +206,6 @@ def test_a_windows_regret_is_that_of_its_slice(windows: dict[str, Any], sample: 
                 expected += len(found)
                 if here:
                     losses, play = (np.array(part) for part in zip(*here, strict=True))
-                    constants = np.tile(np.arange(3)[:, None], len(losses))
-                    known = [
-                        (losses * play).sum() / len(losses),
-                        definitions.external_regret(losses, play),
-                        definitions.swap_regret(losses, play),
-                        definitions.decision_swap_regret(losses, play, constants),
-                    ]
+                    known = worlds.regrets(losses, play)
                     assert found.iloc[0, 3:].to_numpy(float) == pytest.approx(known, abs=1e-12)
     assert expected == len(table)

@@ -18,17 +18,6 @@ from regretless.market.numerics.linear_program import UnprovedError
 GAMES = 30
 
 
-@pytest.fixture
-def limits(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Return what takes away all pivots and steps: only what needs none is solved then."""
-
-    def take() -> None:
-        for limit in ("FEWEST_PIVOTS", "PIVOTS", "STEPS"):
-            monkeypatch.setattr(linear_program, limit, 0)
-
-    return take
-
-
 def drawn() -> list[tuple[Any, Any, Any]]:
     rng = np.random.default_rng(4)
     return [(rng.dirichlet(np.ones(6)), *rng.random((2, 6, 4))) for _ in range(GAMES)]
