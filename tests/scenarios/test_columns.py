@@ -72,14 +72,8 @@ LED: dict[str, Any] = {
     ],
 }
 OWNERS = {"cohort": [{"name": "owners", "response": "owner-of-a-column", **PLAIN}]}
-OWN: dict[str, Any] = {
-    "name": "own",
-    "rounds": 4,
-    "measures": ["rounds-so-far"],
-    **CHANCE,
-    **OWNERS,
-}
 BASE = {"name": "base", "rounds": 4, **CHANCE, "cohort": [{"name": "agents", **PLAIN}]}
+OWN: dict[str, Any] = BASE | OWNERS | {"name": "own", "measures": ["rounds-so-far"]}
 
 
 def documented() -> dict[str, set[str]]:

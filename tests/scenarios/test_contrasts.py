@@ -1,7 +1,5 @@
 """Contrasts, branches, families, interactions and regressions: by hand, at planted answers."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any
@@ -63,7 +61,7 @@ def frame(losses: dict[int, dict[str, float]]) -> pd.DataFrame:
     return pd.DataFrame(rows).reindex(columns=COHORTS)
 
 
-def pair_of(losses: list[float]) -> pd.Series[Any]:
+def pair_of(losses: list[float]) -> Any:
     """Return the one contrast between the first half of some runs and the second."""
     seeds = len(losses) // 2
     parameters = {"run": range(2 * seeds), "seed": [*range(seeds)] * 2}

@@ -1,7 +1,5 @@
 """Whatever file operation a run or a study ends at, or fails at, it resumes to the same bytes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

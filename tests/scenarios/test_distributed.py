@@ -66,10 +66,7 @@ MIXED = world("mixed", 90, MANY_RULES, **EVERY)
 SAMPLED = world(
     "sampled",
     90,
-    [
-        cohort("few", 90, 3, types=6),
-        cohort("near", 60, 2, "lp-target", types=5, **SURELY),
-    ],
+    [cohort("few", 90, 3, types=6), cohort("near", 60, 2, "lp-target", types=5, **SURELY)],
     outcomes=3,
     adversary="anti-forecast",
     log_agents=30,

@@ -1,7 +1,5 @@
 """The same shares in processes of a Dask cluster, who are killed: workers, scheduler, conductor."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The regret log: what is read back is the ledger, of all agents or a sample, in bounded memory."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from dataclasses import replace
+from functools import partial
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -172,21 +173,18 @@ def test_interrupted_run_says_how_far_it_came(tmp_path: Path) -> None:
     assert f"20 of {ROUNDS} rounds, seed 7, interrupted." in page.text
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "{}", None])
-def test_what_is_no_run_directory_is_refused(directory: Path, text: str | None) -> None:
-    manifest = directory / "manifest.json"
-    manifest.unlink() if text is None else manifest.write_text(text, encoding="utf-8")
-    with pytest.raises(UserError, match=r"cannot be read|not a run's|is not the folder of a run"):
-        write_report(directory)
-
-
-def test_a_table_that_is_broken_missing_or_of_an_older_version_is_refused(directory: Path) -> None:
+def test_what_is_broken_missing_or_of_an_older_version_is_refused(directory: Path) -> None:
     verdict, agents = directory / "verdict.parquet", directory / "agents.parquet"
     older = pd.read_parquet(verdict).rename(columns={"difference": "gain"})
     for change, told in (
         (lambda: older.to_parquet(verdict), "of an older version; run it again"),
         (lambda: agents.write_bytes(b"PAR1"), "cannot be read"),
         (agents.unlink, "no agents table"),
+        *(
+            (partial((directory / "manifest.json").write_text, text), "cannot be read|not a run's")
+            for text in ("{", "[]", "{}")
+        ),
+        ((directory / "manifest.json").unlink, "is not the folder of a run"),
         (lambda: shutil.rmtree(directory), r"does not exist; give the folder of .* or a training"),
     ):
         change()

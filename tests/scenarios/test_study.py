@@ -1,5 +1,6 @@
 """A study file: the runs it stands for, what it may not say, and what is made of its runs."""
 
+import re
 import tomllib
 from itertools import product
 from pathlib import Path
@@ -166,12 +167,10 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("line", SETTINGS)
-def test_a_setting_that_does_not_validate_is_named(tmp_path: Path, line: str) -> None:
-    found = study(tmp_path, GRID + line)
-    with pytest.raises(UserError, match="study 'sweep', ") as caught:
-        found.settings_to_check(())
-    assert SETTINGS[line] in str(caught.value)
+def test_a_setting_that_does_not_validate_is_named(tmp_path: Path) -> None:
+    for line, told in SETTINGS.items():
+        with pytest.raises(UserError, match=f"study 'sweep', .*{re.escape(told)}"):
+            study(tmp_path, GRID + line).settings_to_check(())
 
 
 @pytest.mark.parametrize("path", sorted(CATALOGUE.glob("*.toml")), ids=lambda path: path.stem)

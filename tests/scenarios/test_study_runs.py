@@ -1,7 +1,5 @@
 """A study survives: failing runs, dying workers, kill -9 and Ctrl-C cost what was in flight."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
