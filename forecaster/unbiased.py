@@ -156,8 +156,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         suggestions = rows.best_responses(self.points) if self.models else None
         active = events.active(x, suggestions)
         if solution is None or not self.trusting or self.solver.preferring:
-            early = solution is None or (self.reference is not None and self.reference.early)
-            candidate = None if solution is None or early else solution.points[0]
+            candidate = None if self.reference is None or self.reference.early else solution
             table = events.table_of(active, Moment(time, events.experts, self.band))
             told: dict[str, Any] = {"tolerance": tolerance_at(time), "candidate": candidate}
             solution = self.solver.solve(rows, table, **told)
@@ -172,7 +171,6 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
             return
         experts = self.events.experts
         if self.time:
-            self.events.begin()
             self._spent = self.events.spent() / experts
         self._start = self.events.log_potential(self.band) - math.log(experts)
 

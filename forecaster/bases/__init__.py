@@ -22,7 +22,7 @@ from regretless.forecaster.bases.of_losses import DirectSumBasis, ExactLossesBas
 from regretless.forecaster.bases.polynomial import BernsteinBasis, LinearBasis, PowerBasis
 from regretless.forecaster.bases.reduced import COARSE, ReducedBasis
 from regretless.market import register
-from regretless.market.losses import Loss, PowerOfSum
+from regretless.market.losses import Loss
 from regretless.market.losses.basis import Basis, steepest
 
 __all__ = [
@@ -63,7 +63,11 @@ def natural_kind(loss: Any) -> str:
             even = (loss.exponent % 2 == 0).all()
             kind, small = "bernstein", even and loss.exponent.max() <= MOST_DEGREE
         case "power-of-sum":
-            kind, small = "monomials", _few_monomials(loss)
+            beta, kind = loss.exponent, "monomials"
+            degree, alike = int(beta.max()), np.ptp(beta) == 0 and not loss.intercept.any()
+            variables = loss.outcomes - bool(alike)  # one less where all have one degree
+            small = loss.alike and (beta == np.round(beta)).all() and (loss.power > 0).all()
+            small = small and math.comb(variables + degree, degree) <= MOST_MONOMIALS
         case "exponential-of-sum":
             kind, small = "chebyshev", loss.alike
         case "convex-1d":
@@ -72,15 +76,6 @@ def natural_kind(loss: Any) -> str:
             cells = np.ceil(steepest([loss]) / (2 * COARSE)) ** loss.outcomes
             kind, small = "lipschitz-grid", cells <= MOST_CELLS
     return kind if small else "reduced"
-
-
-def _few_monomials(loss: PowerOfSum) -> bool:
-    beta = loss.exponent
-    if not loss.alike or (beta != np.round(beta)).any() or (loss.power <= 0).any():
-        return False
-    degree, alike = int(beta.max()), np.ptp(beta) == 0 and not loss.intercept.any()
-    variables = loss.outcomes - 1 if alike else loss.outcomes  # one less where all have one degree
-    return math.comb(variables + degree, degree) <= MOST_MONOMIALS
 
 
 def variant(kind: str, loss: Loss) -> tuple[float, ...]:

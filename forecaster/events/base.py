@@ -77,7 +77,7 @@ class EventSet(Checkpointable, ABC):
     run: int = 0  # the rounds of the run, which set the intervals' shares
     drawn: bool = False  # whether it charges the prediction that was broadcast, beside expectations
     beyond: int = 0  # lines of the game's table that follow those of the losses
-    share: float = 1.0  # of each expert in the prior, beside 1 for those of other sets
+    prior: float = 1.0  # of each expert, beside 1 for those of other sets
 
     groups = Delegated("rows")
     size = Delegated("rows")  # number of basis functions, n
@@ -119,9 +119,6 @@ class EventSet(Checkpointable, ABC):
     @abstractmethod
     def charge(self, active: Any, played: Played) -> None:
         """Add a round to the gains, in expectation over the mixture."""
-
-    def begin(self) -> None:
-        """Note that the first game is played after rounds in which a reference was trusted."""
 
     @abstractmethod
     def exceeds(self, active: Any, trust: Trust, *, hint: bool = False) -> bool:
@@ -192,24 +189,20 @@ class Together(EventSet):
     def weigh(self, active: Shared, moment: Moment) -> Iterator[Weights]:
         for part, own in active:
             for found in part.weigh(own, moment):
-                yield found._replace(share=found.share * part.share)
+                yield found._replace(share=found.share * part.prior)
 
     def charge(self, active: Shared, played: Played) -> None:
         for part, own in active:
             part.charge(own, played)
 
-    def begin(self) -> None:
-        for part in self.parts:
-            part.begin()
-
     def exceeds(self, active: Shared, trust: Trust, *, hint: bool = False) -> bool:
         return any(part.exceeds(own, trust, hint=hint) for part, own in active)
 
     def spent(self) -> float:
-        return sum(part.share * part.spent() for part in self.parts)
+        return sum(part.prior * part.spent() for part in self.parts)
 
     def log_potential(self, band: Band) -> float:
-        own = [math.log(part.share) + part.log_potential(band) for part in self.parts]
+        own = [math.log(part.prior) + part.log_potential(band) for part in self.parts]
         return float(np.logaddexp.reduce(own))
 
     @property
@@ -240,7 +233,7 @@ class Intervals(Together):
     def _made(self, length: int) -> EventSet:
         """Make the events of an interval."""
         made = self._make()
-        made.share = length / self.run
+        made.prior = length / self.run
         return made
 
     def active(self, x: object, suggestions: Indices | None = None) -> Shared:
@@ -253,7 +246,7 @@ class Intervals(Together):
         self._time += 1
         for i, length in enumerate(self.lengths, start=1):
             if self._time % length == 0:  # the interval is over
-                self._ended += self.parts[i].spent() * self.parts[i].share
+                self._ended += self.parts[i].spent() * self.parts[i].prior
                 self.parts[i] = self._made(length)
 
     def spent(self) -> float:

@@ -266,14 +266,11 @@ class Assignments(GainEvents):
         for member, suggested, part in zip(self.members, active, self._parts, strict=True):
             gain = member.of_round(suggested, played)
             seen = played.seen[member.rows].reshape(*member.shape[:2], 1)
+            if played.losses is not None:  # no game yet: it is known, and not weighed
+                part[2] += gain
+                continue
             part[0] += gain
             part[1] += gain**2 / np.where(seen > 0, seen, 1.0)
-
-    def begin(self) -> None:
-        """Note that the games begin: what was gained so far is known, and no more weighed."""
-        for part in self._parts:
-            part[2] += part[0]
-            part[:2] = 0.0
 
     def log_potential(self, band: Band) -> float:
         """Return the logarithm of the gains' potentials and of the assignments' at their price."""

@@ -283,15 +283,14 @@ class HullSolver(Checkpointable, ABC):
             raise ValueError(f"update needs {self.size} numbers in [0, 1]")
 
     def solve(
-        self, rows: LossTable, table: Array, *, tolerance: float, candidate: Array | None = None
+        self, rows: LossTable, table: Array, *, tolerance: float, candidate: Solution | None = None
     ) -> Solution:
         """Return a mixture with its certificate, for H (R, n) and a ``tolerance`` as in ``Game``.
 
-        A ``candidate`` (n,), a model's forecast, is the solution, moved into the hull, where its
+        A ``candidate``, the ``single`` point of a model's forecast, is the solution where its
         certificate alone is within the tolerance, and the point to start from where it is not.
         """
-        start = self.origin if candidate is None else self.single(candidate)
-        inset = INSET * tolerance if self.off_ties else 0.0
+        start, inset = candidate or self.origin, INSET * tolerance if self.off_ties else 0.0
         game, worst = Game(rows, table, tolerance, start, inset), np.inf
         if candidate is not None:
             worst = self.worst(start.mass, start.points, game.fields(start.points))

@@ -13,6 +13,9 @@ from streams import DESIGN, STREAMS
 from regretless.forecaster.events.base import SHORTEST, Intervals, covering
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import ProtectedLosses, played_of
+from regretless.forecaster.events.scalar import Assignments, GainEvents
+from regretless.forecaster.events.weights import Moment
+from regretless.forecaster.reference import Band
 from regretless.market.model import MarketModel
 
 LENGTHS = [32, 64, 128, 256]
@@ -54,6 +57,22 @@ def test_an_open_interval_knows_its_own_rounds_alone() -> None:
     twin = Intervals(lambda: VectorEvents([group]), rounds=200)
     twin.restore(events.state())
     assert twin.spent() == events.spent()
+
+
+@pytest.mark.parametrize("kind", [VectorEvents, GainEvents, Assignments])
+def test_a_run_without_an_interval_is_its_events_alone(kind: Any) -> None:
+    rng = np.random.default_rng(0)
+    group = ProtectedLosses(rng.random((2, 3)), rng.random((2, 3, 2)))
+    events, alone = Intervals(lambda: kind([group]), rounds=SHORTEST), kind([group])
+    for own in (events, alone):
+        for t in range(20):
+            mixture = np.eye(2), np.array([0.3, 0.7]), np.array([t % 2, 1.0])
+            own.charge(own.active(None), played_of(own.rows, *mixture))
+    assert events.log_potential(Band()) == pytest.approx(alone.log_potential(Band()))
+    assert events.spent() == alone.spent() > 0
+    moment = Moment(21, alone.experts)
+    tables = [own.table_of(own.active(None), moment) for own in (events, alone)]
+    assert np.array_equal(*tables)
 
 
 KEYS: list[dict[str, Any]] = [

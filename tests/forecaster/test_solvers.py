@@ -149,7 +149,7 @@ def test_certificates_are_true(*, hull: str, response: str, off_ties: bool, wish
     drift = game(solver.size, response, seed=3).table
     for t in range(ROUNDS):
         played = first._replace(table=(first.table + t * drift) / (1 + t))
-        candidate = rng.dirichlet(np.ones(solver.size)) if t % 2 else None
+        candidate = solver.single(rng.dirichlet(np.ones(solver.size))) if t % 2 else None
         solution = solver.solve(played.rows, played.table, tolerance=TOLERANCE, candidate=candidate)
         check(solution, hull, off_ties=off_ties)
         measured = worst(solution, played, possible)
@@ -170,7 +170,7 @@ def test_a_candidate_is_kept_where_it_is_good_enough_and_an_objective_still_acts
     assert alone.certificate is None
     check(alone, hull, off_ties=False)
     limit = worst(alone, played, possible) + 1e-3
-    told = {"tolerance": limit, "candidate": candidate}
+    told = {"tolerance": limit, "candidate": alone}
     kept = solver.solve(played.rows, played.table, **told)  # type: ignore[arg-type]
     assert kept.unchanged
     assert kept.points == pytest.approx(alone.points)
@@ -178,7 +178,7 @@ def test_a_candidate_is_kept_where_it_is_good_enough_and_an_objective_still_acts
     wished = wishful.solve(played.rows, played.table, **told)  # type: ignore[arg-type]
     assert worst(wished, played, possible) <= limit + 1e-8
     assert wished.mass @ high(wished) <= high(kept)[0] + 1e-8
-    changed = solver.solve(played.rows, played.table, tolerance=1e-9, candidate=candidate)
+    changed = solver.solve(played.rows, played.table, tolerance=1e-9, candidate=alone)
     assert not changed.unchanged
 
 
