@@ -17,6 +17,8 @@ range there, and at most a quarter of the side times the range of its slope, sum
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from hashlib import sha256
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -66,6 +68,14 @@ class ExactLossesBasis(CellBasis):
         self.scale, self.size = high - self.low, len(high)
         if not self.size:
             raise ValueError("every loss is constant, there is nothing to forecast")
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What decides the functions, their order and how they are computed, digested."""
+        identities, rows = zip(*self.found, strict=True)
+        parts = tuple((type(loss), len(actions)) for loss, actions in self._parts)
+        runs = tuple((one, len(list(same))) for one, same in groupby(identities))
+        return parts, runs, sha256(repr([*map(len, rows)]).encode() + b"".join(rows)).digest()
 
     def chosen(self, functions: Iterable[int]) -> "ExactLossesBasis":
         """Keep only these functions, in ascending order."""

@@ -48,6 +48,8 @@ BUDGET = 1_000_000  # evaluations that a certificate may take, about a second
 QUICK = 600  # functions that the quick variant looks at
 SLACK = 1.05  # a point joins the working points if its error exceeds the program's by this factor
 MOST_WORKING = 1200
+# Searches that are remembered, since runs of a study share populations; coefficients of the largest
+REMEMBERED, LARGEST = 24, 500_000
 # Default promise. The error enters regret, but a fine one takes minutes for many losses.
 FEW, FINE, COARSE = 1000, 0.04, 0.1
 
@@ -105,15 +107,13 @@ class ReducedBasis(Basis):
             picked = stream(seed, "quick").choice(listed.size, QUICK, replace=False)
             listed = listed.chosen(picked)
         self.outcomes, self.promise = listed.outcomes, error
-        search = _Search(listed, error=error, cap=cap, seed=seed)
-        weights = search.weights[:, np.argsort(search.chosen)]
-        search.chosen.sort()
+        search = _searched(listed, error, cap, seed)
         self.functions, self.size = listed.chosen(search.chosen), len(search.chosen)
-        self._sample, self._fit = search.sample, search.fitter()
-        fits = map(Fit, search.offset, weights, search.sampled)
+        self._sample, self._fit = search.sample, search.fitter(cap, error)
+        fits = map(Fit, search.offset, search.weights, search.sampled)
         self._fits: dict[Key, Fit] = dict(zip(listed.found, fits, strict=True))
-        self.lipschitz = float(np.abs(weights).sum(1).max())
-        cost, errors = self.lipschitz * self.size**0.5, (search.sampled.max(), search.unseen.max())
+        self.lipschitz = float(np.abs(search.weights).sum(1).max())
+        cost, errors = self.lipschitz * self.size**0.5, (search.sampled.max(), search.unseen)
         self.report = Reduction(listed.size, self.size, self.lipschitz, cost, *map(float, errors))
         self.error = float(max(errors))
 
@@ -229,6 +229,45 @@ def tour(table: Array) -> Indices:
     return order
 
 
+class _Found(NamedTuple):
+    """What a search found: functions in ascending order, everybody's fits, and the last program."""
+
+    chosen: list[int]
+    sample: Array
+    offset: Array
+    weights: Array
+    sampled: Array
+    unseen: float
+    table: Array
+    working: list[int]
+
+    def fitter(self, cap: float, error: float) -> SupNormFit:
+        """Return a program for functions that are not listed, as the search left it."""
+        precision = PRECISION * error
+        return SupNormFit(self.table, cap, working=self.working[:], precision=precision)
+
+
+_remembered: dict[tuple[object, ...], _Found] = {}
+
+
+def _searched(listed: ExactLossesBasis, error: float, cap: float, seed: int) -> _Found:
+    """Search, or remember what was found for the same functions, promise and seed."""
+    key = listed.identity, error, cap, seed
+    if found := _remembered.get(key):
+        return found
+    search = _Search(listed, error=error, cap=cap, seed=seed)
+    weights = search.weights[:, np.argsort(search.chosen)]
+    search.chosen.sort()
+    chosen, unseen = search.values[search.chosen], float(search.unseen.max())
+    fits = search.offset, weights, search.sampled
+    found = _Found(search.chosen, search.sample, *fits, unseen, chosen, search.working)
+    if weights.size <= LARGEST:
+        if len(_remembered) == REMEMBERED:
+            _remembered.pop(next(iter(_remembered)), None)
+        _remembered[key] = found
+    return found
+
+
 class _Search:
     """Chooses functions and fits everybody, until the promise is kept.
 
@@ -245,7 +284,7 @@ class _Search:
         sparse = losses[:, ::3] - losses[:, ::3].mean(axis=1, keepdims=True)
         order = qr(sparse.T, mode="r", pivoting=True)[1][: min(START, listed.size)]
         self.chosen: list[int] = order.tolist()
-        self._working = list(range(0, SAMPLE, SAMPLE // 60))
+        self.working = list(range(0, SAMPLE, SAMPLE // 60))
         self._tour, self.errors = tour(losses), np.full(listed.size, np.inf)
         self._grow(MARGIN * error)
         everyone, size = np.arange(listed.size), len(self.chosen)
@@ -271,7 +310,7 @@ class _Search:
     def fitter(self) -> SupNormFit:
         """Return the program for the present choice."""
         table, precision = self.values[self.chosen], PRECISION * self.error
-        return SupNormFit(table, self.cap, working=self._working, precision=precision)
+        return SupNormFit(table, self.cap, working=self.working, precision=precision)
 
     def _grow(self, error: float) -> None:
         """Add functions until all are within ``error``; ValueError if it takes more than MOST."""
@@ -297,7 +336,7 @@ class _Search:
             if not len(broken):
                 return
             worst = self._others[np.unique(self._worst[broken])]
-            self._working += range(len(self.sample), len(self.sample) + len(worst))
+            self.working += range(len(self.sample), len(self.sample) + len(worst))
             self.sample = np.vstack([self.sample, worst])
             self.values = np.hstack([self.values, self.listed.transform(worst).T])
             self.errors = np.maximum(self.sampled, np.minimum(self.unseen, self.error))

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from scipy.optimize import linprog
 
 from regretless.agents.utilities.forms import CES, CobbDouglas, Leontief
 from regretless.forecaster.bases import ExactLossesBasis, ReducedBasis
+from regretless.forecaster.bases import reduced as bases
 from regretless.forecaster.bases.reduced import SLACK, SupNormFit
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Convex1D, Linear, Loss, MinimumOfRatios
@@ -113,6 +115,30 @@ def test_the_promise_is_kept(outcomes: int, error: float) -> None:
         _, weights = basis.coefficients(loss)
         assert np.abs(weights).sum(-1).max() <= basis.lipschitz + ROUNDING
     assert worst(basis, losses, unseen(outcomes)) <= 1.3 * error
+
+
+def test_a_search_that_is_remembered_is_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever was fitted since; other functions, parts, promises and seeds are searched for."""
+    memory: dict[Any, Any] = {}
+    losses, y, strangers = population(1, 1, 3), unseen(1, 50), population(2, 1, 1)
+    split = [losses[0][:2], losses[0][2:], *losses[1:]]
+    asked: list[tuple[list[Loss], dict[str, Any]]] = [(losses, {}), (losses, {})]
+    asked += [(losses[::-1], {}), (losses[:2], {}), (split, {})]
+    asked += [(losses, {"error": 0.25}), (losses, {"cap": 2.0}), (losses, {"seed": 1})]
+    for count, (given, keys) in enumerate(asked):
+        found = []
+        for memories in (memory, {}):
+            monkeypatch.setattr(bases, "_remembered", memories)
+            found.append(ReducedBasis(given, **({"error": 0.3} | keys)))
+        known, fresh = found
+        assert len(memory) == max(count, 1)
+        assert fresh.report == known.report
+        for loss in (*strangers, *given):
+            for ours, theirs in zip(
+                known.coefficients(loss), fresh.coefficients(loss), strict=True
+            ):
+                np.testing.assert_array_equal(ours, theirs)
+        np.testing.assert_array_equal(known.transform(y), fresh.transform(y))
 
 
 @pytest.mark.parametrize(("outcomes", "error"), [(2, 0.1), (3, 0.1)])
