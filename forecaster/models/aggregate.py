@@ -92,12 +92,6 @@ class Aggregate(Model):
         """What each model predicted when the aggregate was last asked (M, n), kept to [0, 1]."""
         return self._points
 
-    @property
-    def weights(self) -> Array:
-        """Share (M, n) of every model in each coordinate of the next prediction."""
-        own, common, choice = self._weighed()
-        return np.asarray(choice[0] * own + choice[1] * common)
-
     def _weighed(self) -> tuple[Array, Array, Array]:
         return self._own.shares, self._common.shares, self._choice.shares
 

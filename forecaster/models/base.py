@@ -79,11 +79,10 @@ def features(x: object) -> dict[str, float]:
             return {f"x_{i}": float(value) for i, value in enumerate(values)}
 
 
-def checked_rate(rate: float) -> float:
-    """Return a share of the newest vector; ValueError unless it is in (0, 1]."""
-    if not 0 < rate <= 1:
-        raise ValueError(f"rate is {rate}; give a number in (0, 1]")
-    return rate
+def check(fine: object, name: str, value: object, wanted: str) -> None:
+    """Raise ValueError that names a parameter, unless it is fine."""
+    if not fine:
+        raise ValueError(f"{name} is {value}; give {wanted}")
 
 
 class Baseline(Model):
@@ -105,8 +104,7 @@ class Constant(Baseline):
 
     def __init__(self, size: int, *, value: float = 0.5) -> None:
         super().__init__(size)
-        if not 0 <= value <= 1:
-            raise ValueError(f"value is {value}; give a number in [0, 1]")
+        check(0 <= value <= 1, "value", value, "a number in [0, 1]")
         self._value = np.full(size, float(value))
 
     def _learn(self, truth: Array) -> None:
@@ -136,7 +134,8 @@ class ExponentialSmoothing(Baseline):
 
     def __init__(self, size: int, *, rate: float = 0.1) -> None:
         super().__init__(size)
-        self.rate = checked_rate(rate)
+        check(0 < rate <= 1, "rate", rate, "a number in (0, 1]")
+        self.rate = rate
 
     def _learn(self, truth: Array) -> None:
         self._value = kept(self._value + self.rate * (truth - self._value))
@@ -157,9 +156,10 @@ class SeasonalNaive(Model):
 
     def __init__(self, size: int, *, period: int | None = None, rate: float = 1.0) -> None:
         super().__init__(size)
-        if period is not None and not (period == int(period) and 1 <= period <= LONGEST):
-            raise ValueError(f"period is {period}; give a whole number from 1 to {LONGEST}")
-        self.period, self.rate = period, checked_rate(rate)
+        fine = period is None or (period == int(period) and 1 <= period <= LONGEST)
+        check(fine, "period", period, f"a whole number from 1 to {LONGEST}")
+        check(0 < rate <= 1, "rate", rate, "a number in (0, 1]")
+        self.period, self.rate = period, rate
         self._last = np.full(size, 0.5)
         self._seasons: dict[str, Array] = {}  # the oldest first
         self._uneven: list[str] = []  # features that were no integers

@@ -184,19 +184,18 @@ class SeriesModel(OutcomeModel):
             self._fitted = self._series if fit else self._fitted
 
     def _asked(self, series: Array, steps: int, *, fit: bool) -> Array:
-        pairs = zip(self._models, series.T, strict=True)
-        return np.array([_forecast(model, np.array(one), steps, fit=fit) for model, one in pairs]).T
-
-
-def _forecast(model: Any, series: Array, steps: int, *, fit: bool) -> Array:
-    """Return what a model of a series, fitted to it anew or not, predicts of the next steps."""
-    name = next((name for name in ("fh", "h") if _takes(model, "predict", name)), None)
-    if not fit:
-        told = model.forward(y=series, h=steps)
-    elif name is None:
-        told = model.forecast(y=series, h=steps)
-    else:
-        model.fit(series)
-        told = model.predict(**{name: np.arange(1, steps + 1) if name == "fh" else steps})
-    mean = told["mean"] if isinstance(told, dict) else told
-    return np.asarray(mean, dtype=np.float64).ravel()
+        """Return what the models, fitted anew or not, predict of the next steps (m, d)."""
+        found = []
+        for model, one in zip(self._models, series.T, strict=True):
+            past, taken = np.array(one), [n for n in ("fh", "h") if _takes(model, "predict", n)]
+            if not fit:
+                told = model.forward(y=past, h=steps)
+            elif not taken:
+                told = model.forecast(y=past, h=steps)
+            else:
+                model.fit(past)
+                ahead = np.arange(1, steps + 1) if taken[0] == "fh" else steps
+                told = model.predict(**{taken[0]: ahead})
+            mean = told["mean"] if isinstance(told, dict) else told
+            found.append(np.asarray(mean, dtype=np.float64).ravel())
+        return np.array(found).T

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.forecaster.models.base import Model, features
+from regretless.forecaster.models.base import Model, check, features
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
@@ -127,14 +127,12 @@ class LeastSquares(Model):
         ridge: float = 1.0,
     ) -> None:
         super().__init__(size)
-        if lags != int(lags) or not 0 <= lags <= MOST:
-            raise ValueError(f"lags is {lags}; give a whole number from 0 to {MOST}")
-        if season is not None and (season != int(season) or not 1 <= season <= LONGEST):
-            raise ValueError(f"season is {season}; give a whole number from 1 to {LONGEST}")
-        if not 0 < forgetting <= 1:
-            raise ValueError(f"forgetting is {forgetting}; give a number in (0, 1]")
-        if not 0 < ridge < np.inf:
-            raise ValueError(f"ridge is {ridge}; give a number greater than 0")
+        fine = lags == int(lags) and 0 <= lags <= MOST
+        check(fine, "lags", lags, f"a whole number from 0 to {MOST}")
+        fine = season is None or (season == int(season) and 1 <= season <= LONGEST)
+        check(fine, "season", season, f"a whole number from 1 to {LONGEST}")
+        check(0 < forgetting <= 1, "forgetting", forgetting, "a number in (0, 1]")
+        check(0 < ridge < np.inf, "ridge", ridge, "a number greater than 0")
         self.lags = [*([int(season)] if season else []), *range(1, int(lags) + 1)]
         self.forgetting, self.ridge = forgetting, ridge
         self._columns = Columns(MOST)

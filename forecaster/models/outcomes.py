@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from regretless.forecaster.models.base import Model, features, kept
+from regretless.forecaster.models.base import Model, check, features, kept
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.losses.basis import Basis
@@ -133,15 +133,14 @@ class ColumnForecast(OutcomeModel):
         super().__init__(basis)
         self.columns = [[names] if isinstance(names, str) else list(names) for names in columns]
         self.levels = own = None if levels is None else np.array(levels, dtype=np.float64)
-        if len(columns) != basis.outcomes:
-            told = f"columns are for {len(columns)} outcomes"
-            raise ValueError(f"{told}; give them for {basis.outcomes}")
         count = len(self.columns[0]) if own is None else len(own)
-        if not count or any(len(names) != count for names in self.columns):
-            told = "give every outcome as many, one per level"
-            raise ValueError(f"columns are {self.columns}; {told}")
-        if own is not None and not ((np.diff(own) > 0).all() and 0 < own[0] < own[-1] < 1):
-            raise ValueError(f"levels are {own}; give at least two, ascending, between 0 and 1")
+        fine: Any = len(columns) == basis.outcomes and all(
+            len(row) == count for row in self.columns
+        )
+        wanted = f"{basis.outcomes} outcomes, each as many, one per level"
+        check(fine and count, "columns", self.columns, wanted)
+        fine = own is None or ((np.diff(own) > 0).all() and 0 < own[0] < own[-1] < 1)
+        check(fine, "levels", own, "at least two, ascending, between 0 and 1")
 
     def _told(self, x: object) -> Spread:
         named = features(x)

@@ -27,7 +27,7 @@ and q is the objective above.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -43,7 +43,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from regretless.forecaster.offline.tables import Listed, Rows
+from regretless.forecaster.offline.tables import AnyLoss, Listed, Rows
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Loss
@@ -232,9 +232,8 @@ class Around(Member):
         expected = np.full(sample.truth.shape, np.nan)
         for rows, tested in sample.folds:
             if (seen := np.isin(known, rows)).any():
-                names = ("forecasts", "missed", "mass", "places")
-                only = replace(found, **{name: vars(found)[name][seen] for name in names})
-                expected[tested] = _in_parts(only.at, forecasts[tested], sample.table)
+                near = partial(found.at, seen=seen)
+                expected[tested] = _in_parts(near, forecasts[tested], sample.table)
             else:  # the first fold of a time split: nobody was forecast before
                 expected[tested] = np.average(sample.truth[rows], 0, sample.weights[rows])
         return found, expected
@@ -242,12 +241,13 @@ class Around(Member):
     def weights(self, features: Array) -> Array:
         return self.at(np.reshape(self.model.predict(features), (len(features), -1)))
 
-    def at(self, here: Array) -> Array:
-        """Weights (m, S) where forecasts are (m, d)."""
-        apart = cdist(here / self.width, self.forecasts / self.width, "sqeuclidean")
-        near = (np.exp(-0.5 * apart) + FLOOR) * self.mass
+    def at(self, here: Array, seen: Any = slice(None)) -> Array:
+        """Weights (m, S) where forecasts are (m, d), by those of the rows that are seen."""
+        apart = cdist(here / self.width, self.forecasts[seen] / self.width, "sqeuclidean")
+        near = (np.exp(-0.5 * apart) + FLOOR) * self.mass[seen]
         near /= near.sum(1, keepdims=True)
-        values, places = here[:, :1] + self.missed[:, 0], np.broadcast_to(self.places, near.shape)
+        values, places = here[:, :1] + self.missed[seen, 0], self.places[seen]
+        places = np.broadcast_to(places, near.shape)
         return np.asarray(onto(self.points, places, values, near).toarray())
 
 
@@ -320,9 +320,9 @@ class ConditionalDistribution:
         """Return the mean prediction (m, n) of s(y)."""
         return self.expected(seen, self.listed.basis.transform(self.points))
 
-    def play(self, loss: Loss, seen: Array) -> tuple[Array, Array]:
+    def play(self, loss: AnyLoss, seen: Array) -> tuple[Array, Array]:
         """Return the mixed strategies (m, A) of a single loss and the losses (m,) it expects."""
-        table = self.expected(seen, loss.losses(self.points))
+        table = self.expected(seen, self.listed.finite(loss).losses(self.points))
         return one_hot(best_response(table), table.shape[1]), table.min(1)
 
     def outcomes(self, seen: Array) -> Array:

@@ -249,7 +249,8 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
 
         The loss need not be listed; without a base it must be in the span of the basis.
         """
-        return self._play(loss, *self._asked(X))[0]
+        fit, seen = self._asked(X)
+        return np.asarray(fit.play(loss, seen)[0])
 
     def act(self, loss: AnyLoss, X: Any) -> NDArray[Any]:
         """Draw an action for every row: indices (m,), or points (m, k) of the net.
@@ -260,7 +261,8 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
 
     def expected_loss(self, loss: AnyLoss, X: Any) -> Array:
         """Return what a loss expects of its own action: (m,)."""
-        return self._play(loss, *self._asked(X))[1]
+        fit, seen = self._asked(X)
+        return np.asarray(fit.play(loss, seen)[1])
 
     def predict_frame(self, X: Any, *, levels: Sequence[float] = LEVELS) -> pd.DataFrame:
         """Predict everything that people use, a row per row of X, with its index.
@@ -281,14 +283,10 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             if isinstance(loss, Loss) and loss.stack:
                 singles = {f"loss{s}_{k}": loss[k] for k in range(len(loss))}
             for name, one in singles.items():
-                strategies, expected = self._play(one, fit, seen)
+                strategies, expected = fit.play(one, seen)
                 columns[f"{name}_action"] = list(self._drawn(one, strategies))
                 columns[f"{name}_expected_loss"] = expected
         return pd.DataFrame(columns, index=getattr(X, "index", None))
-
-    def _play(self, loss: AnyLoss, fit: Any, seen: Array) -> tuple[Array, Array]:
-        strategies, expected = fit.play(fit.listed.finite(loss), seen)
-        return strategies, expected
 
     def _drawn(self, loss: AnyLoss, strategies: Array) -> NDArray[Any]:
         """Draw actions as people know them: indices, or points of the net."""

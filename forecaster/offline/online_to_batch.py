@@ -189,9 +189,10 @@ class OnlineToBatch:
         place, mixtures = self.mixtures(seen)
         return np.array([mixture.mean for mixture in mixtures])[place]
 
-    def play(self, loss: Loss, seen: Array) -> tuple[Array, Array]:
+    def play(self, loss: AnyLoss, seen: Array) -> tuple[Array, Array]:
         """Return the mixed strategies (m, A) of a single loss and the losses (m,) it expects."""
-        (offset, weights, *_), (place, mixtures) = self._choice(loss), self.mixtures(seen)
+        offset, weights, *_ = self._choice(self.listed.finite(loss))
+        place, mixtures = self.mixtures(seen)
         form = offset[None], weights[None]
         strategies = np.array([strategy(*form, mixture)[0] for mixture in mixtures])
         means = [m.weights @ (form[0] + m.points @ weights.T).min(1) for m in mixtures]

@@ -49,8 +49,7 @@ class OmnipredictorEstimator(RegressorMixin, BaseEstimator):  # type: ignore[mis
 
     def fit(self, X: Any, y: Any) -> Self:
         """Forget what was learned, and learn a table (m, f) of contexts with outcomes (m,)."""
-        if hasattr(self, "omnipredictor_"):
-            del self.omnipredictor_
+        self.__dict__.pop("omnipredictor_", None)
         return self.partial_fit(X, y)
 
     def partial_fit(self, X: Any, y: Any) -> Self:

@@ -12,8 +12,7 @@ w_i ~ v_i exp(lambda . s(y_i)), with lambda from a convex program in n numbers,
     min over lambda of  ln sum_i v_i exp(lambda . (s(y_i) - p)) + (rho / 2) |lambda|^2,
 
 solved by Newton steps (Csiszar 1975, Annals of Probability 3(1), doi:10.1214/aop/1176996454).
-The ridge rho keeps it solvable where p is no mean of these outcomes; ``error`` says by how much
-the statistics then differ.
+The ridge rho keeps it solvable where p is no mean of these outcomes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -81,12 +80,6 @@ class OnlineForecast:
     def weights(self) -> Array:
         """Probabilities (m,) of the outcomes."""
         return tilted(self.basis.transform(self.likely) - self.statistics, self.prior)
-
-    @property
-    def error(self) -> float:
-        """The greatest distance between the distribution's statistics and the broadcast ones."""
-        gap = self.weights @ self.basis.transform(self.likely) - self.statistics
-        return float(np.abs(gap).max())
 
     @property
     def mean(self) -> Any:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date
 from typing import Any, ClassVar
 
@@ -65,23 +65,19 @@ class Contexts(Checkpointable):
             return {name: float(value)}
         if isinstance(value, str):
             if not DATE.fullmatch(value):
-                return self._of_word(name, value, learn)
+                with suppress(ValueError):
+                    return {name: float(value)}
+                codes = self._codes.get(name, {})
+                if learn:
+                    codes = self._codes.setdefault(name, codes)
+                    codes.setdefault(value, len(codes))
+                return {name: float(codes[value])} if value in codes else {}
         elif not isinstance(value, date | np.datetime64 | pd.Timestamp):
             raise UserError(f"'{name}' is {brief(value)}; give a number, a word or a date")
         day = pd.Timestamp(value).tz_localize(None)
         since = float((day - EPOCH) / pd.Timedelta(days=1))
         parts = {"_month": float(day.month), "_weekday": float(day.weekday())}
         return {name: since} | {f"{name}{part}": number for part, number in parts.items()}
-
-    def _of_word(self, name: str, word: str, learn: bool) -> dict[str, float]:  # noqa: FBT001
-        try:
-            return {name: float(word)}
-        except ValueError:
-            codes = self._codes.get(name, {})
-            if learn:
-                codes = self._codes.setdefault(name, codes)
-                codes.setdefault(word, len(codes))
-            return {name: float(codes[word])} if word in codes else {}
 
 
 Rule = Callable[[Mapping[str, float]], int]  # from the numbers of a context to an action's place

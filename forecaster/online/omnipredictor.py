@@ -296,15 +296,13 @@ class OnlineOmnipredictor(Checkpointable):
                 if name not in self.names:
                     raise UserError(f"no outcome '{name}'; {closest(str(name), self.names)}")
             y = [y.get(name) for name in self.names]
-        values = [y] if y is None or np.ndim(y) == 0 else list(y)
-        if len(values) == 1 and values[0] is None:
+        if y is None:
             return None
-        if len(values) != len(self.names):
-            raise UserError(f"y = {brief(y)}: give {len(self.names)} outcomes, or None")
+        values = [np.nan if v is None or v is pd.NA else v for v in (y if np.ndim(y) else [y])]
         try:
-            vector = np.array([np.nan if v is None or v is pd.NA else v for v in values], float)
+            vector = np.array(values, float).reshape(len(self.names))
         except (TypeError, ValueError) as error:
-            raise UserError(f"y = {brief(y)}: give numbers, or None") from error
+            raise UserError(f"y = {brief(y)}: give a number for each outcome, or None") from error
         return vector if np.isfinite(vector).all() else None
 
     # its results

@@ -64,7 +64,8 @@ def test_the_interval_covers_a_known_distribution() -> None:
 def test_a_forecast_is_a_distribution_with_the_broadcast_statistics() -> None:
     forecast = taught(300).predict_one({"weekday": 5})
     assert forecast.weights.sum() == pytest.approx(1.0)
-    assert forecast.error < 0.01
+    meant = forecast.weights @ forecast.basis.transform(forecast.likely)
+    assert np.abs(meant - forecast.statistics).max() < 0.01
     assert forecast.mean == pytest.approx(float(forecast.weights @ forecast.outcomes[:, 0]))
     assert forecast.mean == pytest.approx(260, abs=15)
     for name, cost in (("lean", 1.0), ("careful", 9.0)):
@@ -277,7 +278,7 @@ def modelled(**answers: Any) -> None:
         (lambda: ruled(lambda _: 3.0), "policy 'r' suggests 3.0; return one of 0.0, 50.0"),
         (lambda: ruled(lambda x: x["weekda"]), "no 'weekda' in the context.*'weekday'"),
         (lambda: taught(2).learn_one({}, {"demnd": 1.0}), "did you mean 'demand'"),
-        (lambda: taught(2).learn_one({}, "much"), "give numbers, or None"),
+        (lambda: taught(2).learn_one({}, "much"), "give a number for each outcome, or None"),
         (lambda: taught(2).predict_one({"a": [1]}), "give a number, a word or a date"),
         (lambda: taught(2).predict_one({}).act("lea"), "did you mean 'lean'"),
         (lambda: taught(2).predict_one({}).quantile(1.0), "between 0 and 1"),

@@ -106,8 +106,8 @@ def test_a_forecast_is_believed_at_first() -> None:
 @pytest.mark.parametrize(
     ("columns", "levels", "message"),
     [
-        (["a"], None, "columns are for 1 outcomes; give them for 2"),
-        ([["a"], ["b", "c"]], None, "give every outcome as many"),
+        (["a"], None, r"columns is \[\['a'\]\]; give 2 outcomes"),
+        ([["a"], ["b", "c"]], None, "each as many, one per level"),
         ([["a", "b"], ["c", "d"]], [0.9, 0.1], "ascending"),
         (["a", "b"], [0.5], "at least two"),
     ],
