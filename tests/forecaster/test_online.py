@@ -77,24 +77,6 @@ def test_a_forecast_is_a_distribution_with_the_broadcast_statistics() -> None:
     assert forecast.act("careful") > forecast.act("lean")
 
 
-def test_regrets_are_those_of_what_it_said() -> None:
-    own = online({"store": 3.0})
-    orders, played, costs = np.linspace(0, 400, 9), [], []
-    for day, y in enumerate(demand(200)):
-        chosen = own.predict_one({"weekday": day % 7}).act("store")
-        own.learn_one({"weekday": day % 7}, y)
-        played.append(int(np.flatnonzero(orders == chosen)[0]))
-        costs.append(3.0 * np.maximum(y - orders, 0) + np.maximum(orders - y, 0))
-    table, row = np.array(costs), own.regrets().iloc[0]
-    span = table.max()
-    chosen = np.array(played)
-    assert row["mean_loss"] == pytest.approx(table[np.arange(200), chosen].mean(), rel=1e-9)
-    for name, measure in (("external", external_regret), ("swap", swap_regret)):
-        expected = span * measure(table / span, chosen)
-        assert row[f"{name}_regret"] == pytest.approx(expected, rel=1e-9, abs=1e-9)
-    assert row["swap_regret"] <= row["bound"]
-
-
 def test_what_is_missing_late_or_beyond_the_scale_is_counted() -> None:
     own = taught(30)
     own.predict_one({"weekday": 1}, key="monday")
@@ -216,34 +198,34 @@ def often_empty(context: Any) -> float:
     return 350.0 if context["weekday"] == 5 else 200.0
 
 
-def test_policies_are_alternatives_by_the_names_of_actions(tmp_path: Path) -> None:
+def test_regrets_are_those_of_what_it_said(tmp_path: Path) -> None:
     """A rule by the day, as a function and as a registered one, costs what it suggests."""
     steps = {"kind": "steps", "feature": "weekday", "edges": [5, 6], "actions": [4, 7, 4]}
-    policies = {"lean": {"own": often_empty, "table": steps}}
-    own = online({"lean": 1.0}, policies=policies)
-    costs, chosen, told = [], [], []
-    for day, y in enumerate(demand(120)):
+    own = online({"lean": 3.0}, policies={"lean": {"own": often_empty, "table": steps}})
+    orders, chosen, told, costs = np.linspace(0, 400, 9), [], [], []
+    for day, y in enumerate(demand(200)):
         x = {"weekday": day % 7}
-        chosen.append(int(own.predict_one(x).act("lean") / 50))
+        chosen.append(int(np.flatnonzero(orders == own.predict_one(x).act("lean"))[0]))
         told.append(int(often_empty(x) / 50))
-        costs.append(np.abs(np.linspace(0, 400, 9) - y))
+        costs.append(3.0 * np.maximum(y - orders, 0) + np.maximum(orders - y, 0))
         own.learn_one(x, y)
-    span, rules = np.max(costs), np.array([told, told])
-    row = own.regrets().iloc[0]
-    expected = span * decision_swap_regret(np.array(costs) / span, np.array(chosen), rules)
-    assert row["decision_swap_regret"] == pytest.approx(
-        max(expected, row["swap_regret"]), rel=1e-9, abs=1e-9
-    )
-    assert row["decision_swap_regret"] <= row["bound"]
+    table, played, row = np.array(costs), np.array(chosen), own.regrets().iloc[0]
+    span = table.max()
+    assert row["mean_loss"] == pytest.approx(table[np.arange(200), played].mean(), rel=1e-9)
+    expected = {
+        "external_regret": external_regret(table / span, played),
+        "swap_regret": swap_regret(table / span, played),
+        "decision_swap_regret": decision_swap_regret(table / span, played, np.array([told, told])),
+    }
+    expected["decision_swap_regret"] = max(expected.values())
+    for name, regret in expected.items():
+        assert row[name] == pytest.approx(span * regret, rel=1e-9, abs=1e-9)
+        assert row[name] <= row["bound"]
     own.save(tmp_path / "kept")
     with pytest.raises(UserError, match=r"give policies\['lean'\]\['own'\], as it"):
         OnlineOmnipredictor.load(tmp_path / "kept")
     again = OnlineOmnipredictor.load(tmp_path / "kept", policies={"lean": {"own": often_empty}})
     pd.testing.assert_frame_equal(again.regrets(), own.regrets())
-
-
-def code(y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return np.stack([y[..., 0], 1 - y[..., 0]], axis=-1)
 
 
 def follow(own: OnlineOmnipredictor) -> None:
@@ -294,10 +276,14 @@ def test_mistakes_get_one_line(make: Any, says: str) -> None:
     assert "\n" not in str(told.value)
 
 
-def test_code_is_not_saved(tmp_path: Path) -> None:
-    loss = LipschitzLoss(code, np.array(1.0), (2,), 1)
+def test_code_and_a_model_without_a_memory_are_not_saved(tmp_path: Path) -> None:
+    own = LipschitzLoss(lambda y: np.concatenate([y, 1 - y], -1), np.array(1.0), (2,), 1)
     with pytest.raises(UserError, match=r"losses\['own'\] is code of its own"):
-        OnlineOmnipredictor({"own": loss}).save(tmp_path / "no")
+        OnlineOmnipredictor({"own": own}).save(tmp_path / "no")
+    assert not (tmp_path / "no").exists()
+    tree = pytest.importorskip("river.tree").HoeffdingTreeRegressor()
+    with pytest.raises(UserError, match=r"models\['tree'\] cannot be saved; let it learn, give"):
+        taught(40, models={"tree": tree, "last": "last-value"}).save(tmp_path / "no")
     assert not (tmp_path / "no").exists()
 
 
@@ -354,14 +340,6 @@ def test_models_of_other_libraries_are_saved(tmp_path: Path, name: str) -> None:
             one.learn_one({"weekday": day % 7}, 100.0 + day)
     assert own.predict_one({"weekday": 3}).mean == other.predict_one({"weekday": 3}).mean
     pd.testing.assert_frame_equal(own.regrets(), other.regrets())
-
-
-def test_a_model_without_a_memory_is_refused_in_one_line(tmp_path: Path) -> None:
-    tree = pytest.importorskip("river.tree").HoeffdingTreeRegressor()
-    own = taught(40, models={"tree": tree, "last": "last-value"})
-    with pytest.raises(UserError, match=r"models\['tree'\] cannot be saved; let it learn, give"):
-        own.save(tmp_path / "no")
-    assert not (tmp_path / "no").exists()
 
 
 def test_how_tos_of_the_page_serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
