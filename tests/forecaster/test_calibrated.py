@@ -21,8 +21,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.records import Mixture
 from regretless.market.response import best_response, expected_losses
-from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.files import find, override, read
+from regretless.scenarios.config.files import find, read
 
 # every stream, the hostile one with losses over one number and over two
 STREAMS = [("iid", 1), ("cyclic", 2), ("anti-forecast", 1), ("anti-forecast", 2)]
@@ -56,21 +55,14 @@ class Log(NamedTuple):
     contexts: list[tuple[int, int]]
 
 
-def group(size: int) -> ProtectedLosses:
-    offset, weights = LOSSES[size]
-    return ProtectedLosses(offset[None], weights[None], POLICIES)
-
-
-def made(
-    size: int, *, weights: str = "adaptive", horizon: int | None = None, cells: int | None = None
-) -> tuple[CalibratedMultiaccurate, Recorder]:
-    recorder, rule = Recorder(size), rule_of(weights, horizon)
+def made(size: int, weights: str = "adaptive") -> tuple[CalibratedMultiaccurate, Recorder]:
+    recorder, rule = Recorder(size), rule_of(weights)
 
     def make(groups: Any) -> UnbiasedPrediction:
         return UnbiasedPrediction(VectorEvents(groups, rule), recorder)
 
-    recipe = CalibratedMultiaccurate([group(size)], cells=cells or CELLS[size], make=make)
-    return recipe, recorder
+    group = ProtectedLosses(*(table[None] for table in LOSSES[size]), POLICIES)
+    return CalibratedMultiaccurate([group], cells=CELLS[size], make=make), recorder
 
 
 def play(recipe: CalibratedMultiaccurate, kind: str, rounds: int, *, seed: int = 0) -> Log:
@@ -138,7 +130,7 @@ def test_biases_are_those_of_the_raw_log(size: int, kind: str) -> None:
 def test_the_bounds_hold(weights: str, size: int, kind: str) -> None:
     """Biases, swap regret and omniprediction regret in expectation over the draws, on every log."""
     for rounds, seed in ((60, 0), (700, 1)):
-        recipe, _ = made(size, weights=weights)
+        recipe, _ = made(size, weights)
         log = play(recipe, kind, rounds, seed=seed)
         limits = recipe.inner.instances[0].bias_bound()
         for *_, occupancy, bias in recipe.event_table():
@@ -203,19 +195,12 @@ def test_impossible_grids_are_refused_in_one_line(size: int, cells: Any, line: s
     assert "\n" not in str(refusal.value)
 
 
-GROWERS: dict[str, Any] = {"utility": "linear", "count": 4, "actions": 6}
-
-
-def scenario(*assignments: str) -> Scenario:
+def test_a_scenario_plays_the_recipe_and_promises_nothing() -> None:
     raw = read(find("crop-choice"))
-    grower = raw["cohort"][0] | GROWERS
+    grower = raw["cohort"][0] | {"utility": "linear", "count": 4, "actions": 6}
     grower["parameters"] = {"concentration": 20.0, "weights": grower["parameters"]["weights"]}
     raw |= {"rounds": 120, "cohort": [grower], "forecaster": {"kind": "calibration"}}
-    return worlds.told(override(raw, list(assignments)))
-
-
-def test_a_scenario_plays_the_recipe_and_promises_nothing() -> None:
-    model = worlds.played(scenario())
+    model = worlds.played(worlds.told(raw))
     recipe = model.game.blocks[0].forecaster
     assert isinstance(recipe, CalibratedMultiaccurate)
     assert len(recipe.grid) == 1000

@@ -33,8 +33,8 @@ from regretless.market.response import best_response, expected_losses
 POLICIES = (lambda x: int(x) % 3, lambda x: (int(x) // 3) % 3)
 
 
-def groups(seed: int = 0) -> list[ProtectedLosses]:
-    rng = np.random.default_rng(seed)
+def groups() -> list[ProtectedLosses]:
+    rng = np.random.default_rng(0)
     first, second = -rng.dirichlet(np.ones(4), (3, 3)), rng.dirichlet(np.ones(4), (2, 2))
     return [
         ProtectedLosses(np.ones((3, 3)), first, POLICIES),

@@ -138,12 +138,6 @@ def test_the_table_is_the_definition() -> None:
     assert behind.weights(behind.top, 1.0)[1] > 0
 
 
-def group(seed: int, *, losses: int = 4, actions: int = 3, size: int = 3) -> ProtectedLosses:
-    rng = np.random.default_rng(seed)
-    weights = -rng.dirichlet(np.ones(size), (losses, actions))
-    return ProtectedLosses(np.ones((losses, actions)), weights)
-
-
 @pytest.mark.parametrize("horizon", [None, 400])
 def test_exponential_weights_are_those_printed(horizon: int | None) -> None:
     bias = np.random.default_rng(0).uniform(-20, 20, (4, 3))
@@ -165,9 +159,9 @@ def test_huge_biases_do_not_overflow(name: str) -> None:
 
 def test_biases_are_accumulated_in_expectation() -> None:
     """Against the definition, with a policy's cross events and a mixture of three points."""
-    losses = group(1)
-    tests = ProtectedLosses(losses.offset, losses.weights, policies=(int,))
-    events = VectorEvents([tests])
+    weights = -np.random.default_rng(1).dirichlet(np.ones(3), (4, 3))
+    losses = ProtectedLosses(np.ones((4, 3)), weights, policies=(int,))
+    events = VectorEvents([losses])
     points, mass = np.random.default_rng(2).random((3, 3)), np.array([0.2, 0.3, 0.5])
     truth = np.array([0.1, 0.9, 0.4])
     events.charge(events.active(1), played_of(events.rows, points, mass, truth))
@@ -187,7 +181,9 @@ def test_biases_are_accumulated_in_expectation() -> None:
 
 
 def test_calls_out_of_order_are_refused() -> None:
-    forecaster = UnbiasedPrediction(VectorEvents([group(0)]))
+    forecaster = UnbiasedPrediction(
+        VectorEvents([ProtectedLosses(np.ones((4, 3)), np.ones((4, 3, 3)))])
+    )
     with pytest.raises(ValueError, match="before a prediction"):
         forecaster.update(np.zeros(3))
     forecaster.predict()
