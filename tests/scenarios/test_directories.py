@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from desk import Call, Refused
+from faults import SWEEP
 from written import files, manifest, status
 
 from regretless.market.core import checkpoint
@@ -23,11 +24,6 @@ cohort = [
   { name = "farmers", utility = "linear", count = 2, actions = 2 },
   { name = "learners", utility = "linear", count = 2, actions = 2, response = "hedge" },
 ]
-"""
-SWEEP = """\
-scenario = "tiny.toml"
-seeds = 2
-rounds = 5
 """
 CRAFTED = 40  # of several hundred places in a checkpoint
 

@@ -10,6 +10,8 @@ import worlds
 from desk import Call, Refused
 
 from regretless import load
+from regretless.agents import ScriptedAgent
+from regretless.market import register
 
 KEYS = {  # key: value, as --set has them
     "forecaster.delay": "1",
@@ -42,9 +44,6 @@ outcomes = ["heat"]
 scale = {{ heat = [0.0, {top}] }}
 {clip}
 """
-MORTALS = '''\
-from regretless import register
-from regretless.agents import ScriptedAgent
 
 
 @register.agent("noted")
@@ -53,14 +52,13 @@ class Mortal(ScriptedAgent):
 
     age = 0
 
-    def act(self, forecast, context):
+    def act(self, forecast: Any, context: Any) -> int:
         return 0
 
-    def learn(self, losses, outcome):
+    def learn(self, losses: Any, outcome: Any) -> None:
         self.age += 1
         if self.age == 4 and self.number <= 2:
             self.leave()
-'''
 
 
 @pytest.fixture
@@ -150,10 +148,8 @@ def test_many_clipped_rows_are_warned_of(
 
 
 def test_agents_who_leave_by_themselves_are_counted(played: Any, tmp_path: Path) -> None:
-    (tmp_path / "mortals_of_notes.py").write_text(MORTALS, encoding="utf-8")
     file = nature(tmp_path, "firm", "cost = 0.1")
-    words = ("--set", "cohort.makers.response=noted", "--import", "mortals_of_notes")
-    said, _, _ = played(file, *words)
+    said, _, _ = played(file, "--set", "cohort.makers.response=noted")
     assert "makers: 2 of 20 agents left by themselves, the first in round 4" in said
 
 

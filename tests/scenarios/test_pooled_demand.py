@@ -15,23 +15,13 @@ import pytest
 import worlds
 from scipy.stats import norm
 
-from regretless import load, register
+from regretless import register
 from regretless.agents.adversaries import Adversary
 from regretless.market.records import Context, OutcomeDistribution
+from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.summary import print_summary
 
-UNDERAGE, OVERAGE, RHO, ROUNDS = 3.0, 1.0, -0.5, 500
-SCENARIO = """
-name = "pooled"
-rounds = {rounds}
-adversary = {{ kind = "pooled-demand", outcomes = 1 }}
-forecaster = {{ kind = "running-mean" }}
-[[cohort]]
-name = "shops"
-utility = "newsvendor"
-parameters = {{ underage = 3.0, overage = 1.0 }}
-actions = {actions}
-"""
+UNDERAGE, OVERAGE, RHO = 3.0, 1.0, -0.5
 
 
 @register.adversary("pooled-demand")
@@ -46,18 +36,19 @@ class PooledDemand(Adversary):
         return OutcomeDistribution.pure(np.array([demand]).clip(0.0, 1.0))
 
 
-def described(folder: Path, **keys: Any) -> str:
-    file = folder / "pooled.toml"
-    file.write_text(SCENARIO.format(**{"rounds": ROUNDS} | keys), encoding="utf-8")
-    return str(file)
+def scenario(actions: int, rounds: int = 500) -> Scenario:
+    own = {"underage": UNDERAGE, "overage": OVERAGE}
+    shops = {"name": "shops", "utility": "newsvendor", "parameters": own, "actions": actions}
+    nature, mean = {"kind": "pooled-demand", "outcomes": 1}, {"kind": "running-mean"}
+    return worlds.scenario(shops, rounds=rounds, adversary=nature, forecaster=mean)
 
 
 @pytest.mark.parametrize(("deviation", "actions"), [(0.1, 101), (0.1, 201), (0.05, 21)])
 def test_the_known_cost_is_met(
-    deviation: float, actions: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deviation: float, actions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(PooledDemand, "deviation", deviation)
-    model = worlds.played(load(described(tmp_path, actions=actions)), seed=1)
+    model = worlds.played(scenario(actions), seed=1)
     shop = model.agents_frame().iloc[0]
     least = shop["mean_loss"] - shop["external_regret"]  # of the best fixed order of these
     assert shop["mean_loss"] <= 1.03 * least
@@ -72,8 +63,7 @@ def test_the_known_cost_is_met(
 def test_a_run_says_where_the_basis_is_coarser_than_the_regret(
     actions: int, said: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    scenario = load(described(tmp_path, actions=actions, rounds=300))
-    model = worlds.played(scenario, seed=1)
-    print_summary(scenario, model, tmp_path)
+    told = scenario(actions, rounds=300)
+    print_summary(told, worlds.played(told, seed=1), tmp_path)
     printed = " ".join(capsys.readouterr().out.split())
     assert printed.count("shops: the basis approximates losses within 0.03") == said

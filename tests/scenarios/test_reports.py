@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import worlds
 
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.market.losses import Linear
 from regretless.market.model import MarketModel
-from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
 
 SHARES = [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
 LIES: dict[str, list[list[float]]] = {
@@ -27,17 +26,11 @@ def built(liars: dict[str, Any], *, rounds: int = 150, **more: Any) -> MarketMod
     """Build ten outsiders and four liars in a market that answers a round later."""
     crowd = {"utility": "linear", "actions": 3, "measures": ["external", "swap", "decision_swap"]}
     crowd["parameters"] = {"weights": SHARES, "concentration": 6.0}
-    raw = {
-        "name": "lies",
-        "rounds": rounds,
-        "adversary": {"kind": "iid", "outcomes": 3, "concentration": 20.0},
-        "market": {"feedback": "lagged", "impact": 0.4, "adjustment": 1.0},
-        "cohort": [
-            crowd | {"name": "outsiders", "count": 10},
-            crowd | {"name": "liars", "count": 4} | liars,
-        ],
-    }
-    return Scenario(validated(raw | more, origin=None)).build(seed=2)
+    both = crowd | {"name": "outsiders", "count": 10}, crowd | {"name": "liars", "count": 4} | liars
+    nature = {"kind": "iid", "outcomes": 3, "concentration": 20.0}
+    market = {"feedback": "lagged", "impact": 0.4, "adjustment": 1.0}
+    given: dict[str, Any] = {"rounds": rounds, "adversary": nature, "market": market} | more
+    return worlds.scenario(*both, **given).build(seed=2)
 
 
 def tables(model: MarketModel) -> list[pd.DataFrame]:

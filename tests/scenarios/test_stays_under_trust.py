@@ -4,14 +4,14 @@ Until then a bias may be as large as w(V). Here it is when some agents leave, an
 when the base is disproved by what happens to others.
 """
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 from numpy.typing import ArrayLike, NDArray
 
-from regretless import load, register
+from regretless import register
 from regretless.agents.adversaries import Adversary
 from regretless.agents.utilities import forms
 from regretless.forecaster.reference import Trust
@@ -19,28 +19,24 @@ from regretless.market.records import Context, Forecast, Mixture, OutcomeDistrib
 
 Array = NDArray[np.float64]
 POINT, LAST, AFTER = [0.5, 0.499, 0.5, 0.499], 25, 12
-NATURE = """
-name = "stays"
-rounds = {rounds}
-adversary = {{ kind = "path", outcomes = 4 }}
-forecaster = {{ models = [], reference = "one-point" }}
+CROWD = {
+    "name": "crowd",
+    "utility": "one-of-two",
+    "parameters": {"first": 2, "spread": 0.01},
+    "count": 600,
+    "actions": 2,
+    "measures": ["swap", "decision_swap"],
+}
+WORLD = {
+    "adversary": {"kind": "path", "outcomes": 4},
+    "forecaster": {"models": [], "reference": "one-point"},
+}
 
-[[cohort]]
-name = "crowd"
-utility = "one-of-two"
-parameters = {{ first = 2, spread = 0.01 }}
-count = 600
-actions = 2
-measures = ["swap", "decision_swap"]
-"""
-STAY = """
-[[cohort]]
-name = "{joins} to {leaves}"
-utility = "one-of-two"
-count = 1
-actions = 2
-measures = ["swap", "decision_swap"]
-"""
+
+def stay(joins: int, leaves: int, rounds: int) -> dict[str, Any]:
+    """Describe one agent who is there from a round to another."""
+    ends = ({"enters": joins} if joins else {}) | ({"exits": leaves} if leaves < rounds else {})
+    return CROWD | {"name": f"{joins} to {leaves}", "count": 1, "parameters": {}} | ends
 
 
 @register.forecaster("one-point")
@@ -94,18 +90,14 @@ def path(seed: int) -> tuple[Array, int, int, int]:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_no_bound_is_below_the_regret_of_who_comes_or_goes(
-    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outcomes, calm, peak, lost = path(seed)
     monkeypatch.setattr(Recorded, "outcomes_played", outcomes)
     rounds = len(outcomes)
     stays = [(0, peak), (0, peak + 3), (calm, peak), (5, peak - 1), (peak, rounds), (calm, lost)]
-    text = NATURE.format(rounds=rounds)
-    for joins, leaves in stays:
-        text += STAY.format(joins=joins, leaves=leaves)
-        text += f"enters = {joins}\n" * (joins > 0) + f"exits = {leaves}\n" * (leaves < rounds)
-    (tmp_path / "stays.toml").write_text(text, encoding="utf-8")
-    model = load(str(tmp_path / "stays.toml")).build(seed=1)
+    cohorts = [CROWD, *(stay(*ends, rounds) for ends in stays)]
+    model = worlds.scenario(*cohorts, rounds=rounds, **WORLD).build(seed=1)
     while model.running and model.played < rounds:
         model.step()
         if not lost - 8 <= model.played <= lost and model.played < rounds:

@@ -12,6 +12,7 @@ from desk import Call
 from scipy import stats
 from worlds import TINY, study
 
+from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.scenarios.report.write import write_report
 from regretless.scenarios.studies import load_study
@@ -246,21 +247,6 @@ def test_intervals_cover_at_their_level() -> None:
 # Measures of a user's own: averaged over rounds, compared like every other.
 
 
-MODULE = """
-from regretless.market import register
-
-@register.measure("played")
-def played(model):
-    return model.played
-
-@register.measure("size")
-def size(model):
-    return {cohort.name: len(cohort.row_of) for cohort in model.game.cohorts}
-
-@register.measure("number")
-def number(model):
-    return [agent.unique_id for agent in model.agents]
-"""
 SCENARIO = """\
 name = "tiny"
 rounds = 9
@@ -279,12 +265,12 @@ grid = { "cohort.one.count" = [0, 4] }
 """
 
 
-def test_a_study_compares_them(desk: Path, call: Call) -> None:
-    for name, text in {"own.py": MODULE, "tiny.toml": SCENARIO, "s.toml": OWN}.items():
-        (desk / name).write_text(text, encoding="utf-8")
-    words = "study s.toml --out o --import own --quiet --jobs 1"
-    assert call(*words.split()).status == 0
-    table = load_study("o").effects().set_index(["value", "cohort", "measure"])["mean"]
+def test_a_study_compares_them(tmp_path: Path) -> None:
+    register.measure("played")(lambda model: model.played)
+    register.measure("size")(lambda model: {c.name: len(c.row_of) for c in model.game.cohorts})
+    register.measure("number")(lambda model: [agent.unique_id for agent in model.agents])
+    played = conduct(study(tmp_path, OWN, SCENARIO), Options(tmp_path / "out", jobs=1))
+    table = played.effects().set_index(["value", "cohort", "measure"])["mean"]
     assert table["0"].index.unique("cohort").tolist() == ["two", "everybody"]
     expected = {
         ("0", "two"): {"played": 5.0, "size": 2.0, "number": 1.5},
