@@ -119,18 +119,3 @@ def test_losses_that_do_not_fit_are_named(wrong: Any, says: str, tmp_path: Path)
     model.replace(market=Wrong(model.game.cohorts, np.random.default_rng(0), values=market.values))
     with pytest.raises(UserError, match=rf"Wrong.losses returned {says}"):
         model.run()
-
-
-@pytest.mark.parametrize(
-    ("keys", "says"),
-    [
-        ({"cohort.followers.multiplicity": True, "cohort.followers.types": 1}, "losses of its own"),
-        ({"adversary.kind": "myopic", "adversary.weights": [[0.0]] * 5}, "plans with losses"),
-        ({"forecaster": {"objective": "welfare", "models": []}}, "losses of their own"),
-    ],
-)
-def test_what_takes_losses_of_the_outcome_is_refused(
-    keys: dict[str, Any], says: str, tmp_path: Path
-) -> None:
-    with pytest.raises(UserError, match=says):
-        auction(tmp_path, BIDDERS[:1], **keys).build()

@@ -8,7 +8,6 @@ import worlds
 
 from regretless.agents import ScriptedAgent, ScriptedCrowd
 from regretless.market import register
-from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
 from regretless.market.regret import decision_swap_regret
 
@@ -78,18 +77,3 @@ def test_its_policies_are_scored_for_each_agent_by_what_it_saw() -> None:
         expected = decision_swap_regret(losses, played, fixed)
         found = model.agents_frame()["decision_swap_regret"][agent]
         assert found == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("signal", "line"),
-    [
-        ({"coordinate": 2}, "signal.coordinate = 2: no outcome; choose one of: 0, 1, "),
-        ({"coordinate": "snow"}, "signal.coordinate = 'snow': no outcome"),
-        ({"noise": -0.1}, "signal.noise = -0.1: give numbers of at least 0"),
-        ({"noise": "much"}, "signal.noise = much: give numbers of at least 0"),
-        ({"noises": 0.1}, "unknown key 'cohort.own.signal.noises'; did you mean 'noise'"),
-    ],
-)
-def test_what_is_no_signal_is_one_line(signal: Any, line: str) -> None:
-    with pytest.raises(UserError, match=line):
-        market(signal)
