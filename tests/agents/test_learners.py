@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -238,8 +239,7 @@ def defined(name: str, t: int, past: Array, strategies: Array) -> Array:
         case "regret-matching":
             found = np.maximum((own - past).sum(0), 0)
         case "regret-matching-plus":
-            for gain in own - past:
-                found = np.maximum(found + gain, 0)
+            found = reduce(lambda kept, gain: np.maximum(kept + gain, 0), own - past, found)
         case "blum-mansour":
             rate = math.sqrt(4 * 3 * math.log(3) / (t + 1))
             weights = np.exp(-rate * np.einsum("ta,tb->ab", strategies, past))
@@ -247,19 +247,12 @@ def defined(name: str, t: int, past: Array, strategies: Array) -> Array:
         case "swap-regret-matching" if (positive := swaps(past, strategies)).any():
             moving = positive / (2 * positive.sum(1).max())
             found = eigenlaw(moving + np.diag(1 - moving.sum(1)))
-        case "tree-swap":
-            found = brute_tree(t, past)
+        case "tree-swap":  # depth 2, breadth 5: each node's Hedge on the steps that it has seen
+            for life, step in ((25, 5), (5, 1)):
+                born = t // life * life
+                done = past[born : t - (t - born) % step].reshape(-1, step, 3).mean(1).sum(0)
+                found = found + shared(np.exp(-math.sqrt(8 * math.log(3) / 5) * done)) / 2
     return shared(found)
-
-
-def brute_tree(t: int, past: Array) -> Array:
-    """Depth 2, breadth 5, from the definition: each node's Hedge on the steps that it has seen."""
-    rate, parts = math.sqrt(8 * math.log(3) / 5), []
-    for life, step in ((25, 5), (5, 1)):
-        born = t // life * life
-        done = past[born : t - (t - born) % step].reshape(-1, step, 3)
-        parts.append(shared(np.exp(-rate * done.mean(1).sum(0))))
-    return np.asarray(np.mean(parts, axis=0))
 
 
 @pytest.mark.parametrize(

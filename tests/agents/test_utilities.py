@@ -52,18 +52,6 @@ NEEDS = np.array([[0.5, 1.0, 0.0], [2.0, 0.25, 0.5], [0.0, 0.0, 1.0], [1.0, 1.0,
 ORDERS = np.array([0.0, 0.3, 0.6, 1.0])
 
 
-def stocked(y: Array, a: int) -> float:
-    """Minus the newsvendor's cost: 3 for a unit short, 1 for a unit left over."""
-    demand, order = y[1], ORDERS[a]
-    return -3 * max(demand - order, 0) - max(order - demand, 0)
-
-
-def quadratic(y: Array, a: int) -> float:
-    """Mean-variance utility about the return 0.4 at risk aversion 2.5."""
-    made = float(RISKY[a] @ y)
-    return made - 1.25 * (made - 0.4) ** 2
-
-
 TEXTBOOK: dict[str, tuple[Loss, type[Loss], Callable[[Array, int], float]]] = {
     "linear": (LinearUtility(RISKY), Linear, lambda y, a: RISKY[a] @ y),
     "additive CES": (CES(RISKY, 0.5), SeparablePower, lambda y, a: RISKY[a] @ y**0.5),
@@ -89,9 +77,17 @@ TEXTBOOK: dict[str, tuple[Loss, type[Loss], Callable[[Array, int], float]]] = {
         lambda y, a: min(v / n for v, n in zip(y, NEEDS[a], strict=True) if n > 0),
     ),
     "CARA": (CARA(RISKY, 1.5), ExponentialOfSum, lambda y, a: -math.exp(-1.5 * RISKY[a] @ y)),
-    "mean-variance": (MeanVariance(RISKY, 2.5, 0.4), PowerOfSum, quadratic),
+    "mean-variance": (
+        MeanVariance(RISKY, 2.5, 0.4),
+        PowerOfSum,
+        lambda y, a: RISKY[a] @ y - 2.5 / 2 * (RISKY[a] @ y - 0.4) ** 2,
+    ),
     "quadratic": (MeanVariance(W, 0.7), PowerOfSum, lambda y, a: W[a] @ y - 0.35 * (W[a] @ y) ** 2),
-    "newsvendor": (Newsvendor(ORDERS, 3.0, 1.0, coordinate=1, outcomes=3), Convex1D, stocked),
+    "newsvendor": (
+        Newsvendor(ORDERS, 3.0, 1.0, coordinate=1, outcomes=3),
+        Convex1D,
+        lambda y, a: -3 * max(y[1] - ORDERS[a], 0) - max(ORDERS[a] - y[1], 0),
+    ),
     "distance": (
         LpTarget(W, 1.5, [0.2, 0.3, 0.5]),
         SeparablePower,
@@ -161,8 +157,8 @@ def test_expected_mean_variance_utility_is_mean_minus_half_gamma_variance() -> N
     mean, variance = returns.mean(), returns.var()
     about = utility(MeanVariance(RISKY[:1], gamma, mean), outcomes).mean()
     assert about == pytest.approx(mean - gamma / 2 * variance)
-    quadratic_ = utility(MeanVariance(RISKY[:1], gamma), outcomes).mean()
-    assert quadratic_ == pytest.approx(mean - gamma / 2 * (variance + mean**2))
+    quadratic = utility(MeanVariance(RISKY[:1], gamma), outcomes).mean()
+    assert quadratic == pytest.approx(mean - gamma / 2 * (variance + mean**2))
 
 
 @pytest.mark.parametrize(("underage", "overage"), [(3.0, 1.0), (1.0, 4.0), (2.0, 2.0), (1.0, 0.0)])

@@ -23,7 +23,6 @@ from regretless.forecaster.minimax.image import (
     nearest_outcomes,
 )
 from regretless.forecaster.wrapping import EnsembleBroadcast
-from regretless.market.core.arrays import Array
 from regretless.market.game.round import play_round
 from regretless.market.losses import SeparablePower
 from regretless.market.losses.basis import Basis
@@ -31,23 +30,12 @@ from regretless.market.model import MarketModel
 from regretless.market.records import Forecast, Mixture
 from regretless.market.response import TIE, best_response, expected_losses, quantal_response
 
-SHARES = np.random.default_rng(0).dirichlet(np.ones(2), (4, 3))
-
 BASES: dict[str, Callable[[], Basis]] = {
     "powers": lambda: bases.PowerBasis([0.3, 0.6, 2.5], 3),
     "monomials": lambda: bases.MonomialBasis(3, 2, power=0.5),
     "cara": lambda: bases.ChebyshevExponentialBasis(2, reach=2.0, error=0.02, power=1.0, floor=0.0),
     "grid": lambda: bases.LipschitzGridBasis(2, constant=1.0, error=0.1),
 }
-
-
-def scattered(outcomes: int, count: int) -> Array:
-    rng = np.random.default_rng(1)
-    points = rng.random((count, outcomes))
-    points[::3] **= 6
-    points[1::4] = np.where(rng.random(points[1::4].shape) < 0.5, 1.0, points[1::4])
-    points[2::5] = np.round(points[2::5])
-    return points
 
 
 @given(st.integers(1, 6), st.integers(1, 40), st.integers(0, 10_000))
@@ -71,7 +59,12 @@ def test_few_outcomes_have_the_same_mean(size: int, count: int, seed: int) -> No
 def test_the_nearest_ensemble_is_nearest(name: str) -> None:
     basis = BASES[name]()
     support = basis.support()
-    images, rng = basis.transform(scattered(basis.outcomes, 4000)), np.random.default_rng(4)
+    rng = np.random.default_rng(1)
+    points = rng.random((4000, basis.outcomes))
+    points[::3] **= 6
+    points[1::4] = np.where(rng.random(points[1::4].shape) < 0.5, 1.0, points[1::4])
+    points[2::5] = np.round(points[2::5])
+    images, rng = basis.transform(points), np.random.default_rng(4)
     start = WeightedOutcomes.of(*candidates(support), np.full(len(candidates(support)[1]), 1.0))
     inside = rng.dirichlet(np.ones(50)) @ images[rng.integers(len(images), size=50)]
     for target in (inside, rng.random(basis.size), np.full(basis.size, 0.5)):
@@ -254,7 +247,7 @@ def test_what_cannot_be_is_refused() -> None:
         bases.DirectSumBasis([bases.LinearBasis(2)]).support()
     with pytest.raises(ValueError, match="too many; use a coarser basis"):
         bases.LipschitzGridBasis(2, constant=1.0, error=0.008).support()
-    loss = SeparablePower(SHARES, np.array(0.5))
+    loss = SeparablePower(np.ones((4, 3, 2)) / 2, np.array(0.5))
     heard = Forecast(Mixture(np.zeros((1, 2)), np.ones(1)), 0)
     with pytest.raises(ValueError, match="no ensemble"):
         ExpectedLoss().predicted(heard, loss, (loss.offset, loss.weights))

@@ -27,20 +27,14 @@ Ints = NDArray[np.intp]
 SMALL = [(1, 7), (2, 6), (3, 4)]  # d, top
 
 
-def signs(dimension: int) -> list[tuple[int, Ints]]:
-    """All sigma in {0, 1}^d, each after (-1)^|sigma|."""
-    every = itertools.product([0, 1], repeat=dimension)
-    return [((-1) ** sum(sigma), np.array(sigma)) for sigma in every]
-
-
 def printed(values: Ints) -> Ints:
     """Compute the corollary's double sum on {0..top+1}^d, of terms with arguments in {1..top}."""
     d, wide = values.ndim, np.pad(values, 2)
     places = lattice_points(0, len(values) + 1, d) + 1
     total = np.zeros(len(places), dtype=int)
-    for sign, sigma in signs(d):
-        total += sign * (-1) ** d * wide[tuple((places - sigma).T)]
-        total -= sign * wide[tuple((places + sigma).T)]
+    for sigma in map(np.array, itertools.product([0, 1], repeat=d)):
+        total += (-1) ** (sigma.sum() + d) * wide[tuple((places - sigma).T)]
+        total -= (-1) ** sigma.sum() * wide[tuple((places + sigma).T)]
     return total
 
 

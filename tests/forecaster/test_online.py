@@ -25,12 +25,6 @@ from regretless.market.regret import decision_swap_regret, external_regret, swap
 SCALE, HALF = {"demand": (0.0, 400.0)}, np.array([0.5])
 
 
-def stores(**costs: float) -> dict[str, Any]:
-    """Return newsvendors in pieces, by what a piece that lacks costs."""
-    orders = np.linspace(0, 400, 9)
-    return {name: Newsvendor(orders, underage=cost, overage=1.0) for name, cost in costs.items()}
-
-
 def demand(rounds: int, seed: int = 0) -> np.ndarray[Any, Any]:
     """Return a beta demand, more of it on one day in seven."""
     days = np.arange(rounds)
@@ -39,7 +33,10 @@ def demand(rounds: int, seed: int = 0) -> np.ndarray[Any, Any]:
 
 
 def online(costs: Any = None, **more: Any) -> OnlineOmnipredictor:
-    return OnlineOmnipredictor(stores(**(costs or {"a": 1.0})), **{"scale": SCALE} | more)
+    """Protect newsvendors in pieces, by what a piece that lacks costs."""
+    orders, costs = np.linspace(0, 400, 9), costs or {"a": 1.0}
+    losses = {name: Newsvendor(orders, underage=c, overage=1.0) for name, c in costs.items()}
+    return OnlineOmnipredictor(losses, **{"scale": SCALE} | more)
 
 
 def taught(rounds: int, **kinds: Any) -> OnlineOmnipredictor:

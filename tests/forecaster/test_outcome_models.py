@@ -27,11 +27,11 @@ def expected(*centre: float) -> Any:
     return BASIS.transform(np.clip(outcomes, 0, 1)).mean(0)
 
 
-def played(player: ColumnForecast, context: Any, rounds: int = 2000) -> tuple[Any, Any]:
+def played(player: ColumnForecast, context: Any) -> tuple[Any, Any]:
     """Return predictions and what was expected, after the first 100 rounds."""
     rng = np.random.default_rng(1)
     told, wanted = [], []
-    for t in range(rounds):
+    for t in range(2000):
         centre = np.array([0.5 + 0.2 * np.sin(t), 0.5 + 0.2 * np.cos(t)])
         told.append(player.predict(context(centre)).statistics)
         outcome = drawn(rng, centre)[0]

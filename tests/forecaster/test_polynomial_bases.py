@@ -19,19 +19,14 @@ from regretless.forecaster.bases.polynomial import BernsteinBasis, PowerBasis
 from regretless.market.losses import ExponentialOfSum, PowerOfSum, SeparablePower
 
 
-def raw_targets(degree: int, outcomes: int) -> SeparablePower:
-    """Return the paper's sum_j (a_j - y_j)^p as it stands, at many a and at the corners."""
+@pytest.mark.parametrize(("outcomes", "degree"), [(1, 1), (3, 2), (3, 4), (2, 5), (5, 16)])
+def test_lambda_of_the_papers_targets(outcomes: int, degree: int) -> None:
+    """Of sum_j (a_j - y_j)^p: d in Bernstein polynomials, d (2^p - 1) in powers, met at a = 1."""
     inner = np.random.default_rng(7).random((200, outcomes))
     corners = np.array(list(itertools.product([0.0, 1.0], repeat=outcomes)))
     centre = corners if degree % 2 else np.concatenate([inner, corners])
     sign = np.where(centre == 0, (-1.0) ** degree, 1.0)
-    return SeparablePower(sign, np.array(float(degree)), centre=centre)
-
-
-@pytest.mark.parametrize(("outcomes", "degree"), [(1, 1), (3, 2), (3, 4), (2, 5), (5, 16)])
-def test_lambda_of_the_papers_targets(outcomes: int, degree: int) -> None:
-    """Bernstein polynomials: d; powers: d (2^p - 1). Bounds, and reached at a = 1."""
-    losses = raw_targets(degree, outcomes)
+    losses = SeparablePower(sign, np.array(float(degree)), centre=centre)
     for basis in (BernsteinBasis(outcomes, degree), PowerBasis.binomial(degree, outcomes)):
         sums_of_each = np.abs(basis.coefficients(losses)[1]).sum(-1)
         assert sums_of_each.max() == pytest.approx(basis.lipschitz, rel=1e-12)

@@ -1,6 +1,5 @@
 """Weights of every rule: the lemmas of their proofs, their definitions, expected biases."""
 
-from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -25,9 +24,6 @@ from regretless.forecaster.events.weights import (
 )
 from regretless.market.core.arrays import Array
 
-Bound = Callable[[Array, Array, Array, Array], Array]
-
-
 # The lemma of the adaptive weights: its constants are proved by rectangles, and nearly least.
 
 
@@ -48,7 +44,7 @@ def above_one(r0: Array, r1: Array, v0: Array, v1: Array) -> Array:
     return below_one(r0, r1, v0, v1) + (r1 - 1) ** 2 / 6 * slope((r1 - 1) ** 2 * v1)
 
 
-def proved(rectangle: list[float], bound: Bound, limit: float, most: int = 2_000_000) -> bool:
+def proved(rectangle: list[float], bound: Any, limit: float, most: int = 2_000_000) -> bool:
     """Whether K is below the limit on a rectangle (R, v), by halving; False past ``most`` parts."""
     parts = np.array([rectangle])
     while len(parts):
