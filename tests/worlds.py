@@ -34,6 +34,10 @@ cohort = [{ name = "farmers", utility = "linear", count = 3, actions = 3 }]
 """
 
 
+def cohort(name: str, count: int, actions: Any = 2, utility: str = "linear", **more: Any) -> Raw:
+    return {"name": name, "count": count, "actions": actions, "utility": utility} | more
+
+
 def scenario(*cohorts: dict[str, Any], origin: Path = Path(), **keys: Any) -> Scenario:
     """Return a scenario of these cohorts against chance; a key that is None is left out."""
     raw = {"name": "small", "rounds": 60, "seed": 3, "cohort": list(cohorts)}

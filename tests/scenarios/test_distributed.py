@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from worlds import Raw, told
+from worlds import Raw, cohort, told
 from written import Reference, assert_same, play, status
 
 from regretless.market import register
@@ -24,10 +24,6 @@ from regretless.scenarios import distributed
 from regretless.scenarios.distributed import HERE, Answer, Conductor, Task, attempt
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.studies.directory import Failure
-
-
-def cohort(name: str, count: int, actions: Any = 2, utility: str = "linear", **more: Any) -> Raw:
-    return {"name": name, "count": count, "actions": actions, "utility": utility} | more
 
 
 def world(name: str, rounds: int, cohorts: list[Raw], *, outcomes: int = 2, **more: Any) -> Raw:

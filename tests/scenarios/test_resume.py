@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 import written
 from desk import Call, Refused
-from worlds import told
+from worlds import Raw, cohort, told
 from written import Reference, assert_same, files, status, tables
 
 import regretless
@@ -42,32 +42,19 @@ forecaster = { kind = "running-mean" }
 cohort = [{ name = "farmers", utility = "linear", count = 3, actions = 3 }]
 """
 
-MIXED = """\
-name = "mixed"
-rounds = 1100
-seed = 5
-adversary = { kind = "switching", outcomes = 2 }
-[[cohort]]
-name = "farmers"
-utility = "ces"
-parameters = { rho = { choices = [0.5, 0.8] } }
-count = 3
-actions = 3
-measures = ["external", "swap", "omniprediction", "decision_swap", "contextual_swap"]
-[[cohort]]
-name = "naive"
-utility = "linear"
-count = 2
-actions = 2
-response = "quantal"
-eta = 8.0
-[[cohort]]
-name = "scripted"
-utility = "linear"
-count = 2
-actions = 3
-response = "remembering"
-"""
+MEASURES = ["external", "swap", "omniprediction", "decision_swap", "contextual_swap"]
+RHO = {"rho": {"choices": [0.5, 0.8]}}
+MIXED = {
+    "name": "mixed",
+    "rounds": 1100,
+    "seed": 5,
+    "adversary": {"kind": "switching", "outcomes": 2},
+    "cohort": [
+        cohort("farmers", 3, 3, "ces", parameters=RHO, measures=MEASURES),
+        cohort("naive", 2, response="quantal", eta=8.0),
+        cohort("scripted", 2, 3, response="remembering"),
+    ],
+}
 
 
 class Checkpointable(ScriptedAgent):
@@ -140,11 +127,11 @@ def desk(desk: Path) -> Path:
     return desk
 
 
-def play(text: str, out: Path, *assignments: str, **options: Any) -> None:
+def play(text: Raw | str, out: Path, *assignments: str, **options: Any) -> None:
     written.play(told(text, *assignments), out, **options)
 
 
-def interrupted(text: str, out: Path, *assignments: str, **options: Any) -> None:
+def interrupted(text: Raw | str, out: Path, *assignments: str, **options: Any) -> None:
     with pytest.raises(KeyboardInterrupt):
         play(text, out, *assignments, **options)
 
@@ -284,7 +271,7 @@ def test_two_processes_with_one_seed_write_the_same_bytes(desk: Path) -> None:
     ],
 )
 def test_every_player_of_any_name_and_stay_continues_where_it_was(
-    text: str, stop: int, settings: list[str], desk: Path, reference: Reference
+    text: Raw | str, stop: int, settings: list[str], desk: Path, reference: Reference
 ) -> None:
     """Basis forecasts, quantal draws, a scripted agent's memory."""
     interrupted(text, desk / "logs", *settings, stop=stop)

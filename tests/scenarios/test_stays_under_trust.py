@@ -19,14 +19,8 @@ from regretless.market.records import Context, Forecast, Mixture, OutcomeDistrib
 
 Array = NDArray[np.float64]
 POINT, LAST, AFTER = [0.5, 0.499, 0.5, 0.499], 25, 12
-CROWD = {
-    "name": "crowd",
-    "utility": "one-of-two",
-    "parameters": {"first": 2, "spread": 0.01},
-    "count": 600,
-    "actions": 2,
-    "measures": ["swap", "decision_swap"],
-}
+CROWD = worlds.cohort("crowd", 600, utility="one-of-two", parameters={"first": 2, "spread": 0.01})
+CROWD |= {"measures": ["swap", "decision_swap"]}
 WORLD = {
     "adversary": {"kind": "path", "outcomes": 4},
     "forecaster": {"models": [], "reference": "one-point"},

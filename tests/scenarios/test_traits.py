@@ -15,20 +15,9 @@ from regretless.scenarios.report.run_figures import regret_by_parameter
 from regretless.scenarios.verdict import regret_rows, sentences
 
 ROUNDS = 60
-SHOPS: dict[str, Any] = {
-    "name": "shops",
-    "utility": "newsvendor",
-    "parameters": {"underage": [1.0, 6.0], "overage": 2.0},
-    "count": 4,
-    "actions": 5,
-}
-OTHERS: dict[str, Any] = {
-    "name": "others",
-    "utility": "ces",
-    "parameters": {"rho": {"choices": [0.4, 0.8]}},
-    "count": 3,
-    "actions": 3,
-}
+COSTS = {"underage": [1.0, 6.0], "overage": 2.0}
+SHOPS = worlds.cohort("shops", 4, 5, "newsvendor", parameters=COSTS)
+OTHERS = worlds.cohort("others", 3, 3, "ces", parameters={"rho": {"choices": [0.4, 0.8]}})
 
 
 @pytest.fixture

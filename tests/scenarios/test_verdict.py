@@ -18,22 +18,13 @@ from regretless.scenarios.run import Options, run
 
 ROUNDS = 120
 RULE: dict[str, Any] = {"kind": "threshold", "feature": "day", "at": 5, "below": 0, "above": 1}
-DATA: dict[str, Any] = {
-    "file": "table.csv",
-    "outcomes": ["bread", "fuel"],
-    "context": ["day"],
-    "forecasts": {"office": {"point": ["said", "fuel_said"]}},
-}
-LINEAR: dict[str, Any] = {"utility": "linear", "count": 2, "actions": 3}
-CES: dict[str, Any] = {
-    "utility": "ces",
-    "actions": 3,
-    "parameters": {"rho": {"choices": [0.4, 0.8]}},
-}
-COHORTS: list[dict[str, Any]] = [
-    {"name": "few", "count": 4, "policies": ["weekend"], **CES},
-    {"name": "smooth", "response": "quantal", "eta": 9.0, **LINEAR},
-    {"name": "learners", "response": "hedge", **LINEAR},
+DATA: dict[str, Any] = {"file": "table.csv", "outcomes": ["bread", "fuel"], "context": ["day"]}
+DATA["forecasts"] = {"office": {"point": ["said", "fuel_said"]}}
+RHO = {"rho": {"choices": [0.4, 0.8]}}
+COHORTS = [
+    worlds.cohort("few", 4, 3, "ces", parameters=RHO, policies=["weekend"]),
+    worlds.cohort("smooth", 2, 3, response="quantal", eta=9.0),
+    worlds.cohort("learners", 2, 3, response="hedge"),
 ]
 
 
@@ -198,7 +189,7 @@ def test_without_models_the_forecaster_is_plain(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["seasonal-0.2", "office"])
 def test_who_comes_late_is_compared_over_their_own_rounds(name: str, folder: Path) -> None:
-    cohorts = [COHORTS[0], {"name": "late", "count": 2, "enters": 80, **CES}]
+    cohorts = [COHORTS[0], worlds.cohort("late", 2, 3, "ces", parameters=RHO, enters=80)]
     model = worlds.played(scenario(folder, cohort=cohorts))
     alone = worlds.played(scenario(folder, PANEL.get(name, {"kind": name}), cohort=cohorts))
     late = alone.agents_frame().query("cohort == 'late'")
