@@ -60,7 +60,7 @@ def test_lists_tuples_and_arrays_are_the_same_parameter() -> None:
     played = []
     for mean in ([0.1, 0.2, 0.3], (0.1, 0.2, 0.3), np.array([0.1, 0.2, 0.3])):
         adversary = {"kind": "iid", "outcomes": 3, "mean": mean}
-        model = regretless.load("consumers", adversary=adversary, rounds=3).build(seed=1)
+        model = regretless.load("crowding", adversary=adversary, rounds=3).build(seed=1)
         model.run()
         played.append(model.rounds_frame())
     assert played[0].equals(played[1])

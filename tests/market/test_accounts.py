@@ -51,13 +51,6 @@ def test_nobody_spends_what_it_lacks() -> None:
         accounts.move(1e12)
 
 
-def test_endowments_are_checked() -> None:
-    with pytest.raises(UserError, match=r"market.cash: no cohort .c2.; choose one of: c0, c1"):
-        Accounts(people(1, 1), {"c2": 1.0})
-    with pytest.raises(UserError, match="at least 0"):
-        Accounts(people(1), -1.0)
-
-
 def test_agents_of_ones_own_read_their_accounts() -> None:
     @register.agent("spender")
     class Spender(ScriptedAgent):

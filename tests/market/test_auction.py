@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from regretless import external_regret, load, swap_regret
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import UserError
-from regretless.market.losses import Linear, Trade
+from regretless.market.losses import Trade
 from regretless.market.markets.auction import LOTS, TICKS, CallAuction, clearing, fill, shares
 from regretless.market.records import Decision
 
@@ -106,22 +105,6 @@ def test_losses_at_the_price_are_what_accounts_gained() -> None:
         losses = [c.loss for c in people]
         own = [o.unit_offset[:, None] + o.unit_scale[:, None] * o.losses(price) for o in losses]
         assert gained == pytest.approx(-market.chosen(own, decisions), abs=1.01 / LOTS)
-
-
-def test_what_is_no_order_is_refused() -> None:
-    rng = np.random.default_rng(0)
-    plain = SimpleNamespace(name="odd", loss=Linear(np.ones((1, 2, 1))), row_of=np.array([0]))
-    with pytest.raises(UserError, match=r'cohort.odd has no orders; use utility = "trader"'):
-        CallAuction([plain], rng)  # type: ignore[list-item]
-    people = crowd(rng, 3, 2)
-    huge = SimpleNamespace(
-        name="huge", loss=Trade(np.full((1, 2, 1), 1e7), np.zeros(())), row_of=np.array([0])
-    )
-    with pytest.raises(UserError, match=r"orders of 1e\+07 units are too large"):
-        CallAuction([huge], rng)  # type: ignore[list-item]
-    for bad in ({"refresh": -1}, {"stock": [1.0]}, {"cash": {"bankers": 1.0}}):
-        with pytest.raises(UserError, match=r"market\."):
-            CallAuction(people, rng, **bad)  # type: ignore[arg-type]
 
 
 # Sealed bids.
