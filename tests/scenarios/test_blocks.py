@@ -34,8 +34,7 @@ EIGHT = "linear ces cobb-douglas leontief cara mean-variance newsvendor lp-targe
 
 def cohort(utility: str, **keys: Any) -> dict[str, Any]:
     name, parameters = UTILITIES[utility]
-    told = {"name": utility, "utility": name, "parameters": parameters, "count": 3, "actions": 3}
-    return told | keys
+    return worlds.cohort(utility, 3, 3, name, parameters=parameters) | keys
 
 
 def scenario(*cohorts: dict[str, Any], outcomes: int = 2, **keys: Any) -> Scenario:

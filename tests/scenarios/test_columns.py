@@ -61,16 +61,12 @@ CROWD: dict[str, Any] = {
     ],
 }
 CHANCE = {"adversary": {"kind": "iid", "outcomes": 2}}
-LED: dict[str, Any] = {
-    "name": "led",
-    "rounds": 6,
-    "game": {"file": "deng-2x3.csv"},
-    "adversary": {"kind": "up-then-down"},
-    "cohort": [
-        {"name": "first", "utility": "game", "actions": 3},
-        {"name": "second", "utility": "game", "actions": 3, "response": "hedge"},
-    ],
-}
+LED: dict[str, Any] = {"name": "led", "rounds": 6, "adversary": {"kind": "up-then-down"}}
+LED |= {"game": {"file": "deng-2x3.csv"}}
+LED["cohort"] = [
+    worlds.cohort(name, 1, 3, "game", response=response)
+    for name, response in {"first": "best-response", "second": "hedge"}.items()
+]
 OWNERS = {"cohort": [{"name": "owners", "response": "owner-of-a-column", **PLAIN}]}
 BASE = {"name": "base", "rounds": 4, **CHANCE, "cohort": [{"name": "agents", **PLAIN}]}
 OWN: dict[str, Any] = BASE | OWNERS | {"name": "own", "measures": ["rounds-so-far"]}

@@ -31,14 +31,8 @@ COLUMNS = ("external_regret", "swap_regret", "decision_swap_regret")
 
 def cohort(name: str, aversions: list[float] | None = None, **keys: Any) -> dict[str, Any]:
     """Describe investors with these aversions to risk, their losses in the span of monomials."""
-    told = {
-        "name": name,
-        "utility": "mean-variance",
-        "parameters": {"risk_aversion": {"choices": aversions or [1.0, 2.0]}, "weights": WEIGHTS},
-        "count": 8,
-        "actions": 3,
-    }
-    return told | keys
+    own = {"risk_aversion": {"choices": aversions or [1.0, 2.0]}, "weights": WEIGHTS}
+    return worlds.cohort(name, 8, 3, "mean-variance", parameters=own) | keys
 
 
 def linear(name: str, weights: list[list[float]], **keys: Any) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class Indifferent(BestResponse):
 
 
 def some(name: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, "utility": "linear", "count": 4, "actions": 3} | more
+    return worlds.cohort(name, 4, 3) | more
 
 
 def late(gamma: float) -> dict[str, Any]:
