@@ -86,18 +86,11 @@ def test_an_adversary_kept_to_a_space_names_who_decides() -> None:
 
 
 def test_the_breaker_moves_away() -> None:
-    player = adversary("anti-forecast")
-    mean = np.array([[0.5, 0.1, 0.2]])
-    distribution = player.commit(
-        Context(), History(SIZE), AdversaryView((Mixture(mean, np.ones(1), labels=mean),))
-    )
-    assert (distribution.points == [[0.0, 1.0, 0.0]]).all()
-    one = register.adversary["anti-forecast"](1, stream(0, "x"))
-    low = np.array([[0.4]])
-    distribution = one.commit(
-        Context(), History(1), AdversaryView((Mixture(low, np.ones(1), labels=low),))
-    )
-    assert (distribution.points == 1.0).all()
+    for mean, away in (([[0.5, 0.1, 0.2]], [0.0, 1.0, 0.0]), ([[0.4]], [1.0])):
+        point = np.array(mean)
+        player = register.adversary["anti-forecast"](point.size, stream(0, "x"))
+        seen = AdversaryView((Mixture(point, np.ones(1), labels=point),))
+        assert (player.commit(Context(), History(point.size), seen).points == away).all()
 
 
 def test_cycles_and_regimes_are_as_declared() -> None:

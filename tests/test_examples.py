@@ -155,13 +155,7 @@ def latency(table: pd.DataFrame) -> bool:
     )
 
 
-CLAIMS: dict[str, Callable[[pd.DataFrame], bool]] = {
-    claim.__name__: claim
-    for claim in (
-        stabilise, survival, censoring, congestion, lying, leaders, whose_model, one_forecast,
-        spreads, informed, latency,
-    )
-}  # fmt: skip
+CLAIMS: dict[str, Callable[[pd.DataFrame], bool]] = {name: globals()[name] for name in SCRIPTS}
 
 
 def shown(name: str) -> str:
@@ -190,4 +184,4 @@ def test_an_example_finds_what_it_claims(tmp_path: Path, name: str) -> None:
 
 def test_every_figure_is_on_the_page() -> None:
     figures = {path.stem for path in (HOME / "docs" / "figures" / "examples").glob("*.png")}
-    assert figures == set(SCRIPTS) == set(CLAIMS)
+    assert figures == set(SCRIPTS)

@@ -10,20 +10,19 @@ from regretless.agents.utilities import CES
 from regretless.market.losses import averaged
 
 WEIGHTS = np.array([[[0.2, 0.8], [0.6, 0.4]], [[0.5, 0.1], [0.9, 0.3]]])
+LOSS = CES(WEIGHTS, rho=0.5, v=1.0, y_min=0.05).normalised()
 
 
 def test_it_is_the_mean_over_normal_noise() -> None:
     """Three nodes integrate polynomials of the fifth degree: a smooth loss nearly exactly."""
-    loss = CES(WEIGHTS, rho=0.5, v=1.0, y_min=0.05).normalised()
     rng, y = np.random.default_rng(0), np.array([0.5, 0.6])
     noise = rng.standard_normal((400_000, 1)) * [0.08, 0.0]
-    drawn = loss.losses(np.clip(y + noise, 0, 1)).mean(0)
-    assert averaged(loss, 0.08, [0]).losses(y) == pytest.approx(drawn, abs=4e-4)
+    drawn = LOSS.losses(np.clip(y + noise, 0, 1)).mean(0)
+    assert averaged(LOSS, 0.08, [0]).losses(y) == pytest.approx(drawn, abs=4e-4)
 
 
 def test_it_stays_in_its_range_and_as_steep_as_it_was() -> None:
-    loss = CES(WEIGHTS, rho=0.5, v=1.0, y_min=0.05).normalised()
-    shaken = averaged(loss, 0.3, [0, 1])
+    shaken = averaged(LOSS, 0.3, [0, 1])
     y = np.random.default_rng(0).uniform(0, 1, (500, 2))
     values = shaken.losses(y)
     assert 0 <= values.min() <= values.max() <= 1

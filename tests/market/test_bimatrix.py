@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -168,15 +169,6 @@ def test_correlated_distance_against_the_full_program(play: tuple[Array, Array])
     assert correlated_distance(distribution, losses) == pytest.approx(found.fun, abs=1e-6)
 
 
-def test_bad_play_is_refused() -> None:
-    with pytest.raises(ValueError, match="sum to 1"):
-        correlated_distance(np.ones((2, 2)), CHICKEN)
-    with pytest.raises(ValueError, match="A_1"):
-        correlated_distance(np.ones((2, 2)) / 4, CHICKEN[0])
-    with pytest.raises(ValueError, match="tolerance"):
-        coarse_correlated_distance(np.ones((2, 2)) / 4, CHICKEN, -1.0)
-
-
 # Mimic regret -----------------------------------------------------------------------------------
 
 VALUES, FREQUENCIES = np.array([0.25, 0.5, 1.0]), np.array([0.5, 0.25, 0.25])
@@ -203,12 +195,21 @@ def test_revenue_cap_of_the_published_buyers() -> None:
     assert revenue_cap(VALUES, FREQUENCIES, 0.656) <= 0.25 + 1.75 * 0.656
 
 
-def test_bad_types_are_refused() -> None:
-    with pytest.raises(ValueError, match="types, rounds, actions"):
-        mimic_regret(np.zeros((2, 2)), np.zeros(2))
-    with pytest.raises(ValueError, match="from 0 to 1"):
-        mimic_regret(np.zeros((2, 3, 2)), np.full((2, 3), 2))
-    with pytest.raises(ValueError, match="actions have shape"):
-        mimic_regret(np.zeros((2, 3, 2)), np.zeros((3, 2), dtype=int))
-    with pytest.raises(ValueError, match="sum to 1"):
-        revenue_cap(VALUES, FREQUENCIES / 2)
+QUARTERS, LOGGED = np.ones((2, 2)) / 4, np.zeros((2, 3, 2))
+
+
+@pytest.mark.parametrize(
+    ("measure", "told", "says"),
+    [
+        (correlated_distance, (4 * QUARTERS, CHICKEN), "sum to 1"),
+        (correlated_distance, (QUARTERS, CHICKEN[0]), "A_1"),
+        (coarse_correlated_distance, (QUARTERS, CHICKEN, -1.0), "tolerance"),
+        (mimic_regret, (QUARTERS, np.zeros(2)), "types, rounds, actions"),
+        (mimic_regret, (LOGGED, np.full((2, 3), 2)), "from 0 to 1"),
+        (mimic_regret, (LOGGED, np.zeros((3, 2), dtype=int)), "actions have shape"),
+        (revenue_cap, (VALUES, FREQUENCIES / 2), "sum to 1"),
+    ],
+)
+def test_bad_play_and_bad_types_are_refused(measure: Any, told: Any, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        measure(*told)

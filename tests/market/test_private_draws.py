@@ -17,7 +17,6 @@ from regretless.market.records import Context, Forecast, Mixture
 from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.config.files import find, override, read
 
-SAME_ROUND = ("own-draws", "el-farol", "pigou", "oligopoly")
 COHORT = {"own-draws": "followers", "el-farol": "guests", "pigou": "drivers", "oligopoly": "firms"}
 
 
@@ -87,7 +86,7 @@ def test_without_a_market_the_bound_is_the_theorems_with_a_union_over_agents() -
     assert (wider <= terms[1] + 1e-12).all()
 
 
-@pytest.mark.parametrize("name", SAME_ROUND)
+@pytest.mark.parametrize("name", COHORT)
 def test_nobody_moves_outcomes_by_more_than_its_market_says(name: str) -> None:
     model = built(name, "rounds=1")
     market, (cohort,) = model.game.market, model.game.cohorts

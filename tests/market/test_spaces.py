@@ -17,7 +17,6 @@ from regretless.market.losses import (
     SeparablePower,
 )
 from regretless.market.losses.outcome_spaces import Box, Polytope
-from regretless.scenarios.assembly.scenario import Scenario
 
 RNG = np.random.default_rng(3)
 BOX = Box([-1.0, 2.0, 0.5], [1.0, 5.0, 0.75])
@@ -108,13 +107,9 @@ def test_polytopes_of_one_and_three_dimensions() -> None:
         Polytope([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])
 
 
-def market(**changes: Any) -> Scenario:
-    traders = {"name": "traders", "utility": "linear", "count": 5, "actions": 3}
-    return worlds.scenario(traders, **{"rounds": 200, "space": {"vertices": TRIANGLE}} | changes)
-
-
 def test_a_market_in_a_polytope_keeps_its_guarantee() -> None:
-    model = worlds.played(market())
+    traders = {"name": "traders", "utility": "linear", "count": 5, "actions": 3}
+    model = worlds.played(worlds.scenario(traders, rounds=200, space={"vertices": TRIANGLE}))
     outcomes = model.rounds_frame()[["y_0", "y_1"]].to_numpy()
     assert (outcomes.sum(1) <= 1 + 1e-9).all()
     agents = model.agents_frame()

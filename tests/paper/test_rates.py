@@ -45,11 +45,6 @@ def power_law(exponents: list[float], *, scale: float = 1.0, floor: float = 0.0)
     return made
 
 
-def only(fits: pd.DataFrame) -> pd.Series:
-    assert len(fits) == 1
-    return fits.iloc[0]
-
-
 def test_regret_is_below_both_bounds_in_every_row(table: pd.DataFrame) -> None:
     regret = table["decision_swap_regret"]
     assert (regret <= table["bound"]).all()
@@ -96,7 +91,7 @@ def test_a_known_slope_is_found(known: float) -> None:
     ],
 )
 def test_verdicts(exponents: list[float], told: str) -> None:
-    fit = only(slopes(power_law(exponents)))
+    ((_, fit),) = slopes(power_law(exponents)).iterrows()
     assert fit["verdict"] == told
     assert fit["no_worse"] == (told in {"as fast", "not ruled out", "undecided"})
     assert verdict({"slope": fit["slope"], "low": fit["low"], "high": fit["high"]}) == told
@@ -104,7 +99,7 @@ def test_verdicts(exponents: list[float], told: str) -> None:
 
 def test_a_floor_bends_the_regret_and_not_its_linear_part() -> None:
     """The bound less the floor falls like the theory."""
-    fit = only(slopes(power_law([-0.5] * 3, floor=0.05)))
+    ((_, fit),) = slopes(power_law([-0.5] * 3, floor=0.05)).iterrows()
     assert fit["linear_slope"] == pytest.approx(-0.5)
     assert fit["slope"] > -0.3
     assert fit["bound_slope"] == pytest.approx(THEORY)
@@ -113,11 +108,8 @@ def test_a_floor_bends_the_regret_and_not_its_linear_part() -> None:
 
 def test_table_slopes_and_figure_are_written(table: pd.DataFrame, tmp_path: Path) -> None:
     rows, fits, figure = rates.TABLES["rates"].write(table, tmp_path / "rates")
-    assert sorted(path.name for path in rows.parent.iterdir()) == [
-        "rates.csv",
-        "rates.png",
-        "slopes.csv",
-    ]
+    names = ["rates.csv", "rates.png", "slopes.csv"]
+    assert sorted(path.name for path in rows.parent.iterdir()) == names
     pd.testing.assert_frame_equal(pd.read_csv(rows), table, check_exact=False)
     written = pd.read_csv(fits)
     assert {"family", "stream", "slope", "low", "high", "theory"} <= set(written.columns)
