@@ -14,6 +14,13 @@ def weighed(rule: WeightRule, bias: Array, variation: Array, moment: Moment) -> 
     return weights / total if total else weights
 
 
+def adaptive(gain: Array, variation: Array, zone: float) -> Array:
+    """Compute the adaptive weights of gains beyond a zone of z sqrt(variation), unnormalised."""
+    regret, scale = gain - zone * np.sqrt(variation), 3 * (variation + 1)
+    up, down = np.maximum(regret + 1, 0) ** 2, np.maximum(regret - 1, 0) ** 2
+    return np.asarray((np.exp(up / scale) - np.exp(down / scale)) / 2)
+
+
 def calibration_error(recipe: CalibratedMultiaccurate) -> float:
     """Return K so far: the cells' biases in sup norm, added up, per round."""
     biases = [bias for loss, *_, bias in recipe.event_table() if loss == 0]

@@ -11,7 +11,7 @@ import worlds
 from hypothesis import given
 from hypothesis import strategies as st
 from streams import STREAMS, market
-from weighing import weighed
+from weighing import adaptive, weighed
 
 from regretless import UserError, register
 from regretless.forecaster import Aggregate, Constant, LastValue, RunningMean
@@ -92,13 +92,8 @@ def test_tolerance_bands_are_those_of_the_definition(seed: int, zone: float) -> 
     rng = np.random.default_rng(seed)
     variation = rng.uniform(0, 30, (4, 3))
     bias = variation * rng.uniform(-1, 1, (4, 3))
-
-    def weight(gain: Array) -> Array:
-        regret, scale = gain - zone * np.sqrt(variation), 3 * (variation + 1)
-        up, down = np.maximum(regret + 1, 0) ** 2, np.maximum(regret - 1, 0) ** 2
-        return np.asarray((np.exp(up / scale) - np.exp(down / scale)) / 2)
-
-    plus, minus, moment = weight(bias), weight(-bias), Moment(1, 24, Band(zone))
+    plus, minus = (adaptive(sign * bias, variation, zone) for sign in (1, -1))
+    moment = Moment(1, 24, Band(zone))
     for both, expected in ((True, plus - minus), (False, plus)):
         total = (plus + both * minus).sum()
         found = AdaptiveWeights().weigh(bias, variation, moment, both=both)

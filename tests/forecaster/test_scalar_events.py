@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import worlds
+from weighing import adaptive
 
 from regretless.forecaster import (
     Constant,
@@ -111,16 +112,10 @@ def test_weights_beside_coordinates_are_those_of_one_family_of_experts() -> None
     charged(events, 40, models=2)
     told = events.rows.best_responses(np.random.default_rng(9).random((2, 4)))
     active = events.active(None, told)
-
-    def weight(gain: Array, variation: Array) -> Array:
-        regret, scale = gain - 0.25 * np.sqrt(variation), 3 * (variation + 1)
-        up, down = np.maximum(regret + 1, 0) ** 2, np.maximum(regret - 1, 0) ** 2
-        return np.asarray((np.exp(up / scale) - np.exp(down / scale)) / 2)
-
     (view,) = active[0][1]
-    plus, minus = weight(view.gain, view.variation), weight(-view.gain, view.variation)
+    plus, minus = (adaptive(sign * view.gain, view.variation, 0.25) for sign in (1, -1))
     gain, variation, _ = events.parts[1].arrays[0][:3]
-    models = weight(gain - 0.5 * np.sqrt(variation), variation)
+    models = adaptive(gain, variation, 0.75)
     total = plus.sum() + minus.sum() + models.sum()
     table = (plus - minus) / total
     r, scale = group.weights, spread(group.weights)

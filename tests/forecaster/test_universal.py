@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from weighing import adaptive
 
 from regretless.forecaster import Constant, UniversalDecisionSwap
 from regretless.forecaster.events.weights import GROWTH, LOGARITHM
@@ -91,16 +92,11 @@ def weights_of(forecaster: UniversalDecisionSwap) -> tuple[Array, float]:
     events: Any = forecaster.events
     signed, total = np.zeros(2**events.scales), 0.0
     for s, view in enumerate(events.views, start=1):
-        b, c = view.gain[:, 0], view.variation[:, 0]
-        zone, scale = forecaster.band.zone * np.sqrt(c), 1 / (3 * (c + 1))
-        pair = []
-        for sign in (1, -1):
-            regret = sign * b - zone
-            above, below = np.maximum(regret + 1, 0), np.maximum(regret - 1, 0)
-            pair.append((np.exp(above**2 * scale) - np.exp(below**2 * scale)) / 2)
+        bias, variation = view.gain[:, 0], view.variation[:, 0]
+        up, down = (adaptive(sign * bias, variation, forecaster.band.zone) for sign in (1, -1))
         prior = 1 / (2 * events.scales * 2**s)
-        signed += np.repeat(prior * (pair[0] - pair[1]), len(signed) // 2**s)
-        total += prior * float((pair[0] + pair[1]).sum())
+        signed += np.repeat(prior * (up - down), len(signed) // 2**s)
+        total += prior * float((up + down).sum())
     return signed, total
 
 
