@@ -195,9 +195,7 @@ CASES: dict[str, Case] = {
     "exact": Case(lambda: bases.ExactLossesBasis(crowd()), members),
     "reduced": Case(lambda: bases.ReducedBasis(crowd(), error=0.06), members, refused=ANY),
     "sum, its first part": Case(
-        lambda: bases.DirectSumBasis([bases.LinearBasis(2), ROOT]),
-        linear(2),
-        refused=UNLESS_LINEAR,
+        lambda: bases.DirectSumBasis([bases.LinearBasis(2), ROOT]), linear(2), refused=UNLESS_LINEAR
     ),
     "sum, its last part": Case(
         lambda: bases.DirectSumBasis(

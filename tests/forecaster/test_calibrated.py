@@ -9,10 +9,8 @@ from numpy.typing import NDArray
 from weighing import calibration_bound, calibration_error, multiaccuracy_error
 
 from regretless import UserError, omniprediction_regret, swap_regret
-from regretless.forecaster import CalibratedMultiaccurate
+from regretless.forecaster import CalibratedMultiaccurate, ProtectedLosses, VectorEvents
 from regretless.forecaster.events.bounds import centred_norm, spread
-from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.events.weights import rule_of
 from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.minimax.game import Game, Solution

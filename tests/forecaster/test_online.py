@@ -16,9 +16,8 @@ from scipy import stats
 from sklearn.linear_model import Ridge
 from sklearn.utils.estimator_checks import check_estimator
 
-from regretless import OnlineOmnipredictor, UserError
+from regretless import OmnipredictorEstimator, OnlineOmnipredictor, UserError
 from regretless.agents.utilities import MeanVariance, Newsvendor
-from regretless.forecaster.online.as_sklearn import OmnipredictorEstimator
 from regretless.market.losses import LipschitzLoss
 from regretless.market.regret import decision_swap_regret, external_regret, swap_regret
 

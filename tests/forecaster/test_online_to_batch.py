@@ -13,9 +13,8 @@ from hypothesis import strategies as some
 pytest.importorskip("sklearn")
 from learned import RULES, SIDES, examples, losses
 
-from regretless import UserError, decision_swap_regret, omniprediction_regret
+from regretless import OfflineOmnipredictor, UserError, decision_swap_regret, omniprediction_regret
 from regretless.agents.utilities.forms import CARA
-from regretless.forecaster.offline import OfflineOmnipredictor
 from regretless.forecaster.offline.online_to_batch import errors
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Linear

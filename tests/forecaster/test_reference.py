@@ -14,9 +14,8 @@ from streams import STREAMS, market
 from weighing import adaptive, weighed
 
 from regretless import UserError, register
-from regretless.forecaster import Aggregate, Constant, LastValue, RunningMean
+from regretless.forecaster import Aggregate, Constant, LastValue, RunningMean, VectorEvents
 from regretless.forecaster.events.bounds import BiasBound, GainBound, spread
-from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import ProtectedLosses
 from regretless.forecaster.events.scalar import Assignments, GainEvents
 from regretless.forecaster.events.weights import (
