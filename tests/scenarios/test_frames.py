@@ -145,9 +145,8 @@ def test_the_last_value_is_carried_forward_or_the_row_dropped(tmp_path: Path) ->
 
 def scenario(folder: Path, text: str, **keys: Any) -> Scenario:
     (folder / "t.csv").write_text(text, encoding="utf-8")
-    raw = {"name": "s", "rounds": 3, "data": {"file": "t.csv", "outcomes": ["y"]} | keys}
-    few = {"name": "few", "utility": "linear", "actions": 2}
-    return worlds.told(raw | {"cohort": [few]}, origin=folder)
+    data = {"file": "t.csv", "outcomes": ["y"]} | keys
+    return worlds.scenario(worlds.cohort("few", 1), rounds=3, data=data, origin=folder)
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])
