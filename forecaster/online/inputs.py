@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +24,14 @@ def naming(what: str, *more: str) -> Iterator[None]:
         yield
     except (TypeError, ValueError) as error:
         raise UserError("; ".join((f"{what}: {error}", *more))) from error
+
+
+def maker_of(told: Any, known: register.Registry) -> partial[Any]:
+    """Return what a name or a table ``{"kind": ...}`` says is to be made, with its parameters."""
+    table = told if isinstance(told, Mapping) else {"kind": told}
+    if (kind := str(table.get("kind"))) not in known:
+        raise UserError(f"unknown kind {kind!r}; {closest(kind, known.names())}")
+    return partial(known[kind], **{key: one for key, one in table.items() if key != "kind"})
 
 
 DATE = re.compile(r"\d{4}-\d\d-\d\d([ T].*)?")
@@ -90,12 +99,8 @@ def rule_of(name: str, told: Any, actions: Sequence[Any]) -> Rule:
     """
     answers: Callable[..., Any] = told
     if not callable(told):
-        kind = str(told.get("kind") if isinstance(told, Mapping) else told)
-        if kind not in register.policy:
-            cure = closest(kind, register.policy.names())
-            raise UserError(f"policies['{name}']: unknown kind {kind!r}; {cure}")
         with naming(f"policies['{name}']"):
-            made = register.policy[kind](**{key: v for key, v in told.items() if key != "kind"})
+            made = maker_of(told, register.policy)()
         answers = lambda x: actions[made(x)]  # noqa: E731 - typed
 
     def place(context: Mapping[str, float]) -> int:

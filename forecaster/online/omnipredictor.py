@@ -36,7 +36,7 @@ from regretless.forecaster.models import Aggregate, adapted
 from regretless.forecaster.models.aggregate import PANEL
 from regretless.forecaster.models.outcomes import ColumnForecast, lattice
 from regretless.forecaster.online.forecast import OnlineForecast, Task
-from regretless.forecaster.online.inputs import Contexts, Inputs, naming, rule_of
+from regretless.forecaster.online.inputs import Contexts, Inputs, maker_of, naming, rule_of
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction, grouped
 from regretless.market import losses as forms
@@ -125,7 +125,9 @@ class OnlineOmnipredictor(Checkpointable):
         seed: int = 0,
     ) -> None:
         self.losses, self.models, self.seed = dict(losses), models, seed
-        self.scale, self.forecasts = dict(scale or {}), dict(forecasts or {})
+        self.scale = dict(scale or {})
+        columns = dict(forecasts or {}).items()
+        self.forecasts = {name: [k] if isinstance(k, str) else list(k) for name, k in columns}
         self.actions = {name: list(told) for name, told in (actions or {}).items()}
         self.policies = {name: dict(told) for name, told in (policies or {}).items()}
         for name in {*self.actions, *self.policies} - set(self.losses):
@@ -178,27 +180,22 @@ class OnlineOmnipredictor(Checkpointable):
             raise UserError(f"models = {brief(told)}: give 'panel', or models by name")
         made = {name: self._model(name, model) for name, model in told.items()}
         for name, columns in self.forecasts.items():
-            own = [columns] if isinstance(columns, str) else list(columns)
-            if len(own) != len(self.names) or name in made:
+            if len(columns) != len(self.names) or name in made:
                 cure = f"give a name of its own and a column for each of {', '.join(self.names)}"
                 raise UserError(f"forecasts['{name}'] = {brief(columns)}: {cure}")
-            made[name] = ColumnForecast(self.basis, columns=own)
+            made[name] = ColumnForecast(self.basis, columns=columns)
         if not made:
             raise UserError("models: there are none; give one, or 'panel'")
         return made
 
     def _model(self, name: str, told: Any) -> Any:
-        table, size = {"kind": told} if isinstance(told, str) else told, self.basis.size
+        model, size = told, self.basis.size
         with naming(f"models['{name}']"):
-            if not isinstance(table, Mapping):
-                return adapted(told, size, self.basis)
-            kind, known = table.get("kind"), register.forecaster.names()
-            if kind not in known:
-                raise UserError(f"unknown kind {kind!r}; {closest(str(kind), known)}")
-            maker, rest = register.forecaster[kind], {k: v for k, v in table.items() if k != "kind"}
-            if "basis" in inspect.signature(maker).parameters:
-                rest = {"basis": self.basis} | rest
-            return adapted(maker(size, **rest), size, self.basis)
+            if isinstance(told, str | Mapping):
+                maker = maker_of(told, register.forecaster)
+                takes = "basis" in inspect.signature(maker).parameters
+                model = maker(size, **({"basis": self.basis} if takes else {}))
+            return adapted(model, size, self.basis)
 
     # the verbs
 
@@ -241,7 +238,7 @@ class OnlineOmnipredictor(Checkpointable):
     def _context(self, x: Inputs) -> dict[str, float]:
         named = self._contexts.numbers(x)
         for columns in self.forecasts.values():
-            for j, column in enumerate([columns] if isinstance(columns, str) else columns):
+            for j, column in enumerate(columns):
                 if column not in named:
                     raise UserError(f"no forecast '{column}' in the context; give a number")
                 low, high = self.space.low[j], self.space.high[j]
@@ -350,7 +347,7 @@ class OnlineOmnipredictor(Checkpointable):
                 raise UserError(f"models['{name}'] cannot be saved; {cure}")
         made = {
             "losses": {name: _written(name, loss) for name, loss in self.losses.items()},
-            "scale": {name: list(ends) for name, ends in self.scale.items()},
+            "scale": self.scale,
             "models": self.models if self.models == "panel" else _plain(self.models),
             "forecasts": self.forecasts,
             "policies": {loss: _plain(told) for loss, told in self.policies.items()},
