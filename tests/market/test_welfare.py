@@ -71,15 +71,12 @@ def test_welfare_is_the_mean_utility_of_the_actions_that_were_played() -> None:
     agents, rounds, log = model.agents_frame(), model.rounds_frame(), model.regret_frame()
     outcomes = rounds.filter(regex=r"^y_\d+$").to_numpy()
     (cohort,) = model.game.cohorts
-    own = agents[agents["cohort"] == cohort.name]
-    played = log[log["agent"].isin(own["agent"])].pivot(  # noqa: PD010 - no aggregation wanted
-        index="round", columns="agent", values="action"
-    )
     losses = cohort.loss.losses(outcomes)[:, cohort.row_of]
-    picked = np.take_along_axis(losses, played.to_numpy()[..., None].astype(int), axis=2)[..., 0]
+    played = log.sort_values(["round", "agent"])["action"].to_numpy().reshape(12, 6, 1)
+    picked = np.take_along_axis(losses, played, axis=2)[..., 0]
     units = cohort.loss.unit_offset[cohort.row_of] + cohort.loss.unit_scale[cohort.row_of] * picked
-    assert welfare(own) == pytest.approx(-units.mean(0), abs=1e-12)
-    assert (welfare(own) < 0).all()
+    assert welfare(agents) == pytest.approx(-units.mean(0), abs=1e-12)
+    assert (welfare(agents) < 0).all()
     table = cohort_welfare(agents).set_index("cohort")
     assert np.isnan(table.loc[cohort.name, "welfare_gini"])
     assert table.loc[cohort.name, "welfare_mean_difference"] >= 0
