@@ -86,9 +86,6 @@ class Follower(ScriptedAgent):
         can = np.ones(3, dtype=bool) if self.affordable is None else self.affordable
         return int(np.where(can, self.loss.losses(np.asarray(forecast.label)), 2.0).argmin())
 
-    def learn(self, outcome: Any, losses: Any) -> None:
-        """Remember nothing."""
-
 
 @register.market("pair-market")
 class Crowded(Market):
