@@ -53,7 +53,7 @@ seeds = 1
 [set]
 "adversary.kind" = "moody"
 [grid]
-"adversary.mood" = ["calm", "angry", "deadly", "gone"]
+"adversary.mood" = ["calm", "stuck", "angry", "deadly", "gone"]
 """
 
 MODULE = '''\
@@ -201,41 +201,28 @@ def test_failures_are_recorded_and_tried_again(desk: Path, monkeypatch: pytest.M
     monkeypatch.syspath_prepend(desk)
     (desk / "storm").touch()
     design = read_study(str(desk / "moods.toml"))
-    options = Options(desk / "moods", jobs=2, imports=("moods",))
+    options = Options(desk / "moods", jobs=2, imports=("moods",), patience=10)
     study = conduct(design, options)
     said = "round 20: Moody.commit (moods.py, line %d): %s; mend it"
     failures = study.failures()
     assert failures[["run", "kind", "error"]].to_numpy().tolist() == [
-        [1, "ValueError", said % (23, "ValueError: it is raining")],
-        [2, "WorkerDied", DIED],
-        [3, "SystemExit", said % (29, "SystemExit: I leave")],
+        [1, "WorkerDied", DIED],  # it hangs
+        [2, "ValueError", said % (23, "ValueError: it is raining")],
+        [3, "WorkerDied", DIED],
+        [4, "SystemExit", said % (29, "SystemExit: I leave")],
     ]
-    assert "moods.py" in failures["traceback"][0]
+    assert "moods.py" in failures["traceback"][1]
     assert study.runs() == [0]
     assert study.cohorts()["run"].tolist() == [0]
-    assert (study.record["status"], study.record["failed"]) == ("complete", 3)
+    assert (study.record["status"], study.record["failed"]) == ("complete", 4)
 
     (desk / "storm").unlink()
     before = [path.stat().st_mtime_ns for path in (desk / "moods").glob("runs/run=0000/*")]
     tried = conduct(design, Options(desk / "moods", jobs=1, resume=True, imports=("moods",)))
-    assert tried.runs() == [0, 1, 2, 3]
+    assert tried.runs() == [0, 1, 2, 3, 4]
     assert len(tried.failures()) == 0
     after = [path.stat().st_mtime_ns for path in (desk / "moods").glob("runs/run=0000/*")]
     assert before == after
-
-
-@pytest.mark.slow
-def test_a_run_that_hangs_is_ended_alone(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(desk)
-    (desk / "storm").touch()
-    text = MOODS.replace('"calm", "angry", "deadly", "gone"', '"stuck", "calm"')
-    (desk / "stuck.toml").write_text(text, encoding="utf-8")
-    design = read_study(str(desk / "stuck.toml"))
-    study = conduct(design, Options(desk / "stuck", jobs=2, imports=("moods",), patience=10))
-    (desk / "storm").unlink()
-    assert study.runs() == [1]
-    found = study.failures()[["run", "kind", "error"]]
-    assert found.to_numpy().tolist() == [[0, "WorkerDied", DIED]]
 
 
 def children(process: int) -> list[int]:
