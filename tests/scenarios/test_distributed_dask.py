@@ -19,6 +19,7 @@ from written import Reference, assert_same, status, tables
 
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
+from regretless.market.logs import journal
 from regretless.scenarios import distributed as shares
 from regretless.scenarios.distributed import Answer, Conductor, DaskCrew, conductor_of
 from regretless.scenarios.executor import Cluster
@@ -110,8 +111,11 @@ def once(at: int, do: Callable[[], Any]) -> Callable[[int], None]:
 
 
 @pytest.mark.slow
-def test_a_cluster_loses_a_worker_then_its_scheduler(tmp_path: Path, reference: Reference) -> None:
-    loaded, out = told(ASKED, "rounds=600"), tmp_path / "logs"
+def test_a_cluster_loses_a_worker_then_its_scheduler(
+    tmp_path: Path, reference: Reference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "CHUNK_ROUNDS", 64)
+    loaded, out = told(ASKED, "rounds=100"), tmp_path / "logs"
 
     def play(address: str, progress: Callable[[int], Any], **more: Any) -> None:
         options = Options(out, **more)
@@ -120,11 +124,11 @@ def test_a_cluster_loses_a_worker_then_its_scheduler(tmp_path: Path, reference: 
 
     with two_workers() as cluster:
         pid = next(iter(cluster.workers.values())).process.pid
-        kill = once(100, lambda: os.kill(pid, signal.SIGKILL))
-        close = once(540, cluster.close)
+        kill = once(20, lambda: os.kill(pid, signal.SIGKILL))
+        close = once(80, cluster.close)
         with pytest.raises(UserError, match=r"--scheduler \S+ was lost; start it again and use -"):
             play(cluster.scheduler_address, lambda played: (kill(played), close(played)))
     assert status(out) == "interrupted"
     with two_workers() as again:
         play(again.scheduler_address, lambda _: None, resume=True)
-    assert tables(out) == tables(reference(ASKED, "rounds=600"))
+    assert tables(out) == tables(reference(ASKED, "rounds=100"))
