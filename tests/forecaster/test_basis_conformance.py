@@ -372,12 +372,13 @@ def test_losses_outside_the_family_are_refused(name: str) -> None:
                 case.basis.coefficients(loss)
 
 
-@pytest.mark.parametrize("name", [n for n, case in CASES.items() if case.refused])
+# every stack of linear losses is one of the family
+@pytest.mark.parametrize(
+    "name", [n for n in CASES if CASES[n].refused and n not in ("linear", "sum, its first part")]
+)
 def test_one_bad_loss_of_a_stack_is_refused(name: str) -> None:
     """It takes the others with it: no silent approximation."""
     losses: Any = CASES[name].losses()
-    if losses.form == "linear":
-        pytest.skip("every stack of linear losses is one")
     field, value = {
         "separable-power": ("exponent", 17.3),
         "power-of-sum": ("exponent", 17.0),
