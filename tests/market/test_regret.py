@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,26 +13,13 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.regret.definitions import (
-    contextual_swap_regret,
-    decision_swap_regret,
-    external_regret,
-    omniprediction_regret,
-    swap_regret,
-)
+from regretless.market.regret import definitions
 
 CHECKED = settings(deadline=None, max_examples=40, derandomize=True)
 TOLERANCE = 1e-11
 
-WITHOUT_POLICIES: dict[str, Callable[..., float]] = {
-    "external": external_regret,
-    "swap": swap_regret,
-}
-WITH_POLICIES: dict[str, Callable[..., float]] = {
-    "omniprediction": omniprediction_regret,
-    "decision_swap": decision_swap_regret,
-    "contextual_swap": contextual_swap_regret,
-}
+WITHOUT_POLICIES = ["external", "swap"]
+WITH_POLICIES = ["omniprediction", "decision_swap", "contextual_swap"]
 ALL = [*WITHOUT_POLICIES, *WITH_POLICIES]
 
 
@@ -67,9 +53,8 @@ def logs(draw: st.DrawFn, *, policies: int = 1) -> Log:
 
 
 def measured(name: str, log: Log) -> float:
-    if name in WITHOUT_POLICIES:
-        return WITHOUT_POLICIES[name](log.losses, log.actions)
-    return WITH_POLICIES[name](log.losses, log.actions, log.policies)
+    followed = [log.policies] if name in WITH_POLICIES else []
+    return float(getattr(definitions, f"{name}_regret")(log.losses, log.actions, *followed))
 
 
 @functools.cache
@@ -110,12 +95,9 @@ def test_a_regret_is_the_saving_of_the_best_replacement_of_all(name: str, log: L
 def test_known_values() -> None:
     """Four rounds worked out by hand: a loss of 1 in rounds 1, 2 and 3."""
     losses = [[0, 1], [1, 0], [1, 0], [0, 1]]
-    actions, policies = [0, 0, 0, 1], [[0, 1, 1, 1], [1, 0, 1, 0]]
-    assert external_regret(losses, actions) == 1 / 4
-    assert swap_regret(losses, actions) == 2 / 4
-    assert omniprediction_regret(losses, actions, policies) == 2 / 4
-    assert decision_swap_regret(losses, actions, policies) == 3 / 4
-    assert contextual_swap_regret(losses, actions, policies) == 3 / 4
+    log: Any = losses, [0, 0, 0, 1], [[0, 1, 1, 1], [1, 0, 1, 0]]
+    known = dict(zip(ALL, [1 / 4, 2 / 4, 2 / 4, 3 / 4, 3 / 4], strict=True))
+    assert {name: measured(name, Log(*log)) for name in ALL} == known
 
 
 LOSSES = [[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]
