@@ -26,30 +26,23 @@ WISHES: list[tuple[type[ConvexBasis], dict[str, Any]]] = [
 ]
 
 
-@pytest.fixture(params=WISHES)
-def basis(request: pytest.FixtureRequest) -> ConvexBasis:
-    kind, wish = request.param
-    made: ConvexBasis = kind(**wish)
-    return made
+@pytest.mark.parametrize(("kind", "wish"), WISHES)
+def test_hinges_are_the_extreme_members(kind: type[ConvexBasis], wish: dict[str, Any]) -> None:
+    """L |y - t|, L max(y - t, 0) and L max(t - y, 0), for every t of a fine grid.
 
-
-def hinges(basis: ConvexBasis) -> Convex1D:
-    """L |y - t| for every t of a fine grid, and L max(y - t, 0), and L max(t - y, 0)."""
+    They need nearly the declared error, and with a line nearly the declared lambda.
+    """
+    basis: ConvexBasis = kind(**wish)
     knots = np.broadcast_to(np.linspace(0, 1, 1301)[:, None, None], (1301, 3, 1))
     kinks = np.broadcast_to(basis.constant * np.array([[2.0], [1.0], [1.0]]), knots.shape)
     slope = np.broadcast_to(basis.constant * np.array([-1.0, 0.0, -1.0]), (1301, 3))
     place = {"coordinate": basis.coordinate, "dimension": basis.outcomes}
-    return Convex1D(kinks, knots, slope=slope, offset=np.array(0.3), **place)
-
-
-def test_hinges_are_the_extreme_members(basis: ConvexBasis) -> None:
-    """They need nearly the declared error, and with a line nearly the declared lambda."""
+    hinges = Convex1D(kinks, knots, slope=slope, offset=np.array(0.3), **place)
     outcomes = np.random.default_rng(0).random((len(FINE), basis.outcomes))
     outcomes[:, basis.coordinate] = FINE
-    worst = basis.audit(hinges(basis), outcomes)
-    assert 0.9 * basis.error <= worst <= basis.error + ROUNDING
-    line = replace(hinges(basis)[0], kinks=np.zeros((3, 1)), slope=np.full(3, basis.constant))
-    sums = [np.abs(basis.coefficients(x)[1]).sum(-1).max() for x in (hinges(basis), line)]
+    assert 0.9 * basis.error <= basis.audit(hinges, outcomes) <= basis.error + ROUNDING
+    line = replace(hinges[0], kinks=np.zeros((3, 1)), slope=np.full(3, basis.constant))
+    sums = [np.abs(basis.coefficients(x)[1]).sum(-1).max() for x in (hinges, line)]
     assert 0.98 * basis.lipschitz <= max(sums) <= basis.lipschitz + ROUNDING
 
 

@@ -21,7 +21,7 @@ from regretless.forecaster.minimax.game import INSET, HullSolver, Solution, step
 from regretless.forecaster.minimax.image import ensemble_solver
 from regretless.forecaster.unbiased import certificate_limit, tolerance_at
 from regretless.market.core.arrays import Array
-from regretless.market.losses.basis import Basis, Hull
+from regretless.market.losses.basis import Hull
 from regretless.market.numerics.linear_program import Program
 from regretless.market.numerics.linear_program import solve as highs
 
@@ -52,20 +52,14 @@ RESPONSES: dict[str, tuple[dict[str, Any], Play]] = {
 }
 
 
-def images(basis: Basis, levels: int = 201) -> Array:
-    """Compute s(y) on a fine grid of outcomes."""
-    return basis.transform(
-        np.array(list(product(np.linspace(0, 1, levels), repeat=basis.outcomes)))
-    )
-
-
 CORNERS = np.array(list(product([0.0, 1.0], repeat=4)))
+FINE = np.array(list(product(np.linspace(0, 1, 201), repeat=2)))
 # What solves, and every s(y) that is possible.
 HULLS: dict[str, tuple[Callable[..., Any], Array]] = {
     "box": (lambda **told: Box(4, **told), CORNERS),
     "simplex": (lambda **told: Simplex(CELLS.size, **told), np.eye(CELLS.size)),
     "cells": (lambda **told: ensemble_solver(CELLS, **told), np.eye(CELLS.size)),
-    "image": (lambda **told: ensemble_solver(CURVED, **told), images(CURVED)),
+    "image": (lambda **told: ensemble_solver(CURVED, **told), CURVED.transform(FINE)),
 }
 OPTIONS = [(ties, wish) for ties in (False, True) for wish in (False, True)]
 # every hull with every response, and each of them with all options: two for a pair, in turn
