@@ -50,10 +50,12 @@ from regretless.forecaster.events.protected import LossTable, Played, ProtectedL
 from regretless.forecaster.events.weights import AdaptiveWeights, Moment, WeightRule, Weights
 from regretless.forecaster.reference import Band, Trust
 from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.errors import UserError
 from regretless.market.records import Event, checked_suggestion
 
 ROUNDING = 1e-9  # of a sum of gains
 SHARE = 0.01  # r
+MOST = 200_000_000  # gains, 24 bytes each
 
 
 class Gains:
@@ -156,6 +158,9 @@ class GainEvents(EventSet):
         self.members = [Gains(g, self.rows, own, fixed=fixed, models=models) for g, own in scales]
         self.models, self.losses = models, len(self.rows.start) - 1
         self.experts = sum(k * a * (c - fixed) for k, a, c in (one.shape for one in self.members))
+        if self.experts > MOST:
+            many = f"{self.experts:,} gains of an action over another, above {MOST:,}"
+            raise UserError(f"forecaster.events = 'losses': {many}; take 'coordinates'")
         *self._ends, end = np.cumsum([math.prod(member.shape) for member in self.members])
         sums = np.zeros((3, end))  # gains, variations, and squares whatever variations are
         parts = zip(self.members, np.split(sums, self._ends, axis=1), strict=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from weighing import calibration_bound, calibration_error, multiaccuracy_error
 
 from regretless import UserError, omniprediction_regret, swap_regret
-from regretless.forecaster import CalibratedMultiaccurate, ProtectedLosses, VectorEvents
+from regretless.forecaster import CalibratedMultiaccurate, GainEvents, ProtectedLosses, VectorEvents
 from regretless.forecaster.events.bounds import centred_norm, spread
 from regretless.forecaster.events.weights import rule_of
 from regretless.forecaster.minimax.cube import Box
@@ -216,3 +216,10 @@ def test_a_scenario_plays_the_recipe_and_promises_nothing() -> None:
     assert set(policies["policy"]) == {0, 1}
     assert set(policies["action"]) == {0}
     assert policies.groupby("policy")["occupancy"].sum().max() <= 120 + 1e-9
+
+
+def test_gains_that_no_memory_holds_are_refused_before_they_are_made() -> None:
+    losses = ProtectedLosses(np.zeros((1, 2)), np.zeros((1, 2, 9)))
+    line = r"forecaster.events = 'losses': 387,400,806 gains .* above 200,000,000"
+    with pytest.raises(UserError, match=line):
+        CalibratedMultiaccurate([losses], cells=3, make=GainEvents)
