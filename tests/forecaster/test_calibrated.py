@@ -222,4 +222,6 @@ def test_gains_that_no_memory_holds_are_refused_before_they_are_made() -> None:
     losses = ProtectedLosses(np.zeros((1, 2)), np.zeros((1, 2, 9)))
     line = r"forecaster.events = 'losses': 387,400,806 gains .* above 200,000,000"
     with pytest.raises(UserError, match=line):
-        CalibratedMultiaccurate([losses], cells=3, make=GainEvents)
+        CalibratedMultiaccurate(
+            [losses], cells=3, make=lambda own: UnbiasedPrediction(GainEvents(own))
+        )
