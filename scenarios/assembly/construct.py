@@ -70,7 +70,8 @@ def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any
     except (TypeError, ValueError, ArithmeticError, MemoryError) as error:
         if is_writing(error) and (written := blamed(error)):
             raise UserError(f"{where}: {written}") from error
-        texts = {name: " ".join(repr(value).split()) for name, value in parameters.items()}
+        told = {name: value for name, value in parameters.items() if not callable(value)}
+        texts = {name: " ".join(repr(value).split()) for name, value in told.items()}
         ends = {n: t if len(t) < 60 else f"{t[:28]} ... {t[-28:]}" for n, t in texts.items()}
         given = ", ".join(f"{name} = {text}" for name, text in ends.items())
         reason = "too large for this machine" if isinstance(error, MemoryError) else error
