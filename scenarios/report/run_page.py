@@ -119,11 +119,11 @@ def _facts(manifest: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> s
     planned, played = manifest["rounds"], len(tables.get("rounds", ()))
     rounds = f"{played:,}" if played == planned else f"{played:,} of {planned:,}"
     rounds += f" round{'s' * (planned != 1)}, seed {manifest['seed']}, {manifest['status']}."
-    labels = manifest["guarantee"]
-    promised = "; ".join(f"{name}: {label}" for name, label in labels.items())
+    labels, of = manifest["guarantee"], ""
+    promised = ", ".join(f"{name} {label}" for name, label in labels.items())
     if len(set(labels.values())) == 1:
-        promised = f"{next(iter(labels.values()))}, of every cohort"
-    promised = f"Guaranteed regret: {promised}."
+        promised, of = next(iter(labels.values())), " of every cohort" * (len(labels) > 1)
+    promised = f"Guaranteed regret{of}: {promised}."
     remarks = (f"{note}." for note in manifest.get("notes", []))
     return " ".join([rounds, promised, *manifest.get("data", []), *remarks])
 
