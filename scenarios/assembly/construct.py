@@ -13,11 +13,13 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, hinted
 from regretless.market.core.own_code import blamed, is_ours, is_writing, lent
 from regretless.scenarios.config.scenario import fault_line
 
 PLAIN = {int, float, str, bool, NoneType, Any}
+ARRAYS = {np.ndarray, get_origin(Array)}  # an alias of its own since NumPy 2.5
 HOLDERS = {list, dict, Sequence, Union, UnionType}
 STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 
@@ -89,7 +91,7 @@ def _readers(maker: Any) -> dict[str, tuple[TypeAdapter[Any], bool]]:
     readers: dict[str, tuple[TypeAdapter[Any], bool]] = {}
     for name, hint in hints.items():
         kinds = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
-        alone = tuple(kind for kind in kinds if get_origin(kind) is not np.ndarray)
+        alone = tuple(kind for kind in kinds if get_origin(kind) not in ARRAYS)
         if alone and all(map(_plain, alone)):
             either: Any = Union[alone]  # noqa: UP007 - of as many as there are
             readers[name] = TypeAdapter(either, config=STRICT), alone != kinds
