@@ -157,11 +157,8 @@ class Reference(Checkpointable):
         for name, given in (("band", band), ("give_up", give_up)):
             if not given >= 0:
                 raise ValueError(f"{name} is {given}; give a number of at least 0")
-        self.model, self.zone, self.give_up = (
-            LateModel(as_forecaster(model), turns - 1),
-            band,
-            give_up,
-        )
+        self.model = LateModel(as_forecaster(model), turns - 1)
+        self.zone, self.give_up = band, give_up
         self.turns, self.unchanged_rounds, self.time = turns, 0, 0
         self.disproved_at: int | None = None if give_up else 0
         self.wealth: Array = np.zeros(len(SHARES))
@@ -193,12 +190,19 @@ class Reference(Checkpointable):
             raise UserError(f"the base model predicted {point!s}; {wanted}")
         return point
 
-    def learn(self, truth: Array, *evidence: Any) -> None:
-        """Learn s(y) of a round, and what the round says of the model, once that is known."""
-        if (known := self.model.learn(truth, *evidence)) is not None:
-            self.judge(*known)
+    def learn(self, truth: Array, **evidence: Any) -> None:
+        """Learn s(y) of a round, and what ``judge`` is told of the round, once that is known."""
+        if (known := self.model.learn(truth, **evidence)) is not None:
+            self.judge(**known)
 
-    def judge(self, unchanged: bool, beyond: bool, surprise: float, doubtful: bool) -> None:  # noqa: FBT001
+    def judge(
+        self,
+        *,
+        unchanged: bool,
+        beyond: bool = False,
+        surprise: float = 0.0,
+        doubtful: bool = False,
+    ) -> None:
         """Go on trusting the model, or not, after a round.
 
         Its forecast was broadcast ``unchanged`` or not; while it is trusted, it has cost more than

@@ -218,15 +218,15 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         if self.reference is None:
             return
 
-        beyond, surprise, doubtful = False, 0.0, False
+        evidence: dict[str, Any] = {"unchanged": solution.unchanged}
         if self.trust is not None and came is not None:
             # s_t / m_t, in the terms of ``reference``
             cost, slopes = -float((played.bias * rows.weights).sum()), played.seen @ rows.weights
             most = float(slopes @ truth - np.minimum(slopes, 0.0).sum()) - cost
-            surprise = cost / most if most > ROUNDING else 0.0
-            beyond = self.events.exceeds(active, self.trust)
-            doubtful = self.events.exceeds(active, self.trust, hint=True)
-        self.reference.learn(truth, solution.unchanged, beyond, surprise, doubtful)
+            evidence["surprise"] = cost / most if most > ROUNDING else 0.0
+            evidence["beyond"] = self.events.exceeds(active, self.trust)
+            evidence["doubtful"] = self.events.exceeds(active, self.trust, hint=True)
+        self.reference.learn(truth, **evidence)
 
     def observe(self, outcome: ArrayLike) -> None:
         """Learn the outcome (d,); the forecaster knows its basis."""

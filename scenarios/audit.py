@@ -123,11 +123,8 @@ def audit(  # noqa: PLR0913 - what a table may call its columns
     [[0.575, 0.275]]
     """
     done, what = _frame(decisions, "decisions"), _frame(outcomes, "outcomes")
-    for column, option in ((action, "action"), (round, "round")):
-        if column not in map(str, done):
-            asked = f"no column '{column}' (set by --{option}, in Python by {option})"
-            raise UserError(f"decisions: {asked}; {closest(column, map(str, done))}")
-    taken, when = (_words(done, column, "decisions") for column in (action, round))
+    taken = _words(done, action, "decisions, --action")
+    when = _words(done, round, "decisions, --round")
     if utility is not None:
         names = tuple(actions or _ordered(taken))
         table = _valued(what, names, utility, dict(parameters or {}), dict(scale or {}))
@@ -144,7 +141,7 @@ def audit(  # noqa: PLR0913 - what a table may call its columns
     moves = [taken, *(_words(done, name, "policies") for name in policies)]
     chosen, *advice = (_places(words, names, "actions") for words in moves)
     named = agent in done or agent != "agent"  # a name that was given has to be there
-    who = _words(done, agent, "decisions") if named else (ALL,) * len(done)
+    who = _words(done, agent, "decisions, --agent") if named else (ALL,) * len(done)
     both = pd.DataFrame({"round": when, "who": who})
     for again, name in both[both.duplicated()].to_numpy()[:1]:
         cure = "name with agent the column that says who decided, or keep one row"

@@ -67,7 +67,7 @@ class LateModel(Wrapping):
     def update(self, y: ArrayLike) -> None:
         self.learn(np.array(y, dtype=np.float64))
 
-    def learn(self, truth: Array, *beside: Any) -> tuple[Any, ...] | None:
+    def learn(self, truth: Array, **beside: Any) -> dict[str, Any] | None:
         """Add s(y) of the round that was asked for, and teach the model one that is D rounds old.
 
         Return what was given ``beside`` the round that it learned; None if it learned none.
@@ -77,7 +77,7 @@ class LateModel(Wrapping):
             if isinstance(x, Context):  # as a checkpoint can hold it
                 x = {"names": list(x.names), "values": np.array(x.values)}
             known = {"context": x, "opened": self.inner.opened(), "outcome": outcome}
-            self._waiting.append(known | {"truth": truth.copy(), "beside": list(beside)})
+            self._waiting.append(known | {"truth": truth.copy(), "beside": beside})
             if len(self._waiting) <= self.rounds:
                 return None
             oldest, self.inner.ahead = self._waiting.pop(0), 0
@@ -85,7 +85,7 @@ class LateModel(Wrapping):
             if isinstance(x, dict) and x.keys() == {"names", "values"}:
                 x = Context(tuple(x["names"]), np.asarray(x["values"]))
             self.inner.reopen(x, oldest["opened"])
-            beside = tuple(oldest["beside"])
+            beside = oldest["beside"]
         if outcome is not None:
             self.inner.observe_outcome(outcome)
         self.inner.update(handed(self.inner.update, truth))

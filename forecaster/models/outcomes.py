@@ -133,12 +133,10 @@ class ColumnForecast(OutcomeModel):
         super().__init__(basis)
         self.columns = [[names] if isinstance(names, str) else list(names) for names in columns]
         self.levels = own = None if levels is None else np.array(levels, dtype=np.float64)
-        count = len(self.columns[0]) if own is None else len(own)
-        fine: Any = len(columns) == basis.outcomes and all(
-            len(row) == count for row in self.columns
-        )
-        wanted = f"{basis.outcomes} outcomes, each as many, one per level"
-        check(fine and count, "columns", self.columns, wanted)
+        counts = {len(names) for names in self.columns} | ({len(own)} if own is not None else set())
+        fine: Any = len(columns) == basis.outcomes and len(counts) == 1 and min(counts)
+        wanted = f"{basis.outcomes} outcomes' names, each as many, one per level"
+        check(fine, "columns", self.columns, wanted)
         fine = own is None or ((np.diff(own) > 0).all() and 0 < own[0] < own[-1] < 1)
         check(fine, "levels", own, "at least two, ascending, between 0 and 1")
 

@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from regretless.forecaster.online.inputs import Rule
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.losses import Loss
 from regretless.market.losses.basis import Basis
 from regretless.market.losses.outcome_spaces import Box
+from regretless.market.records import Policy
 from regretless.market.response import best_response
 
 RIDGE = 1e-4  # rho
@@ -43,7 +43,7 @@ class Task:
     actions: Sequence[Any]  # what they are called, or the quantities that they are
     offset: Array  # (A,), (A, n): its coefficients in the basis
     weights: Array
-    policies: Sequence[Rule] = ()  # what its owner could have followed
+    policies: Sequence[Policy] = ()  # what its owner could have followed
 
     def expected(self, statistics: Array) -> Array:
         """Losses (A,) in [0, 1] that statistics (n,) make expect."""

@@ -15,6 +15,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.losses import Loss, SeparablePower
+from regretless.market.records import Policy
 
 
 @contextmanager
@@ -89,12 +90,10 @@ class Contexts(Checkpointable):
         return {name: since} | {f"{name}{part}": number for part, number in parts.items()}
 
 
-Rule = Callable[[Mapping[str, float]], int]  # from the numbers of a context to an action's place
-
-
-def rule_of(name: str, told: Any, actions: Sequence[Any]) -> Rule:
+def policy_of(name: str, told: Any, actions: Sequence[Any]) -> Policy:
     """Make a policy of a function that answers with an action, or of a table ``{"kind": ...}``.
 
+    It answers to the numbers of a context, by name, with an action's place.
     It raises UserError if an answer is no action, or a number is missing.
     """
     answers: Callable[..., Any] = told

@@ -21,7 +21,7 @@ import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -36,7 +36,7 @@ from regretless.forecaster.models import Aggregate, adapted
 from regretless.forecaster.models.aggregate import PANEL
 from regretless.forecaster.models.outcomes import ColumnForecast, lattice
 from regretless.forecaster.online.forecast import OnlineForecast, Task
-from regretless.forecaster.online.inputs import Contexts, Inputs, maker_of, naming, rule_of
+from regretless.forecaster.online.inputs import Contexts, Inputs, maker_of, naming, policy_of
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction, grouped
 from regretless.market import losses as forms
@@ -59,9 +59,12 @@ COUNTS = ("learned", "missing", "clipped", "late", "forgotten")
 MEASURES = ("external", "swap", "decision_swap")
 
 
-# A forecast whose outcome is not learned yet: the numbers of its ``context``, the ``statistics``
-# (n,) as they were broadcast, and the ``points`` (M, n) that the models predicted.
-Open = dict[str, Any]
+class Open(TypedDict):
+    """A forecast whose outcome is not learned yet."""
+
+    context: dict[str, float]
+    statistics: Array  # (n,), as they were broadcast
+    points: Array  # (M, n), what the models predicted
 
 
 class OnlineOmnipredictor(Checkpointable):
@@ -171,7 +174,7 @@ class OnlineOmnipredictor(Checkpointable):
             actions = loss.knots[:, 0].tolist()
         called: Sequence[Any] = range(own.actions) if actions is None else actions
         told = self.policies.get(name, {})
-        policies = [rule_of(rule, one, called) for rule, one in told.items()]
+        policies = [policy_of(rule, one, called) for rule, one in told.items()]
         return Task(own, called, *self.basis.coefficients(own), policies)
 
     def _models(self) -> dict[str, Any]:
@@ -211,9 +214,7 @@ class OnlineOmnipredictor(Checkpointable):
                 del self._waiting[next(iter(self._waiting))]
                 self.counts["forgotten"] += 1
             self._contexts.numbers(x, learn=True)
-        about = open_["statistics"][
-            -len(self.names) :
-        ]  # what it expects of the outcomes themselves
+        about = open_["statistics"][-len(self.names) :]  # what it expects of the outcomes
         likely = np.concatenate([np.clip(about + self._errors, 0.0, 1.0), self._grid])
         counts = len(self._errors), len(self._grid)
         prior = np.repeat([1.0, EVEN / counts[1]], counts)
@@ -252,8 +253,11 @@ class OnlineOmnipredictor(Checkpointable):
             return self._last[1]
         mixture = self.forecaster.mixture(context)
         drawn = mixture.draw(stream(self.seed, "online", str(learned)))
-        told = {"statistics": drawn.statistics, "points": self.forecaster.points}
-        open_ = {"context": context} | {name: np.array(one) for name, one in told.items()}
+        open_: Open = {
+            "context": context,
+            "statistics": np.array(drawn.statistics),
+            "points": np.array(self.forecaster.points),
+        }
         self._last = learned, open_
         return open_
 

@@ -345,7 +345,7 @@ def test_a_surprise_is_told_in_units_of_the_most_that_losses_could_fall_short() 
     for said in rng.random((20, 2)):
         player = UnbiasedPrediction(GainEvents([group]), reference=Reference(Told(said)))
         seen = list[float]()
-        player.reference.judge = lambda *said, seen=seen: seen.append(said[2])  # type: ignore[union-attr, method-assign]
+        player.reference.judge = lambda seen=seen, **said: seen.append(said["surprise"])  # type: ignore[union-attr, method-assign]
         truth = rng.random(2)
         player.mixture()
         player.update(truth)

@@ -72,7 +72,7 @@ def test_the_bundled_record() -> None:
 
 
 FAULTS: list[tuple[dict[str, Any], str]] = [
-    ({"round": "person"}, r"no column 'person' \(set by --round, in Python by round\); choose one"),
+    ({"round": "person"}, "decisions, --round: no column 'person'; choose one of"),
     ({"action": "party"}, "no column for the action '1'"),
     ({"policies": ["advise"]}, "policies: no column 'advise'"),
     ({"parameters": {"rho": 1}}, "parameters and scale are a utility's"),
