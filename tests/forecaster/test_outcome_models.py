@@ -107,6 +107,7 @@ def test_a_forecast_is_believed_at_first() -> None:
     ("columns", "levels", "message"),
     [
         (["a"], None, r"columns is \[\['a'\]\]; give 2 outcomes"),
+        ([], None, r"columns is \[\]; give 2 outcomes"),
         ([["a"], ["b", "c"]], None, "each as many, one per level"),
         ([["a", "b"], ["c", "d"]], [0.9, 0.1], "ascending"),
         (["a", "b"], [0.5], "at least two"),
