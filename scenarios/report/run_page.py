@@ -91,13 +91,14 @@ def text(directory: Path) -> str:
 def _table(headers: list[str], rows: list[list[str]], *, text: int = 2) -> Part:
     """Return a table, without the cohort where there is one alone and what no row has.
 
-    ``text`` is how many columns are words, which stand first.
+    ``text`` is how many columns are words, which stand first; the first two name the row.
     """
     first = int(len({row[0] for row in rows}) == 1)
     empty = [head in OPTIONAL and not any(row[i] for row in rows) for i, head in enumerate(headers)]
     places = [place for place in range(first, len(headers)) if not empty[place]]
     shown = [[row[place] for place in places] for row in (headers, *rows)]
-    return "table", shown[0], shown[1:], sum(place < text for place in places)
+    left, bare = (sum(place < most for place in places) for most in (text, 2))
+    return "table", shown[0], shown[1:], left, False, bare
 
 
 def _logs(directory: Path) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
