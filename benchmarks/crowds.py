@@ -27,7 +27,7 @@ from regretless.agents.utilities.forms import CARA, CES, CobbDouglas
 from regretless.forecaster.bases import LinearBasis
 from regretless.forecaster.models.base import RunningMean
 from regretless.market.core.randomness import stream
-from regretless.market.game.guarantees import Guarantee
+from regretless.market.game.guarantee import Guarantee
 from regretless.market.game.round import Block, Game
 from regretless.market.game.seats import Seat
 from regretless.market.losses import Linear

@@ -31,7 +31,7 @@ from regretless.forecaster.events.cover import clustered
 from regretless.market.core.randomness import stream
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.scenario import validated
-from regretless.scenarios.logs.directory import RunDirectory
+from regretless.scenarios.logs.run_directory import RunDirectory
 
 TYPES, BILLION, ROUNDS = 1000, 10**9, 50
 ETA = 20.0  # of quantal responses

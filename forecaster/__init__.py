@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from regretless.forecaster import bases
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
 from regretless.forecaster.events import bounds
-from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.protected import ProtectedLosses
-from regretless.forecaster.events.scalar import GainEvents
+from regretless.forecaster.events.biases import VectorEvents
+from regretless.forecaster.events.gains import GainEvents
+from regretless.forecaster.events.loss_table import ProtectedLosses
 from regretless.forecaster.models import (
     Aggregate,
     Constant,

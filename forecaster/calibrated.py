@@ -30,8 +30,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.protected import ProtectedLosses, played_of
+from regretless.forecaster.events.biases import VectorEvents
+from regretless.forecaster.events.loss_table import ProtectedLosses, played_of
 from regretless.forecaster.models.late import Wrapping
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import grid_points

@@ -27,7 +27,7 @@ from regretless.market.exploitability.tracker import Tracker
 from regretless.market.game import roster
 from regretless.market.game.accounts import Account
 from regretless.market.game.caveats import effective_guarantees
-from regretless.market.game.guarantees import Guarantee
+from regretless.market.game.guarantee import Guarantee
 from regretless.market.game.protocols import Cohort, numbered
 from regretless.market.game.round import Game, commit_and_draw, decide, finish, offer
 from regretless.market.game.seats import present

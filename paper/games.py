@@ -19,7 +19,7 @@ from regretless.forecaster import (
     UniversalDecisionSwap,
 )
 from regretless.forecaster.events.draws import ASSIGNED
-from regretless.forecaster.events.scalar import Assignments
+from regretless.forecaster.events.gains import Assignments
 from regretless.market.core.arrays import Array
 
 Ratios = Iterator[tuple[str, float]]

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from regretless.agents.adversaries import Adversary
-    from regretless.agents.cohorts.scripted import ScriptedAgent
+    from regretless.agents.cohorts.own_agents import ScriptedAgent
     from regretless.forecaster import (
         Constant,
         DecisionSwap,
@@ -70,7 +70,7 @@ _HOMES = {
     "FollowersEnv": "scenarios.training.environments",
     "LeaderEnv": "scenarios.training.environments",
     "Adversary": "agents.adversaries",
-    "ScriptedAgent": "agents.cohorts.scripted",
+    "ScriptedAgent": "agents.cohorts.own_agents",
     "losses": "market",
     "load_study": "scenarios.studies.results",
     "read_run": "scenarios.logs.reading",

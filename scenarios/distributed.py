@@ -51,8 +51,8 @@ from regretless.scenarios.config.cohort import CohortSpec
 from regretless.scenarios.config.scenario import ScenarioSpec, resolved, validated
 from regretless.scenarios.executor import DIED, Cluster
 from regretless.scenarios.imports import import_modules
-from regretless.scenarios.logs.directory import RunDirectory
-from regretless.scenarios.logs.record import Record, understood
+from regretless.scenarios.logs.run_directory import RunDirectory
+from regretless.scenarios.logs.shared_record import Record, understood
 from regretless.scenarios.run import Options, Player, interrupts_between_rounds
 from regretless.scenarios.studies.conduct import TURN
 from regretless.scenarios.studies.directory import Failure, failure_of

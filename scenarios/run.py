@@ -21,8 +21,8 @@ from regretless.market.logs.welfare import welfare_record
 from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.scenario import resolved
-from regretless.scenarios.logs.directory import RunDirectory
 from regretless.scenarios.logs.ownership import AGAIN
+from regretless.scenarios.logs.run_directory import RunDirectory
 from regretless.scenarios.notes import exploitability_record
 
 MISFIT = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)

@@ -19,8 +19,8 @@ from regretless.market.model import MarketModel
 from regretless.scenarios import verdict as words
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.scenario import ScenarioSpec
-from regretless.scenarios.logs.directory import MANIFEST
 from regretless.scenarios.logs.reading import leading_regret
+from regretless.scenarios.logs.run_directory import MANIFEST
 from regretless.scenarios.notes import on_exploitability
 from regretless.scenarios.terminal import console, plain_lines, table
 

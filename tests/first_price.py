@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from regretless import register
-from regretless.agents.cohorts.scripted import ScriptedAgent
+from regretless.agents.cohorts.own_agents import ScriptedAgent
 from regretless.market.markets import Market
 from regretless.market.model import MarketModel
 

@@ -20,8 +20,8 @@ from covering import covering
 from regretless import register
 from regretless.agents import ScriptedAgent
 from regretless.forecaster.events.base import Intervals
-from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.scalar import Assignments, GainEvents
+from regretless.forecaster.events.biases import VectorEvents
+from regretless.forecaster.events.gains import Assignments, GainEvents
 from regretless.forecaster.models.aggregate import PANEL
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear

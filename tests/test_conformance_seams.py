@@ -13,10 +13,10 @@ from weighing import calibration_bound, calibration_error
 
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
 from regretless.forecaster.events.base import EventSet, Intervals
+from regretless.forecaster.events.biases import VectorEvents
 from regretless.forecaster.events.bounds import BiasBound
-from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.protected import ProtectedLosses, played_of
-from regretless.forecaster.events.scalar import Assignments, GainEvents
+from regretless.forecaster.events.gains import Assignments, GainEvents
+from regretless.forecaster.events.loss_table import ProtectedLosses, played_of
 from regretless.forecaster.events.weights import RULES, Moment, Stand, rule_of
 from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.minimax.game import HullSolver

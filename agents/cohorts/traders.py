@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from regretless.agents.cohorts.scripted import Heard, ScriptedCrowd
+from regretless.agents.cohorts.own_agents import Heard, ScriptedCrowd
 from regretless.market import register
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError

@@ -3,8 +3,8 @@
 A set is made with the rule that weighs it, and keeps the gains and variations that this rule
 wants. Sets add up: ``a + b`` is one game for both. ``Intervals`` wraps any of them.
 
-    VectorEvents    ``coordinate``   decision and cross events of all coordinates: the paper's
-    GainEvents      ``scalar``       gains of listed losses against actions, policies and models
+    VectorEvents    ``biases``       decision and cross events of all coordinates: the paper's
+    GainEvents      ``gains``        gains of listed losses against actions, policies and models
     CellEvents      ``universal``    dyadic cells of one number
     Together        here             the sum of sets
     Intervals       here             copies that know the rounds of one interval alone
@@ -24,7 +24,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from regretless.forecaster.events.bounds import BiasBound
-from regretless.forecaster.events.protected import LossTable, Played, ProtectedLosses
+from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
 from regretless.forecaster.events.weights import Moment, WeightRule, Weights
 from regretless.forecaster.reference import Band, Trust
 from regretless.market.core.arrays import Array, Indices

@@ -29,7 +29,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from regretless.forecaster.events.protected import LossTable, ProtectedLosses
+from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses
 from regretless.forecaster.events.weights import greatest_of
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable

@@ -33,7 +33,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from regretless.forecaster.events.protected import (
+from regretless.forecaster.events.loss_table import (
     LossTable,
     Room,
     RowArrays,

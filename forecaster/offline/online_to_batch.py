@@ -43,10 +43,10 @@ from typing import Any
 
 import numpy as np
 
-from regretless.forecaster.events.coordinate import VectorEvents
+from regretless.forecaster.events.biases import VectorEvents
 from regretless.forecaster.events.cover import nearest
-from regretless.forecaster.events.protected import ProtectedLosses
-from regretless.forecaster.events.scalar import GainEvents
+from regretless.forecaster.events.gains import GainEvents
+from regretless.forecaster.events.loss_table import ProtectedLosses
 from regretless.forecaster.events.weights import rule_of
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.offline.certificate import BatchBound, Measure

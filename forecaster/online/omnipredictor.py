@@ -29,8 +29,8 @@ import pandas as pd
 from regretless.forecaster.bases import default_basis
 from regretless.forecaster.bases.of_losses import DirectSumBasis
 from regretless.forecaster.bases.polynomial import LinearBasis
-from regretless.forecaster.events.protected import ProtectedLosses
-from regretless.forecaster.events.scalar import GainEvents
+from regretless.forecaster.events.gains import GainEvents
+from regretless.forecaster.events.loss_table import ProtectedLosses
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.models import Aggregate, adapted
 from regretless.forecaster.models.aggregate import PANEL

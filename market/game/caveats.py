@@ -39,7 +39,7 @@ from dataclasses import replace
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.game.guarantees import Guarantee, unpromised
+from regretless.market.game.guarantee import Guarantee, unpromised
 from regretless.market.game.round import Game
 
 

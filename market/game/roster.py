@@ -17,7 +17,7 @@ import numpy as np
 
 from regretless.market.core.errors import UserError
 from regretless.market.game.adversary_view import introduce
-from regretless.market.game.guarantees import Guarantee, unpromised
+from regretless.market.game.guarantee import Guarantee, unpromised
 from regretless.market.game.market import check_leader
 from regretless.market.game.protocols import as_forecaster
 from regretless.market.game.round import Game

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from regretless.market.core.arrays import Array, Indices, Mask
-from regretless.market.game.guarantees import Guarantee
+from regretless.market.game.guarantee import Guarantee
 from regretless.market.game.protocols import Cohort, numbered
 from regretless.market.game.round import Game
 from regretless.market.logs.welfare import COUNT

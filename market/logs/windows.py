@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
-from regretless.market.game.guarantees import Guarantee
+from regretless.market.game.guarantee import Guarantee
 from regretless.market.game.protocols import Cohort
 from regretless.market.logs.sampling import Logged
 from regretless.market.regret.ledger import Ledger

@@ -20,7 +20,7 @@ import numpy as np
 
 from regretless.market.core.checkpoint import DAMAGED
 from regretless.market.core.errors import UserError, closest
-from regretless.market.game.guarantees import Guarantee
+from regretless.market.game.guarantee import Guarantee
 from regretless.market.game.network import Network
 from regretless.market.game.protocols import Adversary
 from regretless.market.game.roster import uncovered
@@ -29,8 +29,8 @@ from regretless.market.logs.comparisons import Fork, suffered
 from regretless.market.losses.basis import Basis
 from regretless.market.model import MarketModel
 from regretless.market.records import Deviations
-from regretless.scenarios.assembly.guarantees import Member
 from regretless.scenarios.assembly.populations import Draft
+from regretless.scenarios.assembly.theorems import Member
 from regretless.scenarios.config.files import assign
 from regretless.scenarios.config.scenario import ScenarioSpec, resolved, validated
 

@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regretless.agents.cohorts.learning import LearnerCohort
+from regretless.agents.cohorts.own_agents import CrowdCohort, ScriptedCohort, ScriptedCrowd
 from regretless.agents.cohorts.responding import PrivateCohort, RespondingCohort
-from regretless.agents.cohorts.scripted import CrowdCohort, ScriptedCohort, ScriptedCrowd
 from regretless.agents.learners import RowLearner
 from regretless.agents.responses import BUILT_IN, Checked, Response
 from regretless.forecaster.bases import natural_kind, variant
 from regretless.forecaster.events.bounds import recommended_eta
 from regretless.forecaster.events.cover import Cover, clustered, paper_gamma, snapped
-from regretless.forecaster.events.protected import ProtectedLosses
+from regretless.forecaster.events.loss_table import ProtectedLosses
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest

@@ -17,10 +17,10 @@ import numpy as np
 
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
 from regretless.forecaster.events.base import EventSet, Intervals
-from regretless.forecaster.events.coordinate import VectorEvents
+from regretless.forecaster.events.biases import VectorEvents
 from regretless.forecaster.events.draws import ASSIGNED
-from regretless.forecaster.events.protected import LossTable, ProtectedLosses
-from regretless.forecaster.events.scalar import Assignments, GainEvents
+from regretless.forecaster.events.gains import Assignments, GainEvents
+from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses
 from regretless.forecaster.events.weights import rule_of
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.minimax.game import HullSolver

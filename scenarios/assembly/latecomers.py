@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from regretless.forecaster.events.cover import Cover, nearest, paper_gamma
-from regretless.forecaster.events.protected import ProtectedLosses
+from regretless.forecaster.events.loss_table import ProtectedLosses
 from regretless.market.core.errors import UserError
-from regretless.market.game.guarantees import Guarantee
+from regretless.market.game.guarantee import Guarantee
 from regretless.market.game.round import Block
 from regretless.market.losses import unique_losses
 from regretless.scenarios.assembly.cohorts import Place, Placement, learner_cohort, seat_of
-from regretless.scenarios.assembly.guarantees import Member, Terms, exact_for, guarantee, of_anybody
 from regretless.scenarios.assembly.populations import Draft
+from regretless.scenarios.assembly.theorems import Member, Terms, exact_for, guarantee, of_anybody
 from regretless.scenarios.config import reasons
 
 UNMATCHED = (

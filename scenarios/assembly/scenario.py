@@ -2,7 +2,7 @@
 
 In this order: who chooses the outcomes and moves them, and who hears when (``world``); losses,
 drawn from each cohort's stream (``populations``); blocks of the broadcast and seats around them
-(``cohorts``); a forecaster for each block (``forecasters``), and what is promised (``guarantees``);
+(``cohorts``); a forecaster for each block (``forecasters``), and what is promised (``theorems``);
 who joins a broadcast that does not know of them (``latecomers``).
 """
 
@@ -24,10 +24,10 @@ from regretless.scenarios.assembly.branches import Parts, carry_on, changes_of, 
 from regretless.scenarios.assembly.cohorts import layout, seat_of
 from regretless.scenarios.assembly.data import Table, read_table
 from regretless.scenarios.assembly.forecasters import followed, make_forecaster
-from regretless.scenarios.assembly.guarantees import Member, guarantee
 from regretless.scenarios.assembly.latecomers import home, idle, latecomers
 from regretless.scenarios.assembly.objectives import wish
 from regretless.scenarios.assembly.populations import Draft, drafted, drawn_signal
+from regretless.scenarios.assembly.theorems import Member, guarantee
 from regretless.scenarios.assembly.world import (
     drawn_network,
     game_of,

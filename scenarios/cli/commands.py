@@ -225,7 +225,7 @@ def run(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Run a scenario and write its logs."""
     import_for_good("regretless.scenarios.assembly.scenario")
-    from regretless.scenarios.logs.directory import check_format
+    from regretless.scenarios.logs.run_directory import check_format
 
     check_format(format)
     import_modules(imports or [])
@@ -234,7 +234,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     if dry_run:
         _show(loaded)
         return
-    from regretless.scenarios.logs.directory import RunDirectory
+    from regretless.scenarios.logs.run_directory import RunDirectory
     from regretless.scenarios.run import Options
     from regretless.scenarios.run import run as run_scenario
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.welfare import COUNT, with_counts
-from regretless.scenarios.logs import directory
+from regretless.scenarios.logs import run_directory
 
 SHORT = {"scores": "forecast_scores"}
 
@@ -50,15 +50,17 @@ class PlayedRun:
     @property
     def tables(self) -> list[str]:
         """Names of the tables that are there."""
-        return sorted({file.stem for file in self.path.iterdir() if file.name in directory.KNOWN})
+        return sorted(
+            {file.stem for file in self.path.iterdir() if file.name in run_directory.KNOWN}
+        )
 
     def _read(self, name: str | None) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
-        others = {file.partition(".")[0] for file in directory.KNOWN} - {name}
-        return directory.read_run(self.path, without=others)
+        others = {file.partition(".")[0] for file in run_directory.KNOWN} - {name}
+        return run_directory.read_run(self.path, without=others)
 
     def __getattr__(self, name: str) -> pd.DataFrame:
         wanted = SHORT.get(name, name)
-        if any(file.startswith(f"{wanted}.") for file in directory.KNOWN):
+        if any(file.startswith(f"{wanted}.") for file in run_directory.KNOWN):
             return self.table(wanted)
         raise AttributeError(f"a run has no '{name}'; it has {', '.join(self.tables)}")
 

@@ -12,8 +12,8 @@ import pandas as pd
 from regretless.market.core.errors import UserError
 from regretless.market.logs.welfare import agents_in
 from regretless.scenarios import verdict as words
-from regretless.scenarios.logs.directory import MANIFEST, read_run
 from regretless.scenarios.logs.reading import log_parts, regret_curves
+from regretless.scenarios.logs.run_directory import MANIFEST, read_run
 from regretless.scenarios.report import market_figures  # noqa: F401 - and run_figures: registered
 from regretless.scenarios.report.figures import Run, drawn
 from regretless.scenarios.report.page import Part, charts, legible, notes, page, written_by

@@ -21,7 +21,7 @@ from regretless.market.logs.comparisons import gains
 from regretless.market.model import MarketModel
 from regretless.scenarios.executor import DIED, Executor, beat, executor
 from regretless.scenarios.imports import import_modules
-from regretless.scenarios.logs.directory import RunDirectory
+from regretless.scenarios.logs.run_directory import RunDirectory
 from regretless.scenarios.run import Options as RunOptions
 from regretless.scenarios.run import run
 from regretless.scenarios.studies.design import Design, Task

@@ -22,7 +22,6 @@ import pyarrow.parquet as pq
 
 from regretless.market import register
 from regretless.market.core.checkpoint import replacing
-from regretless.scenarios.logs.directory import RunDirectory
 from regretless.scenarios.logs.ownership import (
     LOCK,
     RecordedDirectory,
@@ -31,6 +30,7 @@ from regretless.scenarios.logs.ownership import (
     refuse,
     unwritable,
 )
+from regretless.scenarios.logs.run_directory import RunDirectory
 from regretless.scenarios.run import versions
 from regretless.scenarios.studies.design import Design
 

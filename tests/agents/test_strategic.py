@@ -30,7 +30,7 @@ from regretless.forecaster.bases import LinearBasis
 from regretless.forecaster.minimax.image import ensemble_solver
 from regretless.market.core import checkpoint
 from regretless.market.core.randomness import generator_state, stream
-from regretless.market.game.guarantees import Guarantee
+from regretless.market.game.guarantee import Guarantee
 from regretless.market.game.protocols import Follower
 from regretless.market.game.round import Block, Game, play_round
 from regretless.market.game.seats import Seat

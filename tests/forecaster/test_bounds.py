@@ -10,7 +10,7 @@ from streams import STREAMS, market
 from regretless import DecisionSwap, LastValue, MarketModel
 from regretless.forecaster import Aggregate, GainEvents, Reference, SeasonalNaive, VectorEvents
 from regretless.forecaster.events.bounds import BiasBound, centred_norm, spread
-from regretless.forecaster.events.protected import ProtectedLosses
+from regretless.forecaster.events.loss_table import ProtectedLosses
 from regretless.forecaster.events.weights import AdaptiveWeights, ExponentialWeights, rule_of
 from regretless.forecaster.unbiased import UnbiasedPrediction, certificate_limit
 from regretless.forecaster.wrapping import Delayed

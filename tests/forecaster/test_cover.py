@@ -9,7 +9,7 @@ import worlds
 
 from regretless import MarketModel, decision_swap_regret
 from regretless.forecaster.events.cover import clustered, distance, paper_gamma, snapped
-from regretless.forecaster.events.protected import responses_at
+from regretless.forecaster.events.loss_table import responses_at
 from regretless.market.core.arrays import Array
 from regretless.market.game.round import play_round
 

@@ -8,7 +8,7 @@ from streams import STREAMS, market
 
 from regretless.forecaster.events import draws
 from regretless.forecaster.events.draws import RISK, Draws, drawn, swap_draws
-from regretless.forecaster.events.protected import LossTable, ProtectedLosses, responses_at
+from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses, responses_at
 from regretless.market.core.arrays import Array
 
 RUNS, ROUNDS, ACTIONS = 1000, 400, 3

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from regretless.agents.responses import ExpectedLoss
 from regretless.forecaster import bases
-from regretless.forecaster.events.protected import responses_at
+from regretless.forecaster.events.loss_table import responses_at
 from regretless.forecaster.minimax.image import (
     WeightedOutcomes,
     candidates,

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from streams import DESIGN, STREAMS
 
 from regretless.forecaster.events.base import SHORTEST, Intervals, covering
-from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.protected import ProtectedLosses, played_of
-from regretless.forecaster.events.scalar import Assignments, GainEvents
+from regretless.forecaster.events.biases import VectorEvents
+from regretless.forecaster.events.gains import Assignments, GainEvents
+from regretless.forecaster.events.loss_table import ProtectedLosses, played_of
 from regretless.forecaster.events.weights import Moment
 from regretless.forecaster.reference import Band
 from regretless.market.model import MarketModel

@@ -13,7 +13,7 @@ from streams import market
 
 from regretless import Adversary, register
 from regretless.forecaster.events.bounds import GainBound
-from regretless.forecaster.events.protected import responses_at
+from regretless.forecaster.events.loss_table import responses_at
 from regretless.forecaster.events.weights import Moment
 from regretless.forecaster.minimax.cube import CubeSolver
 from regretless.forecaster.unbiased import certificate_limit

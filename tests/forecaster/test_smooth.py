@@ -13,7 +13,7 @@ from regretless.agents.responses import BestResponse
 from regretless.forecaster import UnbiasedPrediction, VectorEvents
 from regretless.forecaster.bases import PowerBasis
 from regretless.forecaster.events.bounds import recommended_eta
-from regretless.forecaster.events.protected import ProtectedLosses, responses_at
+from regretless.forecaster.events.loss_table import ProtectedLosses, responses_at
 from regretless.market.calibration import decision_calibration
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Linear, SeparablePower

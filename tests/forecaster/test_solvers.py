@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regretless.forecaster import bases
-from regretless.forecaster.events.protected import LossTable, ProtectedLosses
+from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses
 from regretless.forecaster.minimax.cube import Box, Simplex, cube
 from regretless.forecaster.minimax.game import INSET, HullSolver, Solution, steps_for, walked
 from regretless.forecaster.minimax.image import ensemble_solver

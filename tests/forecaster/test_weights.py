@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from weighing import weighed
 
 from regretless.forecaster import UnbiasedPrediction, VectorEvents
-from regretless.forecaster.events.protected import ProtectedLosses, played_of
+from regretless.forecaster.events.loss_table import ProtectedLosses, played_of
 from regretless.forecaster.events.weights import (
     COSTS,
     GROWTH,

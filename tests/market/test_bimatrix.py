@@ -15,11 +15,11 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.exploitability import leader_surplus
 from regretless.market.exploitability.bimatrix import read_game
-from regretless.market.exploitability.distance import (
+from regretless.market.exploitability.information_design import mimic_regret, revenue_cap
+from regretless.market.exploitability.of_joint import (
     coarse_correlated_distance,
     correlated_distance,
 )
-from regretless.market.exploitability.information_design import mimic_regret, revenue_cap
 from regretless.scenarios.config.files import DATA
 
 GAMES = DATA / "games"

@@ -13,7 +13,7 @@ from resuming import check_resumes
 
 from regretless import external_regret, register, swap_regret
 from regretless.agents import ScriptedAgent
-from regretless.scenarios.logs.directory import read_run
+from regretless.scenarios.logs.run_directory import read_run
 from regretless.scenarios.report import market_figures  # noqa: F401 - registered
 from regretless.scenarios.report.figures import Run, drawn
 from regretless.scenarios.run import Options, run

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from regretless.market.core.arrays import Array
 from regretless.market.exploitability import swap_regret_of
-from regretless.market.exploitability.empirical_joint import OutcomeBins
+from regretless.market.exploitability.outcome_bins import OutcomeBins
 from regretless.market.losses import Linear, Loss, PowerOfSum, SeparablePower
 from regretless.market.regret.definitions import swap_regret
 

@@ -20,8 +20,8 @@ from regretless.market.game.seats import Attendance, drawn_stays
 from regretless.market.model import MarketModel
 from regretless.market.records import Round
 from regretless.market.regret import swap_regret
-from regretless.scenarios.assembly.guarantees import over_stays
 from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.assembly.theorems import over_stays
 
 ROUNDS = 60
 EMPTY = ["mean_loss", "external_regret", "swap_regret", "decision_swap_regret", "bound"]

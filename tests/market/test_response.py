@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 from regretless.agents.responses import BestResponse, Quantal
 from regretless.forecaster.bases import LinearBasis
-from regretless.forecaster.events.protected import LossTable, ProtectedLosses, responses_at
+from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses, responses_at
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Linear
 from regretless.market.records import Forecast, Mixture

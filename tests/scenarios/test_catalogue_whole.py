@@ -19,7 +19,7 @@ from regretless.market.exploitability.information_design import revenue_cap
 from regretless.scenarios import load
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import catalogue, find, override, read
-from regretless.scenarios.logs.directory import read_run
+from regretless.scenarios.logs.run_directory import read_run
 from regretless.scenarios.run import Options, run
 
 pytestmark = pytest.mark.catalogue

@@ -307,7 +307,7 @@ def test_strange_checkpoints_are_passed_over(tmp_path: Path, reference: Referenc
 OWN = """
 import numpy as np
 
-from regretless.agents.cohorts.scripted import ScriptedAgent
+from regretless.agents.cohorts.own_agents import ScriptedAgent
 from regretless.market import register
 
 

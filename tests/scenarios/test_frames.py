@@ -20,7 +20,7 @@ from regretless.scenarios import frames
 from regretless.scenarios.assembly.data import Table, read_table
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.data import DataSpec
-from regretless.scenarios.logs.directory import read_run
+from regretless.scenarios.logs.run_directory import read_run
 from regretless.scenarios.run import Options, run
 
 

@@ -19,8 +19,8 @@ from regretless.market.model import MarketModel
 from regretless.market.numerics import storage
 from regretless.scenarios.assembly import populations
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.logs import directory
-from regretless.scenarios.logs.directory import read_run
+from regretless.scenarios.logs import run_directory
+from regretless.scenarios.logs.run_directory import read_run
 from regretless.scenarios.run import Options, run
 
 SLACK = {"parquet": 0.0, "csv": 0.0 if pd.__version__ >= "3" else 1e-12}  # pandas 2 reads less well
@@ -134,7 +134,7 @@ def test_a_log_holds_each_path_in_one_place(
     """By agent and then by round, however many parts and passes there are, and nothing is lost."""
     monkeypatch.setattr(journal, "CHUNK_ROUNDS", 7)
     for name, rows in {"FEWEST": 40, "MOST": 80, "GROUP": 50, "OPEN": 3}.items():
-        monkeypatch.setattr(directory, name, rows)
+        monkeypatch.setattr(run_directory, name, rows)
     run(scenario(), Options(tmp_path / "run", form))
     log = read_run(tmp_path / "run")[1]["regret_log"]
     model = worlds.played(scenario())
@@ -147,7 +147,7 @@ def test_a_reader_of_one_path_skips_all_other_row_groups(
 ) -> None:
     """By the least and the greatest agent of each, of which every group has two at most here."""
     for name, rows in {"FEWEST": 60, "GROUP": 30}.items():
-        monkeypatch.setattr(directory, name, rows)
+        monkeypatch.setattr(run_directory, name, rows)
     run(scenario(), Options(tmp_path / "run"))
     file = tmp_path / "run/regret_log.parquet"
     log = pq.read_metadata(file)

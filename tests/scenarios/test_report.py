@@ -22,8 +22,8 @@ from regretless.market.core.errors import UserError
 from regretless.market.markets.price_impact import crowding
 from regretless.scenarios import load
 from regretless.scenarios.config.files import find, override, read
-from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.logs.reading import regret_curves
+from regretless.scenarios.logs.run_directory import read_run
 from regretless.scenarios.report import market_figures, run_figures, theme
 from regretless.scenarios.report.figures import FIGURES, Run
 from regretless.scenarios.report.write import write_report

@@ -22,10 +22,10 @@ import numpy as np
 from regretless.forecaster.events.base import EventSet, covering
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.draws import swap_draws
-from regretless.forecaster.events.protected import ProtectedLosses
+from regretless.forecaster.events.loss_table import ProtectedLosses
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Mask
-from regretless.market.game.guarantees import Guarantee
+from regretless.market.game.guarantee import Guarantee
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import Block
 from regretless.market.game.seats import Attendance

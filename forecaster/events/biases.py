@@ -19,7 +19,7 @@ import numpy as np
 
 from regretless.forecaster.events.base import EventSet, View
 from regretless.forecaster.events.bounds import BiasBound
-from regretless.forecaster.events.protected import LossTable, Played, ProtectedLosses
+from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
 from regretless.forecaster.events.weights import AdaptiveWeights, Moment, WeightRule, Weights
 from regretless.forecaster.reference import Trust
 from regretless.market.core.arrays import Array, Indices

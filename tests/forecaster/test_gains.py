@@ -24,8 +24,8 @@ from regretless.forecaster.events.bounds import (
     gain_range,
     spread,
 )
-from regretless.forecaster.events.protected import played_of
-from regretless.forecaster.events.scalar import Assignments
+from regretless.forecaster.events.gains import Assignments
+from regretless.forecaster.events.loss_table import played_of
 from regretless.forecaster.events.weights import RULES, AdaptiveWeights, Moment, rule_of
 from regretless.forecaster.reference import Band
 from regretless.market.core.arrays import Array

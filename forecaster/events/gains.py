@@ -46,7 +46,7 @@ import numpy as np
 
 from regretless.forecaster.events.base import EventSet, View
 from regretless.forecaster.events.bounds import CURBS, RATES, BiasBound, GainBound, gain_range
-from regretless.forecaster.events.protected import LossTable, Played, ProtectedLosses
+from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
 from regretless.forecaster.events.weights import AdaptiveWeights, Moment, WeightRule, Weights
 from regretless.forecaster.reference import Band, Trust
 from regretless.market.core.arrays import Array, Indices
