@@ -12,17 +12,20 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -qq --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: demo test check quick slow lint coverage wheel docs catalogue crashes clean
+.PHONY: demo test check suite quick slow lint coverage wheel docs catalogue crashes clean
 
 demo: .venv/.demo
 	$(BIN)/regretless run crop-choice --out runs/crop-choice --overwrite
 	$(BIN)/regretless report runs/crop-choice
 
-test: lint
-	$(PYTEST) $(COUNTED)
+test: .venv/.test  # linters, of one process, beside the tests
+	@$(MAKE) --no-print-directory --jobs 2 lint suite
 
-check: .venv/.test  # linters, of one process, beside the tests
+check: .venv/.test
 	@$(MAKE) --no-print-directory --jobs 2 lint quick
+
+suite: .venv/.test
+	$(PYTEST) $(COUNTED)
 
 quick: .venv/.test
 	$(PYTEST) -m 'not catalogue and not crashes and not pages and not browser and not slow'
