@@ -3,8 +3,8 @@
 # make lint: linters alone. make slow: measure which tests take more than a second (tests/slow.txt).
 # make docs: build the site of the pages in site/, which is read from there without a server.
 # make catalogue: run every bundled scenario at its own size, with all measures (minutes).
-# make crashes: fail at every file operation of a run and a study, kill 20 runs that are shared out,
-# and read 2,000 strange files (minutes).
+# make crashes: fail at every file operation of a run and a study, kill workers, scheduler and
+# conductor of runs that are shared out, and read 2,000 strange files (minutes).
 # make coverage: the suite, and which lines and branches of the four packages it runs (90 % at least).
 # make wheel: build the wheel, and check that it holds every file of the four packages.
 PYTHON ?= python3

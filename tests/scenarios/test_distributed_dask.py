@@ -29,6 +29,8 @@ from regretless.scenarios.studies.directory import Failure
 COMMAND = Path(sys.executable).parent / "regretless"
 PATIENCE = 300  # seconds; a first run compiles
 
+pytestmark = pytest.mark.crashes
+
 
 class Mortal(DaskCrew):
     """Processes of which so many are killed, some answers apart, while they have work to do."""
@@ -60,7 +62,6 @@ def with_deaths(text: Raw, out: Path, rounds: int, deaths: int, every: int, **mo
         assert crew.deaths == 0
 
 
-@pytest.mark.crashes
 @pytest.mark.parametrize(
     ("text", "rounds", "every"),
     [(PLAIN, 3000, 12), (ASKED, 600, 300), (LEARNING, 2000, 10), (MOVING, 2000, 10)],
@@ -78,11 +79,8 @@ def test_twenty_processes_that_are_killed(  # noqa: PLR0913 - fixtures
     assert_same(tmp_path / "logs", reference(text, f"rounds={rounds}"))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("text", "rounds"),  # of which a chunk of the logs is 512
-    [(ASKED, 700), pytest.param(PLAIN, 4000, marks=pytest.mark.crashes)],
-)
+# A chunk of the logs is 512 rounds.
+@pytest.mark.parametrize(("text", "rounds"), [(ASKED, 700), (PLAIN, 4000)])
 def test_a_killed_conductor_is_resumed_though_a_worker_dies(
     text: Raw, rounds: int, tmp_path: Path, reference: Reference
 ) -> None:
@@ -110,7 +108,6 @@ def once(at: int, do: Callable[[], Any]) -> Callable[[int], None]:
     return watch
 
 
-@pytest.mark.slow
 def test_a_cluster_loses_a_worker_then_its_scheduler(
     tmp_path: Path, reference: Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
