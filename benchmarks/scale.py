@@ -30,7 +30,7 @@ from benchmarks.works import round_numpy
 from regretless.forecaster.events.cover import clustered
 from regretless.market.core.randomness import stream
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
+from regretless.scenarios.config.validation import validated
 from regretless.scenarios.logs.run_directory import RunDirectory
 
 TYPES, BILLION, ROUNDS = 1000, 10**9, 50

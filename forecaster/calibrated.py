@@ -32,8 +32,8 @@ import numpy as np
 
 from regretless.forecaster.events.biases import VectorEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses, played_of
-from regretless.forecaster.models.late import Wrapping
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.forecaster.wrapping import Wrapping
 from regretless.market.core.arrays import grid_points
 from regretless.market.core.errors import UserError
 from regretless.market.game.protocols import Forecaster

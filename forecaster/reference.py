@@ -48,7 +48,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.forecaster.models.late import LateModel
+from regretless.forecaster.models.late_model import LateModel
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError

@@ -53,7 +53,7 @@ from regretless.market.model import MarketModel
 from regretless.market.records import Decision, one_hot
 from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
+from regretless.scenarios.config.validation import validated
 from regretless.scenarios.studies.analysis.measures import interval
 
 FIRST, LONGEST, COSTLY = 1000, 64_000, 16_000  # rounds

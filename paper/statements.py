@@ -33,11 +33,11 @@ from paper.harness import Row, Table
 from paper.listed import Crowd, random_losses
 from paper.trust import ACTIONS, ATTACKS, SIZE, TRUSTED
 from regretless.forecaster import GainEvents, ProtectedLosses, UnbiasedPrediction, VectorEvents
+from regretless.forecaster.delayed import Delayed
 from regretless.forecaster.events.base import Intervals
 from regretless.forecaster.events.gains import Assignments
 from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.unbiased import LATE
-from regretless.forecaster.wrapping import Delayed
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.commitment import leader_surplus, swap_regret_of

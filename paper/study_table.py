@@ -22,7 +22,7 @@ from regretless.market.markets.price_impact import MEASURES, concentration, crow
 from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.cohorts import covered
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import validated
+from regretless.scenarios.config.validation import validated
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import Design, read_study
 from regretless.scenarios.studies.directory import StudyDirectory

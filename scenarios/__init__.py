@@ -39,7 +39,7 @@ def load(name: str, **settings: Any) -> Scenario:
     """
     from regretless.scenarios.assembly.scenario import Scenario
     from regretless.scenarios.config.files import assign, find, read
-    from regretless.scenarios.config.scenario import validated
+    from regretless.scenarios.config.validation import validated
 
     path = find(name)
     raw = read(path)
@@ -50,7 +50,7 @@ def load(name: str, **settings: Any) -> Scenario:
 
 def _drawn(spec: ScenarioSpec, model: MarketModel, figure: str | None) -> Any:
     """Draw a model's figures; what draws is loaded when it is first asked for."""
-    from regretless.scenarios.config.scenario import resolved
+    from regretless.scenarios.config.validation import resolved
     from regretless.scenarios.show import shown
 
     return shown(resolved(spec), model, figure)

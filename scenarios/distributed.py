@@ -48,7 +48,8 @@ from regretless.market.records import Round
 from regretless.market.regret.model_comparison import NOT_COMPARED
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.cohort import CohortSpec
-from regretless.scenarios.config.scenario import ScenarioSpec, resolved, validated
+from regretless.scenarios.config.scenario import ScenarioSpec
+from regretless.scenarios.config.validation import resolved, validated
 from regretless.scenarios.executor import DIED, Cluster
 from regretless.scenarios.imports import import_modules
 from regretless.scenarios.logs.run_directory import RunDirectory

@@ -13,7 +13,7 @@ import pandas as pd
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.exploitability.tracker import LEADER_COLUMNS, TOLERANCE, Extent
-from regretless.market.logs.welfare import mean_of
+from regretless.market.logs.counted import mean_of
 from regretless.market.losses import Loss
 from regretless.market.model import MarketModel
 from regretless.scenarios.config.scenario import ScenarioSpec

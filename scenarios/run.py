@@ -20,7 +20,7 @@ from regretless.market.game.round import Block
 from regretless.market.logs.welfare import welfare_record
 from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import resolved
+from regretless.scenarios.config.validation import resolved
 from regretless.scenarios.logs.ownership import AGAIN
 from regretless.scenarios.logs.run_directory import RunDirectory
 from regretless.scenarios.notes import exploitability_record

@@ -9,7 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from regretless.market.core.errors import UserError, closest
-from regretless.market.logs.welfare import COUNT, with_counts
+from regretless.market.logs.counted import COUNT, with_counts
 from regretless.market.model import MarketModel
 from regretless.scenarios.logs.reading import regret_curves
 from regretless.scenarios.report import market_figures  # noqa: F401 - and run_figures: registered

@@ -28,7 +28,7 @@ from regretless.market.losses import Linear
 from regretless.market.markets import Accounts, Market
 from regretless.market.model import MarketModel
 from regretless.scenarios.config.files import assign
-from regretless.scenarios.config.scenario import resolved
+from regretless.scenarios.config.validation import resolved
 from regretless.scenarios.run import Options, run
 
 HOME = Path(__file__).parent / "golden" / "keys"

@@ -12,6 +12,7 @@ import pytest
 from weighing import calibration_bound, calibration_error
 
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
+from regretless.forecaster.delayed import Delayed
 from regretless.forecaster.events.base import EventSet, Intervals
 from regretless.forecaster.events.biases import VectorEvents
 from regretless.forecaster.events.bounds import BiasBound
@@ -23,7 +24,6 @@ from regretless.forecaster.minimax.game import HullSolver
 from regretless.forecaster.models import Aggregate, Constant, LastValue, RunningMean
 from regretless.forecaster.reference import Band, Reference, Trust
 from regretless.forecaster.unbiased import UnbiasedPrediction, certificate_limit
-from regretless.forecaster.wrapping import Delayed
 from regretless.market.core.arrays import Array
 from regretless.market.response import best_response, expected_losses
 

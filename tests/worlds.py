@@ -12,7 +12,7 @@ from regretless.market.model import MarketModel
 from regretless.market.regret import decision_swap_regret, external_regret, swap_regret
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import find, override, read
-from regretless.scenarios.config.scenario import validated
+from regretless.scenarios.config.validation import validated
 from regretless.scenarios.studies.design import Design, read_study
 
 Raw = dict[str, Any]

@@ -24,7 +24,7 @@ from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 from regretless.market.game.protocols import Cohort, numbered
 from regretless.market.game.round import Game
-from regretless.market.logs.welfare import COUNT
+from regretless.market.logs.counted import COUNT
 from regretless.market.numerics import exact_sum
 from regretless.market.records import policy_name
 from regretless.market.regret.inference import mean_differences

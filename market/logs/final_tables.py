@@ -10,7 +10,7 @@ from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.game.guarantee import Guarantee
 from regretless.market.game.protocols import Cohort, numbered
 from regretless.market.game.round import Game
-from regretless.market.logs.welfare import COUNT
+from regretless.market.logs.counted import COUNT
 from regretless.market.records import policy_name
 from regretless.market.regret.ledger import MEASURES
 

@@ -32,7 +32,8 @@ from regretless.market.records import Deviations
 from regretless.scenarios.assembly.populations import Draft
 from regretless.scenarios.assembly.theorems import Member
 from regretless.scenarios.config.files import assign
-from regretless.scenarios.config.scenario import ScenarioSpec, resolved, validated
+from regretless.scenarios.config.scenario import ScenarioSpec
+from regretless.scenarios.config.validation import resolved, validated
 
 HEADS = ("adversary", "market", "forecaster")
 ANSWERS = ("response", "eta", "settings")  # what of a cohort may change: how it answers

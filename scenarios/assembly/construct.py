@@ -16,7 +16,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, hinted
 from regretless.market.core.own_code import blamed, is_ours, is_writing, lent
-from regretless.scenarios.config.scenario import fault_line
+from regretless.scenarios.config.validation import fault_line
 
 PLAIN = {int, float, str, bool, NoneType, Any}
 ARRAYS = {np.ndarray, get_origin(Array)}  # an alias of its own since NumPy 2.5

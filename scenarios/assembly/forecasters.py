@@ -16,23 +16,24 @@ from typing import Any
 import numpy as np
 
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
+from regretless.forecaster.delayed import Delayed
+from regretless.forecaster.ensemble import EnsembleBroadcast
 from regretless.forecaster.events.base import EventSet, Intervals
 from regretless.forecaster.events.biases import VectorEvents
-from regretless.forecaster.events.draws import ASSIGNED
 from regretless.forecaster.events.gains import Assignments, GainEvents
 from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses
+from regretless.forecaster.events.realised import ASSIGNED
 from regretless.forecaster.events.weights import rule_of
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.minimax.game import HullSolver
 from regretless.forecaster.minimax.image import ensemble_solver
 from regretless.forecaster.models.aggregate import Aggregate
 from regretless.forecaster.models.external import adapted
-from regretless.forecaster.models.late import LateModel
+from regretless.forecaster.models.late_model import LateModel
 from regretless.forecaster.models.outcomes import ColumnForecast
 from regretless.forecaster.reference import BAND, Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.forecaster.universal import CellEvents, Line, scales_for
-from regretless.forecaster.wrapping import Delayed, EnsembleBroadcast
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, closest

@@ -35,7 +35,8 @@ from regretless.scenarios.assembly.world import (
     make_market,
     means_of,
 )
-from regretless.scenarios.config.scenario import ScenarioSpec, check, with_counts
+from regretless.scenarios.config.scenario import ScenarioSpec
+from regretless.scenarios.config.validation import check, with_counts
 from regretless.scenarios.config.world import gives_own_losses
 from regretless.scenarios.notes import annotate
 

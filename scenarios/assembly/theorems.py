@@ -7,7 +7,7 @@ on regret per round after t rounds,
 
 (``forecaster.events.bounds``, "Joining late"). R is taken with the sum of certificates so far,
 which only grows, so that the bound of an agent that has left stays valid without any record of that
-round. Where outcomes are late the forecasters take turns (``forecaster.wrapping``): each one's R
+round. Where outcomes are late the forecasters take turns (``forecaster.delayed``): each one's R
 covers the rounds of a stay that are its own, and what the left sides bound adds up.
 """
 
@@ -21,8 +21,8 @@ import numpy as np
 
 from regretless.forecaster.events.base import EventSet, covering
 from regretless.forecaster.events.bounds import BiasBound
-from regretless.forecaster.events.draws import swap_draws
 from regretless.forecaster.events.loss_table import ProtectedLosses
+from regretless.forecaster.events.realised import swap_draws
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.game.guarantee import Guarantee

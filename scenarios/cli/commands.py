@@ -258,7 +258,7 @@ def _show(loaded: Any) -> None:
     import tomli_w
 
     from regretless.scenarios.assembly.scenario import Scenario, sampled
-    from regretless.scenarios.config.scenario import resolved
+    from regretless.scenarios.config.validation import resolved
 
     Scenario(sampled(loaded.spec)).build()  # which checks what only a market shows
     typer.echo(tomli_w.dumps(resolved(loaded.spec)), nl=False)

@@ -76,7 +76,7 @@ def loaded(name: str, assignments: list[str], chosen: dict[str, Any]) -> Scenari
     """Load the scenario that a command names, with keys replaced; None leaves one as it is."""
     from regretless.scenarios.assembly.scenario import Scenario
     from regretless.scenarios.config.files import assign, find, override, read
-    from regretless.scenarios.config.scenario import validated
+    from regretless.scenarios.config.validation import validated
 
     path = find(name)
     raw = override(read(path), assignments)

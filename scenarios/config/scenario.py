@@ -1,56 +1,27 @@
 """The validated configuration of a scenario: what a TOML file may say.
 
-Unknown keys are refused, and every complaint is one line with the key, the value and the cure. A
-cohort is counted, with a row for every type and how many agents it has, that says ``multiplicity =
-true``, and one of more than ``MANY`` agents with types, unless it says ``false``. It cannot be
-where agents of equal losses differ in anything else: when they come, what they own, remember or are
-told.
+Unknown keys are refused. ``validation`` reads a file by it, and words what is wrong.
 """
 
-import math
-import os
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import suppress
 from itertools import pairwise
-from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from regretless.market import register
-from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.windows import Span
 from regretless.scenarios.config import reasons
-from regretless.scenarios.config.cohort import COHORTS, AnyCohortSpec, CohortSpec
+from regretless.scenarios.config.cohort import AnyCohortSpec
 from regretless.scenarios.config.data import DataSpec
-from regretless.scenarios.config.files import DATA, check_values, shown
 from regretless.scenarios.config.forecaster import AnyForecasterSpec, DecisionSwapSpec
-from regretless.scenarios.config.tables import LONGEST, Count, Label, Name, Open, Strict, Variant
+from regretless.scenarios.config.tables import LONGEST, Count, Label, Name, Open, Strict
 from regretless.scenarios.config.world import (
     AdversarySpec,
     AnyMarketSpec,
     AnyNetworkSpec,
-    EdgeListSpec,
     GameSpec,
     SpaceSpec,
-    gives_own_losses,
 )
-
-SHAPES = {  # what a value is not, and the cure, by pydantic's name of the fault
-    "dict_type": ("not a table", "write {{ key = value }}, or a table in brackets"),
-    "model_type": ("not a table", "write {{ key = value }}, or a table in brackets"),
-    "model_attributes_type": ("not a table", "write {{ key = value }}, or a table in brackets"),
-    "list_type": ("not a list", "write its entries in brackets, as [1, 2]"),
-    "int_type": ("not a whole number", "write it without quotes or decimal point, as 100"),
-    "float_type": ("not a number", "write it without quotes, as 0.5"),
-    "bool_type": ("neither true nor false", "write one of them, without quotes"),
-    "string_type": ("not text", 'write it in quotes, as "name"'),
-    "string_pattern_mismatch": ("not a name", "give one without slashes that begins with no dot"),
-    "too_short": ("too short a list", "give at least {min_length}"),
-    "too_long": ("too long a list", "give at most {max_length}"),
-}
-
 
 Start = Annotated[int, Field(ge=0)]
 
@@ -173,171 +144,3 @@ class ScenarioSpec(Strict):
             if number > 1:
                 raise ValueError(f"two cohorts are called '{name}'; give each a name of its own")
         return self
-
-
-def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
-    """Check a parsed scenario file.
-
-    ``origin``: the folder of the file, from which a data file's path counts.
-    """
-    check_values(raw)
-    if "scenario" in raw:
-        raise UserError("key 'scenario': this is a study; regretless study FILE --out DIR runs it")
-    try:
-        spec = ScenarioSpec.model_validate(raw)
-    except ValidationError as error:
-        first, *others = faults = error.errors()
-        if first["type"] == "missing" and others:  # perhaps it is there, misspelt
-            beside = [fault for fault in faults if fault["loc"][:-1] == first["loc"][:-1]]
-            first = next((fault for fault in beside if fault["type"] == "extra_forbidden"), first)
-        raise UserError(fault_line(first, *_place(first["loc"], raw), "scenario")) from error
-    if spec.data is not None:
-        spec.data.file = _found("data", spec.data.file, origin, DATA)
-    if spec.game is not None:
-        spec.game.file = _found("game", spec.game.file, origin, DATA / "games")
-    if isinstance(spec.network, EdgeListSpec):
-        spec.network.file = _found("network", spec.network.file, origin)
-    return spec
-
-
-def _found(key: str, file: str, *folders: Path) -> str:
-    """Path of a file in the first folder that holds it."""
-    what = "does not exist"
-    with suppress(OSError):  # too long for a name
-        for folder in folders:
-            if (folder / file).is_file():
-                return str((folder / file).resolve() if folder is folders[0] else folder / file)
-        what = "is a folder" if (folders[0] / file).is_dir() else what
-    raise UserError(f"{key}.file {shown(file)} {what}; give a path from the scenario file")
-
-
-def resolved(spec: ScenarioSpec) -> dict[str, Any]:
-    """Return the specification as plain values, defaults filled in, ready to be written as TOML."""
-    return spec.model_dump(exclude_none=True)
-
-
-def fault_line(fault: Any, key: str, known: list[str], file: str) -> str:
-    """Write one of pydantic's faults as a line: the key, the reason and the cure.
-
-    ``known`` are the keys of the table that it is in, ``file`` is "scenario" or "study".
-    """
-    if fault["type"].startswith("union_tag"):  # of a table whose kind is unknown or not given
-        kind = fault["ctx"]["discriminator"].strip("'")
-        if not isinstance(fault["input"], dict):
-            fault = fault | {"type": "model_type"}
-        elif kind not in fault["input"]:
-            key, fault = f"{key}.{kind}", fault | {"type": "missing"}
-        else:
-            known = fault["ctx"]["expected_tags"].replace("'", "").split(", ")
-            given = fault["input"][kind]
-            return f"{key}.{kind} = {shown(given)}: unknown; {closest(str(given), known)}"
-    if fault["type"] == "extra_forbidden":
-        return f"unknown key '{key}'; {closest(str(fault['loc'][-1]), known)}"
-    if fault["type"] == "missing":
-        return f"key '{key}' is missing; add it to the {file} file"
-    reason = fault["msg"].removeprefix("Value error, ")
-    reason = reason[0].lower() + reason[1:]
-    if fault["type"] == "value_error":
-        return f"{key}: {reason}" if key else reason
-    given = f"{key} = {shown(fault.get('input'))}"
-    if fault["type"] not in SHAPES and reason.startswith("input should be "):
-        return f"{given}: must be {reason.removeprefix('input should be ')}"
-    reason, cure = SHAPES.get(fault["type"], (reason, "change the value"))
-    return f"{given}: {reason}; {cure.format(**fault.get('ctx', {}))}"
-
-
-def _tables(spec: type[BaseModel]) -> dict[str, type[BaseModel]]:
-    """List the models of all tables by their keys, or by the words that tell branches apart."""
-    found: dict[str, type[BaseModel]] = {}
-    for key, field in spec.model_fields.items():
-        for own in _models(field.annotation):
-            told = own.model_fields.get("graph", own.model_fields.get("kind"))
-            words = get_args(told.annotation) if told is not None else ()
-            found = _tables(own) | {key: own} | found | dict.fromkeys(words, own)
-    return found
-
-
-def _models(hint: Any) -> list[type[BaseModel]]:
-    if isinstance(hint, type) and issubclass(hint, BaseModel):
-        return [hint]
-    return [model for inside in get_args(hint) for model in _models(inside)]
-
-
-def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, list[str]]:
-    """Spell a location with cohorts by name, and list the keys of the table of its last key."""
-    tables, spelled = _tables(ScenarioSpec) | COHORTS, list[str]()
-    own: type[BaseModel] = ScenarioSpec
-    for place, step in enumerate(location):
-        raw = dict(enumerate(raw)) if isinstance(raw, list) else raw
-        if not isinstance(raw, dict):
-            break  # what follows names a branch of a union
-        if step in raw or step in own.model_fields:  # else it does, too
-            raw = raw.get(step)
-            named = raw.get("name") if isinstance(raw, dict) and isinstance(step, int) else None
-            spelled.append(str(named or step))
-        own = tables.get(str(step), own) if place < len(location) - 1 else own
-    known = own.known() if issubclass(own, Variant) else list(own.model_fields)
-    return ".".join(spelled), known
-
-
-def check(spec: ScenarioSpec) -> None:
-    """Raise UserError at the first cohort whose keys do not go together, or with the others'."""
-    listeners = [c for c in spec.cohort if not c.enters and not c.learns]
-    for cohort in spec.cohort:
-        where = f"cohort.{cohort.name}"
-        if cohort.enters >= spec.rounds:
-            there = f"the rounds are 0 to {spec.rounds - 1}; enter earlier"
-            raise UserError(f"{where}.enters = {cohort.enters}: {there}")
-        if cohort.learns and cohort.basis.given and (listeners or cohort.enters):
-            raise UserError(f"{where}.basis: learners hear no forecast; drop it")
-        last = cohort.exits or spec.rounds
-        left = (c.enters <= last < (c.exits or spec.rounds) for c in spec.cohort)
-        if last < spec.rounds and not any(left):
-            raise UserError(f"{where}.exits = {last}: no cohort is left in that round; keep one")
-    if all(cohort.enters for cohort in spec.cohort):
-        why = "the forecast is made for it"
-        raise UserError(f"all cohorts join late; leave enters out of one, {why}")
-
-
-MANY = 1_000_000
-LISTED = 300  # bytes that an agent of a list takes at the very least; 500 were measured
-
-
-def with_counts(spec: ScenarioSpec) -> ScenarioSpec:
-    """Settle which cohorts are counted, by what stands in the way, if anything."""
-    cohorts = []
-    for own in spec.cohort:
-        obstacle, where = next(_obstacles(own, spec), ""), f"cohort.{own.name}"
-        if own.multiplicity and obstacle:
-            raise UserError(f"{where}.multiplicity: {obstacle}")
-        if own.multiplicity is None and own.count > MANY and not obstacle:
-            cohorts.append(own.model_copy(update={"multiplicity": True}))
-            continue
-        cohorts.append(own)
-        needed = LISTED * (0 if own.multiplicity else own.count)
-        pages = "SC_PAGE_SIZE", "SC_PHYS_PAGES"
-        if hasattr(os, "sysconf") and needed > math.prod(map(os.sysconf, pages)):
-            short = f"a list of agents takes {needed / 1e9:,.0f} GB and more, which are not there"
-            why = obstacle or "multiplicity is false; leave that out"
-            told = f"{short}, and they are not counted, since {why}"
-            raise UserError(f"{where}.count = {own.count}: {told}")
-    return spec.model_copy(update={"cohort": cohorts})
-
-
-def _obstacles(cohort: CohortSpec, spec: ScenarioSpec) -> Iterator[str]:
-    """Yield why a cohort cannot be counted, and what to do about it."""
-    if cohort.types is None:
-        yield "each agent has a loss of its own; give types, the number of different losses"
-    if "multiplicity" in cohort.BARRED:
-        yield cohort.BARRED["multiplicity"]
-    for key in ("entry_rate", "exit_rate", "signal", "budget_constraint"):
-        if getattr(cohort, key):
-            yield f"{key} {reasons.APART}; drop it"
-    if spec.network is not None:
-        yield f"[network] {reasons.HOPS}; drop it"
-    if spec.market is not None and (kind := spec.market.kind) in register.market:
-        if gives_own_losses(spec.market):
-            yield f"in market '{kind}' each agent has losses of its own; drop multiplicity"
-        made = vars(register.market[kind])
-        if made and not made.get("supports_multiplicity", False):
-            yield f"market '{kind}' {reasons.SINGLY}; choose another, or fewer agents"

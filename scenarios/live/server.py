@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.config.files import catalogue, shown
-from regretless.scenarios.config.scenario import resolved
+from regretless.scenarios.config.validation import resolved
 from regretless.scenarios.live.session import SPEEDS, TURN, Session
 from regretless.scenarios.live.source import Saving, Source
 from regretless.scenarios.report import theme

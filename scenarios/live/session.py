@@ -37,7 +37,7 @@ from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.assembly.world import make_adversary
 from regretless.scenarios.config.files import catalogue, shown
 from regretless.scenarios.config.forecaster import KINDS
-from regretless.scenarios.config.scenario import resolved, validated
+from regretless.scenarios.config.validation import resolved, validated
 from regretless.scenarios.config.world import AdversarySpec
 from regretless.scenarios.live.source import Saving, Source, numeric_keys
 

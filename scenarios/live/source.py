@@ -29,8 +29,9 @@ from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import assign, find, override, read, shown
-from regretless.scenarios.config.scenario import ScenarioSpec, validated
+from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.tables import Variant
+from regretless.scenarios.config.validation import validated
 
 RIVALS = ("running-mean", "exponential-smoothing", "last-value")  # of the forecaster in a study
 SEEDS = 5

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from regretless.market.core.errors import UserError, closest
-from regretless.market.logs.welfare import COUNT, with_counts
+from regretless.market.logs.counted import COUNT, with_counts
 from regretless.scenarios.logs import run_directory
 
 SHORT = {"scores": "forecast_scores"}

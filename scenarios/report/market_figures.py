@@ -33,7 +33,8 @@ from scipy.stats import kurtosis
 from regretless.market import register
 from regretless.market.core.randomness import stream
 from regretless.market.game.network import NEVER, Network, edge_list, networked
-from regretless.market.logs.welfare import by_distance, means_of, with_counts
+from regretless.market.logs.counted import means_of, with_counts
+from regretless.market.logs.welfare import by_distance
 from regretless.market.markets import Market
 from regretless.market.markets.price_impact import columns, crowding
 from regretless.scenarios.logs.reading import thinned

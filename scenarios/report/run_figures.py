@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from regretless.forecaster.unbiased import certificate_limit
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.tracker import TOLERANCE
-from regretless.market.logs.welfare import COUNT, means_of, with_counts
+from regretless.market.logs.counted import COUNT, means_of, with_counts
 from regretless.scenarios import verdict as words
 from regretless.scenarios.logs.reading import leading_regret, thinned
 from regretless.scenarios.report import theme

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from regretless.market.core.errors import UserError
-from regretless.market.logs.welfare import agents_in
+from regretless.market.logs.counted import agents_in
 from regretless.scenarios import verdict as words
 from regretless.scenarios.logs.reading import log_parts, regret_curves
 from regretless.scenarios.logs.run_directory import MANIFEST, read_run

@@ -23,8 +23,8 @@ from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import assign, check_values, read, shown
 from regretless.scenarios.config.files import catalogue as named_scenarios
 from regretless.scenarios.config.files import find as find_scenario
-from regretless.scenarios.config.scenario import fault_line, validated
 from regretless.scenarios.config.tables import Count, Name, Strict
+from regretless.scenarios.config.validation import fault_line, validated
 from regretless.scenarios.studies.analysis.contrasts import check_margin, controls_of
 from regretless.scenarios.studies.analysis.measures import COHORTS, EFFECTS, VALUE
 from regretless.scenarios.studies.sampling import SampleSpec, check_targets

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from regretless.market.core.errors import UserError, closest
-from regretless.market.logs.welfare import with_counts
+from regretless.market.logs.counted import with_counts
 from regretless.scenarios.frames import export
 from regretless.scenarios.studies.analysis import contrasts as tests
 from regretless.scenarios.studies.analysis import measures as analysis

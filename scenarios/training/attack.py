@@ -30,7 +30,7 @@ from regretless.market.records import one_hot
 from regretless.market.regret.model_comparison import NOT_COMPARED
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import DATA
-from regretless.scenarios.config.scenario import resolved, validated
+from regretless.scenarios.config.validation import resolved, validated
 from regretless.scenarios.executor import Executor
 from regretless.scenarios.imports import import_modules
 

@@ -9,11 +9,11 @@ from streams import STREAMS, market
 
 from regretless import DecisionSwap, LastValue, MarketModel
 from regretless.forecaster import Aggregate, GainEvents, Reference, SeasonalNaive, VectorEvents
+from regretless.forecaster.delayed import Delayed
 from regretless.forecaster.events.bounds import BiasBound, centred_norm, spread
 from regretless.forecaster.events.loss_table import ProtectedLosses
 from regretless.forecaster.events.weights import AdaptiveWeights, ExponentialWeights, rule_of
 from regretless.forecaster.unbiased import UnbiasedPrediction, certificate_limit
-from regretless.forecaster.wrapping import Delayed
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.game.seats import Attendance

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from streams import STREAMS, market
 
-from regretless.forecaster.events import draws
-from regretless.forecaster.events.draws import RISK, Draws, drawn, swap_draws
+from regretless.forecaster.events import realised
 from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses, responses_at
+from regretless.forecaster.events.realised import RISK, Draws, drawn, swap_draws
 from regretless.market.core.arrays import Array
 
 RUNS, ROUNDS, ACTIONS = 1000, 400, 3
@@ -35,7 +35,7 @@ def worst_excess(seed: int, promises: int) -> Array:
         played = (rng.random(RUNS)[:, None] > distribution.cumsum(1)[:, :-1]).sum(1)
         step = np.eye(ACTIONS)[played] - distribution
         sums += step[:, :, None] * (losses[:, :, None] - losses[:, None, :])
-        draws._add(kept._known[0], distribution, losses)
+        realised._add(kept._known[0], distribution, losses)
         known = kept.of(group, fixed=True)
         allowed = swap_draws(known, promises=promises, actions=ACTIONS, comparators=ACTIONS)
         worst = np.maximum(worst, sums.max(2).sum(1) - allowed)
@@ -48,7 +48,7 @@ def test_no_run_in_a_hundred_passes_it_even_at_its_worst_moment() -> None:
 
 def test_a_bound_for_more_risk_is_passed_by_some(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound is no wider than it must be: with a thousand times the risk runs pass it."""
-    monkeypatch.setattr(draws, "RISK", 10.0)
+    monkeypatch.setattr(realised, "RISK", 10.0)
     assert (worst_excess(1, promises=1) > 1e-9).any()
 
 
@@ -59,7 +59,7 @@ def test_one_martingale_is_held_at_all_times(monkeypatch: pytest.MonkeyPatch) ->
     known = np.stack([np.arange(1, 2001) * 0.21, np.arange(1, 2001) * 0.7])
     shares = []
     for risk in (0.01, 0.5):
-        monkeypatch.setattr(draws, "RISK", risk)
+        monkeypatch.setattr(realised, "RISK", risk)
         shares.append((walk > drawn(known, 0.0)).any(1).mean())
     assert shares[0] <= 0.01
     assert 0.02 < shares[1] <= 0.5

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from regretless.agents.responses import ExpectedLoss
 from regretless.forecaster import bases
+from regretless.forecaster.ensemble import EnsembleBroadcast
 from regretless.forecaster.events.loss_table import responses_at
 from regretless.forecaster.minimax.image import (
     WeightedOutcomes,
@@ -22,7 +23,6 @@ from regretless.forecaster.minimax.image import (
     fewest,
     nearest_outcomes,
 )
-from regretless.forecaster.wrapping import EnsembleBroadcast
 from regretless.market.game.round import play_round
 from regretless.market.losses import SeparablePower
 from regretless.market.losses.basis import Basis

@@ -14,13 +14,14 @@ from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.responses import Quantal
 from regretless.market.core.errors import UserError
 from regretless.market.logs.comparisons import gains
-from regretless.market.logs.welfare import COUNT, agents_in, welfare_record
+from regretless.market.logs.counted import COUNT, agents_in
+from regretless.market.logs.welfare import welfare_record
 from regretless.market.losses import Linear
 from regretless.market.model import MarketModel
 from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.assembly import populations
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import MANY
+from regretless.scenarios.config.validation import MANY
 from regretless.scenarios.studies.analysis.measures import cohorts_of
 
 TOLERANCE = 1e-12

@@ -14,7 +14,7 @@ from regretless.scenarios import load
 from regretless.scenarios.assembly.data import Table, read_table
 from regretless.scenarios.config.data import DataSpec
 from regretless.scenarios.config.files import DATA
-from regretless.scenarios.config.scenario import validated
+from regretless.scenarios.config.validation import validated
 from regretless.scenarios.studies.analysis import measures as analysis
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import read_study

@@ -20,7 +20,7 @@ from regretless import load
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.scenarios.config.files import catalogue
-from regretless.scenarios.config.scenario import resolved, validated
+from regretless.scenarios.config.validation import resolved, validated
 from regretless.scenarios.live import server
 from regretless.scenarios.live import session as sessions
 from regretless.scenarios.live.server import Live, answer

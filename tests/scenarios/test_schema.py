@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.config.files import CATALOGUE, KEYS, VALUES, check_values, read
-from regretless.scenarios.config.scenario import validated
+from regretless.scenarios.config.validation import validated
 from regretless.scenarios.schema import FILES, schema
 from regretless.scenarios.studies import design
 

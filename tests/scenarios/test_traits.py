@@ -9,7 +9,7 @@ import pytest
 import worlds
 
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.scenario import resolved
+from regretless.scenarios.config.validation import resolved
 from regretless.scenarios.report.figures import Run
 from regretless.scenarios.report.run_figures import regret_by_parameter
 from regretless.scenarios.verdict import regret_rows, sentences

@@ -28,7 +28,7 @@ from scipy.special import stdtr, stdtrit
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.comparisons import EVERYBODY
-from regretless.market.logs.welfare import means_of
+from regretless.market.logs.counted import means_of
 from regretless.market.regret.inference import LEVEL, critical, holm
 from regretless.scenarios.studies.analysis.measures import (
     MEASURES,

@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from regretless.market.logs.comparisons import EVERYBODY
-from regretless.market.logs.welfare import COUNT, cohort_welfare, means_of, with_counts
+from regretless.market.logs.counted import COUNT, means_of, with_counts
+from regretless.market.logs.welfare import cohort_welfare
 
 Range = tuple[float, float]
 Ends = Callable[[Any, Range | None], tuple[float, float, float]]  # by seed: mean, low, high

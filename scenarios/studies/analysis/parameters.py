@@ -21,7 +21,7 @@ from scipy.special import stdtr, stdtrit
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
-from regretless.market.logs.welfare import COUNT
+from regretless.market.logs.counted import COUNT
 from regretless.market.regret.inference import LEVEL
 from regretless.scenarios.studies.analysis.contrasts import alike
 from regretless.scenarios.studies.analysis.measures import (

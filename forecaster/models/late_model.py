@@ -1,39 +1,15 @@
-"""Forecasters that pass on what they are told to another, and a model that is told it late."""
+"""A model that is told every outcome late, as reference of a forecaster with a delay."""
 
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from regretless.forecaster.wrapping import Wrapping
 from regretless.market.core.arrays import Array
-from regretless.market.core.checkpoint import Checkpointable
-from regretless.market.core.delegated import Delegated
 from regretless.market.core.own_code import handed
 from regretless.market.game.protocols import Forecaster
 from regretless.market.records import Context, Forecast, Mixture
-
-
-class Wrapping(Checkpointable, Forecaster):
-    """Passes on what it is told and asked, and promises nothing: it has no ``instances``."""
-
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("inner",)
-
-    def __init__(self, inner: Forecaster) -> None:
-        self.inner, self.models, self.made_of = inner, inner.models, inner.made_of
-
-    rng = Delegated("inner")
-    points = Delegated("inner")
-    suggested = Delegated("inner")
-    observe_outcome = Delegated("inner")
-    update = Delegated("inner")
-    described = Delegated("inner")
-    latest = Delegated("inner")
-    prefer = Delegated("inner")
-    event_table = Delegated("inner")
-    event_bounds = Delegated("inner")
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.inner!r}>"
 
 
 class LateModel(Wrapping):

@@ -1,0 +1,76 @@
+"""Outcomes that come late: a forecaster for each round that is open, in turn.
+
+**Outcomes that arrive D rounds late** are learned by D + 1 forecasters of the plain kind that take
+turns (Weinberger and Ordentlich 2002; Joulani, Gyorgy and Szepesvari 2013): the outcome of round t
+is told before round t + D + 1, and so each plays a game without delay (docs/theory.md, 10). Since
+nobody asks a forecaster between its turns, it may learn an outcome when it happens: what it
+predicts is the same as if it waited.
+
+The **reference** is asked every round, and so it waits: it learns each outcome once, D rounds late,
+with the context of its own round and what it had said then, and it predicts as many rounds ahead as
+are open. What the rounds say for or against it waits as long. A forecaster whose events are told at
+once has gains of at most w(V) + 1 when trust is lost, as without delay: it has no turn until then.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import ClassVar
+
+from numpy.typing import ArrayLike
+
+from regretless.forecaster.minimax.game import Objective
+from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.delegated import Delegated
+from regretless.market.core.randomness import stream
+from regretless.market.game.protocols import Forecaster
+from regretless.market.records import Event
+
+
+class Delayed(Checkpointable, Forecaster):
+    """Forecasters of whom each is told what it predicted before it predicts again.
+
+    ``make`` makes one of the D + 1, who share a reference of as many ``turns``, if any; an outcome
+    is told D = ``rounds`` rounds late, at least 0. ``seed`` is for ``predict``, which draws from
+    the mixture by itself.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("instances", "time", "rng", "reference")
+
+    def __init__(
+        self, make: Callable[[], UnbiasedPrediction], rounds: int, *, seed: int = 0
+    ) -> None:
+        if rounds < 0:
+            raise ValueError(f"the delay is {rounds} rounds; give at least 0")
+        self.time, self.rng = 0, stream(seed, "forecaster")
+        self.instances: list[UnbiasedPrediction] = [make() for _ in range(rounds + 1)]
+        self.models, self.spelled = self.current.models, self.current.spelled
+        self.reference = self.current.reference
+
+    @property
+    def current(self) -> UnbiasedPrediction:
+        """Whose turn it is."""
+        return self.instances[self.time % len(self.instances)]
+
+    points = Delegated("current")
+    suggested = Delegated("current")
+    mixture = Delegated("current")
+    drew = Delegated("current")
+    observe_outcome = Delegated("current")
+    described = Delegated("current")
+    latest = Delegated("current")
+
+    def __repr__(self) -> str:
+        return f"<Delayed: round {self.time}, {len(self.instances)} of {self.instances[0]!r}>"
+
+    def update(self, y: ArrayLike) -> None:
+        self.current.update(y)
+        self.time += 1
+
+    def prefer(self, values: Objective) -> None:
+        for own in self.instances:
+            own.prefer(values)
+
+    def event_table(self) -> Iterator[Event]:
+        """Yield every event, its occupancy and bias added up over all turns."""
+        for rows in zip(*(own.event_table() for own in self.instances), strict=True):
+            yield (*rows[0][:4], sum(row[4] for row in rows), sum(row[5] for row in rows))

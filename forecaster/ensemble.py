@@ -1,0 +1,48 @@
+"""Points that are broadcast as ensembles: forecasts spelled out as weighted outcomes."""
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from regretless.forecaster.minimax.game import HullSolver, Solution
+from regretless.forecaster.wrapping import Wrapping
+from regretless.market.core.delegated import Delegated
+from regretless.market.game.protocols import Forecaster
+from regretless.market.records import Forecast, Mixture
+
+
+class EnsembleBroadcast(Wrapping):
+    """A forecaster of points, broadcast as the nearest ensembles in a solver's hull.
+
+    Its point may lie outside of conv s(Y); what is broadcast then is the nearest point inside.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("solver",)
+    spelled = True
+
+    def __init__(self, forecaster: Forecaster, solver: HullSolver) -> None:
+        super().__init__(forecaster)
+        self.solver = solver
+        self._latest: Solution | None = None
+
+    def mixture(self, x: object = None) -> Mixture:
+        return self._spelled(self.inner.mixture(x))
+
+    def _spelled(self, mixture: Mixture) -> Mixture:
+        nearest = [self.solver.single(point) for point in mixture.points]
+        self._latest = nearest[0]
+        ensembles = tuple(found.ensembles[0] for found in nearest if found.ensembles)
+        points = np.vstack([found.points for found in nearest])
+        return Mixture(points, mixture.weights, ensembles=ensembles)
+
+    def predict(self, x: object = None) -> Forecast:
+        forecast = self.inner.predict(x)
+        return Forecast(self._spelled(forecast.mixture), forecast.index)
+
+    drew = Delegated("inner")
+
+    def update(self, y: ArrayLike) -> None:
+        super().update(y)
+        if self._latest is not None:
+            self.solver.remember(self._latest)
