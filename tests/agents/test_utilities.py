@@ -107,60 +107,6 @@ def test_utility_in_its_own_units_is_the_textbook_formula(name: str) -> None:
     assert [float(end) for end in loss.range()] == pytest.approx([0, 1], abs=1e-9)
 
 
-@pytest.mark.parametrize("rho", [-2.0, -0.5, 0.5, 0.9])
-def test_the_elasticity_of_substitution_is_constant_and_symmetric(rho: float) -> None:
-    """D ln (y_2 / y_1) / d ln MRS = 1 / (1 - rho), at every point, whichever good comes first."""
-    weights, step = np.array([[0.3, 0.7]]), 1e-5
-    for order in ([0, 1], [1, 0]):
-        loss = CES(weights[:, order], rho, v=1.0, y_min=0.01)
-
-        def rate(y: Array, loss: Loss = loss) -> float:
-            """Marginal rate of substitution of the second good for the first."""
-            up = [utility(loss, y + step * np.eye(2)[j])[0] for j in range(2)]
-            down = [utility(loss, y - step * np.eye(2)[j])[0] for j in range(2)]
-            return float((up[0] - down[0]) / (up[1] - down[1]))
-
-        for y in ([0.3, 0.8], [0.6, 0.5]):
-            first, second = np.array(y), np.array([y[0], 1.1 * y[1]])
-            elasticity = math.log(1.1) / math.log(rate(second) / rate(first))
-            assert elasticity == pytest.approx(1 / (1 - rho), rel=1e-4)
-
-
-def certainty_equivalent(weights: Array, gamma: float, outcomes: Array) -> float:
-    """Wealth that is worth as much as a lottery with equal odds."""
-    value = float(utility(CARA(weights, gamma), outcomes)[:, 0].mean())
-    return -math.log(-value) / gamma
-
-
-def test_cara_certainty_equivalents() -> None:
-    """A sure wealth is its own; a lottery's is below its mean, by the same at any wealth."""
-    weights, gamma = np.array([[1.0, 0.5]]), 1.7
-    sure = np.broadcast_to([0.3, 0.4], (9, 2))
-    assert certainty_equivalent(weights, gamma, sure) == pytest.approx(0.5)
-    lottery = np.array([[0.0, 0.2], [0.6, 0.2]])
-    equivalent = certainty_equivalent(weights, gamma, lottery)
-    assert equivalent < 0.4
-    richer = certainty_equivalent(weights, gamma, lottery + np.array([0.2, 0.4]))
-    assert richer == pytest.approx(equivalent + 0.4)
-    averse = [certainty_equivalent(weights, each, lottery) for each in (0.1, 1.0, 10.0)]
-    assert averse == sorted(averse, reverse=True)
-    # Arrow and Pratt: for a small risk the premium is gamma / 2 times the variance
-    small = np.array([[0.49, 0.0], [0.51, 0.0]])
-    premium = 0.5 - certainty_equivalent(weights, gamma, small)
-    assert premium == pytest.approx(gamma / 2 * 0.01**2, rel=1e-3)
-
-
-def test_expected_mean_variance_utility_is_mean_minus_half_gamma_variance() -> None:
-    """With the expected return as reference; with reference 0 it is quadratic utility."""
-    outcomes, gamma = random_outcomes(3, 400), 2.5
-    returns = outcomes @ RISKY[0]
-    mean, variance = returns.mean(), returns.var()
-    about = utility(MeanVariance(RISKY[:1], gamma, mean), outcomes).mean()
-    assert about == pytest.approx(mean - gamma / 2 * variance)
-    quadratic = utility(MeanVariance(RISKY[:1], gamma), outcomes).mean()
-    assert quadratic == pytest.approx(mean - gamma / 2 * (variance + mean**2))
-
-
 @pytest.mark.parametrize(("underage", "overage"), [(3.0, 1.0), (1.0, 4.0), (2.0, 2.0), (1.0, 0.0)])
 def test_the_best_order_is_the_critical_quantile(underage: float, overage: float) -> None:
     """The newsvendor orders the c_u / (c_u + c_o) quantile of demand."""
