@@ -1,11 +1,10 @@
-"""An order book in plain Python: lists, exact fractions, no slots, no queues, nothing compiled.
+"""An order book in plain Python: lists, no slots, no queues, nothing compiled.
 
-It is played beside the market, and played again for each action of each agent.
+It is played beside the market, and played again for each action of each agent. All amounts are
+binary fractions of few digits, so that floats are exact.
 """
 
-from copy import deepcopy
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 
@@ -16,8 +15,8 @@ class Order:
     owner: int
     good: int
     buys: bool
-    limit: Fraction
-    units: Fraction
+    limit: float
+    units: float
     entered: int
     kept: bool
 
@@ -26,11 +25,11 @@ class Order:
 class Owner:
     """What an agent owns and may do."""
 
-    cash: Fraction
-    goods: list[Fraction]
-    most: Fraction
-    hold: Fraction
-    traded: Fraction = Fraction(0)
+    cash: float
+    goods: list[float]
+    most: float
+    hold: float
+    traded: float = 0.0
 
 
 @dataclass
@@ -38,25 +37,25 @@ class PlainBook:
     """The rules, who owns what, and the open orders, oldest first."""
 
     owners: list[Owner]
-    maker: Fraction
-    taker: Fraction
+    maker: float
+    taker: float
     batch: bool
-    tick: Fraction
-    lot: Fraction
-    last: list[Fraction]
+    tick: float
+    lot: float
+    last: list[float]
     orders: list[Order]
 
     @property
-    def fee(self) -> Fraction:
+    def fee(self) -> float:
         """The most that a trade may cost beside its price."""
-        return max(self.maker, self.taker, Fraction(0))
+        return max(self.maker, self.taker, 0.0)
 
     def mine(self, who: int) -> list[Order]:
         return [order for order in self.orders if order.owner == who]
 
-    def at_risk(self, limit: Fraction, *, buys: bool) -> Fraction:
+    def at_risk(self, limit: float, *, buys: bool) -> float:
         """Cash that a unit of an open order may take."""
-        return limit + self.fee if buys else max(Fraction(0), self.fee - limit)
+        return limit + self.fee if buys else max(0.0, self.fee - limit)
 
     def rivals(self, order: Order) -> list[Order]:
         """Orders that an order would trade with, the best price first, then the oldest."""
@@ -68,9 +67,9 @@ class PlainBook:
         ]  # fmt: skip
         return sorted(found, key=lambda other: other.limit if order.buys else -other.limit)
 
-    def now(self, order: Order) -> Fraction:
+    def now(self, order: Order) -> float:
         """Cash that an order which does not rest takes from its owner."""
-        left, cost = order.units, Fraction(0)
+        left, cost = order.units, 0.0
         for other in self.rivals(order):
             part = min(left, other.units)
             cost += part * ((other.limit if order.buys else -other.limit) + self.taker)
@@ -80,21 +79,21 @@ class PlainBook:
     def accepts(self, order: Order) -> bool:
         own, open_ = self.owners[order.owner], self.mine(order.owner)
         here = [other for other in open_ if other.good == order.good]
-        aside = sum((o.units * self.at_risk(o.limit, buys=o.buys) for o in open_), Fraction(0))
+        aside = sum(o.units * self.at_risk(o.limit, buys=o.buys) for o in open_)
         if order.kept or self.batch:
             cost = order.units * self.at_risk(order.limit, buys=order.buys)
         else:
             cost = self.now(order)
-        bid = sum((o.units for o in here if o.buys), Fraction(0))
-        offered = sum((o.units for o in here if not o.buys), Fraction(0))
+        bid = sum(o.units for o in here if o.buys)
+        offered = sum(o.units for o in here if not o.buys)
         owned = own.goods[order.good]
         fits = owned + bid + order.units <= own.hold if order.buys else (
             offered + order.units <= owned)  # fmt: skip
-        busy = own.traded + sum((o.units for o in open_), Fraction(0)) + order.units
+        busy = own.traded + sum(o.units for o in open_) + order.units
         own_trade = any(other.owner == order.owner for other in self.rivals(order))
         return busy <= own.most and fits and cost <= own.cash - aside and not own_trade
 
-    def trade(self, first: Order, second: Order, price: Fraction, units: Fraction) -> None:
+    def trade(self, first: Order, second: Order, price: float, units: float) -> None:
         """Hand over goods and cash; the first order is the one that arrived now."""
         for order, fee in ((first, self.taker), (second, self.maker)):
             own, sign = self.owners[order.owner], 1 if order.buys else -1
@@ -133,14 +132,14 @@ class PlainBook:
             if volume:
                 self.last[good] = price
                 for side in wanting:
-                    self.share(side, price, Fraction(volume), number)
+                    self.share(side, price, volume, number)
         self.orders = [order for order in self.orders if order.units]
 
-    def price(self, here: list[Order], good: int) -> Fraction:
+    def price(self, here: list[Order], good: int) -> float:
         """Return the middle of the prices at which nobody is left wanting; the last, if it may."""
         steps = [self.tick * i for i in range(int(1 / self.tick) + 1)]
 
-        def clears(p: Fraction) -> bool:
+        def clears(p: float) -> bool:
             more = sum(o.units for o in here if o.buys and o.limit > p)
             less = sum(o.units for o in here if not o.buys and o.limit < p)
             bid = sum(o.units for o in here if o.buys and o.limit >= p)
@@ -152,17 +151,17 @@ class PlainBook:
         crossing = any(a.buys and not b.buys and a.limit >= b.limit for a in here for b in here)
         return (low + high) / 2 if crossing else min(max(self.last[good], low), high)
 
-    def share(self, side: list[Order], price: Fraction, volume: Fraction, number: int) -> None:
+    def share(self, side: list[Order], price: float, volume: float, number: int) -> None:
         """Fill better orders, and those at the price in proportion, by running sums of lots."""
         edge = [o for o in side if o.limit == price]
         left = volume - sum(o.units for o in side if o.limit != price)
-        total, sofar = sum(o.units for o in edge), Fraction(0)
+        total, sofar = sum(o.units for o in edge), 0.0
         for order in side:
             units = order.units
             if order.limit == price:
-                before = sofar * left / total // self.lot
+                before = sofar * left // (total * self.lot)
                 sofar += order.units
-                units = (sofar * left / total // self.lot - before) * self.lot
+                units = (sofar * left // (total * self.lot) - before) * self.lot
             own, sign = self.owners[order.owner], 1 if order.buys else -1
             fee = self.maker if order.kept and order.entered < number else self.taker
             own.goods[order.good] += sign * units
@@ -171,7 +170,7 @@ class PlainBook:
 
     def play(self, arrivals: list[int], sent: Any, number: int) -> None:
         for own in self.owners:
-            own.traded = Fraction(0)
+            own.traded = 0.0
         for who in arrivals:
             orders, keeps = sent(who)
             self.arrive(who, orders, keeps=keeps)
@@ -188,6 +187,8 @@ class PlainBook:
 
     def imagined(self, arrivals: list[int], sent: Any, number: int) -> Self:
         """Return a copy in which a round was played."""
-        other = deepcopy(self)
+        owners = [replace(own, goods=[*own.goods]) for own in self.owners]
+        orders = [replace(order) for order in self.orders]
+        other = replace(self, owners=owners, orders=orders, last=[*self.last])
         other.play(arrivals, sent, number)
         return other

@@ -1,7 +1,6 @@
 """The order book against a plain one, which clears again for each action, and what it must keep."""
 
 from dataclasses import FrozenInstanceError
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +9,13 @@ import pytest
 import worlds
 from plain_book import Order, Owner, PlainBook
 from resuming import check_resumes
+from written import Reference
 
 from regretless import external_regret, register, swap_regret
 from regretless.agents import ScriptedAgent
 from regretless.scenarios.logs.run_directory import read_run
 from regretless.scenarios.report import market_figures  # noqa: F401 - registered
 from regretless.scenarios.report.figures import Run, drawn
-from regretless.scenarios.run import Options, run
 
 GRID = {"low": 0.125, "high": 0.875}
 TRADERS = {"utility": "orders", "count": 4, "actions": 15, "response": "exp3"} | {
@@ -37,10 +36,8 @@ TWO = [[0, 0, 0] * 2, [1, 0.5, 0, -1, 0.5, 1], [1, 0.625, 1, -1, 0.375, 0], [2, 
 PAIRS = {"utility": "orders", "count": 4, "actions": 4, "response": "exp3"} | {
     "parameters": {"value": [0.3, 0.8], "menu": TWO}
 }
-NAMES = "of squared changes", "impact"
 FEES = {"maker_fee": -1 / 128, "taker_fee": 1 / 64}
-CASES: dict[str, tuple[list[dict[str, Any]], dict[str, Any], int]] = {
-    "plain": ([TRADERS], {}, 1),
+CASES: dict[str, tuple[list[worlds.Raw], worlds.Raw, int]] = {
     "fees": ([TRADERS, MAKERS], FEES, 1),
     "makers first": ([MAKERS, TAKERS, TRADERS], FEES | {"latency": {"cohort 1": 1}}, 1),
     "poor": ([TRADERS, MAKERS, TAKERS], {"cash": 1.0, "stock": 2.0, "hold": 3.0} | FEES, 1),
@@ -53,20 +50,20 @@ CASES: dict[str, tuple[list[dict[str, Any]], dict[str, Any], int]] = {
 }
 
 
-def scenario(
-    cohorts: list[dict[str, Any]], market: dict[str, Any], goods: int = 1, rounds: int = 11
-) -> Any:
+def raw(cohorts: list[worlds.Raw], market: worlds.Raw, goods: int = 1, rounds: int = 11) -> Any:
     own = [{"name": f"cohort {i}"} | cohort for i, cohort in enumerate(cohorts)]
-    raw = {"name": "book", "rounds": rounds, "seed": 4, "cohort": own} | {
+    return {"name": "book", "rounds": rounds, "seed": 4, "cohort": own} | {
         "adversary": {"kind": "iid", "outcomes": goods},
         "market": {"kind": "order-book", "cash": 8.0, "stock": 8.0, "ticks": 8} | market,
     }
-    return worlds.told(raw)
 
 
-def owned(market: Any, agent: int) -> tuple[Fraction, list[Fraction]]:
-    goods = market.accounts.goods[agent]
-    return Fraction(market.accounts.cash[agent]), [Fraction(units) for units in goods]
+def scenario(*given: Any, **keys: Any) -> Any:
+    return worlds.told(raw(*given, **keys))
+
+
+def owned(market: Any, agent: int) -> tuple[float, list[float]]:
+    return float(market.accounts.cash[agent]), market.accounts.goods[agent].tolist()
 
 
 class Beside:
@@ -74,14 +71,14 @@ class Beside:
 
     def __init__(self, model: Any) -> None:
         self.model, self.market = model, model.game.market
-        config, lot = self.market, Fraction(1, self.market.lots)
+        config, lot = self.market, 1 / self.market.lots
         self.losses = [(c.loss, i) for c in model.game.cohorts for i in range(len(c.row_of))]
-        fees = [fee * config.lots * Fraction(1, 2**22) for fee in config._fees]
+        fees = [fee * config.lots / 2**22 for fee in config._fees]
         owners = [
-            Owner(*owned(config, i), Fraction(float(loss.most[at])), int(config._hold[i]) * lot)
+            Owner(*owned(config, i), float(loss.most[at]), int(config._hold[i]) * lot)
             for i, (loss, at) in enumerate(self.losses)
         ]
-        prices, tick = [Fraction(1, 2)] * config.goods, Fraction(1, config.ticks)
+        prices, tick = [0.5] * config.goods, 1 / config.ticks
         self.book = PlainBook(owners, *fees, config._batch, tick, lot, prices, [])
 
     def sent(self, agent: int, action: int, number: int, shift: Any) -> tuple[list[Order], bool]:
@@ -91,9 +88,8 @@ class Beside:
         loss, at = self.losses[agent]
         orders = []
         for j in np.flatnonzero(loss.units[at, action]):
-            units, good = Fraction(loss.units[at, action, j]), int(loss.asset[at, action, j])
-            limit = Fraction(loss.limit[at, action, j]) + shift[good]
-            limit = min(max(limit, Fraction(0)), Fraction(1))
+            units, good = float(loss.units[at, action, j]), int(loss.asset[at, action, j])
+            limit = min(max(float(loss.limit[at, action, j]) + shift[good], 0.0), 1.0)
             rests = bool(loss.rests[at, action])
             orders.append(Order(agent, good, units > 0, limit, abs(units), number, rests))
         return orders, bool(loss.keeps[at, action])
@@ -103,11 +99,11 @@ class Beside:
         model, market, number = self.model, self.market, self.model.played
         if market.refresh and number and number % market.refresh == 0:
             for own, cash, goods in zip(self.book.owners, *market._begun, strict=True):
-                own.cash, own.goods = Fraction(cash), [Fraction(units) for units in goods]
+                own.cash, own.goods = float(cash), goods.tolist()
             self.book.orders = []
         model.step()
         f = model.rounds_frame().iloc[-1].filter(like="fundamental").to_numpy(float)
-        shift = [Fraction(round((x - 0.5) * market.ticks) * market._news, market.ticks) for x in f]
+        shift = [round((x - 0.5) * market.ticks) * market._news / market.ticks for x in f]
         arrivals = market.arrivals.tolist()
         actions = np.concatenate([model.last_actions(i) for i in range(len(model.game.cohorts))])
         gains: list[list[float]] = []
@@ -121,8 +117,8 @@ class Beside:
                     arrivals, lambda who, p=played: self.sent(who, int(p[who]), number, shift),
                     number,
                 ).owners[i]  # fmt: skip
-                goods = [float(x - y) for x, y in zip(after.goods, before.goods, strict=True)]
-                own.append(float(after.cash - before.cash) + float(np.dot(goods, worth)))
+                goods = np.subtract(after.goods, before.goods)
+                own.append(after.cash - before.cash + float(goods @ worth))
             gains.append(own)
         self.book.play(
             arrivals, lambda who: self.sent(who, int(actions[who]), number, shift), number
@@ -172,8 +168,7 @@ def _same_depth(view: Any, plain: PlainBook) -> None:
 
 
 def test_trades_add_up_to_what_changed_hands() -> None:
-    cohorts, market, goods = CASES["two goods"]
-    model = scenario(cohorts, market, goods, rounds=30).build()
+    model = scenario(*CASES["two goods"], rounds=30).build()
     before = model.game.market.accounts.of(slice(0, 8))
     cash, stock = before.cash.copy(), before.goods.copy()
     model.run()
@@ -200,8 +195,8 @@ def test_trades_add_up_to_what_changed_hands() -> None:
 
 @pytest.mark.parametrize("matching", ["continuous", "batch"])
 def test_a_stopped_run_goes_on_to_the_same_tables(matching: str, tmp_path: Path) -> None:
-    cohorts, market, goods = CASES["kept"]
-    chosen = scenario(cohorts, market | {"matching": matching}, goods, rounds=40)
+    cohorts, market, _ = CASES["kept"]
+    chosen = scenario(cohorts, market | {"matching": matching}, rounds=40)
     trades = check_resumes(chosen.build, 23, tmp_path).trades_frame()
     assert (trades["round"] >= 23).sum() > 5
 
@@ -213,36 +208,37 @@ def test_an_order_that_cannot_be_paid_is_refused() -> None:
     assert np.isfinite(model.agents_frame()["swap_regret"]).all()
 
 
-def test_a_report_shows_the_book_and_others_do_not(tmp_path: Path) -> None:
-    cohorts, market, goods = CASES["fees"]
-    run(scenario(cohorts, market, goods), Options(tmp_path))
-    manifest, tables = read_run(tmp_path)
-    assert {"trades", "quotes"} <= set(tables)
-    found = drawn("run", Run(manifest["config"], tables), ["book"])["book"].made
-    dots = next(trace for trace in found.data if trace.name == "trades")
-    assert len(dots.x) == len(tables["trades"])
+def shown(tables: Any, name: str) -> Any:
+    found = drawn("run", Run({}, tables), [name])
+    return found[name].made if found else None
+
+
+def trace(figure: Any, name: str) -> Any:
+    return next(trace for trace in figure.data if trace.name == name)
+
+
+def test_a_report_shows_the_book_and_others_do_not(reference: Reference) -> None:
+    _, tables = read_run(reference(raw(*CASES["makers first"], rounds=300)))
+    dots = trace(shown(tables, "book"), "trades")
     assert sorted(dots.y) == sorted(tables["trades"]["price"])
     gapped = tables["quotes"].copy()
     gapped.loc[::7, "ask"] = np.nan  # nobody sells after some rounds: others still have a spread
-    told = drawn("run", Run(manifest["config"], tables | {"quotes": gapped}), ["book"])["book"].made
-    spread = next(trace for trace in told.data if trace.name == "spread")
+    spread = trace(shown(tables | {"quotes": gapped}, "book"), "spread")
     assert np.isfinite(np.asarray(spread.y)[-5:]).all()
-    without = {name: table for name, table in tables.items() if name != "quotes"}
-    assert drawn("run", Run(manifest["config"], without), ["book"]) == {}
+    del tables["quotes"]
+    assert shown(tables, "book") is None
 
 
-def test_a_report_tells_how_prices_move(tmp_path: Path) -> None:
+def test_a_report_tells_how_prices_move(reference: Reference) -> None:
     """Against formulas over lists; where nobody trades there is no figure."""
-    cohorts, market, goods = CASES["makers first"]
-    run(scenario(cohorts, market, goods, rounds=300), Options(tmp_path))
-    manifest, tables = read_run(tmp_path)
-    made = drawn("run", Run(manifest["config"], tables), ["book-facts"])["book-facts"].made
+    _, tables = read_run(reference(raw(*CASES["makers first"], rounds=300)))
+    made = shown(tables, "book-facts")
     x = tables["quotes"].set_index("round")["mid"].ffill()
     change = x.diff().dropna().to_numpy()
     centred = change - change.mean()
     fat = (centred**4).mean() / (centred**2).mean() ** 2 - 3
     assert f"{fat:.3g}" in made.layout.annotations[0].text
-    squares, impact = (next(t for t in made.data if t.name == n) for n in NAMES)
+    squares = trace(made, "of squared changes")
     for lag in range(1, 21):
         pair = np.corrcoef(change[lag:] ** 2, change[:-lag] ** 2)[0, 1]
         assert squares.y[lag - 1] == pytest.approx(pair)
@@ -255,9 +251,9 @@ def test_a_report_tells_how_prices_move(tmp_path: Path) -> None:
             for now, units in flow.items()
             if units and now > x.index[0] and now + lag in x.index
         ]
-        assert impact.y[lag] == pytest.approx(np.nanmean(moved))
+        assert trace(made, "impact").y[lag] == pytest.approx(np.nanmean(moved))
     few = {name: table.query("round < 30") for name, table in tables.items() if "round" in table}
-    assert drawn("run", Run(manifest["config"], tables | few), ["book-facts"]) == {}
+    assert shown(tables | few, "book-facts") is None
 
 
 def test_followers_choose_price_and_side_by_the_forecast() -> None:
