@@ -12,6 +12,7 @@ import worlds
 
 from regretless import MarketModel, OutcomeDistribution, UserError, register, swap_regret
 from regretless.agents.adversaries import (
+    Adversary,
     Coalition,
     LookAhead,
     PumpAndDump,
@@ -138,7 +139,45 @@ def test_declared_sight_is_enforced(name: str) -> None:
         before = generator_state(game.forecast_stream)
         play_round(game)
         assert (states[-1] == before) == (name != "draw-seer")
+        assert generator_state(game.forecast_stream) != before
     assert refused == {what for what, (sight, _) in READ.items() if sight not in player.sees}
+
+
+class Meddler(Adversary):
+    """Writes into what it is shown."""
+
+    def commit(
+        self, context: Context, history: History, announced: AdversaryView
+    ) -> OutcomeDistribution:
+        announced.blocks[0].points[0] = 0.0
+        return OutcomeDistribution.pure(np.zeros(3))
+
+
+def test_nothing_that_is_shown_or_sealed_can_be_changed() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        play_round(against(Meddler(3, stream(0, "x")), np.eye(2, 3)).game)
+    outcome = np.array([0.2, 0.3])
+    strategy = OutcomeDistribution.pure(outcome)
+    outcome[:] = 1.0
+    assert (strategy.points == [[0.2, 0.3]]).all()
+    with pytest.raises(ValueError, match="read-only"):
+        strategy.points[0] = 0.5
+
+
+@pytest.mark.parametrize(
+    ("points", "weights", "complaint"),
+    [
+        ([[1.2]], [1.0], r"\[0, 1\]"),
+        ([[np.nan]], [1.0], r"\[0, 1\]"),
+        ([[0.5], [0.6]], [0.7, 0.7], "sum to"),
+        ([[0.5], [0.6]], [np.nan, 0.7], "at least 0"),
+        ([[0.5]], [-1.0], "at least 0"),
+        ([[0.5], [0.6]], [1.0], "one weight"),
+    ],
+)
+def test_bad_strategies_are_refused(points: Any, weights: Any, complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        OutcomeDistribution(np.array(points), np.array(weights))
 
 
 def test_wrong_declarations_are_refused() -> None:

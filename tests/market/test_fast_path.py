@@ -1,11 +1,9 @@
 """The fast path: cohorts as arrays against one agent at a time in plain Python, and its threads.
 
 The reference takes from the model who an agent is (its own loss, its own coefficients, its stay)
-and what was broadcast, plays with Python's floats and loops, and adds up its own log by the
-formulas at the head of ``market.regret.ledger``.
+and what was broadcast, and measures its own log by the definitions.
 """
 
-import math
 import subprocess
 import sys
 from pathlib import Path
@@ -22,10 +20,11 @@ from regretless.agents.responses import BestResponse
 from regretless.market.core.arrays import Array
 from regretless.market.game.round import play_round
 from regretless.market.game.seats import attending, present
-from regretless.market.losses import Linear, Loss, SeparablePower, base, unique_losses
+from regretless.market.losses import Linear, SeparablePower, base, unique_losses
 from regretless.market.model import MarketModel
 from regretless.market.records import Round, one_hot
-from regretless.market.regret.ledger import MEASURES
+from regretless.market.regret import definitions
+from regretless.market.regret.ledger import MEASURES, Ledger
 
 UTILITIES: dict[str, dict[str, Any]] = {
     "linear": {},
@@ -88,65 +87,45 @@ def built(raw: dict[str, Any], folder: Path) -> MarketModel:
     return worlds.told(raw | {"data": told}, origin=folder).build()
 
 
-class Naive:
-    """One agent on its own: a single loss, and its offset and weights in the basis."""
-
-    def __init__(self, loss: Loss, offset: list[float], weights: list[list[float]]) -> None:
-        self.loss, self.offset, self.weights = loss, offset, weights
-        self.log: list[tuple[list[float], list[float], list[float], list[int]]] = []
-
-    def expected(self, point: list[float]) -> list[float]:
-        """Losses in the basis, term by term in index order."""
-        table = []
-        for offset, row in zip(self.offset, self.weights, strict=True):
-            total = offset
-            for weight, coordinate in zip(row, point, strict=True):
-                total += weight * coordinate
-            table.append(total)
-        return table
-
-    def suffered(self, outcome: Array) -> list[float]:
-        values: list[float] = self.loss.losses(outcome).tolist()
-        return values
-
-
-def logit(table: list[float], eta: float) -> list[float]:
-    powers = [math.exp(-eta * (loss - min(table))) for loss in table]
-    return [power / sum(powers) for power in powers]
-
-
-def naives(cohort: Any) -> list[Naive]:
-    offset, weights = cohort.coefficients
-    return [
-        Naive(cohort.loss[int(k)], offset[k].tolist(), weights[k].tolist()) for k in cohort.row_of
-    ]
-
-
-def followed(cohort: Any, agents: list[Naive], played: Round, place: int) -> None:
-    """Play a round for every agent who was there and compare what it did."""
+def check_round(cohort: Any, played: Round, place: int, logs: list[list[Any]]) -> None:
+    """Play a round for every agent who was there, on its own, and compare what it did."""
     decision: Any = played.decisions[place]
     forecast = played.forecasts[cohort.block]
     suggested = [int(policy(played.context)) for policy in cohort.policies]
     there = attending(decision, cohort)
-    for number, agent in enumerate(agents):
+    for number, (row, log) in enumerate(zip(cohort.row_of.tolist(), logs, strict=True)):
         if not there[number]:
             assert decision.actions[number] == -1
             continue
-        if cohort.rule == "best-response":
-            table = agent.expected(forecast.statistics.tolist())
-        else:
-            table = agent.suffered(forecast.label)
-        row = int(cohort.row_of[number])
-        assert decision.predicted[row].tolist() == pytest.approx(table, abs=CLOSE)
+        loss, (offset, weights) = cohort.loss[row], cohort.coefficients
+        heard = offset[row] + weights[row] @ forecast.statistics
+        if cohort.rule != "best-response":
+            heard = loss.losses(forecast.label)
+        table, strategy = decision.predicted[row], decision.probabilities[row]
+        assert table == pytest.approx(heard, abs=CLOSE)
         if cohort.rule == "quantal":
-            strategy = logit(table, cohort.response.eta)
-            assert decision.probabilities[row].tolist() == pytest.approx(strategy, abs=CLOSE)
+            powers = np.exp(-cohort.response.eta * (heard - heard.min()))
+            assert strategy == pytest.approx(powers / powers.sum(), abs=CLOSE)
         else:
-            mine = decision.predicted[row].tolist() if cohort.rule != "best-response" else table
-            strategy = [float(a == mine.index(min(mine))) for a in range(len(table))]
-            assert decision.actions[number] == strategy.index(1.0)
-            assert decision.probabilities[row].tolist() == strategy
-        agent.log.append((strategy, table, agent.suffered(played.outcome), suggested))
+            assert decision.actions[number] == table.argmin()
+            assert strategy.tolist() == np.eye(len(table))[table.argmin()].tolist()
+        log.append((loss.losses(played.outcome), strategy, table, suggested))
+
+
+def check_sums(ledger: Ledger, row: int, log: list[Any]) -> None:
+    assert np.broadcast_to(ledger.rounds, len(ledger.count))[row] == len(log)
+    if log:
+        losses, play, predicted, suggested = map(np.array, zip(*log, strict=True))
+        surprise = play.T @ (predicted - losses)
+        assert ledger.surprise_fixed[row] == pytest.approx(surprise, abs=CLOSE)
+        constants = np.tile(np.arange(losses.shape[1])[:, None], len(log))
+        policies = np.concatenate([constants, suggested.astype(int).T])
+        for measure in MEASURES:
+            known = getattr(definitions, f"{measure}_regret")
+            followed = [] if measure in ("external", "swap") else [policies]
+            if measure in ledger.measures:
+                regret = known(losses, play, *followed)
+                assert ledger.regret(measure)[row] == pytest.approx(regret, abs=CLOSE)
 
 
 @settings(max_examples=40)
@@ -157,33 +136,14 @@ def test_cohorts_do_what_every_agent_would_alone(
     """Same actions, same strategies, same sums, same regret."""
     model = built(raw, tmp_path_factory.mktemp("market"))
     cohorts = model.game.cohorts
-    agents = [naives(cohort) for cohort in cohorts]
+    logs: list[list[list[Any]]] = [[[] for _ in cohort.row_of] for cohort in cohorts]
     for _ in range(raw["rounds"]):
         played = play_round(model.game)
         for place, cohort, _, _ in present(cohorts, played):
-            followed(cohort, agents[place], played, place)
-    for cohort, own in zip(cohorts, agents, strict=True):
-        for agent, row in zip(own, cohort.row_of, strict=True):
-            check(cohort.ledger, int(row), agent)
-
-
-def check(ledger: Any, row: int, agent: Naive) -> None:
-    assert np.broadcast_to(ledger.rounds, len(ledger.count))[row] == len(agent.log)
-    if not agent.log:
-        return
-    play, predicted, losses, suggested = map(np.array, zip(*agent.log, strict=True))
-    fixed = play.T @ losses
-    assert ledger.fixed[row] == pytest.approx(fixed, abs=CLOSE)
-    assert ledger.surprise_fixed[row] == pytest.approx(play.T @ (predicted - losses), abs=CLOSE)
-    for j, told in enumerate(suggested.T):
-        followed = play.T @ losses[np.arange(len(told)), told]
-        assert ledger.followed[row][:, j] == pytest.approx(followed, abs=CLOSE)
-        for c in range(len(fixed)) if len(ledger.contextual) else ():
-            here = told == c
-            kept = ledger.contextual[row][j, c]
-            assert kept == pytest.approx(play[here].T @ losses[here], abs=CLOSE)
-    swap = (np.diag(fixed) - fixed.min(1)).sum() / len(agent.log)
-    assert ledger.regret("swap")[row] == pytest.approx(swap, abs=CLOSE)
+            check_round(cohort, played, place, logs[place])
+    for cohort, own in zip(cohorts, logs, strict=True):
+        for row, log in zip(cohort.row_of, own, strict=True):
+            check_sums(cohort.ledger, int(row), log)
 
 
 def test_a_fork_starts_threads_of_its_own() -> None:

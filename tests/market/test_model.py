@@ -17,24 +17,12 @@ from regretless.market.model import MarketModel
 from regretless.market.regret.ledger import MEASURES
 from regretless.scenarios import load
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.files import find, read
 
 
-def mixed_market(**extra: Any) -> Scenario:
-    """Sophisticated and naive agents of two loss forms, with policies, on the bundled weather."""
-    raw = read(find("crop-choice"))
-    growers = raw["cohort"][0] | {"count": 12, "measures": list(MEASURES)}
-    naive = growers | {
-        "name": "naive",
-        "utility": "linear",
-        "parameters": {"concentration": 20.0, "weights": growers["parameters"]["weights"]},
-        "response": "quantal",
-        "eta": 30.0,
-    }
-    labels = naive | {"name": "labels", "response": "certainty-equivalent", "count": 3}
-    del labels["eta"]
-    raw |= {"rounds": 80, "cohort": [growers, naive, labels]} | extra
-    return worlds.told(raw)
+def mixed_market(**keys: Any) -> Scenario:
+    growers = worlds.cohort("growers", 12, 3, "ces", parameters={"rho": [0.3, 0.9]})
+    naive = worlds.cohort("naive", 5, 3, response="quantal", eta=30.0)
+    return worlds.scenario(growers | {"measures": list(MEASURES)}, naive, **keys)
 
 
 def test_mesa_sees_the_agents_and_its_collector_reads_them() -> None:
@@ -120,13 +108,12 @@ def test_a_batch_run_of_mesa_plays_what_a_run_plays() -> None:
 
 def test_models_leave_nothing_behind() -> None:
     """Mesa's own numbering of agents keeps every model: 110 kB each of this size."""
-    raw = read(find("crop-choice")) | {"rounds": 2, "forecaster": {"kind": "constant"}}
-    raw["cohort"] = [raw["cohort"][0] | {"count": 3}]
-    market = worlds.told(raw, origin=find("crop-choice").parent)
+    keys = {"rounds": 2, "forecaster": {"kind": "constant"}, "cohort.growers.count": 3}
+    market = load("crop-choice", **keys)
     held, left = [], []
     tracemalloc.start()
     try:
-        for seed in range(12):
+        for seed in range(9):
             model = worlds.played(market, seed=seed)
             model.agents_frame()
             left.append(weakref.ref(model))
@@ -137,4 +124,4 @@ def test_models_leave_nothing_behind() -> None:
     finally:
         tracemalloc.stop()
     assert sum(model() is not None for model in left) == 0
-    assert held[-1] - held[1] < 60_000  # bytes, for six models
+    assert held[2] - held[1] < 30_000  # bytes, for three models
