@@ -5,7 +5,6 @@ is a handful of keys; features of agents are those of the first cohort, and wher
 it responds, the second takes the other one.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from itertools import combinations, product
@@ -29,7 +28,6 @@ from regretless.market.markets import Accounts, Market
 from regretless.market.model import MarketModel
 from regretless.scenarios.config.files import assign
 from regretless.scenarios.config.validation import resolved
-from regretless.scenarios.run import Options, run
 
 HOME = Path(__file__).parent / "golden" / "keys"
 PAGE = Path(__file__).parents[1] / "docs" / "combinations.md"
@@ -362,14 +360,3 @@ def check_reasons(model: MarketModel, agents: Any, group: tuple[str, ...]) -> No
         heard = own.get("distance", 0 * own["agent"]).fillna(0) == 0  # others hear no forecast
         if not bounded[heard].all():
             assert cohort.name in " ".join([promise.note, *promise.unbounded]), group
-
-
-def test_a_manifest_shows_a_pair(tmp_path: Path) -> None:
-    keys = keys_of("delay", "quantal") or {}
-    raw = deepcopy(BASE)
-    raw["data"]["file"] = str(HOME / "stream.csv")
-    for key, value in keys.items():
-        assign(raw, key, value)
-    run(worlds.told(raw, origin=tmp_path), Options(tmp_path / "out"))
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
-    check_kept(keys, manifest["config"])

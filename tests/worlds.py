@@ -1,6 +1,7 @@
 """Small worlds: the plainest scenario, with what a test changes in it."""
 
 import tomllib
+from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from regretless.scenarios.config.validation import validated
 from regretless.scenarios.studies.design import Design, read_study
 
 Raw = dict[str, Any]
+FEW = ("external", "swap", "decision_swap")
 # a scenario file that studies play
 TINY = """\
 name = "tiny"
@@ -56,6 +58,12 @@ def told(given: Raw | str, *assignments: str, origin: Path = Path()) -> Scenario
     else:
         raw, origin = read(find(given)), find(given).parent
     return Scenario(validated(override(raw, assignments), origin=origin))
+
+
+def lean(name: str, *assignments: str, measures: Sequence[str] = FEW) -> Scenario:
+    """Read a scenario of the catalogue, set keys, and measure no more than this."""
+    cohorts = [cohort["name"] for cohort in read(find(name))["cohort"]]
+    return told(name, *(f"cohort.{own}.measures={[*measures]}" for own in cohorts), *assignments)
 
 
 def study(folder: Path, text: str, base: str = TINY, *, name: str = "sweep") -> Design:

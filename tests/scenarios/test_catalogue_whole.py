@@ -18,7 +18,7 @@ import worlds
 from regretless.market.exploitability.information_design import revenue_cap
 from regretless.scenarios import load
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.files import catalogue, find, override, read
+from regretless.scenarios.config.files import catalogue
 from regretless.scenarios.logs.run_directory import read_run
 from regretless.scenarios.run import Options, run
 
@@ -40,10 +40,7 @@ LISTEN = "cohort.guests.response='best-response'"
 @cache
 def instead(name: str, assignment: str) -> Tables:
     """Play a named scenario at its own size with one table replaced."""
-    raw = override(read(find(name)), [assignment])
-    for cohort in raw["cohort"]:
-        cohort["measures"] = ["external", "swap", "decision_swap"]
-    model = worlds.played(worlds.told(raw, origin=find(name).parent), log_every=raw["rounds"])
+    model = worlds.played(worlds.lean(name, assignment), log_every=10**6)
     market = {} if model.game.market is None else model.game.market.described()
     return {
         "agents": model.agents_frame(),

@@ -331,19 +331,6 @@ def test_rounds_and_seed_replace_the_files(call: Call, desk: Path) -> None:
     assert "25 rows" in answer.out
 
 
-def test_log_every_thins_the_regret_log_alone(call: Call, desk: Path) -> None:
-    for every in (1, 6):
-        words = ["run", "market.toml", "--out", f"every-{every}", "--log-every", every]
-        assert call(*words).status == 0
-    full, thin = tables(desk / "every-1"), tables(desk / "every-6")
-    assert full.pop("regret_log.parquet") != thin.pop("regret_log.parquet")
-    assert full == thin
-    log, some = (pd.read_parquet(desk / f"every-{n}" / "regret_log.parquet") for n in (1, 6))
-    assert sorted(some["round"].unique()) == [0, 6, 12, 18]
-    every = log[log["round"] % 6 == 0].reset_index(drop=True)
-    pd.testing.assert_frame_equal(every, some, check_exact=True)
-
-
 def test_a_module_of_ones_own(call: Call, desk: Path) -> None:
     """An agent, an adversary and a utility, at most 30 lines each; named by its file, too."""
     parts = (SKEPTIC, MOODY, HOME_BIAS)

@@ -19,8 +19,6 @@ from regretless.market.core.errors import UserError
 from regretless.market.logs import journal
 from regretless.scenarios.cli import commands
 
-ROUNDS = 1100  # so many that there are checkpoints
-
 
 @pytest.fixture(autouse=True)
 def desk(desk: Path) -> Path:
@@ -66,69 +64,6 @@ def test_paths_too_long_are_one_line(refused: Refused) -> None:
     assert "File name too long; shorten it" in refused("run", "nature.toml", "--out", long)
     assert "File name too long; check the path" in refused("run", long)
     assert len(refused("run", "x" * 5000)) < 300
-
-
-OWN = """
-import shutil
-from regretless import register
-from regretless.agents import ScriptedAgent
-
-class Strange(BaseException):
-    pass
-
-@register.adversary("nobody")
-class Nobody:
-    def __init__(self, outcomes, rng):
-        self.outcomes = outcomes
-
-@register.response("mute")
-def mute():
-    return None
-
-@register.agent("secretive")
-class Secretive(ScriptedAgent):
-    def act(self, forecast, context):
-        return 0
-
-    def state(self):
-        return {"seen": {1, 2}}
-
-    def restore(self, state):
-        pass
-
-@register.agent("sweeper")
-class Sweeper(ScriptedAgent):
-    def act(self, forecast, context):
-        shutil.rmtree("runs", ignore_errors=True)
-        return 0
-"""
-PARTS = {
-    'adversary.kind="nobody"': "adversary 'nobody' is no Adversary; let it subclass",
-    'cohort.farmers.response="mute"': "'mute' of cohort.farmers has no name, hears_label",
-    'cohort.farmers.response="secretive"': "state(): players.cohort farmers.agents.0.seen "
-    "= {1, 2} cannot be kept in a file; give arrays, numbers, text, lists and None",
-}
-
-
-@pytest.mark.parametrize(("part", "told"), PARTS.items())
-def test_what_is_no_part_is_one_line(desk: Path, refused: Refused, part: str, told: str) -> None:
-    """What cannot be remembered is told before the first round, not at the first checkpoint."""
-    (desk / "own.py").write_text(OWN, encoding="utf-8")
-    words = ["--rounds", ROUNDS, "--import", "own", "--set", part]
-    assert told in refused("run", "nature.toml", *words)
-    assert not (desk / "runs/nature").exists()
-
-
-@pytest.mark.parametrize("raised", ['SystemExit("bye")', 'Strange("odd")'])
-def test_whatever_a_module_raises_is_one_line(desk: Path, refused: Refused, raised: str) -> None:
-    (desk / "own.py").write_text(f"{OWN}\nraise {raised}", encoding="utf-8")
-    assert "--import own failed: S" in refused("run", "nature.toml", "--import", "own")
-
-
-def test_an_interrupt_within_a_module_is_an_interruption(desk: Path, call: Call) -> None:
-    (desk / "own.py").write_text("raise KeyboardInterrupt", encoding="utf-8")
-    answer = call("run", "nature.toml", "--import", "own")
-    assert (answer.status, answer.err.count("\n")) == (130, 1)
 
 
 # No room, no folder.
@@ -187,8 +122,21 @@ def test_what_the_system_refuses_anywhere_is_one_line(
     assert refused("run", "nature.toml").startswith(told)
 
 
+SWEEPER = """
+import shutil
+from regretless import register
+from regretless.agents import ScriptedAgent
+
+@register.agent("sweeper")
+class Sweeper(ScriptedAgent):
+    def act(self, forecast, context):
+        shutil.rmtree("runs", ignore_errors=True)
+        return 0
+"""
+
+
 def test_a_folder_that_goes_away_is_one_line(desk: Path, refused: Refused) -> None:
-    (desk / "own.py").write_text(OWN, encoding="utf-8")
+    (desk / "own.py").write_text(SWEEPER, encoding="utf-8")
     words = ["--import", "own", "--set", 'cohort.farmers.response="sweeper"']
     line = refused("run", "nature.toml", *words)
     assert "runs/nature/" in line

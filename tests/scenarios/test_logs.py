@@ -72,21 +72,6 @@ def test_the_log_read_back_is_the_ledger(
     assert len(log) == rows > 0
 
 
-def test_a_sample_is_a_part_of_the_full_log() -> None:
-    """Sampling changes no number, and the same agents are logged in every round."""
-    full, some = (scenario(log_agents=n).build() for n in (None, 5))
-    for model in (full, some):
-        model.run()
-    sampled = some.regret_frame()
-    ids = set(sampled["agent"])
-    rounds = sampled.query("round >= 11").groupby("round")["agent"].apply(tuple)
-    assert set(rounds) == {tuple(sorted(ids))}
-    log, agents = full.regret_frame(), some.agents_frame().drop(columns="logged")
-    part = log[log["agent"].isin(ids)].reset_index(drop=True)
-    pd.testing.assert_frame_equal(part, sampled, check_exact=True)
-    pd.testing.assert_frame_equal(full.agents_frame(), agents, check_exact=True)
-
-
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.integers(1, 500), min_size=1, max_size=8), st.data())
 def test_places_are_shared_in_proportion(sizes: list[int], data: st.DataObject) -> None:

@@ -12,20 +12,14 @@ import pandas as pd
 import pytest
 import worlds
 
-from regretless import load
 from regretless.market.markets.information_acquisition import Information
 from regretless.market.model import MarketModel
-from regretless.scenarios.config.files import find, override, read
 
 SAME_ROUND = ("market.feedback='same-round'", "market.adjustment=1.0")
 
 
 def played(name: str, *assignments: str) -> MarketModel:
-    """Play a named scenario with some keys replaced, and only the measures that are asserted."""
-    raw = override(read(find(name)), list(assignments))
-    for cohort in raw["cohort"]:
-        cohort["measures"] = ["external", "swap", "decision_swap"]
-    return worlds.played(worlds.told(raw, origin=find(name).parent), log_every=raw["rounds"])
+    return worlds.played(worlds.lean(name, *assignments), log_every=10**6)
 
 
 def told(model: MarketModel) -> dict[str, Any]:
@@ -205,10 +199,6 @@ def test_traders_who_learn_gain_what_there_is_and_a_herd_does_not() -> None:
 # Order books.
 
 
-def traded(name: str, **keys: Any) -> MarketModel:
-    return worlds.played(load(name, **keys), log_every=10**6)
-
-
 def gains(model: MarketModel) -> Any:
     """Return what the agents of each cohort gain per round, mean over them."""
     agents = model.agents_frame()
@@ -233,12 +223,12 @@ SCHEDULES = {
 
 def surplus(schedule: str, *, constrained: bool) -> float:
     """Return the share of the greatest surplus that random traders realise."""
-    keys: dict[str, Any] = {"rounds": 1000}
+    keys = ["rounds=1000"]
     for side, values in zip(("buy", "sell"), SCHEDULES[schedule], strict=True):
-        who = f"cohort.{side}ers"
-        keys[f"{who}.parameters"] = {"side": side, "value": list(map(float, values))}
-        keys |= {f"{who}.count": 8, f"{who}.settings": {"constrained": constrained}}
-    return float(told(traded("zero-intelligence", **keys))["efficiency"])
+        who, limits = f"cohort.{side}ers", list(map(float, values))
+        keys += [f"{who}.parameters={{ side = '{side}', value = {limits} }}", f"{who}.count=8"]
+        keys += [f"{who}.settings.constrained={str(constrained).lower()}"]
+    return float(told(played("zero-intelligence", *keys))["efficiency"])
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -252,8 +242,8 @@ def test_random_traders_who_cannot_lose_realise_nearly_all_surplus(schedule: str
 @pytest.mark.parametrize("informed", [2, 4, 6])
 def test_makers_learn_the_spread_that_breaks_even(informed: int) -> None:
     """At a value of 0 or 1 it is the share of informed traders; theirs is within a step of 1/16."""
-    keys = {"cohort.informed.count": informed, "cohort.noise.count": 10 - informed}
-    model = traded("adverse-selection", **keys)
+    keys = f"cohort.informed.count={informed}", f"cohort.noise.count={10 - informed}"
+    model = played("adverse-selection", *keys)
     quotes = model.quotes_frame().query("round >= 1000")
     spread = (quotes["ask"] - quotes["bid"]).mean()
     assert informed / 10 - 0.01 < spread < informed / 10 + 1 / 16 + 0.01
@@ -270,9 +260,9 @@ def supplied(model: MarketModel) -> float:
 
 def test_makers_break_even_at_kyles_lambda() -> None:
     """It is sigma_v / (2 sigma_u); every depth's gain is read off a lone maker's exact losses."""
-    makers = {"common": 1.0, "low": 1.0, "high": 4.5, "levels": 36, "step": 1 / 128, "most": 324.0}
-    keys = {"cohort.makers.count": 1, "rounds": 1000, "cohort.makers.parameters": makers}
-    model = load("insider", **keys).build(log_every=10**6)
+    menu = f"common = 1.0, low = 1.0, high = 4.5, levels = 36, step = {1 / 128}, most = 324.0"
+    keys = "rounds=1000", "cohort.makers.count=1", f"cohort.makers.parameters={{ {menu} }}"
+    model = worlds.lean("insider", *keys).build(log_every=10**6)
     market: Any = model.game.market
     total = np.zeros(15)
     for _ in range(model.rounds):
@@ -293,14 +283,14 @@ def test_makers_who_compete_in_depth_come_near_their_equilibrium_above_kyles_lam
     With D = sum of depths and E(lambda) = 2 sigma_u^2 lambda - sigma_u sigma_v, maker i gains
     (D_i / D) E(step / D); its first-order condition at equal depths is the formula.
     """
-    model = traded("insider")
+    model = played("insider")
     kyle = 0.1 / (2 * 16)
     assert supplied(model) == pytest.approx(1.5 * kyle, rel=0.1)
     assert supplied(model) > 1.3 * kyle  # four do not reach the competitive price
 
 
 def test_rents_of_snipers_vanish_in_batches() -> None:
-    book, batch = traded("sniping"), traded("sniping", **{"market.matching": "batch"})
+    book, batch = played("sniping"), played("sniping", "market.matching='batch'")
     spreads = [told(model)["spread"] for model in (book, batch)]
     assert gains(book)["snipers"] > 0.01
     assert gains(batch)["snipers"] == pytest.approx(0, abs=1e-4)

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 import pytest
-import worlds
 from desk import Call, Refused
 from pydantic import Field
 from written import tables
@@ -321,32 +320,6 @@ def test_the_traceback_is_printed_where_it_is_wanted(desk: Path, call: Call) -> 
     assert '    raise KeyError("lost")' in traced
 
 
-def means(desk: Path) -> list[float]:
-    """Play the scenario in this process; return the mean losses of those who do not write."""
-    model = worlds.played(load(str(desk / "borders.toml")))
-    frame = model.agents_frame()
-    return list(frame.loc[frame["cohort"] == "others", "mean_loss"])
-
-
-@pytest.mark.parametrize(("hole", "line"), [("act", "context.values.copy()"), ("learn", "pass")])
-def test_who_only_reads_changes_nothing_for_others(desk: Path, hole: str, line: str) -> None:
-    write(desk, hole, line, **SEEN)
-    import_modules(["borders"])
-    reading = means(desk)
-    text = (desk / "borders.toml").read_text(encoding="utf-8")
-    (desk / "borders.toml").write_text(text.replace("own-agent", "best-response"), encoding="utf-8")
-    assert reading == means(desk)
-
-
-def test_in_python_the_fault_is_the_cause(desk: Path) -> None:
-    write(desk, "act", 'raise KeyError("lost")')
-    import_modules(["borders"])
-    model = load(str(desk / "borders.toml")).build()
-    with pytest.raises(ValueError, match=r"round 0: OwnAgent.act .*KeyError: 'lost'") as raised:
-        model.run()
-    assert isinstance(raised.value.__cause__, KeyError)
-
-
 @pytest.mark.parametrize(
     ("line", "keys"),
     [
@@ -438,6 +411,23 @@ class Idle(ScriptedAgent):
 class Deaf(ScriptedAgent):
     def __init__(self, loss):
         pass
+
+@register.agent("secretive")
+class Secretive(Idle):
+    def state(self):
+        return {"seen": {1, 2}}
+
+    def restore(self, state):
+        pass
+
+@register.response("mute")
+def mute():
+    return None
+
+@register.adversary("nobody")
+class Nobody:
+    def __init__(self, outcomes, rng):
+        self.outcomes = outcomes
 """
 SET = ("--import", "others", "--set")
 
@@ -462,23 +452,47 @@ def test_after_a_late_fault_the_mended_run_resumes(others: Path, call: Call) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("part", "says"),
     [
-        ("idle", "round 0: class Idle has no act(forecast, context); write it"),
-        ("own-learner", "round 1: OwnLearner.play returned array([-"),
-        ("deaf", "agent 'deaf' takes too few arguments; take the 2 that every one is given"),
+        ("own.response=idle", "round 0: class Idle has no act(forecast, context); write it"),
+        ("own.response=own-learner", "round 1: OwnLearner.play returned array([-"),
+        ("own.response=deaf", "agent 'deaf' takes too few arguments; take the 2 that every one"),
+        ("own.response=mute", "'mute' of cohort.own has no name, hears_label"),
+        ("adversary.kind=nobody", "adversary 'nobody' is no Adversary; let it subclass"),
+        (  # told before the first round, not at the first checkpoint
+            "own.response=secretive",
+            "state(): players.cohort own.agents.0.seen = {1, 2} cannot be kept in a file; give arr",
+        ),
     ],
 )
-def test_what_is_no_part_is_one_line(others: Path, refused: Refused, name: str, says: str) -> None:
-    assert refused(*WORDS, *SET, f"cohort.own.response={name}").startswith(says)
+def test_what_is_no_part_is_one_line(others: Path, refused: Refused, part: str, says: str) -> None:
+    part = part.replace("own.", "cohort.own.")
+    assert says in refused(*WORDS, *SET, part, "--rounds", "600")
     assert not (others / "runs/borders").exists()
 
 
-def test_a_module_that_lacks_another_says_which(desk: Path, refused: Refused) -> None:
+MODULES = {  # what it holds, and what is said of it
+    "needy": ("import not_installed_anywhere", "needy needs it: install it"),
+    "bye": ('raise SystemExit("bye")', "--import bye failed: S"),
+    "odd": ('class Odd(BaseException): ...\nraise Odd("so")', "--import odd failed: Odd"),
+    "gone": ("", "run from the folder"),
+}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_whatever_a_module_raises_is_one_line(desk: Path, refused: Refused, module: str) -> None:
     write(desk, "act", "pass")
-    (desk / "needy.py").write_text("import not_installed_anywhere", encoding="utf-8")
-    for module, cure in (("needy", "needy needs it: install it"), ("gone", "run from the folder")):
-        assert cure in refused("run", "borders.toml", "--import", module)
+    content, says = MODULES[module]
+    if content:
+        (desk / f"{module}.py").write_text(content, encoding="utf-8")
+    assert says in refused("run", "borders.toml", "--import", module)
+
+
+def test_an_interrupt_within_a_module_is_an_interruption(desk: Path, call: Call) -> None:
+    write(desk, "act", "pass")
+    (desk / "pressed.py").write_text("raise KeyboardInterrupt", encoding="utf-8")
+    answer = call("run", "borders.toml", "--import", "pressed")
+    assert (answer.status, answer.err.count("\n")) == (130, 1)
 
 
 def test_what_a_response_may_name_is_named_once() -> None:

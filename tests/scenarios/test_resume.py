@@ -23,19 +23,20 @@ from regretless.agents import ScriptedAgent
 from regretless.agents.adversaries import Adversary
 from regretless.market import register
 from regretless.market.core import checkpoint
-from regretless.market.logs.journal import CHUNK_ROUNDS
+from regretless.market.logs import journal
 from regretless.market.records import Context, Forecast, OutcomeDistribution
 from regretless.scenarios.logs.ownership import held
 
 COMMAND = Path(sys.executable).parent / "regretless"
 CHECKPOINT = ".partial/checkpoint.npz"
 ROUNDS = 2000  # of the runs that are killed: several chunks, so that there is time to kill them
-SHORT = 1100  # of the runs that stop by themselves: two full chunks and a rest
+FULL = journal.CHUNK_ROUNDS
+CHUNK = 50  # rounds, of the runs of 110 that stop by themselves: two full chunks and a rest
 PATIENCE = 300  # seconds; a first run compiles
 
 CHEAP = """\
 name = "cheap"
-rounds = 1100
+rounds = 110
 seed = 11
 adversary = { kind = "drifting", outcomes = 2 }
 forecaster = { kind = "running-mean" }
@@ -46,7 +47,7 @@ MEASURES = ["external", "swap", "omniprediction", "decision_swap", "contextual_s
 RHO = {"rho": {"choices": [0.5, 0.8]}}
 MIXED = {
     "name": "mixed",
-    "rounds": 1100,
+    "rounds": 110,
     "seed": 5,
     "adversary": {"kind": "switching", "outcomes": 2},
     "cohort": [
@@ -94,7 +95,7 @@ class Impatient(Checkpointable):
     where = "act"
 
     def press(self, where: str) -> None:
-        if (where, self.rounds) == (self.where, 600):
+        if (where, self.rounds) == (self.where, 60):
             signal.raise_signal(signal.SIGINT)
 
     def act(self, forecast: Forecast, context: Context) -> int:
@@ -131,7 +132,14 @@ def play(text: Raw | str, out: Path, *assignments: str, **options: Any) -> None:
     written.play(told(text, *assignments), out, **options)
 
 
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fill a chunk of the logs every few rounds."""
+    monkeypatch.setattr(journal, "CHUNK_ROUNDS", CHUNK)
+
+
 def interrupted(text: Raw | str, out: Path, *assignments: str, **options: Any) -> None:
+    assert journal.CHUNK_ROUNDS == CHUNK
     with pytest.raises(KeyboardInterrupt):
         play(text, out, *assignments, **options)
 
@@ -207,7 +215,7 @@ def test_an_interrupted_run_is_readable_and_resumes(desk: Path, reference: Refer
     assert status(logs) == "interrupted"
     rounds = pd.read_parquet(logs / "rounds.parquet")
     count = len(rounds)
-    assert CHUNK_ROUNDS <= count < ROUNDS
+    assert FULL <= count < ROUNDS
     for name in ("rounds", "forecasts", "regret_log"):
         whole = pd.read_parquet(complete / f"{name}.parquet")
         part = pd.read_parquet(logs / f"{name}.parquet")
@@ -223,7 +231,7 @@ def test_an_interrupted_run_is_readable_and_resumes(desk: Path, reference: Refer
     assert "--resume" in err
 
 
-@pytest.mark.usefixtures("heeded")
+@pytest.mark.usefixtures("heeded", "short")
 @pytest.mark.parametrize("where", ["act", "learn"])
 def test_an_interrupt_never_splits_a_round(
     where: str, desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch
@@ -238,7 +246,7 @@ def test_an_interrupt_never_splits_a_round(
         pd.read_parquet(desk / "logs" / f"{name}.parquet") for name in names
     )
     count = len(rounds)
-    assert count in {600, 601}
+    assert count in {60, 61}
     assert forecasts["round"].nunique() == log["round"].nunique() == count
     losses = log.groupby("agent")["loss"].mean()
     np.testing.assert_allclose(agents["mean_loss"], losses, rtol=1e-12)
@@ -260,14 +268,15 @@ def test_two_processes_with_one_seed_write_the_same_bytes(desk: Path) -> None:
 # The same in this process, at chosen rounds.
 
 
+@pytest.mark.usefixtures("short")
 @pytest.mark.parametrize(
     ("text", "stop", "settings"),
     [
-        (MIXED, CHUNK_ROUNDS, ["adversary.kind=switching"]),  # a regime in mid-course
-        (MIXED, 2 * CHUNK_ROUNDS + 3, ["adversary.kind=drifting"]),
-        (CHEAP, 550, ['cohort.farmers.name="north/south"', "rounds=600"]),
-        (CHEAP, 550, ['cohort.farmers.name="a.b c"', "rounds=600"]),
-        (CHEAP, 550, ["cohort.farmers.exit_rate=0.003", "rounds=600"]),
+        (MIXED, CHUNK, ["adversary.kind=switching"]),  # a regime in mid-course
+        (MIXED, 2 * CHUNK + 3, ["adversary.kind=drifting"]),
+        (CHEAP, 55, ['cohort.farmers.name="north/south"']),
+        (CHEAP, 55, ['cohort.farmers.name="a.b c"']),
+        (CHEAP, 55, ["cohort.farmers.exit_rate=0.01"]),
     ],
 )
 def test_every_player_of_any_name_and_stay_continues_where_it_was(
@@ -280,26 +289,22 @@ def test_every_player_of_any_name_and_stay_continues_where_it_was(
     assert_same(desk / "logs", reference(text, *settings))
 
 
+@pytest.mark.usefixtures("short")
 def test_a_run_may_be_interrupted_more_than_once(desk: Path, reference: Reference) -> None:
-    interrupted(CHEAP, desk / "logs", stop=600)
-    interrupted(CHEAP, desk / "logs", stop=1050, resume=True)
-    assert len(pd.read_parquet(desk / "logs" / "rounds.parquet")) == 1050
+    interrupted(CHEAP, desk / "logs", stop=60)
+    interrupted(CHEAP, desk / "logs", stop=105, resume=True)
+    assert len(pd.read_parquet(desk / "logs" / "rounds.parquet")) == 105
     play(CHEAP, desk / "logs", resume=True)
     assert_same(desk / "logs", reference(CHEAP))
 
 
+@pytest.mark.usefixtures("short")
 def test_a_run_resumed_in_another_format_leaves_no_stale_tables(desk: Path) -> None:
-    interrupted(CHEAP, desk / "logs", stop=600)
+    interrupted(CHEAP, desk / "logs", stop=60)
     play(CHEAP, desk / "logs", resume=True, format="csv")
     endings = {path.suffix for path in (desk / "logs").iterdir()}
     assert endings == {".csv", ".json"}
-    assert len(pd.read_csv(desk / "logs" / "rounds.csv")) == SHORT
-
-
-def test_resume_starts_a_run_that_was_never_started(desk: Path) -> None:
-    play(CHEAP, desk / "logs", "rounds=20", resume=True)
-    play(CHEAP, desk / "reference", "rounds=20")
-    assert_same(desk / "logs", desk / "reference")
+    assert len(pd.read_csv(desk / "logs" / "rounds.csv")) == 110
 
 
 # What --resume refuses, in one line and without touching what is there.
@@ -314,17 +319,18 @@ def archive(**arrays: Any) -> bytes:
 OURS = f': "{regretless.__version__}"'.encode()
 PART = ".partial/rounds-000000.arrow"
 PICKLED = {checkpoint.PLAIN: np.array([{"a": 1}], dtype=object)}
-DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes | None], str]] = {  # a file, its change
-    "another version": ("manifest.json", lambda old: old.replace(OURS, b': "0.0.9"'), "0.0.9"),
-    "a checkpoint that is cut": (CHECKPOINT, lambda old: old[:500], "checkpoint"),
-    "a pickled checkpoint": (CHECKPOINT, lambda _: archive(**PICKLED), "checkpoint"),
-    "another archive": (CHECKPOINT, lambda _: archive(a=np.ones(3)), "checkpoint"),
-    "a part that is missing": (PART, lambda _: None, "part"),
-    "a part that was changed": (PART, lambda old: old[:-1] + b"x", "part"),
-}
+DAMAGES: list[tuple[str, Callable[[bytes], bytes | None], str]] = [  # a file, its change
+    ("manifest.json", lambda old: old.replace(OURS, b': "0.0.9"'), "0.0.9"),
+    (CHECKPOINT, lambda old: old[:500], "checkpoint"),
+    (CHECKPOINT, lambda _: archive(**PICKLED), "checkpoint"),
+    (CHECKPOINT, lambda _: archive(a=np.ones(3)), "checkpoint"),
+    (PART, lambda _: None, "part"),
+    (PART, lambda old: old[:-1] + b"x", "part"),
+]
 
 
-@pytest.mark.parametrize("stop", [600, 30])  # 30 is before the first checkpoint
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("stop", [60, 30])  # 30 is before the first checkpoint
 def test_another_configuration_is_refused(stop: int, desk: Path, refused: Refused) -> None:
     interrupted(CHEAP, desk / "logs", stop=stop)
     before = files("logs")
@@ -335,22 +341,24 @@ def test_another_configuration_is_refused(stop: int, desk: Path, refused: Refuse
         assert files("logs") == before
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_what_is_not_what_was_written_is_refused(damage: str, desk: Path, refused: Refused) -> None:
+@pytest.mark.usefixtures("short")
+def test_what_is_not_what_was_written_is_refused(desk: Path, refused: Refused) -> None:
     """A state of another version may look different, and its rounds may play otherwise."""
-    interrupted(CHEAP, desk / "logs", stop=600)
-    name, change, says = DAMAGES[damage]
-    file = desk / "logs" / name
-    if (content := change(file.read_bytes())) is None:
-        file.unlink()
-    else:
-        file.write_bytes(content)
-    line = refused("run", "cheap.toml", "--out", "logs", "--resume")
-    assert "--resume" in line
-    assert says in line
-    assert (desk / "logs" / CHECKPOINT).exists()
+    interrupted(CHEAP, desk / "logs", stop=60)
+    for name, change, says in DAMAGES:
+        file = desk / "logs" / name
+        whole = file.read_bytes()
+        if (content := change(whole)) is None:
+            file.unlink()
+        else:
+            file.write_bytes(content)
+        line = refused("run", "cheap.toml", "--out", "logs", "--resume")
+        assert "--resume" in line
+        assert says in line
+        file.write_bytes(whole)
 
 
+@pytest.mark.usefixtures("short")
 @pytest.mark.parametrize(
     ("assignment", "named"),
     [("cohort.farmers.response=forgetful", "farmers"), ("adversary.kind=forgetful", "adversary")],
@@ -359,7 +367,7 @@ def test_a_player_without_a_memory_is_refused(
     assignment: str, named: str, desk: Path, refused: Refused
 ) -> None:
     """It runs, and only ``--resume`` says what is missing."""
-    play(CHEAP, desk / "logs", assignment, f"rounds={CHUNK_ROUNDS + 10}")
+    play(CHEAP, desk / "logs", assignment, "rounds=60")
     assert status(desk / "logs") == "complete"
     line = refused("run", "cheap.toml", "--out", "other", "--resume", "--set", assignment)
     assert [word for word in (named, "state()", "restore") if word not in line] == []
@@ -430,19 +438,6 @@ def test_a_pickled_object_is_never_loaded(name: str, tmp_path: Path) -> None:
 
 
 # One writer, whole parts, and complete at every instant.
-
-
-def test_a_kill_after_success_leaves_a_complete_run(desk: Path, refused: Refused) -> None:
-    """What a kill between the manifest and the end of the clean-up leaves is not cut short."""
-    interrupted(CHEAP, desk / "logs", stop=600)
-    left = {path.name: path.read_bytes() for path in (desk / "logs/.partial").iterdir()}
-    play(CHEAP, desk / "logs", resume=True)
-    (desk / "logs/.partial").mkdir()
-    for name in sorted(left)[1:]:  # some parts are gone already, the checkpoint is not
-        (desk / "logs/.partial" / name).write_bytes(left[name])
-    before = tables(desk / "logs")
-    assert "complete" in refused("run", "cheap.toml", "--out", "logs", "--resume")
-    assert tables(desk / "logs") == before
 
 
 def test_a_second_writer_is_refused(desk: Path, refused: Refused) -> None:
