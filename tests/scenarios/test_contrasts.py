@@ -1,20 +1,18 @@
-"""Contrasts, branches, families, interactions and regressions: by hand, at planted answers."""
+"""What is made of a study's runs: values, effects, contrasts, interactions and regressions.
+
+By hand, and at answers that were planted.
+"""
 
 import itertools
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-import worlds
-from page_session import command
-from pages import check
+from scipy import stats
 
-from regretless import load_study
 from regretless.market.core.errors import UserError
-from regretless.scenarios.frames import export
-from regretless.scenarios.report.write import write_report
+from regretless.market.regret.inference import critical, holm
 from regretless.scenarios.studies.analysis.contrasts import (
     EVERYBODY,
     Rules,
@@ -22,125 +20,14 @@ from regretless.scenarios.studies.analysis.contrasts import (
     equivalent,
     interactions_table,
 )
-from regretless.scenarios.studies.analysis.measures import COHORTS, MARKET, MEASURES, with_everybody
-from regretless.scenarios.studies.analysis.parameters import parted, regression_table
-from regretless.scenarios.studies.answers import print_summary
-from regretless.scenarios.studies.conduct import Options, conduct
-
-BASE = """\
-name = "tiny"
-rounds = 30
-adversary = { kind = "pump-and-dump", outcomes = 2, exposure = [0.0, 1.0], pump = 5, dump = 5 }
-cohort = [
-  { name = "one", utility = "linear", count = 3, actions = 2 },
-  { name = "two", utility = "linear", count = 1, actions = 2, response = "hedge" },
-]
-"""
-STUDY = """
-scenario = "tiny.toml"
-seeds = 2
-leave_out = ["forecasts"]
-[branch]
-at = 10
-[branch.changes.nothing]
-[branch.changes.calm]
-"adversary.kind" = "iid"
-"adversary.concentration" = 0.0
-[branch.changes.stubborn]
-"agent.2" = 1
-"""
-
-
-def frame(losses: dict[int, dict[str, float]]) -> pd.DataFrame:
-    """Make a table of cohorts by run, with agents 1 and 3 in cohorts a and b."""
-    rows = [
-        {"run": run, "cohort": name, "mean_loss": loss, "agents": {"a": 1, "b": 3}[name]}
-        for run, own in losses.items()
-        for name, loss in own.items()
-    ]
-    return pd.DataFrame(rows).reindex(columns=COHORTS)
-
-
-def pair_of(losses: list[float]) -> Any:
-    """Return the one contrast between the first half of some runs and the second."""
-    seeds = len(losses) // 2
-    parameters = {"run": range(2 * seeds), "seed": [*range(seeds)] * 2}
-    keys = pd.DataFrame(parameters | {"key": ["x"] * seeds + ["y"] * seeds})
-    table = contrasts_table(frame({r: {"a": v} for r, v in enumerate(losses)}), keys)
-    assert len(table) == 1
-    return table.iloc[0]
-
-
-def test_a_contrast_by_hand() -> None:
-    row = pair_of([0.1, 0.2, 0.3, 0.2, 0.2, 0.6])
-    assert [row[name] for name in ("key", "value", "against", "seeds")] == ["key", "y", "x", 3]
-    assert row["mean"] == pytest.approx(0.4 / 3)
-    half = 4.302653 * np.std([0.1, 0.0, 0.3], ddof=1) / np.sqrt(3)  # Student's quantile
-    assert (row["low"], row["high"]) == pytest.approx((0.4 / 3 - half, 0.4 / 3 + half))
-
-
-def test_what_is_common_to_a_pair_does_not_widen_it() -> None:
-    """Noise of the seeds that is a thousand times the effect cancels."""
-    noise = np.random.default_rng(0).random(5)
-    row = pair_of([*noise, *(noise + 0.001)])
-    assert row["mean"] == pytest.approx(0.001)
-    assert row["high"] - row["low"] < 1e-9
-
-
-def test_everybody_is_every_agent() -> None:
-    pooled = with_everybody(frame({0: {"a": 0.4, "b": 0.8}})).set_index("cohort").loc[EVERYBODY]
-    assert pooled["mean_loss"] == pytest.approx(0.7)
-    assert pooled["agents"] == 4
-    assert np.isnan(pooled["swap_regret_mean"])
-
-
-def test_branches_of_a_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    study = conduct(worlds.study(tmp_path, STUDY, BASE), Options(tmp_path / "o", jobs=1))
-    assert study.failures()["error"].tolist() == []
-    table = study.table("branches").set_index(["branch", "run", "agent"]).sort_index()
-    assert (table.loc["nothing", "gain"] == 0.0).all()
-    assert (table.loc["calm", "gain"] != 0.0).any()
-    others = table.loc["stubborn"].query("agent != 2")
-    assert (others["gain"] == 0.0).all()  # no market: nobody notices
-    found = study.contrasts().query("key == 'branch'")
-    found = found.set_index(["value", "cohort", "measure"]).sort_index()
-    own = table.loc["calm"].query("cohort == 'one'").groupby("run")["gain"].mean()
-    assert found.loc[("calm", "one", "gain"), "mean"] == pytest.approx(own.mean())
-    assert ("calm", EVERYBODY, "loss_gain") in found.index
-    gains = study.gains().set_index(["branch", "agent"])
-    own = table.loc["calm"].query("agent == 1")["gain"].to_numpy()
-    half = 12.706205 * own.std(ddof=1) / np.sqrt(2)  # Student's quantile
-    row = gains.loc[("calm", 1)]
-    assert [row["seeds"], row["cohort"]] == [2, "one"]
-    assert (row["low"], row["high"]) == pytest.approx((own.mean() - half, own.mean() + half))
-    print_summary(study)
-    assert "2 of 2 runs complete, 0 failed" in (told := capsys.readouterr().out)
-    assert "stubborn" in told
-    page = write_report(tmp_path / "o").read_text(encoding="utf-8")
-    assert "nothing, calm, stubborn" in page
-    assert "from round 10" in page
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("at = 10", "at = 30", r"branch.at = 30: a run has 30 rounds; give fewer"),
-        ("at = 10", "at = -1", "branch.at = -1"),
-        ('"agent.2" = 1', '"agent.9" = 1', "there are 4 agents"),
-        ('"agent.2" = 1', '"cohort.one.count" = 1', "does not change"),
-    ],
+from regretless.scenarios.studies.analysis.measures import (
+    COHORTS,
+    effects_table,
+    own_of,
+    value_table,
+    with_everybody,
 )
-def test_a_faulty_branch_is_one_line_before_anything_is_played(
-    tmp_path: Path, old: str, new: str, words: str
-) -> None:
-    with pytest.raises(UserError, match=words):  # noqa: PT012 - reading it, or conducting it
-        design = worlds.study(tmp_path, STUDY.replace(old, new), BASE)
-        conduct(design, Options(tmp_path / "o", jobs=1))
-    assert not (tmp_path / "o").exists()
-
-
-# Families.
-
+from regretless.scenarios.studies.analysis.parameters import parted, regression_table
 
 SEEDS = 10
 RNG = np.random.default_rng(11)
@@ -158,6 +45,76 @@ def runs_of(grid: dict[str, list[Any]], seeds: int = SEEDS) -> pd.DataFrame:
 def measured(parameters: pd.DataFrame, **columns: Any) -> pd.DataFrame:
     rows = pd.DataFrame({"run": parameters["run"], "cohort": "a", "agents": 1} | columns)
     return rows.reindex(columns=COHORTS)
+
+
+def test_the_value_of_a_forecast_by_hand() -> None:
+    """Differences 1, 2, 6 at size 10; at size 20 a run is missing and its partner is left out."""
+    key = "forecaster.kind"
+    parameters = runs_of({key: ["running-mean", "decision-swap"], "size": [10, 20]}, 3)
+    welfare = [1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 2.0, 3.0, 7.0, 4.0, 8.0, np.nan]
+    rows = measured(parameters, welfare_mean=welfare)
+    table = value_table(rows.drop(index=11), parameters)
+    assert table[["cohort", "size", "baseline", "pairs"]].to_numpy().tolist() == [
+        ["a", 10, "running-mean", 3],
+        ["a", 20, "running-mean", 2],
+    ]
+    assert table["mean"].tolist() == [3.0, 1.0]
+    half = 4.302652729911275 * np.sqrt(7.0) / np.sqrt(3.0)  # t with 2 degrees; variance (4+1+9)/2
+    assert table[["low", "high"]].iloc[0].tolist() == pytest.approx([3 - half, 3 + half])
+    for kinds in (["decision-swap"], ["running-mean", "constant"]):  # nothing to compare
+        one = parameters[parameters[key].isin(kinds)]
+        assert list(value_table(rows, one)) == list(table)
+        assert value_table(rows, one).empty
+
+
+def test_effects_average_over_the_other_keys_by_seed() -> None:
+    parameters = runs_of({"key": ["x", "y"], "size": [1, 2]}, 2)
+    rows = measured(parameters, welfare_mean=[1.0, 2.0, 3.0, 6.0, 0.0, 0.0, 8.0, np.nan])
+    effects = effects_table(rows.drop(index=7), parameters)  # y, 2 and seed 1
+    picked = effects[effects["measure"] == "welfare_mean"].set_index(["key", "value"])
+    assert picked["seeds"].tolist() == [2, 1, 2, 1]
+    assert picked["mean"].tolist() == [3.0, 4.0, 0.75, 5.5]
+    assert picked["low"].isna().tolist() == [False, True, False, True]
+
+
+def test_a_cohort_of_none_is_averaged_over_the_settings_that_have_it() -> None:
+    parameters = runs_of({"other": ["a", "b"], "cohort.one.count": [0, 5]}, 2).drop(index=[3, 5, 7])
+    two = measured(parameters, cohort="two", mean_loss=0.1 * parameters["run"])
+    one = measured(parameters[parameters["cohort.one.count"] == 5], cohort="one")
+    rows = pd.concat([two, one.assign(mean_loss=[0.5, 0.7])])
+    table = effects_table(rows, parameters).query("measure == 'mean_loss'")
+    found = table.set_index(["key", "value", "cohort"])[["seeds", "mean"]]
+    assert found.loc[("other", "a", "one")].tolist() == [1, 0.5]
+    assert found.loc[("cohort.one.count", "5", "one")].tolist() == [1, 0.6]
+    assert ("cohort.one.count", "0", "one") not in found.index
+    assert found.loc[("other", "a", "two")].tolist() == [1, 0.1]  # seed 1 lacks a run
+
+
+def test_what_a_measure_of_ones_own_says_of_the_round_holds_for_all() -> None:
+    agents = pd.DataFrame({"agent": [1, 2, 3], "cohort": ["a", "a", "b"]})
+    rows = [("whole", "", np.nan, 4.0), ("one", "a", np.nan, 1.0), ("each", "", 3, 7.0)]
+    measures = pd.DataFrame(rows, columns=["measure", "cohort", "agent", "value"])
+    expected = {"each": [-1.0, 7.0], "one": [1.0, -1.0], "whole": [4.0, 4.0]}
+    assert own_of(measures, agents).fillna(-1).to_dict("list") == expected
+
+
+def test_everybody_is_every_agent() -> None:
+    rows = {"run": 0, "cohort": ["a", "b"], "mean_loss": [0.4, 0.8], "agents": [1, 3]}
+    pooled = with_everybody(pd.DataFrame(rows).reindex(columns=COHORTS))
+    row = pooled.set_index("cohort").loc[EVERYBODY]
+    assert row["mean_loss"] == pytest.approx(0.7)
+    assert row["agents"] == 4
+    assert np.isnan(row["swap_regret_mean"])
+
+
+def test_a_contrast_by_hand() -> None:
+    parameters = runs_of({"key": ["x", "y"]}, 3)
+    rows = measured(parameters, mean_loss=[0.1, 0.2, 0.3, 0.2, 0.2, 0.6])
+    (row,) = contrasts_table(rows, parameters).to_dict("records")
+    assert [row[name] for name in ("key", "value", "against", "seeds")] == ["key", "y", "x", 3]
+    assert row["mean"] == pytest.approx(0.4 / 3)
+    half = 4.302653 * np.std([0.1, 0.0, 0.3], ddof=1) / np.sqrt(3)  # Student's quantile
+    assert (row["low"], row["high"]) == pytest.approx((0.4 / 3 - half, 0.4 / 3 + half))
 
 
 def test_an_interaction_is_a_difference_of_differences() -> None:
@@ -178,43 +135,50 @@ def test_an_interaction_is_a_difference_of_differences() -> None:
     assert (others["simultaneous_low"] < 0).all()
 
 
-def test_the_control_is_what_others_are_compared_with() -> None:
-    parameters = runs_of({"arm": ["one", "two", "none"]}, 3)
-    loss = parameters["arm"].map({"one": 0.5, "two": 0.7, "none": 0.4})
-    rules = Rules(controls={"arm": "none"})
-    found = contrasts_table(measured(parameters, mean_loss=loss), parameters, rules=rules)
-    assert found[["value", "against"]].to_numpy().tolist() == [["one", "none"], ["two", "none"]]
-    np.testing.assert_allclose(found["mean"], [0.1, 0.3])
+def test_a_family_is_tested_as_the_textbooks_say() -> None:
+    """Student's tests and Schuirmann's two one-sided ones, by Holm's method, and max-t."""
+    parameters = runs_of({"arm": ["one", "two", "none"]})
+    names = ["mean_loss", "swap_regret_mean"]
+    loss = RNG.normal([0.0, 0.02], [0.1, 0.01], (len(parameters), 2))
+    rows = measured(parameters, **dict(zip(names, loss.T, strict=True)), welfare_mean=-loss[:, 0])
+    rules = Rules(controls={"arm": "none"}, margin=0.05)
+    found = contrasts_table(rows, parameters, rules=rules)
+    assert (
+        found[["value", "against"]].to_numpy().tolist()
+        == [["one", "none"]] * 3 + [["two", "none"]] * 3
+    )
+    arms = rows[found["measure"].unique()].to_numpy().reshape(3, SEEDS, 3)
+    differences = np.concatenate([arms[0] - arms[2], arms[1] - arms[2]], axis=1)
+    np.testing.assert_allclose(found["mean"], differences.mean(0))
+    half = critical(differences) * differences.std(0, ddof=1) / np.sqrt(SEEDS)
+    np.testing.assert_allclose(found["simultaneous_low"], differences.mean(0) - half)
+    np.testing.assert_allclose(found["simultaneous_high"], differences.mean(0) + half)
+    p = np.asarray(stats.ttest_1samp(differences, 0.0).pvalue)
+    np.testing.assert_allclose(found["p_adjusted"], holm(p))
+    shares = found["measure"].isin(names)  # welfare, in units of its own, has no margin
+    sides = [
+        stats.ttest_1samp(differences[:, shares], end, alternative=way).pvalue
+        for end, way in ((-0.05, "greater"), (0.05, "less"))
+    ]
+    np.testing.assert_allclose(found["p_equivalence"][shares], holm(np.max(sides, axis=0)))
+    assert found["p_equivalence"][~shares].isna().all()
+    said = found.apply(equivalent, axis=1)
+    assert set(said) == {"", "equivalent within 0.05"}
+    assert (said[found["measure"] == "swap_regret_mean"] != "").all()
 
 
 def test_all_contrasts_hold_at_once_where_nothing_is_different() -> None:
     """Of 200 null studies 5 % at most have any contrast that is called different."""
-    parameters = runs_of({"arm": list("abcd")})
     count, wrong, missed = 200, 0, 0
     for _ in range(count):
-        base = RNG.normal(size=(len(parameters), 3))
-        columns = {name: base @ RNG.normal(size=3) for name in MEASURES[:5]}
-        found = contrasts_table(measured(parameters, **columns), parameters)
-        assert len(found) == 15
-        wrong += bool((found["p_adjusted"] < 0.05).any())
-        missed += bool(((found["simultaneous_low"] > 0) | (found["simultaneous_high"] < 0)).any())
+        arms = RNG.normal(size=(4, SEEDS, 3)) @ RNG.normal(size=(3, 5))
+        differences = np.concatenate([*(arms[1:] - arms[0])], axis=1)  # (SEEDS, 15)
+        t = differences.mean(0) / differences.std(0, ddof=1) * np.sqrt(SEEDS)
+        wrong += bool((holm(2 * stats.t.sf(np.abs(t), SEEDS - 1)) < 0.05).any())
+        missed += bool((np.abs(t) > critical(differences)).any())
     most = 0.05 * count + 2 * np.sqrt(0.05 * 0.95 * count)
     assert wrong <= most
     assert 1 <= missed <= most  # not so wide that they never miss
-
-
-@pytest.mark.parametrize(("effect", "least", "most"), [(0.0, 0.9, 1.0), (0.02, 0.0, 0.1)])
-def test_equivalence_is_within_the_margin_alone(effect: float, least: float, most: float) -> None:
-    """An effect as large as the margin is called equivalent 5 % of the time."""
-    parameters, count, shown = runs_of({"arm": [0, 1]}), 100, 0
-    for _ in range(count):
-        loss = effect * parameters["arm"] + RNG.normal(0, 0.01, len(parameters))
-        rows = measured(parameters, mean_loss=loss, welfare_mean=-loss)
-        found = contrasts_table(rows, parameters, rules=Rules(margin=0.02))
-        said = {row["measure"]: equivalent(row) for row in found.to_dict("records")}
-        assert said["welfare_mean"] == ""  # in units of its own, it has no margin
-        shown += said["mean_loss"] == "equivalent within 0.02"
-    assert least <= shown / count <= most
 
 
 def test_a_failed_run_costs_its_seed_and_no_more() -> None:
@@ -289,103 +253,3 @@ def test_the_third_that_a_value_helps_is_found() -> None:
     np.testing.assert_allclose(thirds["mean"], [0.0, 0.0, -0.05], atol=0.006)
     assert (thirds["p_adjusted"] < 0.05).tolist() == [False, False, True]
     assert found["cohort"].str.contains("kind").sum() == 2
-
-
-CROWD = """\
-name = "crowd"
-rounds = 20
-adversary = { kind = "iid", outcomes = 2, concentration = 20.0 }
-market = { feedback = "same-round", impact = 0.4 }
-cohort = [
-{ name = "followers", utility = "ces", parameters = { rho = [0.3, 0.9] }, count = 6, actions = 3 },
-]
-"""
-CONTROLLED = """
-scenario = "tiny.toml"
-seeds = 3
-control = "half"
-margin = { mean_loss = 1.0 }
-[grid]
-"market.impact" = [0.2, 0.8]
-[grid.listen]
-nobody = { "cohort.followers.response" = "hedge" }
-half = { "cohort.followers.response" = "quantal", "cohort.followers.eta" = 0.2 }
-"""
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("families")
-    worlds.study(folder, CONTROLLED, CROWD)
-    command(f"regretless study {folder / 'sweep.toml'} --out {folder / 'out'} --jobs 1")
-    command(f"regretless report {folder / 'out'} --tables {folder / 'tables'}")
-    return folder
-
-
-def test_a_study_file_names_its_control_and_margin(home: Path) -> None:
-    study = load_study(home / "out")
-    contrasts = study.contrasts()
-    listen = contrasts[contrasts["key"] == "listen"]
-    assert set(listen["against"]) == {"half"}
-    assert set(listen["value"]) == {"nobody"}
-    assert listen.set_index("measure")["margin"].dropna().to_dict() == {"mean_loss": 1.0}
-    terms = set(study.regression("swap_regret")["term"])
-    assert terms == {"constant", "rho", "market.impact", "listen = nobody"}
-
-
-def test_the_market_is_compared_in_pairs(home: Path) -> None:
-    """Every number of the table of rounds, by hand from the runs."""
-    study = load_study(home / "out")
-    rounds = study.table("rounds").merge(study.parameters(), on="run")
-    deviation = rounds.groupby(["market.impact", "listen", "seed"])["y_0"].std(ddof=0)
-    apart = deviation[0.8] - deviation[0.2]
-    found = study.contrasts().query("key == 'market.impact' and measure == 'y_0_deviation'")
-    assert found["cohort"].tolist() == [MARKET]
-    assert found["mean"].iloc[0] == pytest.approx(apart.mean())
-    assert found["seeds"].iloc[0] == 3
-
-
-def test_every_table_is_written_as_csv_and_latex(home: Path) -> None:
-    study = load_study(home / "out")
-    for name, table in study.results().items():
-        kept = pd.read_parquet(home / "out" / f"{name}.parquet")
-        pd.testing.assert_frame_equal(kept, table)
-        read = pd.read_csv(home / "tables" / f"{name}.csv")
-        assert list(read) == list(table)
-        assert len(read) == len(table)
-        latex = (home / "tables" / f"{name}.tex").read_text(encoding="utf-8")
-        assert f"\\label{{tab:{name}}}" in latex
-        assert latex.count(r"\\") >= len(table)
-    with pytest.raises(UserError, match="is not empty; give the tables a folder of their own"):
-        export({}, home / "tables")
-
-
-def test_the_page_shows_what_was_tested(home: Path) -> None:
-    page = check((home / "out" / "report.html").read_text(encoding="utf-8"))
-    study = load_study(home / "out")
-    heads = [row for row in page.rows if "simultaneous interval" in row]
-    assert len(heads) == 3  # effects, interactions, by parameter
-    assert any("equivalent within 1" in row for row in page.rows)
-    row = study.interactions().query("measure == 'mean_loss'").iloc[0]
-    words = [row[name] for name in ("key", "value", "against", "other_key", "other_value")]
-    assert any(shown[:5] == words for shown in page.rows)
-    slope = study.regression("swap_regret").set_index("term").loc["rho"]
-    (shown,) = [float(row[3]) for row in page.rows if row[1:3] == ["swap_regret", "rho"]]
-    most = slope[["coefficient", "low", "high"]].abs().max()
-    assert shown == pytest.approx(slope["coefficient"], abs=0.005 * most)  # three digits of it
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ('"half"', '"harf"', "control = 'harf' is a value of no key"),
-        ('control = "half"', 'control = { listen = "harf" }', "listen = 'harf' is no value"),
-        ("mean_loss = 1.0", "mean_los = 1.0", "margin.mean_los: no such measure; did you mean"),
-        ("mean_loss = 1.0", "mean_loss = 0.0", "margin.mean_loss = 0.0: must be greater"),
-        ("{ mean_loss = 1.0 }", "-0.1", "margin = -0.1: must be greater"),
-        ("[0.2, 0.8]", '[0.2, "half"]', "of market.impact, listen; write control = { KEY"),
-    ],
-)
-def test_what_is_no_control_or_margin_is_a_line(home: Path, old: str, new: str, words: str) -> None:
-    with pytest.raises(UserError, match=words):
-        worlds.study(home, CONTROLLED.replace(old, new), CROWD, name="wrong").settings_to_check(())
