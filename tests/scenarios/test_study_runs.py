@@ -1,26 +1,28 @@
 """A study survives: failing runs, dying workers, kill -9 and Ctrl-C cost what was in flight."""
 
+import importlib
 import json
+import logging
 import math
 import os
-import random
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import dask.dataframe
 import distributed
 import duckdb
-import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import worlds
 from distributed.security import Security
+from served import two_workers
 from worlds import TINY
 from written import tables
 
@@ -31,7 +33,7 @@ from regretless.scenarios.logs.ownership import held
 from regretless.scenarios.report.write import write_report
 from regretless.scenarios.run import Options as RunOptions
 from regretless.scenarios.run import run
-from regretless.scenarios.studies import Study
+from regretless.scenarios.studies import Study, load_study
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import Design, read_study
 from regretless.scenarios.studies.directory import TABLES, Answer, StudyDirectory
@@ -49,11 +51,11 @@ seeds = 3
 
 MOODS = """\
 scenario = "tiny.toml"
-seeds = 1
+seeds = %d
 [set]
 "adversary.kind" = "moody"
 [grid]
-"adversary.mood" = ["calm", "stuck", "angry", "deadly", "gone"]
+"adversary.mood" = %s
 """
 
 MODULE = '''\
@@ -77,6 +79,8 @@ class Moody(Adversary):
         self.mood = mood
 
     def commit(self, context, history, announced):
+        if history.rounds == 10 and self.mood == "hopeless":
+            raise RuntimeError("enough")
         if history.rounds == 20 and (Path(__file__).parent / "storm").exists():
             if self.mood == "angry":
                 raise ValueError("it is\\nraining")
@@ -93,7 +97,8 @@ class Moody(Adversary):
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("desk")
-    files = {"tiny.toml": TINY, "sweep.toml": SWEEP, "moods.toml": MOODS, "moods.py": MODULE}
+    moods = MOODS % (1, ["calm", "stuck", "angry", "deadly", "gone"])
+    files = {"tiny.toml": TINY, "sweep.toml": SWEEP, "moods.toml": moods, "moods.py": MODULE}
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
     return folder
@@ -114,12 +119,10 @@ def finished(desk: Path, sweep: Design) -> Study:
     return study
 
 
-def test_the_number_of_workers_changes_no_byte(desk: Path, sweep: Design, finished: Study) -> None:
-    one = conduct(sweep, Options(desk / "one", jobs=1))
-    assert tables(one.path) == tables(finished.path)
+def test_a_finished_study_holds_its_runs_and_tables(finished: Study) -> None:
     others = {"gains", "sensitivity", "calibration", "windows"}  # which this study has not
     known = {f"{name}.parquet" for name in TABLES if name not in others}
-    assert {path.name for path in one.path.iterdir()} == known | {"runs", "study.json"}
+    assert {path.name for path in finished.path.iterdir()} == known | {"runs", "study.json"}
 
 
 def test_a_run_of_a_study_is_the_run_of_the_scenario(desk: Path, finished: Study) -> None:
@@ -131,12 +134,14 @@ def test_a_run_of_a_study_is_the_run_of_the_scenario(desk: Path, finished: Study
     assert tables(desk / "alone") == tables(finished.path / "runs" / f"run={number:04d}")
     told = json.loads((desk / "alone/manifest.json").read_text(encoding="utf-8"))["welfare"]
     row = finished.cohorts().set_index("run").loc[number]
+    worst = finished.agents().groupby("run")["decision_swap_regret"].max()
+    assert row["decision_swap_regret_worst"] == worst[number]
     names = ["welfare_mean", "welfare_gini", "welfare_mean_difference"]
     assert told == {"farmers": {name: row[name] for name in names}}
 
 
-def test_pairs_have_common_random_numbers(sweep: Design, finished: Study) -> None:
-    """A drifting nature does not react: both forecasters face the same outcomes and agents."""
+def test_pairs_have_common_random_numbers(finished: Study) -> None:
+    """A drifting nature does not react: both forecasters face the same outcomes."""
     rounds = finished.table("rounds").merge(finished.parameters(), on="run")
     ours, theirs = (
         rounds.loc[rounds["forecaster.kind"] == kind, ["seed", "y_0", "y_1"]].reset_index(drop=True)
@@ -144,57 +149,27 @@ def test_pairs_have_common_random_numbers(sweep: Design, finished: Study) -> Non
     )
     pd.testing.assert_frame_equal(ours, theirs)
     assert ours.groupby("seed")["y_0"].first().nunique() == 3
-    for mine, other in zip(range(6), range(6, 12), strict=True):
-        pair = (sweep.task(number).scenario().build() for number in (mine, other))
-        populations = [model.game.cohorts[0].loss.rows() for model in pair]
-        np.testing.assert_array_equal(*populations)
-
-
-def test_the_tables_are_what_python_recomputes(finished: Study) -> None:
-    for name in ("cohorts", "value", "effects", "parameters", "failures"):
-        stored = pd.read_parquet(finished.path / f"{name}.parquet")
-        pd.testing.assert_frame_equal(stored, getattr(finished, name)())
-    value = finished.value()
-    assert value["pairs"].tolist() == [3, 3]
-    assert ((value["low"] < value["mean"]) & (value["mean"] < value["high"])).all()
-    cohorts = finished.cohorts()
-    worst = finished.agents().groupby("run")["decision_swap_regret"].max()
-    assert cohorts["decision_swap_regret_worst"].tolist() == worst.tolist()
-
-
-def with_pandas(study: Path) -> pd.DataFrame:
-    return pd.read_parquet(sorted(study.glob("runs/*/agents.parquet")), partitioning="hive")
-
-
-def with_polars(study: Path) -> pd.DataFrame:
-    files = str(study / "runs/*/agents.parquet")
-    frame = pl.scan_parquet(files, hive_partitioning=True).collect()
-    return pd.DataFrame(frame.to_dict(as_series=False))
-
-
-def with_duckdb(study: Path) -> pd.DataFrame:
-    files = f"'{study}/runs/*/agents.parquet'"
-    read = f"read_parquet({files}, hive_partitioning = true, hive_types = {{'run': BIGINT}})"
-    query = f"SELECT a.* FROM {read} a JOIN '{study}/parameters.parquet' USING (run)"  # noqa: S608
-    rows = duckdb.sql(query)
-    return pd.DataFrame(rows.fetchall(), columns=rows.columns)
-
-
-def with_dask(study: Path) -> pd.DataFrame:
-    files = str(study / "runs/*/agents.parquet")
-    return dask.dataframe.read_parquet(files).compute(scheduler="synchronous")
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword:DeprecationWarning")  # Dask's own
-@pytest.mark.parametrize("reader", [with_pandas, with_polars, with_duckdb, with_dask])
-def test_runs_read_as_one_data_set(finished: Study, reader: Callable[[Path], pd.DataFrame]) -> None:
-    frame = reader(finished.path)
-    frame["run"] = frame["run"].astype("int64")
-    frame = frame.sort_values(["run", "agent"])
+def test_runs_read_as_one_data_set(finished: Study) -> None:
+    """By pandas, Polars, DuckDB and Dask."""
+    files, columns = f"{finished.path}/runs/*/agents.parquet", ["run", "agent", "mean_loss"]
+    query = (
+        f"SELECT a.* FROM read_parquet('{files}', hive_partitioning = true) a "  # noqa: S608
+        f"JOIN '{finished.path}/parameters.parquet' p ON CAST(a.run AS BIGINT) = p.run"
+    )
+    rows = duckdb.sql(query)
     expected = finished.agents()
-    assert set(frame) == set(expected)
-    for column in ("run", "agent", "mean_loss", "decision_swap_regret"):
-        assert frame[column].tolist() == expected[column].tolist()
+    for frame in (
+        pd.read_parquet(sorted(finished.path.glob("runs/*/agents.parquet")), partitioning="hive"),
+        pd.DataFrame(pl.scan_parquet(files, hive_partitioning=True).collect().to_dict()),
+        pd.DataFrame(rows.fetchall(), columns=rows.columns),
+        dask.dataframe.read_parquet(files).compute(scheduler="synchronous"),
+    ):
+        assert set(frame) == set(expected)
+        read = frame[columns].astype({"run": "int64"}).sort_values(["run", "agent"])
+        assert read.to_numpy().tolist() == expected[columns].to_numpy().tolist()
 
 
 def test_failures_are_recorded_and_tried_again(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,9 +182,9 @@ def test_failures_are_recorded_and_tried_again(desk: Path, monkeypatch: pytest.M
     failures = study.failures()
     assert failures[["run", "kind", "error"]].to_numpy().tolist() == [
         [1, "WorkerDied", DIED],  # it hangs
-        [2, "ValueError", said % (23, "ValueError: it is raining")],
+        [2, "ValueError", said % (25, "ValueError: it is raining")],
         [3, "WorkerDied", DIED],
-        [4, "SystemExit", said % (29, "SystemExit: I leave")],
+        [4, "SystemExit", said % (31, "SystemExit: I leave")],
     ]
     assert "moods.py" in failures["traceback"][1]
     assert study.runs() == [0]
@@ -245,37 +220,30 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.002)
 
 
-def stopped_after(desk: Path, runs: int, sent: signal.Signals, *more: str) -> tuple[int, str]:
-    """Start the study, stop it when that many runs are complete; exit status, standard error."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored for all
-    command = [COMMAND, "study", "sweep.toml", "--out", "killed", *more]
-    process = subprocess.Popen(command, cwd=desk, stderr=subprocess.PIPE, text=True)
-    wait_until(lambda: len(list((desk / "killed").glob("runs/*"))) >= runs)
-    workers = children(process.pid)
-    process.send_signal(sent)
-    _, error = process.communicate(timeout=PATIENCE)
-    wait_until(lambda: not any(map(alive, workers)))
-    return process.returncode, error
-
-
-@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc")
 def test_kill_and_interrupt_lose_what_was_in_flight(
     desk: Path, sweep: Design, finished: Study
 ) -> None:
-    first, more = random.Random(7).randint(1, 3), random.Random(8).randint(2, 3)  # noqa: S311
-    status, _ = stopped_after(desk, first, signal.SIGKILL, "--jobs", "2")
-    assert status == -signal.SIGKILL
-    killed = desk / "killed"
+    """Workers end with who started them; another number of workers leads to the same bytes."""
+    killed, command = desk / "killed", [COMMAND, "study", "sweep.toml", "--out", "killed"]
+    process = subprocess.Popen([*command, "--jobs", "2"], cwd=desk)
+    wait_until(lambda: len(list(killed.glob("runs/*"))) >= 2)
+    workers = children(process.pid)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait(PATIENCE) == -signal.SIGKILL
+    wait_until(lambda: not any(map(alive, workers)))
     assert json.loads((killed / "study.json").read_text())["status"] == "interrupted"
     complete = {path: path.stat().st_mtime_ns for path in killed.glob("runs/*/*")}
-    status, error = stopped_after(desk, first + more, signal.SIGINT, "--jobs", "1", "--resume")
-    assert status == 130
-    assert error == "regretless: interrupted; continue with --resume\n"
+
+    def interrupt(over: int) -> None:
+        if over == 8:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        conduct(sweep, Options(killed, jobs=1, resume=True), progress=interrupt)
     half = Study(killed)
     assert half.record["status"] == "interrupted"
-    assert first + more <= len(half.runs()) < 12
-    assert len(pd.read_parquet(killed / "cohorts.parquet")) == len(half.runs())
+    assert len(half.runs()) == len(pd.read_parquet(killed / "cohorts.parquet")) == 8
     assert not (killed / ".drafts").exists()
     complete |= {path: path.stat().st_mtime_ns for path in killed.glob("runs/*/*")}
     conduct(sweep, Options(killed, jobs=1, resume=True))
@@ -283,31 +251,28 @@ def test_kill_and_interrupt_lose_what_was_in_flight(
     assert {path: path.stat().st_mtime_ns for path in complete} == complete
 
 
-def test_a_study_is_never_overwritten_or_mixed(desk: Path, finished: Study) -> None:
+def test_a_study_has_one_writer_one_file_and_one_version(desk: Path, finished: Study) -> None:
     other, own = (read_study(str(desk / name)) for name in ("moods.toml", "sweep.toml"))
-    before = tables(finished.path)
+    older = shutil.copytree(finished.path, desk / "older")
+    record = json.loads((older / "study.json").read_text(encoding="utf-8"))
+    record["versions"]["regretless"] = "0.0.9"
+    (older / "study.json").write_text(json.dumps(record), encoding="utf-8")
+    before = tables(desk)
     for design, options, told in (
         (own, Options(finished.path), "holds a study; continue it with --resume"),
         (other, Options(finished.path, resume=True), "holds another study; give another --out"),
         (own, Options(desk), "holds other files; give a new or an earlier study's"),
         (own, Options(desk / "tiny.toml"), "is a file; give a directory"),
+        (own, Options(older, resume=True), r"begun by regretless 0\.0\.9"),
     ):
         with pytest.raises(UserError, match=told):
             conduct(design, options)
-    assert tables(finished.path) == before
-
-
-def test_a_study_has_one_writer_and_one_version(desk: Path, finished: Study) -> None:
-    design, copied = read_study(str(desk / "sweep.toml")), desk / "copied"
     with held(desk / "busy"), pytest.raises(UserError, match="another process"):
-        conduct(design, Options(desk / "busy", jobs=1))
+        conduct(own, Options(desk / "busy", jobs=1))
     assert not (desk / "busy").exists()
-    shutil.copytree(finished.path, copied)
-    record = json.loads((copied / "study.json").read_text(encoding="utf-8"))
-    record["versions"]["regretless"] = "0.0.9"
-    (copied / "study.json").write_text(json.dumps(record), encoding="utf-8")
-    with pytest.raises(UserError, match=r"begun by regretless 0\.0\.9"):
-        conduct(design, Options(copied, resume=True))
+    assert tables(desk) == before
+    with pytest.raises(UserError, match=r"is not a study directory: give one"):
+        load_study(desk)
 
 
 def test_a_damaged_run_is_named_and_can_be_played_again(desk: Path, finished: Study) -> None:
@@ -325,18 +290,6 @@ def test_a_damaged_run_is_named_and_can_be_played_again(desk: Path, finished: St
         shutil.rmtree(hurt / "runs" / name)
     conduct(design, Options(hurt, resume=True, jobs=1))
     assert tables(hurt) == tables(finished.path)
-
-
-def test_every_setting_is_built_before_anything_is_written(desk: Path) -> None:
-    """A name that only the market knows: found in a worker, and no directory is made."""
-    text = SWEEP.replace('"running-mean"', '"runing-mean"')
-    (desk / "wrong.toml").write_text(text, encoding="utf-8")
-    with pytest.raises(UserError, match=r"did you mean 'running-mean'\?") as caught:
-        conduct(read_study(str(desk / "wrong.toml")), Options(desk / "wrong", jobs=1))
-    setting = "forecaster.kind = 'runing-mean', cohort.farmers.count = 3"
-    assert str(caught.value).startswith(f"study 'wrong', {setting}: ")
-    assert "\n" not in str(caught.value)
-    assert not (desk / "wrong").exists()
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -367,8 +320,7 @@ def test_parts_that_a_run_could_not_remove_do_not_stay(tmp_path: Path, sweep: De
 
 def test_strangers_are_sent_away() -> None:
     """A client without the cluster's certificate reaches neither scheduler nor worker."""
-    ours = Cluster(1)
-    try:
+    with closing(Cluster(1)) as ours:
         assert ours.map(abs, [-1, -2]) == [1, 2]
         doors = [ours.client.scheduler.address, *ours.workers()]
         assert all(door.startswith("tls://127.0.0.1:") for door in doors)
@@ -376,5 +328,61 @@ def test_strangers_are_sent_away() -> None:
         for door, own in strangers.items():
             with pytest.raises((OSError, TypeError)):
                 distributed.Client(door, timeout=2, security=own, set_as_default=False)
-    finally:
-        ours.close()
+
+
+# A Dask cluster: a real scheduler and worker processes on loopback.
+
+
+def test_a_cluster_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tracebacks of failures aside; its workers start without the folder of the user's module."""
+    with two_workers() as cluster:
+        monkeypatch.syspath_prepend(tmp_path)
+        (tmp_path / "fickle.py").write_text(MODULE, encoding="utf-8")
+        importlib.invalidate_caches()
+        design = worlds.study(tmp_path, MOODS % (2, ["calm", "hopeless"]))
+        imports = ("fickle",)
+        here = conduct(design, Options(tmp_path / "here", jobs=1, imports=imports))
+        options = Options(tmp_path / "there", scheduler=cluster.scheduler_address, imports=imports)
+        there = conduct(design, options)
+    for logger in ("distributed.client", "distributed.comm"):  # which tell a loss in 40 lines
+        assert not logging.getLogger(logger).isEnabledFor(logging.ERROR)
+    assert there.runs() == here.runs() == [0, 1]
+    ours, theirs = tables(here.path), tables(there.path)
+    assert [name for name in theirs if ours.get(name) != theirs[name]] == ["failures.parquet"]
+    assert set(ours) == set(theirs)
+    said = "round 10: Moody.commit (fickle.py, line 22): RuntimeError: enough; mend it"
+    for study in (here, there):
+        failures = study.failures()[["run", "kind", "error"]].to_numpy().tolist()
+        assert failures == [[run, "RuntimeError", said] for run in (2, 3)]
+
+
+def test_no_scheduler_is_one_line_and_without_dask_runs_are_played_one_after_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regretless.scenarios.executor.CONNECTING", 0.5)
+    design = worlds.study(tmp_path, 'scenario = "tiny.toml"')
+    out, there = tmp_path / "out", "tcp://127.0.0.1:9"
+    lost = r"tcp://127.0.0.1:9 cannot be reached: .*; check the addr"
+    for scheduler, told in (there, lost), ("nonsense", r"is no address; write e\.g\. tcp://"):
+        with pytest.raises(UserError, match=told):
+            conduct(design, Options(out, scheduler=scheduler))
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    for asked in (Options(out, scheduler=there), Options(out, jobs=2)):
+        with pytest.raises(UserError, match=r"run pip install 'regretless\[dask\]'"):
+            conduct(design, asked)
+    assert not out.exists()
+    assert conduct(design, Options(out)).runs() == [0]
+
+
+def test_a_task_for_a_worker_that_is_gone_is_given_back() -> None:
+    """Dask keeps one for ever that was sent to it while there was no other."""
+    with closing(Cluster(1)) as cluster:
+        ((home, pid),) = cluster.client.run(os.getpid).items()
+        os.kill(pid, signal.SIGKILL)
+        while home in cluster.client.nthreads():
+            time.sleep(0.01)
+        assert not cluster.client.nthreads()
+        cluster.submit(0, abs, -1, at=home)
+        assert cluster.next() == (0, None)
+        cluster.submit(0, abs, -1)
+        assert cluster.next() == (0, 1)
