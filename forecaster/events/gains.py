@@ -68,12 +68,13 @@ class Gains:
     gain: Array
     variation: Array
     squares: Array
+    scale: Array
 
     def __init__(
-        self, group: ProtectedLosses, rows: LossTable, scale: Array, *, fixed: bool, models: int
+        self, group: ProtectedLosses, rows: LossTable, *, fixed: bool, models: int
     ) -> None:
         self.group, self.rows, self.losses = group, rows.slice(group), rows.losses(group)
-        self.scale, self.constants = scale, group.offset.shape[1] if fixed else 0
+        self.constants = group.offset.shape[1] if fixed else 0
         self.policies = group.policies if fixed else ()
         self.fixed, self.models = self.constants + len(self.policies), models
         self.shape = (*group.offset.shape, self.fixed + models)
@@ -154,8 +155,7 @@ class GainEvents(EventSet):
         fixed: bool = True,
     ) -> None:
         self.rows, self.rule, self.within = LossTable(groups), rule or AdaptiveWeights(), within
-        scales = ((group, gain_range(group.weights, within)) for group in self.groups)
-        self.members = [Gains(g, self.rows, own, fixed=fixed, models=models) for g, own in scales]
+        self.members = [Gains(own, self.rows, fixed=fixed, models=models) for own in self.groups]
         self.models, self.losses = models, len(self.rows.start) - 1
         self.experts = sum(k * a * (c - fixed) for k, a, c in (one.shape for one in self.members))
         if self.experts > MOST:
@@ -166,6 +166,7 @@ class GainEvents(EventSet):
         parts = zip(self.members, np.split(sums, self._ends, axis=1), strict=True)
         for member, flat in parts:
             member.gain, member.variation, member.squares = flat.reshape(3, *member.shape)
+            member.scale = gain_range(member.group.weights, within)
             actions = np.arange(member.constants)
             member.gain[:, actions, actions] = -np.inf  # never weighed against itself
         follows = [np.broadcast_to(np.arange(m.shape[2]) >= m.fixed, m.shape) for m in self.members]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import worlds
 
-from regretless import MarketModel, decision_swap_regret
+from regretless import MarketModel
 from regretless.forecaster.events.cover import clustered, distance, paper_gamma, snapped
 from regretless.forecaster.events.loss_table import responses_at
 from regretless.market.core.arrays import Array
@@ -93,6 +93,9 @@ def test_snapping_rounds_every_coefficient_to_the_nearest_multiple(gamma: float)
     assert cover.radius.max() <= 5 * gamma / 2 * (1 + 1e-6)
     most = np.abs(own[1]).sum(-1).max() + 4 * gamma / 2
     assert np.abs(cover.weights).sum(-1).max() <= most * (1 + 1e-9)
+    assert [paper_gamma(3, 10_000), paper_gamma(1, 1)] == pytest.approx([1 / 600, 0.5])
+    with pytest.raises(ValueError, match="gamma must be positive"):
+        snapped(*own, gamma=-gamma)
 
 
 @pytest.mark.parametrize("radius", [0.0, 0.2, 0.6, 2.0])
@@ -108,26 +111,17 @@ def test_clusters_are_as_tight_as_was_wished_and_apart(radius: float) -> None:
     every = distance(offset[:, None] - cover.offset, weights[:, None] - cover.weights)
     assert cover.radius == pytest.approx(every.min(1), abs=SMALLEST)  # the nearest one serves
     assert np.array_equal(cover.representative_of, every.argmin(1))
-
-
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_the_farthest_next_is_within_twice_the_best(count: int) -> None:
-    """Against every choice of as many members."""
-    for seed in range(4):
-        offset, weights = table(seed, losses=12, actions=2, size=3)
-        pairs = distance(offset[:, None] - offset, weights[:, None] - weights)
-        best = min(
-            pairs[:, list(chosen)].min(1).max()
-            for chosen in itertools.combinations(range(12), count)
-        )
-        cover = clustered(offset, weights, count=count)
-        assert len(cover.offset) == count
-        assert cover.radius.max() <= 2 * best + SMALLEST
+    for wrong in ({"radius": -0.1}, {"count": 0}):
+        with pytest.raises(ValueError, match="radius must be at least 0 and count at least 1"):
+            clustered(*own, **wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("size", "scale"), [(1, 1e9), (3, 1e-6), (40, 1.0)])
 def test_the_farthest_joins_next(size: int, scale: float) -> None:
-    """Every loss is compared with every representative, as the definition has it."""
+    """Every loss is compared with every representative, as the definition has it.
+
+    So the greatest radius is at most twice the least that as many members allow (Gonzalez 1985).
+    """
     offset, weights = (scale * part for part in table(3, losses=1300, size=size))
     near, served, chosen = np.full(1300, np.inf), np.zeros(1300, int), [0]
     for place in range(60):
@@ -138,21 +132,6 @@ def test_the_farthest_joins_next(size: int, scale: float) -> None:
     assert (cover.offset == offset[chosen[:60]]).all()
     assert (cover.representative_of == served).all()
     assert cover.radius == pytest.approx(near, rel=1e-12, abs=1e-14 * scale)
-
-
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        (lambda own: snapped(*own, gamma=0.0), "gamma must be positive"),
-        (lambda own: snapped(*own, gamma=-1.0), "gamma must be positive"),
-        (lambda own: clustered(*own, radius=-0.1), "radius must be at least 0"),
-        (lambda own: clustered(*own, count=0), "count at least 1"),
-    ],
-)
-def test_senseless_covers_are_refused(call: Any, said: str) -> None:
-    assert [paper_gamma(3, 10_000), paper_gamma(1, 1)] == pytest.approx([1 / 600, 0.5])
-    with pytest.raises(ValueError, match=said):
-        call(table(0))
 
 
 ROUNDS = 300
@@ -166,24 +145,17 @@ def market(cohorts: list[dict[str, Any]], **keys: Any) -> MarketModel:
 
 
 def cohort(utility: str, cover: dict[str, Any] | None, **keys: Any) -> dict[str, Any]:
-    parameters = {
-        "linear": {},
-        "cobb-douglas": {},
-        "ces": {"rho": {"choices": [0.4, 0.8]}},
-        "cara": {"risk_aversion": [1.0, 3.0]},
-    }[utility]
-    told = {"name": utility, "utility": utility, "parameters": parameters, "count": 12}
-    covered = {} if cover is None else {"cover": cover}
-    return told | {"actions": 3} | covered | keys
+    own = {"parameters": PARAMETERS.get(utility, {})} | ({"cover": cover} if cover else {})
+    return worlds.cohort(utility, 12, 3, utility, **own) | keys
 
 
+PARAMETERS = {"ces": {"rho": {"choices": [0.4, 0.8]}}, "cara": {"risk_aversion": [1.0, 3.0]}}
 KINDS: dict[str, dict[str, Any]] = {
     "paper": {"kind": "snap"},
     "snap": {"kind": "snap", "gamma": 0.2},
     "radius": {"kind": "cluster", "radius": 0.3},
     "count": {"kind": "cluster", "count": 3},
 }
-UTILITIES = ["linear", "ces", "cobb-douglas", "cara"]
 
 
 def test_the_forecaster_knows_every_action_in_every_round() -> None:
@@ -220,6 +192,9 @@ def radii_of(seated: Any) -> Array:
     return by_force(*gaps(own, *seated.coefficients, seated))
 
 
+UTILITIES = ["linear", "ces", "cobb-douglas", "cara"]
+
+
 @pytest.mark.parametrize(("kind", "utility"), [*zip(KINDS, UTILITIES, strict=True)])
 def test_the_bound_of_a_covered_cohort_holds(kind: str, utility: str) -> None:
     """The a-priori bound with twice the radius in it, and the one from the biases."""
@@ -229,28 +204,6 @@ def test_the_bound_of_a_covered_cohort_holds(kind: str, utility: str) -> None:
     assert set(agents["guarantee"]) == {"decision-swap"}
     assert (agents["decision_swap_regret"] <= agents["bound"]).all()
     assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
-
-
-@pytest.mark.parametrize("kind", ["snap", "radius", "count"])
-def test_an_agent_has_its_representatives_regret_and_twice_the_radius(kind: str) -> None:
-    """The theorem itself, from the log of a run: linear agents, whose basis is exact."""
-    model = market([cohort("linear", KINDS[kind], count=25)])
-    seated: Any = model.game.cohorts[0]
-    assert len(seated.coefficients[0]) < len(seated.loss)
-    outcomes, actions = [], []
-    for _ in range(ROUNDS):
-        played = play_round(model.game)
-        outcomes.append(played.outcome)
-        actions.append(played.decisions[0].probabilities.argmax(1))
-    constants = np.repeat(np.arange(3)[:, None], ROUNDS, axis=1)
-    (offset, weights), radius = seated.coefficients, radii_of(seated)
-    assert radius.max() > 0.02
-    for k, representative in enumerate(seated.representative_of):
-        choices = np.array(actions)[:, k]
-        losses = seated.loss[k].losses(np.array(outcomes))
-        theirs = offset[representative] + np.array(outcomes) @ weights[representative].T
-        mine = decision_swap_regret(losses, choices, constants)
-        assert mine <= decision_swap_regret(theirs, choices, constants) + 2 * radius[k] + 1e-9
 
 
 def test_the_bound_rises_by_twice_the_radius() -> None:
@@ -272,21 +225,3 @@ def test_the_bound_rises_by_twice_the_radius() -> None:
     plain.run(20)
     # Programs end a little elsewhere: certificates and mixtures, which the bound counts, do too.
     assert bounds[0] == pytest.approx(plain.guarantees[0].bound(), rel=2e-3)  # type: ignore[misc]
-
-
-def test_agents_who_play_their_own_response_have_no_guarantee() -> None:
-    """The forecaster protects the representatives; the label and the bound say so."""
-    cover = {"kind": "cluster", "count": 2, "play": "own"}
-    model = market([cohort("cobb-douglas", cover), cohort("linear", None)])
-    model.run(80)
-    agents = model.agents_frame().groupby("cohort")
-    own, other = agents.get_group("cobb-douglas"), agents.get_group("linear")
-    assert set(own["guarantee"]) == {"none"}
-    assert own["bound"].isna().all()
-    assert set(other["guarantee"]) == {"decision-swap"}
-    assert (own["decision_swap_regret"] <= own["bound_from_bias"] + 1e-9).all()
-    seated: Any = model.game.cohorts[0]
-    assert seated.representative_of is None
-    assert len(seated.coefficients[0]) == len(seated.loss) == 12
-    forecaster: Any = model.game.blocks[seated.block].forecaster
-    assert len(forecaster.events.rows.start) - 1 == 2

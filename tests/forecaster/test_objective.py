@@ -42,39 +42,32 @@ def test_a_planner_may_choose_either_equilibrium_by_a_payoff_of_its_own() -> Non
         assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
 
 
-def judges(objective: Any) -> MarketModel:
-    """Play 300 cases, every third one guilty at random, before five judges."""
-    cohort = {
-        "name": "judges",
-        "utility": "affine",
-        "count": 5,
-        "actions": ["acquit", "convict"],
-        "parameters": {"weights": [[-1.0], [1.0]], "gains": [[1.0, 0.0]]},
-    }
+@pytest.mark.parametrize("payoff", [[0.0, 1.0], [[0.0, 1.0]]], ids=["each", "by guilt"])
+def test_a_wish_is_no_knowledge(payoff: Any) -> None:
+    """A prosecutor who knew who is guilty could have twice as many convicted as are guilty.
+
+    Of 300 cases every third one is guilty at random, before five judges; convicting pays the
+    prosecutor 1, or how guilty they are.
+    """
+    judges = worlds.cohort(
+        "judges", 5, ["acquit", "convict"], "affine",
+        parameters={"weights": [[-1.0], [1.0]], "gains": [[1.0, 0.0]]},
+    )  # fmt: skip
     given = {"adversary": {"kind": "iid", "outcomes": 1, "concentration": 0.1, "mean": [1 / 3]}}
-    given |= {"forecaster": {"kind": "decision-swap", "objective": objective}}
-    return worlds.played(worlds.scenario(cohort, rounds=300, **given), seed=1)
+    given |= {"forecaster": {"kind": "decision-swap", "objective": {"judges": payoff}}}
+    model = worlds.played(worlds.scenario(judges, rounds=300, **given), seed=1)
+    agents = model.agents_frame()
+    assert model.game.cohorts[0].ledger.count[:, 1].sum() <= 5 * 300 / 5
+    assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
 
 
-def test_a_wish_is_no_knowledge() -> None:
-    """A prosecutor who knew who is guilty could have twice as many convicted as are guilty."""
-    plain, wishful = judges("none"), judges({"judges": [0.0, 1.0]})
-    cases = 5 * 300  # the sender would have two thirds of them convicted
-    by_outcome = judges({"judges": [[0.0, 1.0]]})  # convicting pays by how guilty they are
-    for model in (plain, wishful, by_outcome):
-        agents = model.agents_frame()
-        assert model.game.cohorts[0].ledger.count[:, 1].sum() <= cases / 5
-        assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
-
-
-@pytest.mark.parametrize("response", ["best-response", "ensemble", "private"])
-@pytest.mark.parametrize("events", ["coordinates", "losses"])
+@pytest.mark.parametrize(
+    ("events", "response"), [("coordinates", "ensemble"), ("losses", "private")]
+)
 def test_two_blocks_with_models_told_late_have_an_objective(events: str, response: str) -> None:
     """No promise is touched; agents who draw for themselves are left out, which a line says."""
-    cohorts = [
-        {"name": "own", "utility": "linear", "actions": 3, "count": 4, "response": response},
-        {"name": "other", "utility": "mean-variance", "actions": 3, "count": 4},
-    ]
+    own = worlds.cohort("own", 4, 3, response=response)
+    cohorts = own, worlds.cohort("other", 4, 3, "mean-variance")
     table = {"objective": "welfare", "delay": 1, "models": ["last-value"], "events": events}
     nature = {"kind": "switching", "outcomes": 2, "length": 7}
     model = worlds.played(worlds.scenario(*cohorts, adversary=nature, forecaster=table), seed=1)
