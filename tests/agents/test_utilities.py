@@ -161,6 +161,13 @@ def test_gains_are_their_formula(name: str, actions: int, parameters: Any, expec
     assert got == pytest.approx(wanted, abs=1e-12)
 
 
+def test_buyers_gain_their_value_less_the_price_of_an_arm() -> None:
+    offers = random_outcomes(4)
+    units, prices = offers[:, None, ::2], offers[:, None, 1::2]
+    got = utility(drawn("buyer", 2, goods=4, value=VALUE), offers)
+    assert got == pytest.approx(VALUE[:, None] * units - prices)
+
+
 def test_depositors_gain_what_the_bank_has_left() -> None:
     loss = drawn("depositor", 2, goods=1, early=1.25, late=2.0)
     assert len(unique_losses(loss)[0]) == 1

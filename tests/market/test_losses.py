@@ -26,6 +26,8 @@ from regretless.market.losses import (
     Trade,
     unique_losses,
 )
+from regretless.market.losses.outcome_spaces import Box
+from regretless.market.markets.price_impact import exposure
 
 CHECKED = settings(deadline=None, max_examples=40, derandomize=True)
 NAN, INF = float("nan"), float("inf")
@@ -388,6 +390,35 @@ def test_unique_losses_keeps_one_of_each_in_order(name: str) -> None:
     outcomes = random_outcomes(2)
     assert np.array_equal(types[type_of].losses(outcomes), stack.losses(outcomes))
     assert np.array_equal(types[type_of].unit_scale, stack.unit_scale)
+
+
+BOX = Box([0.1, 0.3], [0.6, 1.0])
+
+
+@pytest.mark.parametrize("name", sorted({*STACKS} - {"exponential of a sum", "trade"}))
+def test_a_pulled_back_loss_is_the_loss_in_own_units(name: str) -> None:
+    loss, unit = STACKS[name], np.vstack([np.zeros(2), np.ones(2), random_outcomes(2)])
+    pulled = BOX.pulled_back(loss)
+    assert pulled.losses(unit) == pytest.approx(loss.losses(BOX.from_unit(unit)), abs=1e-9)
+    table = pulled.normalised().losses(unit)
+    assert -1e-9 <= table.min() <= table.max() <= 1 + 1e-9
+    own = own_units(loss, BOX.from_unit(unit))
+    assert own_units(pulled.normalised(), unit) == pytest.approx(own, abs=1e-9)
+    assert (pulled.lipschitz() <= 0.7 * loss.lipschitz() + 1e-9).all()
+    assert BOX.to_unit(BOX.from_unit(unit)) == pytest.approx(unit)
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_exposure_is_the_fall_of_the_loss_good_by_good(name: str) -> None:
+    loss = STACKS[name]
+    gains = np.zeros((4, 3, 2))
+    for good in range(2):
+        low, high = np.full(2, 0.5), np.full(2, 0.5)
+        low[good], high[good] = 0.0, 1.0
+        gains[..., good] = np.maximum(loss.losses(low) - loss.losses(high), 0.0)
+    budget = gains.sum(2).max(1)[:, None, None]
+    expected = np.divide(gains, budget, out=np.zeros_like(gains), where=budget > 1e-9)
+    assert exposure(loss) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", STACKS)

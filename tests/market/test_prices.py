@@ -10,16 +10,7 @@ import pandas as pd
 import pytest
 import worlds
 
-from regretless.market.losses import (
-    Convex1D,
-    ExponentialOfSum,
-    Linear,
-    LipschitzLoss,
-    Loss,
-    MinimumOfRatios,
-    PowerOfSum,
-    SeparablePower,
-)
+from regretless.market.losses import Linear, Loss
 from regretless.market.markets.price_impact import (
     Prices,
     Tally,
@@ -27,24 +18,11 @@ from regretless.market.markets.price_impact import (
     concentration,
     crowding,
     drawn_labels,
-    exposure,
 )
 from regretless.market.records import Decision
 from regretless.scenarios.assembly.scenario import Scenario
 
 RNG = np.random.default_rng(3)
-FORMS: dict[str, Loss] = {
-    "linear": Linear(RNG.normal(size=(4, 3, 2)), RNG.normal(size=(4, 3))),
-    "separable": SeparablePower(-RNG.random((4, 3, 2)), np.array([0.5, 1.0, 2.0, 3.0])),
-    "power": PowerOfSum(RNG.random((4, 3, 2)), np.full(4, 0.5), amplitude=-np.ones(())),
-    "exponential": ExponentialOfSum(-RNG.random((4, 3, 2)) * 3),
-    "ratios": MinimumOfRatios(RNG.random((4, 3, 2)) + 0.1),
-    "convex": Convex1D(RNG.random((4, 3, 2)), RNG.random((4, 3, 2)), -RNG.random((4, 3))),
-    "target": SeparablePower(np.ones((2, 3, 2)), np.full(2, 2.0), centre=RNG.random((2, 3, 2))),
-    "lipschitz": LipschitzLoss(
-        lambda y: np.stack([y[:, 0] * y[:, 1], 1 - y[:, 0]], axis=1), np.ones(()), (2,), 2
-    ),
-}
 
 
 def cohort(loss: Loss, row_of: Sequence[int]) -> Any:
@@ -60,38 +38,18 @@ def chosen(actions: Sequence[int]) -> Decision:
 
 def scenario(market: dict[str, Any] | None, **tables: Any) -> Scenario:
     shares = {"weights": [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]], "concentration": 6.0}
-    people = {"utility": "linear", "count": 8, "actions": 3, "parameters": shares}
-    kinds: dict[str, dict[str, Any]] = {
-        "followers": {},
-        "noisy": {"response": "quantal", "eta": 20.0},
-        "learners": {"response": "hedge"},
-    }
-    cohorts = [{"name": name} | people | own for name, own in kinds.items()]
-    nature = {"kind": "iid", "outcomes": 3, "concentration": 20.0}
-    keys = {"rounds": 120, "seed": 1, "market": market}
-    keys |= {} if "data" in tables else {"adversary": nature}
+    cohorts = [
+        worlds.cohort("followers", 8, 3, parameters=shares),
+        worlds.cohort("noisy", 8, 3, parameters=shares, response="quantal", eta=20.0),
+        worlds.cohort("learners", 8, 3, parameters=shares, response="hedge"),
+    ]
+    keys: dict[str, Any] = {"rounds": 120, "seed": 1, "market": market}
+    if "data" not in tables:
+        keys["adversary"] = {"kind": "iid", "outcomes": 3, "concentration": 20.0}
     return worlds.scenario(*cohorts, **keys | tables)
 
 
 LAGGED = {"feedback": "lagged", "impact": 0.4, "adjustment": 0.7}
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_exposure_is_the_fall_of_the_loss_good_by_good(form: str) -> None:
-    loss = FORMS[form].as_stack()
-    shares = exposure(loss)
-    for k in range(len(loss)):
-        gains = np.zeros((loss.actions, loss.outcomes))
-        for good in range(loss.outcomes):
-            low, high = np.full(loss.outcomes, 0.5), np.full(loss.outcomes, 0.5)
-            low[good], high[good] = 0.0, 1.0
-            gains[:, good] = loss[k].losses(low) - loss[k].losses(high)
-        gains = np.maximum(gains, 0.0)
-        budget = gains.sum(1).max()
-        expected = gains / budget if budget > 1e-9 else 0 * gains
-        assert shares[k] == pytest.approx(expected, abs=1e-9)
-    assert (shares >= 0).all()
-    assert (shares.sum(-1) <= 1 + 1e-12).all()
 
 
 def test_a_market_by_hand() -> None:

@@ -1,4 +1,4 @@
-"""Boxes and polytopes of outcomes, and losses stated in their units."""
+"""Boxes and polytopes of outcomes; losses in their units are in ``test_losses.py``."""
 
 from typing import Any
 
@@ -6,60 +6,12 @@ import numpy as np
 import pytest
 import worlds
 
-from regretless.market.losses import (
-    Convex1D,
-    ExponentialOfSum,
-    Linear,
-    LipschitzLoss,
-    Loss,
-    MinimumOfRatios,
-    PowerOfSum,
-    SeparablePower,
-)
+from regretless.market.losses import ExponentialOfSum, Linear
 from regretless.market.losses.outcome_spaces import Box, Polytope
 
 RNG = np.random.default_rng(3)
 BOX = Box([-1.0, 2.0, 0.5], [1.0, 5.0, 0.75])
 TRIANGLE = [[0.0, 0.0], [4.0, 0.0], [0.0, 2.0]]
-K, A = 3, 2
-
-PULLED: list[Loss] = [
-    Linear(RNG.normal(size=(K, A, 3)), RNG.normal(size=(K, A))),
-    SeparablePower(
-        RNG.normal(size=(K, A, 3)), RNG.uniform(0.5, 3, K), centre=RNG.normal(size=(K, A, 3))
-    ),
-    PowerOfSum(RNG.normal(size=(K, A, 3)), 2.0, intercept=RNG.normal(size=(K, A))),
-    ExponentialOfSum(RNG.normal(size=(K, A, 3)), amplitude=RNG.normal(size=(K, A))),
-    Convex1D(
-        RNG.random((K, A, 2)), RNG.uniform(2, 5, (K, A, 2)), slope=-0.3, coordinate=1, dimension=3
-    ),
-]
-WRAPPED: list[Loss] = [
-    LipschitzLoss(lambda y: np.abs(y[:, :2]), constant=1.0, shape=(2,), dimension=3, high=5.0)
-]
-
-
-@pytest.mark.parametrize("loss", PULLED + WRAPPED, ids=lambda loss: loss.form)
-def test_a_pulled_back_loss_is_the_loss_in_own_units(loss: Loss) -> None:
-    unit = RNG.random((50, 3))
-    pulled = BOX.pulled_back(loss)
-    own = loss.losses(BOX.from_unit(unit))
-    assert pulled.losses(unit) == pytest.approx(own, abs=1e-9)
-    normal = pulled.normalised()
-    table = normal.losses(np.vstack([unit, np.zeros(3), np.ones(3)]))
-    assert -1e-9 <= table.min() <= table.max() <= 1 + 1e-9
-    back = normal.unit_offset[..., None] + normal.unit_scale[..., None] * table[:-2]
-    assert back == pytest.approx(own, abs=1e-9)
-    assert BOX.to_unit(BOX.from_unit(unit)) == pytest.approx(unit)
-
-
-def test_a_minimum_of_ratios_keeps_its_slope() -> None:
-    box = Box([0.0, 1.0], [10.0, 2.0])
-    loss = MinimumOfRatios(np.array([[1.0, 4.0], [2.0, 0.5]]))
-    pulled = box.pulled_back(loss)
-    unit = RNG.random((40, 2))
-    assert pulled.losses(unit) == pytest.approx(loss.losses(box.from_unit(unit)))
-    assert pulled.lipschitz() == pytest.approx(10 * loss.lipschitz())
 
 
 def test_a_transformed_sum_has_no_other_space() -> None:
@@ -108,8 +60,8 @@ def test_polytopes_of_one_and_three_dimensions() -> None:
 
 
 def test_a_market_in_a_polytope_keeps_its_guarantee() -> None:
-    traders = {"name": "traders", "utility": "linear", "count": 5, "actions": 3}
-    model = worlds.played(worlds.scenario(traders, rounds=200, space={"vertices": TRIANGLE}))
+    traders, space = worlds.cohort("traders", 5, 3), {"vertices": TRIANGLE}
+    model = worlds.played(worlds.scenario(traders, rounds=200, space=space))
     outcomes = model.rounds_frame()[["y_0", "y_1"]].to_numpy()
     assert (outcomes.sum(1) <= 1 + 1e-9).all()
     agents = model.agents_frame()

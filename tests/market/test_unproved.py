@@ -1,14 +1,13 @@
 """Programs that no method solves within its limits: a bound that was proved, or one line."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from desk import Refused
+import worlds
 
-from regretless import persuasion, stackelberg, surplus_cap
+from regretless import UserError, persuasion, stackelberg, surplus_cap
 from regretless.agents.utilities.forms import Leontief
 from regretless.forecaster.bases import ReducedBasis
 from regretless.market.exploitability.information_design import revenue_cap
@@ -71,53 +70,29 @@ def test_a_basis_that_cannot_be_fitted_says_so(limits: Callable[[], None]) -> No
         ReducedBasis([recipes], error=0.05)
 
 
-RUN = """
-name = "unsolved"
-rounds = 5
-{world}
-[[cohort]]
-name = "own"
-utility = "{utility}"
-actions = 3
-count = 2
-{keys}
-"""
-
-
 @pytest.mark.parametrize(
-    ("world", "utility", "keys", "named"),
+    ("keys", "own", "named"),
     [
         (
-            'adversary = { kind = "stackelberg-committer", outcomes = 3 }',
-            "linear",
-            "",
+            {"adversary": {"kind": "stackelberg-committer", "outcomes": 3}},
+            {},
             "adversary.support or adversary.grid, of 3 outcomes: stackelberg: ",
         ),
         (
-            'adversary = { kind = "iid", outcomes = 2 }',
-            "cobb-douglas",
-            'basis = { kind = "reduced" }',
+            {},
+            {"utility": "cobb-douglas", "basis": {"kind": "reduced"}},
             "cohort.own.basis 'reduced': fit by a basis: ",
         ),
     ],
 )
-def test_a_run_ends_in_one_line(  # noqa: PLR0913 - fixtures and parameters
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    refused: Refused,
-    limits: Callable[[], None],
-    world: str,
-    utility: str,
-    keys: str,
-    named: str,
+def test_a_run_ends_in_one_line(
+    limits: Callable[[], None], keys: worlds.Raw, own: worlds.Raw, named: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    text = RUN.format(world=world, utility=utility, keys=keys)
-    Path("own.toml").write_text(text, encoding="utf-8")
     limits()
-    line = refused("run", "own.toml")
-    assert line.startswith(f"{named}no method proved an optimum within its limits")
-    assert not Path("runs").exists()
+    with pytest.raises(UserError) as caught:
+        worlds.played(worlds.scenario(worlds.cohort("own", 2, 3) | own, **keys))
+    assert str(caught.value).startswith(f"{named}no method proved an optimum within its limits")
+    assert "\n" not in str(caught.value)
 
 
 def test_the_solver_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
