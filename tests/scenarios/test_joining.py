@@ -7,14 +7,12 @@ import pandas as pd
 import pytest
 import worlds
 
-from regretless.agents import ScriptedAgent
-from regretless.forecaster.events.bounds import BiasBound, GainBound, spread
+from regretless.forecaster.events.bounds import BiasBound, GainBound
 from regretless.forecaster.events.cover import paper_gamma
 from regretless.forecaster.events.weights import AdaptiveWeights, ExponentialWeights
-from regretless.market import register
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
-from regretless.market.records import Context, Forecast, Round
+from regretless.market.records import Round
 from regretless.market.regret.ledger import MEASURES
 from regretless.scenarios.assembly.latecomers import protection
 from regretless.scenarios.assembly.scenario import Scenario
@@ -99,35 +97,6 @@ def test_regret_of_the_covered_stays_below_its_bounds(stream: str, joins: int, d
     assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
     assert agents.loc[~covered, "bound"].isna().all()
     assert set(agents.loc[~covered, "guarantee"]) == {"none"}
-
-
-@pytest.mark.parametrize("stream", STREAMS)
-def test_the_biases_of_a_window_bound_its_regret(stream: str) -> None:
-    """The derivation on measured biases: expected regret, |B_T - B_t0|, and the bound on them."""
-    model = market(cohort("early", count=6), cohort("late", enters=70), stream=stream, rounds=150)
-    late, events = model.game.cohorts[1], model.game.blocks[0].forecaster.events
-    _, cover = protection(late, model.game.blocks[0])
-    assert cover is not None
-    offset, weights = late.coefficients
-    played(model, 70)
-    before = events.views[0].gain.copy()
-    fixed = np.zeros((*offset.shape, offset.shape[1]))  # as in the ledger, expected over mixtures
-    for log in played(model, 80):
-        mixture = log.forecasts[0].mixture
-        for point, mass in zip(mixture.points, mixture.weights, strict=True):
-            best = (offset + weights @ point).argmin(1)
-            fixed[np.arange(len(best)), best] += mass * log.losses[1]
-    total = (np.einsum("kaa->ka", fixed) - fixed.min(2)).sum(1)
-    shape = (-1, *weights.shape[1:])
-    after = events.views[0].gain
-    gained, *ends = (
-        np.abs(bias).max(1).reshape(shape[:2])[cover.representative_of].sum(1)
-        for bias in (after - before, after, before)
-    )
-    assert (total <= spread(weights) * gained + 1e-9).all()
-    assert (gained <= sum(ends) + 1e-12).all()
-    bound = model.game.blocks[0].forecaster.bias_bound().since(weights, joined=70)
-    assert (spread(weights) * sum(ends) / 80 <= bound).all()
 
 
 def test_bound_since_the_start_is_the_bound() -> None:
@@ -268,19 +237,6 @@ def test_they_hear_the_block_that_spans_their_losses() -> None:
 # What the log holds.
 
 
-@register.agent("dicing")
-class Dicing(ScriptedAgent):
-    """Plays a die that it throws every ten rounds."""
-
-    rounds = choice = 0
-
-    def act(self, forecast: Forecast, context: Context) -> int:
-        if self.rounds % 10 == 0:
-            self.choice = int(self.rng.integers(3))
-        self.rounds += 1
-        return self.choice
-
-
 def test_views_wait_until_they_have_played() -> None:
     model = market(cohort("early"), cohort("late", enters=2))
     late = list(model.agents.select(lambda agent: agent.cohort == "late"))
@@ -299,7 +255,7 @@ def test_views_wait_until_they_have_played() -> None:
 LATECOMERS = (
     cohort("late", [1.0, 3.0], enters=40),
     cohort("quantal", enters=41, response="quantal", eta=5.0),
-    cohort("scripted", enters=42, response="dicing", count=3),
+    cohort("gamblers", enters=42, response="exp3", count=3),
 )
 
 
