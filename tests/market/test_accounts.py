@@ -55,7 +55,7 @@ def test_agents_of_ones_own_read_their_accounts() -> None:
     @register.agent("spender")
     class Spender(ScriptedAgent):
         def act(self, forecast: Any, context: Any) -> int:
-            return 1 if self.account.cash >= 0.5 else 0
+            return int(self.account.cash >= 0.5)
 
     @register.agent("spenders")
     class Spenders(ScriptedCrowd):
@@ -63,8 +63,8 @@ def test_agents_of_ones_own_read_their_accounts() -> None:
             return (self.account.cash >= 0.5).astype(int)
 
     def market(response: str) -> MarketModel:
-        own = {"name": "own", "utility": "trader", "count": 3, "actions": 2}
-        own |= {"response": response, "parameters": {"value": 1.0}}
+        parameters = {"value": 1.0}
+        own = worlds.cohort("own", 3, 2, "trader", response=response, parameters=parameters)
         given = {"market": {"kind": "call-auction", "cash": 1.5, "stock": 0.0, "outside": 8.0}}
         given |= {"adversary": {"kind": "iid", "outcomes": 1}, "rounds": 40}
         return worlds.scenario(own, **given).build(seed=1)
@@ -74,9 +74,7 @@ def test_agents_of_ones_own_read_their_accounts() -> None:
         model.run()
         last = model.accounts_frame().query("round == 39")
         assert model.agents.get("cash") == last["cash"].tolist()
-        assert [goods.tolist() for goods in model.agents.get("goods")] == [
-            [held] for held in last["goods_0"]
-        ]
+        assert np.ravel(model.agents.get("goods")).tolist() == last["goods_0"].tolist()
     pd.testing.assert_frame_equal(one.accounts_frame(), many.accounts_frame())
     cash = one.accounts_frame()["cash"]
     assert cash.min() < 0.5 <= cash.max()

@@ -38,7 +38,7 @@ MARKETS: dict[str, tuple[int, Keys, Keys]] = {  # outcomes, market, cohort
 
 
 def scenario(cohort: Keys, market: Keys, outcomes: int, **keys: Any) -> Scenario:
-    few = {"name": "few", "utility": "linear", "count": 3, "actions": cohort.get("actions", 4)}
+    few = worlds.cohort("few", 3, cohort.get("actions", 4))
     own = few | {"name": "crowd", "count": 3000, "types": 7} | cohort
     given = {"adversary": {"kind": "drifting", "outcomes": outcomes}, "market": market or None}
     return worlds.scenario(own, few, **{"rounds": 25} | given | keys)
@@ -87,13 +87,8 @@ def test_a_counted_crowd_is_the_listed_one_in_every_market(
         populations, "drawn_multiplicity", lambda spec, _: np.bincount(handed_out(spec, None))
     )
     goods, market, cohort = MARKETS[name]
-    both = (
-        scenario(cohort | {"multiplicity": how}, market, goods, rounds=8) for how in (False, True)
-    )
-    models = [one.build(seed=4) for one in both]
-    for model in models:
-        model.run()
-    same(*models)
+    both = [scenario(cohort | {"multiplicity": n}, market, goods, rounds=8) for n in (False, True)]
+    same(*(worlds.played(one, seed=4) for one in both))
 
 
 @pytest.mark.parametrize("counts", [[1, 4, 2], [3, 3, 3]])
@@ -102,17 +97,10 @@ def test_those_who_draw_follow_their_strategy(counts: list[int]) -> None:
     loss = Linear(np.random.default_rng(1).random((3, 4, 2)))
     heads = np.array(counts) * 100
     cohort = RespondingCohort(
-        name="crowd",
-        utility="linear",
-        block=0,
-        loss=loss,
-        row_of=np.arange(3),
-        coefficients=(loss.offset, loss.weights),
-        response=Quantal(2.0),
-        ledger=Ledger(3, 4),
-        rng=np.random.default_rng(5),
-        multiplicity=heads,
-    )
+        "crowd", "linear", block=0, loss=loss, row_of=np.arange(3), response=Quantal(2.0),
+        coefficients=(loss.offset, loss.weights), ledger=Ledger(3, 4),
+        rng=np.random.default_rng(5), multiplicity=heads,
+    )  # fmt: skip
     predicted = loss.losses(np.array([0.3, 0.8]))
     rounds = [cohort._decision(predicted) for _ in range(300)]
     strategy = rounds[0].probabilities

@@ -47,9 +47,8 @@ class Spender(ScriptedCrowd):
         self.careful = bool(np.all(careful))
 
     def act_many(self, forecasts: Any, contexts: Any) -> Any:
-        if not self.careful or self.affordable is None:
-            return np.full(len(self.loss), 2)
-        return np.where(self.affordable, COST, -1.0).argmax(1)
+        can = self.affordable if self.careful else np.ones((len(self.loss), 3))
+        return np.where(can, COST, -1.0).argmax(1)
 
 
 @pytest.fixture(autouse=True)
@@ -59,9 +58,9 @@ def names(registries: None) -> None:
 
 
 def tolls(response: str = "best-response", *, cash: float = 0.5, **keys: Any) -> MarketModel:
-    own = {"name": "own", "utility": "linear", "count": 6, "actions": 3, "response": response}
-    own |= {"budget_constraint": True, "measures": ["swap", "decision_swap"]} | keys
-    other = {"name": "x", "utility": "linear", "count": 2, "actions": 2, "measures": ["swap"]}
+    own = {"budget_constraint": True, "measures": ["swap", "decision_swap"]} | keys
+    own = worlds.cohort("own", own.pop("count", 6), 3, response=response, **own)
+    other = worlds.cohort("x", 2, measures=["swap"])
     given = {"market": {"kind": "tolls", "cash": cash}, "rounds": 120}
     given |= {"adversary": {"kind": "anti-forecast", "outcomes": 2}}
     return worlds.scenario(own, other, **given).build(seed=3)
@@ -121,17 +120,10 @@ def test_the_promise_pays_for_the_rounds_in_which_something_slept() -> None:
 
 def test_a_distribution_of_play_is_that_given_what_is_affordable() -> None:
     model = tolls("hedge", count=1, cash=0.25)
-    means, cohort = model.game.seats[0].budget, model.game.cohorts[0]
-    distribution, rng = np.array([[0.2, 0.3, 0.5]]), np.random.default_rng(0)
-    drawn = [
-        means.limited(
-            Decision(distribution, rng.choice(3, size=1, p=distribution[0])),
-            np.array([[True, True, False]]),
-            None,
-        ).actions[0]
-        for _ in range(4000)
-    ]
-    assert cohort.row_of.tolist() == [0]
+    means, rng = model.game.seats[0].budget, np.random.default_rng(0)
+    distribution, can = np.array([[0.2, 0.3, 0.5]]), np.array([[True, True, False]])
+    decided = [Decision(distribution, rng.choice(3, 1, p=distribution[0])) for _ in range(4000)]
+    drawn = [means.limited(decision, can, None).actions[0] for decision in decided]
     assert np.mean(drawn) == pytest.approx(0.6, abs=4 * np.sqrt(0.24 / 4000))
 
 
@@ -140,6 +132,5 @@ def test_mistakes_are_a_line() -> None:
         tolls("spender", settings={"careful": 0.0}, cash=0.25).run()
     with pytest.raises(UserError, match="exp3 takes every action to be possible"):
         tolls("exp3")
-    own = {"name": "own", "utility": "linear", "actions": 2, "budget_constraint": True}
     with pytest.raises(UserError, match=r"cohort\.own\.budget_constraint: no market says"):
-        worlds.scenario(own).build()
+        worlds.scenario(worlds.cohort("own", 1, budget_constraint=True)).build()

@@ -20,23 +20,22 @@ from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.report.market_figures import rings
 
 PATH = [[1, 2], [2, 3], [3, 4], [5, 6]]  # agents 1 to 6; 5 and 6 stand apart
-ROUNDS = 40
 
 
-def cohort(name: str = "readers", **keys: Any) -> dict[str, Any]:
-    told = {"name": name, "utility": "ces", "parameters": {"rho": [0.3, 0.9]}, "actions": 3}
-    return told | {"count": 6, "response": "best-response"} | keys
+def cohort(name: str = "readers", count: int = 6, utility: str = "ces", **keys: Any) -> worlds.Raw:
+    parameters = {"rho": [0.3, 0.9]} if utility == "ces" else {}
+    return worlds.cohort(name, count, 3, utility, parameters=parameters, **keys)
 
 
-def scenario(*cohorts: dict[str, Any], **keys: Any) -> Scenario:
+def scenario(*cohorts: worlds.Raw, **keys: Any) -> Scenario:
     adversary = {"kind": "switching", "outcomes": 2, "length": 10}
-    return worlds.scenario(*cohorts, **{"rounds": ROUNDS, "seed": 5, "adversary": adversary} | keys)
+    return worlds.scenario(*cohorts, **{"rounds": 40, "seed": 5, "adversary": adversary} | keys)
 
 
-def along(tmp_path: Path, subscribers: Any = (1,)) -> dict[str, Any]:
+def along(tmp_path: Path) -> worlds.Raw:
     file = tmp_path / "edges.csv"
     pd.DataFrame(PATH, columns=["a", "b"]).to_csv(file, index=False)
-    return {"graph": "edge-list", "file": str(file), "subscribers": list(subscribers)}
+    return {"graph": "edge-list", "file": str(file), "subscribers": [1]}
 
 
 @settings(max_examples=60, deadline=None)
@@ -79,10 +78,9 @@ def test_news_is_exactly_as_old_as_the_way_is_long(tmp_path: Path) -> None:
 
 
 def test_hearing_nothing_is_following_the_running_mean() -> None:
-    deaf = scenario(
-        cohort(), cohort("near", count=1), network={"graph": "none", "subscribers": [7]}
-    )
-    mean = scenario(cohort(), cohort("near", count=1), forecaster={"kind": "running-mean"})
+    people, network = (cohort(), cohort("near", 1)), {"graph": "none", "subscribers": [7]}
+    deaf = scenario(*people, network=network)
+    mean = scenario(*people, forecaster={"kind": "running-mean"})
     logs = [worlds.played(one).regret_frame().query("agent <= 6") for one in (deaf, mean)]
     pd.testing.assert_frame_equal(*[log.reset_index(drop=True) for log in logs])
 
@@ -90,8 +88,8 @@ def test_hearing_nothing_is_following_the_running_mean() -> None:
 @pytest.mark.parametrize(("stream", "seed"), [("switching", 0), ("anti-forecast", 1)])
 def test_the_bound_from_biases_holds_for_stale_news_too(stream: str, seed: int) -> None:
     """Play responds to what is expected, whatever its age: p_a <= p_b + gap."""
-    smooth = cohort("smooth", utility="linear", parameters={}, response="quantal", eta=9.0)
-    plain = cohort("plain", utility="linear", parameters={}, count=20)
+    smooth = cohort("smooth", 6, "linear", response="quantal", eta=9.0)
+    plain = cohort("plain", 20, "linear")
     table = {"graph": "small-world", "neighbours": 2, "subscribers": 2}
     adversary = {"kind": stream, "outcomes": 2}
     given = scenario(plain, smooth, network=table, adversary=adversary, rounds=150)

@@ -18,9 +18,6 @@ from regretless.market.core.errors import UserError
 from regretless.market.game.round import play_round
 from regretless.market.game.seats import Attendance, drawn_stays
 from regretless.market.model import MarketModel
-from regretless.market.records import Round
-from regretless.market.regret import swap_regret
-from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.assembly.theorems import over_stays
 
 ROUNDS = 60
@@ -28,27 +25,8 @@ EMPTY = ["mean_loss", "external_regret", "swap_regret", "decision_swap_regret", 
 SMALL_WORLD = {"graph": "small-world", "neighbours": 2, "subscribers": 3}
 
 
-def cohort(name: str = "guests", **keys: Any) -> dict[str, Any]:
-    told = {"name": name, "utility": "linear", "count": 12, "actions": 3}
-    return told | {"response": "best-response"} | keys
-
-
-def rated(name: str = "guests", **keys: Any) -> dict[str, Any]:
-    return cohort(name, entry_rate=0.03, exit_rate=0.04) | keys
-
-
-def scenario(*cohorts: dict[str, Any], **keys: Any) -> Scenario:
-    adversary = {"kind": "switching", "outcomes": 2, "length": 10}
-    return worlds.scenario(*cohorts, **{"rounds": ROUNDS, "seed": 5, "adversary": adversary} | keys)
-
-
-def watched(model: MarketModel) -> list[Round]:
-    rounds = []
-    while model.played < model.rounds:
-        played = play_round(model.game)
-        model.journal.add(played)
-        rounds.append(played)
-    return rounds
+def rated(name: str = "guests", count: int = 12, **keys: Any) -> worlds.Raw:
+    return worlds.cohort(name, count, 3, **{"entry_rate": 0.03, "exit_rate": 0.04} | keys)
 
 
 @settings(max_examples=50)
@@ -80,8 +58,12 @@ def test_stays_lie_in_their_window(
 def test_everybody_is_measured_over_own_rounds(network: dict[str, Any]) -> None:
     """Regrets equal those recomputed from the rounds in which agents were there."""
     quantal = rated("smooth", response="quantal", eta=8.0, exit_rate=0.1)
-    model = scenario(rated(), quantal, **network).build()
-    rounds = watched(model)
+    adversary = {"kind": "switching", "outcomes": 2, "length": 10}
+    model = worlds.scenario(rated(), quantal, seed=5, adversary=adversary, **network).build()
+    rounds = []
+    while model.played < ROUNDS:
+        rounds.append(play_round(model.game))
+        model.journal.add(rounds[-1])
     frame = model.agents_frame().set_index("agent")
     assert frame["entered"].isna().any()  # somebody never came
     assert frame["left"].lt(ROUNDS).any()
@@ -112,10 +94,9 @@ def test_everybody_is_measured_over_own_rounds(network: dict[str, Any]) -> None:
     [("iid", "adaptive"), ("switching", "exponential"), ("anti-forecast", "adaptive")],
 )
 def test_the_bound_over_own_rounds_holds(stream: str, weights: str) -> None:
-    adversary = {"kind": stream, "outcomes": 2}
-    forecaster = {"kind": "decision-swap", "weights": weights}
+    keys = {"adversary": {"kind": stream, "outcomes": 2}, "forecaster": {"weights": weights}}
     guests = rated(count=40, entry_rate=0.2, exit_rate=0.01)
-    model = scenario(guests, adversary=adversary, forecaster=forecaster, rounds=300).build()
+    model = worlds.scenario(guests, rounds=300, seed=5, **keys).build()
     assert model.agents_frame()["bound"].isna().all()
     model.run()
     agents = model.agents_frame()
@@ -143,16 +124,14 @@ def test_over_stays_is_the_theorem_row_by_row() -> None:
 
 # Changes between rounds.
 
-OWN = {"name": "own", "utility": "linear", "count": 5, "types": 2, "actions": 3}
+OWN, TWO = worlds.cohort("own", 5, 3, types=2), worlds.cohort("two", 2, 3)
+ALONE = worlds.cohort("own", 1, 3)
 
 
-def market(
-    *cohorts: dict[str, Any], apart: bool = True, spare: dict[str, int] | None = None
-) -> MarketModel:
-    people = cohorts or (OWN, OWN | {"name": "two", "count": 2, "types": None})
-    people = tuple({k: v for k, v in one.items() if v is not None} for one in people)
-    given = worlds.scenario(*people, rounds=30, adversary={"kind": "drifting", "outcomes": 2})
-    return given.build(seed=3, apart=apart, spare=spare or {})
+def market(*cohorts: worlds.Raw, apart: bool = True, **keys: Any) -> MarketModel:
+    drift = {"kind": "drifting", "outcomes": 2}
+    given = worlds.scenario(*(cohorts or (OWN, TWO)), rounds=30, adversary=drift)
+    return given.build(apart=apart, **keys)
 
 
 def test_whoever_is_removed_plays_no_further_round_and_regrets_its_own() -> None:
@@ -169,12 +148,10 @@ def test_whoever_is_removed_plays_no_further_round_and_regrets_its_own() -> None
     assert leaver.action == -1
     cohort: Any = model.game.cohorts[0]
     rounds = model.rounds_frame()[["y_0", "y_1"]].to_numpy()[:10]
-    played = log.query("agent == 2")["action"].to_numpy()
     losses = cohort.loss[int(cohort.row_of[1])].losses(rounds)
+    known = worlds.regrets(losses, log.query("agent == 2")["action"].to_numpy())
     line = model.agents_frame().iloc[1]
-    assert line["swap_regret"] == pytest.approx(swap_regret(losses, played), abs=1e-12)
-    assert line["decision_swap_regret"] == line["swap_regret"]  # no policies but the constants
-    assert line["mean_loss"] == pytest.approx(losses[np.arange(10), played].mean(), abs=1e-12)
+    assert line[EMPTY[:4]].to_numpy(float) == pytest.approx(known, abs=1e-12)
     assert (line["entered"], line["left"], line["guarantee"]) == (0, 10, "none")
     assert np.isnan(line["bound"])
     others = model.agents_frame().drop(index=1)
@@ -187,12 +164,10 @@ def test_agents_that_cannot_go_alone_say_why() -> None:
     with pytest.raises(UserError, match=r"one row; build\(apart=True\)"):
         shared.agents[0].remove()
     assert len(shared.agents) == 7
-    alone = OWN | {"count": 1, "types": None}
     with pytest.raises(UserError, match="the last of all"):
-        market(alone).agents[0].remove()
-    learners = market(alone, alone | {"name": "two", "response": "hedge"})
+        market(ALONE).agents[0].remove()
     with pytest.raises(UserError, match=r"cohort.two learns together"):
-        learners.agents[1].remove()
+        market(ALONE, TWO | {"response": "hedge"}).agents[1].remove()
 
 
 def test_a_forecaster_is_replaced_and_the_promise_with_it() -> None:

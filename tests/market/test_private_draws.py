@@ -47,16 +47,10 @@ def cohort_of(model: MarketModel) -> PrivateCohort:
 def test_each_agent_hears_its_own_draw_and_the_shares_are_those_of_the_mixture() -> None:
     loss = Linear(np.tile([[[1.0], [0.0]]], (4000, 1, 1)), np.tile([0.0, 0.5], (4000, 1)))
     cohort = PrivateCohort(
-        "own",
-        "linear",
-        block=0,
-        loss=loss,
-        row_of=np.arange(4000),
-        coefficients=(loss.offset, loss.weights),
-        response=Private(),
-        ledger=Ledger(4000, 2),
+        "own", "linear", block=0, loss=loss, row_of=np.arange(4000), response=Private(),
+        coefficients=(loss.offset, loss.weights), ledger=Ledger(4000, 2),
         rng=stream(1, "referee", "own", "play"),
-    )
+    )  # fmt: skip
     mixture = Mixture(np.array([[0.4], [0.6], [0.9]]), np.array([0.25, 0.25, 0.5]))
     decision = cohort.decide(Forecast(mixture, 0), Context())
     heard, counts = np.unique(decision.predicted[:, 0], return_counts=True)
