@@ -1,10 +1,8 @@
 """One suite that every adversary, response, forecaster, policy kind and market passes."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import first_price
 import numpy as np
 import pytest
 from registered import built_in
@@ -199,10 +197,9 @@ def personal(kind: str) -> bool:
     return isinstance(maker, type) and issubclass(maker, Market) and maker.personal
 
 
-def scenario_of(kind: str, folder: Path) -> str:
-    """Return the catalogue's scenario of a market, or the one of the tests."""
-    named = (n for n in catalogue() if read(find(n)).get("market", {}).get("kind") == kind)
-    return next(named, None) or first_price.written(folder)
+def scenario_of(kind: str) -> str:
+    """Return the catalogue's scenario of a market."""
+    return next(n for n in catalogue() if read(find(n)).get("market", {}).get("kind") == kind)
 
 
 def places(decisions: Any, tables: Any) -> Iterator[tuple[int, int, int]]:
@@ -229,9 +226,9 @@ def regretted(market: Any, outcome: Any, decisions: Any, before: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in built_in(register.market) if personal(kind)])
-def test_personal_losses_are_those_of_clearing_again(kind: str, tmp_path: Path) -> None:
+def test_personal_losses_are_those_of_clearing_again(kind: str) -> None:
     """Entry (i, b) is what agent i loses if it plays b and all others play what they played."""
-    game = load(scenario_of(kind, tmp_path), rounds=12).build(seed=1).game
+    game = load(scenario_of(kind), rounds=12).build(seed=1).game
     market: Any = game.market
     for _ in range(12):
         drawn = commit_and_draw(game, offer(game))

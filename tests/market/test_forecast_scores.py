@@ -11,11 +11,12 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 
 from regretless import UserError, load, read_run
+from regretless.market import calibration
 from regretless.market.logs.forecast_scores import ensemble_scores, reliability, scores_table
 from regretless.market.records import KEPT, ForecastRecord
+from regretless.scenarios.config.files import find, read
+from regretless.scenarios.report import run_figures
 from regretless.scenarios.report.figures import Run
-from regretless.scenarios.report.run_figures import calibration, decision_calibration
-from regretless.scenarios.report.run_figures import reliability as reliability_figure
 from regretless.scenarios.run import Options, run
 
 
@@ -73,22 +74,12 @@ def test_reliability_is_the_calibration_curve_of_scikit_learn() -> None:
     assert rows["share"].sum() == pytest.approx(1.0)
 
 
-def test_a_forecast_that_says_the_distribution_is_reliable() -> None:
-    """Of the rounds with a probability of about p, the outcome is above its median in p."""
-    rng = np.random.default_rng(3)
-    level = 0.5 + 0.05 * rng.standard_normal(4000)
-    table = recorded(level[:, None], level + 0.05 * rng.standard_normal(4000))
-    rows = table[table["kind"] == "probability"]
-    assert len(rows) == 10
-    np.testing.assert_allclose(rows["observed"], rows["predicted"], atol=0.08)
-
-
 def test_figures_of_two_blocks_have_a_curve_for_each_broadcast_and_one_for_a_model() -> None:
     rng = np.random.default_rng(4)
     table = recorded(rng.uniform(0.2, 0.8, (300, 2)), rng.uniform(size=300))
     both = pd.concat([table, table.assign(block="two")], ignore_index=True)
     shown = Run({"data": {"outcomes": ["rain"]}}, {"forecast_scores": both})
-    for draw in (reliability_figure, calibration):
+    for draw in (run_figures.reliability, run_figures.calibration):
         drawn = draw(shown)
         curves = [trace for trace in drawn.data if trace.name.startswith(("broadcast", "model"))]
         names = ["broadcast, one", "broadcast, two", "model"]
@@ -121,9 +112,8 @@ def test_scores_of_a_run_are_those_of_its_logs(tmp_path: Path) -> None:
     np.testing.assert_allclose(decisions["mean_loss"], means[decisions.index], rtol=1e-9)
     assert decisions["share"].sum() == pytest.approx(1.0)
     shown = Run(played.manifest["config"], {"agents": played.agents, "forecast_scores": scores})
-    assert calibration(shown) is not None
-    assert decision_calibration(shown) is not None
-    assert reliability_figure(shown) is not None
+    for draw in ("calibration", "decision_calibration", "reliability"):
+        assert getattr(run_figures, draw)(shown) is not None
     assert played.manifest["rounds"] == 90
     with pytest.raises(UserError, match="has no table 'accounts'"):
         _ = played.accounts
@@ -134,3 +124,41 @@ def test_scores_of_a_run_are_those_of_its_logs(tmp_path: Path) -> None:
 def test_rounds_that_an_adversary_imagines_are_not_scored() -> None:
     scores = worlds.played(load("chain-store", rounds=4), seed=1).scores_frame()
     assert set(scores.loc[scores["kind"] == "outcome", "rounds"]) == {4}
+
+
+@pytest.mark.parametrize(("response", "eta"), [("best-response", None), ("quantal", 12.0)])
+def test_biases_are_recomputed_from_the_logs(response: str, eta: float | None) -> None:
+    raw = read(find("crop-choice"))
+    parameters = {"concentration": 20.0, "weights": raw["cohort"][0]["parameters"]["weights"]}
+    grower = raw["cohort"][0] | {"utility": "linear", "count": 6, "parameters": parameters}
+    grower |= {"response": response} | ({} if eta is None else {"eta": eta})
+    keys = {"rounds": 120, "forecaster": {"models": []}, "cohort": [grower]}  # events of vectors
+    model = worlds.played(worlds.told(raw | keys))
+    cohort, block = model.game.cohorts[0], model.game.blocks[0]
+    rounds, atoms = model.rounds_frame(), model.forecasts_frame()
+    points = atoms[["p_0", "p_1", "p_2"]].to_numpy()
+    truths = rounds[["y_0", "y_1", "y_2"]].to_numpy()[atoms["round"]]
+    contexts = rounds[["x_0", "x_1"]].to_numpy()[atoms["round"]]
+    mass = atoms["weight"].to_numpy()
+    months, wet = contexts.T
+    by_month = np.array([0, 2, 3, 2, 0])[np.searchsorted([3, 6, 9, 11], months, side="right")]
+    suggestions, how = np.array([by_month, np.where(wet >= 1, 0, 3)]), {"smooth": eta, "mass": mass}
+    told = points, truths, cohort.coefficients
+    decision = calibration.decision_calibration(*told, **how)
+    cross = calibration.cross_calibration(*told, suggestions, **how)
+    for loss, action, policy, suggestion, _, bias in block.forecaster.events.table():
+        kept = np.abs(bias).max() / 120
+        if policy is None:
+            assert decision[loss, action] == pytest.approx(kept, abs=1e-12)
+        else:
+            assert cross[loss, action, policy, suggestion] == pytest.approx(kept, abs=1e-12)
+
+
+def test_a_constant_error_on_one_action_is_found() -> None:
+    coefficients = np.array([[0.0, 0.5]]), np.array([[[1.0], [0.0]]])
+    points = np.array([[0.2], [0.2], [0.9], [0.9]])
+    truths = np.array([[0.1], [0.1], [1.0], [0.8]])
+    errors = calibration.decision_calibration(points, truths, coefficients)
+    assert errors == pytest.approx(np.array([[0.05, 0.0]]))
+    split = calibration.cross_calibration(points, truths, coefficients, [[0, 1, 0, 1]])
+    assert split[0, 1, 0] == pytest.approx([0.025, 0.025])
