@@ -269,22 +269,11 @@ def test_a_registered_basis_serves_a_family_as_it_declares(kind: str) -> None:
         losses = draw(np.random.default_rng(0), 3)
         try:
             basis = register.basis[kind]([losses])
-            offset, weights = basis.coefficients(losses)
+            basis.coefficients(losses)
         except ValueError:
             continue
         served += 1
-        table = basis.transform(points(2))
-        assert table.shape == (len(points(2)), basis.size)
-        assert 0 <= table.min() < table.max() <= 1
-        assert offset.shape == losses.offset.shape
-        assert weights.shape == (*losses.offset.shape, basis.size)
         assert basis.audit(losses, points(2)) <= basis.certified_error(losses) + EXACT
-        if served > 1:
-            continue
-        support, direction = basis.support(), np.random.default_rng(1).normal(size=basis.size)
-        assert (table @ direction).max() <= support.bound(direction) + EXACT
-        outcome, image = support.best(direction)
-        assert basis.transform(outcome) == pytest.approx(image, abs=1e-12)
     assert served
 
 
@@ -486,27 +475,24 @@ def test_the_audit_is_the_greatest_distance() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "error"),
+    ("low", "high", "error", "powers"),
     [
-        (0.3, 0.9, 0.01),
-        (0.2, 0.6, 0.05),
-        (0.5, 2.0, 0.01),
-        (1.0, 4.0, 0.02),
-        (0.4, 0.6, 1e-6),
-        (0.7, 0.7, 0.01),
+        (0.3, 0.9, 0.1, 3),
+        (0.3, 0.9, 0.01, 6),
+        (0.3, 0.9, 0.001, 9),
+        (0.5, 2.0, 0.01, 12),
+        (0.4, 0.6, 1e-6, 7),
+        (0.6, 0.7, 0.01, 2),
+        (0.7, 0.7, 0.01, 1),
     ],
 )
-def test_covering_keeps_the_error_that_was_asked_for(low: float, high: float, error: float) -> None:
-    """The declared error is the promise, with as few powers as the declaration allows."""
+def test_covering_keeps_the_error_with_the_fewest_powers(
+    low: float, high: float, error: float, powers: int
+) -> None:
     basis = PowerBasis.covering(low, high, 2, error=error)
     assert 0 <= basis.error <= error
-    assert basis.size == 2 * len(basis.exponents)
+    assert basis.size == 2 * len(basis.exponents) == 2 * powers
     assert ((basis.exponents >= low) & (basis.exponents <= high)).all()
-
-
-def test_covering_grows_with_the_promise() -> None:
-    sizes = [PowerBasis.covering(0.3, 0.9, 1, error=error).size for error in (0.1, 0.01, 0.001)]
-    assert sizes == sorted(set(sizes))
 
 
 @pytest.mark.parametrize("exact", [True, False])
