@@ -4,12 +4,12 @@ The page of a study is opened in ``test_report_study``, which makes one.
 """
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 import worlds
-from browser import addresses, find, visit
+from browser import visit
+from pages import check
 
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.page import page
@@ -23,6 +23,7 @@ COHORT = {"utility": "linear", "actions": 3, "count": 4}
 BASE = {
     "name": "market <b>&amp;",
     "description": f"claim {NASTY}",
+    "source": f"by {NASTY}",
     "rounds": 40,
     "windows": {"every": 20},
     "adversary": {"kind": "switching", "outcomes": 2},
@@ -34,7 +35,9 @@ def test_a_run_page_draws_its_figures_in_light_and_dark(tmp_path: Path) -> None:
     run(worlds.told(BASE, origin=tmp_path), Options(tmp_path / "run"))
     written = write_report(tmp_path / "run")
     text = written.read_text(encoding="utf-8")
-    assert addresses(text) == []
+    page, name = check(text), f"crowd {NASTY}"
+    assert "b" not in page.tags
+    assert all(told in page.text for told in (name, BASE["name"], f"claim {NASTY}", f"by {NASTY}"))
     assert len(text) < 8_000_000
     seen = visit(written, tmp_path / "profile")
     assert seen.console == ()
@@ -98,15 +101,3 @@ def test_what_must_not_be_is_seen(tmp_path: Path) -> None:
     for complaint in ("Loading the image", "Executing inline script", "missing is not defined"):
         assert complaint in said
     assert "<title>tables</title>" in seen.document
-
-
-def test_without_a_browser_tests_are_skipped_but_not_where_one_must_be(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(shutil, "which", {}.get)
-    monkeypatch.delenv("CI", raising=False)
-    with pytest.raises(pytest.skip.Exception, match="no browser: none of chromium"):
-        find()
-    monkeypatch.setenv("CI", "true")
-    with pytest.raises(pytest.fail.Exception, match="no browser: none of chromium"):
-        find()
