@@ -13,11 +13,9 @@ from regretless.market.core.randomness import stream
 from regretless.scenarios import load
 from regretless.scenarios.assembly.data import Table, read_table
 from regretless.scenarios.config.data import DataSpec
-from regretless.scenarios.config.files import DATA
 from regretless.scenarios.config.validation import validated
 from regretless.scenarios.studies.analysis import measures as analysis
 from regretless.scenarios.studies.conduct import Options, conduct
-from regretless.scenarios.studies.design import read_study
 
 FRAME = pd.DataFrame(
     {
@@ -90,14 +88,10 @@ def test_parquet_numbers_of_any_kind(kind: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.contexts[:, 0], numbers)
 
 
-def test_the_scale_that_is_proposed_is_accepted(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"add scale = \{ rain = \[-1, 20\] \}"):
-        table(tmp_path, FRAME, ["rain"])
-    assert table(tmp_path, FRAME, ["rain"], scale={"rain": [-1, 20]}).clipped == 0
-
-
-def test_data_are_beside_their_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not from the folder in which the command happens to run."""
+def test_data_are_beside_their_scenario_or_bundled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in the folder in which the command happens to run."""
     home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
     cohort = '[[cohort]]\nname = "c"\nutility = "linear"\nactions = 2\n'
     scenario = f'name = "s"\nrounds = 2\ndata = {{file = "t.csv", outcomes = ["a"]}}\n{cohort}'
@@ -105,24 +99,16 @@ def test_data_are_beside_their_scenario(tmp_path: Path, monkeypatch: pytest.Monk
         folder.mkdir()
         (folder / "t.csv").write_text(f"a\n{value}\n", encoding="utf-8")
     (home / "s.toml").write_text(scenario, encoding="utf-8")
+    (elsewhere / "seattle-weather.csv").write_text("precipitation\n1\n", encoding="utf-8")
     monkeypatch.chdir(elsewhere)
-    found: Any = load("../home/s.toml").table
+    found, bundled = load("../home/s.toml").table, load("crop-choice").table
+    assert found is not None
     assert found.outcomes.tolist() == [[0.25]]
+    assert bundled is not None
+    assert len(bundled.outcomes) == 1461  # every day of four years
     (home / "t.csv").unlink()
     with pytest.raises(UserError, match=r"'t\.csv' does not exist"):
         load("../home/s.toml")
-
-
-def test_a_file_in_the_current_folder_does_not_stand_in_for_bundled_data(desk: Path) -> None:
-    bundled: Any = load("crop-choice").table
-    (desk / "seattle-weather.csv").write_text("precipitation\n1\n", encoding="utf-8")
-    found: Any = load("crop-choice").table
-    np.testing.assert_array_equal(found.outcomes, bundled.outcomes)
-
-
-def test_the_weather_has_a_row_for_every_day_of_four_years() -> None:
-    frame = pd.read_csv(DATA / "seattle-weather.csv", parse_dates=["date"])
-    assert frame["date"].tolist() == pd.date_range("2012-01-01", "2015-12-31").tolist()
 
 
 # Forecasts as columns.
@@ -241,9 +227,9 @@ def test_a_base_that_serves_half_of_the_agents_costs_the_others_nothing(tmp_path
 STUDY = """\
 scenario = "crop-choice"
 seeds = 3
-rounds = 25
+rounds = 5
 leave_out = ["forecasts"]
-set = { "data.bootstrap" = 5, "cohort.growers.count" = 5 }
+set = { "data.bootstrap" = 5, "cohort.growers.count" = 2 }
 grid = { "forecaster.kind" = ["decision-swap", "running-mean"] }
 """
 
@@ -275,8 +261,7 @@ def test_intervals_over_replicates_are_their_quantiles(tmp_path: Path) -> None:
     values = np.arange(101.0)
     assert analysis.replicates(values) == pytest.approx((50.0, 2.5, 97.5))
     assert np.isnan(analysis.replicates([1.0])[1:]).all()
-    (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
-    study = conduct(read_study(str(tmp_path / "study.toml")), Options(tmp_path / "out", jobs=1))
+    study = conduct(worlds.study(tmp_path, STUDY), Options(tmp_path / "out", jobs=1))
     assert study.ends is analysis.replicates
     found = study.contrasts().query("measure == 'mean_loss'").iloc[0]
     losses = study.cohorts().merge(study.parameters(), on="run")

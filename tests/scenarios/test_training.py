@@ -97,7 +97,7 @@ def test_followers_are_paid_what_a_run_logs_and_capped_by_their_bound() -> None:
     assert min(kappa * row["bound"], most) <= score.certified <= score.most == pytest.approx(most)
 
 
-@pytest.mark.parametrize("algorithm", ["cem", "es", "exp3"])
+@pytest.mark.parametrize("algorithm", ["es", "exp3"])
 def test_training_finds_nearly_all_that_there_is(algorithm: str, tmp_path: Path) -> None:
     """Up then down takes 3/4 of Hedge in the limit; 90 % of that are found within 800 runs."""
     scenario = deng("hedge", rounds=2000, seed=11)
