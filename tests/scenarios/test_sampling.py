@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from worlds import study
+from worlds import NATURE, study
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.studies.analysis.measures import COHORTS
@@ -19,19 +19,13 @@ from regretless.scenarios.studies.sampling import (
     sensitivity_table,
 )
 
-BASE = """\
-name = "tiny"
-rounds = 20
-adversary = { kind = "iid", outcomes = 2, concentration = 5.0 }
-cohort = [{ name = "one", utility = "linear", count = 3, actions = 2 }]
-"""
 STUDY = """
 scenario = "tiny.toml"
 seeds = 2
 [sample]
 points = 8
 [sample.keys]
-"cohort.one.count" = [2, 5]
+"cohort.farmers.count" = [2, 5]
 "adversary.concentration" = { low = 0.5, high = 50.0, log = true }
 """
 
@@ -49,13 +43,13 @@ def tables(sample: SampleSpec, losses: Any) -> tuple[pd.DataFrame, pd.DataFrame]
 
 
 def test_a_hypercube_has_one_point_in_each_stratum_and_seeds_of_its_own(tmp_path: Path) -> None:
-    found = study(tmp_path, STUDY, BASE)
+    found = study(tmp_path, STUDY, NATURE)
     rows = pd.DataFrame(found.parameters())
     assert len(found) == 16
     assert rows["seed"].tolist() == list(range(16))
     share = np.log(rows["adversary.concentration"][::2] / 0.5) / np.log(100)
     assert sorted(np.floor(share * 8)) == list(range(8))
-    assert rows["cohort.one.count"].value_counts().to_dict() == dict.fromkeys(range(2, 6), 4)
+    assert rows["cohort.farmers.count"].value_counts().to_dict() == dict.fromkeys(range(2, 6), 4)
     again, key = pd.DataFrame(found.sized(seeds=1).parameters()), "adversary.concentration"
     assert again[key].tolist() == rows[key][::2].tolist()
     raw = found.task(5).raw
@@ -118,13 +112,13 @@ def test_calibration_covers_what_was_planted() -> None:
 def test_a_sampled_study_is_played_and_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = STUDY + '[sample.targets]\n"one.mean_loss" = 0.5\n'
-    design = study(tmp_path, text, BASE).sized(rounds=5, seeds=1)
+    text = STUDY + '[sample.targets]\n"farmers.mean_loss" = 0.5\n'
+    design = study(tmp_path, text, NATURE).sized(rounds=5, seeds=1)
     played = conduct(design, Options(tmp_path / "out", jobs=1))
     names = ("effects", "sensitivity", "calibration")
     effects, found, fitted = (pd.read_parquet(played.path / f"{name}.parquet") for name in names)
     assert effects.empty
-    assert set(found["key"]) == {"cohort.one.count", "adversary.concentration"}
+    assert set(found["key"]) == {"cohort.farmers.count", "adversary.concentration"}
     assert fitted["low"].le(fitted["estimate"]).all()
     print_summary(played)
     printed = capsys.readouterr().out
