@@ -25,6 +25,7 @@ import pandas as pd
 import tomli_w
 
 from paper.harness import Row, Table
+from paper.study_table import TO_MODELS
 from paper.tables import SKILL
 from regretless import load
 from regretless.market.model import MarketModel
@@ -155,6 +156,7 @@ def on_series(instance: tuple[str, str], rounds: int, seed: int) -> Iterator[Row
         agents, told = model.agents_frame(), model.game.blocks[0].forecaster.described()
         row = {"stream": name, "forecast": forecast, "seed": seed, "rounds": rounds}
         row |= {"mean_loss": agents["mean_loss"].mean(), "kept": told.get("kept", np.nan)}
+        row |= agents.reindex(columns=TO_MODELS).max()
         yield row | {"regret": agents["decision_swap_regret"].max()}
 
 

@@ -199,6 +199,7 @@ TABLES = {
         lambda: list(product(("hunter of the worst", "against the mean"), (LATE, LATE / 3))),
         20_000,
         2,
+        {"regret": ["mean", "sem"], "loss": ["mean", "sem"]},
     ),
     "assignments": Table(
         assigned, ["opponent", "weights"], lambda: list(product(OPPONENTS, WAYS)), 2000, 2

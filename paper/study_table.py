@@ -8,7 +8,7 @@ directory, so that what was interrupted goes on where it was, and every run has 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from regretless.scenarios.studies.directory import StudyDirectory
 
 Row = dict[str, Any]
 Cell = Callable[[pd.DataFrame], str]
+TO_MODELS = ["regret_to_models", "regret_to_models_bound"]
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,10 @@ class Run:
 
 
 def worst(run: Run) -> Row:
-    """Measure the agent with most swap regret, and its bounds."""
+    """Measure the mean loss, and the agent with most swap regret, with its bounds."""
     agent = run.agents.iloc[int(run.agents["swap_regret"].to_numpy().argmax())]
-    return {name: agent[name] for name in ("swap_regret", "bound", "bound_from_bias")}
+    own = {name: agent[name] for name in ("swap_regret", "bound", "bound_from_bias")}
+    return own | {"mean_loss": run.agents["mean_loss"].mean()}
 
 
 def certificate(run: Run) -> Row:
@@ -103,11 +105,12 @@ def anchor(run: Run) -> Row:
 
 
 def played(run: Run) -> Row:
-    """Measure mean loss, the worst decision swap regret, and how often the base was kept."""
+    """Measure mean loss, the worst decision swap and models' regret, how often the base is kept."""
     return {
         "mean_loss": run.agents["mean_loss"].mean(),
         "regret": run.agents["decision_swap_regret"].max(),
         "kept": run.manifest["blocks"][0].get("kept", np.nan),
+        **run.agents.reindex(columns=TO_MODELS).max(),
     }
 
 
@@ -171,6 +174,16 @@ def mean(column: str, form: str = ".4f", empty: str = "none") -> Cell:
 def means(columns: str) -> dict[str, Cell]:
     """Return a cell of a mean for each of these columns."""
     return {column: mean(column) for column in columns.split()}
+
+
+def errors(columns: str) -> dict[str, Cell]:
+    """Return a cell of a mean (standard error) for each of these columns."""
+
+    def cell(column: str, rows: pd.DataFrame) -> str:
+        error = rows[column].std() / len(rows) ** 0.5  # NaN of one run
+        return mean(column)(rows) + ("" if pd.isna(error) else f" ({error:.4f})")
+
+    return {column: partial(cell, column) for column in columns.split()}
 
 
 def median(column: str) -> Cell:

@@ -15,12 +15,14 @@ from matplotlib.ticker import MaxNLocator
 
 from paper import figures
 from paper.study_table import (
+    TO_MODELS,
     Layout,
     StudyTable,
     anchor,
     certificate,
     combined,
     crowd,
+    errors,
     first,
     groups_of,
     mean,
@@ -58,9 +60,8 @@ STREAMS = StudyTable(
         Layout(["stream"], {}, across=("forecast", spread("swap_regret"))),
         Layout(
             ["stream", "forecast"],
-            COSTS,
-            only=lambda table: table["forecast"].str.startswith("decision-swap"),
-            head="decision-swap: bounds, mean positive certificate, milliseconds per round",
+            errors("swap_regret mean_loss") | COSTS,
+            head="means (standard errors), bounds, mean positive certificate, milliseconds a round",
         ),
     ),
     figure=by_stream,
@@ -77,6 +78,11 @@ EVENTS = StudyTable(
             COSTS | {"numbers": first("numbers")},
             across=("stream", mean("swap_regret")),
         ),
+        Layout(
+            ["stream", "events"],
+            errors("swap_regret mean_loss"),
+            head="with standard errors",
+        ),
     ),
 )
 
@@ -90,9 +96,9 @@ FACTOR, MARGIN = 1.2, 0.002
 
 def curve(table: pd.DataFrame) -> pd.DataFrame:
     """Put the means of every anchored cell beside what it is judged by."""
-    measured = ["swap_regret", "kept", "bound", "bound_from_bias"]
+    measured = ["swap_regret", "mean_loss", "kept", "bound", "bound_from_bias"]
     groups = table.groupby(["stream", "base", "zone"], sort=False, dropna=False)
-    found = groups[measured].mean().reset_index()
+    found = groups[measured].mean().assign(error=groups["swap_regret"].sem()).reset_index()
     single = found[found["zone"].isna()].set_index(["stream", "base"])["swap_regret"]
     rows: pd.DataFrame = found[found["zone"].notna()].rename(columns={"swap_regret": "regret"})
     rows["alone"] = [single[cell] for cell in zip(rows["stream"], rows["base"], strict=True)]
@@ -126,7 +132,7 @@ ANCHORING = StudyTable(
     layouts=(
         Layout(
             ["stream", "base", "zone"],
-            means("regret alone plain wanted")
+            means("regret error mean_loss alone plain wanted")
             | {"met": first("met")}
             | means("kept bound bound_from_bias"),
         ),
@@ -149,7 +155,8 @@ COLOURS = {PLAIN: figures.BLACK, TOGETHER: figures.GREEN, OURS: figures.BLUE}
 
 def judged(table: pd.DataFrame) -> pd.DataFrame:
     """Put the means over seeds of every forecast beside what they are judged by."""
-    cells = table.groupby(["stream", "forecast"], sort=False)[["mean_loss", "regret", "kept"]]
+    measured = ["mean_loss", "regret", "kept", *TO_MODELS]
+    cells = table.groupby(["stream", "forecast"], sort=False)[measured]
     streams = cells.mean().reset_index().groupby("stream", sort=False)
     return pd.concat([_judged(own) for _, own in streams])
 
@@ -212,7 +219,9 @@ SKILL = StudyTable(
         ),
         Layout(
             ["stream", "best"],
-            means("mean_loss most_loss regret most_regret") | {"met": first("met")},
+            means("mean_loss most_loss regret most_regret")
+            | {"met": first("met")}
+            | means(" ".join(TO_MODELS)),
             only=lambda table: table["forecast"] == OURS,
             head="ours, and the most that it should have",
         ),
@@ -303,7 +312,7 @@ def speculator_figure(table: pd.DataFrame) -> Figure:
 SPECULATOR = StudyTable(
     study="speculator",
     title="40 traders against a speculator: mean loss, worst agent's swap regret",
-    rows=combined(worst, lambda run: {"mean_loss": run.agents["mean_loss"].mean()}),
+    rows=combined(worst),
     layouts=(Layout(["forecast"], means("mean_loss swap_regret")),),
     figure=speculator_figure,
 )

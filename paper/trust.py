@@ -3,7 +3,8 @@
 ``trust-benign``: runs of 5,000 rounds in which a reference that is calibrated, or learns to be, is
 given up, with the upper 95 % limit of their share; by the regrets of listed losses and by biases.
 
-``trust-hostile``: rounds until it is given up, worst regret and mean loss under attack.
+``trust-hostile``: rounds until it is given up, worst regret and mean loss under attack, with the
+standard error of each; without bets on surprises, and with a band however early it is given up.
 
 ``trust-series``: the same on the bundled series and those that installed packages hold, beside a
 reference that is never trusted: the difference is the most that a return of trust could gain.
@@ -166,14 +167,32 @@ ATTACKS = {
 TRUSTED = 12  # agents who are attacked
 
 
-def attacked(name: str, rounds: int, seed: int) -> Iterator[Row]:
-    """Play an attack on agents who hear the aggregate of the panel."""
+class Unsurprised(Reference):
+    """Is given up by its regret alone."""
+
+    def judge(self, **told: Any) -> None:
+        """Judge it as if no loss surprised."""
+        super().judge(**told | {"surprise": 0.0})
+
+
+class Banded(Reference):
+    """Has a band, and is a candidate, however early it was given up."""
+
+    early = False
+
+
+TESTS = {"default": Reference, "by regret alone": Unsurprised, "always a band": Banded}
+
+
+def attacked(instance: tuple[str, str], rounds: int, seed: int) -> Iterator[Row]:
+    """Play an attack on agents who hear the aggregate of the panel, with a test of it."""
+    name, test = instance
     shape = np.empty((TRUSTED, ACTIONS, SIZE))
     crowd = Crowd(*random_losses(shape, np.random.default_rng(seed), count=TRUSTED))
     model = Aggregate(made(PANEL, SIZE), SIZE)
     listed = ProtectedLosses(crowd.offset, crowd.weights)
     events = Assignments([listed], models=len(model.made_of))
-    reference = Reference(model)
+    reference = TESTS[test](model)
     player = UnbiasedPrediction(events, reference=reference)
     support = np.array(list(product([0.0, 1.0], repeat=SIZE)))
     for _ in range(rounds):
@@ -183,6 +202,7 @@ def attacked(name: str, rounds: int, seed: int) -> Iterator[Row]:
         player.update(truth)
     yield {
         "attack": name,
+        "test": test,
         "found": reference.disproved_at,
         "regret": crowd.regret().max() / rounds,
         "loss": crowd.cost.mean() / rounds,
@@ -209,7 +229,14 @@ def on_series(instance: tuple[str, str], rounds: int, seed: int) -> Iterator[Row
 
 TABLES = {
     "trust-benign": Alarms(benign, ["events"], lambda: list(KINDS), 5000, 50),
-    "trust-hostile": Table(attacked, ["attack"], lambda: list(ATTACKS), 2000, 20),
+    "trust-hostile": Table(
+        attacked,
+        ["attack", "test"],
+        lambda: list(product(ATTACKS, TESTS)),
+        2000,
+        20,
+        {"regret": ["mean", "sem"], "loss": ["mean", "sem"]},
+    ),
     "trust-series": Table(
         on_series,
         ["series", "reference"],
