@@ -208,49 +208,6 @@ def test_announced_play_is_the_frequency_of_actions_over_draws(place: int) -> No
     assert (np.abs(seen / draws - strategy) <= 4.5 * error + 1e-12).all()
 
 
-def crew(*own: Any, **more: Any) -> dict[str, Any]:
-    return {"members": [{"kind": "iid", "coordinates": [*own]} | more]}
-
-
-@pytest.mark.parametrize(
-    ("kind", "parameters", "complaint"),
-    [
-        ("myopic", {"grid": 1}, "grid is 1"),
-        ("myopic", {"grid": 99}, "99\\^3"),
-        ("myopic", {"grid": 2, "support": [[0.0, 0.0, 0.0]]}, "exclude each other"),
-        ("myopic", {"support": [[0.0, 0.0]]}, "support has shape"),
-        ("myopic", {"support": [[0.0, 0.0, 1.5]]}, "support = 1.5: give"),
-        ("myopic", {"offset": [1.0]}, "offset = .* give weights"),
-        ("myopic", {"weights": [1.0]}, "weights have shape"),
-        ("myopic", {"weights": [["a"]]}, "weights = "),
-        ("myopic", {"weights": [[1.0]], "offset": [1.0, 2.0]}, "offset has shape"),
-        ("look-ahead", {"horizon": 0}, "horizon is 0"),
-        ("look-ahead", {"horizon": 2.0}, "horizon is 2.0"),
-        ("stackelberg-committer", {"follower": "last"}, "follower is 'last'"),
-        ("up-then-down", {"share": 1.5}, "share is 1.5"),
-        ("up-then-down", {"then": 3}, "then is 3"),
-        ("up-then-down", {"rounds": 0}, "rounds is 0"),
-        ("staggered-seller", {"rounds": 1000}, "outcomes = 6.*at least 12"),
-        ("pump-and-dump", {"good": 3}, "good is 3"),
-        ("pump-and-dump", {"high": 0.0}, "high is 0"),
-        ("pump-and-dump", {"cost": -1.0}, "cost is -1.0"),
-        ("pump-and-dump", {"exposure": 1.0}, "exposure = 1.0"),
-        ("pump-and-dump", {"pump": 0}, "pump is 0"),
-        ("coalition", {"members": []}, "members = "),
-        ("coalition", {"members": [{"kind": "iid"}]}, "kind and coordinates"),
-        ("coalition", crew(0, 1), "are 0, 1; name 0 to 2"),
-        ("coalition", crew(3), "coordinates is 3"),
-        ("coalition", crew(0, 1, 2, speed=1), "'iid'.*speed"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(kind: str, parameters: Any, complaint: str) -> None:
-    outcomes, usual = SETTINGS[kind]
-    kept = {k: v for k, v in usual.items() if kind == "pump-and-dump" or k == "rounds"}
-    with pytest.raises(ValueError, match=complaint) as caught:
-        register.adversary[kind](outcomes, stream(0, "x"), **kept | parameters)
-    assert "\n" not in str(caught.value)
-
-
 def test_commitment_is_the_best_distribution_against_the_first_follower() -> None:
     """Conitzer and Sandholm's game: committing to a half each makes 3.5 of 2."""
     player = StackelbergCommitter(2, stream(0, "x"), weights=[[2.0, 1.0], [4.0, 3.0]])
