@@ -1,5 +1,6 @@
-"""The estimator for tables: scikit-learn's checks, frames, files, refusals."""
+"""The estimator for tables: the conditional distribution, its certificates, files and refusals."""
 
+import itertools
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,20 +15,202 @@ import pytest
 
 pytest.importorskip("sklearn")
 from learned import OTHER, RULES, SIDES, examples, losses
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
+from sklearn.model_selection import KFold, TimeSeriesSplit
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
+from regretless import OfflineOmnipredictor, UserError
 from regretless.agents.utilities.forms import CES, Newsvendor
 from regretless.forecaster.bases import LinearBasis
-from regretless.forecaster.offline import OfflineOmnipredictor, Pinball, SquaredError
+from regretless.forecaster.offline import (
+    ActionLoss,
+    Pinball,
+    SquaredError,
+    Threshold,
+    certificate,
+)
+from regretless.forecaster.offline.certificate import RATES, certify
+from regretless.forecaster.offline.conditional import MEMBERS, Sample, folds_of, support
+from regretless.forecaster.offline.tables import Rows
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear, LipschitzLoss
+
+
+def one_outcome(rows: int, seed: int = 0) -> tuple[Array, Array]:
+    """Draw features (m, 3) and outcomes (m,) that depend on two of them."""
+    rng = np.random.default_rng(seed)
+    features = rng.random((rows, 3))
+    mean = 0.2 + 0.5 * (features[:, 0] > 0.5) + 0.2 * features[:, 1]
+    return features, np.clip(mean + 0.1 * rng.standard_normal(rows), 0, 1)
+
+
+@pytest.fixture(scope="module")
+def model() -> OfflineOmnipredictor:
+    rules = [Threshold(0, 0.5, 0, 1)]
+    return OfflineOmnipredictor([SIDES], rules, trees=30, holdout=0.4).fit(*one_outcome(400))
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_no_row_is_learned_from_its_own_outcome(name: str) -> None:
+    """Pure noise: what is expected of a row by cross-fitting has nothing to do with its outcome."""
+    features, noise = one_outcome(300)[0], np.random.default_rng(2).random((300, 1))
+    rng = np.random.default_rng(1)
+    weights = 0.5 + rng.random(300)
+    points = support(noise, weights)
+    folds = list(KFold(5, shuffle=True, random_state=0).split(features))
+    own = Sample(features, noise, weights, folds, 7, rng, points, points, noise)
+    distribution, expected = MEMBERS[name](own)
+    assert np.corrcoef(expected[:, 0], noise[:, 0])[0, 1] < 0.15
+    if name == "extra trees":  # the finished distribution has seen them
+        seen = distribution.expected(own.features, own.points)
+        assert np.corrcoef(seen[:, 0], noise[:, 0])[0, 1] > 0.5
+
+
+def test_folds_keep_groups_together() -> None:
+    groups, (features, outcomes) = np.repeat(np.arange(12), 5), one_outcome(60)
+    rows = Rows(features, outcomes[:, None], np.ones(60), groups)
+    for learned, tested in folds_of(4, rows, 0):
+        assert not set(groups[learned]) & set(groups[tested])
+        assert len(learned) + len(tested) == 60
+
+
+def test_it_beats_a_constant_and_serves_later_losses(model: OfflineOmnipredictor) -> None:
+    features, outcomes = one_outcome(2000, 9)
+    for loss in (SIDES, OTHER):
+        table = loss.losses(outcomes[:, None])
+        ours = (model.act_proba(loss, features) * table).sum(1).mean()
+        assert ours < table.mean(0).min() - 0.03
+        assert model.expected_loss(loss, features).mean() == pytest.approx(ours, abs=0.02)
+    assert model.score(features, outcomes) == pytest.approx(
+        -(model.act_proba(SIDES, features) * SIDES.losses(outcomes[:, None])).sum(1).mean()
+    )
+
+
+def test_quantiles_cover_what_they_say(model: OfflineOmnipredictor) -> None:
+    features, outcomes = one_outcome(3000, 4)
+    levels = (0.1, 0.5, 0.9)
+    found = model.predict_quantiles(features, levels)
+    assert (np.diff(found, axis=2) >= 0).all()
+    covered = (outcomes[:, None] <= found[:, 0]).mean(0)
+    assert covered == pytest.approx(levels, abs=0.08)
+
+
+def test_weights_count_rows() -> None:
+    """A row of weight 0 might as well not be there."""
+    features, outcomes = one_outcome(200)
+    kept = np.arange(200) < 100
+    away, fresh = np.where(kept, outcomes, 1 - outcomes), one_outcome(500, 3)[0]
+    fitted = OfflineOmnipredictor([SIDES], base="ridge").fit(features, away, kept.astype(float))
+    alone = OfflineOmnipredictor([SIDES], base="ridge").fit(features[:100], outcomes[:100])
+    assert (fitted.act(SIDES, fresh) == alone.act(SIDES, fresh)).mean() > 0.9
+    assert fitted.certified_on_holdout_ is None
+
+
+def test_time_splits_learn_from_the_past_alone() -> None:
+    split, fresh = TimeSeriesSplit(4), one_outcome(500, 3)
+    fitted = OfflineOmnipredictor([SIDES], trees=5, cv=split).fit(*one_outcome(1100))
+    assert fitted.held_ is None  # rows in an order are no independent draws
+    table = SIDES.losses(fresh[1][:, None])
+    ours = (fitted.act_proba(SIDES, fresh[0]) * table).sum(1).mean()
+    assert ours < table.mean(0).min() - 0.03
+    with pytest.raises(UserError, match="no certificate holds"):
+        OfflineOmnipredictor([SIDES], cv=split, holdout=0.2).fit(*one_outcome(60))
+
+
+def test_without_features_it_is_the_distribution_of_all_rows() -> None:
+    outcomes, blank = one_outcome(200)[1], np.empty((1, 0))
+    fitted = OfflineOmnipredictor([SquaredError(), Pinball(0.8)], theta=0.05).fit(None, outcomes)
+    assert fitted.predict_outcome(blank)[0, 0] == pytest.approx(outcomes.mean())
+    assert fitted.act(SquaredError(), blank)[0, 0] == pytest.approx(outcomes.mean(), abs=0.05)
+    quantile = fitted.act(Pinball(0.8), blank)[0, 0]
+    assert quantile == pytest.approx(np.quantile(outcomes, 0.8), abs=0.051)
+
+
+def test_the_distribution_in_use_is_learned_again_from_all_rows(tmp_path: Path) -> None:
+    """It is that of ``holdout=0``; the certificate is that of the one that was not refitted."""
+
+    def fitted(**more: Any) -> OfflineOmnipredictor:
+        given: dict[str, Any] = {"base": "ridge", "holdout": 0.4} | more
+        return OfflineOmnipredictor([SIDES], **given).fit(*one_outcome(300))
+
+    model, certified, whole = fitted(), fitted(refit=False), fitted(holdout=0)
+    fresh = one_outcome(50, 6)[0]
+    assert model.predict(fresh).tobytes() == whole.predict(fresh).tobytes()
+    assert model.predict(fresh).tobytes() != certified.predict(fresh).tobytes()
+    assert model.certified_on_holdout_ == certified.certified_on_holdout_ == model.bound_
+    assert (model.fitted_.rounds, model.certified_fit_.rounds) == (300, 180)
+    pytest.importorskip("skops")
+    for own in (model, certified):
+        own.save(tmp_path / "m.skops")
+        again = OfflineOmnipredictor.load(tmp_path / "m.skops")
+        assert again.certificate(OTHER) == certified.certificate(OTHER)
+        assert again.predict(fresh).tobytes() == own.predict(fresh).tobytes()
+
+
+def test_charges_leave_no_more_than_kappa() -> None:
+    """The shares of all assignments, and of all rates, sum to one."""
+    for actions, comparators in ((1, 4), (2, 2), (3, 5)):
+        charges = certificate._charges(actions, comparators)
+        assert np.exp(-charges).sum(1).prod() == pytest.approx(1)
+    assert ((RATES > 0) & (RATES < 1)).all()
+
+
+def test_a_certificate_is_the_worst_over_assignments() -> None:
+    """The action-by-action search against all assignments, one by one."""
+    rng = np.random.default_rng(0)
+    table, play = rng.random((60, 2)), np.eye(2)[rng.integers(2, size=60)]
+    comparators = np.stack([np.zeros(60), np.ones(60), rng.integers(2, size=60)]).astype(int)
+    gains = table[:, :, None] - table[np.arange(60)[:, None], comparators.T][:, None, :]
+    charges, wanted, rate = certificate._charges(2, 3), 4.0, 0.4
+    bound = certificate._bound(gains, play, charges, rate=rate, wanted=wanted)
+    worst = 0.0
+    for chosen in itertools.product(range(3), repeat=2):
+        gained = sum(play[:, a] * gains[:, a, c] for a, c in enumerate(chosen))
+        need = wanted + sum(charges[a, c] for a, c in enumerate(chosen))
+        tried = np.linspace(0, 1, 2001)
+        refuted = tried[np.log1p(rate * (tried[:, None] - gained)).sum(1) >= need]
+        worst = max(worst, refuted.min() if len(refuted) else 1.0)
+    assert bound == pytest.approx(worst, abs=1e-3)
+
+
+def test_certificates_hold_as_often_as_they_say() -> None:
+    """Regret known: an action that loses 0.05 more than the other, in 300 tables."""
+    failures, play = 0, np.tile([1.0, 0.0], (120, 1))
+    for seed in range(300):
+        table = (np.random.default_rng(seed).random((120, 2)) < [0.55, 0.5]).astype(float)
+        constants = np.tile([[0], [1]], 120)
+        found = certify(table, play, constants, measure="decision_swap", kappa=0.2)
+        assert found.measured <= found.total
+        failures += found.total < 0.05
+    assert failures <= 0.2 * 300
+
+
+def test_certificates_fall_with_the_rows_and_randomised_play_is_covered() -> None:
+    rng, totals = np.random.default_rng(0), []
+    for rows in (100, 400, 1600, 6400):
+        table, play = rng.random((rows, 3)), rng.dirichlet(np.ones(3), rows)
+        log = table, play, np.tile(np.arange(3)[:, None], rows)
+        own = certify(*log, measure="decision_swap", kappa=0.01)
+        assert certify(*log, measure="omniprediction", kappa=0.01).total <= own.total
+        totals.append(own.total)
+    assert totals == sorted(totals, reverse=True)
+    assert totals[-1] < 0.06
+
+
+@pytest.mark.slow
+def test_a_thousand_rows_certify_five_losses_of_four_actions_below_a_tenth() -> None:
+    four = [Pinball(float(q)) for q in np.linspace(0.2, 0.8, 5)]
+    fitted = OfflineOmnipredictor(four, theta=0.125, trees=20).fit(*one_outcome(1000))
+    assert fitted.held_ is not None
+    assert fitted.certified_on_holdout_ < 0.1
+    features, outcomes = one_outcome(4000, 77)
+    for loss in four:
+        measured = fitted.decision_swap_regret(loss, features, outcomes)
+        assert measured <= fitted.certified_on_holdout_
+    later = fitted.bound(Pinball(0.65))
+    assert later.total < 0.15
 
 
 def tree(features: Array, outcomes: Array) -> Any:
@@ -64,25 +247,6 @@ def test_estimator_checks_of_scikit_learn(base: str) -> None:
     assert {r["check_name"] for r in results if r["status"] == "xfail"} == set(expected)
 
 
-def test_clones_pipelines_searches_and_cross_validation() -> None:
-    rng = np.random.default_rng(0)
-    features = rng.random((120, 2))
-    outcomes = 30 * features[:, 0] + 5 * rng.random(120)  # in units of its own
-    model = OfflineOmnipredictor([SIDES], RULES[:1], trees=5, kappa=0.1)
-    plain = cross_val_score(model, features, outcomes, cv=3)
-    assert (plain > -0.35).all()  # a coin's loss is 0.5, a perfect one 0.25
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), clone(model).set_params(policies=())),
-        {"offlineomnipredictor__base": ["ridge", "auto"]},
-        cv=3,
-    ).fit(features, outcomes)
-    assert search.best_score_ == pytest.approx(plain.mean(), abs=0.03)
-    assert search.predict(features).shape == (120, 1)
-    fitted = model.fit(features, outcomes)
-    assert not hasattr(clone(fitted), "fitted_")
-    assert clone(fitted).get_params()["kappa"] == 0.1
-
-
 def test_a_fitted_classifier_is_a_policy() -> None:
     features, outcomes = examples(400)
     best = SIDES.losses(outcomes[:, :1]).argmin(1)
@@ -105,6 +269,8 @@ def test_outcomes_in_units_of_their_own() -> None:
     assert scaled.ends_.tolist() == [[-8.0, 32.0]]
     assert plain.ends_.tolist() == [[0.0, 1.0]]
     assert (plain.act(SIDES, features) == scaled.act(SIDES, features)).all()
+    score = plain.score(features, outcomes)
+    assert score == pytest.approx(scaled.score(features, 40 * outcomes - 8))
     for name in ("predict_outcome", "predict_quantiles"):
         wanted = 40 * getattr(plain, name)(features) - 8
         assert getattr(scaled, name)(features) == pytest.approx(wanted)
@@ -169,7 +335,9 @@ def test_code_is_not_saved(tmp_path: Path) -> None:
     steep = LipschitzLoss(lambda y: np.abs(y - 0.3), np.array(1.0), (1,), 1)
     one = OfflineOmnipredictor([steep], base="none", rounds_kept=2).fit(None, np.linspace(0, 1, 9))
     two = OfflineOmnipredictor([losses()], [lambda _: 0], base="none", rounds_kept=2)
-    for model in (one, two.fit(*examples(9))):
+    own = ActionLoss(lambda a, y: np.abs(a[:, 0] - y), 1.0, 1.0)
+    three = OfflineOmnipredictor([own], base="none", theta=0.2, rounds_kept=2)
+    for model in (one, two.fit(*examples(9)), three.fit(None, np.linspace(0, 1, 9))):
         with pytest.raises(UserError, match="cannot be saved") as refused:
             model.save(tmp_path / "model.skops")
         assert "\n" not in str(refused.value)
@@ -209,22 +377,25 @@ def test_code_in_a_file_is_not_run(tmp_path: Path) -> None:
         OfflineOmnipredictor.load(tmp_path / "model.skops")
 
 
-@pytest.mark.parametrize(("missing", "told"), [("sklearn", "scikit-learn"), ("skops", "skops")])
-def test_a_missing_extra_is_named_in_one_line(missing: str, told: str) -> None:
-    code = f"""
-import sys; sys.modules[{missing!r}] = None
-import numpy as np
+MISSING = """
+import sys
 from regretless.market.core.errors import UserError
-try:
-    from regretless import OfflineOmnipredictor
-    from regretless.market.losses import Linear
-    OfflineOmnipredictor([Linear(np.eye(1))]).fit(None, [0.0, 1.0]).save("unwritten")
-except UserError as error:
-    print(error)
+from regretless.market.losses import Linear
+for missing in ("sklearn", "skops"):
+    sys.modules[missing] = None
+    try:
+        from regretless import OfflineOmnipredictor
+        OfflineOmnipredictor([Linear([[1.0]])]).fit(None, [0.0, 1.0]).save("unwritten")
+    except UserError as error:
+        print(error)
+    del sys.modules[missing]
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert f"needs {told}; install regretless[learn]" in done.stdout
-    assert done.stdout.count("\n") == 1
+
+
+def test_a_missing_extra_is_named_in_one_line() -> None:
+    said = subprocess.check_output([sys.executable, "-c", MISSING], text=True)
+    for told, line in zip(("scikit-learn", "skops"), said.splitlines(), strict=True):
+        assert f"needs {told}; install regretless[learn]" in line
 
 
 X, Y = examples(12)
@@ -260,12 +431,19 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"refit": "no"}, "'refit' parameter .* Got 'no'"),
     ({"holdout": 1.0}, "'holdout' parameter .* Got 1.0"),
     ({"delta": 0.0}, "'delta' parameter .* Got 0.0"),
+    ({"losses": [SquaredError(), Linear(np.eye(1))], "y": Y[:, :1]}, "mix finite and continuous"),
+    ({"losses": [SquaredError(2), Pinball(0.5, outcomes=2)]}, "several dimensions"),
+    ({"losses": [SquaredError()], "policies": [lambda _: 1.5], "y": Y[:, :1]}, "points of"),
 ]
 LATER: list[tuple[Callable[[OfflineOmnipredictor], Any], str]] = [
     (lambda model: model.predict_quantiles(X), "no distribution of outcomes"),
     (lambda model: model.predict_outcome(X), "no distribution of outcomes"),
     (lambda model: model.predict(X[:, :1]), "expecting 2 features"),
     (lambda model: model.act(losses(), X), "give one of them"),
+    (lambda model: model.act(SquaredError(), X), "continuous actions"),
+    (lambda _: Pinball(1), "level = 1"),
+    (lambda model: model.sample_size(0.0), "give a number between 0 and 1"),
+    (lambda model: model.sample_size(1.0), "give a number between 0 and 1"),
     (lambda model: model.fit(FRAME, Y).predict(FRAME[["b", "a"]]), "feature names should match"),
 ]
 FRAME = pd.DataFrame(X, columns=["a", "b"])
