@@ -5,7 +5,7 @@ is a handful of keys; features of agents are those of the first cohort, and wher
 it responds, the second takes the other one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from itertools import combinations, product
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 import worlds
-from covering import covering
 
 from regretless import register
 from regretless.agents import ScriptedAgent
@@ -243,6 +242,24 @@ def reasons(pair: tuple[str, str]) -> list[str]:
 def playable(*names: str) -> bool:
     """Whether features fit into one scenario, and no row of the table speaks of any two."""
     return keys_of(*names) is not None and not any(map(reasons, combinations(names, 2)))
+
+
+def covering(
+    names: Sequence[str], pairs: Sequence[tuple[str, str]], fits: Callable[..., bool], most: int
+) -> list[tuple[str, ...]]:
+    """Return groups of names that fit together, at most so many, in which every pair occurs."""
+    left, made = list(pairs), []
+    while left:
+        group: tuple[str, ...] = left[0]
+        while len(group) < most:
+            new = {n: sum({n, *pair} <= {n, *group} and n in pair for pair in left) for n in names}
+            more = [n for n in names if new[n] and n not in group and fits(*group, n)]
+            if not more:
+                break
+            group = (*group, max(more, key=new.__getitem__))
+        made.append(group)
+        left = [pair for pair in left if not {*pair} <= {*group}]
+    return made
 
 
 def groups() -> list[tuple[str, ...]]:

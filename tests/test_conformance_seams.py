@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weighing import calibration_bound, calibration_error
 
-from regretless.forecaster.calibrated import CalibratedMultiaccurate
 from regretless.forecaster.delayed import Delayed
 from regretless.forecaster.events.base import EventSet, Intervals
 from regretless.forecaster.events.biases import VectorEvents
@@ -242,22 +240,3 @@ def test_a_reference_is_judged_once_a_round_and_not_before_it_is_told(delay: int
         player.update(np.full(SIZE, 0.1))
         assert own.time == own.model.inner.time == max(t + 1 - delay, 0)
     assert own.unchanged_rounds >= own.disproved_at
-
-
-def test_a_recipe_wraps_any_of_them() -> None:
-    """The calibrated one announces grid points of whatever predicts."""
-
-    def late(groups: Any) -> Delayed:
-        def turn() -> UnbiasedPrediction:
-            return UnbiasedPrediction(VectorEvents(groups, rule_of("second-order")))
-
-        return Delayed(turn, 1)
-
-    recipe = CalibratedMultiaccurate([GROUP], cells=3, make=late)
-    for t in range(60):
-        mixture = recipe.mixture(t)
-        assert set(np.unique(mixture.points)) <= {0.0, 0.5, 1.0}
-        recipe.update(truth(t, mixture.mean))
-    assert recipe.time == 60
-    assert not recipe.instances
-    assert calibration_error(recipe) <= calibration_bound(recipe)

@@ -15,8 +15,6 @@ from benchmarks import duels, works
 from benchmarks.__main__ import main
 from benchmarks.crowds import FAMILIES, Crowd, CurvedCrowd, PlainCrowd
 from benchmarks.duels import DisagreementError, Duel
-from regretless.agents.responses import BestResponse
-from regretless.market.records import one_hot
 
 WORKS = {"agent-steps", "blum_mansour", "stackelberg", "swap_regret", "forecaster-round"}
 WORKS |= {"order-book", "book-losses"}
@@ -84,15 +82,6 @@ def test_a_crowd_is_the_same_in_every_model(crowd: Crowd) -> None:
     for one in plain:
         np.testing.assert_allclose(one.fixed, cohort.ledger.fixed, atol=1e-12)
         np.testing.assert_allclose(one.surprise, cohort.ledger.surprise_fixed, atol=1e-12)
-
-
-def test_other_answers_of_a_crowd_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Agents who play the worst action are no benchmark."""
-    duel = works.steps_numpy(lambda: Crowd(40, 10))
-    monkeypatch.setattr(BestResponse, "play", lambda _, table: one_hot(table.argmax(1), 8))
-    monkeypatch.setattr(BestResponse, "pure", False)
-    with pytest.raises(DisagreementError):
-        duels.timed(duel, 1)
 
 
 @pytest.mark.parametrize("name", [".", "nowhere/bench.json"])

@@ -134,21 +134,6 @@ def test_a_mistake_is_one_line(
     assert not out.exists()
 
 
-def test_the_command_prints_and_writes(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    few = light()[:3]
-    monkeypatch.setitem(
-        bases.TABLES, "bases", replace(bases.TABLES["bases"], instances=lambda: few)
-    )
-    words = ["bases", "--jobs", "1", "--out", str(tmp_path)]
-    status, out_text, complaint = answer(capsys, *words)
-    assert (status, complaint) == (0, "")
-    assert "Gopalan" in out_text
-    assert f"written: {tmp_path / 'bases' / 'bases.csv'}" in out_text
-    assert len(pd.read_csv(tmp_path / "bases/bases.csv")) == len(few)
-
-
 def test_the_command_goes_on_where_it_was(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -79,17 +79,6 @@ def test_a_bar_is_at_its_capacity_and_full_or_empty_by_one_broadcast() -> None:
     assert common["deviation"] == pytest.approx([np.sqrt(0.24)], rel=0.02)
 
 
-def test_who_draws_alone_does_not_crowd_and_is_promised_something() -> None:
-    alone, herd = (
-        played("own-draws", "rounds=400", f"cohort.followers.response='{response}'").agents_frame()
-        for response in ("private", "best-response")
-    )
-    assert alone["swap_regret"].mean() < 0.1 * herd["swap_regret"].mean()
-    assert alone["mean_loss"].mean() < herd["mean_loss"].mean() - 0.08
-    assert (alone["decision_swap_regret"] <= alone["bound"]).all()
-    assert herd["bound"].isna().all()
-
-
 def test_a_bank_has_two_equilibria_and_the_first_word_decides() -> None:
     calm = played("bank-run", "rounds=300")
     run, sudden = (played("bank-run", "rounds=300", *k) for k in (["market.start=1.0"], SAME_ROUND))

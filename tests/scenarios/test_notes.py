@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 import worlds
 from desk import Call, Refused
@@ -13,15 +12,6 @@ from regretless import load
 from regretless.agents import ScriptedAgent
 from regretless.market import register
 
-KEYS = {  # key: value, as --set has them
-    "forecaster.delay": "1",
-    "forecaster.intervals": "true",
-    "forecaster.weights": "second-order",
-    "forecaster.hull": "image",
-    "forecaster.off_ties": "true",
-    "forecaster.objective": "{growers=[1, 0, 0, 0, 0, 0]}",
-    "cohort.growers.response": "ensemble",
-}
 FEW = ("--rounds", "5", "--set", "cohort.growers.count=9")
 NATURE = """\
 name = "nature"
@@ -72,13 +62,6 @@ def played(desk: Path, call: Call) -> Any:
         return " ".join(answer.out.split()), answer.err, manifest["notes"]
 
     return play
-
-
-@pytest.mark.parametrize("key", KEYS)
-def test_no_key_takes_the_models_away(key: str, played: Any) -> None:
-    _, wrong, notes = played("crop-choice", *FEW, "--set", f"{key}={KEYS[key]}")
-    assert (wrong, notes) == ("", [])
-    assert pd.read_parquet("run/agents.parquet")["regret_to_models"].notna().all()
 
 
 def test_an_outcome_that_is_known_before_its_round_is_warned_of(played: Any) -> None:

@@ -4,7 +4,6 @@ from itertools import cycle
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import worlds
 
@@ -31,21 +30,6 @@ def built(liars: dict[str, Any], *, rounds: int = 150, **more: Any) -> MarketMod
     market = {"feedback": "lagged", "impact": 0.4, "adjustment": 1.0}
     given: dict[str, Any] = {"rounds": rounds, "adversary": nature, "market": market} | more
     return worlds.scenario(*both, **given).build(seed=2)
-
-
-def tables(model: MarketModel) -> list[pd.DataFrame]:
-    model.run()
-    return [model.agents_frame(), model.rounds_frame(), model.forecasts_frame()]
-
-
-@pytest.mark.parametrize("response", ["best-response", "private", "quantal", "ensemble"])
-def test_a_truthful_report_gives_the_same_bytes(response: str) -> None:
-    rule: dict[str, Any] = {"response": response} | ({"eta": 9.0} if response == "quantal" else {})
-    silent = tables(built(rule, rounds=40))
-    for acts_on in ("truth", "report"):
-        told = rule | {"reports": {"weights": SHARES}, "acts_on": acts_on}
-        for ours, theirs in zip(tables(built(told, rounds=40)), silent, strict=True):
-            pd.testing.assert_frame_equal(ours, theirs, check_exact=True)
 
 
 @pytest.mark.parametrize(
@@ -91,14 +75,3 @@ def test_the_forecaster_hears_the_report_and_the_ledger_charges_the_truth(acts_o
         y = lying.rounds_frame().filter(regex="^y_").to_numpy()[-1]
         charged += truth.losses(y)[np.arange(4), played] / 8
     assert cohort.ledger.mean_loss() == pytest.approx(charged)
-
-
-def test_what_is_not_reported_is_as_in_truth_and_outsiders_are_the_same_people() -> None:
-    """A report of one parameter leaves the tastes that were drawn as they were."""
-    ces = {"utility": "ces", "parameters": {"rho": {"choices": [0.5, 0.9]}}, "types": 2}
-    honest, lying = (
-        built(ces | more).game.cohorts for more in ({}, {"reports": {"rho": 0.5}, "count": 4})
-    )
-    assert (honest[0].loss.rows() == lying[0].loss.rows()).all()
-    own, theirs = (c[1].loss.rows()[c[1].row_of] for c in (honest, lying))
-    assert (own == theirs).all()

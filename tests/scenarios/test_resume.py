@@ -383,37 +383,28 @@ def test_a_checkpoint_gives_back_what_was_saved(tmp_path: Path) -> None:
         "floats": rng.random((3, 0, 2)),
         "special": np.array([np.nan, np.inf, -np.inf, -0.0, 5e-324]),
         "single": rng.random(4).astype(np.float32),
-        "whole": np.arange(-3, 3),
         "bytes": np.array([0, 255], dtype=np.uint8),
-        "flags": np.array([[True], [False]]),
         "words": np.array(["rice", "maïs"]),
         "number": np.array(3.5),
         "fortran": np.asfortranarray(rng.random((2, 3))),
     }
     plain = {
         "generator": dict(rng.bit_generator.state),
-        "big": 2**200 + 1,
-        "negative": -(2**70),
-        "nothing": None,
+        "whole": [2**200 + 1, -(2**70), True],
         "text": 'Zürich / "quoted"\n',
-        "truth": True,
-        "fraction": 0.1,
         "list": [1, "two", None, [3.5]],
         "empty": {},
     }
-    tree = {"arrays": arrays, "deep": {"er": {"still": arrays["whole"]}}, **plain}
     file = tmp_path / "checkpoint.npz"
-    checkpoint.save(file, tree)
+    checkpoint.save(file, {"deep": {"er": arrays}, **plain})
     found = checkpoint.load(file)
-    assert {key: found[key] for key in plain} == plain
-    assert found.keys() == tree.keys()
-    np.testing.assert_array_equal(found["deep"]["er"]["still"], arrays["whole"])
-    assert found["arrays"].keys() == arrays.keys()
+    read = found.pop("deep")["er"]
+    assert found == plain
+    assert [*read] == [*arrays]
     for name, array in arrays.items():
-        read = found["arrays"][name]
-        told = (read.dtype, read.shape, read.tobytes())
+        told = (read[name].dtype, read[name].shape, read[name].tobytes())
         assert told == (array.dtype, array.shape, array.tobytes())
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint.npz"]
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint.npz"]
 
 
 class Trap:
