@@ -57,7 +57,7 @@ def played(nature: Callable[..., Array], tie: str, seed: int) -> float:
 
 @pytest.mark.parametrize(("nature", "seed"), [(away, 0), (greedy, 0), (greedy, 2)])
 def test_other_ways_to_break_ties_cost_a_fifth(nature: Callable[..., Array], seed: int) -> None:
-    """With points on the corners of the box, somebody who draws would have 1.8 times the regret."""
+    """On the corners of the box who draws would have half to twice as much, by the seed."""
     usual = played(nature, "lowest", seed)
     for tie in ("highest", "drawn"):
         assert played(nature, tie, seed) <= 1.2 * usual
