@@ -1,6 +1,6 @@
 """Pages in a real browser: every figure is drawn, and the console stays empty.
 
-The page of a study is opened in ``test_report_study``, which makes one.
+The page of a study is opened in ``test_study_comparisons``, which makes one.
 """
 
 import re

@@ -1,6 +1,8 @@
 """What a study compares is comparable, and is in its tables, on its page and in its files."""
 
+import json
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from html import unescape
@@ -10,16 +12,19 @@ import numpy as np
 import pandas as pd
 import pytest
 import worlds
+from browser import visit
 from page_session import command
-from pages import check
+from pages import Page, check, panels
 
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.scenarios.frames import export
+from regretless.scenarios.report import study_page
+from regretless.scenarios.report.study_page import StudyData, setting_curves, setting_names
 from regretless.scenarios.report.write import write_report
 from regretless.scenarios.studies import Study, load_study
 from regretless.scenarios.studies.analysis.contrasts import EVERYBODY
-from regretless.scenarios.studies.analysis.measures import MARKET
+from regretless.scenarios.studies.analysis.measures import MARKET, interval
 from regretless.scenarios.studies.answers import print_summary
 from regretless.scenarios.studies.conduct import Options, conduct
 
@@ -38,43 +43,49 @@ def beyond(model):
     f"""
 @register.measure("{name}", within=(0, 1))
 def {name}(model):
-    y = model.game.history.last(1)[0][0]
+    y = model.game.history.last(model.played)[0][0]
     return {share}
 """
     for name, share in SHARES.items()
 )
-CROWD = """\
+NASTY = '</script><b>bold<b> & "%{x} $y$"'
+CROWD = f"""\
 name = "crowd"
-rounds = 2
+rounds = 12
+windows = {{ every = 6 }}
 measures = ["round", "near", "all_or_nothing", "whole"]
-adversary = { kind = "iid", outcomes = 2 }
-market = { feedback = "same-round", impact = 0.4 }
+adversary = {{ kind = "iid", outcomes = 2 }}
+market = {{ feedback = "same-round", impact = 0.4 }}
 [[cohort]]
 name = "followers"
 utility = "ces"
-parameters = { rho = [0.3, 0.9] }
+parameters = {{ rho = [0.3, 0.9] }}
 count = 3
-actions = 3
+actions = 2
 [[cohort]]
-name = "learners"
+name = '''learners {NASTY}'''
 utility = "ces"
-parameters = { rho = [0.3, 0.9] }
+parameters = {{ rho = [0.3, 0.9] }}
 count = 3
 actions = 3
 response = "hedge"
+measures = ["external", "swap"]
 """
-ARMS = """\
+ARMS = f"""\
 scenario = "crowd.toml"
-seeds = 3
+description = '''claim {NASTY}'''
+seeds = 2
 control = "half"
-margin = { mean_loss = 1.0 }
+margin = {{ mean_loss = 1.0 }}
+set = {{ "cohort.followers.actions" = 3 }}
 [grid]
-"market.impact" = [0.2, 0.8]
+"forecaster.kind" = ["decision-swap", "running-mean"]
 [grid.listen]
-nobody = { "cohort.followers.response" = "hedge" }
-half = {}
-"nobody, other people" = { "cohort.followers.count" = 0, "cohort.learners.count" = 6 }
+nobody = {{ "cohort.followers.response" = "hedge" }}
+half = {{}}
+others = {{ "cohort.followers.count" = 0 }}
 """
+KEYS = ["forecaster.kind", "listen"]
 FIRMS = """\
 name = "firms"
 rounds = 20
@@ -106,17 +117,35 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def arms(desk: Path) -> Study:
-    """Return a study of who follows the forecast, with the same people and with others."""
+    """Return a study of who follows which forecast, with the same people and with fewer."""
     command("regretless study arms.toml --out arms --quiet --jobs 1 --import mine")
     command("regretless report arms --tables tables")
     return load_study(desk / "arms")
 
 
+@pytest.fixture(scope="module")
+def whole(arms: Study) -> Page:
+    return check((arms.path / "report.html").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def directory(arms: Study, tmp_path: Path) -> Path:
+    return shutil.copytree(arms.path, tmp_path / "arms", ignore=shutil.ignore_patterns("*.html"))
+
+
+def shown(directory: Path) -> Page:
+    return check(write_report(directory).read_text(encoding="utf-8"))
+
+
+def settings(page: Page) -> list[list[str]]:
+    start = next(i for i, row in enumerate(page.rows) if row[-1] == "runs")
+    return page.rows[start + 1 :]
+
+
 def test_a_measure_of_the_round_has_a_contrast_whoever_is_there(arms: Study) -> None:
     own = "measure == 'round' and cohort == 'everybody' and key == 'listen'"
     found = arms.contrasts().query(own)[["value", "against", "seeds", "mean"]].to_numpy().tolist()
-    others = ["nobody", "nobody, other people"]
-    assert found == [[other, "half", 3, 0.0] for other in others]
+    assert found == [[other, "half", 2, 0.0] for other in ("nobody", "others")]
     values = set(arms.effects().query("key == 'listen'")["value"])
     assert values == set(arms.parameters()["listen"])  # plain text
 
@@ -124,14 +153,14 @@ def test_a_measure_of_the_round_has_a_contrast_whoever_is_there(arms: Study) -> 
 def test_arms_that_switch_a_response_hold_the_same_people(arms: Study) -> None:
     agents = arms.agents().merge(arms.parameters(), on="run")
     same = [
-        own.sort_values(["market.impact", "seed", "agent"])[["cohort", "loss_scale", "param_rho"]]
+        own.sort_values([KEYS[0], "seed", "agent"])[["cohort", "loss_scale", "param_rho"]]
         for name, own in agents.groupby("listen")
-        if "other" not in name
+        if name != "others"
     ]
     for arm in same[1:]:
         pd.testing.assert_frame_equal(arm.reset_index(drop=True), same[0].reset_index(drop=True))
     contrasts = arms.contrasts()
-    assert contrasts.loc[~contrasts["value"].str.contains("other"), "same_scale"].all()
+    assert contrasts.loc[contrasts["value"] != "others", "same_scale"].all()
 
 
 @pytest.mark.parametrize("share", SHARES)
@@ -156,19 +185,19 @@ def test_a_margin_is_of_its_measure_and_a_regression_of_every_key(arms: Study) -
     margins = arms.contrasts().set_index("measure")["margin"].dropna()
     assert (set(margins.index), set(margins)) == ({"mean_loss"}, {1.0})
     terms = set(arms.regression("swap_regret")["term"])
-    others = {f"listen = {other}" for other in ("nobody", "nobody, other people")}
-    assert terms == {"constant", "rho", "market.impact"} | others
+    others = {"forecaster.kind = running-mean", "listen = nobody", "listen = others"}
+    assert terms == {"constant", "rho"} | others
 
 
 def test_the_market_is_compared_in_pairs(arms: Study) -> None:
     """Every number of the table of rounds, by hand from the runs."""
     rounds = arms.table("rounds").merge(arms.parameters(), on="run")
-    deviation = rounds.groupby(["market.impact", "listen", "seed"])["y_0"].std(ddof=0)
-    apart = deviation[0.8] - deviation[0.2]
-    found = arms.contrasts().query("key == 'market.impact' and measure == 'y_0_deviation'")
+    deviation = rounds.groupby([*KEYS, "seed"])["y_0"].std(ddof=0)
+    apart = deviation["running-mean"] - deviation["decision-swap"]
+    found = arms.contrasts().query("key == 'forecaster.kind' and measure == 'y_0_deviation'")
     assert found["cohort"].tolist() == [MARKET]
     assert found["mean"].iloc[0] == pytest.approx(apart.mean())
-    assert found["seeds"].iloc[0] == 3
+    assert found["seeds"].iloc[0] == 2
 
 
 def test_every_table_is_written_as_csv_and_latex(arms: Study, desk: Path) -> None:
@@ -185,17 +214,16 @@ def test_every_table_is_written_as_csv_and_latex(arms: Study, desk: Path) -> Non
         export({}, desk / "tables")
 
 
-def test_the_page_shows_what_was_tested(arms: Study) -> None:
-    page = check((arms.path / "report.html").read_text(encoding="utf-8"))
-    heads = [row for row in page.rows if "simultaneous interval" in row]
+def test_the_page_shows_what_was_tested(arms: Study, whole: Page) -> None:
+    heads = [row for row in whole.rows if "simultaneous interval" in row]
     assert len(heads) == 3  # effects, interactions, by parameter
-    assert any("equivalent within 1" in row for row in page.rows)
+    assert any("equivalent within 1" in row for row in whole.rows)
     row = arms.interactions().query("measure == 'mean_loss'").iloc[0]
     words = [row[name] for name in ("key", "value", "against", "other_key", "other_value")]
-    assert any(shown[:5] == words for shown in page.rows)
-    slope = arms.regression("swap_regret").set_index(["cohort", "term"]).loc[("learners", "rho")]
-    own = ["learners", "swap_regret", "rho"]
-    (shown,) = [float(row[3]) for row in page.rows if row[:3] == own]
+    assert any(shown[:5] == words for shown in whole.rows)
+    slope = arms.regression("swap_regret").set_index(["cohort", "term"]).loc[("followers", "rho")]
+    own = ["followers", "swap_regret", "rho"]
+    (shown,) = [float(row[3]) for row in whole.rows if row[:3] == own]
     most = slope[["coefficient", "low", "high"]].abs().max()
     assert shown == pytest.approx(slope["coefficient"], abs=0.005 * most)  # three digits of it
 
@@ -219,6 +247,159 @@ def test_the_page_ranks_by_welfare_and_names_the_key_that_changes_the_unit(desk:
     assert f"{change:+.3g}" in claims[0]
     assert key in claims[1]
     assert claims[1] in " ".join(printed.split())
+
+
+# The page.
+
+
+def test_every_panel_and_a_link_to_every_run_are_there(arms: Study, whole: Page) -> None:
+    assert panels(whole) == {
+        "effects",
+        "interactions",
+        "value",
+        "curves",
+        "windows",
+        "by_parameter",
+    }
+    assert "12 runs: 6 settings, 2 seeds each. 12 done, 0 failed, 0 missing." in whole.text
+    assert f"claim {NASTY}" in whole.text
+    assert "Failures" not in whole.text
+    assert "All settings" in whole.text
+    assert ["forecaster.kind", "varied", "decision-swap, running-mean"] in whole.rows
+    assert ["cohort.followers.actions", "fixed", "3"] in whole.rows
+    assert ["seed", "repeated", "0, 1"] in whole.rows
+    assert "b" not in whole.tags
+    text = (arms.path / "report.html").read_text(encoding="utf-8")
+    links = re.findall(r'<a href="([^#"]*)">', text)
+    assert sorted(set(links)) == [f"runs/run={run:04d}/" for run in range(12)]
+    assert all((arms.path / link).is_dir() for link in links)
+
+
+def test_whiskers_of_means_end_where_their_intervals_do(arms: Study) -> None:
+    data = StudyData(arms)
+    figure, rows = study_page.interactions(data), data.of("pair_effects").dropna(subset="low")
+    assert figure is not None
+    drawn = {
+        (round(end, 9), round(other, 9))
+        for mark in figure.data
+        for end, other in zip(
+            mark.y - mark.error_y.arrayminus, mark.y + mark.error_y.array, strict=True
+        )
+    }
+    assert not all(mark.error_y.symmetric for mark in figure.data)
+    entries = [(mark.meta, mark.name) for mark in figure.data if mark.showlegend]
+    assert len(set(entries)) == len(entries) < len(figure.data)  # though each panel has its lines
+    assert {(low, high) for low, high in rows[["low", "high"]].round(9).to_numpy()} >= drawn
+    off_centre = (rows["high"] + rows["low"] - 2 * rows["mean"]).abs()
+    assert (off_centre > 1e-6).any()
+
+
+def test_a_browser_draws_the_figures(arms: Study, whole: Page, tmp_path: Path) -> None:
+    seen = visit(arms.path / "report.html", tmp_path / "profile")
+    assert seen.console == ()
+    # two keys and three cohorts of one's own measure; a line per value of the second key for who
+    # kept decision swap regret, also in the windows; one setting has no followers
+    drawn = {"effects": 6, "interactions": 2, "curves": 10, "value": 2, "windows": 4}
+    assert {name: seen.traces(name) for name in drawn} == drawn
+    assert seen.document.count('class="js-plotly-plot"') == len(drawn) + 1
+    last = {"runs", "95 % interval", "adjusted p", "equivalence", "clusters"}
+    heads = sum(len(row) for row in whole.rows if row[-1] in last)
+    assert seen.document.count('<button type="button">') == heads
+    assert "<title>arms</title>" in seen.document
+
+
+def test_settings_are_means_over_seeds_with_half_the_interval(arms: Study, whole: Page) -> None:
+    runs = arms.parameters().merge(arms.cohorts(), on="run")
+    rows = settings(whole)
+    assert len(rows) == 10
+    for row in rows:
+        own = runs[(runs[KEYS].astype(str) == row[:2]).all(axis=1) & (runs["cohort"] == row[2])]
+        assert len(own) == 2
+        mean, half = map(float, row[3].split(" ± "))
+        last = 10.0 ** -len(row[3].partition(".")[2].partition(" ")[0])
+        assert mean == pytest.approx(own["mean_loss"].mean(), abs=last)
+        _, low, high = interval(own["mean_loss"].to_numpy(), (0.0, 1.0))
+        assert half == pytest.approx((high - low) / 2, abs=last)
+        assert row[-1].split() == [str(run) for run in own["run"]]
+
+
+def test_values_are_those_of_the_table(arms: Study, whole: Page) -> None:
+    value = arms.value()
+    head = next(i for i, row in enumerate(whole.rows) if "difference" in row)
+    rows = whole.rows[head + 1 : head + 1 + len(value)]
+    for row, found in zip(rows, value.to_dict("records"), strict=True):
+        ends = [float(end) for end in (row[-2], *row[-1].split(" to "))]
+        assert row[-3] == str(found["pairs"])
+        last = 10.0 ** -len(row[-2].partition(".")[2])
+        assert ends == pytest.approx([found["mean"], found["low"], found["high"]], abs=last)
+        assert row[2] == found["baseline"] == "running-mean"
+
+
+def test_curves_end_at_the_regret_of_the_last_round(arms: Study) -> None:
+    """A mean over agents, then over seeds; swap regret for who kept no decision swap regret."""
+    names = setting_names(arms.parameters())
+    curves = setting_curves(arms, names)
+    assert curves is not None
+    agents = arms.agents()
+    agents["regret"] = agents["decision_swap_regret"].fillna(agents["swap_regret"])
+    agents["setting"] = agents["run"].map(names)
+    by_run = agents.groupby(["setting", "cohort", "run"])["regret"].mean()
+    expected = by_run.groupby(["setting", "cohort"]).mean()
+    last = curves[curves["round"] == 11].set_index(["setting", "cohort"])
+    assert (last["seeds"] == 2).all()
+    pd.testing.assert_series_equal(last["mean"], expected, check_names=False, check_like=True)
+    figure = study_page.curves(StudyData(arms))
+    assert figure is not None
+    assert len(figure.data) == 10
+    assert all(trace.y[-1] in last["mean"].to_numpy() for trace in figure.data)
+
+
+def test_same_runs_give_the_same_bytes(arms: Study, whole: Page, directory: Path) -> None:
+    record = json.loads((directory / "study.json").read_text(encoding="utf-8"))
+    record |= {"written": "another day", "wall_seconds": 1e6}
+    (directory / "study.json").write_text(json.dumps(record), encoding="utf-8")
+    assert write_report(directory).read_bytes() == (arms.path / "report.html").read_bytes()
+
+
+def test_failed_and_missing_runs_are_told(directory: Path) -> None:
+    for run in (1, 10, 11):
+        shutil.rmtree(directory / "runs" / f"run={run:04d}")
+    failure = {"run": 1, "kind": "ValueError", "error": f"it\nrains {NASTY}", "traceback": ""}
+    pd.DataFrame([failure]).to_parquet(directory / "failures.parquet")
+    page = shown(directory)
+    assert "9 done, 1 failed, 2 missing." in page.text
+    assert f"run 1: ValueError: it rains {NASTY}" in page.text
+    assert page.tags.count("del") == 4  # two cohorts share run 1, the last setting has none
+    first, last = settings(page)[0], settings(page)[-1]
+    assert "±" not in first[3]  # one seed has no interval
+    assert set(last[2:-1]) == {"-"}
+    assert "b" not in page.tags
+
+
+def test_a_study_of_the_scenario_as_it_is(arms: Study, directory: Path) -> None:
+    """Without keys there are no effects and no value, but curves, windows and one setting."""
+    table = pd.read_parquet(directory / "parameters.parquet").head(2)
+    table[["run", "seed"]].to_parquet(directory / "parameters.parquet")
+    for run in range(2, 12):
+        shutil.rmtree(directory / "runs" / f"run={run:04d}")
+    record = json.loads((directory / "study.json").read_text(encoding="utf-8"))
+    del record["study"]["file"]["control"]
+    (directory / "study.json").write_text(json.dumps(record), encoding="utf-8")
+    page = shown(directory)
+    assert "2 runs: 1 setting, 2 seeds each. 2 done" in page.text
+    assert panels(page) == {"curves", "windows"}
+    assert "the scenario as it is" in page.charts
+    assert [row[0] for row in settings(page)] == ["followers", f"learners {NASTY}"]
+
+
+def test_without_a_complete_run_there_is_no_page(directory: Path) -> None:
+    shutil.rmtree(directory / "runs")
+    with pytest.raises(UserError, match="holds no complete run; play the study again"):
+        write_report(directory)
+    assert not (directory / "report.html").exists()
+
+
+# Branches.
 
 
 PUMP = """\
