@@ -20,8 +20,8 @@ so that the sum S of the positive certificates, which stands inside Lambda besid
 (docs/theory.md, 4), is at most 0.05 (2 sqrt(T) - 1) for T <= 900, and 1.5 ln T - 7.25 beyond, as
 1 / sqrt(t) <= 2 sqrt(t) - 2 sqrt(t - 1) and 1 / t <= ln t - ln(t - 1).
 
-On a stream that reacts, less was worth more regret (the page of decisions). A solver that gives up
-logs the certificate that it has, and bounds count what was logged.
+Less gains nothing that can be measured (the page of decisions). A solver that gives up logs the
+certificate that it has, and bounds count what was logged.
 """
 
 import math
