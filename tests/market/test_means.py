@@ -18,6 +18,7 @@ from regretless.market.records import Decision
 COST = np.array([0.0, 0.25, 0.5])  # of each action in ``Tolls``
 
 
+@register.market("tolls")
 class Tolls(Market):
     """Every action has a price in cash; the outcome is the adversary's."""
 
@@ -39,6 +40,7 @@ class Tolls(Market):
         return self.accounts.cash[own, None] >= COST
 
 
+@register.agent("toll-payer")
 class Spender(ScriptedCrowd):
     """Plays the dearest action, or the dearest that it can pay for."""
 
@@ -49,12 +51,6 @@ class Spender(ScriptedCrowd):
     def act_many(self, forecasts: Any, contexts: Any) -> Any:
         can = self.affordable if self.careful else np.ones((len(self.loss), 3))
         return np.where(can, COST, -1.0).argmax(1)
-
-
-@pytest.fixture(autouse=True)
-def names(registries: None) -> None:
-    register.market("tolls")(Tolls)
-    register.agent("spender")(Spender)
 
 
 def tolls(response: str = "best-response", *, cash: float = 0.5, **keys: Any) -> MarketModel:
@@ -83,7 +79,7 @@ def watched(model: MarketModel) -> list[tuple[Any, Any, Any]]:
     return seen
 
 
-@pytest.mark.parametrize("response", ["best-response", "quantal", "hedge", "spender"])
+@pytest.mark.parametrize("response", ["best-response", "quantal", "hedge", "toll-payer"])
 def test_regret_counts_what_could_be_afforded_and_nothing_else(response: str) -> None:
     eta = {"eta": 4.0} if response == "quantal" else {}
     model = tolls(response, **eta)
@@ -129,7 +125,7 @@ def test_a_distribution_of_play_is_that_given_what_is_affordable() -> None:
 
 def test_mistakes_are_a_line() -> None:
     with pytest.raises(UserError, match="agent 1 of own chose what it cannot afford"):
-        tolls("spender", settings={"careful": 0.0}, cash=0.25).run()
+        tolls("toll-payer", settings={"careful": 0.0}, cash=0.25).run()
     with pytest.raises(UserError, match="exp3 takes every action to be possible"):
         tolls("exp3")
     with pytest.raises(UserError, match=r"cohort\.own\.budget_constraint: no market says"):

@@ -50,6 +50,7 @@ def test_a_cohort_with_noise_keeps_its_promise() -> None:
     assert agents["mean_loss"][1] == pytest.approx(expected, abs=1e-12)
 
 
+@register.agent("listener")
 class Listener(ScriptedAgent):
     """Plays 1 where its signal is high."""
 
@@ -61,6 +62,7 @@ class Listener(ScriptedAgent):
         return int(self.seen > 0.5)
 
 
+@register.agent("listeners")
 class Listeners(ScriptedCrowd):
     """The same, all at once."""
 
@@ -70,12 +72,6 @@ class Listeners(ScriptedCrowd):
     def act_many(self, forecasts: Any, contexts: Any) -> Any:
         self.seen = contexts["signal"]
         return (self.seen > 0.5).astype(int)
-
-
-@pytest.fixture(autouse=True)
-def names(registries: None) -> None:
-    register.agent("listener")(Listener)
-    register.agent("listeners")(Listeners)
 
 
 def market(signal: Any, response: str) -> MarketModel:

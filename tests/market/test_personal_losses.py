@@ -36,6 +36,7 @@ BIDDERS: dict[str, dict[str, Any]] = {
 LEARNERS, POOR, SCRIPTED = (3, 4), 6, 9  # numbers of agents
 
 
+@register.market("own-first-price")
 class FirstPrice(Market):
     """The highest bid wins at its price, if it is at least the reserve; ties go to the first."""
 
@@ -65,6 +66,7 @@ class FirstPrice(Market):
         return np.tile(GRID <= AFFORDABLE, (len(self.cohorts[place].row_of), 1))
 
 
+@register.agent("own-bidder")
 class Bidder(ScriptedAgent):
     """Bids at random, and writes down what it is told."""
 
@@ -77,12 +79,6 @@ class Bidder(ScriptedAgent):
 
     def learn(self, losses: Any, outcome: Any) -> None:
         self.told.append(np.array(losses))
-
-
-@pytest.fixture(autouse=True)
-def names(registries: None) -> None:
-    register.market("own-first-price")(FirstPrice)
-    register.agent("own-bidder")(Bidder)
 
 
 def auction() -> Scenario:
