@@ -1,6 +1,5 @@
 """Agents of a user's own: settings drawn per agent, columns that are seen, crowds, neighbours."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -60,17 +59,10 @@ def market(
     return worlds.scenario(own, others, rounds=30, adversary=adversary, **keys).build(seed=3)
 
 
-@pytest.mark.parametrize(
-    ("settings", "line"),
-    [
-        ({"greed": 1.0}, "agent 'saver': got an unexpected keyword argument 'greed'; it takes"),
-        ({"thrift": [0.9, 0.1]}, "cohort.own.settings.thrift = [0.9, 0.1]: the range descends"),
-        ({"kind": {"choices": []}}, "cohort.own.settings.kind"),
-    ],
-)
-def test_settings_that_do_not_fit_are_named(settings: dict[str, Any], line: str) -> None:
-    with pytest.raises(UserError, match=re.escape(line)):
-        market(settings=settings)
+def test_settings_that_do_not_fit_are_named() -> None:
+    line = "agent 'saver': got an unexpected keyword argument 'greed'; it takes"
+    with pytest.raises(UserError, match=line):
+        market(settings={"greed": 1.0})
 
 
 def test_a_crowd_plays_as_its_agents_would_one_by_one() -> None:
@@ -171,5 +163,3 @@ def test_a_measure_that_is_none_is_one_line(found: Any, line: str) -> None:
     register.measure("odd")(lambda _: found)
     with pytest.raises(UserError, match=f"measure 'odd'.* {line}"):
         market(measures=["odd"]).step()
-    with pytest.raises(UserError, match="unknown measure 'gini'"):
-        market(measures=["gini"])

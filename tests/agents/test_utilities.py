@@ -107,16 +107,6 @@ def test_utility_in_its_own_units_is_the_textbook_formula(name: str) -> None:
     assert [float(end) for end in loss.range()] == pytest.approx([0, 1], abs=1e-9)
 
 
-@pytest.mark.parametrize(("underage", "overage"), [(3.0, 1.0), (1.0, 4.0), (2.0, 2.0), (1.0, 0.0)])
-def test_the_best_order_is_the_critical_quantile(underage: float, overage: float) -> None:
-    """The newsvendor orders the c_u / (c_u + c_o) quantile of demand."""
-    demand = np.random.default_rng(3).beta(2, 5, 201)  # an empirical distribution
-    orders = np.sort(demand)
-    cost = Newsvendor(orders, underage, overage).losses(demand[:, None]).mean(0)
-    quantile = np.quantile(demand, underage / (underage + overage), method="inverted_cdf")
-    assert orders[cost.argmin()] == pytest.approx(quantile)
-
-
 def drawn(name: str, actions: int, goods: int = 2, **parameters: Any) -> Loss:
     population = Population(np.random.default_rng(0), 3, actions, goods)
     loss: Loss = register.utility[name](population, **parameters)

@@ -150,34 +150,23 @@ def test_regrets_are_those_of_clearing_again_for_each_bid(
         assert losses[i].std() > 0
 
 
-def learned(kind: str, bidders: int) -> Any:
-    """Return what share of its value each learner bids in the second half of the rounds."""
-    model = load("sealed-bids", **{"cohort.bidders.count": bidders, "market.kind": kind}).build(
-        log_every=4000
-    )
+@pytest.mark.slow
+@pytest.mark.parametrize("bidders", [2, 4])
+def test_learners_shade_first_price_bids_as_the_equilibrium_does(bidders: int) -> None:
+    """Vickrey 1961: (n - 1) / n of a uniform value; a grid has equilibria a little below.
+
+    Measured by what share of its value each learner bids in the last two thirds of the rounds.
+    """
+    model = load("sealed-bids", **{"cohort.bidders.count": bidders}).build(log_every=4000)
     model.run(750)
     ledger = model.game.cohorts[0].ledger
     before = ledger.count.copy()
     model.run(1500)
     count = ledger.count - before
-    return count @ np.linspace(0, 1, count.shape[1]) / count.sum(1), model
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("bidders", [2, 4])
-def test_learners_shade_first_price_bids_as_the_equilibrium_does(bidders: int) -> None:
-    """Vickrey 1961: (n - 1) / n of a uniform value; a grid has equilibria a little below."""
-    share, model = learned("first-price", bidders)
+    share = count @ np.linspace(0, 1, count.shape[1]) / count.sum(1)
     assert np.abs(share - (bidders - 1) / bidders).max() < 0.08
     assert model.agents_frame()["swap_regret"].max() < 0.003
     assert model.game.market.described()["efficiency"] > 0.97
-
-
-@pytest.mark.slow
-def test_learners_bid_their_values_where_the_second_price_is_paid() -> None:
-    share, model = learned("second-price", 3)
-    assert share.min() > 0.97
-    assert model.rounds_frame()["revenue_0"][750:].mean() == pytest.approx(0.5, abs=0.03)
 
 
 def test_truth_regrets_nothing_at_the_second_price_whatever_the_others_bid() -> None:

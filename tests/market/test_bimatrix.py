@@ -1,5 +1,6 @@
 """Games from files, distances to equilibria, mimic regret, and what a sender who knows can get."""
 
+import itertools
 import re
 from pathlib import Path
 from typing import Any
@@ -14,21 +15,14 @@ from scipy.optimize import linprog
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
-from regretless.market.exploitability import (
-    leader_surplus,
-    persuasion,
-    stackelberg,
-    swap_regret_of,
-)
+from regretless.market.exploitability import persuasion, stackelberg, swap_regret_of
 from regretless.market.exploitability.bimatrix import read_game
 from regretless.market.exploitability.information_design import mimic_regret, revenue_cap
 from regretless.market.exploitability.of_joint import (
     coarse_correlated_distance,
     correlated_distance,
 )
-from regretless.scenarios.config.files import DATA
 
-GAMES = DATA / "games"
 CHECKED = settings(deadline=None, max_examples=50, derandomize=True)
 CLOSE = 1e-8
 
@@ -40,18 +34,6 @@ CHICKEN = -np.array([[[0.0, 7.0], [2.0, 6.0]], [[0.0, 2.0], [7.0, 6.0]]])
 
 
 # Files ------------------------------------------------------------------------------------------
-
-
-def test_a_leader_follower_loses_three_quarters_in_dengs_game() -> None:
-    """Up for half the rounds, then Down, against follow the leader."""
-    game, rounds = read_game(GAMES / "deng-2x3.csv"), 4000
-    distribution, sums = np.zeros((3, 2)), np.zeros(3)
-    for t in range(rounds):
-        y = 0 if t < rounds / 2 else 1
-        distribution[sums.argmin(), y] += 1 / rounds
-        sums += game.follower_loss[y]
-    surplus = leader_surplus(distribution.T, game.leader_payoff, game.follower_loss)
-    assert surplus == pytest.approx(0.75, abs=2e-3)
 
 
 def test_csv_and_npz_agree(tmp_path: Path) -> None:
@@ -69,55 +51,56 @@ def test_csv_and_npz_agree(tmp_path: Path) -> None:
     other = read_game(str(arrays))
     for name in ("leader_actions", "follower_actions", "unit_scale", "unit_offset"):
         assert getattr(other, name) == getattr(game, name)
-    assert (other.follower_loss == game.follower_loss).all()
-    assert (other.leader_payoff == game.leader_payoff).all()
+    assert np.array_equal(other.follower_loss, game.follower_loss)
+    assert np.array_equal(other.leader_payoff, game.leader_payoff)
     assert (game.unit_scale, game.unit_offset) == (2.0, 0.0)
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("name", "content", "message"),
     [
-        ("a,b\n1,2\n", "must begin with the header leader,follower"),
-        ("", "must begin with the header"),
-        (HEADER, "has no actions"),
-        (HEADER + "H,H,1\n", "line 2: 3 values; give 4"),
-        (HEADER + "# here\nH,H,one,0\n", "line 3: 'one' is no finite number"),
-        (HEADER + "H,H,1,nan\n", "line 2: 'nan' is no finite number"),
-        (HEADER + "H,H,1,0\nH,H,1,0\n", "line 3: H, H again"),
-        (PENNIES.removesuffix("T,T,1,2\n"), "T, T is missing"),
+        ("game.csv", "a,b\n1,2\n", "must begin with the header leader,follower"),
+        ("game.csv", "", "must begin with the header"),
+        ("game.csv", HEADER, "has no actions"),
+        ("game.csv", HEADER + "H,H,1\n", "line 2: 3 values; give 4"),
+        ("game.csv", HEADER + "# here\nH,H,one,0\n", "line 3: 'one' is no finite number"),
+        ("game.csv", HEADER + "H,H,1,nan\n", "line 2: 'nan' is no finite number"),
+        ("game.csv", HEADER + "H,H,1,0\nH,H,1,0\n", "line 3: H, H again"),
+        ("game.csv", PENNIES.removesuffix("T,T,1,2\n"), "T, T is missing"),
+        ("game.csv", HEADER + "\xe9,H,1,0\n", "UTF-8"),
+        ("game.csv", None, "does not exist"),
+        ("game.txt", HEADER, "use .csv or .npz"),
+        ("game.npz", "no archive", "cannot be read"),
     ],
 )
-def test_a_malformed_file_is_one_line(tmp_path: Path, text: str, message: str) -> None:
-    file = tmp_path / "game.csv"
-    file.write_text(text, encoding="utf-8")
+def test_a_malformed_file_is_one_line(
+    tmp_path: Path, name: str, content: str | None, message: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_text(content, encoding="latin-1")
     with pytest.raises(UserError, match=re.escape(message)) as caught:
-        read_game(file)
+        read_game(tmp_path / name)
     assert "\n" not in str(caught.value)
 
 
-def test_unreadable_files(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="does not exist"):
-        read_game(tmp_path / "none.csv")
-    with pytest.raises(UserError, match=r"use \.csv or \.npz"):
-        read_game(tmp_path / "game.txt")
-    file, table = tmp_path / "game.npz", np.zeros((2, 2))
-    file.write_bytes(b"no archive")
-    with pytest.raises(UserError, match="cannot be read"):
-        read_game(file)
-    object_, same = np.array([[{}]], dtype=object), np.array(["a", "a"])
-    for arrays, message in (
-        ({"leader_payoff": object_, "follower_loss": table[:1, :1]}, "cannot be read"),
-        ({"leader_payoff": table}, "no array 'follower_loss'"),
-        ({"leader_payoff": table, "follower_loss": np.zeros((2, 3))}, "make them equal"),
-        (dict.fromkeys(["leader_payoff", "follower_loss"], table) | {"leader_actions": same},
-         "give 2 different ones"),
-    ):  # fmt: skip
-        np.savez(file, **arrays)
-        with pytest.raises(UserError, match=message):
-            read_game(file)
-    (tmp_path / "latin.csv").write_bytes(HEADER.encode() + b"\xe9,H,1,0\n")
-    with pytest.raises(UserError, match="UTF-8"):
-        read_game(tmp_path / "latin.csv")
+TABLE, OBJECT = np.zeros((2, 2)), np.array([[{}]], dtype=object)
+
+
+@pytest.mark.parametrize(
+    ("payoff", "others", "message"),
+    [
+        (OBJECT, {"follower_loss": TABLE[:1, :1]}, "cannot be read"),
+        (TABLE, {}, "no array 'follower_loss'"),
+        (TABLE, {"follower_loss": np.zeros((2, 3))}, "make them equal"),
+        (TABLE, {"follower_loss": TABLE, "leader_actions": ["a", "a"]}, "give 2 different ones"),
+    ],
+)
+def test_malformed_arrays_are_one_line(
+    tmp_path: Path, payoff: Any, others: dict[str, Any], message: str
+) -> None:
+    np.savez(tmp_path / "game.npz", leader_payoff=payoff, **others)
+    with pytest.raises(UserError, match=message):
+        read_game(tmp_path / "game.npz")
 
 
 # Equilibria -------------------------------------------------------------------------------------
@@ -156,14 +139,11 @@ def test_correlated_distance_against_the_full_program(play: tuple[Array, Array])
     distribution, losses = play
     rows = []
     for i, size in enumerate(distribution.shape):
-        for a in range(size):
-            for b in range(size):
-                row = np.zeros(distribution.shape)
-                for profile in np.ndindex(distribution.shape):
-                    if profile[i] == a:
-                        other = (*profile[:i], b, *profile[i + 1 :])
-                        row[profile] = losses[i][profile] - losses[i][other]
-                rows.append(np.concatenate([row.ravel(), np.zeros(distribution.size)]))
+        for a, b in itertools.product(range(size), repeat=2):
+            row = np.zeros(distribution.shape)
+            own = (slice(None),) * i
+            row[(*own, a)] = losses[i][(*own, a)] - losses[i][(*own, b)]
+            rows.append(np.concatenate([row.ravel(), np.zeros(distribution.size)]))
     eye = np.eye(distribution.size)
     found = linprog(
         np.repeat([0.0, 1.0], distribution.size),

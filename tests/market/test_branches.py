@@ -83,20 +83,6 @@ def test_a_firm_that_sells_more_earns_by_the_formula() -> None:
     assert gain[1:] == pytest.approx(-q * change, rel=1e-9)
 
 
-def test_a_firm_that_commits_leads_as_stackelberg_has_it() -> None:
-    """Others answer (a - b q' - c) / (b N) each; regret, which holds prices, saw none of it."""
-    trunk = load("oligopoly", rounds=1000).build(apart=True)
-    trunk.run(300)
-    other = trunk.branch({"agent.1": 20})
-    trunk.run()
-    other.run()
-    before, after = (m.rounds_frame().query("round >= 600")["y_0"].mean() for m in (trunk, other))
-    assert trunk.agents_frame()["swap_regret"].max() < 0.002
-    assert before == pytest.approx((0.9 + 4 * 0.3) / 5, rel=0.02)
-    assert after == pytest.approx((0.9 - 0.1 * 2.5 + 3 * 0.3) / 4, rel=0.02)
-    assert 2.5 * (after - 0.3) > 1.4 * 1.2 * (before - 0.3)
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

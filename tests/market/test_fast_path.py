@@ -164,29 +164,6 @@ raise SystemExit(os.waitpid(child, 0)[1])
     assert subprocess.run(command, timeout=60, check=False).returncode == 0
 
 
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    rows=st.integers(1, 40),
-    actions=st.integers(1, 18),
-    shared=st.booleans(),
-)
-@settings(max_examples=50, deadline=None)
-def test_many_outcomes_and_one_at_a_time(
-    seed: int, rows: int, actions: int, *, shared: bool
-) -> None:
-    """The compiled sum and the broadcast one agree to the last bit."""
-    rng = np.random.default_rng(seed)
-    shape = rows, actions
-    exponent = np.full(rows, 0.7) if shared else rng.uniform(0.3, 2, rows)
-    for loss in (
-        Linear(rng.normal(size=(*shape, 4)), rng.normal(size=shape)),
-        SeparablePower(rng.normal(size=(*shape, 4)), exponent, offset=rng.normal(size=shape)),
-    ):
-        outcomes = rng.random((3, 4))
-        one_by_one = np.array([loss.losses(outcome) for outcome in outcomes])
-        assert (one_by_one == loss.losses(outcomes)).all()
-
-
 @given(seed=st.integers(0, 2**32 - 1), rows=st.integers(1, 60))
 @settings(max_examples=50, deadline=None)
 def test_equal_losses_are_found_by_hash_as_by_order(seed: int, rows: int) -> None:

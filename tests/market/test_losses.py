@@ -237,6 +237,7 @@ def test_losses_are_the_formula_in_plain_python(form: str) -> None:
         table = loss.losses(outcomes)
         assert table.shape == (3, *loss.offset.shape)
         assert loss.actions == loss.offset.shape[-1]
+        assert (table == [loss.losses(y) for y in outcomes]).all()  # one by one, to the last bit
         expected = [plain(loss, tuple(index), outcomes[t]) for t, *index in np.ndindex(table.shape)]
         assert table.ravel() == pytest.approx(np.array(expected), abs=1e-12 * size(loss))
 

@@ -128,5 +128,3 @@ def test_mistakes_are_a_line() -> None:
         tolls("toll-payer", settings={"careful": 0.0}, cash=0.25).run()
     with pytest.raises(UserError, match="exp3 takes every action to be possible"):
         tolls("exp3")
-    with pytest.raises(UserError, match=r"cohort\.own\.budget_constraint: no market says"):
-        worlds.scenario(worlds.cohort("own", 1, budget_constraint=True)).build()

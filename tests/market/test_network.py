@@ -77,14 +77,6 @@ def test_news_is_exactly_as_old_as_the_way_is_long(tmp_path: Path) -> None:
         mean = mean + (vector - mean) / (number + 1)
 
 
-def test_hearing_nothing_is_following_the_running_mean() -> None:
-    people, network = (cohort(), cohort("near", 1)), {"graph": "none", "subscribers": [7]}
-    deaf = scenario(*people, network=network)
-    mean = scenario(*people, forecaster={"kind": "running-mean"})
-    logs = [worlds.played(one).regret_frame().query("agent <= 6") for one in (deaf, mean)]
-    pd.testing.assert_frame_equal(*[log.reset_index(drop=True) for log in logs])
-
-
 @pytest.mark.parametrize(("stream", "seed"), [("switching", 0), ("anti-forecast", 1)])
 def test_the_bound_from_biases_holds_for_stale_news_too(stream: str, seed: int) -> None:
     """Play responds to what is expected, whatever its age: p_a <= p_b + gap."""

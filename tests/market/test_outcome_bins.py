@@ -43,6 +43,22 @@ def place_of(bins: OutcomeBins, outcomes: Array) -> NDArray[np.intp]:
     return np.array([order.index(cell) for cell in cells.tolist()])
 
 
+def check_joints(bins: OutcomeBins, log: Array, place: Array) -> None:
+    expected = np.zeros((*SIZE, len(bins.points)))
+    for play, i in zip(log, place, strict=True):
+        expected[:, :, i] += play / len(place)
+    assert bins.joints() == pytest.approx(expected)
+    assert bins.shares == pytest.approx(np.bincount(place) / len(place))
+
+
+def check_regrets(bins: OutcomeBins, log: Array, outcomes: Array, error: Array, loss: Loss) -> None:
+    tables = np.moveaxis(loss.losses(bins.points), 0, -2)
+    for k in range(3):
+        direct = swap_regret(loss.losses(outcomes)[:, k], log[:, k])
+        quantised = swap_regret_of(bins.joints()[k].T, tables[k])
+        assert abs(direct - quantised) <= 2 * error[k] + 1e-12
+
+
 def test_few_outcomes_are_exact() -> None:
     rng = np.random.default_rng(1)
     support = rng.random((64, 3))
@@ -50,17 +66,10 @@ def test_few_outcomes_are_exact() -> None:
     bins, log = filled(support[index])
     assert bins.exact
     assert (bins.points == support).all()
-    assert bins.shares == pytest.approx(np.bincount(index) / len(index))
-    expected = np.zeros((*SIZE, 64))
-    for play, y in zip(log, index, strict=True):
-        expected[:, :, y] += play / len(index)
-    assert bins.joints() == pytest.approx(expected)
+    check_joints(bins, log, index)
     for loss in stacks(3):
         assert (bins.error(loss) == 0).all()
-        tables = np.moveaxis(loss.losses(bins.points), 0, -2)
-        for k in range(3):
-            direct = swap_regret(loss.losses(support[index])[:, k], log[:, k])
-            assert swap_regret_of(bins.joints()[k].T, tables[k]) == pytest.approx(direct)
+        check_regrets(bins, log, support[index], np.zeros(3), loss)
 
 
 @given(dimension=st.integers(1, 4), most=st.integers(1, 64), seed=st.integers(0, 9))
@@ -73,11 +82,7 @@ def test_many_outcomes_fill_at_most_so_many_cells(dimension: int, most: int, see
     place = place_of(bins, outcomes)
     for i, point in enumerate(bins.points):
         assert point == pytest.approx(outcomes[place == i].mean(0))
-        assert bins.shares[i] == pytest.approx((place == i).mean())
-    expected = np.zeros((*SIZE, len(bins.points)))
-    for play, i in zip(log, place, strict=True):
-        expected[:, :, i] += play / len(place)
-    assert bins.joints() == pytest.approx(expected)
+    check_joints(bins, log, place)
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 3])
@@ -92,8 +97,4 @@ def test_the_error_is_bounded(dimension: int) -> None:
         assert (error <= bound + 1e-12).all()
         widest = 0.5 ** bins.halvings.min() if bins.halvings is not None else 0.0
         assert (bound <= loss.lipschitz() * widest + 1e-12).all()
-        tables = np.moveaxis(loss.losses(bins.points), 0, -2)
-        for k in range(3):
-            direct = swap_regret(loss.losses(outcomes)[:, k], log[:, k])
-            quantised = swap_regret_of(bins.joints()[k].T, tables[k])
-            assert abs(direct - quantised) <= 2 * error[k] + 1e-12
+        check_regrets(bins, log, outcomes, error, loss)
