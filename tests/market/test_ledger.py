@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.model import MarketModel
 from regretless.market.records import Decision, one_hot
 from regretless.market.regret import definitions
 from regretless.market.regret.ledger import MEASURES, Ledger
@@ -149,22 +148,6 @@ COHORTS = [
 ]
 
 
-def recorded(model: MarketModel) -> dict[int, list[tuple[int, Any, Any]]]:
-    """Play a model to its end; per cohort (round, losses, strategies) as charged."""
-    played: dict[int, list[tuple[int, Any, Any]]] = {}
-    for place, cohort in enumerate(model.game.cohorts):
-        add = cohort.ledger.add
-
-        def spy(decision: Any, losses: Any, told: Any, *, at: int = place, add: Any = add) -> None:
-            rows = played.setdefault(at, [])
-            rows.append((model.played, losses.copy(), decision.probabilities.copy()))
-            add(decision, losses, told)
-
-        cohort.ledger.add = spy  # type: ignore[method-assign]
-    model.run()
-    return played
-
-
 @pytest.mark.parametrize(
     ("windows", "sample"),
     [
@@ -178,7 +161,7 @@ def test_a_windows_regret_is_that_of_its_slice(windows: dict[str, Any], sample: 
     keys = {"seed": 5, "adversary": {"kind": "switching", "outcomes": 2, "length": 30}}
     keys |= {"rounds": ROUNDS, "windows": windows, "log_agents": sample}
     model = worlds.scenario(*COHORTS, **keys).build()
-    played = recorded(model)
+    rounds = [model.conclude(model.begin()) for _ in range(ROUNDS)]
     table = model.windows_frame()
     spans = WindowsSpec(**windows).spans(ROUNDS)
     assert list(table[["first", "last"]].drop_duplicates().itertuples(index=False)) == list(spans)
@@ -190,7 +173,11 @@ def test_a_windows_regret_is_that_of_its_slice(windows: dict[str, Any], sample: 
         firsts = 1 + sum(len(other.row_of) for other in model.game.cohorts[:place])
         for number, row in enumerate(cohort.row_of):
             for first, last in spans if firsts + number in set(logged) else ():
-                here = [(x[row], q[row]) for t, x, q in played[place] if first <= t <= last]
+                here = [
+                    (played.losses[place][row], played.decisions[place].probabilities[row])  # type: ignore[index, union-attr]
+                    for played in rounds[first : last + 1]
+                    if played.decisions[place] is not None
+                ]
                 found = table.query(f"agent == {firsts + number} and first == {first}")
                 assert len(found) == bool(here)
                 expected += len(found)

@@ -1,5 +1,6 @@
 """Agents who choose within their means: what they play, regret and are promised."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -62,28 +63,20 @@ def tolls(response: str = "best-response", *, cash: float = 0.5, **keys: Any) ->
     return worlds.scenario(own, other, **given).build(seed=3)
 
 
-def watched(model: MarketModel) -> list[tuple[Any, Any, Any]]:
-    """Play a model; return what was affordable, played and lost by the first cohort."""
-    seen = []
+def watched(model: MarketModel) -> Iterator[tuple[Any, Any, Any]]:
+    """Play a model; yield what was affordable, played and lost by the first cohort."""
     market, cohort = model.game.market, model.game.cohorts[0]
-    clear = market.clear
-
-    def spy(fundamental: Any, decisions: Any) -> Any:
-        awake = market.affordable(0)
-        outcome = clear(fundamental, decisions)
-        seen.append((awake, decisions[0].actions, cohort.loss.losses(outcome)[cohort.row_of]))
-        return outcome
-
-    market.clear = spy  # type: ignore[method-assign]
-    model.run()
-    return seen
+    for _ in range(model.rounds):
+        awake, played = market.affordable(0), model.conclude(model.begin())
+        losses = cohort.loss.losses(played.outcome)[cohort.row_of]
+        yield awake, played.decisions[0].actions, losses  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("response", ["best-response", "quantal", "hedge", "toll-payer"])
 def test_regret_counts_what_could_be_afforded_and_nothing_else(response: str) -> None:
     eta = {"eta": 4.0} if response == "quantal" else {}
     model = tolls(response, **eta)
-    seen = watched(model)
+    seen = [*watched(model)]
     told = model.agents_frame().query("cohort == 'own'")
     for agent in range(6):
         awake, played, losses = zip(
@@ -101,7 +94,7 @@ def test_regret_counts_what_could_be_afforded_and_nothing_else(response: str) ->
 
 def test_the_promise_pays_for_the_rounds_in_which_something_slept() -> None:
     model = tolls()
-    seen = watched(model)
+    seen = [*watched(model)]
     table = model.agents_frame().query("cohort == 'own'")
     slept = np.sum([~awake.all(1) for awake, _, _ in seen], axis=0)
     promised = model.guarantees[0].bound

@@ -15,7 +15,6 @@ from regretless.forecaster.events.bounds import BiasBound, GainBound
 from regretless.forecaster.events.weights import AdaptiveWeights
 from regretless.market import register
 from regretless.market.core.errors import UserError
-from regretless.market.game.round import play_round
 from regretless.market.game.seats import Attendance, drawn_stays
 from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.theorems import over_stays
@@ -60,10 +59,7 @@ def test_everybody_is_measured_over_own_rounds(network: dict[str, Any]) -> None:
     quantal = rated("smooth", response="quantal", eta=8.0, exit_rate=0.1)
     adversary = {"kind": "switching", "outcomes": 2, "length": 10}
     model = worlds.scenario(rated(), quantal, seed=5, adversary=adversary, **network).build()
-    rounds = []
-    while model.played < ROUNDS:
-        rounds.append(play_round(model.game))
-        model.journal.add(rounds[-1])
+    rounds = [model.conclude(model.begin()) for _ in range(ROUNDS)]
     frame = model.agents_frame().set_index("agent")
     assert frame["entered"].isna().any()  # somebody never came
     assert frame["left"].lt(ROUNDS).any()

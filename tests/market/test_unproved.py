@@ -8,8 +8,6 @@ import pytest
 import worlds
 
 from regretless import UserError, persuasion, stackelberg, surplus_cap
-from regretless.agents.utilities.forms import Leontief
-from regretless.forecaster.bases import ReducedBasis
 from regretless.market.exploitability.information_design import revenue_cap
 from regretless.market.numerics import linear_program
 from regretless.market.numerics.linear_program import UnprovedError
@@ -56,18 +54,9 @@ def test_a_cap_is_at_least_what_is_proved(limits: Callable[[], None]) -> None:
     sure = [surplus_cap(*game) for game in games]
     limits()
     found = [proved(lambda game=game: surplus_cap(*game)) for game in games]  # type: ignore[misc]
-    caps = [
-        (low, known) for (low, _, told), known in zip(found, sure, strict=True) if "cap" in told
-    ]
+    caps = [(low, cap) for (low, _, told), cap in zip(found, sure, strict=True) if "cap" in told]
     assert caps
-    assert all(low <= known + 1e-6 for low, known in caps)
-
-
-def test_a_basis_that_cannot_be_fitted_says_so(limits: Callable[[], None]) -> None:
-    recipes = Leontief(np.random.default_rng(0).uniform(0.25, 1.0, (8, 3, 2)))
-    limits()
-    with pytest.raises(ValueError, match="fit by a basis: no method proved an optimum"):
-        ReducedBasis([recipes], error=0.05)
+    assert all(low <= cap + 1e-6 for low, cap in caps)
 
 
 @pytest.mark.parametrize(
