@@ -177,12 +177,7 @@ CASES: dict[str, Case] = {
         lambda: bases.ReLUBasis(error=0.1, outcomes=3, coordinate=1, constant=4.0),
         convex(4.0, 3, 1),
     ),
-    "one relu": Case(lambda: bases.ReLUBasis(error=0.5), convex(1.0)),
     "convex rank": Case(lambda: bases.ConvexRankBasis(error=0.06), convex(1.0)),
-    "convex rank of one coordinate": Case(
-        lambda: bases.ConvexRankBasis(error=0.03, outcomes=2, coordinate=1, constant=3.0),
-        convex(3.0, 2, 1),
-    ),
     "grid": Case(lambda: bases.LipschitzGridBasis(2, constant=2.0, error=0.2), waves(2.0, 2)),
     "grid as printed": Case(
         lambda: bases.LipschitzGridBasis(1, constant=3.0, error=0.1, centred=False), waves(3.0, 1)
@@ -206,13 +201,6 @@ CASES: dict[str, Case] = {
         floor=0.01,
     ),
     "optimised": Case(lambda: bases.OptimisedConvexBasis(error=0.04), convex(1.0)),
-    "optimised of one coordinate": Case(
-        lambda: bases.OptimisedConvexBasis(error=0.3, outcomes=2, coordinate=1, constant=4.0),
-        convex(4.0, 2, 1),
-    ),
-    "optimised with a cap": Case(
-        lambda: bases.OptimisedConvexBasis(error=0.05, cap=3.0), convex(1.0)
-    ),
     "ramps": Case(lambda: bases.RampBasis(crowd(), knots=5), members, refused=ANY),
     "one ramp": Case(
         lambda: bases.RampBasis([Linear(np.ones((STACK, ACTIONS, 1)))], knots=2),

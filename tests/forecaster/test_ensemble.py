@@ -165,14 +165,11 @@ CROWD = [
 @pytest.mark.parametrize(
     ("listeners", "stream"),
     [
-        ([EXACT["powers"]], "anti-forecast"),
-        ([EXACT["monomials"]], "switching"),
         ([EXACT["grid"]], "anti-forecast"),
         ([cohort("cara", eta=20.0)], "anti-forecast"),
-        ([cohort("powers", eta=20.0)], "switching"),
         (CROWD, "anti-forecast"),
     ],
-    ids=["powers", "monomials", "grid", "quantal cara", "quantal powers", "crowd"],
+    ids=["grid", "quantal cara", "crowd"],
 )
 def test_regret_stays_below_the_bound_of_the_basis(listeners: list[Any], stream: str) -> None:
     """Those who listen to points and to ensembles share a block, and its bound."""

@@ -1,6 +1,7 @@
-"""Models: whatever the context, predictions are finite and in [0, 1]; seasons are remembered."""
+"""Models: bounded predictions, seasons, mixtures, those of other libraries, the user's."""
 
 import copy
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from regretless import RunningMean, UserError
 from regretless.forecaster import Aggregate, Constant, LeastSquares, SeasonalNaive
+from regretless.forecaster.bases import MonomialBasis, PowerBasis
 from regretless.forecaster.models.aggregate import PANEL, SCALE, made
 from regretless.forecaster.models.base import MOST
+from regretless.forecaster.models.external import SHORT, OnlineModel, SeriesModel, adapted
+from regretless.forecaster.models.outcomes import WINDOW, ColumnForecast
 from regretless.market import register
 from regretless.market.core import checkpoint
+from regretless.market.core.arrays import Array
 from regretless.market.records import Context
 
 SIZE = 3
@@ -187,3 +193,270 @@ def test_nothing_winds_up_under_forgetting() -> None:
     )
     moved = player.predict({"hour": 4, "load": 1e9}).statistics
     assert np.abs(moved - 0.6).max() < 0.3
+
+
+MOMENTS = MonomialBasis(2, 2)  # y_1, y_2, their squares and their product
+NORMAL = {0.1: -1.2816, 0.3: -0.5244, 0.5: 0.0, 0.7: 0.5244, 0.9: 1.2816}
+
+
+def drawn(rng: np.random.Generator, centre: Any, rounds: int = 1) -> Any:
+    """Draw outcomes about a centre, correlated, with deviation 0.1."""
+    first, other = rng.normal(size=(2, rounds))
+    return np.column_stack([first, 0.8 * first + 0.6 * other]) * 0.1 + centre
+
+
+@functools.cache
+def expected(*centre: float) -> Any:
+    """E s(y) by Monte Carlo; every model is played the same centres."""
+    outcomes = drawn(np.random.default_rng(9), np.array(centre), 200_000)
+    return MOMENTS.transform(np.clip(outcomes, 0, 1)).mean(0)
+
+
+def forecast(player: ColumnForecast, context: Any) -> tuple[Any, Any]:
+    """Return predictions and what was expected, after the first 100 rounds."""
+    rng = np.random.default_rng(1)
+    told, wanted = [], []
+    for t in range(2000):
+        centre = np.array([0.5 + 0.2 * np.sin(t), 0.5 + 0.2 * np.cos(t)])
+        told.append(player.predict(context(centre)).statistics)
+        outcome = drawn(rng, centre)[0]
+        if t >= 100:
+            wanted.append(expected(*centre) if t % 50 == 0 else np.full(MOMENTS.size, np.nan))
+        player.observe_outcome(outcome)
+        player.update(MOMENTS.transform(outcome))
+    kept = ~np.isnan(np.array(wanted)[:, 0])
+    return np.array(told)[100:][kept], np.array(wanted)[kept]
+
+
+# The mean of 64 draws errs by 0.1 / 8 in a coordinate, and by less in products of two below 1.
+NOISE = 0.1 / np.sqrt(WINDOW)
+
+
+@pytest.mark.parametrize("miss", [(0.0, 0.0), (-0.2, 0.1)], ids=["right", "biased"])
+def test_a_point_forecast_becomes_the_mean_over_its_residuals(miss: tuple[float, float]) -> None:
+    """Where it is biased, too: the point itself would miss the variance, 0.01, in squares."""
+    player = ColumnForecast(MOMENTS, columns=["a", "b"])
+    told, wanted = forecast(player, lambda centre: dict(zip("ab", centre + miss, strict=True)))
+    assert np.abs((told - wanted).mean(0)).max() < NOISE
+    if miss == (0.0, 0.0):
+        assert np.abs(told - wanted).max() < 3.5 * NOISE
+        assert np.sqrt(((told - wanted) ** 2).mean()) < 1.2 * NOISE
+
+
+def quantiles(centre: Any, width: float) -> dict[str, float]:
+    pairs = zip("ab", centre, strict=True)
+    return {f"{n}{level}": c + width * z for n, c in pairs for level, z in NORMAL.items()}
+
+
+@pytest.mark.parametrize("width", [0.005, 0.1, 0.3], ids=["too sure", "right", "too wide"])
+def test_quantiles_are_mended(width: float) -> None:
+    columns = [[f"{name}{level}" for level in NORMAL] for name in "ab"]
+    player = ColumnForecast(MOMENTS, columns=columns, levels=list(NORMAL))
+    told, wanted = forecast(player, lambda centre: quantiles(centre, width))
+    assert np.abs((told - wanted).mean(0)).max() < NOISE
+    assert np.sqrt(((told - wanted) ** 2).mean()) < 1.2 * NOISE
+
+
+def test_samples_are_mended() -> None:
+    """Twenty equally likely outcomes that are drawn too near their centre."""
+    columns = [[f"{name}{i}" for i in range(20)] for name in "ab"]
+    player, rng = ColumnForecast(MOMENTS, columns=columns), np.random.default_rng(5)
+
+    def context(centre: Any) -> dict[str, float]:
+        rows = centre + (drawn(rng, 0.0, 20)) * 0.3
+        return {f"{name}{i}": rows[i, j] for j, name in enumerate("ab") for i in range(20)}
+
+    told, wanted = forecast(player, context)
+    assert np.abs((told - wanted).mean(0)).max() < NOISE
+
+
+def test_a_forecast_is_believed_at_first() -> None:
+    centre = np.array([0.4, 0.6])
+    point = ColumnForecast(MOMENTS, columns=["a", "b"])
+    assert point.predict({"a": 0.4, "b": 0.6}).statistics == pytest.approx(
+        MOMENTS.transform(centre)
+    )
+    columns = [[f"{name}{level}" for level in NORMAL] for name in "ab"]
+    wide = ColumnForecast(MOMENTS, columns=columns, levels=list(NORMAL))
+    told = wide.predict(quantiles(centre, 0.1)).statistics
+    independent = np.clip(centre + 0.1 * np.random.default_rng(0).normal(size=(50_000, 2)), 0, 1)
+    assert told == pytest.approx(MOMENTS.transform(independent).mean(0), abs=0.005)
+    samples = ColumnForecast(MOMENTS, columns=[["a", "c"], ["b", "d"]])
+    told = samples.predict({"a": 0.1, "b": 0.9, "c": 0.7, "d": 0.2}).statistics
+    assert told == pytest.approx(MOMENTS.transform([[0.1, 0.9], [0.7, 0.2]]).mean(0))
+
+
+@pytest.mark.parametrize(
+    ("columns", "levels", "message"),
+    [
+        (["a"], None, r"columns is \[\['a'\]\]; give 2 outcomes"),
+        ([], None, r"columns is \[\]; give 2 outcomes"),
+        ([["a"], ["b", "c"]], None, "each as many, one per level"),
+        ([["a", "b"], ["c", "d"]], [0.9, 0.1], "ascending"),
+        (["a", "b"], [0.5], "at least two"),
+    ],
+)
+def test_columns_and_levels_must_fit(columns: Any, levels: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ColumnForecast(MOMENTS, columns=columns, levels=levels)
+
+
+def test_a_column_that_is_missing_is_named() -> None:
+    player = ColumnForecast(MOMENTS, columns=["hi", "lo"])
+    with pytest.raises(UserError, match="no feature 'lo' in the context; did you mean 'low'"):
+        player.predict({"hi": 0.1, "low": 0.2})
+    with pytest.raises(UserError, match="feature 'lo' is nan"):
+        player.predict({"hi": 0.1, "lo": np.nan})
+
+
+class MeanPerFeature:
+    """The habits of scikit-learn: the mean target of the rows with the same first feature."""
+
+    def fit(self, rows: Array, targets: Array) -> None:
+        self.rows, self.targets = rows, targets.reshape(len(rows), -1)
+
+    def predict(self, rows: Array) -> Array:
+        alike = self.rows[:, 0] == rows[0, 0]
+        return np.asarray(self.targets[alike if alike.any() else slice(None)].mean(0)[None])
+
+
+class RunningPerFeature:
+    """The habits of River: one number, one example at a time."""
+
+    def __init__(self) -> None:
+        self.seen: dict[float, list[float]] = {}
+
+    def learn_one(self, x: dict[str, float], y: float) -> None:
+        self.seen.setdefault(x["day"], []).append(y)
+
+    def predict_one(self, x: dict[str, float]) -> float:
+        return float(np.mean(self.seen.get(x["day"], [0.5])))
+
+
+def at(day: float) -> Context:
+    return Context(("day",), np.array([day]))
+
+
+@pytest.mark.parametrize("model", [MeanPerFeature(), RunningPerFeature()])
+def test_models_of_other_libraries_learn_from_context(model: Any) -> None:
+    base = adapted(model, SIZE)
+    truths = {0.0: np.array([0.1, 0.2, 0.3]), 1.0: np.array([0.9, 0.8, 0.7])}
+    assert (base.predict(at(0)).statistics == 0.5).all()
+    for day in [0.0, 1.0] * 10:
+        base.predict(at(day))
+        base.update(truths[day])
+    for day, truth in truths.items():
+        assert base.predict(at(day)).statistics == pytest.approx(truth)
+    assert not hasattr(model, "rows"), "the user's own object is left as it was"
+    assert not getattr(model, "seen", {})
+
+
+def test_what_a_model_must_offer() -> None:
+    assert isinstance(adapted(RunningPerFeature(), 2), OnlineModel)
+    own = RunningMean(2)
+    assert adapted(own, 2) is own
+    with pytest.raises(ValueError, match="object cannot be a base model"):
+        adapted(object(), 2)
+
+
+class Fitted:
+    """Counts its fits; a series is predicted to go on with its last step, or to stay."""
+
+    fits = 0
+
+    def fit(self, y: Any, X: Any = None, fh: Any = None) -> Any:  # noqa: N803 - sktime's name
+        assert X is None
+        assert fh is None
+        if len(y) < 3:
+            raise ValueError("too short")
+        self.fits += 1
+        self.end, self.step = y[-1], y[-1] - y[-2]
+        return self
+
+
+class Sktime(Fitted):
+    """The habits of sktime."""
+
+    def predict(self, fh: Any = None, X: Any = None) -> Array:  # noqa: N803
+        assert X is None
+        return np.asarray(self.end + self.step * np.asarray(fh))[:, None]
+
+    def update(self, y: Any) -> None:
+        raise AssertionError(y)  # it is no vector that was predicted
+
+
+class Statsforecast(Fitted):
+    """The habits of statsforecast."""
+
+    def predict(self, h: int, X: Any = None) -> dict[str, Array]:  # noqa: N803
+        assert X is None
+        return {"mean": self.end + self.step * np.arange(1, h + 1)}
+
+    def forecast(self, y: Array, h: int) -> dict[str, Array]:
+        return self.fit(y).predict(h)  # type: ignore[no-any-return]
+
+
+class Forward(Statsforecast):
+    """The same, which can follow what comes: it repeats the last number."""
+
+    def predict(self, h: int, X: Any = None) -> dict[str, Array]:  # noqa: N803
+        return {"mean": np.full(h, self.end)}
+
+    def forward(self, y: Array, h: int) -> dict[str, Array]:
+        return {"mean": np.full(h, y[-1])}
+
+
+class AtOnce:
+    """The habits of statsforecast without a fit that lasts, or a second step."""
+
+    def forecast(self, y: Array, h: int) -> dict[str, Array]:
+        return {"mean": np.array([y[-1], *np.full(h - 1, np.nan)])}
+
+
+def series(model: Any, truths: Array) -> tuple[SeriesModel, Array]:
+    """Let a model of a series predict the mean of one coordinate, and its square."""
+    base: Any = adapted(model, 2, PowerBasis([1.0, 2.0], 1))
+    told = []
+    for t, truth in enumerate(truths):
+        told.append(base.predict(at(t)).statistics)
+        base.observe_outcome(np.array([truth]))
+        base.update(np.array([truth, truth**2]))
+    return base, np.array(told)
+
+
+@pytest.mark.parametrize("model", [Sktime(), Statsforecast()])
+def test_series_models_answer_until_the_next_fit(model: Any) -> None:
+    truths = np.linspace(0.1, 0.8, 300)
+    base, told = series(model, truths)
+    assert isinstance(base, SeriesModel)
+    assert told[20:] == pytest.approx(np.column_stack([truths, truths**2])[20:], abs=0.01)
+    assert 15 < base._models[0].fits < 30
+    assert model.fits == 0, "the user's own object is left as it was"
+    assert base.resumable
+    copied = copy.deepcopy(base)
+    assert (copied.predict().statistics == base.predict().statistics).all()
+
+
+@pytest.mark.parametrize("model", [Forward(), AtOnce()])
+def test_series_models_follow_what_comes(model: Any) -> None:
+    """Each repeats the last number, whether asked or where it knows none."""
+    base, told = series(model, np.tile([0.2, 0.8], 60))
+    residuals = np.tile([-0.6, 0.6], 32)
+    for t in (100, 101):
+        last = 0.8 if t % 2 == 0 else 0.2
+        mean = np.clip(last + residuals, 0, 1).mean()
+        assert told[t, 0] == pytest.approx(mean)
+    assert base.predict().statistics[0] == pytest.approx((0.8 - 0.6 + 1.0) / 2)
+
+
+def test_a_series_that_stays_too_short_is_the_users_to_mend() -> None:
+    class Long(Sktime):
+        def fit(self, y: Any, X: Any = None, fh: Any = None) -> Any:  # noqa: N803
+            raise ValueError("give 400")
+
+    _, told = series(Long(), np.full(SHORT - 1, 0.3))
+    assert told[-1] == pytest.approx([0.3, 0.09])
+    with pytest.raises(UserError, match=r"Long on 101 rounds: give 400"):
+        series(Long(), np.full(2 * SHORT, 0.3))
+    with pytest.raises(ValueError, match="give the basis as well"):
+        adapted(Long(), 2)

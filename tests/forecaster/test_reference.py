@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import worlds
 from hypothesis import given
 from hypothesis import strategies as st
 from streams import STREAMS, market
@@ -69,23 +68,6 @@ def test_a_base_that_is_right_is_left_alone() -> None:
     assert player.certificate_sum <= 0.1 * np.sqrt(300)
 
 
-@pytest.mark.parametrize("base", [0.0, 0.2, 1.0])
-def test_a_base_that_is_wrong_is_corrected(base: float) -> None:
-    """Whatever the base says, biases stay below the bound with the tolerance band's constant."""
-    rng = np.random.default_rng(2)
-    player = anchored([group()], Told(np.full(SIZE, base)), band=0.5, give_up=0.0)
-    total = np.zeros(SIZE)
-    for _ in range(600):
-        mean, truth = player.mixture().mean, rng.beta(5, 3, SIZE)
-        player.update(truth)
-        total += mean - truth
-    limit = player.bias_bound()
-    assert limit.band == Band(0.5)
-    for _, _, _, _, occupancy, bias in player.events.table():
-        assert np.abs(bias).max() <= float(limit.bias(occupancy))
-    assert np.abs(total / 600).max() < 0.1
-
-
 @given(st.integers(0, 10_000), st.floats(0, 2))
 def test_tolerance_bands_are_those_of_the_definition(seed: int, zone: float) -> None:
     rng = np.random.default_rng(seed)
@@ -105,19 +87,6 @@ def test_nothing_outside_its_tolerance_band_gives_no_game() -> None:
     assert not weighed(AdaptiveWeights(), bias, variation, Moment(1, 8, Band(2.0))).any()
     with pytest.raises(ValueError, match="band is -1"):
         Reference(Constant(2), band=-1.0)
-
-
-def test_hostile_streams_are_no_place_for_the_base_alone() -> None:
-    """The breaker robs exponential smoothing of 0.3; anchored at it the forecast keeps its word."""
-    regrets = {}
-    for name, table in {
-        "alone": {"kind": "exponential-smoothing"},
-        "anchored": {"reference": "exponential-smoothing"},
-    }.items():
-        model = worlds.played(market(STREAMS["adaptive"], table, rounds=800, seed=0), log_every=800)
-        regrets[name] = model.agents_frame()["swap_regret"].max()
-    assert regrets["alone"] > 0.25
-    assert regrets["anchored"] < 0.05
 
 
 def test_predictions_of_a_base_are_moved_into_the_hull() -> None:
