@@ -23,6 +23,7 @@ import tomli_w
 from desk import Call, Refused
 from registered import built_in
 from served import serving
+from written import manifest
 
 from regretless import load
 from regretless.market import register
@@ -237,36 +238,34 @@ def test_a_figure_is_the_reports_own(session: Session) -> None:
     assert [trace["y"] for trace in told["figures"]["agents"]["data"]] == [t["y"] for t in drawn]
 
 
-def test_a_scenario_is_saved_and_played(session: Session, tmp_path: Path) -> None:
+def test_a_scenario_is_saved_and_played_and_sent_to_a_study(
+    session: Session, tmp_path: Path
+) -> None:
     session.set("rounds", 6)
     session.set("seed", 5)
+    saving, source = session.saving, session.source
     for name in ("../up", "", "a b", "x.toml"):
         with pytest.raises(UserError, match="save as"):
-            session.saving.file(session.source, name)
-    session.saving.run(session.source, "mine")
+            saving.file(source, name)
+    saving.run(source, "mine")
     with pytest.raises(UserError, match="is being written"):
-        session.saving.run(session.source, "other")
-    with pytest.raises(UserError, match="is there already"):
-        session.saving.file(session.source, "mine")
-    until(lambda: "Playing" not in session.saving.summary())
-    assert session.saving.summary().endswith("makes its page")
-    manifest = json.loads((tmp_path / "runs" / "mine" / "manifest.json").read_text())
-    assert manifest["status"] == "complete"
-    assert (manifest["rounds"], manifest["seed"], manifest["scenario"]) == (6, 5, "mine")
-
-
-def test_a_scenario_is_sent_to_a_study(session: Session, tmp_path: Path) -> None:
-    session.set("rounds", 6)
-    session.saving.study(session.source, "mine")
-    assert session.saving.summary().endswith("--out runs/mine-study")
-    design = read_study(str(tmp_path / "mine-study.toml"))
+        saving.run(source, "other")
+    until(lambda: "Playing" not in saving.summary())
+    assert saving.summary().endswith("makes its page")
+    told = manifest(tmp_path / "runs" / "mine")
+    found = [told[key] for key in ("status", "rounds", "seed", "scenario")]
+    assert found == ["complete", 6, 5, "mine"]
+    saving.study(source, "more")
+    assert saving.summary().endswith("--out runs/more-study")
+    design = read_study(str(tmp_path / "more-study.toml"))
     kinds = [setting["forecaster.kind"] for setting in design.settings]
     assert kinds[0] == session.scenario.spec.forecaster.kind
     assert "running-mean" in kinds[1:]
     assert len(design.settings_to_check(())) == len(kinds)
     assert design.task(0).scenario().spec.rounds == 6
-    with pytest.raises(UserError, match="is there already"):
-        session.saving.study(session.source, "mine")
+    for save, name in ((saving.file, "mine"), (saving.study, "more")):
+        with pytest.raises(UserError, match="is there already"):
+            save(source, name)
 
 
 def test_a_saved_scenario_finds_its_data(tmp_path: Path) -> None:

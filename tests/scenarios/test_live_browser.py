@@ -103,29 +103,6 @@ def viewer(chromium: Browser, live: Live) -> Iterator[Viewer]:
     made.page.context.close()
 
 
-def test_menus_frames_and_controls_say_what_is_so_before_play(viewer: Viewer) -> None:
-    """The menus name who plays, after a change too, and an empty frame says what fills it."""
-    forecaster, adversary = viewer.page.locator("#forecaster"), viewer.page.locator("#adversary")
-    expect(forecaster).to_have_value("decision-swap")
-    expect(adversary).to_have_value("switching")
-    content = "box => getComputedStyle(box, '::before').content"
-    assert "Press Play" in viewer.page.locator("#chart-regret").evaluate(content)
-    viewer.page.select_option("#adversary", "anti-forecast")
-    viewer.button("Replace the adversary").click()
-    viewer.shows("#replaced", "adversary: anti-forecast")
-    expect(adversary).to_have_value("anti-forecast")
-    viewer.button("Restart").click()
-    expect(adversary).to_have_value("switching")
-    # every control has a name of its own, as a screen reader is told them
-    viewer.page.get_by_text("More", exact=True).click()
-    told = viewer.page.context.new_cdp_session(viewer.page).send("Accessibility.getFullAXTree")
-    parts = [(node["role"]["value"], node) for node in told["nodes"] if not node["ignored"]]
-    named = [(role, node["name"]["value"]) for role, node in parts if role in NAMED]
-    assert len(named) == len(set(named)) > 20
-    assert all(name.strip() for _, name in named)
-    assert viewer.page.locator("html").get_attribute("lang") == "en"
-
-
 def test_step_play_and_pause(viewer: Viewer, live: Live) -> None:
     """Until a round fails, which is a line; the market begins again where one asks for it."""
     viewer.shows("#verdict", "^Nothing has been played yet")
@@ -177,19 +154,28 @@ def test_a_slider_is_moved_while_it_plays(viewer: Viewer, live: Live) -> None:
 
 
 def test_players_are_replaced_while_it_plays(viewer: Viewer) -> None:
-    """The guarantee's cut is said, and the replacement marked in the figures."""
+    """Menus name who plays; the guarantee's cut is said, and marked in the figures."""
+    forecaster, adversary = viewer.page.locator("#forecaster"), viewer.page.locator("#adversary")
+    expect(forecaster).to_have_value("decision-swap")
+    expect(adversary).to_have_value("switching")
     viewer.shows("#promises", "crowd: decision-swap")
+    content = "box => getComputedStyle(box, '::before').content"
+    assert "Press Play" in viewer.page.locator("#chart-regret").evaluate(content)
     viewer.button("Play").click()
     viewer.shows("#count", r"^[2-9] of")
     viewer.page.select_option("#adversary", "anti-forecast")
     viewer.button("Replace the adversary").click()
     viewer.shows("#replaced", r"before round \d+, adversary: anti-forecast")
+    expect(adversary).to_have_value("anti-forecast")
     viewer.page.select_option("#forecaster", "running-mean")
     viewer.button("Replace the forecaster").click()
     viewer.shows("#promises", r"no guarantee, since the forecaster was replaced before round \d+")
     expect(viewer.button("Pause")).to_be_visible()
     viewer.page.locator("#chart-regret").scroll_into_view_if_needed()  # what is off it is not drawn
     expect(viewer.page.locator("#chart-regret .shapelayer path")).to_have_count(2)
+    viewer.button("Restart").click()
+    expect(adversary).to_have_value("switching")
+    expect(forecaster).to_have_value("decision-swap")
 
 
 def test_an_agent_is_clicked(viewer: Viewer) -> None:
@@ -216,6 +202,7 @@ def test_an_agent_is_clicked(viewer: Viewer) -> None:
 
 
 def test_the_keyboard_is_enough(viewer: Viewer) -> None:
+    """And every control has a name of its own, as a screen reader is told them."""
     page = viewer.page
     page.keyboard.press("Tab")
     expect(viewer.button("Play")).to_be_focused()
@@ -233,6 +220,13 @@ def test_the_keyboard_is_enough(viewer: Viewer) -> None:
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     viewer.shows("#name", "^bait$")
+    page.get_by_text("More", exact=True).click()
+    told = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")
+    parts = [(node["role"]["value"], node) for node in told["nodes"] if not node["ignored"]]
+    named = [(role, node["name"]["value"]) for role, node in parts if role in NAMED]
+    assert len(named) == len(set(named)) > 20
+    assert all(name.strip() for _, name in named)
+    assert page.locator("html").get_attribute("lang") == "en"
 
 
 def test_nothing_is_wider_than_the_screen(chromium: Browser, live: Live) -> None:

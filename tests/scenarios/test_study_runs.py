@@ -19,6 +19,7 @@ import distributed
 import duckdb
 import pandas as pd
 import polars as pl
+import psutil
 import pytest
 import worlds
 from distributed.security import Security
@@ -116,13 +117,10 @@ def finished(desk: Path, sweep: Design) -> Study:
     assert done == list(range(1, 13))
     found = [study.record[key] for key in ("status", "complete", "failed")]
     assert found == ["complete", 12, 0]
-    return study
-
-
-def test_a_finished_study_holds_its_runs_and_tables(finished: Study) -> None:
     others = {"gains", "sensitivity", "calibration", "windows"}  # which this study has not
     known = {f"{name}.parquet" for name in TABLES if name not in others}
-    assert {path.name for path in finished.path.iterdir()} == known | {"runs", "study.json"}
+    assert {path.name for path in study.path.iterdir()} == known | {"runs", "study.json"}
+    return study
 
 
 def test_a_run_of_a_study_is_the_run_of_the_scenario(desk: Path, finished: Study) -> None:
@@ -200,16 +198,11 @@ def test_failures_are_recorded_and_tried_again(desk: Path, monkeypatch: pytest.M
     assert before == after
 
 
-def children(process: int) -> list[int]:
-    listed = Path(f"/proc/{process}/task/{process}/children").read_text()
-    return [int(pid) for pid in listed.split()]
-
-
-def alive(process: int) -> bool:
+def alive(process: psutil.Process) -> bool:
     """Whether a process still runs; one that nobody has waited for yet does not."""
     try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
         return False
 
 
@@ -220,7 +213,6 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.002)
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc")
 def test_kill_and_interrupt_lose_what_was_in_flight(
     desk: Path, sweep: Design, finished: Study
 ) -> None:
@@ -228,7 +220,7 @@ def test_kill_and_interrupt_lose_what_was_in_flight(
     killed, command = desk / "killed", [COMMAND, "study", "sweep.toml", "--out", "killed"]
     process = subprocess.Popen([*command, "--jobs", "2"], cwd=desk)
     wait_until(lambda: len(list(killed.glob("runs/*"))) >= 2)
-    workers = children(process.pid)
+    workers = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGKILL)
     assert process.wait(PATIENCE) == -signal.SIGKILL
     wait_until(lambda: not any(map(alive, workers)))
