@@ -4,25 +4,25 @@ Until then a bias may be as large as w(V). Here it is when some agents leave, an
 when the base is disproved by what happens to others.
 """
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import worlds
-from numpy.typing import ArrayLike, NDArray
 
 from regretless import register
-from regretless.agents.adversaries import Adversary
 from regretless.agents.utilities import forms
+from regretless.forecaster.models.base import Baseline
 from regretless.forecaster.reference import Trust
-from regretless.market.records import Context, Forecast, Mixture, OutcomeDistribution
+from regretless.market.core.arrays import Array
 
-Array = NDArray[np.float64]
 POINT, LAST, AFTER = [0.5, 0.499, 0.5, 0.499], 25, 12
 CROWD = worlds.cohort("crowd", 600, utility="one-of-two", parameters={"first": 2, "spread": 0.01})
 CROWD |= {"measures": ["swap", "decision_swap"]}
-WORLD = {
-    "adversary": {"kind": "path", "outcomes": 4},
+WORLD: dict[str, Any] = {
+    "data": {"file": "path.csv", "outcomes": [*"abcd"]},
     "forecaster": {"models": [], "reference": "one-point"},
 }
 
@@ -34,28 +34,15 @@ def stay(joins: int, leaves: int, rounds: int) -> dict[str, Any]:
 
 
 @register.forecaster("one-point")
-class OnePoint:
-    """Predicts the same point in every round."""
+class OnePoint(Baseline):
+    """The same point in every round."""
 
     def __init__(self, size: int) -> None:
-        self.mixture = Mixture(np.resize(POINT, (1, size)), np.ones(1))
+        super().__init__(size)
+        self._value = np.resize(POINT, size)
 
-    def predict(self, x: object = None) -> Forecast:
-        return Forecast(self.mixture, 0)
-
-    def update(self, y: ArrayLike) -> None:
+    def _learn(self, truth: Array) -> None:
         """Learn nothing."""
-
-
-@register.adversary("path")
-class Recorded(Adversary):
-    """Plays the outcomes of ``path``."""
-
-    outcomes_played: Array = np.zeros((1, 4))
-
-    def commit(self, context: Context, history: Any, announced: Any) -> OutcomeDistribution:
-        played = self.outcomes_played[history.rounds % len(self.outcomes_played)]
-        return OutcomeDistribution.pure(np.resize(played, self.outcomes))
 
 
 @register.utility("one-of-two")
@@ -83,15 +70,13 @@ def path(seed: int) -> tuple[Array, int, int, int]:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_no_bound_is_below_the_regret_of_who_comes_or_goes(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_bound_is_below_the_regret_of_who_comes_or_goes(seed: int, tmp_path: Path) -> None:
     outcomes, calm, peak, lost = path(seed)
-    monkeypatch.setattr(Recorded, "outcomes_played", outcomes)
     rounds = len(outcomes)
+    pd.DataFrame(outcomes, columns=[*"abcd"]).to_csv(tmp_path / "path.csv", index=False)
     stays = [(0, peak), (0, peak + 3), (calm, peak), (5, peak - 1), (peak, rounds), (calm, lost)]
     cohorts = [CROWD, *(stay(*ends, rounds) for ends in stays)]
-    model = worlds.scenario(*cohorts, rounds=rounds, **WORLD).build(seed=1)
+    model = worlds.scenario(*cohorts, rounds=rounds, origin=tmp_path, **WORLD).build(seed=1)
     while model.running and model.played < rounds:
         model.step()
         if not lost - 8 <= model.played <= lost and model.played < rounds:
