@@ -29,6 +29,7 @@ from regretless import load
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.scenarios.config.files import catalogue
+from regretless.scenarios.config.forecaster import KINDS
 from regretless.scenarios.config.validation import resolved, validated
 from regretless.scenarios.live import server
 from regretless.scenarios.live import session as sessions
@@ -163,19 +164,15 @@ def test_a_change_that_does_not_fit_leaves_the_market(session: Session) -> None:
 def test_every_player_that_is_offered_takes_over(session: Session) -> None:
     """A forecaster cuts the guarantee, an adversary only if it sees the draw."""
     promised = list(session.promises())
-    foreign = {  # what other test modules register
-        name
-        for registry in (register.adversary, register.forecaster)
-        for name in set(registry.names()) - set(built_in(registry))
-    }
-    for name in [name for name in session.rivals if name not in foreign]:
+    own = {*built_in(register.adversary), *built_in(register.forecaster), *KINDS}
+    for name in filter(own.__contains__, session.rivals):  # other test modules register, too
         session.step()
         session.replace("adversary", name)
         session.step()
         assert session.fault == ""
         if name == "anti-forecast":
             assert list(session.promises()) == promised
-    for name in [name for name in session.forecasters if name not in foreign]:
+    for name in filter(own.__contains__, session.forecasters):
         session.replace("forecaster", name)
         session.step()
         assert session.fault == ""
@@ -199,16 +196,21 @@ def test_a_forecaster_that_takes_over_has_the_models_of_the_data(tmp_path: Path)
 
 
 def test_data_keep_their_context_when_an_adversary_takes_over(tmp_path: Path) -> None:
+    """And have a name, under which they come back."""
     source = Source.of("crop-choice", ("cohort.growers.count=3", "rounds=40"))
     session = Session(source, Saving(tmp_path))
+    assert session.rivals[0] == session.named["adversary"] == "data"
     session.step()
     session.replace("adversary", "switching")
-    for _ in range(3):
-        session.step()
-    assert session.fault == ""
+    session.step()
+    session.replace("adversary", "data")
+    session.step()
+    assert (session.fault, session.named["adversary"]) == ("", "data")
     session.model.journal.flush()
     rounds = session.watched.window["rounds"]
-    assert rounds["x_0"].tolist() == [1.0] * 4  # January goes on
+    assert rounds["x_0"].tolist() == [1.0] * 3  # January goes on
+    session.load("bait")
+    assert "data" not in session.rivals
     session.end()
 
 
@@ -437,24 +439,6 @@ def test_a_question_that_is_not_met_is_an_error_in_its_answer(asker: Asker, fold
     assert [path.name for path in folder.iterdir()] == ["theirs.toml"]
     assert "was ended" in asker.ask("state", session="gone")[1]["error"]
     assert asker.ask("state", session=name, agent=-1, builds=-1, figures=["nothing"])[0] == 200
-
-
-def test_the_page_is_told_who_plays(asker: Asker) -> None:
-    """The menus offer who plays first, before a change and after it; the data have a name there."""
-    state = asker.ask("open")[1]
-    name = state["session"]
-    trials = ("forecaster", "running-mean", "decision-swap"), ("adversary", "anti-forecast", "data")
-    menus = {"forecaster": "forecasters", "adversary": "adversaries"}
-    for role, other, own in trials:
-        state = asker.ask("state", session=name)[1]
-        assert state["named"][role] == state["build"][menus[role]][0] == own
-        for player in (other, own):
-            state = asker.ask("do", session=name, action="replace", role=role, name=player)[1]
-            assert state["named"][role] == player
-            assert asker.ask("do", session=name, action="step")[1]["fault"] == ""
-    state = asker.ask("do", session=name, action="load", name="bait")[1]
-    assert state["named"]["adversary"] in state["build"]["adversaries"]
-    assert state["named"]["adversary"] != "data"
 
 
 def test_numbers_that_stand_for_words_have_no_slider(tmp_path: Path, call: Call) -> None:
