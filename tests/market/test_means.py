@@ -11,7 +11,6 @@ from regretless.agents import ScriptedCrowd
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.game.accounts import Accounts
-from regretless.market.game.budget import BudgetConstraint
 from regretless.market.game.market import Market
 from regretless.market.model import MarketModel
 from regretless.market.records import Decision
@@ -98,7 +97,8 @@ def test_the_promise_pays_for_the_rounds_in_which_something_slept() -> None:
     table = model.agents_frame().query("cohort == 'own'")
     slept = np.sum([~awake.all(1) for awake, _, _ in seen], axis=0)
     promised = model.guarantees[0].bound
-    assert isinstance(model.game.seats[0].budget, BudgetConstraint)
+    budget: Any = model.game.seats[0].budget
+    assert (budget.scarce == slept).all()
     without = promised() - 2 * slept / 120
     assert slept.min() > 0
     assert (without > 0).all()
