@@ -20,9 +20,9 @@ class Saver(ScriptedAgent):
 
     columns = ("wealth", "thrift")
 
-    def __init__(self, loss: Any, rng: Any, *, thrift: float = 0.5, kind: str = "") -> None:
+    def __init__(self, loss: Any, rng: Any, *, thrift: float = 0.5) -> None:
         super().__init__(loss, rng)
-        self.wealth, self.thrift, self.kind = 1.0, thrift, kind
+        self.wealth, self.thrift = 1.0, thrift
 
     def act(self, forecast: Any, context: Any) -> Any:
         return self.loss.losses(forecast.label).argmin()
@@ -37,9 +37,9 @@ class Savers(ScriptedCrowd):
 
     columns = ("wealth", "thrift")
 
-    def __init__(self, loss: Any, rng: Any, *, thrift: Any = 0.5, kind: Any = "") -> None:
+    def __init__(self, loss: Any, rng: Any, *, thrift: Any = 0.5) -> None:
         super().__init__(loss, rng)
-        self.wealth, self.thrift, self.kind = np.ones(len(loss)), thrift, kind
+        self.wealth, self.thrift = np.ones(len(loss)), thrift
 
     def act_many(self, forecasts: Any, contexts: Any) -> Any:
         return forecasts.losses(self.loss).argmin(1)
@@ -48,15 +48,11 @@ class Savers(ScriptedCrowd):
         self.wealth = self.wealth * (1 + self.thrift * (0.5 - losses.min(1)))
 
 
-def market(
-    response: str = "saver", *, settings: dict[str, Any] | None = None, **keys: Any
-) -> MarketModel:
-    linear = {"utility": "linear", "actions": 3}
+def market(response: str = "saver", *, settings: Any = None, **keys: Any) -> MarketModel:
     told = {"thrift": [0.1, 0.9]} if settings is None else settings
-    own = linear | {"name": "own", "count": 6, "response": response, "settings": told}
-    adversary = {"kind": "cyclic", "outcomes": 2}
-    others = linear | {"name": "others", "count": 2}
-    return worlds.scenario(own, others, rounds=30, adversary=adversary, **keys).build(seed=3)
+    own = worlds.cohort("own", 6, 3, response=response, settings=told)
+    keys |= {"rounds": 30, "adversary": {"kind": "cyclic", "outcomes": 2}}
+    return worlds.scenario(own, worlds.cohort("others", 2, 3), **keys).build()
 
 
 def test_settings_that_do_not_fit_are_named() -> None:
