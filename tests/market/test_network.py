@@ -9,8 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import worlds
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from regretless.market.core.errors import UserError
 from regretless.market.game.network import NEVER, edge_list, networked
@@ -38,13 +36,13 @@ def along(tmp_path: Path) -> worlds.Raw:
     return {"graph": "edge-list", "file": str(file), "subscribers": [1]}
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.data())
-def test_distances_are_those_of_networkx(data: st.DataObject) -> None:
-    agents = data.draw(st.integers(1, 12))
-    node = st.integers(0, agents - 1)
-    edges = [e for e in data.draw(st.lists(st.tuples(node, node), max_size=20)) if e[0] != e[1]]
-    sources = data.draw(st.sets(node, max_size=3))
+@pytest.mark.parametrize("seed", range(40))
+def test_distances_are_those_of_networkx(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    agents = int(rng.integers(1, 13))
+    pairs = rng.integers(0, agents, (rng.integers(0, 20), 2))
+    edges = [tuple(pair) for pair in pairs.tolist() if pair[0] != pair[1]]
+    sources = {*rng.integers(0, agents, rng.integers(0, 4)).tolist()}
     graph = edge_list(agents, np.array(edges, dtype=np.intp).reshape(-1, 2))
     found = networked(agents, np.array(sorted(sources), dtype=np.intp), graph)
     hops = nx.multi_source_dijkstra_path_length(graph, sources) if sources else {}
