@@ -13,7 +13,7 @@ FAULTS = Path(__file__).parent.parent / "faults.py"
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks, to be quick")
 
 
-def strike(folder: Path, kind: str, most: int | str, *modes: str) -> str:
+def strike(folder: Path, kind: str, most: object, *modes: str) -> str:
     done = subprocess.run(
         [sys.executable, FAULTS, folder, kind, str(most), *modes],
         capture_output=True,
@@ -24,9 +24,9 @@ def strike(folder: Path, kind: str, most: int | str, *modes: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize(("kind", "most"), [("run", 2), ("study", 2)])
-def test_some_crashes_cost_nothing(tmp_path: Path, kind: str, most: int) -> None:
-    assert "wrong: 0" in strike(tmp_path, kind, most)
+@pytest.mark.parametrize("kind", ["run", "study"])
+def test_some_crashes_cost_nothing(tmp_path: Path, kind: str) -> None:
+    assert "wrong: 0" in strike(tmp_path, kind, 1)
 
 
 @pytest.mark.crashes

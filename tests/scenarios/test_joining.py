@@ -1,5 +1,7 @@
 """Agents who join after the start: whom the theorem covers, what the log holds, who notices."""
 
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,13 @@ import worlds
 
 from regretless.forecaster.events.bounds import BiasBound, GainBound
 from regretless.forecaster.events.cover import paper_gamma
-from regretless.forecaster.events.weights import AdaptiveWeights, ExponentialWeights
+from regretless.forecaster.events.weights import (
+    RULES,
+    AdaptiveWeights,
+    ExponentialWeights,
+    rule_of,
+)
+from regretless.forecaster.reference import Trust
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
 from regretless.market.records import Round
@@ -116,6 +124,16 @@ def test_bound_since_the_start_is_the_bound() -> None:
         with pytest.raises(ValueError, match="no round since round"):
             BiasBound(AdaptiveWeights(), 100, 500, 2.0).since(weights, joined=joined)
     assert GainBound(AdaptiveWeights(), 100, 500, 2.0).since(weights, joined=5) is None
+
+
+def test_who_leaves_may_have_the_bias_up_to_which_a_reference_is_trusted() -> None:
+    """Bounds of stays hold after every round, those before trust was lost included."""
+    occupancy = np.array([1.0, 5.0, 100.0])
+    for rule, trust in product(map(rule_of, RULES), (Trust(100), Trust(100, 2.0))):
+        stay = BiasBound(rule, 100, 500, 2.0, trust=trust, stays=True)
+        kept = np.minimum(trust.most(occupancy), occupancy)
+        assert (stay.bias(occupancy) >= kept).all()
+        assert (replace(stay, trusted=True).bias(occupancy) >= kept).all()
 
 
 def test_who_is_too_far_is_not_covered() -> None:
