@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import worlds
 from hypothesis import given, settings
@@ -39,52 +40,35 @@ POLICY = {"kind": "steps", "feature": "season", "edges": [0.5], "actions": [0, 1
 CLOSE = 1e-9  # between sums in another order; the actions must agree exactly
 
 
-@st.composite
-def markets(draw: st.DrawFn) -> dict[str, Any]:
-    """Draw a scenario: one to three cohorts, alike or not, coming and going, with policies."""
-    actions = draw(st.sampled_from([2, 3, 4, 9]))
-    cohorts = [_cohort(draw, i, actions) for i in range(draw(st.integers(1, 3)))]
-    cohorts.append({"name": "hosts", "utility": "linear", "count": 2, "actions": actions})
-    cohorts[-1]["response"] = "best-response"  # somebody is there from the start
-    return {
-        "name": "fast",
-        "rounds": draw(st.integers(3, 15)),
-        "seed": draw(st.integers(0, 2**31)),
-        "cohort": cohorts,
-        "policy": {"season": POLICY},
-        "forecaster": {"kind": draw(st.sampled_from(["running-mean", "last-value"]))},
-    }
+def drawn_cohort(rng: np.random.Generator, place: int, actions: int) -> worlds.Raw:
+    """Draw a cohort: alike or not, coming and going, with policies or without."""
+    count, response = int(rng.integers(1, 7)), str(rng.choice(["best-response", *NAIVE]))
+    utility = "linear" if response in NAIVE else str(rng.choice(sorted(UTILITIES)))
+    own = worlds.cohort(f"c{place}", count, actions, utility, response=response)
+    own["parameters"] = UTILITIES[utility]
+    if response == "quantal":
+        own["eta"] = float(rng.choice([1.0, 12.0]))
+    if rng.random() < 0.5:
+        own["types"] = int(rng.integers(1, count + 1))
+    if rng.random() < 0.5:
+        own |= {"entry_rate": 0.4, "exit_rate": 0.2}
+    if rng.random() < 0.5:
+        own |= {"policies": ["season"], "measures": list(MEASURES)}
+    return own
 
 
-def _cohort(draw: st.DrawFn, place: int, actions: int) -> dict[str, Any]:
-    count = draw(st.integers(1, 6))
-    table: dict[str, Any] = {"name": f"c{place}", "count": count, "actions": actions}
-    table["response"] = draw(st.sampled_from(["best-response", *NAIVE]))
-    served = ["linear"] if table["response"] in NAIVE else sorted(UTILITIES)
-    table["utility"] = draw(st.sampled_from(served))
-    if table["response"] == "quantal":
-        table["eta"] = draw(st.sampled_from([1.0, 12.0]))
-    table["parameters"] = UTILITIES[table["utility"]]
-    if draw(st.booleans()):
-        table["types"] = draw(st.integers(1, count))
-    if draw(st.booleans()):
-        table |= {"entry_rate": 0.4, "exit_rate": 0.2}
-    if draw(st.booleans()):
-        table |= {"policies": ["season"], "measures": list(MEASURES)}
-    return table
-
-
-def built(raw: dict[str, Any], folder: Path) -> MarketModel:
-    """Build a market whose outcomes and seasons are read from a small table."""
-    rng = np.random.default_rng(raw["seed"])
-    data = folder / "days.csv"
-    rows = [
-        f"{a:.3f},{b:.3f},{s}"
-        for a, b, s in zip(*rng.random((2, 15)), rng.integers(2, size=15), strict=True)
-    ]
-    data.write_text("\n".join(["rain,sun,season", *rows]) + "\n", encoding="utf-8")
-    told = {"file": "days.csv", "outcomes": ["rain", "sun"], "context": ["season"]}
-    return worlds.told(raw | {"data": told}, origin=folder).build()
+def drawn_market(seed: int, folder: Path) -> MarketModel:
+    """Draw one to three cohorts, and outcomes and seasons that are read from a small table."""
+    rng = np.random.default_rng(seed)
+    days = pd.DataFrame(rng.random((15, 2)), columns=["rain", "sun"])
+    days.assign(season=rng.integers(2, size=15)).to_csv(folder / "days.csv", index=False)
+    actions = int(rng.choice([2, 3, 4, 9]))
+    cohorts = [drawn_cohort(rng, i, actions) for i in range(rng.integers(1, 4))]
+    cohorts.append(worlds.cohort("hosts", 2, actions))  # somebody is there from the start
+    keys = {"file": str(folder / "days.csv"), "outcomes": ["rain", "sun"], "context": ["season"]}
+    heard = {"kind": str(rng.choice(["running-mean", "last-value"]))}
+    given = {"data": keys, "policy": {"season": POLICY}, "forecaster": heard, "seed": seed}
+    return worlds.scenario(*cohorts, rounds=int(rng.integers(3, 16)), **given).build()
 
 
 def check_round(cohort: Any, played: Round, place: int, logs: list[list[Any]]) -> None:
@@ -128,16 +112,13 @@ def check_sums(ledger: Ledger, row: int, log: list[Any]) -> None:
                 assert ledger.regret(measure)[row] == pytest.approx(regret, abs=CLOSE)
 
 
-@settings(max_examples=40)
-@given(raw=markets())
-def test_cohorts_do_what_every_agent_would_alone(
-    raw: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
-) -> None:
+@pytest.mark.parametrize("seed", range(40))
+def test_cohorts_do_what_every_agent_would_alone(seed: int, tmp_path: Path) -> None:
     """Same actions, same strategies, same sums, same regret."""
-    model = built(raw, tmp_path_factory.mktemp("market"))
+    model = drawn_market(seed, tmp_path)
     cohorts = model.game.cohorts
     logs: list[list[list[Any]]] = [[[] for _ in cohort.row_of] for cohort in cohorts]
-    for _ in range(raw["rounds"]):
+    for _ in range(model.rounds):
         played = play_round(model.game)
         for place, cohort, _, _ in present(cohorts, played):
             check_round(cohort, played, place, logs[place])
