@@ -127,15 +127,6 @@ def test_an_aggregate_keeps_its_bound_against_every_model(stream: str, seed: int
     assert (error - ((models - truths[:, None]) ** 2).sum(0) <= 2 * regret + 1e-9).all()
 
 
-def test_every_coordinate_follows_its_own_model() -> None:
-    player = Aggregate({"low": Constant(2, value=0.2), "high": Constant(2, value=0.7)}, 2)
-    told(player, np.tile([0.2, 0.7], (50, 1)))
-    assert player.made_of == ("low", "high")
-    assert player.predict().statistics == pytest.approx([0.2, 0.7], abs=0.01)
-    with pytest.raises(ValueError, match="needs a model"):
-        Aggregate({}, 2)
-
-
 FITTED = 4
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.dummy import DummyRegressor
 from streams import STREAMS, market
 from weighing import adaptive, weighed
 
@@ -27,7 +28,6 @@ from regretless.forecaster.events.weights import (
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.reference import ALARM, Band, Reference, Trust
 from regretless.forecaster.unbiased import UnbiasedPrediction
-from regretless.market.core.arrays import Array
 from regretless.market.records import Forecast, Mixture
 from regretless.scenarios.run import Options, run
 
@@ -99,19 +99,9 @@ def test_predictions_of_a_base_are_moved_into_the_hull() -> None:
             anchored([group()], Told(value)).mixture()
 
 
-class Mean:
-    """The habits of scikit-learn: the mean target."""
-
-    def fit(self, _: Array, targets: Array) -> None:
-        self.mean = targets.mean(0)
-
-    def predict(self, _: Array) -> Array:
-        return np.asarray(self.mean[None])
-
-
 def test_a_model_of_the_user_serves_as_base(tmp_path: Path) -> None:
     """Registered like a forecaster, named in the file; without state it cannot be resumed."""
-    register.forecaster("by-day")(lambda _: Mean())
+    register.forecaster("by-day")(lambda _: DummyRegressor())
     scenario = market(STREAMS["iid"], {"reference": "by-day"}, rounds=60, seed=0)
     run(scenario, Options(tmp_path / "out"))
     with pytest.raises(UserError, match="block powers offers no state"):
@@ -298,13 +288,10 @@ def test_who_bets_against_a_calibrated_model_gains_nothing(p: float) -> None:
     assert mean <= 1 + 1e-12
     assert p == 0.2 or mean == pytest.approx(1)  # where no gain is above 2
     assert winning <= ALARM
-
-
-def test_the_worst_outcomes_are_found_within_eleven_rounds() -> None:
-    bets = Reference(Constant(1))
-    for _ in range(11):
-        bets.judge(unchanged=True, beyond=False, surprise=1.0, doubtful=True)
-    assert not bets.trusted
+    bets = [Reference(Constant(1))]
+    for _ in range(11):  # the worst outcomes
+        bets[0].judge(unchanged=True, beyond=False, surprise=1.0, doubtful=True)
+    assert not bets[0].trusted
 
 
 def test_a_surprise_is_told_in_units_of_the_most_that_losses_could_fall_short() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from weighing import adaptive
 
+from regretless import swap_regret
 from regretless.forecaster import Constant, UniversalDecisionSwap
 from regretless.forecaster.events.weights import GROWTH, LOGARITHM
 from regretless.forecaster.unbiased import certificate_limit, tolerance_at
@@ -33,16 +34,12 @@ def played(
     return distributions, np.array(truths)
 
 
-def swap_regret(distributions: list[tuple[Array, Array]], truths: Array, loss: Linear) -> float:
-    """Add up each action's greatest gain from a replacement, in expectation over the draws."""
-    offset, slope = loss.offset, loss.weights[:, 0]
-    gains = np.zeros((len(offset), len(offset)))
-    for (points, masses), y in zip(distributions, truths, strict=True):
-        chosen = np.argmin(offset + slope * points[:, None], axis=1)
-        cost = offset + slope * y
-        for action, mass in zip(chosen, masses, strict=True):
-            gains[action] += mass * (cost[action] - cost)
-    return float(gains.max(1).sum() / len(truths))
+def regret_of(distributions: list[tuple[Array, Array]], truths: Array, loss: Linear) -> float:
+    """Compute a loss's swap regret in expectation over the draws."""
+    play = np.zeros((len(truths), len(loss.offset)))
+    for row, (points, masses) in zip(play, distributions, strict=True):
+        np.add.at(row, (loss.offset + loss.weights[:, 0] * points[:, None]).argmin(1), masses)
+    return float(swap_regret(loss.losses(truths[:, None]), play))
 
 
 def against(mean: float) -> float:
@@ -75,7 +72,7 @@ def test_nobody_regrets_more_than_the_bound(nature: str, held: dict[str, float])
         for _ in range(5)
     ]
     for loss in thresholds + tasks:
-        assert swap_regret(distributions, truths, loss) <= forecaster.regret_bound(loss)[0] + 1e-9
+        assert regret_of(distributions, truths, loss) <= forecaster.regret_bound(loss)[0] + 1e-9
     check_biases(forecaster)
 
 
@@ -126,7 +123,7 @@ def test_regret_falls_like_the_root_of_the_rounds() -> None:
     for rounds in (250, 4000):
         forecaster = UniversalDecisionSwap(rounds)
         distributions, truths = played(forecaster, lambda _, mean: against(mean), rounds)
-        found.append(swap_regret(distributions, truths, loss))
+        found.append(regret_of(distributions, truths, loss))
     assert found[1] <= found[0] / 3
     assert found[0] <= 0.1
 
