@@ -1,4 +1,4 @@
-"""One suite that every loss form passes: formula, exact ranges, normalisation, slopes, stacks."""
+"""One suite that every loss form passes: formula, ranges, slopes, stacks; spaces of outcomes."""
 
 import itertools
 import math
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import worlds
 
 from regretless.market.core.arrays import Array
 from regretless.market.losses import (
@@ -23,7 +24,7 @@ from regretless.market.losses import (
     Trade,
     unique_losses,
 )
-from regretless.market.losses.outcome_spaces import Box
+from regretless.market.losses.outcome_spaces import Box, Polytope
 from regretless.market.markets.price_impact import exposure
 
 DRAWS = 60  # losses of each form
@@ -55,12 +56,13 @@ class Shape:
     leading: tuple[int, ...]
     actions: int
     outcomes: int
+    zeros: float
 
     def per_loss(self, elements: Any, *axes: int) -> Array:
-        """Draw numbers (...), with further axes; nearly a tenth are the one nearest to 0."""
+        """Draw numbers (...), with further axes; a share are the one nearest to 0."""
         drawn = self.rng.choice(elements, (*self.leading, *axes))
         least = np.asarray(elements)[np.abs(elements).argmin()]
-        return np.asarray(np.where(self.rng.random(drawn.shape) < 0.1, least, drawn))
+        return np.asarray(np.where(self.rng.random(drawn.shape) < self.zeros, least, drawn))
 
     def per_action(self, elements: Any) -> Array:
         return self.per_loss(elements, self.actions)
@@ -172,11 +174,11 @@ every_form = pytest.mark.parametrize("form", FORMS)
 
 
 def drawn(form: str) -> Iterator[tuple[Loss, np.random.Generator]]:
-    """Draw single losses, stacks, and stacks of stacks of one form, and what else is drawn."""
+    """Draw single losses, stacks, and stacks of stacks of one form, some constant."""
     for seed in range(DRAWS):
-        rng = np.random.default_rng([7, seed])
+        rng, zeros = np.random.default_rng([7, seed]), 1.0 if seed % 20 == 0 else 0.1
         leading = [(), (3,), (2, 2)][seed % 3]
-        yield FORMS[form](Shape(rng, leading, *rng.integers(1, 4, 2).tolist())), rng
+        yield FORMS[form](Shape(rng, leading, *rng.integers(1, 4, 2).tolist(), zeros)), rng
 
 
 def random_outcomes(outcomes: int, count: int = 50) -> Array:
@@ -331,22 +333,6 @@ def test_a_rounding_error_below_zero_is_no_fractional_power() -> None:
         assert (loss.losses(np.ones(outcomes)) < 1e-6).all()
 
 
-NONE, FOUR = np.zeros((2, 3)), np.array(4.0)
-CONSTANTS = [
-    SeparablePower(NONE, np.array(0.5), np.array(0.5), offset=FOUR),
-    PowerOfSum(NONE, np.array(2.0), intercept=np.array([2.0, -2.0])),
-    ExponentialOfSum(NONE, amplitude=FOUR),
-    MinimumOfRatios(NONE + 1, amplitude=np.array(0.0), offset=FOUR),
-    Convex1D(np.ones((2, 1)), np.ones((2, 1)), offset=FOUR, dimension=3),
-]
-
-
-@pytest.mark.parametrize("loss", CONSTANTS, ids=lambda loss: loss.form)
-def test_a_constant_loss_normalises_to_zero(loss: Loss) -> None:
-    assert not loss.normalised().losses([0.3, 0.5, 0.7]).any()
-    assert (own_units(loss.normalised(), np.full((1, 3), 0.5)) == loss.losses([0.5] * 3)).all()
-
-
 WEIGHTS = np.arange(24.0).reshape(4, 3, 2) % 7
 EACH = np.array([0.5, 1.0, 2.0, 3.0])
 STACKS: dict[str, Any] = {
@@ -486,3 +472,64 @@ def test_outcomes_of_a_wrong_length_are_refused() -> None:
         for asked in (loss.losses, lambda y, own=loss: own.enclosure(y, y)):
             with pytest.raises(ValueError, match="an outcome has 2 coordinates"):
                 asked(y)
+
+
+# Boxes and polytopes of outcomes.
+
+TALL = Box([-1.0, 2.0, 0.5], [1.0, 5.0, 0.75])
+TRIANGLE = [[0.0, 0.0], [4.0, 0.0], [0.0, 2.0]]
+
+
+def test_a_transformed_sum_has_no_other_space() -> None:
+    loss = ExponentialOfSum(np.ones((1, 3)), power=0.0, floor=0.1)
+    with pytest.raises(ValueError, match="unit cube"):
+        TALL.pulled_back(loss)
+    with pytest.raises(ValueError, match="2 outcomes in 3"):
+        TALL.pulled_back(Linear(np.ones((1, 2))))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        ([0.0], [0.0], "above its low"),
+        ([0.0], [np.inf], "finite"),
+        ([0.0, 1.0], [1.0], "one number per coordinate"),
+    ],
+)
+def test_a_box_needs_sides(low: Any, high: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Box(low, high)
+
+
+def test_a_polytope_keeps_what_is_inside_and_draws_the_rest_to_its_border() -> None:
+    space = Polytope(TRIANGLE)
+    mixes = np.random.default_rng(3).dirichlet(np.ones(3), 100)
+    inside = space.to_unit(mixes @ np.array(TRIANGLE))
+    assert space.confined(inside) == pytest.approx(inside, abs=1e-12)
+    cube = np.random.default_rng(3).random((400, 2))
+    moved = space.confined(cube)
+    assert (moved.sum(1) <= 1 + 1e-9).all()
+    outside = cube.sum(1) > 1
+    assert 0.3 < outside.mean() < 0.7
+    assert moved[outside].sum(1) == pytest.approx(1.0)  # the long side, in units of the cube
+    assert moved[~outside] == pytest.approx(cube[~outside], abs=1e-12)
+
+
+def test_polytopes_of_one_and_three_dimensions() -> None:
+    line = Polytope([[1.0], [3.0], [2.0]])
+    assert line.confined([[0.3]]) == pytest.approx(np.array([[0.3]]))
+    simplex = Polytope(np.vstack([np.zeros(3), np.eye(3)]))
+    assert simplex.confined([0.2, 0.3, 0.4]) == pytest.approx([0.2, 0.3, 0.4])
+    assert simplex.confined([0.5, 0.5, 0.5]) == pytest.approx([1 / 3] * 3)
+    with pytest.raises(ValueError, match="span all dimensions"):
+        Polytope([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])
+
+
+def test_a_market_in_a_polytope_keeps_its_guarantee() -> None:
+    traders, space = worlds.cohort("traders", 5, 3), {"vertices": TRIANGLE}
+    model = worlds.played(worlds.scenario(traders, rounds=200, space=space))
+    outcomes = model.rounds_frame()[["y_0", "y_1"]].to_numpy()
+    assert (outcomes.sum(1) <= 1 + 1e-9).all()
+    agents = model.agents_frame()
+    assert (agents["guarantee"] == "decision-swap").all()
+    assert (agents["decision_swap_regret"] <= agents["bound"]).all()

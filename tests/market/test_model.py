@@ -1,4 +1,4 @@
-"""The Mesa model: AgentSets, data collectors, frames, and a ledger that agrees with the raw log."""
+"""The Mesa model, and branches, which share its past and differ by a change and its answers."""
 
 import copy
 import gc
@@ -13,20 +13,29 @@ import pytest
 import worlds
 
 from regretless.market.core.errors import UserError
+from regretless.market.logs.comparisons import gains
 from regretless.market.model import MarketModel
-from regretless.market.regret.ledger import MEASURES
 from regretless.scenarios import load
-from regretless.scenarios.assembly.scenario import Scenario
+
+PEOPLE = (
+    worlds.cohort("soft", 3, 3, response="quantal", eta=5.0),
+    worlds.cohort("own", 4, 3, types=2),
+    worlds.cohort("wise", 3, 3, response="exp3"),
+    worlds.cohort("alone", 3, 3, response="private"),
+)
 
 
-def mixed_market(**keys: Any) -> Scenario:
-    growers = worlds.cohort("growers", 12, 3, "ces", parameters={"rho": [0.3, 0.9]})
-    naive = worlds.cohort("naive", 5, 3, response="quantal", eta=30.0)
-    return worlds.scenario(growers | {"measures": list(MEASURES)}, naive, **keys)
+def market(
+    *, apart: bool = True, played: int = 10, seed: int | None = None, **keys: Any
+) -> MarketModel:
+    given = {"rounds": 40, "adversary": {"kind": "drifting", "outcomes": 2}} | keys
+    model = worlds.scenario(*PEOPLE, **given).build(seed=seed, apart=apart)
+    model.run(played)
+    return model
 
 
 def test_mesa_sees_the_agents_and_its_collector_reads_them() -> None:
-    model = mixed_market(rounds=5).build()
+    model = market(rounds=5, played=0)
     assert isinstance(model, mesa.Model)
     collector = mesa.DataCollector(
         model_reporters={"played": "played"},
@@ -40,10 +49,9 @@ def test_mesa_sees_the_agents_and_its_collector_reads_them() -> None:
     assert (table["action"].to_numpy() == log["action"].to_numpy()).all()
     frame = model.agents_frame()
     assert model.agents.get("swap_regret") == pytest.approx(frame["swap_regret"].tolist())
-    naive = model.agents.select(lambda agent: agent.cohort == "naive")
-    assert {agent.unique_id for agent in naive} == set(frame.query("cohort == 'naive'")["agent"])
-    worst = model.agents.agg("decision_swap_regret", max)
-    assert worst == pytest.approx(frame["decision_swap_regret"].max())
+    wise = model.agents.select(lambda agent: agent.cohort == "wise")
+    assert {agent.unique_id for agent in wise} == set(frame.query("cohort == 'wise'")["agent"])
+    assert model.agents.agg("swap_regret", max) == pytest.approx(frame["swap_regret"].max())
     assert model.steps == model.played == 5
 
 
@@ -69,17 +77,16 @@ def worst(model: MarketModel) -> float:
 @pytest.mark.parametrize("rounds", [-1, 2.5, float("nan"), "3"])
 def test_a_run_takes_a_number_of_rounds(rounds: Any) -> None:
     with pytest.raises(UserError, match=r"^run\(.*\): give how many rounds"):
-        mixed_market(rounds=6).build().run(rounds)
+        market().run(rounds)
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_a_market_is_not_copied(copied: Any) -> None:
     """What a copy would share with the first would play in both; a state goes over instead."""
-    model = mixed_market(rounds=6).build()
-    model.run(3)
+    model = market(rounds=6, played=3)
     with pytest.raises(UserError, match=r"not copied; take branch\(\)"):
         copied(model)
-    other = mixed_market(rounds=6).build()
+    other = market(rounds=6, played=0)
     other.restore(model.state())
     for each in (model, other):
         each.run()
@@ -87,7 +94,7 @@ def test_a_market_is_not_copied(copied: Any) -> None:
 
 
 def batched(seed: int, rounds: int) -> MarketModel:
-    model = mixed_market(rounds=rounds).build(seed=seed)
+    model = market(rounds=rounds, played=0, seed=seed)
     reporters = {"model_reporters": {"worst": worst}, "agent_reporters": {"regret": "swap_regret"}}
     model.datacollector = mesa.DataCollector(**reporters)
     return model
@@ -98,8 +105,7 @@ def test_a_batch_run_of_mesa_plays_what_a_run_plays() -> None:
     given = {"seed": [3, 4], "rounds": 6}
     rows = pd.DataFrame(mesa.batch_run(batched, given, display_progress=False))
     for seed, found in rows.groupby("seed"):
-        alone = mixed_market(rounds=6).build(seed=int(seed))
-        alone.run(5)
+        alone = market(rounds=6, played=5, seed=int(seed))
         expected = alone.agents_frame().set_index("agent")["swap_regret"]
         assert found.set_index("AgentID")["regret"].to_dict() == expected.to_dict()
         alone.run()
@@ -125,3 +131,91 @@ def test_models_leave_nothing_behind() -> None:
         tracemalloc.stop()
     assert sum(model() is not None for model in left) == 0
     assert held[2] - held[1] < 30_000  # bytes, for three models
+
+
+# Branches.
+
+
+@pytest.mark.parametrize("keys", [{}, {"market": {"impact": 0.4, "feedback": "same-round"}}])
+@pytest.mark.parametrize("played", [0, 10])
+def test_a_branch_without_changes_goes_on_to_the_same_bytes(
+    played: int, keys: dict[str, Any]
+) -> None:
+    trunk = market(played=played, **keys)
+    branch = trunk.branch()
+    trunk.run()
+    branch.run()
+    pd.testing.assert_frame_equal(trunk.agents_frame(), branch.agents_frame())
+    late = trunk.rounds_frame().iloc[played:].reset_index(drop=True)
+    pd.testing.assert_frame_equal(late, branch.rounds_frame())
+    assert (gains(trunk, branch)[["gain", "loss_gain"]] == 0.0).all(axis=None)
+
+
+def test_without_a_market_nobody_notices_who_deviates() -> None:
+    """Outcomes do not answer, so that the gain is the hindsight one on the outcomes that came."""
+    trunk = market()
+    branch = trunk.branch({"agent.5": 2})
+    for model in (trunk.branch({"forecaster.kind": "running-mean"}), branch, trunk):
+        model.run()
+    pd.testing.assert_frame_equal(trunk.agents_frame(), market(played=40).agents_frame())
+    table = gains(trunk, branch)
+    assert (table["gain"].drop(index=4) == 0.0).all()
+    cohort = trunk.game.cohorts[1]
+    outcomes = trunk.rounds_frame()[["y_0", "y_1"]].to_numpy()[10:]
+    there = cohort.loss[int(cohort.row_of[1])].losses(outcomes)[:, 2].mean()
+    assert table["branch_loss"][4] == pytest.approx(there, abs=1e-12)
+    line = branch.agents_frame().iloc[4]
+    assert line["guarantee"] == "none"
+    assert line[["bound", "bound_from_bias"]].isna().all()
+    kept = [model.agents_frame()["guarantee"].drop(index=4) for model in (trunk, branch)]
+    assert (kept[0] == kept[1]).all()
+
+
+def test_a_firm_that_sells_more_earns_by_the_formula() -> None:
+    """With everybody's output held: q' (a - b (Q - q + q') - c) - q (a - b Q - c)."""
+    keys = {"market.noise": 0.0, "market.feedback": "same-round", "market.adjustment": 1.0}
+    keys |= {"cohort.firms.parameters.slope": 0.0}
+    trunk = load("oligopoly", rounds=30, **keys).build(apart=True)
+    trunk.run(5)
+    held = {f"agent.{number}": 6 for number in range(1, 5)}
+    base, other = trunk.branch(held), trunk.branch(held | {"agent.1": 12})
+    base.run()
+    other.run()
+    assert base.fork is not None
+    q, more, price = 0.75, 1.5, 0.9 - 0.1 * 4 * 0.75
+    change = 0.1 * (more - q)
+    lost = [
+        (b.game.cohorts[0].ledger.own.sum(1) - b.fork.branch[0])[b.game.cohorts[0].row_of] / 25  # type: ignore[union-attr]
+        for b in (base, other)
+    ]
+    gain = (lost[0] - lost[1]) * trunk.game.cohorts[0].loss.unit_scale
+    assert gain[0] == pytest.approx(more * (price - change - 0.3) - q * (price - 0.3), rel=1e-9)
+    assert gain[1:] == pytest.approx(-q * change, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"rounds": 3}, "'rounds' does not change"),
+        ({"cohort.own.count": 3}, "does not change"),
+        ({"cohort.owl.response": "hedge"}, "there is no 'owl'; did you mean 'own'"),
+        ({"agent.99": 0}, "there are 13 agents"),
+        ({"agent.4": 7}, "give an action from 0 to 2"),
+        ({"agent.0": 0}, "does not change"),
+        ({"adversary.kind": "drifring"}, "did you mean 'drifting'"),
+        ({"adversary.steq": 1.0}, "steq"),
+    ],
+)
+def test_what_cannot_be_changed_is_said(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        market().branch(changes)
+
+
+def test_what_cannot_be_compared_is_said() -> None:
+    with pytest.raises(UserError, match=r"build\(apart=True\)"):
+        market(apart=False).branch({"agent.4": 0})  # who is one row with others
+    trunk = market()
+    with pytest.raises(UserError, match="is no branch"):
+        gains(trunk, market())
+    with pytest.raises(UserError, match="run both equally far"):
+        gains(trunk, trunk.branch())
