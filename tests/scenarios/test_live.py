@@ -201,11 +201,10 @@ def test_data_keep_their_context_when_an_adversary_takes_over(tmp_path: Path) ->
     session = Session(source, Saving(tmp_path))
     assert session.rivals[0] == session.named["adversary"] == "data"
     session.step()
-    session.replace("adversary", "switching")
-    session.step()
-    session.replace("adversary", "data")
-    session.step()
-    assert (session.fault, session.named["adversary"]) == ("", "data")
+    for name in ("switching", "data"):
+        session.replace("adversary", name)
+        session.step()
+        assert (session.fault, session.named["adversary"]) == ("", name)
     session.model.journal.flush()
     rounds = session.watched.window["rounds"]
     assert rounds["x_0"].tolist() == [1.0] * 3  # January goes on
