@@ -13,7 +13,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 import worlds
-from pages import check, panels
+from pages import Page, check, panels
 from written import play
 
 from regretless.market import register
@@ -41,6 +41,11 @@ def played(out: Path, *assignments: str, form: str = "parquet") -> Path:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return played(tmp_path_factory.mktemp("report") / "run")
+
+
+@pytest.fixture(scope="module")
+def page(finished: Path) -> Page:
+    return check(report(finished))
 
 
 @pytest.fixture
@@ -114,10 +119,9 @@ def test_figures_are_those_that_the_logs_have(
     assert not gone & panels(page)
 
 
-def test_worst_agents_come_with_what_their_regret_is_made_of(directory: Path) -> None:
-    rows = check(report(directory)).rows
-    rows = rows[1 + [row[0] for row in rows].index("agent") :]
-    agents = read_run(directory)[1]["agents"].set_index("agent")["decision_swap_regret"]
+def test_worst_agents_come_with_what_their_regret_is_made_of(page: Page, finished: Path) -> None:
+    rows = page.rows[1 + [row[0] for row in page.rows].index("agent") :]
+    agents = read_run(finished)[1]["agents"].set_index("agent")["decision_swap_regret"]
     sums = pd.DataFrame(rows).groupby(0, sort=False)[6].apply(lambda part: part.astype(float).sum())
     worst = agents.nlargest(5)
     assert list(map(int, sums.index)) == list(worst.index)
@@ -195,8 +199,8 @@ def test_loss_ends_at_the_mean_loss_beside_the_alternatives(tables: Tables) -> N
     assert sorted(line.y[0] for line in others) == sorted(least)
 
 
-def test_rounds_are_dated_where_the_data_are(finished: Path) -> None:
-    assert '"2012-01-01T00:00:00"' in check(report(finished)).charts
+def test_rounds_are_dated_where_the_data_are(page: Page) -> None:
+    assert '"2012-01-01T00:00:00"' in page.charts
     figure = theme.panels().add_trace(theme.line([0, 1, 5], [1.0, 2.0, 3.0], "a"))
     figure.update_xaxes(title_text="round; as they are")
     for names in (["Mon", "Tue"], ["2020-01-02", "2020-01-01"]):  # no dates; not in order
