@@ -86,19 +86,7 @@ half = {{}}
 others = {{ "cohort.followers.count" = 0 }}
 """
 KEYS = ["forecaster.kind", "listen"]
-FIRMS = """\
-name = "firms"
-rounds = 20
-adversary = { kind = "iid", outcomes = 1, concentration = 4.0 }
-forecaster = { kind = "running-mean" }
-[[cohort]]
-name = "firms"
-utility = "firm"
-count = 2
-actions = 5
-parameters = { cost = 0.2, capacity = 1.0, slope = 0.0 }
-"""
-FILES = {"mine.py": MODULE, "crowd.toml": CROWD, "firms.toml": FIRMS, "arms.toml": ARMS}
+FILES = {"mine.py": MODULE, "crowd.toml": CROWD, "arms.toml": ARMS}
 
 
 @pytest.fixture(scope="module")
@@ -231,8 +219,9 @@ def test_the_page_shows_what_was_tested(arms: Study, whole: Page) -> None:
 def test_the_page_ranks_by_welfare_and_names_the_key_that_changes_the_unit(desk: Path) -> None:
     """A slope lowers the mean loss, by what losses are divided by, and lowers welfare."""
     key = "cohort.firms.parameters.slope"
+    few = 'scenario = "oligopoly"\nseeds = 2\nrounds = 20\nset = { "cohort.firms.actions" = 5 }\n'
     grid = f'[grid]\n"{key}" = [0.0, 0.5]\n"cohort.firms.count" = [2, 3]\n'
-    (desk / "slopes.toml").write_text(f'scenario = "firms.toml"\nseeds = 2\n{grid}', "utf-8")
+    (desk / "slopes.toml").write_text(few + grid, "utf-8")
     printed = command("regretless study slopes.toml --out slopes --jobs 1")
     found = load_study("slopes").contrasts().set_index(["key", "measure"])
     assert found.loc[(key, "mean_loss"), "mean"] < 0
@@ -402,19 +391,12 @@ def test_without_a_complete_run_there_is_no_page(directory: Path) -> None:
 # Branches.
 
 
-PUMP = """\
-name = "tiny"
-rounds = 30
-adversary = { kind = "pump-and-dump", outcomes = 2, exposure = [0.0, 1.0], pump = 5, dump = 5 }
-cohort = [
-  { name = "one", utility = "linear", count = 3, actions = 2 },
-  { name = "two", utility = "linear", count = 1, actions = 2, response = "hedge" },
-]
-"""
 BRANCHES = """
-scenario = "tiny.toml"
+scenario = "pump-and-dump"
 seeds = 2
+rounds = 30
 leave_out = ["forecasts"]
+set = { "cohort.followers.count" = 3, "adversary.pump" = 5, "adversary.dump" = 5 }
 [branch]
 at = 10
 [branch.changes.nothing]
@@ -427,7 +409,7 @@ at = 10
 
 
 def test_branches_of_a_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    study = conduct(worlds.study(tmp_path, BRANCHES, PUMP), Options(tmp_path / "o", jobs=1))
+    study = conduct(worlds.study(tmp_path, BRANCHES), Options(tmp_path / "o", jobs=1))
     assert study.failures()["error"].tolist() == []
     table = study.table("branches").set_index(["branch", "run", "agent"]).sort_index()
     assert (table.loc["nothing", "gain"] == 0.0).all()
@@ -436,14 +418,14 @@ def test_branches_of_a_study(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert (others["gain"] == 0.0).all()  # no market: nobody notices
     found = study.contrasts().query("key == 'branch'")
     found = found.set_index(["value", "cohort", "measure"]).sort_index()
-    own = table.loc["calm"].query("cohort == 'one'").groupby("run")["gain"].mean()
-    assert found.loc[("calm", "one", "gain"), "mean"] == pytest.approx(own.mean())
+    own = table.loc["calm"].query("cohort == 'followers'").groupby("run")["gain"].mean()
+    assert found.loc[("calm", "followers", "gain"), "mean"] == pytest.approx(own.mean())
     assert ("calm", EVERYBODY, "loss_gain") in found.index
     gains = study.gains().set_index(["branch", "agent"])
-    own = table.loc["calm"].query("agent == 1")["gain"].to_numpy()
+    own = table.loc["calm"].query("agent == 4")["gain"].to_numpy()
     half = 12.706205 * own.std(ddof=1) / np.sqrt(2)  # Student's quantile
-    row = gains.loc[("calm", 1)]
-    assert [row["seeds"], row["cohort"]] == [2, "one"]
+    row = gains.loc[("calm", 4)]
+    assert [row["seeds"], row["cohort"]] == [2, "followers"]
     assert (row["low"], row["high"]) == pytest.approx((own.mean() - half, own.mean() + half))
     print_summary(study)
     assert "2 of 2 runs complete, 0 failed" in (told := capsys.readouterr().out)
