@@ -8,18 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from worlds import NATURE
 
 pytestmark = pytest.mark.slow
 
 HOME = Path(__file__).parent.parent
 ROOMS = ("market", "forecaster", "agents", "scenarios")
-TINY = """\
-name = "tiny"
-rounds = 5
-adversary = { kind = "drifting", outcomes = 2 }
-forecaster = { kind = "running-mean" }
-cohort = [{ name = "farmers", utility = "linear", count = 2, actions = 2 }]
-"""
 WHICH = "import regretless.market as m; print(m.__file__)"
 
 
@@ -61,8 +55,8 @@ def test_a_clone_without_symbolic_links_lists_and_runs(plain: Path) -> None:
     assert (plain / "regretless" / "market").is_file()
     assert Path(python(plain, "-c", WHICH).strip()).is_relative_to(plain)
     assert "crop-choice" in python(plain, "-m", "regretless", "list")
-    (plain / "tiny.toml").write_text(TINY, encoding="utf-8")
-    python(plain, "-m", "regretless", "run", "tiny.toml", "--out", "logs", "--quiet")
+    (plain / "nature.toml").write_text(NATURE, encoding="utf-8")
+    python(plain, "-m", "regretless", "run", "nature.toml", "--out", "logs", "--quiet")
     assert (plain / "logs" / "manifest.json").is_file()
 
 
@@ -103,8 +97,8 @@ def test_commands_work_where_neither_home_nor_the_package_can_be_written(
     assert Path(python(package, "-c", WHICH, **places).strip()).is_relative_to(package)
     assert "hedge" in python(package, "-m", "regretless", "list", "learners", **places)
     if temporary == "none":
-        (package / "tiny.toml").write_text(TINY, encoding="utf-8")
-        words = ["run", "tiny.toml", "--out", "logs", "--quiet"]
+        (package / "nature.toml").write_text(NATURE, encoding="utf-8")
+        words = ["run", "nature.toml", "--out", "logs", "--quiet"]
         python(package, "-m", "regretless", *words, **places)
         assert (package / "logs" / "manifest.json").is_file()
     elif temporary == "private":

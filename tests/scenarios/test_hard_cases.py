@@ -1,22 +1,17 @@
 """Strange files, a full disk, parts that are none: one line, status 2, nothing half-written."""
 
 import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from desk import Answer, Call, Refused
+from desk import Refused
 from worlds import NATURE
-from written import status, tables
 
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
-from regretless.market.logs import journal
 from regretless.scenarios.cli import commands
 
 
@@ -67,44 +62,6 @@ def test_paths_too_long_are_one_line(refused: Refused) -> None:
 
 
 # No room, no folder.
-
-
-LIMITED = """
-import resource
-from regretless.market.logs import journal
-from regretless.scenarios.cli.commands import main
-journal.CHUNK_ROUNDS = {chunk}
-resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))
-main()
-"""
-
-
-def limited(size: int, *words: str) -> str:
-    """Start the command with a limit on the size of a file; the line with which it ends."""
-    code = LIMITED.format(size=size, chunk=journal.CHUNK_ROUNDS)
-    started = [sys.executable, "-c", code, *words]
-    done = subprocess.run(started, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    return done.stderr
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="no limit on the size of files")
-def test_what_was_written_before_there_was_no_room_is_kept(
-    desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A limit that the first checkpoint keeps to, and what follows does not."""
-    monkeypatch.setattr(journal, "CHUNK_ROUNDS", 64)
-    words = ["run", "nature.toml", "--rounds", "1300", "--quiet", "--out"]
-    assert call(*words, "whole") == Answer(0, "", "")
-    part = max(len(content) for content in tables(desk / "whole").values())
-    told = limited(int(part * 0.8), *words, "cut")
-    assert "File too large; make room, then continue with --resume" in told
-    assert status(desk / "cut") == "interrupted"
-    assert (desk / "cut/.partial/checkpoint.npz").exists()
-    assert call(*words, "cut", "--resume").status == 0
-    assert tables(desk / "cut") == tables(desk / "whole")
-    limited(100, *words, "none")
-    assert not (desk / "none").exists()
 
 
 @pytest.mark.parametrize(

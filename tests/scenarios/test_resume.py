@@ -29,8 +29,6 @@ from regretless.scenarios.logs.ownership import held
 
 COMMAND = Path(sys.executable).parent / "regretless"
 CHECKPOINT = ".partial/checkpoint.npz"
-ROUNDS = 2000  # of the runs that are killed: several chunks, so that there is time to kill them
-FULL = journal.CHUNK_ROUNDS
 CHUNK = 50  # rounds, of the runs of 110 that stop by themselves: two full chunks and a rest
 PATIENCE = 300  # seconds; a first run compiles
 
@@ -92,7 +90,7 @@ class Forgetful(ScriptedAgent):
 class Impatient(Checkpointable):
     """Presses Ctrl-C in the middle of a round."""
 
-    where = "act"
+    where = ""
 
     def press(self, where: str) -> None:
         if (where, self.rounds) == (self.where, 60):
@@ -156,31 +154,11 @@ def heeded() -> Iterator[None]:
 
 
 def started(folder: Path, *words: object, **variables: str) -> subprocess.Popen[str]:
-    """Start the installed command; SIGINT is not ignored even where this process ignores it."""
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        return subprocess.Popen(
-            [COMMAND, *map(str, words)],
-            cwd=folder,
-            env=os.environ | variables,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-    finally:
-        signal.signal(signal.SIGINT, handler)
-
-
-def signalled(folder: Path, number: signal.Signals, *words: object) -> tuple[int, str]:
-    """Send a signal to a run as soon as it has a checkpoint; status and standard error."""
-    process = started(folder, "run", "cheap.toml", "--out", "logs", "--quiet", *words)
-    deadline = time.monotonic() + PATIENCE
-    while not (folder / "logs" / CHECKPOINT).exists() and process.poll() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    process.send_signal(number)
-    _, err = process.communicate(timeout=PATIENCE)
-    return process.returncode, err
+    """Start the installed command."""
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(
+        [COMMAND, *map(str, words)], cwd=folder, env=os.environ | variables, **pipes
+    )
 
 
 def finished(process: subprocess.Popen[str]) -> None:
@@ -190,9 +168,15 @@ def finished(process: subprocess.Popen[str]) -> None:
 
 def test_a_killed_run_resumes_to_the_same_bytes(desk: Path, reference: Reference) -> None:
     setting = 'forecaster={models=["panel"]}'
-    words = ["--rounds", 1300, "--set", setting]  # two chunks and a rest
-    killed, _ = signalled(desk, signal.SIGKILL, *words)
-    assert killed == -signal.SIGKILL
+    rounds = 1300  # two chunks and a rest
+    words = ["run", "cheap.toml", "--out", "logs", "--quiet", "--rounds", rounds, "--set", setting]
+    process, deadline = started(desk, *words), time.monotonic() + PATIENCE
+    while not (desk / "logs" / CHECKPOINT).exists() and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.kill()
+    process.communicate(timeout=PATIENCE)
+    assert process.returncode == -signal.SIGKILL
     logs = desk / "logs"
     assert status(logs) == "interrupted"
     assert tables(logs) == {}  # a reader sees no table at all rather than half of one
@@ -201,56 +185,36 @@ def test_a_killed_run_resumes_to_the_same_bytes(desk: Path, reference: Reference
     for name in ("rounds-000007.arrow", "forecasts-000007.arrow", ".checkpoint.npz.tmp"):
         (partial / name).write_bytes(b"PAR1 torn")
     (logs / ".rounds.parquet.tmp").write_bytes(b"PAR1 torn")
-    finished(started(desk, "run", "cheap.toml", "--out", "logs", "--quiet", "--resume", *words))
-    assert_same(logs, reference(CHEAP, "rounds=1300", setting))
-
-
-def test_an_interrupted_run_is_readable_and_resumes(desk: Path, reference: Reference) -> None:
-    words = ["--rounds", ROUNDS]
-    code, err = signalled(desk, signal.SIGINT, *words)
-    assert code == 130
-    assert "Traceback" not in err
-    logs = desk / "logs"
-    complete = reference(CHEAP, f"rounds={ROUNDS}", "forecaster.kind=running-mean")
-    assert status(logs) == "interrupted"
-    rounds = pd.read_parquet(logs / "rounds.parquet")
-    count = len(rounds)
-    assert FULL <= count < ROUNDS
-    for name in ("rounds", "forecasts", "regret_log"):
-        whole = pd.read_parquet(complete / f"{name}.parquet")
-        part = pd.read_parquet(logs / f"{name}.parquet")
-        expected = whole[whole["round"] < count].reset_index(drop=True)
-        pd.testing.assert_frame_equal(part, expected, check_exact=True)
-    swaps = pd.read_parquet(logs / "swaps.parquet")
-    assert swaps.groupby("agent")["count"].sum().tolist() == [count] * 3
-    assert len(pd.read_parquet(logs / "agents.parquet")) == 3
-    finished(started(desk, "run", "cheap.toml", "--out", "logs", "--quiet", "--resume", *words))
-    assert_same(logs, complete)
-    assert err.count("\n") == 1
-    assert err.startswith("regretless: ")
-    assert "--resume" in err
+    finished(started(desk, *words, "--resume"))
+    assert_same(logs, reference(CHEAP, f"rounds={rounds}", setting))
 
 
 @pytest.mark.usefixtures("heeded", "short")
 @pytest.mark.parametrize("where", ["act", "learn"])
 def test_an_interrupt_never_splits_a_round(
-    where: str, desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+    where: str, desk: Path, call: Call, reference: Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All tables tell of the same rounds, and the closing ones agree with the streamed ones."""
+    """Tables tell of the same rounds, the closing ones agree with the streamed ones; it resumes."""
+    logs, setting = desk / "logs", "cohort.farmers.response=impatient"
+    words = ("run", "cheap.toml", "--out", "logs", "--quiet", "--set", setting)
+    complete = reference(CHEAP, setting)
     monkeypatch.setattr(Impatient, "where", where)
-    setting = "cohort.farmers.response=impatient"
-    code, _, _ = call("run", "cheap.toml", "--out", "logs", "--quiet", "--set", setting)
-    assert code == 130
-    names = ("rounds", "forecasts", "regret_log", "agents", "swaps")
-    rounds, forecasts, log, agents, swaps = (
-        pd.read_parquet(desk / "logs" / f"{name}.parquet") for name in names
-    )
-    count = len(rounds)
-    assert count in {60, 61}
-    assert forecasts["round"].nunique() == log["round"].nunique() == count
+    code, _, err = call(*words)
+    assert (code, err.count("\n"), status(logs)) == (130, 1, "interrupted")
+    assert "--resume" in err
+    for name in ("rounds", "forecasts", "regret_log"):
+        log, whole = (pd.read_parquet(home / f"{name}.parquet") for home in (logs, complete))
+        count = log["round"].nunique()
+        assert count in {60, 61}
+        expected = whole[whole["round"] < count].reset_index(drop=True)
+        pd.testing.assert_frame_equal(log, expected, check_exact=True)
+    agents, swaps = (pd.read_parquet(logs / f"{name}.parquet") for name in ("agents", "swaps"))
     losses = log.groupby("agent")["loss"].mean()
     np.testing.assert_allclose(agents["mean_loss"], losses, rtol=1e-12)
     assert swaps.groupby("agent")["count"].sum().tolist() == [count] * 3
+    monkeypatch.setattr(Impatient, "where", "")
+    assert call(*words, "--resume")[0] == 0
+    assert_same(logs, complete)
 
 
 def test_two_processes_with_one_seed_write_the_same_bytes(desk: Path) -> None:
