@@ -10,15 +10,11 @@ import worlds
 from resuming import check_resumes
 from scipy.stats import chisquare
 
-from regretless.agents.cohorts.responding import RespondingCohort
-from regretless.agents.responses import Quantal
 from regretless.market.core.errors import UserError
 from regretless.market.logs.comparisons import gains
 from regretless.market.logs.counted import COUNT, agents_in
 from regretless.market.logs.welfare import welfare_record
-from regretless.market.losses import Linear
 from regretless.market.model import MarketModel
-from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.assembly import populations
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.validation import MANY
@@ -91,17 +87,11 @@ def test_a_counted_crowd_is_the_listed_one_in_every_market(
     same(*(worlds.played(one, seed=4) for one in both))
 
 
-@pytest.mark.parametrize("counts", [[1, 4, 2], [3, 3, 3]])
-def test_those_who_draw_follow_their_strategy(counts: list[int]) -> None:
+def test_those_who_draw_follow_their_strategy() -> None:
     """Chi-square of the actions of all, and of those of the rows' own agents."""
-    loss = Linear(np.random.default_rng(1).random((3, 4, 2)))
-    heads = np.array(counts) * 100
-    cohort = RespondingCohort(
-        "crowd", "linear", block=0, loss=loss, row_of=np.arange(3), response=Quantal(2.0),
-        coefficients=(loss.offset, loss.weights), ledger=Ledger(3, 4),
-        rng=np.random.default_rng(5), multiplicity=heads,
-    )  # fmt: skip
-    predicted = loss.losses(np.array([0.3, 0.8]))
+    keys = {"response": "quantal", "eta": 2.0, "multiplicity": True, "types": 3, "count": 800}
+    cohort: Any = scenario(keys, {}, 2).build().game.cohorts[0]
+    heads, predicted = cohort.multiplicity, cohort.loss.losses(np.array([0.3, 0.8]))
     rounds = [cohort._decision(predicted) for _ in range(300)]
     strategy = rounds[0].probabilities
     total = np.sum([decision.counts() for decision in rounds], axis=0)

@@ -1,7 +1,5 @@
 """Agents who draw for themselves: what they play, and what they are promised in any market."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import worlds
@@ -13,8 +11,9 @@ from regretless.market.core.arrays import draw_index, draw_rows
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Linear, SeparablePower
 from regretless.market.model import MarketModel
-from regretless.market.records import Context, Forecast, Mixture
+from regretless.market.records import Context, Decision, Forecast, Mixture
 from regretless.market.regret.ledger import Ledger
+from regretless.scenarios import load
 from regretless.scenarios.config.files import find, override, read
 
 COHORT = {"own-draws": "followers", "el-farol": "guests", "pigou": "drivers", "oligopoly": "firms"}
@@ -38,12 +37,6 @@ def built(name: str, *assignments: str, seed: int = 1) -> MarketModel:
     return worlds.told(raw, origin=find(name).parent).build(seed=seed, log_every=10**6)
 
 
-def cohort_of(model: MarketModel) -> PrivateCohort:
-    cohort = model.game.cohorts[0]
-    assert isinstance(cohort, PrivateCohort)
-    return cohort
-
-
 def test_each_agent_hears_its_own_draw_and_the_shares_are_those_of_the_mixture() -> None:
     loss = Linear(np.tile([[[1.0], [0.0]]], (4000, 1, 1)), np.tile([0.0, 0.5], (4000, 1)))
     cohort = PrivateCohort(
@@ -64,18 +57,14 @@ def test_each_agent_hears_its_own_draw_and_the_shares_are_those_of_the_mixture()
 def test_without_a_market_the_bound_is_the_theorems_with_a_union_over_agents() -> None:
     bounds = {}
     for response in ("best-response", "private"):
-        options: Any = {"cohort.growers.response": response, "cohort.growers.types": 5}
-        raw = override(read(find("crop-choice")), [f"{k}={v!r}" for k, v in options.items()])
-        raw["forecaster"] = {"models": []}
-        model = worlds.played(worlds.told(raw | {"rounds": 20}, origin=find("crop-choice").parent))
-        frame = model.agents_frame()
+        keys = {"rounds": 20, "forecaster": {"models": []}, "cohort.growers.types": 5}
+        given = load("crop-choice", **keys, **{"cohort.growers.response": response})
+        frame = worlds.played(given).agents_frame()
         assert (frame["guarantee"] == "decision-swap").all()
         assert (frame["decision_swap_regret"] <= frame["bound_from_bias"] + 1e-9).all()
         bounds[response] = frame["bound"].to_numpy()
     wider = bounds["private"] - bounds["best-response"]
-    actions = len(raw["cohort"][0]["actions"])
-    comparators = actions + 2
-    terms = [draw_term(20, losses, actions=actions, comparators=comparators) for losses in (5, 200)]
+    terms = [draw_term(20, losses, actions=6, comparators=8) for losses in (5, 200)]
     assert (wider >= terms[1] - terms[0] - 1e-12).all()  # and the common draw's variance is known
     assert (wider <= terms[1] + 1e-12).all()
 
@@ -94,9 +83,7 @@ def test_nobody_moves_outcomes_by_more_than_its_market_says(name: str) -> None:
             for own in (action, 0):
                 play[0] = own
                 market.restore(state)
-                predicted = np.zeros(cohort.loss.offset.shape)
-                made = cohort_of(model)._decision(predicted)
-                object.__setattr__(made, "actions", play.copy())
+                made = Decision(np.zeros(cohort.loss.offset.shape), play.copy())
                 moved.append(market.clear(fundamental, [made]))
             most = np.maximum(most, np.abs(moved[0] - moved[1]))
     assert (most <= claimed[0] + 1e-12).all()
@@ -123,13 +110,12 @@ def test_what_own_actions_matter_is_the_widest_gap_over_all_small_moves() -> Non
 def test_regret_exceeds_that_of_the_induced_strategy_by_less_than_the_own_sway(name: str) -> None:
     """The proof's steps 2 and 3, and step 1: regret of the strategy is the theorem's."""
     model = built(name, "rounds=400", f"cohort.{COHORT[name]}.count=20")
-    cohort, market = cohort_of(model), model.game.market
+    market, cohort = model.game.market, model.game.cohorts[0]
     rows, actions = cohort.loss.offset.shape
     induced, block = np.zeros((rows, actions, actions)), model.game.blocks[0]
     while model.played < 400:
         strategy = cohort.strategy(block.mixture(Context()), Context())
-        model.step()
-        losses = cohort.loss.losses(model.rounds_frame().filter(regex=r"^y_").to_numpy()[-1])
+        losses = cohort.loss.losses(model.conclude(model.begin()).outcome)
         induced += strategy[:, :, None] * losses[:, None, :]
     of_strategy = (np.einsum("kaa->ka", induced) - induced.min(2)).sum(1) / 400
     price_impact = market.price_impact(0)
