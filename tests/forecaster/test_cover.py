@@ -52,19 +52,6 @@ COVERS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_the_distance_is_the_greatest_over_the_box(seed: int) -> None:
-    """By all corners, and no prediction within the box is worse."""
-    offset, weights = table(seed)
-    rng = np.random.default_rng(seed)
-    assert distance(offset, weights) == pytest.approx(by_force(offset, weights), abs=SMALLEST)
-    inside = offset[..., None] + weights @ rng.random((4, 200))
-    assert (np.abs(inside).max((-1, -2)) <= distance(offset, weights) + SMALLEST).all()
-    single = distance(offset[3], weights[3])
-    assert single.shape == ()
-    assert single == pytest.approx(distance(offset, weights)[3])
-
-
 @pytest.mark.parametrize("name", COVERS)
 def test_every_loss_is_within_its_radius(name: str) -> None:
     """The radius is exactly the distance to the representative; all representatives serve."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.tree import DecisionTreeRegressor
 
 from regretless import RunningMean, UserError
 from regretless.forecaster import Aggregate, Constant, LeastSquares, SeasonalNaive
@@ -93,17 +94,6 @@ def test_seasons_are_bounded_and_the_oldest_makes_way() -> None:
     assert player.predict({"day": 9}).statistics == [(MOST + 9) / 2000]
 
 
-def told(player: Aggregate, rows: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
-    """Play rows, or against the aggregate where they are nan: its predictions, models, truths."""
-    own, models, truths = [], [], []
-    for t, row in enumerate(rows):
-        own.append(player.predict(t).statistics)
-        models.append(player.points)
-        truths.append(np.where(np.isnan(row), own[-1] < 0.5, row))
-        player.update(truths[-1])
-    return np.array(own), np.array(models), np.array(truths)
-
-
 @pytest.mark.parametrize("stream", ["uniform", "shifting", "jump", "adverse"])
 @pytest.mark.parametrize("seed", range(3))
 def test_an_aggregate_keeps_its_bound_against_every_model(stream: str, seed: int) -> None:
@@ -117,7 +107,12 @@ def test_an_aggregate_keeps_its_bound_against_every_model(stream: str, seed: int
         "jump": lambda: np.r_[np.full((300, SIZE), 0.6), np.zeros((300, SIZE))],
         "adverse": lambda: np.full((400, SIZE), np.nan),
     }[stream]()
-    own, models, truths = told(player, rows)
+    logged = []
+    for t, row in enumerate(rows):  # what is nan is against the aggregate
+        said = player.predict(t).statistics
+        logged.append((said, player.points, np.where(np.isnan(row), said < 0.5, row)))
+        player.update(logged[-1][-1])
+    own, models, truths = map(np.array, zip(*logged, strict=True))
     assert ((own >= models.min(1) - 1e-12) & (own <= models.max(1) + 1e-12)).all()
     gain = (own - truths)[:, None] * (own[:, None] - models)
     regret, variation, largest = gain.sum(0), (gain**2).sum(0), np.abs(gain).max()
@@ -300,17 +295,6 @@ def test_a_column_that_is_missing_is_named() -> None:
         player.predict({"hi": 0.1, "lo": np.nan})
 
 
-class MeanPerFeature:
-    """The habits of scikit-learn: the mean target of the rows with the same first feature."""
-
-    def fit(self, rows: Array, targets: Array) -> None:
-        self.rows, self.targets = rows, targets.reshape(len(rows), -1)
-
-    def predict(self, rows: Array) -> Array:
-        alike = self.rows[:, 0] == rows[0, 0]
-        return np.asarray(self.targets[alike if alike.any() else slice(None)].mean(0)[None])
-
-
 class RunningPerFeature:
     """The habits of River: one number, one example at a time."""
 
@@ -328,17 +312,17 @@ def at(day: float) -> Context:
     return Context(("day",), np.array([day]))
 
 
-@pytest.mark.parametrize("model", [MeanPerFeature(), RunningPerFeature()])
+@pytest.mark.parametrize("model", [DecisionTreeRegressor(), RunningPerFeature()])
 def test_models_of_other_libraries_learn_from_context(model: Any) -> None:
     base = adapted(model, SIZE)
     truths = {0.0: np.array([0.1, 0.2, 0.3]), 1.0: np.array([0.9, 0.8, 0.7])}
     assert (base.predict(at(0)).statistics == 0.5).all()
-    for day in [0.0, 1.0] * 10:
+    for day in np.random.default_rng(0).integers(2, size=20).astype(float):
         base.predict(at(day))
         base.update(truths[day])
     for day, truth in truths.items():
         assert base.predict(at(day)).statistics == pytest.approx(truth)
-    assert not hasattr(model, "rows"), "the user's own object is left as it was"
+    assert not hasattr(model, "tree_"), "the user's own object is left as it was"
     assert not getattr(model, "seen", {})
 
 

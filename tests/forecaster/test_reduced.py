@@ -24,6 +24,7 @@ from regretless.market.losses import (
     MinimumOfRatios,
     PowerOfSum,
     SeparablePower,
+    Trade,
 )
 from regretless.market.losses.base import STEEPEST
 
@@ -308,26 +309,13 @@ def test_slopes_of_a_loss_hold_all_its_difference_quotients(name: str) -> None:
         assert (quotient <= most[..., j] + 1e-6).all()
 
 
-class Unknown(Loss):
-    """A constant in a form of its own, which knows no slopes."""
-
-    form, AXES, PROPORTIONAL, outcomes = "unknown", {"offset": "a"}, (), 2  # type: ignore[assignment,misc]
-
-    def _at(self, y: Array) -> Array:
-        return np.zeros((len(y), 1))
-
-    def _between(self, low: Array, high: Array) -> tuple[Array, Array]:
-        return self._at(low), self._at(high)
-
-    def lipschitz(self) -> Array:
-        return np.zeros(())
-
-
-def test_nothing_is_claimed_without_a_bound() -> None:
-    """For a power below 1 about a centre in the box, and for a form that is not known."""
-    steep = SeparablePower(np.ones((1, 2)), np.array(0.3))
-    for loss in (steep, Unknown(offset=np.zeros(1))):
-        least, most = loss.slopes(np.zeros((4, 2)), np.ones((4, 2)))
-        assert least.shape == (4, 1, 2)
-        assert (least <= -STEEPEST).all()
-        assert (most >= STEEPEST).all()
+@pytest.mark.parametrize(
+    "loss",
+    [SeparablePower([[1.0, 1.0]], np.array(0.3)), Trade([[1.0, 1.0]], [[0.5, 0.5]])],
+    ids=["a power about a centre in the box", "a form that knows no slopes"],
+)
+def test_nothing_is_claimed_without_a_bound(loss: Loss) -> None:
+    least, most = loss.slopes(np.zeros((4, 2)), np.ones((4, 2)))
+    assert least.shape == (4, 1, 2)
+    assert (least <= -STEEPEST).all()
+    assert (most >= STEEPEST).all()

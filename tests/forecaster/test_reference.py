@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.dummy import DummyRegressor
 from streams import STREAMS, market
-from weighing import adaptive, weighed
+from weighing import adaptive
 
 from regretless import UserError, register
 from regretless.forecaster import Aggregate, Constant, LastValue, RunningMean, VectorEvents
@@ -80,13 +80,6 @@ def test_tolerance_bands_are_those_of_the_definition(seed: int, zone: float) -> 
         found = AdaptiveWeights().weigh(bias, variation, moment, both=both)
         weights, whole = found.weights(found.top, 1.0)
         assert weights / (whole or 1) == pytest.approx(expected / (total or 1), abs=1e-12)
-
-
-def test_nothing_outside_its_tolerance_band_gives_no_game() -> None:
-    bias, variation = np.full((2, 2), 15.0), np.full((2, 2), 100.0)
-    assert not weighed(AdaptiveWeights(), bias, variation, Moment(1, 8, Band(2.0))).any()
-    with pytest.raises(ValueError, match="band is -1"):
-        Reference(Constant(2), band=-1.0)
 
 
 def test_predictions_of_a_base_are_moved_into_the_hull() -> None:
