@@ -151,12 +151,6 @@ CASES: dict[str, Case] = {
         sums(2, 2, raw=True, floor=0.1),
         floor=0.1,
     ),
-    "taylor": Case(
-        lambda: bases.TaylorExponentialBasis(2, reach=1.0, error=0.05, floor=0.1),
-        exponentials(1.0, 2, floor=0.1),
-        exponentials(1.0, 2, floor=0.1, raw=True),
-        floor=0.1,
-    ),
     "taylor of wealth": Case(
         lambda: bases.TaylorExponentialBasis(2, reach=2.0, error=0.01, **WEALTH),
         exponentials(2.0, 2, **WEALTH),
@@ -167,10 +161,6 @@ CASES: dict[str, Case] = {
         exponentials(1.0, 2),
         floor=0.01,
     ),
-    "chebyshev of wealth": Case(
-        lambda: bases.ChebyshevExponentialBasis(2, reach=4.0, error=0.02, **WEALTH),
-        exponentials(4.0, 2, **WEALTH),
-    ),
     "relu": Case(lambda: bases.ReLUBasis(error=0.03), convex(1.0)),
     "relu of one coordinate": Case(
         lambda: bases.ReLUBasis(error=0.1, outcomes=3, coordinate=1, constant=4.0),
@@ -178,9 +168,6 @@ CASES: dict[str, Case] = {
     ),
     "convex rank": Case(lambda: bases.ConvexRankBasis(error=0.06), convex(1.0)),
     "grid": Case(lambda: bases.LipschitzGridBasis(2, constant=2.0, error=0.2), waves(2.0, 2)),
-    "grid as printed": Case(
-        lambda: bases.LipschitzGridBasis(1, constant=3.0, error=0.1, centred=False), waves(3.0, 1)
-    ),
     "leontief": Case(lambda: bases.LeontiefBasis(2, 9, constant=2.0), ratios(2.0, 2)),
     "leontief to the nearest": Case(
         lambda: bases.LeontiefBasis.covering(2, constant=1.5, error=0.2, nearest=True),

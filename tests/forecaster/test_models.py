@@ -332,6 +332,8 @@ def test_what_a_model_must_offer() -> None:
     assert adapted(own, 2) is own
     with pytest.raises(ValueError, match="object cannot be a base model"):
         adapted(object(), 2)
+    with pytest.raises(ValueError, match="needs a model"):
+        Aggregate({}, 2)
 
 
 class Fitted:
