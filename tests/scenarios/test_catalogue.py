@@ -6,7 +6,6 @@ The longer ones are played in part.
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import worlds
 from registered import built_in
@@ -14,7 +13,6 @@ from registered import built_in
 from regretless.forecaster.models import PANEL
 from regretless.market import register
 from regretless.market.core.errors import UserError
-from regretless.market.exploitability.information_design import revenue_cap
 from regretless.market.markets.aggregate import FEEDBACKS
 from regretless.scenarios import load
 from regretless.scenarios.config.files import catalogue
@@ -40,41 +38,6 @@ def test_no_grower_would_have_gained_a_hundredth() -> None:
     limits = forecaster.bias_bound()
     for *_, occupancy, bias in forecaster.events.table():
         assert bias.max() <= limits.bias(occupancy) + 1e-9
-
-
-def exploited(name: str, *assignments: str) -> pd.DataFrame:
-    """Play 1,000 rounds; a row per cohort: means over its agents, and what it paid the leader."""
-    model = worlds.played(worlds.told(name, "rounds=1000", *assignments), log_every=500)
-    means = model.agents_frame().groupby("cohort", sort=False).mean(numeric_only=True)
-    paid = model.rounds_frame().filter(regex=r"leader_payoff_\d").mean()
-    return means.assign(paid=paid.to_numpy())
-
-
-def test_learners_pay_a_seller_more_than_the_best_posted_price_does() -> None:
-    """The revenues at T = 1000 that an independent reference measured for the learners."""
-    cohorts = ("hedge", "regret-matching", "followers")
-    arms = [f"cohort.{name}.actions=6" for name in cohorts]  # that many open in 1,000 rounds
-    frame = exploited("selling-to-learners", "adversary.outcomes=12", *arms)
-    myerson = revenue_cap([0.25, 0.5, 1.0], [0.5, 0.25, 0.25])
-    assert myerson == pytest.approx(0.25)
-    assert frame.loc["hedge", "paid"] == pytest.approx(0.398, abs=0.001)
-    assert frame.loc["regret-matching", "paid"] == pytest.approx(0.440, abs=0.001)
-    assert frame.loc["followers", "paid"] < 0.3 * myerson
-    learners = frame.drop(index="followers")
-    assert (learners["paid"] > 1.5 * myerson).all()
-    assert (frame["leader_surplus"] < 0).all()  # it does not know whom it faces
-
-
-def test_pump_and_dump_takes_from_learners_and_not_from_followers() -> None:
-    frame = exploited("pump-and-dump")
-    learners = frame.drop(index="followers")
-    assert learners["paid"].to_numpy() == pytest.approx(0.145, abs=0.002)
-    assert frame.loc["followers", "paid"] < 0.0
-    assert (frame["swap_regret"] < 0.002).all()
-    assert (frame["leader_surplus"] <= frame["surplus_cap"]).all()
-    value = frame["paid"] - frame["leader_surplus"]
-    assert value.to_numpy() == pytest.approx(0.197, abs=0.001)
-    assert frame.loc["followers", "mean_loss"] < learners["mean_loss"].min() - 0.02
 
 
 @pytest.mark.parametrize("kind", ["studies", *REGISTRIES])

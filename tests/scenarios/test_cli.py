@@ -26,55 +26,15 @@ TABLES = (
 )
 MARKET = f"seed = 3\n{(HOME / 'market.toml').read_text(encoding='utf-8')}"
 PRICES = (HOME / "prices.csv").read_text(encoding="utf-8")
-MODULE = """\
-import numpy as np
-
+MINE = """\
 from regretless.agents import ScriptedAgent
-from regretless.agents.adversaries import Adversary
 from regretless.market import register
-from regretless.market.losses import Linear
-from regretless.market.records import OutcomeDistribution
 
-"""
-
-SKEPTIC = '''
-@register.agent("skeptic")
-class Skeptic(ScriptedAgent):
-    """Follows the forecast half of the time, else repeats what would have been best last."""
-
-    best = 0
-
+@register.agent("mine")
+class Mine(ScriptedAgent):
     def act(self, forecast, context):
-        trusted = self.loss.losses(forecast.label).argmin()
-        return trusted if self.rng.random() < 0.5 else self.best
-
-    def learn(self, losses, outcome):
-        self.best = losses.argmin()
-'''
-
-MOODY = '''
-@register.adversary("moody")
-class Moody(Adversary):
-    """Opposes the forecast on odd rounds, flips a coin on even ones."""
-
-    def __init__(self, outcomes, rng, *, odds=0.5):
-        super().__init__(outcomes, rng)
-        self.odds = odds
-
-    def commit(self, context, history, announced):
-        if history.rounds % 2:
-            return OutcomeDistribution.pure((announced.mean_label < 0.5).astype(float))
-        return OutcomeDistribution(np.eye(2), np.array([self.odds, 1 - self.odds]))
-'''
-
-HOME_BIAS = '''
-@register.utility("home-bias")
-def home_bias(population, *, bias):
-    """Linear utility that favours the first good by each agent's own bias."""
-    shares = population.shares(None, None)
-    shares[:, :, 0] += np.reshape(bias, (-1, 1))
-    return Linear(-shares)
-'''
+        return 3
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -110,12 +70,6 @@ def edited(text: str, old: str, new: str) -> str:
     return text.replace(old, new)
 
 
-MINE = """
-@register.agent("mine")
-class Mine(ScriptedAgent):
-    def act(self, forecast, context):
-        return 3
-"""
 BAD_FILES: dict[str, str | bytes] = {
     "malformed.toml": "rounds = \n",
     "binary.toml": b"\xff\xfe",
@@ -126,8 +80,8 @@ BAD_FILES: dict[str, str | bytes] = {
     "escaped.toml": edited(NATURE, '"nature"', '"../../escaped"'),
     "unparsed.py": "def f(:\n",
     "taken.py": 'from regretless.market import register\nregister.utility("linear")(print)\n',
-    "regretless.py": MODULE + SKEPTIC,
-    "three.py": MODULE + MINE,
+    "regretless.py": MINE,
+    "three.py": MINE,
 } | {
     f"{name}.toml": edited(MARKET, "prices.csv", name)
     for name in ("prices.txt", "prices", "prices.parquet")
@@ -181,8 +135,8 @@ def test_a_mistake_is_one_line_and_writes_nothing(case: str, refused: Refused, d
 
 def test_a_real_mistake_is_one_line(desk: Path) -> None:
     """Nothing that Python or a library prints slips through; the module is not our ``agents``."""
-    (desk / "agents.py").write_text(MODULE + MINE, encoding="utf-8")
-    words = "run nature.toml --import agents --out logs --set cohort.farmers.response=mine"
+    (desk / "agents.py").write_text(MINE, encoding="utf-8")
+    words = "run nature.toml --import agents.py --out logs --set cohort.farmers.response=mine"
     answer = real(desk, *words.split())
     assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1), answer.err
     assert re.search("^regretless: .*Mine.*action 3", answer.err)
@@ -319,26 +273,6 @@ def test_rounds_and_seed_replace_the_files(call: Call, desk: Path) -> None:
     assert rounds["round"].tolist() == list(range(30))
     np.testing.assert_array_equal(rounds["y_0"][25:], rounds["y_0"][:5])  # 25 rows, in a loop
     assert "25 rows" in answer.out
-
-
-def test_a_module_of_ones_own(call: Call, desk: Path) -> None:
-    """An agent, an adversary and a utility, at most 30 lines each; named by its file, too."""
-    parts = (SKEPTIC, MOODY, HOME_BIAS)
-    assert all(len(part.splitlines()) <= 30 for part in parts)
-    (desk / "my_agents.py").write_text(MODULE + "\n".join(parts), encoding="utf-8")
-    scenario = edited(NATURE, '"iid"', '"moody", odds = 0.25')
-    scenario = edited(scenario, '"linear"', '"home-bias", parameters = { bias = [0.0, 0.3] }')
-    scenario = edited(scenario, "actions = 3", 'actions = 3, response = "skeptic"')
-    (desk / "mine.toml").write_text(scenario, encoding="utf-8")
-    answer = call("run", "mine.toml", "--import", "my_agents.py")
-    assert (answer.status, answer.err) == (0, "")
-    assert "Logs: runs/nature" in answer.out
-    agents = pd.read_parquet(desk / "runs" / "nature" / "agents.parquet")
-    assert agents["utility"].tolist() == ["home-bias"] * 3
-    assert agents["response"].tolist() == ["skeptic"] * 3
-    assert agents["guarantee"].tolist() == ["none"] * 3
-    rounds = pd.read_parquet(desk / "runs" / "nature" / "rounds.parquet")
-    assert (rounds["y_0"] + rounds["y_1"]).iloc[::2].eq(1).all()
 
 
 def test_the_version_is_the_package_s(call: Call) -> None:

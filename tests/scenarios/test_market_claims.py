@@ -89,17 +89,6 @@ def test_a_bank_has_two_equilibria_and_the_first_word_decides() -> None:
         assert model.agents_frame()["swap_regret"].max() < 0.002
 
 
-def test_shops_stock_the_quantile_of_demand_or_spiral_down() -> None:
-    seen, censored = (
-        played("shops", "rounds=700", f"market.seen='{s}'") for s in ("demand", "sales")
-    )
-    assert told(seen)["level"] == pytest.approx(0.75, abs=0.02)  # 3 / (3 + 1) of uniform demand
-    assert told(censored)["level"] < 0.6
-    assert told(censored)["cash"] < 0.95 * told(seen)["cash"]
-    regrets = [m.agents_frame()["swap_regret"].max() for m in (censored, seen)]
-    assert regrets[0] < regrets[1]  # what was seen says nothing of it
-
-
 def test_wealth_is_what_losses_say_it_is() -> None:
     """A pure follower's wealth is exp(minus its loss in its own units), to the cent."""
     model = played("survival", "rounds=400")
