@@ -5,10 +5,11 @@ The page of a study is opened in ``test_study_comparisons``, which makes one.
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import worlds
-from browser import visit
+from browser import Visit, visit
 from pages import check
 
 from regretless.scenarios.report import theme
@@ -57,46 +58,41 @@ def test_a_run_page_draws_its_figures_in_light_and_dark(tmp_path: Path) -> None:
         assert f"fill: rgb({red}, {green}, {blue})" in shown.document
 
 
-def filled(*parts: tuple[object, ...], programs: tuple[str, ...] = ()) -> str:
-    sections = {"Tables": parts}
-    return page("report.html", programs, name="tables", sections=sections, facts="", sentences=())
+def visited(folder: Path, *parts: tuple[object, ...], program: str = "", **more: Any) -> Visit:
+    """Visit a page of tables, with a ``body`` before its heading, in a window of a ``width``."""
+    sections: dict[str, Any] = {"Tables": parts}
+    rest = {"name": "tables", "facts": "", "sentences": ()}
+    text = page("report.html", (program,), sections=sections, **rest)
+    written = folder / "page.html"
+    text = text.replace("<h1>", f"{more.get('body', '')}<h1>", 1)
+    written.write_text(text, encoding="utf-8", newline="\n")
+    return visit(
+        written, folder / "profile", flags=(f"--window-size={more.get('width', 1400)},900",)
+    )
 
 
-def test_tables_that_are_wider_than_the_screen_say_that_they_scroll(tmp_path: Path) -> None:
-    written, boxes = tmp_path / "page.html", []
-    narrow, wide = (("table", [f"column {i}" for i in range(n)], [["1"] * n]) for n in (3, 60))
-    for parts, width in (((narrow, wide), 1400), ((wide,), 600)):  # on the last a row is some lines
-        written.write_text(filled(*parts), encoding="utf-8", newline="\n")
-        seen = visit(written, tmp_path / "profile", flags=(f"--window-size={width},900",))
-        assert seen.console == ()
-        boxes += re.findall(r'<div class="wide[^>]*>', seen.document)
-    fits = '<div class="wide">'
-    assert boxes == [fits, '<div class="wide more" tabindex="0">', fits]
-
-
-def test_tables_are_sorted_by_a_click(tmp_path: Path) -> None:
+def test_tables_are_sorted_by_a_click_and_wide_ones_say_that_they_scroll(tmp_path: Path) -> None:
     """Numbers by value, whatever follows them, and what is missing last, both ways."""
     rows = [[str(i), value] for i, value in enumerate(["10 ± 1", "9", "-", "1,000"])]
     table = ("table", ["run", "regret"], rows, 1, True)
     click = "const heads = document.querySelectorAll('th button'); heads[1].click();"
     program = f"{click} heads[3].click(); heads[3].click();"
-    written = tmp_path / "page.html"
-    text = filled(table, table, programs=(program,))
-    written.write_text(text, encoding="utf-8", newline="\n")
-    seen = visit(written, tmp_path / "profile")
-    assert seen.console == ()
+    wide = ("table", [f"column {i}" for i in range(60)], [["1"] * 60])
+    seen = visited(tmp_path, table, table, wide, program=program)
+    phone = visited(tmp_path, wide, width=600)  # where a row is some lines
+    assert seen.console == phone.console == ()
     found = re.findall(r"<td data-head=.regret.>([^<]*)</td></tr>", seen.document)
     assert found == ["9", "10 ± 1", "1,000", "-", "1,000", "10 ± 1", "9", "-"]
+    boxes = re.findall(r'<div class="wide[^>]*>', seen.document + phone.document)
+    fits = '<div class="wide">'
+    assert boxes == [fits, fits, '<div class="wide more" tabindex="0">', fits]
 
 
 def test_what_must_not_be_is_seen(tmp_path: Path) -> None:
     """The console tells of requests, foreign scripts and errors: an empty one means something."""
     foreign = "<script>document.title = 'broken'</script>"
     body = f'<img src="https://example.invalid/a.png">{foreign}'
-    written = tmp_path / "page.html"
-    text = filled(programs=("missing();",)).replace("<h1>", f"{body}<h1>", 1)
-    written.write_text(text, encoding="utf-8", newline="\n")
-    seen = visit(written, tmp_path / "profile")
+    seen = visited(tmp_path, program="missing();", body=body)
     said = "\n".join(seen.console)
     for complaint in ("Loading the image", "Executing inline script", "missing is not defined"):
         assert complaint in said
