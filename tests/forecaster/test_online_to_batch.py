@@ -158,13 +158,6 @@ def test_a_loss_that_was_not_listed_acts_and_has_a_bound_only_within_gamma() -> 
     assert linear.act_proba(far, blank).shape == (1, 2)
 
 
-def test_no_policies_and_no_features_predict_the_mean() -> None:
-    _, outcomes = examples(600)
-    loss = Linear(np.array([[0.5, -0.5], [-0.5, 0.5]]), 0.5)
-    fitted = online([loss], rounds_kept=600).fit([], outcomes)
-    assert fitted.predict(np.empty((3, 0)))[2] == pytest.approx(outcomes.mean(0), abs=0.05)
-
-
 def one_outcome(rows: int, seed: int = 0) -> tuple[Array, Array]:
     """Draw a feature (m, 1) and an outcome (m, 1): low or high."""
     rng = np.random.default_rng(seed)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from regretless import MarketModel, SmoothDecisionSwap, UserError, register
 from regretless.agents.responses import BestResponse, ExpectedLoss
 from regretless.forecaster import UnbiasedPrediction, VectorEvents, bases
-from regretless.forecaster.bases import PowerBasis
 from regretless.forecaster.ensemble import EnsembleBroadcast
 from regretless.forecaster.events.bounds import recommended_eta
 from regretless.forecaster.events.loss_table import ProtectedLosses, responses_at
@@ -118,10 +117,10 @@ def test_labels_need_a_convex_image() -> None:
     rng = np.random.default_rng(0)
     losses = [SeparablePower(rng.dirichlet(np.ones(2), 3) / 2, 0.5)]
     with pytest.raises(ValueError, match="image of PowerBasis is curved"):
-        SmoothDecisionSwap(losses, eta=ETA, basis=PowerBasis([0.5, 1.0], 2))
+        SmoothDecisionSwap(losses, eta=ETA, basis=bases.PowerBasis([0.5, 1.0], 2))
     with pytest.raises(ValueError, match="exactly one of eta and response"):
         SmoothDecisionSwap(losses)
-    player = SmoothDecisionSwap(losses, eta=ETA, basis=PowerBasis([0.5], 2))
+    player = SmoothDecisionSwap(losses, eta=ETA, basis=bases.PowerBasis([0.5], 2))
     for outcome in rng.random((20, 2)):
         forecast = player.predict()
         assert player.basis.transform(forecast.label) == pytest.approx(forecast.statistics)
