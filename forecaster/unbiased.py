@@ -36,8 +36,8 @@ from regretless.forecaster.bases.polynomial import LinearBasis
 from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.biases import VectorEvents
 from regretless.forecaster.events.bounds import BiasBound
+from regretless.forecaster.events.cost_of_draws import Draws
 from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses, played_of
-from regretless.forecaster.events.realised import Draws
 from regretless.forecaster.events.weights import Moment, rule_of
 from regretless.forecaster.minimax.cube import Box, cube
 from regretless.forecaster.minimax.game import HullSolver, Solution

@@ -45,8 +45,8 @@ its place: T x regret <= sum_a max_c sum_i |r(c) - r(a)|_i beta(C_{a,i}), beta t
 bias, and sum_a max_c beta(C_{a,c}) for scalar gains. Likewise what all variations add up to, and
 the potentials of the moment when trust was lost, stand in the budget for their most.
 
-All this holds in expectation over each round's draw; ``realised`` adds what draws do, a term that
-the paper's statement omits.
+All this holds in expectation over each round's draw; ``cost_of_draws`` adds what they do, a term
+that the paper's statement omits.
 """
 
 import math
@@ -56,7 +56,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from regretless.forecaster.events.realised import drawn
+from regretless.forecaster.events.cost_of_draws import drawn
 from regretless.forecaster.events.weights import AdaptiveWeights, Stand
 from regretless.market.core.arrays import Array
 from regretless.market.losses.basis import Hull
@@ -97,7 +97,7 @@ class BiasBound(Stand):
         return found if self.rule.squared else np.minimum(variation, found)
 
     def of_events(self, occupancy: Array | float) -> tuple[Array, Array] | None:
-        """Bound |B| in sup norm in expectation, and as drawn (``realised``), of all events."""
+        """Bound |B| in sup norm in expectation, and as drawn (``cost_of_draws``), of all events."""
         if not self.signed:
             return None
         expected, moved = self.bias(occupancy), np.asarray(occupancy)

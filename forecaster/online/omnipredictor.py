@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Self, TypedDict
 import numpy as np
 import pandas as pd
 
-from regretless.forecaster.bases import default_basis
+from regretless.forecaster.bases.default import default_basis
 from regretless.forecaster.bases.of_losses import DirectSumBasis
 from regretless.forecaster.bases.polynomial import LinearBasis
 from regretless.forecaster.events.gains import GainEvents

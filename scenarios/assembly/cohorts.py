@@ -20,7 +20,7 @@ from regretless.agents.cohorts.own_agents import CrowdCohort, ScriptedCohort, Sc
 from regretless.agents.cohorts.responding import PrivateCohort, RespondingCohort
 from regretless.agents.learners import RowLearner
 from regretless.agents.responses import BUILT_IN, Checked, Response
-from regretless.forecaster.bases import natural_kind, variant
+from regretless.forecaster.bases.default import natural_kind, variant
 from regretless.forecaster.events.bounds import recommended_eta
 from regretless.forecaster.events.cover import Cover, clustered, paper_gamma, snapped
 from regretless.forecaster.events.loss_table import ProtectedLosses

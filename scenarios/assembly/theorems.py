@@ -21,8 +21,8 @@ import numpy as np
 
 from regretless.forecaster.events.base import EventSet, covering
 from regretless.forecaster.events.bounds import BiasBound
+from regretless.forecaster.events.cost_of_draws import swap_draws
 from regretless.forecaster.events.loss_table import ProtectedLosses
-from regretless.forecaster.events.realised import swap_draws
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.game.guarantee import Guarantee

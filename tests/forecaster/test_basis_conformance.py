@@ -27,7 +27,8 @@ from registered import built_in
 
 from regretless.agents.utilities.forms import CES, CobbDouglas, Leontief
 from regretless.forecaster import bases
-from regretless.forecaster.bases import LinearBasis, PowerBasis, default_basis
+from regretless.forecaster.bases import LinearBasis, PowerBasis
+from regretless.forecaster.bases.default import default_basis
 from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses, responses_at
 from regretless.market import register
 from regretless.market.core.arrays import Array

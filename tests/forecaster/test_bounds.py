@@ -12,10 +12,10 @@ from streams import STREAMS, market
 from regretless import Adversary, DecisionSwap, LastValue, MarketModel, register
 from regretless.forecaster import Reference, SeasonalNaive, VectorEvents
 from regretless.forecaster.delayed import Delayed
-from regretless.forecaster.events import realised
+from regretless.forecaster.events import cost_of_draws
 from regretless.forecaster.events.bounds import BiasBound, GainBound, centred_norm, spread
+from regretless.forecaster.events.cost_of_draws import RISK, Draws, drawn, swap_draws
 from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses, responses_at
-from regretless.forecaster.events.realised import RISK, Draws, drawn, swap_draws
 from regretless.forecaster.events.weights import (
     AdaptiveWeights,
     ExponentialWeights,
@@ -295,7 +295,7 @@ def worst_excess(seed: int, promises: int) -> Array:
         played = (rng.random(RUNS)[:, None] > distribution.cumsum(1)[:, :-1]).sum(1)
         step = np.eye(DRAWN_ACTIONS)[played] - distribution
         sums += step[:, :, None] * (losses[:, :, None] - losses[:, None, :])
-        realised._add(kept._known[0], distribution, losses)
+        cost_of_draws._add(kept._known[0], distribution, losses)
         known = kept.of(group, fixed=True)
         allowed = swap_draws(
             known, promises=promises, actions=DRAWN_ACTIONS, comparators=DRAWN_ACTIONS
@@ -310,7 +310,7 @@ def test_no_run_in_a_hundred_passes_it_even_at_its_worst_moment() -> None:
 
 def test_a_bound_for_more_risk_is_passed_by_some(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound is no wider than it must be: with a thousand times the risk runs pass it."""
-    monkeypatch.setattr(realised, "RISK", 10.0)
+    monkeypatch.setattr(cost_of_draws, "RISK", 10.0)
     assert (worst_excess(1, promises=1) > 1e-9).any()
 
 
@@ -321,7 +321,7 @@ def test_one_martingale_is_held_at_all_times(monkeypatch: pytest.MonkeyPatch) ->
     known = np.stack([np.arange(1, 2001) * 0.21, np.arange(1, 2001) * 0.7])
     shares = []
     for risk in (0.01, 0.5):
-        monkeypatch.setattr(realised, "RISK", risk)
+        monkeypatch.setattr(cost_of_draws, "RISK", risk)
         shares.append((walk > drawn(known, 0.0)).any(1).mean())
     assert shares[0] <= 0.01
     assert 0.02 < shares[1] <= 0.5

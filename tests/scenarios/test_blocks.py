@@ -9,7 +9,7 @@ import worlds
 from registered import built_in
 
 from regretless.agents.utilities import forms
-from regretless.forecaster.bases import natural_kind
+from regretless.forecaster.bases.default import natural_kind
 from regretless.market import losses, register
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel

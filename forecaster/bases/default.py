@@ -1,0 +1,76 @@
+"""The one rule: which basis serves which losses, unless somebody names another one."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from regretless.forecaster.bases.of_losses import DirectSumBasis
+from regretless.forecaster.bases.reduced import COARSE
+from regretless.market import register
+from regretless.market.losses import Loss
+from regretless.market.losses.basis import Basis, steepest
+
+MOST_DEGREE = 32  # of Bernstein polynomials
+MOST_CELLS = 400  # of a grid; above, a reduced basis is smaller
+MOST_MONOMIALS = 100  # functions; above, a reduced basis is smaller
+ERRORLESS = {"linear", "bernstein", "monomials"}
+ANY_FORM = {"lipschitz-grid", "ramps", "exact", "reduced"}  # one serves losses of several families
+
+
+def natural_kind(loss: Any) -> str:
+    """Name the default basis of a stack of losses, as ``register.basis`` knows it."""
+    kind, small = "reduced", True
+    match loss.form:
+        case "linear":
+            kind = "linear"
+        case "separable-power" if not loss.centred:
+            kind = "linear" if loss.linear else "powers"
+        case "separable-power":
+            even = (loss.exponent % 2 == 0).all()
+            kind, small = "bernstein", even and loss.exponent.max() <= MOST_DEGREE
+        case "power-of-sum":
+            beta, kind = loss.exponent, "monomials"
+            degree, alike = int(beta.max()), np.ptp(beta) == 0 and not loss.intercept.any()
+            variables = loss.outcomes - bool(alike)  # one less where all have one degree
+            small = loss.alike and (beta == np.round(beta)).all() and (loss.power > 0).all()
+            small = small and math.comb(variables + degree, degree) <= MOST_MONOMIALS
+        case "exponential-of-sum":
+            kind, small = "chebyshev", loss.alike
+        case "convex-1d":
+            kind = "relu"
+        case "lipschitz":
+            cells = np.ceil(steepest([loss]) / (2 * COARSE)) ** loss.outcomes
+            kind, small = "lipschitz-grid", cells <= MOST_CELLS
+    return kind if small else "reduced"
+
+
+def variant(kind: str, loss: Loss) -> tuple[float, ...]:
+    """Tell losses apart that cannot share a basis of this kind: their g, or their coordinate."""
+    return () if kind in ANY_FORM else loss.family
+
+
+def default_basis(losses: Sequence[Loss], *, error: float | None = None, listed: int = 0) -> Basis:
+    """Make a basis that spans all losses, the direct sum of their default ones.
+
+    Losses are single or stacked, in [0, 1], over outcomes of one length. ``error`` is wanted where
+    a basis is not exact, by default its kind's own. Losses without a small basis of their own are
+    functions themselves, up to so many as may be ``listed``.
+
+    Examples
+    --------
+    >>> from regretless.market.losses import Linear, SeparablePower
+    >>> default_basis([Linear([[1.0]]), SeparablePower([[1.0]], 0.5)]).size  # y and its root
+    2
+    """
+    groups: dict[tuple[str, tuple[float, ...]], list[Loss]] = {}
+    for loss in losses:
+        kind = natural_kind(loss)
+        groups.setdefault((kind, variant(kind, loss)), []).append(loss.as_stack())
+    parts: list[Basis] = []
+    for (kind, _), own in groups.items():
+        few = kind == "reduced" and sum(loss.offset.size for loss in own) <= listed
+        wanted = {} if error is None or kind in ERRORLESS or few else {"error": error}
+        parts.append(register.basis["exact" if few else kind](own, **wanted))
+    return parts[0] if len(parts) == 1 else DirectSumBasis(parts)
