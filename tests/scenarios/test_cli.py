@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from written import manifest, tables
 import regretless
 from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.cli import commands
 from regretless.scenarios.config.files import catalogue
 
 COMMAND = Path(sys.executable).parent / "regretless"
@@ -27,6 +29,7 @@ TABLES = (
 MARKET = f"seed = 3\n{(HOME / 'market.toml').read_text(encoding='utf-8')}"
 PRICES = (HOME / "prices.csv").read_text(encoding="utf-8")
 MINE = """\
+import shutil
 from regretless.agents import ScriptedAgent
 from regretless.market import register
 
@@ -34,6 +37,12 @@ from regretless.market import register
 class Mine(ScriptedAgent):
     def act(self, forecast, context):
         return 3
+
+@register.agent("sweeper")
+class Sweeper(ScriptedAgent):
+    def act(self, forecast, context):
+        shutil.rmtree("runs", ignore_errors=True)
+        return 0
 """
 
 
@@ -141,6 +150,78 @@ def test_a_real_mistake_is_one_line(desk: Path) -> None:
     assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1), answer.err
     assert re.search("^regretless: .*Mine.*action 3", answer.err)
     assert not (desk / "logs").exists()
+
+
+# Strange files and paths, no memory, no room, no folder.
+
+TWENTY = "rounds = 20"
+LONG = f'network = {{ graph = "edge-list", file = "{"x/" * 3000}" }}'
+STRANGE = [  # a line of the good file, what stands there instead, and what is said
+    (TWENTY, f"{'a.' * 300}b = 1", "nested more than 50 deep; write it flatter"),
+    (TWENTY, f"rounds = {'9' * 5000}", "a number beyond 64 bits; give a smaller"),
+    ('"nature"', f'"{"n" * 300}"', "nnn': string should have at most 100 characters"),
+    (TWENTY, f'{TWENTY}\npolicy."a\\u0007".kind = "steps"', "key 'a\\x07': a co"),
+    (TWENTY, f"{TWENTY}\n{LONG}", "x/x/' does not exist; give a path from the scenario file"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "told"), STRANGE)
+def test_a_strange_file_is_one_line(
+    desk: Path, refused: Refused, old: str, new: str, told: str
+) -> None:
+    assert NATURE.count(old) == 1
+    (desk / "nature.toml").write_text(NATURE.replace(old, new), encoding="utf-8")
+    line = refused("run", "nature.toml")
+    assert told in line
+    assert len(line) < 2100
+    assert not (desk / "runs").exists()
+
+
+@pytest.mark.parametrize("text", [f"{'[' * 5000}{']' * 5000}", "9" * 5000])
+def test_a_strange_value_on_the_command_line_is_one_line(refused: Refused, text: str) -> None:
+    assert "--set" in refused("run", "nature.toml", "--set", f"rounds={text}")
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(desk: Path) -> None:
+    (desk / "nature.toml").write_text(NATURE, encoding="utf-8-sig")
+    assert commands.shared.loaded("nature.toml", [], {}).spec.name == "nature"
+
+
+def test_paths_too_long_are_one_line(refused: Refused) -> None:
+    long = "n" * 300
+    assert "File name too long; shorten it" in refused("run", "nature.toml", "--out", long)
+    assert "File name too long; check the path" in refused("run", long)
+    assert len(refused("run", "x" * 5000)) < 300
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MemoryError(), "there is not enough memory; lower counts, actions or rounds"),
+        (OSError(28, "No space left", "f"), "f: No space left; make room, then continue with --re"),
+    ],
+)
+def test_what_the_system_refuses_anywhere_is_one_line(
+    refused: Refused, monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
+) -> None:
+    fails = Mock(side_effect=error)  # not from the user's code
+    monkeypatch.setattr(commands.shared, "loaded", fails)
+    assert refused("run", "nature.toml").startswith(told)
+
+
+def test_a_folder_that_goes_away_is_one_line(desk: Path, refused: Refused) -> None:
+    (desk / "own.py").write_text(MINE, encoding="utf-8")
+    words = ["--import", "own", "--set", 'cohort.farmers.response="sweeper"']
+    line = refused("run", "nature.toml", *words)
+    assert "runs/nature/" in line
+    assert "No such file or directory; leave its folder alone" in line
+    assert not (desk / "runs").exists()
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root writes everywhere")
+def test_a_folder_that_cannot_be_written_is_one_line(desk: Path, refused: Refused) -> None:
+    (desk / "shut").mkdir(mode=0o500)
+    assert "give another directory" in refused("run", "nature.toml", "--out", "shut/run")
 
 
 # Good input.

@@ -23,6 +23,7 @@ from regretless.agents import ScriptedAgent
 from regretless.agents.adversaries import Adversary
 from regretless.market import register
 from regretless.market.core import checkpoint
+from regretless.market.core.errors import UserError
 from regretless.market.logs import journal
 from regretless.market.records import Context, Forecast, OutcomeDistribution
 from regretless.scenarios.logs.ownership import held
@@ -369,6 +370,17 @@ def test_a_checkpoint_gives_back_what_was_saved(tmp_path: Path) -> None:
         told = (read[name].dtype, read[name].shape, read[name].tobytes())
         assert told == (array.dtype, array.shape, array.tobytes())
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint.npz"]
+
+
+def test_a_tree_says_what_cannot_be_kept(tmp_path: Path) -> None:
+    loop: dict[str, Any] = {}
+    loop["again"] = loop
+    wrong = {"object": np.array([None], dtype=object), "table": {1: 2}, "list": [np.ones(2)]}
+    wrong |= {"loop": loop, "set": {"deep": {3}}}
+    for name, value in wrong.items():
+        with pytest.raises(UserError, match=rf"state\(\): {name}.* cannot be kept in a file; give"):
+            checkpoint.save(tmp_path / "kept.npz", {name: value})
+    assert not list(tmp_path.glob("*kept*"))
 
 
 class Trap:
