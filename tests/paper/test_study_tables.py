@@ -1,13 +1,15 @@
-"""The tables that are bundled studies, at a small size: theorems on every row."""
+"""The tables that are bundled studies, and random games, at a small size: theorems on every row."""
 
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from streams import FORECASTS, STREAMS
 
+from paper.games import TABLES as GAMES
 from paper.tables import TABLES
 
 pytestmark = pytest.mark.slow
@@ -83,3 +85,12 @@ def test_a_speculator_beats_every_forecast_but_ours(measured: Measured) -> None:
     lost = measured("speculator").set_index("forecast")["mean_loss"]
     assert (lost.drop("Decision-Swap") > 0.9).all()
     assert lost["Decision-Swap"] < 0.7
+
+
+def test_no_regret_is_above_a_bound_in_random_short_games() -> None:
+    table = GAMES["games"]
+    found = table.summed(table.measure(rounds=75, seeds=2, jobs=1))
+    assert (found["games"] == 150).all()
+    assert np.isfinite(found["greatest"]).all()
+    assert (found["greatest"] > 0).all()
+    assert (found["exceeded"] == 0).all()
