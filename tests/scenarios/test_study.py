@@ -15,35 +15,6 @@ from regretless.scenarios.studies import load_study
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import CATALOGUE, read_study
 
-SWEEP = """\
-scenario = "tiny.toml"
-seeds = 2
-rounds = 30
-[set]
-"cohort.farmers.actions" = 4
-[grid]
-"forecaster.kind" = ["decision-swap", "running-mean"]
-"cohort.farmers.count" = [3, 4]
-"""
-
-
-def test_a_grid_is_the_full_product_times_the_seeds(tmp_path: Path) -> None:
-    found = study(tmp_path, SWEEP)
-    kinds, counts, seeds = ["decision-swap", "running-mean"], [3, 4], [0, 1]
-    expected = [
-        {"forecaster.kind": kind, "cohort.farmers.count": count, "seed": seed}
-        for kind, count, seed in product(kinds, counts, seeds)
-    ]
-    assert found.parameters() == expected
-    assert len(found) == 8
-    for run, row in enumerate(expected):
-        raw = found.task(run).raw
-        (cohort,) = raw["cohort"]
-        assert (raw["seed"], raw["rounds"], cohort["actions"]) == (row["seed"], 30, 4)
-        assert raw["forecaster"] == {"kind": row["forecaster.kind"]}
-        assert cohort["count"] == row["cohort.farmers.count"]
-    assert found.base == tomllib.loads(TINY)
-
 
 def test_a_list_has_a_setting_per_row(tmp_path: Path) -> None:
     pairs = [(10, "constant"), (20, "last-value")]
@@ -58,6 +29,8 @@ scenario = "tiny.toml"
 description = "Measured with all seeds."
 seeds = 2
 leave_out = ["forecasts"]
+[set]
+"cohort.farmers.actions" = 4
 [grid]
 "cohort.farmers.count" = [3, 4]
 [grid.stream]
@@ -66,14 +39,23 @@ wild = { "adversary.kind" = "switching", "adversary.length" = 5 }
 """
 
 
-def test_a_label_stands_for_several_keys(tmp_path: Path) -> None:
+def test_a_grid_is_the_full_product_times_the_seeds(tmp_path: Path) -> None:
+    """A label stands for several keys."""
     found = study(tmp_path, LABELS)
-    places = product((3, 4), ("calm", "wild"), (0, 1))
-    assert [tuple(row.values()) for row in found.parameters()] == list(places)
-    raws = [found.task(run).raw for run in range(8)]
-    assert [raw["cohort"][0]["count"] for raw in raws] == [3] * 4 + [4] * 4
-    calm, wild = {"kind": "drifting", "outcomes": 2}, {"kind": "switching", "outcomes": 2}
-    assert [raw["adversary"] for raw in raws[1:3]] == [calm, wild | {"length": 5}]
+    expected = [
+        {"cohort.farmers.count": count, "stream": stream, "seed": seed}
+        for count, stream, seed in product((3, 4), ("calm", "wild"), (0, 1))
+    ]
+    assert found.parameters() == expected
+    assert len(found) == 8
+    calm = {"kind": "drifting", "outcomes": 2}
+    streams = {"calm": calm, "wild": calm | {"kind": "switching", "length": 5}}
+    for run, row in enumerate(expected):
+        raw = found.task(run).raw
+        (cohort,) = raw["cohort"]
+        assert (raw["seed"], raw["adversary"]) == (row["seed"], streams[str(row["stream"])])
+        assert (cohort["count"], cohort["actions"]) == (row["cohort.farmers.count"], 4)
+    assert found.base == tomllib.loads(TINY)
 
 
 @pytest.mark.parametrize("own", ["[grid]\nrounds = [3, 4]\n", "[set]\nrounds = 3\n"])
@@ -96,6 +78,7 @@ def test_a_smaller_edition_is_the_same_runs_without_the_claim_and_what_is_left_o
     assert call(*words.split()).status == 0
     lean = load_study(tmp_path / "lean")
     assert lean.record["study"]["file"]["description"] == ""
+    assert lean.table("rounds")["round"].max() == 6
     ours, theirs = tables(lean.path), tables(kept.path)
     gone = {f"runs/run=000{run}/forecasts.parquet" for run in (0, 1)}
     assert ours == {name: table for name, table in theirs.items() if name not in gone}
