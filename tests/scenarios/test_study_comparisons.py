@@ -363,6 +363,11 @@ def test_failed_and_missing_runs_are_told(directory: Path) -> None:
     assert "±" not in first[3]  # one seed has no interval
     assert set(last[2:-1]) == {"-"}
     assert "b" not in page.tags
+    (directory / "report.html").unlink()
+    shutil.rmtree(directory / "runs")
+    with pytest.raises(UserError, match="holds no complete run; play the study again"):
+        write_report(directory)
+    assert not (directory / "report.html").exists()
 
 
 def test_a_study_of_the_scenario_as_it_is(arms: Study, directory: Path) -> None:
@@ -379,13 +384,6 @@ def test_a_study_of_the_scenario_as_it_is(arms: Study, directory: Path) -> None:
     assert panels(page) == {"curves", "windows"}
     assert "the scenario as it is" in page.charts
     assert [row[0] for row in settings(page)] == ["followers", f"learners {NASTY}"]
-
-
-def test_without_a_complete_run_there_is_no_page(directory: Path) -> None:
-    shutil.rmtree(directory / "runs")
-    with pytest.raises(UserError, match="holds no complete run; play the study again"):
-        write_report(directory)
-    assert not (directory / "report.html").exists()
 
 
 # Branches.
