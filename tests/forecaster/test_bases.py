@@ -265,7 +265,6 @@ def test_the_fewest_knots_for_a_wish(wish: float) -> None:
     assert fewer.error > 0.95 * wish
 
 
-@pytest.mark.slow
 def test_a_wish_that_no_knots_fulfil_is_refused() -> None:
     """Whether a sample or only the certificate says so."""
     for wish, budget in ((0.001, 1_000_000), (0.1, 1)):

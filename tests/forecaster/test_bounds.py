@@ -140,7 +140,6 @@ def test_promises_are_kept_on_odd_streams(forecaster: Any, stream: str, agents: 
     check_promises(model)
 
 
-@pytest.mark.slow
 def test_regret_falls_like_the_theorem_on_the_adaptive_stream() -> None:
     """The fitted slope of worst regret against T is at most -0.4."""
     regrets = {}
@@ -186,7 +185,6 @@ def decoyed(*rule: Any, share: float = SHARE) -> Array:
     return np.array(found).T
 
 
-@pytest.mark.slow
 def test_exponential_weights_let_a_rare_bias_grow_with_all_rounds() -> None:
     """Measured at 6,000 rounds: 11.5 and 11.6 against 0.61 of the adaptive weights."""
     _, ours, used = decoyed("adaptive")

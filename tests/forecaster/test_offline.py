@@ -199,7 +199,6 @@ def test_certificates_fall_with_the_rows_and_randomised_play_is_covered() -> Non
     assert totals[-1] < 0.06
 
 
-@pytest.mark.slow
 def test_a_thousand_rows_certify_five_losses_of_four_actions_below_a_tenth() -> None:
     four = [Pinball(float(q)) for q in np.linspace(0.2, 0.8, 5)]
     fitted = OfflineOmnipredictor(four, theta=0.125, trees=20).fit(*one_outcome(1000))
@@ -235,7 +234,6 @@ class Numbered(OfflineOmnipredictor):
         return super().fit(X, y, sample_weight, **more)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("base", ["auto", "none"])
 def test_estimator_checks_of_scikit_learn(base: str) -> None:
     model = Numbered([Linear(np.array([[0.0], [1.0]]))], base=base, rounds_kept=3, trees=1)

@@ -237,8 +237,8 @@ UTILITIES: dict[str, tuple[str, dict[str, Any]]] = {
 
 def cohort(utility: str, response: str = "ensemble", **keys: Any) -> dict[str, Any]:
     name, parameters = UTILITIES[utility]
-    told = {"name": utility, "utility": name, "parameters": parameters, "count": 6, "actions": 4}
-    return told | {"response": response} | keys
+    own = worlds.cohort(utility, 6, 4, name, parameters=parameters, response=response)
+    return own | keys
 
 
 def market(
