@@ -212,6 +212,37 @@ def regrets(protected: ProtectedLosses, log: list[Any]) -> Array:
     return np.asarray(gains.max(2).sum(1))
 
 
+def test_assignments_add_up_gains_and_their_squares_given_that_one_plays() -> None:
+    """And, as long as a model is broadcast, what was regretted, which no game weighs."""
+    events = Assignments(groups())
+    rounds = charged(events, 30)
+    rows, known = events.rows, [part.copy() for part in events._parts]
+    point, truth = np.full((1, 4), 0.3), np.array([0.9, 0.1, 0.4, 0.2])
+    trusted = played_of(rows, point, np.ones(1), truth)
+    trusted = trusted._replace(losses=rows.offset + rows.times(truth))
+    events.charge(events.active(31), trusted)
+    for member, before, after in zip(events.members, known, events._parts, strict=True):
+        of, scale = member.group, member.scale[:, None, None]
+        each = np.stack([gains(of, [one]) for one in rounds]) / scale
+        shares = (
+            np.einsum("m,mka->ka", mass, np.eye(len(of.offset[0]))[[best(of, at) for at in points]])
+            for _, points, mass, *_ in rounds
+        )
+        chance = np.stack([*shares])[..., None]
+        squares = np.divide(each**2, chance, out=np.zeros_like(each), where=chance > 0)
+        np.testing.assert_allclose(before[:2], [each.sum(0), squares.sum(0)], atol=1e-12)
+        np.testing.assert_array_equal(after[:2], before[:2])
+        losses, told = of.offset + of.weights @ truth, [policy(31) for policy in of.policies]
+        comparators = [*range(of.offset.shape[1]), *told]
+        expected = np.zeros(after[2].shape)
+        for k, a in enumerate(best(of, point[0])):
+            moved = (of.weights[k, comparators] - of.weights[k, a]) @ (point[0] - truth)
+            regret = np.minimum(moved, losses[k, a] - losses[k, comparators])
+            most = min(member.scale[k], 1.0)
+            expected[k, a] = np.clip(regret, -most, most) / member.scale[k]
+        np.testing.assert_allclose(after[2], expected, atol=1e-12)
+
+
 def test_the_potential_is_that_of_all_assignments() -> None:
     forecaster, _ = played("switching", 60)
     events: Any = forecaster.events
