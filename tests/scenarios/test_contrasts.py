@@ -41,6 +41,13 @@ from regretless.scenarios.studies.sampling import (
 
 SEEDS = 10
 RNG = np.random.default_rng(11)
+BEGUN = RNG.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def begin() -> None:
+    """Draw the same numbers, whichever tests were played before."""
+    RNG.bit_generator.state = BEGUN
 
 
 def runs_of(grid: dict[str, list[Any]], seeds: int = SEEDS) -> pd.DataFrame:
