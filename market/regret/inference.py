@@ -28,6 +28,7 @@ from regretless.market.core.randomness import stream
 
 LEVEL = 0.95
 SIGNS = 4_000  # of rows, drawn at random
+ROUNDING = 1e-12  # of the largest value: below, what differs is no variation
 FEW = 10  # independent rows, below which their dependence is not estimated
 MANY = 100  # differences whose t is drawn at a time
 FEWEST = 8  # rounds, for an interval
@@ -85,7 +86,8 @@ def critical(samples: Array) -> float:
     alone, most = (float(stdtrit(rows - 1, 1 - (1 - LEVEL) / (2 * n))) for n in (1, many))
     left = samples - samples.mean(0)
     square = (left**2).mean(0)
-    left, square = left[:, square > 0], square[square > 0]
+    varies = square > (ROUNDING * np.abs(samples).max(0)) ** 2
+    left, square = left[:, varies], square[varies]
     if rows < FEW or left.shape[1] < 2:
         return most
     signs = stream(0, "signs").choice([-1.0, 1.0], (SIGNS, rows))

@@ -5,9 +5,10 @@ from functools import lru_cache
 import numpy as np
 import pytest
 from scipy.signal import lfilter
+from scipy.special import stdtrit
 
 from regretless.market.core.randomness import stream
-from regretless.market.regret.inference import TRUSTED, holm, mean_differences
+from regretless.market.regret.inference import TRUSTED, critical, holm, mean_differences
 
 ROUNDS, RUNS = 1000, 400
 
@@ -61,3 +62,12 @@ def test_what_cannot_be_said_is_not_said() -> None:
     same = mean_differences(np.stack([np.zeros(50), np.full(50, 0.25)], axis=1))
     np.testing.assert_array_equal(same.p_adjusted, [1.0, 0.0])
     np.testing.assert_array_equal(same.low, same.high)
+
+
+def test_one_difference_many_times_over_needs_no_more_than_one() -> None:
+    """In any unit, and where some do not vary; others share the level."""
+    one, many = stream(0, "alike").normal(size=(2, 40, 30))
+    alone, alike = critical(one[:, :1]), np.repeat(one[:, :1], 5, axis=1)
+    assert critical(alike) == pytest.approx(alone, rel=0.03)
+    assert critical(1e-3 * np.hstack([alike, np.ones((40, 2))])) == critical(alike)
+    assert 1.2 * alone < critical(many) < float(stdtrit(39, 1 - 0.025 / 30))
