@@ -364,7 +364,14 @@ def test_variances_are_those_of_the_mixture() -> None:
     assert variance == pytest.approx([2 * 0.64 * 2 * 0.1875, 0, 2 * 0.64 * 2 * 0.0099])
     assert surely == pytest.approx([1.6 * 0.75, 0, 1.6 * 0.99])
     assert known.of(group, fixed=False)[0] == pytest.approx(variance)
-    assert (known.of_anybody(np.full(3, 0.8)) >= known.of(group, fixed=True)).all()
+    spread = 2 * (0.01 * 0.99 + 0.24 * 0.76 + 0.75 * 0.25)
+    anybody = known.of_anybody(np.full(3, 0.8))
+    assert anybody == pytest.approx(np.full((3, 2), [0.64 * spread, 0.8 * 2 * 0.99]).T)
+    assert (anybody >= known.of(group, fixed=True)).all()
+    known.add(np.array([0.5, 0.5, 1.0, 0.0, 0.9, 0.1]), np.array([0.9, 0.1]), np.array([0.5, 0.5]))
+    far = 0.9 * 0.8**2 + 0.1 * 0.8**2, 2 * 0.8**2 * 2 * 0.09  # to a policy, whichever is less
+    more = known.of(group, fixed=False)[0] - variance
+    assert more == pytest.approx([min(0.64, 2 * 0.64 * 0.5), 0, min(far)])
     for distribution, at in ((seen[:2], 0), (seen[4:], 2)):  # of every assignment of comparators
         for assigned in ([0, 0], [0, 1], [1, 0], [1, 1]):
             gains = np.array([0.9, 0.1]) - np.array([0.9, 0.1])[assigned]

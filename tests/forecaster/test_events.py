@@ -259,6 +259,15 @@ def test_the_potential_is_that_of_all_assignments() -> None:
     price = events.share * events.experts / LOSSES
     assert both - alone == pytest.approx(price * total / len(every))
 
+    moment = Moment(61, events.experts, forecaster.band)
+    *_, own = events.weigh(events.active(0), moment)  # eta_j F_kj s(a, c) price / J, below the top
+    found = own.weights(own.top + 1.0, 2.0)[0].reshape(gain.shape)
+    powers = np.exp(RATES[:, None] * gain[:, :, None] - CURBS[:, None] * squares[:, :, None])
+    sums = powers.sum(3)
+    each = RATES * sums.prod(1) * price / len(RATES) / len(every)
+    expected = np.einsum("kj,kajc->kac", each, powers / sums[..., None])
+    np.testing.assert_allclose(found, 2.0 * np.exp(-own.top - 1.0) * expected, rtol=1e-9)
+
 
 def test_the_potential_grows_by_no_more_than_the_certificates() -> None:
     """W of a whole run stays below N e^(k S) (1 + r + l mean ln(1 + C))."""

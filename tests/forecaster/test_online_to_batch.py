@@ -50,6 +50,7 @@ def test_regret_on_fresh_examples_stays_below_the_bound(events: str, seed: int) 
         best = fitted.omniprediction_regret(loss, *fresh)
         for measure, measured in zip(MEASURES, (swap, best), strict=True):
             bound = fitted.bound(loss, measure)
+            assert bound.total == pytest.approx(sum(vars(bound).values()))
             assert measured <= bound.total
             assert measured <= bound.online + 0.05  # far below: the terms are worst cases
         assert best <= swap + 1e-12

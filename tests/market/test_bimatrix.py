@@ -34,10 +34,12 @@ CHICKEN = -np.array([[[0.0, 7.0], [2.0, 6.0]], [[0.0, 2.0], [7.0, 6.0]]])
 # Files ------------------------------------------------------------------------------------------
 
 
-def test_csv_and_npz_agree(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rows", [PENNIES, HEADER + "H,H,1,2\nH,T,-1,0\n"])
+def test_csv_and_npz_agree(rows: str, tmp_path: Path) -> None:
     text, arrays = tmp_path / "pennies.csv", tmp_path / "pennies.npz"
-    text.write_text("# a comment\n" + PENNIES, encoding="utf-8")
+    text.write_text("# a comment\n" + rows, encoding="utf-8")
     game = read_game(text)
+    assert game.leader_payoff.shape == (len(game.leader_actions), len(game.follower_actions))
     units = game.unit_offset + game.unit_scale * game.follower_loss
     np.savez(
         arrays,

@@ -197,8 +197,11 @@ def test_trades_add_up_to_what_changed_hands() -> None:
 def test_a_stopped_run_goes_on_to_the_same_tables(matching: str, tmp_path: Path) -> None:
     cohorts, market, _ = CASES["kept"]
     chosen = scenario(cohorts, market | {"matching": matching}, rounds=40)
-    trades = check_resumes(chosen.build, 23, tmp_path).trades_frame()
-    assert (trades["round"] >= 23).sum() > 5
+    model = check_resumes(chosen.build, 23, tmp_path)
+    assert (model.trades_frame()["round"] >= 23).sum() > 5
+    quotes = model.quotes_frame()  # of which one side may be empty
+    spread = (quotes["ask"] - quotes["bid"]).mean()
+    assert model.game.market.described()["spread"] == pytest.approx(spread)
 
 
 def test_an_order_that_cannot_be_paid_is_refused() -> None:
