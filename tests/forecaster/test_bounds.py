@@ -369,9 +369,13 @@ def test_variances_are_those_of_the_mixture() -> None:
     assert anybody == pytest.approx(np.full((3, 2), [0.64 * spread, 0.8 * 2 * 0.99]).T)
     assert (anybody >= known.of(group, fixed=True)).all()
     known.add(np.array([0.5, 0.5, 1.0, 0.0, 0.9, 0.1]), np.array([0.9, 0.1]), np.array([0.5, 0.5]))
-    far = 0.9 * 0.8**2 + 0.1 * 0.8**2, 2 * 0.8**2 * 2 * 0.09  # to a policy, whichever is less
     more = known.of(group, fixed=False)[0] - variance
-    assert more == pytest.approx([min(0.64, 2 * 0.64 * 0.5), 0, min(far)])
+    assert more == pytest.approx([0.64, 0, 2 * 0.64 * 2 * 0.09])
+    three = Draws(LossTable([ProtectedLosses(np.array([[0.9, 0.4, 0.1]]), np.zeros((1, 3, 1)))]))
+    three.add(np.full(3, 1 / 3), np.zeros(1), np.full(3, 1 / 3))  # second moments are less here
+    for fixed in (True, False):
+        of = three.of(three._rows.groups[0], fixed=fixed)[0]
+        assert of == pytest.approx((0.8**2 + 0.5**2 + 0.8**2) / 3)
     for distribution, at in ((seen[:2], 0), (seen[4:], 2)):  # of every assignment of comparators
         for assigned in ([0, 0], [0, 1], [1, 0], [1, 1]):
             gains = np.array([0.9, 0.1]) - np.array([0.9, 0.1])[assigned]
