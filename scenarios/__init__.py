@@ -1,6 +1,6 @@
 """Scenario files, runs, logs, figures and the command line.
 
-``load`` gives a scenario, ``run.run`` plays one into a directory that ``logs.directory.read_run``
+``load`` gives a scenario, ``run.run`` plays one into a directory that ``logs.reading.read_run``
 reads back, ``studies.Study`` reads a study, ``report.write.write_report`` draws either.
 """
 
@@ -34,7 +34,7 @@ def load(name: str, **settings: Any) -> Scenario:
 
     Raises
     ------
-    market.errors.UserError
+    market.core.errors.UserError
         If the scenario is unknown or does not validate.
     """
     from regretless.scenarios.assembly.scenario import Scenario
