@@ -6,10 +6,11 @@ is told before round t + D + 1, and so each plays a game without delay (docs/the
 nobody asks a forecaster between its turns, it may learn an outcome when it happens: what it
 predicts is the same as if it waited.
 
-The **reference** is asked every round, and so it waits: it learns each outcome once, D rounds late,
-with the context of its own round and what it had said then, and it predicts as many rounds ahead as
-are open. What the rounds say for or against it waits as long. A forecaster whose events are told at
-once has gains of at most w(V) + 1 when trust is lost, as without delay: it has no turn until then.
+The **reference** is asked every round, and so it waits (``models.late_model``): it learns each
+outcome once, D rounds late, with the context of its own round and what it had said then, and it
+predicts as many rounds ahead as are open. What the rounds say for or against it waits as long. A
+forecaster whose events are told at once has gains of at most w(V) + 1 when trust is lost, as
+without delay: it has no turn until then.
 """
 
 from collections.abc import Callable, Iterator

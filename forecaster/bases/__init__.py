@@ -5,6 +5,7 @@ other is there for whoever names it (docs/utilities.md has a table).
 """
 
 from regretless.forecaster.bases.convex import ConvexRankBasis, OptimisedConvexBasis, ReLUBasis
+from regretless.forecaster.bases.exact import DirectSumBasis, ExactLossesBasis
 from regretless.forecaster.bases.grid import LipschitzGridBasis, RampBasis
 from regretless.forecaster.bases.leontief import LeontiefBasis
 from regretless.forecaster.bases.multisets import (
@@ -12,7 +13,6 @@ from regretless.forecaster.bases.multisets import (
     MonomialBasis,
     TaylorExponentialBasis,
 )
-from regretless.forecaster.bases.of_losses import DirectSumBasis, ExactLossesBasis
 from regretless.forecaster.bases.polynomial import BernsteinBasis, LinearBasis, PowerBasis
 from regretless.forecaster.bases.reduced import ReducedBasis
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from regretless.forecaster.bases.of_losses import DirectSumBasis
+from regretless.forecaster.bases.exact import DirectSumBasis
 from regretless.forecaster.bases.reduced import COARSE
 from regretless.market import register
 from regretless.market.losses import Loss

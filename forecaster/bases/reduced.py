@@ -28,7 +28,7 @@ import numpy as np
 from scipy.linalg import qr
 
 from regretless.forecaster.bases.certify import certify
-from regretless.forecaster.bases.of_losses import ExactLossesBasis, Key, keys_of
+from regretless.forecaster.bases.exact import ExactLossesBasis, Key, keys_of
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.delegated import Delegated

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
 from regretless.forecaster.bases.default import default_basis
-from regretless.forecaster.bases.of_losses import keys_of
+from regretless.forecaster.bases.exact import keys_of
 from regretless.forecaster.offline import continuous_actions as nets
 from regretless.forecaster.offline.continuous_actions import ContinuousLoss
 from regretless.market.core.arrays import Array, Indices

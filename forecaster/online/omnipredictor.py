@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 
 from regretless.forecaster.bases.default import default_basis
-from regretless.forecaster.bases.of_losses import DirectSumBasis
+from regretless.forecaster.bases.exact import DirectSumBasis
 from regretless.forecaster.bases.polynomial import LinearBasis
 from regretless.forecaster.events.gains import GainEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses
