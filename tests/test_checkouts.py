@@ -8,12 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from wheel import HOME, ROOMS
 from worlds import NATURE
 
 pytestmark = pytest.mark.slow
 
-HOME = Path(__file__).parent.parent
-ROOMS = ("market", "forecaster", "agents", "scenarios")
 WHICH = "import regretless.market as m; print(m.__file__)"
 
 
@@ -31,49 +30,37 @@ def python(folder: Path, *words: str, **variables: str) -> str:
     return done.stdout
 
 
-def copied(folder: Path) -> Path:
-    """Copy the package as an installation has it, its rooms as folders."""
-    without = shutil.ignore_patterns("__pycache__")
-    for room in ROOMS:
-        shutil.copytree(HOME / "regretless" / room, folder / "regretless" / room, ignore=without)
-    for file in (HOME / "regretless").glob("*.py"):
-        shutil.copy(file, folder / "regretless")
-    return folder
+def plays(folder: Path, **variables: str) -> None:
+    """Play a scenario with the package in a folder."""
+    (folder / "nature.toml").write_text(NATURE, encoding="utf-8")
+    words = ["-m", "regretless", "run", "nature.toml", "--out", "logs", "--quiet"]
+    python(folder, *words, **variables)
+    assert (folder / "logs" / "manifest.json").is_file()
 
 
-@pytest.fixture
-def plain(tmp_path: Path) -> Path:
-    """Clone the checkout without symbolic links."""
+def test_a_clone_without_symbolic_links_lists_runs_and_packs_the_rooms(tmp_path: Path) -> None:
+    """It packs without pyproject.toml, whose other keys the setuptools here may not know."""
     if not (HOME / ".git").exists():
         pytest.skip("no checkout to clone")
+    plain = tmp_path / "plain"
     clone = ["git", "-c", "core.symlinks=false", "clone", "--quiet", "--no-hardlinks", str(HOME)]
-    subprocess.run([*clone, tmp_path / "plain"], check=True, capture_output=True)
-    return tmp_path / "plain"
-
-
-def test_a_clone_without_symbolic_links_lists_and_runs(plain: Path) -> None:
+    subprocess.run([*clone, plain], check=True, capture_output=True)
     assert (plain / "regretless" / "market").is_file()
     assert Path(python(plain, "-c", WHICH).strip()).is_relative_to(plain)
     assert "crop-choice" in python(plain, "-m", "regretless", "list")
-    (plain / "nature.toml").write_text(NATURE, encoding="utf-8")
-    python(plain, "-m", "regretless", "run", "nature.toml", "--out", "logs", "--quiet")
-    assert (plain / "logs" / "manifest.json").is_file()
-
-
-def test_a_clone_without_symbolic_links_packs_the_rooms(plain: Path) -> None:
-    """Without pyproject.toml, whose other keys the setuptools that is here may not know."""
+    plays(plain)
     pytest.importorskip("setuptools")
     (plain / "pyproject.toml").unlink()
     words = ["-W", "ignore", "setup.py", "--quiet", "build", "--build-base", "packed"]
     subprocess.run([sys.executable, *words], cwd=plain, check=True, capture_output=True)
-    packed = {
-        str(file.relative_to(plain / "packed/lib")) for file in plain.glob("packed/lib/**/*.py")
+    packed, rooms = (
+        plain / "packed/lib",
+        [file for room in ROOMS for file in HOME.glob(f"{room}/**/*.py")],
+    )
+    assert {str(file.relative_to(packed)) for file in packed.glob("**/*.py")} == {
+        *(str("regretless" / file.relative_to(HOME)) for file in rooms),
+        *(f"regretless/{file.name}" for file in (HOME / "regretless").glob("*.py")),
     }
-    assert packed == {
-        str(Path("regretless", room, file.relative_to(HOME / room)))
-        for room in ROOMS
-        for file in (HOME / room).rglob("*.py")
-    } | {f"regretless/{file.name}" for file in (HOME / "regretless").glob("*.py")}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere home is found otherwise")
@@ -82,27 +69,25 @@ def test_commands_work_where_neither_home_nor_the_package_can_be_written(
     tmp_path: Path, temporary: str
 ) -> None:
     """A file in place of each cache folder stops root, too, whom permissions do not stop."""
-    package = copied(tmp_path / "package")
+    package, without = tmp_path / "package", shutil.ignore_patterns("__pycache__")
+    for room in ROOMS:  # as an installation has them: folders
+        shutil.copytree(HOME / "regretless" / room, package / "regretless" / room, ignore=without)
+    for file in (HOME / "regretless").glob("*.py"):
+        shutil.copy(file, package / "regretless")
     for folder in {file.parent for file in package.rglob("*.py")}:
         (folder / "__pycache__").touch()
-    (tmp_path / "temporary").mkdir()
     cache = tmp_path / "temporary" / f"regretless-numba-{os.getuid()}"
+    cache.parent.mkdir()
     if temporary == "of-others":
         cache.mkdir(mode=0o700)
         cache.chmod(0o777)
-    places = {"HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null/cache"}
-    places["TMPDIR"] = str(tmp_path / "temporary")
-    if temporary == "none":
+    elif temporary == "none":
         cache.touch()
+    places = {"HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null/cache", "TMPDIR": str(cache.parent)}
     assert Path(python(package, "-c", WHICH, **places).strip()).is_relative_to(package)
     assert "hedge" in python(package, "-m", "regretless", "list", "learners", **places)
     if temporary == "none":
-        (package / "nature.toml").write_text(NATURE, encoding="utf-8")
-        words = ["run", "nature.toml", "--out", "logs", "--quiet"]
-        python(package, "-m", "regretless", *words, **places)
-        assert (package / "logs" / "manifest.json").is_file()
-    elif temporary == "private":
-        assert stat.S_IMODE(cache.stat().st_mode) == 0o700
-        assert any(cache.iterdir())
-    else:
-        assert not any(cache.iterdir())
+        plays(package, **places)
+    else:  # the cache is used only where it is one's own
+        assert any(cache.iterdir()) == (temporary == "private")
+        assert stat.S_IMODE(cache.stat().st_mode) == (0o700 if temporary == "private" else 0o777)

@@ -1,22 +1,21 @@
 """One suite that every adversary, response, forecaster, policy kind and market passes."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from registered import built_in
 
-from regretless.agents.adversaries import Adversary, Coalition, Leader, Replay
+from regretless.agents.adversaries import Coalition, Leader, Replay
 from regretless.agents.adversaries.wrappers import Confined
 from regretless.forecaster import DecisionSwap, NonLinearDecisionSwap, SmoothDecisionSwap, bases
 from regretless.market import register
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import remembers
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.market import Market
-from regretless.market.game.protocols import Adversary as AdversaryRole
-from regretless.market.game.protocols import Forecaster
+from regretless.market.game.protocols import Adversary, Forecaster
 from regretless.market.game.round import commit_and_draw, decide, finish, offer
 from regretless.market.losses import Linear
 from regretless.market.losses.outcome_spaces import Box
@@ -28,98 +27,87 @@ from regretless.scenarios.config.files import catalogue, find, read
 SIZE = 3
 
 
-def announced(mean: float = 0.3) -> AdversaryView:
-    point = np.full((1, SIZE), mean)
+def announced(mean: Any) -> AdversaryView:
+    point = np.atleast_2d(mean)
     return AdversaryView((Mixture(point, np.ones(1), labels=point),))
 
 
-def adversary(name: str, seed: int = 0) -> Any:
+def adversary(name: str, seed: int = 0, **more: Any) -> Any:
     if name == "replay":
-        rows = np.random.default_rng(seed).random((7, SIZE))
-        return Replay(rows, np.arange(7.0)[:, None], ("day",))
-    return register.adversary[name](SIZE, stream(seed, "adversary"))
+        return Replay(
+            np.random.default_rng(seed).random((7, SIZE)), np.arange(7.0)[:, None], ("t",)
+        )
+    return register.adversary[name](SIZE, stream(seed, "adversary"), **more)
 
 
-def outcomes(player: Any, rounds: int, history: History | None = None) -> np.ndarray[Any, Any]:
+def outcomes(player: Any, rounds: int, history: History | None = None) -> Array:
     """Play an adversary against a forecast that moves."""
     history = history or History(SIZE)
     rows = []
     for _ in range(rounds):
-        context = player.context(history)
-        distribution = player.commit(context, history, announced((history.rounds % 5) / 5))
+        view = announced(np.full(SIZE, history.rounds % 5 / 5))
+        distribution = player.commit(player.context(history), history, view)
         rows.append(distribution.draw(stream(history.rounds, "outcome")))
         history.add(rows[-1])
     return np.array(rows)
 
 
-def impartial(name: str) -> bool:
-    """Whether an adversary has no motive; those with one are in test_strategic."""
-    maker = register.adversary[name]
-    return not issubclass(maker, Leader | Coalition) if isinstance(maker, type) else True
+def of_kind(registry: Any, name: str, *kinds: type) -> bool:
+    return isinstance(registry[name], type) and issubclass(registry[name], kinds)
 
 
-ADVERSARIES = [*filter(impartial, built_in(register.adversary)), "replay"]
+IMPARTIAL = [  # those with a motive are in test_strategic
+    name
+    for name in built_in(register.adversary)
+    if not of_kind(register.adversary, name, Leader, Coalition)
+]
 
 
-@pytest.mark.parametrize("name", ADVERSARIES)
+@pytest.mark.parametrize("name", [*IMPARTIAL, "replay"])
 def test_adversaries_play_their_role_follow_their_seed_and_resume(name: str) -> None:
-    player, history = adversary(name), History(SIZE)
-    assert isinstance(player, AdversaryRole)
-    assert player.innermost is player
-    whole = outcomes(adversary(name), 40)
+    player, history, whole = adversary(name), History(SIZE), outcomes(adversary(name), 40)
+    assert isinstance(player, Adversary)
+    assert player.innermost is Confined(player, Box([0.0] * SIZE, [1.0] * SIZE)).innermost is player
     assert whole.shape == (40, SIZE)
     assert ((whole >= 0) & (whole <= 1)).all()
     assert (outcomes(player, 12, history) == whole[:12]).all()
     if name in {"iid", "drifting", "switching", "replay"}:
         assert (outcomes(adversary(name, 1), 40) != whole).any()
     assert remembers(player)
-    second = adversary(name, 5 if name != "replay" else 0)
+    second = adversary(name, 0 if name == "replay" else 5)
     second.restore(player.state())
     assert (outcomes(second, 28, history) == whole[12:]).all()
 
 
-def test_an_adversary_kept_to_a_space_names_who_decides() -> None:
-    player = adversary("iid")
-    assert Confined(player, Box([0.0] * SIZE, [1.0] * SIZE)).innermost is player
-
-
-def test_the_breaker_moves_away() -> None:
-    for mean, away in (([[0.5, 0.1, 0.2]], [0.0, 1.0, 0.0]), ([[0.4]], [1.0])):
-        point = np.array(mean)
-        player = register.adversary["anti-forecast"](point.size, stream(0, "x"))
-        seen = AdversaryView((Mixture(point, np.ones(1), labels=point),))
-        assert (player.commit(Context(), History(point.size), seen).points == away).all()
-
-
-def test_cycles_and_regimes_are_as_declared() -> None:
-    wave = outcomes(register.adversary["cyclic"](SIZE, stream(0, "x"), period=10.0), 20)
+def test_adversaries_do_what_they_declare() -> None:
+    for mean, away in (([0.5, 0.1, 0.2], [0.0, 1.0, 0.0]), ([0.4], [1.0])):
+        player = register.adversary["anti-forecast"](len(mean), stream(0, "x"))
+        told = player.commit(Context(), History(len(mean)), announced(mean))
+        assert (told.points == away).all()
+    wave = outcomes(adversary("cyclic", period=10.0), 20)
     assert wave[:10] == pytest.approx(wave[10:])
-    switching = register.adversary["switching"](SIZE, stream(0, "x"), length=5, concentration=0.0)
-    rows = outcomes(switching, 15)
+    rows = outcomes(adversary("switching", length=5, concentration=0.0), 15)
     assert len(np.unique(rows, axis=0)) == 3
-    still = register.adversary["iid"](
-        SIZE, stream(0, "x"), mean=[0.1, 0.5, 0.9], concentration=50.0
-    )
-    assert outcomes(still, 3000).mean(0) == pytest.approx([0.1, 0.5, 0.9], abs=0.01)
+    still = outcomes(adversary("iid", mean=[0.1, 0.5, 0.9], concentration=50.0), 3000)
+    assert still.mean(0) == pytest.approx([0.1, 0.5, 0.9], abs=0.01)
 
 
 def forecasters() -> dict[str, Any]:
     loss = Linear(-np.random.default_rng(0).dirichlet(np.ones(SIZE), (4, 3)), 1.0)
-    policies = (lambda x: 0 if x is None else int(x),)
-    basis = bases.LinearBasis(SIZE)
-    made: dict[str, Any] = {
-        "decision-swap": DecisionSwap([loss], policies),
-        "exponential": DecisionSwap([loss], policies, weights="exponential"),
-        "fixed rate": DecisionSwap([loss], policies, weights="exponential", horizon=50),
-        "smooth": SmoothDecisionSwap([loss], policies, eta=20.0),
-        "non-linear": NonLinearDecisionSwap([loss], basis, policies),
+    own = [loss], (lambda x: 0 if x is None else int(x),)
+    return {
+        "decision-swap": DecisionSwap(*own),
+        "exponential": DecisionSwap(*own, weights="exponential"),
+        "fixed rate": DecisionSwap(*own, weights="exponential", horizon=50),
+        "smooth": SmoothDecisionSwap(*own, eta=20.0),
+        "non-linear": NonLinearDecisionSwap([loss], bases.LinearBasis(SIZE), own[1]),
+        **{name: register.forecaster[name](SIZE) for name in built_in(register.forecaster)},
     }
-    return made | {name: register.forecaster[name](SIZE) for name in built_in(register.forecaster)}
 
 
-def replayed(player: Any, rounds: int, start: int = 0) -> list[Forecast]:
+def replayed(player: Any, rounds: range) -> list[Forecast]:
     made = []
-    for t in range(start, start + rounds):
+    for t in rounds:
         made.append(player.predict(t % 3))
         player.update(0.5 + 0.5 * np.sin(t / 7 + np.arange(SIZE)))
     return made
@@ -130,7 +118,7 @@ def test_forecasters_play_their_role_and_resume(name: str) -> None:
     """A mixture is a function of the past: an adversary's simulation of it is harmless."""
     player, first, second = (forecasters()[name] for _ in range(3))
     assert isinstance(player, Forecaster)
-    whole = replayed(player, 40)
+    whole = replayed(player, range(40))
     for forecast in whole:
         mixture = forecast.mixture
         assert ((mixture.points >= 0) & (mixture.points <= 1)).all()
@@ -138,22 +126,22 @@ def test_forecasters_play_their_role_and_resume(name: str) -> None:
         assert (mixture.weights > 0).all()
         assert (forecast.statistics == mixture.points[forecast.index]).all()
     assert repr(player).startswith(f"<{type(player).__name__}")
-    assert f"{SIZE} numbers" in repr(player)
-    assert "round 40" in repr(player)
+    assert all(part in repr(player) for part in (f"{SIZE} numbers", "round 40"))
     assert " at 0x" not in repr(player)
-    replayed(first, 12)
+    replayed(first, range(12))
     one, again = first.mixture(1), first.mixture(1)
     assert (one.points == again.points).all()
     assert (one.weights == again.weights).all()
     second.restore(first.state())
-    later = [forecast.statistics for forecast in replayed(second, 28, start=12)]
-    assert (np.array([forecast.statistics for forecast in whole[12:]]) == np.array(later)).all()
+    for ours, theirs in zip(replayed(second, range(12, 40)), whole[12:], strict=True):
+        assert (ours.statistics == theirs.statistics).all()
 
 
 def test_baselines_are_what_they_say() -> None:
-    rows = np.random.default_rng(0).random((20, SIZE))
+    rows, smooth = np.random.default_rng(0).random((20, SIZE)), np.full(SIZE, 0.5)
     made = {name: register.forecaster[name](SIZE) for name in built_in(register.forecaster)}
     for row in rows:
+        smooth += 0.1 * (row - smooth)
         for player in made.values():
             player.predict()
             player.update(row)
@@ -161,9 +149,6 @@ def test_baselines_are_what_they_say() -> None:
     assert (point["constant"] == 0.5).all()
     assert (point["last-value"] == rows[-1]).all()
     assert point["running-mean"] == pytest.approx(rows.mean(0))
-    smooth = np.full(SIZE, 0.5)
-    for row in rows:
-        smooth += 0.1 * (row - smooth)
     assert point["exponential-smoothing"] == pytest.approx(smooth)
 
 
@@ -184,62 +169,46 @@ def test_responses_play_their_role(name: str) -> None:
 
 
 def test_policies_follow_their_numbers() -> None:
-    at = {day: Context(("day",), np.array([float(day)])) for day in range(12)}
+    at = [Context(("day",), np.array([float(day)])) for day in range(12)]
     steps = register.policy["steps"](feature="day", edges=[3, 6], actions=[2, 0, 1])
-    assert [steps(at[day]) for day in (0, 2, 3, 5, 6, 11)] == [2, 2, 0, 0, 1, 1]
+    assert [*map(steps, at)] == [2] * 3 + [0] * 3 + [1] * 6
     rule = register.policy["threshold"](feature="day", at=4, below=1, above=0)
-    assert [rule(at[day]) for day in (3, 4, 5)] == [1, 0, 0]
+    assert [*map(rule, at)] == [1] * 4 + [0] * 8
 
 
-def personal(kind: str) -> bool:
-    """Whether a market gives each agent losses of its own."""
-    maker = register.market[kind]
-    return isinstance(maker, type) and issubclass(maker, Market) and maker.personal
-
-
-def scenario_of(kind: str) -> str:
-    """Return the catalogue's scenario of a market."""
-    return next(n for n in catalogue() if read(find(n)).get("market", {}).get("kind") == kind)
-
-
-def places(decisions: Any, tables: Any) -> Iterator[tuple[int, int, int]]:
-    """Yield cohort, agent and action for all who are here."""
-    for place, decision in enumerate(decisions):
-        for agent in [] if decision is None else np.flatnonzero(decision.actions >= 0).tolist():
-            for action in range(tables[place].shape[1]):
-                yield place, agent, action
-
-
-def playing(decisions: Any, place: int, agent: int, action: int) -> tuple[Any, ...]:
-    """Return decisions in which one agent plays something else."""
-    actions = decisions[place].actions.copy()
-    actions[agent] = action
-    changed = decisions[place].changed(actions=actions)
-    return *decisions[:place], changed, *decisions[place + 1 :]
-
-
-def regretted(market: Any, outcome: Any, decisions: Any, before: Any) -> Any:
+def losses(market: Any, before: Any, outcome: Any, decisions: Any) -> Any:
     """Clear from a state on, and return every cohort's losses."""
     market.restore(before)
     market.clear(outcome, decisions)
     return market.losses(decisions)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in built_in(register.market) if personal(kind)])
+PERSONAL = [
+    kind
+    for kind in built_in(register.market)
+    if of_kind(register.market, kind, Market) and register.market[kind].personal
+]
+
+
+@pytest.mark.parametrize("kind", PERSONAL)
 def test_personal_losses_are_those_of_clearing_again(kind: str) -> None:
     """Entry (i, b) is what agent i loses if it plays b and all others play what they played."""
-    game = load(scenario_of(kind), rounds=12).build(seed=1).game
+    name = next(n for n in catalogue() if read(find(n)).get("market", {}).get("kind") == kind)
+    game = load(name, rounds=12).build(seed=1).game
     market: Any = game.market
     for _ in range(12):
         drawn = commit_and_draw(game, offer(game))
-        decided, before = decide(game, drawn), market.state()
-        decisions = decided.decisions
-        told = regretted(market, drawn.outcome, decisions, before)
-        for place, agent, action in places(decisions, told):
-            other = playing(decisions, place, agent, action)
-            again = regretted(market, drawn.outcome, other, before)[place][agent, action]
-            assert again == pytest.approx(told[place][agent, action])
-        market.restore(before)
+        decided, start = decide(game, drawn), (market, market.state(), drawn.outcome)
+        told = losses(*start, decided.decisions)
+        for place, decision in enumerate(decided.decisions):
+            for (agent, action), loss in np.ndenumerate(told[place] if decision else []):
+                if decision.actions[agent] >= 0:
+                    actions, other = decision.actions.copy(), [*decided.decisions]
+                    actions[agent] = action
+                    other[place] = decision.changed(actions=actions)
+                    again = losses(*start, tuple(other))[place][agent, action]
+                    assert again == pytest.approx(loss)
+        market.restore(start[1])
         finish(game, decided)
 
 
@@ -251,4 +220,3 @@ def test_names_are_registered_once_and_found_by_near_misses() -> None:
     with pytest.raises(UserError, match="did you mean 'one'"):
         registry["onee"]
     assert registry.names() == ["one"]
-    assert issubclass(register.adversary["anti-forecast"], Adversary)

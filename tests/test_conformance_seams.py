@@ -3,7 +3,6 @@
 Solvers have theirs in ``forecaster/test_solvers.py``, with every response.
 """
 
-from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -18,7 +17,6 @@ from regretless.forecaster.events.gains import Assignments, GainEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses, played_of
 from regretless.forecaster.events.weights import RULES, Moment, Stand, rule_of
 from regretless.forecaster.minimax.cube import Box
-from regretless.forecaster.minimax.game import HullSolver
 from regretless.forecaster.models import Aggregate, Constant, LastValue, RunningMean
 from regretless.forecaster.reference import Band, Reference, Trust
 from regretless.forecaster.unbiased import UnbiasedPrediction, certificate_limit
@@ -27,32 +25,29 @@ from regretless.market.response import best_response, expected_losses
 
 SIZE, LOSSES, ACTIONS, MODELS, ROUNDS = 3, 4, 3, 2, 120
 POLICIES = (lambda x: int(x) % ACTIONS, lambda x: int(x) // 2 % ACTIONS)
+RNG = np.random.default_rng(0)
+GROUP = ProtectedLosses(
+    RNG.random((LOSSES, ACTIONS)) / 4,
+    RNG.dirichlet(np.ones(SIZE), (LOSSES, ACTIONS)),
+    POLICIES,
+)
+PLAIN = "coordinates", "gains", "assignments", "sum"
+SETS = *PLAIN, *(f"intervals of {name}" for name in PLAIN if name != "assignments")
+SOLVERS = "box", "off ties", "wishing"
 
 
-def group() -> ProtectedLosses:
-    rng = np.random.default_rng(0)
-    shape = LOSSES, ACTIONS
-    return ProtectedLosses(rng.random(shape) / 4, rng.dirichlet(np.ones(SIZE), shape), POLICIES)
-
-
-GROUP = group()
-SETS: dict[str, Callable[[Any], EventSet]] = {
-    "coordinates": lambda rule: VectorEvents([GROUP], rule),
-    "gains": lambda rule: GainEvents([GROUP], rule, models=MODELS),
-    "assignments": lambda rule: Assignments([GROUP], rule, models=MODELS),
-    "sum": lambda rule: (
-        VectorEvents([GROUP], rule) + GainEvents([GROUP], rule, models=MODELS, fixed=False)
-    ),
-    "intervals": lambda rule: Intervals(lambda: VectorEvents([GROUP], rule), rounds=ROUNDS),
-    "intervals of gains": lambda rule: Intervals(
-        lambda: GainEvents([GROUP], rule, models=MODELS), rounds=ROUNDS
-    ),
-    "intervals of a sum": lambda rule: Intervals(
-        lambda: VectorEvents([GROUP], rule) + GainEvents([GROUP], rule, models=MODELS, fixed=False),
-        rounds=ROUNDS,
-    ),
-}
-MODELLED = [name for name in SETS if name not in ("coordinates", "intervals")]
+def events_of(name: str, rule: str) -> EventSet:
+    group, own = [GROUP], rule_of(rule)
+    if name.startswith("intervals"):
+        return Intervals(lambda: events_of(name.rpartition(" ")[2], rule), rounds=ROUNDS)
+    if name == "assignments":
+        return Assignments(group, own, models=MODELS)
+    if name == "gains":
+        return GainEvents(group, own, models=MODELS)
+    coordinates = VectorEvents(group, own)
+    if name == "coordinates":
+        return coordinates
+    return coordinates + GainEvents(group, own, models=MODELS, fixed=False)
 
 
 def charged(events: EventSet, rounds: range) -> EventSet:
@@ -64,9 +59,9 @@ def charged(events: EventSet, rounds: range) -> EventSet:
     return events
 
 
-def table(events: EventSet, band: Band, time: int = 60) -> Array:
+def table(events: EventSet, band: Band) -> Array:
     told = events.rows.best_responses(np.random.default_rng(1).random((MODELS, SIZE)))
-    return events.table_of(events.active(2, told), Moment(time, events.experts, band))
+    return events.table_of(events.active(2, told), Moment(60, events.experts, band))
 
 
 @pytest.mark.parametrize("zone", [0.0, 0.5])
@@ -76,13 +71,12 @@ def test_no_gain_passes_what_a_rule_proves(name: str, trust: Trust | None, zone:
     """Gains that push the leading expert as far as sum w g <= 0 lets them, from a head start."""
     rule, count, rounds = rule_of(name), 12, 400
     rng, band = np.random.default_rng(1), Band(zone)
-    gain, variation = np.zeros(count), np.zeros(count)
+    gain, variation, begun = np.zeros(count), np.zeros(count), 0
     if trust:  # all as far as a reference that is trusted still lets them, and a step beyond
-        variation[:] = 40.0
+        variation[:], begun = 40.0, 40
         gain[:] = trust.limit(variation) + 1.0
-    begun = 40 if trust else 0
-    for t in range(rounds):
-        found = rule.weigh(gain, variation, Moment(begun + t + 1, count, band))
+    for t in range(begun + 1, begun + rounds + 1):
+        found = rule.weigh(gain, variation, Moment(t, count, band))
         weights, _ = found.weights(found.top, 1.0)
         assert (weights >= 0).all()
         up = rng.random(count) < rng.choice([0.05, 0.5])
@@ -91,7 +85,7 @@ def test_no_gain_passes_what_a_rule_proves(name: str, trust: Trust | None, zone:
         step = np.where(up, min(1, behind / ahead), -min(1, ahead / behind))
         gain += step
         variation += step**2 if rule.squared else np.abs(step)
-        stand = Stand(rule, count, begun + t + 1, 0.0, band, trust)
+        stand = Stand(rule, count, t, 0.0, band, trust)
         greatest = rule.greatest(variation, rule.budget(stand)) + zone * np.sqrt(variation)
         assert (gain <= greatest + 1e-9).all()
 
@@ -99,27 +93,26 @@ def test_no_gain_passes_what_a_rule_proves(name: str, trust: Trust | None, zone:
 @pytest.mark.parametrize("name", RULES)
 def test_a_budget_grows_with_what_it_is_spent_on(name: str) -> None:
     rule = rule_of(name)
-    plain = Stand(rule, 100, 1000, 0.1)
-    harder = [
-        Stand(rule, 1000, 1000, 0.1),
-        Stand(rule, 100, 1000, 1.0),
-        Stand(rule, 100, 1000, 0.1, trust=Trust(100)),
-    ]
-    assert all(rule.budget(stand) > rule.budget(plain) for stand in harder)
+    plain = rule.budget(Stand(rule, 100, 1000, 0.1))
+    assert rule.budget(Stand(rule, 1000, 1000, 0.1)) > plain
+    assert rule.budget(Stand(rule, 100, 1000, 1.0)) > plain
+    assert rule.budget(Stand(rule, 100, 1000, 0.1, trust=Trust(100))) > plain
 
 
 @pytest.mark.parametrize("zone", [0.0, 0.5])
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("name", SETS)
 def test_events_weigh_and_resume(name: str, rule: str, zone: float) -> None:
-    events, band = charged(SETS[name](rule_of(rule)), range(70)), Band(zone)
+    events, twin, band = (
+        charged(events_of(name, rule), range(70)),
+        events_of(name, rule),
+        Band(zone),
+    )
     first = table(events, band)
     assert first.shape == events.rows.shape
     assert np.isfinite(first).all()
-    assert (table(events, band) == first).all()
-    twin = SETS[name](rule_of(rule))
     twin.restore(events.state())
-    assert table(twin, band).tobytes() == first.tobytes()
+    assert table(events, band).tobytes() == table(twin, band).tobytes() == first.tobytes()
     for own in (events, twin):
         charged(own, range(70, 100))
     assert table(twin, band).tobytes() == table(events, band).tobytes()
@@ -129,20 +122,16 @@ def test_events_weigh_and_resume(name: str, rule: str, zone: float) -> None:
 
 @pytest.mark.parametrize("name", SETS)
 def test_a_bound_that_does_not_apply_is_none_and_no_bound_is_nan(name: str) -> None:
-    events = SETS[name](rule_of("adaptive"))
+    events, weights = events_of(name, "adaptive"), GROUP.weights
     bound = events.bound(BiasBound(events.rule, events.experts, 100, certificate_sum=0.1))
-    answers = {
-        "regret": bound.regret(GROUP.weights, policies=2),
-        "models": bound.regret_to_models(GROUP.weights),
-        "late": bound.since(GROUP.weights, joined=20),
-        "contextual": bound.contextual(GROUP.weights),
-        "events": bound.of_events(np.array([3.0, 10.0])),
-        "intervals": bound.over_intervals(GROUP.weights, [32, 1], run=100),
-    }
-    assert all(np.isfinite(own).all() for own in answers.values() if own is not None)
-    assert (answers["late"] is not None) == events.joinable
-    assert (answers["contextual"] is not None) == events.crossed
-    assert (answers["events"] is not None) == events.crossed
+    late, contextual = bound.since(weights, joined=20), bound.contextual(weights)
+    of_events = bound.of_events(np.array([3.0, 10.0]))
+    always = bound.regret(weights, policies=2), bound.regret_to_models(weights)
+    windows = bound.over_intervals(weights, [32, 1], run=100)
+    given = [own for own in (*always, windows, late, contextual, of_events) if own is not None]
+    assert all(np.isfinite(own).all() for own in given)
+    assert (late is not None) == events.joinable
+    assert (contextual is not None) == (of_events is not None) == events.crossed
 
 
 def first_low(solution: Any) -> Array:
@@ -150,78 +139,58 @@ def first_low(solution: Any) -> Array:
     return np.asarray(solution.points[:, 0])
 
 
-SOLVERS: dict[str, Callable[[], HullSolver]] = {
-    "box": lambda: Box(SIZE),
-    "off ties": lambda: Box(SIZE, off_ties=True),
-    "wishing": lambda: wishing(Box(SIZE)),
-}
-
-
-def wishing(solver: HullSolver) -> HullSolver:
-    solver.prefer(first_low)
-    return solver
-
-
-def reference(give_up: float, turns: int) -> Reference:
-    """Make a reference of two models, both of which may fail."""
+def made(events: str, rule: str, solver: str, delay: int) -> Any:
+    """Put a forecaster together; where events have models, its reference is two, which may fail."""
     models = {"last": LastValue(SIZE), "mean": RunningMean(SIZE)}
-    return Reference(Aggregate(models, SIZE), give_up=give_up, turns=turns)
-
-
-def made(name: str, rule: str, solver: str, *, delay: int, trust: float) -> Any:
-    own = reference(trust, delay + 1) if name in MODELLED else None
+    own = Reference(Aggregate(models, SIZE), give_up=1.5, turns=delay + 1)
 
     def turn() -> UnbiasedPrediction:
-        return UnbiasedPrediction(SETS[name](rule_of(rule)), SOLVERS[solver](), own)
+        box = Box(SIZE, off_ties=solver == "off ties")
+        if solver == "wishing":
+            box.prefer(first_low)
+        modelled = not events.endswith("coordinates")
+        return UnbiasedPrediction(events_of(events, rule), box, own if modelled else None)
 
     return Delayed(turn, delay) if delay else turn()
 
 
-def truth(t: int, mean: Array) -> Array:
-    """Return s(y): a season, then what the mean of the mixture is not."""
-    season = 0.5 + 0.5 * np.sin(t / 6 + np.arange(SIZE))
-    return season if t < 50 else np.asarray(mean < 0.5, dtype=np.float64)
-
-
 WHOLES = [
-    (name, rule, list(SOLVERS)[(i + j) % 3], (0, 2)[(i + j // 2) % 2])
+    (name, rule, SOLVERS[(i + j) % 3], (0, 2)[(i + j // 2) % 2])
     for (i, name), (j, rule) in product(enumerate(SETS), enumerate(RULES))
 ]  # every set of events meets every rule, and each of them every solver and delay
 
 
-@pytest.mark.parametrize(("name", "rule", "solver", "delay"), WHOLES)
-def test_forecasters_resume_and_keep_regret_below_their_promise(
-    name: str, rule: str, solver: str, delay: int
-) -> None:
+@pytest.mark.parametrize("parts", WHOLES)
+def test_forecasters_resume_and_keep_regret_below_their_promise(parts: Any) -> None:
     """Decision swap regret by its definition, in expectation, on a stream that turns hostile."""
-    player, twin = (made(name, rule, solver, delay=delay, trust=1.5) for _ in range(2))
+    player, twin = made(*parts), made(*parts)
     regret = np.zeros((LOSSES, ACTIONS, ACTIONS + len(POLICIES)))
     for t in range(ROUNDS):
+        mixture = player.mixture(t)
+        truth = mixture.mean < 0.5 if t >= 50 else 0.5 + 0.5 * np.sin(t / 6 + np.arange(SIZE))
         if t == 60:
             twin.restore(player.state())
-        mixture = player.mixture(t)
         if t >= 60:
             assert twin.mixture(t).points.tobytes() == mixture.points.tobytes()
             assert (player.mixture(t).points == mixture.points).all()
-        came = truth(t, mixture.mean)
-        lost = GROUP.offset + GROUP.weights @ came
+            twin.update(truth)
+        player.update(truth)
+        lost = GROUP.offset + GROUP.weights @ truth
         comparators = [*range(ACTIONS), *(policy(t) for policy in POLICIES)]
         for point, mass in zip(mixture.points, mixture.weights, strict=True):
             played = best_response(expected_losses(GROUP.offset, GROUP.weights, point))
-            for k in range(LOSSES):
-                regret[k, played[k]] += mass * (lost[k, played[k]] - lost[k, comparators])
-        for own in (player, twin) if t >= 60 else (player,):
-            own.update(came)
-    total = regret.max(2).sum(1)
-    turns = [own.bias_bound() for own in player.instances]
-    promise = sum(b.rounds * b.regret(GROUP.weights, policies=len(POLICIES)) for b in turns)
-    known = sum(own.from_variation(GROUP) for own in player.instances)
-    assert (total <= known + 1e-9).all()
+            for k, action in enumerate(played):
+                regret[k, action] += mass * (lost[k, action] - lost[k, comparators])
+    turns = [(own, own.bias_bound()) for own in player.instances]
+    promise = sum(b.rounds * b.regret(GROUP.weights, policies=len(POLICIES)) for _, b in turns)
+    before = [
+        b.rounds * own.beforehand(b.rounds).regret(GROUP.weights, policies=2) for own, b in turns
+    ]
+    known = sum(own.from_variation(GROUP) for own, _ in turns)
+    assert (regret.max(2).sum(1) <= known + 1e-9).all()
     assert (known <= promise + 1e-9).all()
-    before = sum(b.rounds * own.beforehand(b.rounds).regret(GROUP.weights, policies=2)
-                 for b, own in zip(turns, player.instances, strict=True))  # fmt: skip
-    assert (promise <= before + 1e-9).all() or any(b.trusted for b in turns)
-    assert all(own.certificate_sum <= certificate_limit(own.time) for own in player.instances)
+    assert (promise <= sum(before) + 1e-9).all() or any(b.trusted for _, b in turns)
+    assert all(own.certificate_sum <= certificate_limit(own.time) for own, _ in turns)
 
 
 @pytest.mark.parametrize("delay", [0, 3])

@@ -1,6 +1,5 @@
 """The front door: what ``import regretless`` offers, and the ways to start the command."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,44 +9,33 @@ import pytest
 
 import regretless
 
-COMMANDS = {
-    "script": [str(Path(sys.executable).parent / "regretless")],
-    "module": [sys.executable, "-m", "regretless"],
-}
+SCRIPT, MODULE = (
+    [str(Path(sys.executable).parent / "regretless")],
+    [sys.executable, "-m", "regretless"],
+)
 
 
-def run(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        words, cwd=folder, capture_output=True, text=True, check=False, env=os.environ
-    )
-
-
-@pytest.mark.parametrize("way", COMMANDS)
-def test_the_command_starts_wherever_it_is_called(tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize("way", [SCRIPT, MODULE], ids=["script", "module"])
+def test_the_command_starts_wherever_it_is_called(tmp_path: Path, way: list[str]) -> None:
     """Folders and modules of generic names in the way do no harm."""
     (tmp_path / "market").mkdir()
     (tmp_path / "agents.py").write_text("raise RuntimeError('not ours')\n")
-    done = run(*COMMANDS[way], "list", folder=tmp_path)
-    assert done.returncode == 0
-    assert "crop-choice" in done.stdout
+    assert "crop-choice" in subprocess.check_output([*way, "list"], cwd=tmp_path, text=True)
 
 
-def test_every_public_name_is_there_and_none_is_loaded_before_it_is_asked_for(
-    tmp_path: Path,
-) -> None:
+def test_every_public_name_is_there_and_none_is_loaded_before_it_is_asked_for() -> None:
     for name in regretless.__all__:
         assert getattr(regretless, name) is not None
         assert name in dir(regretless)
     with pytest.raises(AttributeError, match="no attribute 'profit'"):
         _ = regretless.profit
     code = "import regretless, sys; print('numpy' in sys.modules, regretless.__version__)"
-    done = run(sys.executable, "-c", code, folder=tmp_path)
-    assert done.stdout.split() == ["False", regretless.__version__]
+    told = subprocess.check_output([sys.executable, "-c", code], text=True)
+    assert told.split() == ["False", regretless.__version__]
 
 
 def test_the_five_lines_of_the_docstring_run() -> None:
-    doc = regretless.__doc__ or ""
-    lines = [line[4:] for line in doc.splitlines() if line.startswith("    ")]
+    lines = [line[4:] for line in str(regretless.__doc__).splitlines() if line[:4] == " " * 4]
     scope: dict[str, object] = {}
     exec("\n".join(lines), scope)  # noqa: S102 - our own docstring
     model = scope["model"]
@@ -58,8 +46,8 @@ def test_the_five_lines_of_the_docstring_run() -> None:
 def test_lists_tuples_and_arrays_are_the_same_parameter() -> None:
     """What a file says as a list, a script may say as a tuple or an array."""
     played = []
-    for mean in ([0.1, 0.2, 0.3], (0.1, 0.2, 0.3), np.array([0.1, 0.2, 0.3])):
-        adversary = {"kind": "iid", "outcomes": 3, "mean": mean}
+    for kind in (list, tuple, np.array):
+        adversary = {"kind": "iid", "outcomes": 3, "mean": kind([0.1, 0.2, 0.3])}
         model = regretless.load("crowding", adversary=adversary, rounds=3).build(seed=1)
         model.run()
         played.append(model.rounds_frame())

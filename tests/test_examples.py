@@ -31,35 +31,27 @@ def start(script: Path, folder: Path) -> None:
     runpy.run_path(str(script), run_name="__main__")
 
 
-def width(mean: tuple[str, str, str]) -> float:
-    """Return how wide the interval of a mean is: so much less does another processor's mean say."""
-    return float(mean[2]) - float(mean[1])
-
-
-def shown(name: str) -> str:
-    """Return the answer that the page has of an example."""
-    section = re.search(rf"`examples/{name}\.py`\n\n> (.*?)\n\n", PAGE, re.DOTALL)
-    return " ".join(section[1].replace("\n> ", " ").split())
+def near(page: list[str], run: list[str], within: list[float]) -> bool:
+    pairs = zip(map(float, page), map(float, run), within, strict=True)
+    return all(abs(ours - theirs) <= most for ours, theirs, most in pairs)
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_an_example_answers_as_the_page_says(tmp_path: Path, name: str) -> None:
-    said, _ = alone(tmp_path, start, HOME / "examples" / f"{name}.py", tmp_path)
-    printed = said.strip()
+    printed = alone(tmp_path, start, HOME / "examples" / f"{name}.py", tmp_path)[0].strip()
     assert len(pd.read_csv(tmp_path / f"{name}.csv"))
     picture = mpl_image.imread(tmp_path / f"{name}.png")
     assert picture.shape[0] > 300
     assert picture.std() > 0.05  # not blank
-    assert NUMBER.sub("#", shown(name)) == NUMBER.sub("#", printed), printed
-    widths = [width(text) for text in MEAN.findall(shown(name))]
-    page, run = (NUMBER.findall(MEAN.sub("", text)) for text in (shown(name), printed))
-    assert all(abs(float(a) - float(b)) <= NEAR for a, b in zip(page, run, strict=True)), printed
-    page, run = (MEAN.findall(text) for text in (shown(name), printed))
-    for ours, theirs, wide in zip(page, run, widths, strict=True):
-        within = max(NEAR, wide / 2), *2 * [max(ENDS_NEAR, wide / 2)]
-        gaps = [abs(float(a) - float(b)) for a, b in zip(ours, theirs, strict=True)]
-        assert all(gap <= most for gap, most in zip(gaps, within, strict=True)), printed
+    section = re.search(rf"`examples/{name}\.py`\n\n> (.*?)\n\n", PAGE, re.DOTALL)
+    shown = " ".join(section[1].replace("\n> ", " ").split())
+    assert NUMBER.sub("#", shown) == NUMBER.sub("#", printed), printed
+    page, run = (NUMBER.findall(MEAN.sub("", text)) for text in (shown, printed))
+    assert near(page, run, [NEAR] * len(page)), printed
+    for ours, theirs in zip(MEAN.findall(shown), MEAN.findall(printed), strict=True):
         mean, low, high = map(float, ours)
+        wide = (high - low) / 2  # so much less does another processor's mean say
+        assert near(ours, theirs, [max(NEAR, wide), *2 * [max(ENDS_NEAR, wide)]]), printed
         assert low <= 0 <= high or float(theirs[0]) * mean > 0, printed  # who gains, gains
 
 
