@@ -32,16 +32,23 @@ from regretless.market.records import Forecast, Mixture
 from regretless.scenarios.run import Options, run
 
 SIZE = 3
-
-
-def anchored(groups: Any, model: Any, *, hull: Any = "box", **told: Any) -> UnbiasedPrediction:
-    events = VectorEvents(groups) if isinstance(groups, list) else groups
-    return UnbiasedPrediction(events, cube(events.size, hull), Reference(model, **told))
+# two actions, one better where y is above a half and one below; the margin is large
+CHOICE = ProtectedLosses(np.array([[0.25, 0.75]]), np.array([[[0.5], [-0.5]]]))
 
 
 def group(seed: int = 0) -> ProtectedLosses:
     rng = np.random.default_rng(seed)
     return ProtectedLosses(np.ones((4, 3)), -rng.dirichlet(np.ones(SIZE), (4, 3)))
+
+
+def anchored(events: Any, model: Any, *, hull: Any = "box", **told: Any) -> UnbiasedPrediction:
+    return UnbiasedPrediction(events, cube(events.size, hull), Reference(model, **told))
+
+
+def taught(player: UnbiasedPrediction, *truths: Any) -> None:
+    for truth in truths:
+        player.predict()
+        player.update(truth)
 
 
 class Told:
@@ -60,7 +67,7 @@ class Told:
 def test_a_base_that_is_right_is_left_alone() -> None:
     """Unbiased noise stays in its tolerance band: the base's own forecast is broadcast."""
     rng = np.random.default_rng(1)
-    player = anchored([group()], Told(np.full(SIZE, 0.5)), band=3.0, give_up=0.0)
+    player = anchored(VectorEvents([group()]), Told(np.full(SIZE, 0.5)), band=3.0, give_up=0.0)
     for _ in range(300):
         assert (player.mixture().points == 0.5).all()
         player.update(rng.random(SIZE))
@@ -74,22 +81,23 @@ def test_tolerance_bands_are_those_of_the_definition(seed: int, zone: float) -> 
     variation = rng.uniform(0, 30, (4, 3))
     bias = variation * rng.uniform(-1, 1, (4, 3))
     plus, minus = (adaptive(sign * bias, variation, zone) for sign in (1, -1))
-    moment = Moment(1, 24, Band(zone))
     for both, expected in ((True, plus - minus), (False, plus)):
-        total = (plus + both * minus).sum()
-        found = AdaptiveWeights().weigh(bias, variation, moment, both=both)
+        found = AdaptiveWeights().weigh(bias, variation, Moment(1, 24, Band(zone)), both=both)
         weights, whole = found.weights(found.top, 1.0)
+        total = (plus + both * minus).sum()
         assert weights / (whole or 1) == pytest.approx(expected / (total or 1), abs=1e-12)
 
 
 def test_predictions_of_a_base_are_moved_into_the_hull() -> None:
-    player = anchored([group()], Told([-1.0, 0.5, 3.0]))
-    assert player.mixture().points == pytest.approx(np.array([[0.0, 0.5, 1.0]]))
-    simplex = anchored([group()], Told([0.9, 0.9, 0.0]), hull="simplex")
-    assert simplex.mixture().points == pytest.approx(np.array([[0.5, 0.5, 0.0]]))
+    events = VectorEvents([group()])
+    for hull, said, moved in (
+        ("box", [-1.0, 0.5, 3.0], [0.0, 0.5, 1.0]),
+        ("simplex", [0.9, 0.9, 0.0], [0.5, 0.5, 0.0]),
+    ):
+        assert anchored(events, Told(said), hull=hull).mixture().points[0] == pytest.approx(moved)
     for value in ([0.1, np.nan, 0.1], [0.1, 0.2]):
         with pytest.raises(UserError, match="must predict 3 finite numbers"):
-            anchored([group()], Told(value)).mixture()
+            anchored(events, Told(value)).mixture()
 
 
 def test_a_model_of_the_user_serves_as_base(tmp_path: Path) -> None:
@@ -101,45 +109,33 @@ def test_a_model_of_the_user_serves_as_base(tmp_path: Path) -> None:
         run(scenario, Options(tmp_path / "out", resume=True))
 
 
-def choice() -> ProtectedLosses:
-    """Two actions, one better where y is above a half and one below; the margin is large."""
-    return ProtectedLosses(np.array([[0.25, 0.75]]), np.array([[[0.5], [-0.5]]]))
-
-
 @pytest.mark.parametrize("events", [GainEvents, Assignments])
 def test_a_base_that_is_too_sure_and_right_is_left_alone(events: Any) -> None:
     """It says 1 where 0.8 is true: biases grow, no loss has a regret. Then it is wrong."""
     rng = np.random.default_rng(0)
-    player, again = (anchored(events([choice()]), Constant(1, value=1.0)) for _ in range(2))
-    for _ in range(1000):
-        player.predict()
-        player.update([float(rng.random() < 0.8)])
+    player, again = (anchored(events([CHOICE]), Constant(1, value=1.0)) for _ in range(2))
+    taught(player, *(rng.random((1000, 1)) < 0.8).astype(float))
     assert player.reference.disproved_at is None
     again.restore(player.state())
     for own in (player, again):
-        for _ in range(1000):
-            own.predict()
-            own.update([0.0])
-    assert player.reference.disproved_at == again.reference.disproved_at
-    assert player.reference.disproved_at > 1000
+        taught(own, *np.zeros((1000, 1)))
+    assert player.reference.disproved_at == again.reference.disproved_at > 1000
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_gains_go_on_from_the_regret_of_the_trusted_rounds(seed: int) -> None:
     """Each gain is what following the base lost against an action; bounds hold ever after."""
-    protected = group(seed)
-    player = anchored(GainEvents([protected]), Told([0.9, 0.1, 0.5]))
-    lost = np.zeros((4, 3, 3))
+    own, lost = group(seed), np.zeros((4, 3, 3))
+    player = anchored(GainEvents([own]), Told([0.9, 0.1, 0.5]))
     for t in range(300):
-        mixture = player.mixture()
-        truth = np.array([0.0, 1.0, 0.5 * (t % 2)])
-        came = protected.offset + protected.weights @ truth
-        expected = protected.offset[:, :, None] + protected.weights @ mixture.points.T
+        mixture, truth = player.mixture(), np.array([0.0, 1.0, 0.5 * (t % 2)])
+        came = own.offset + own.weights @ truth
+        expected = own.offset[:, :, None] + own.weights @ mixture.points.T
         chosen = np.eye(3)[expected.argmin(1)].transpose(0, 2, 1) @ mixture.weights
         lost += chosen[:, :, None] * (came[:, :, None] - came[:, None])
         player.update(truth)
         regret = lost.max(2).sum(1)
-        assert (regret <= player.from_variation(protected) + 1e-9).all()
+        assert (regret <= player.from_variation(own) + 1e-9).all()
         gains = np.array([event[5] for event in player.events.table()]).reshape(4, 3, 3)
         if player.reference.trusted:
             assert gains.clip(0) == pytest.approx(lost.clip(0), abs=1e-12)
@@ -150,25 +146,22 @@ def test_gains_go_on_from_the_regret_of_the_trusted_rounds(seed: int) -> None:
 @pytest.mark.parametrize("make", [GainEvents, Assignments])
 def test_what_a_base_costs_every_action_a_little_adds_up(make: Any) -> None:
     """It is given up before the regret of a single action would do it, and within bounds."""
-    apart = ProtectedLosses(np.ones((1, 4)), -np.eye(4)[None])
-    base = Told(np.zeros(4))
+    apart, base = ProtectedLosses(np.ones((1, 4)), -np.eye(4)[None]), Told(np.zeros(4))
     player = anchored(make([apart]), base)
-    alone = Trust(player.events.experts)
     while player.reference.trusted:
-        base.value = 0.02 * np.eye(4)[player.time % 4]
-        player.predict()
-        player.update(np.roll(np.eye(4)[player.time % 4], 1))
+        right = np.eye(4)[player.time % 4]
+        base.value = 0.02 * right
+        taught(player, np.roll(right, 1))
         most = player.time * player.bias_bound().regret(apart.weights)
         assert player.time <= most + (not player.reference.trusted)
+    alone = Trust(player.events.experts)
     assert player.time / 4 + 3 < float(alone.limit(player.time / 4))
 
 
 def test_a_base_that_failed_at_once_is_no_candidate() -> None:
     """Nor has it a band; a checkpoint remembers both."""
-    player, again = (anchored(GainEvents([choice()]), Constant(1, value=1.0)) for _ in range(2))
-    for _ in range(100):
-        player.predict()
-        player.update([0.0])
+    player, again = (anchored(GainEvents([CHOICE]), Constant(1, value=1.0)) for _ in range(2))
+    taught(player, *np.zeros((100, 1)))
     assert 0 < player.reference.disproved_at < 64
     again.restore(player.state())
     assert again.band == player.band == Band(0.0, 1.0)
@@ -182,24 +175,23 @@ def test_nobody_regrets_not_following_a_model(*, beside: bool, stream: str, trus
     """Regret to every model is at most the sum of its gains, and they are below the bound."""
     rng, own = np.random.default_rng(1), group()
     scalars: Any = GainEvents([own], models=3, fixed=not beside)
-    events = VectorEvents([own]) + scalars if beside else scalars
     models = {"mean": RunningMean(SIZE), "last": LastValue(SIZE), "low": Constant(SIZE, value=0.2)}
+    events = VectorEvents([own]) + scalars if beside else scalars
     player = anchored(events, Aggregate(models, SIZE), give_up=trust)
     regret, rounds = np.zeros((4, 3)), 400
     for t in range(rounds):
-        mixture = player.mixture()
-        told, base = player.suggested(own), mixture.mean
-        truth = rng.random(SIZE)
+        mixture, truth = player.mixture(), rng.random(SIZE)
+        told = player.suggested(own)
         if stream == "against the base" or (stream == "turncoat" and t > rounds // 2):
-            truth = (base < 0.5).astype(float)
+            truth = (mixture.mean < 0.5).astype(float)
         lost = own.offset + own.weights @ truth
         for p, q in zip(mixture.points, mixture.weights, strict=True):
             action = (own.offset + own.weights @ p).argmin(1)
             regret += q * (lost[np.arange(4), action][:, None])
         regret -= np.take_along_axis(lost, told, axis=1)
         player.update(truth)
-    gains = scalars.members[0].gain[:, :, -3:]
-    most = (np.maximum(gains, 0) * scalars.members[0].scale[:, None, None]).sum(1)
+    (gained,) = scalars.members
+    most = (gained.gain[:, :, -3:].clip(0) * gained.scale[:, None, None]).sum(1)
     assert (regret <= most + 1e-9).all()
     assert (most.max(1) <= rounds * player.bias_bound().regret_to_models(own.weights)).all()
 
@@ -218,18 +210,16 @@ def test_the_models_zone_is_in_their_bound_alone(kind: Any) -> None:
 
 def test_a_base_is_broadcast_until_a_bias_exceeds_trust() -> None:
     """Trust is lost in the first round in which some |B| > w(V), and never comes back."""
-    player = anchored(VectorEvents([group()]), Constant(SIZE, value=0.9))
-    lost = None
-    for t in range(60):
-        mixture = player.mixture()
-        assert player.reference.trusted is (lost is None)
-        assert (mixture.certificate is None) is player.reference.trusted
+    player, trusted = anchored(VectorEvents([group()]), Constant(SIZE, value=0.9)), []
+    for _ in range(60):
+        trusted.append(player.reference.trusted)
+        assert (player.mixture().certificate is None) is trusted[-1]
         player.update(np.full(SIZE, 0.4))
-        if not player.reference.trusted and lost is None:
-            lost = t + 1
-            assert lost == player.reference.disproved_at
+    lost = trusted.index(False)
+    assert not any(trusted[lost:])
     assert 0.5 * lost > float(Trust(player.events.experts).hint(0.25 * lost))
-    assert player.reference.unchanged_rounds == player.described()["disproved_at"] == lost
+    described = player.described()["disproved_at"]
+    assert player.reference.unchanged_rounds == player.reference.disproved_at == described == lost
 
 
 def test_a_head_start_is_the_potential_of_a_bias_that_has_just_lost_its_trust() -> None:
@@ -259,9 +249,7 @@ def test_a_calibrated_base_is_kept(seed: int) -> None:
     chances = rng.uniform(0.2, 0.8)
     for make in (VectorEvents, GainEvents):
         player = anchored(make([group()]), Constant(SIZE, value=chances))
-        for _ in range(300):
-            player.mixture()
-            player.update((rng.random(SIZE) < chances).astype(float))
+        taught(player, *(rng.random((300, SIZE)) < chances).astype(float))
         assert player.reference.trusted
 
 
@@ -270,35 +258,32 @@ def test_who_bets_against_a_calibrated_model_gains_nothing(p: float) -> None:
     """Over all sequences of 11 outcomes the mean of W is 1 at most, and at most alpha ever win."""
     mean = winning = 0.0
     for outcomes in product([0, 1], repeat=11):
-        bets = [Reference(Constant(1)) for _ in range(2)]
-        for y in outcomes:
-            told = {"unchanged": True, "beyond": False, "surprise": (y - p) / p}
-            for own, doubtful in zip(bets, (False, True), strict=True):
-                own.judge(**told, doubtful=doubtful)  # of a loss y: it can fall short by p
+        bets = {doubtful: Reference(Constant(1)) for doubtful in (False, True)}
+        for (doubtful, own), y in product(bets.items(), outcomes):
+            # of a loss y: it can fall short by p
+            own.judge(unchanged=True, surprise=(y - p) / p, doubtful=doubtful)
         chance = p ** sum(outcomes) * (1 - p) ** (11 - sum(outcomes))
-        mean += chance * np.exp(bets[0].wealth).mean()
-        winning += chance * (not bets[1].trusted)
+        mean += chance * np.exp(bets[False].wealth).mean()
+        winning += chance * (not bets[True].trusted)
     assert mean <= 1 + 1e-12
     assert p == 0.2 or mean == pytest.approx(1)  # where no gain is above 2
     assert winning <= ALARM
-    bets = [Reference(Constant(1))]
-    for _ in range(11):  # the worst outcomes
-        bets[0].judge(unchanged=True, beyond=False, surprise=1.0, doubtful=True)
-    assert not bets[0].trusted
+    worst = Reference(Constant(1))
+    for _ in range(11):
+        worst.judge(unchanged=True, surprise=1.0, doubtful=True)
+    assert not worst.trusted
 
 
 def test_a_surprise_is_told_in_units_of_the_most_that_losses_could_fall_short() -> None:
     """By brute force over the corners of the outcomes."""
-    rng = np.random.default_rng(0)
-    group = ProtectedLosses(rng.random((5, 3)), rng.normal(size=(5, 3, 2)) / 4)
+    rng, seen = np.random.default_rng(0), list[float]()
+    own = ProtectedLosses(rng.random((5, 3)), rng.normal(size=(5, 3, 2)) / 4)
     for said in rng.random((20, 2)):
-        player = UnbiasedPrediction(GainEvents([group]), reference=Reference(Told(said)))
-        seen = list[float]()
-        player.reference.judge = lambda seen=seen, **said: seen.append(said["surprise"])  # type: ignore[union-attr, method-assign]
-        truth = rng.random(2)
-        player.mixture()
-        player.update(truth)
-        action = (group.offset + group.weights @ said).argmin(1)
-        slopes = group.weights[np.arange(5), action].sum(0)
+        player, truth = anchored(GainEvents([own]), Told(said)), rng.random(2)
+        player.reference.judge = lambda surprise, **_: seen.append(surprise)  # type: ignore[union-attr, method-assign]
+        taught(player, truth)
+        action = (own.offset + own.weights @ said).argmin(1)
+        slopes = own.weights[np.arange(5), action].sum(0)
         least = min(slopes @ (np.array(corner) - said) for corner in product([0, 1], repeat=2))
-        assert seen == pytest.approx([slopes @ (truth - said) / -least])
+        assert seen[-1] == pytest.approx(slopes @ (truth - said) / -least)
+    assert len(seen) == 20
