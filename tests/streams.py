@@ -25,7 +25,3 @@ def market(
     raw["adversary"] = {"outcomes": 3} | adversary
     raw["cohort"] = [raw["cohort"][0] | cohort]
     return worlds.told(raw)
-
-
-def scenario(stream: str, forecast: str, *, rounds: int, seed: int) -> Scenario:
-    return market(STREAMS[stream], FORECASTS[forecast], rounds=rounds, seed=seed)
