@@ -15,15 +15,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regretless.market.core.errors import UserError
+from regretless.market.model import MarketModel
 from regretless.scenarios import frames, load
 from regretless.scenarios.config.files import DATA
-from regretless.scenarios.describe import described, starter
+from regretless.scenarios.describe import Description, described, starter
 
 ROLES = {  # index, outcome, context
     "seattle-weather": "date / precipitation temp_max temp_min wind / month wet_yesterday",
     "bike-demand": " / bikers / hour workingday warmth",
     "factor-returns": "date / mtum qual size usmv vlue / up_yesterday volatility",
 }
+WHOLE = [f"{i * 0.37 % 1:.3f}" for i in range(60)]
+Starter = Callable[[str, list[str]], tuple[dict[str, Any], str]]
+
+
+def started(table: Description, folder: Path, rounds: int) -> MarketModel:
+    """Write the starter of a table, and play it."""
+    (folder / "own.toml").write_text(starter(table, folder), encoding="utf-8")
+    return worlds.played(load(str(folder / "own.toml"), rounds=rounds))
 
 
 @pytest.mark.parametrize("name", ROLES)
@@ -31,11 +40,8 @@ def test_bundled_tables_are_understood_and_their_starters_play(name: str, tmp_pa
     table = described(DATA / f"{name}.csv")
     roles = (table.named(role) for role in ("index", "outcome", "context"))
     assert " / ".join(" ".join(column.name for column in own) for own in roles) == ROLES[name]
-    file = tmp_path / "own.toml"
-    file.write_text(starter(table, tmp_path), encoding="utf-8")
-    model = worlds.played(load(str(file), rounds=20))
-    assert load(str(file)).spec.rounds == len(table.frame)
-    assert model.agents_frame()["mean_loss"].between(0, 1).all()
+    assert started(table, tmp_path, 20).agents_frame()["mean_loss"].between(0, 1).all()
+    assert load(str(tmp_path / "own.toml")).spec.rounds == len(table.frame)
 
 
 def test_seasons_are_found_where_there_are_any(tmp_path: Path) -> None:
@@ -66,36 +72,24 @@ def test_a_table_as_a_spreadsheet_writes_it(tmp_path: Path) -> None:
     (tmp_path / "Läden.csv").write_text(WRITTEN + "".join(rows), encoding="utf-8")
     table = described(tmp_path / "Läden.csv")
     assert (table.form.separator, table.form.decimal) == (";", ",")
-    kinds = {column.name: (column.kind, column.role) for column in table.columns}
-    assert kinds == {
-        "Tag": ("dates", "index"),
-        "Umsatz je Stück": ("numbers", "outcome"),
-        "Himmel": ("words", "context"),
-        "offen": ("yes or no", "context"),
-        "leer": ("nothing", ""),
-        "Nr": ("whole numbers", ""),
-    }
-    file = tmp_path / "own.toml"
-    file.write_text(starter(table, tmp_path), encoding="utf-8")
-    model = load(str(file)).build()
-    model.run(30)
-    assert model.rounds_frame()["Tag"].iloc[0] == "01.02.2024"
+    assert [f"{column.kind} is {column.role}" for column in table.columns] == [
+        *("dates is index", "numbers is outcome", "words is context"),
+        *("yes or no is context", "nothing is ", "whole numbers is "),
+    ]
+    assert started(table, tmp_path, 30).rounds_frame()["Tag"].iloc[0] == "01.02.2024"
 
 
 def test_gaps_days_before_months_and_percent_signs(tmp_path: Path) -> None:
     """The first row lacks a value, a weekend is left out, and names have spaces and signs."""
-    days = pd.bdate_range("2024-01-01", periods=120)
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"Tag": days.strftime("%d.%m.%Y"), "Auslastung in %": rng.random(120)})
+    days = pd.bdate_range("2024-01-01", periods=120).strftime("%d.%m.%Y")
+    frame = pd.DataFrame({"Tag": days, "Auslastung in %": np.random.default_rng(0).random(120)})
     frame.loc[[0, 7], "Auslastung in %"] = np.nan
     frame.to_csv(tmp_path / "voll.csv", sep=";", decimal=",", index=False)
     table = described(tmp_path / "voll.csv")
     assert table.columns[0].note == "a day apart, but for 23 steps of another length"
-    text = starter(table, tmp_path)
-    assert "rounds = 118" in text
-    assert 'missing = "drop"' in text
-    (tmp_path / "own.toml").write_text(text, encoding="utf-8")
-    rounds = worlds.played(load(str(tmp_path / "own.toml"), rounds=20)).rounds_frame()
+    rounds = started(table, tmp_path, 20).rounds_frame()
+    spec = load(str(tmp_path / "own.toml")).spec
+    assert (spec.rounds, spec.data.missing) == (118, "drop")
     assert str(frames.calendar(rounds["Tag"])[0]) == "2024-01-02 00:00:00"
 
 
@@ -124,11 +118,10 @@ def test_marks_between_thousands_are_named(tmp_path: Path) -> None:
     rows = [f"{i / 10:.1f};{1 + i % 7}.2{i:02},5;{100 + i},0;a {i}.200,5\n" for i in range(40)]
     text = "".join(["x;marked;plain;words\n", *rows]).replace(";0.", ";0,")
     (tmp_path / "a.csv").write_text(text, encoding="utf-8")
-    columns = {column.name: column for column in described(tmp_path / "a.csv").columns}
-    kinds = [columns[name].kind for name in ("marked", "plain", "words")]
-    assert kinds == ["marked numbers", "whole numbers", "words"]
-    assert "write them without it" in columns["marked"].note
-    assert columns["words"].role == "index"
+    _, marked, plain, words = described(tmp_path / "a.csv").columns
+    assert (marked.kind, plain.kind, words.kind) == ("marked numbers", "whole numbers", "words")
+    assert "write them without it" in marked.note
+    assert words.role == "index"
 
 
 CELLS = st.text(alphabet='0123456789.,-/:;"\t naeINTrue%äfls+', max_size=8)
@@ -147,28 +140,18 @@ def test_strange_tables_are_described_or_refused(
 
 def test_missing_scales_are_told_for_all_outcomes_in_toml_to_be_pasted(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("rain fall,wind,z\n3,10,0.5\n5,40,0.2\n", encoding="utf-8")
-    text = """
-name = "a"
-rounds = 2
-data = { file = "a.csv", outcomes = ["rain fall", "wind", "z"] }
-cohort = [{ name = "c", utility = "linear", actions = 2 }]
-"""
-    (tmp_path / "a.toml").write_text(text, encoding="utf-8")
+    raw = {"name": "a", "rounds": 2, "cohort": [worlds.cohort("c", 1)]}
+    raw["data"] = {"file": "a.csv", "outcomes": ["rain fall", "wind", "z"]}
     with pytest.raises(UserError) as error:
-        load(str(tmp_path / "a.toml"))
-    _, _, cure = str(error.value).partition("; add ")
-    assert tomllib.loads(cure) == {"scale": {"rain fall": [3, 5], "wind": [10, 40]}}
-    mended = text.replace('"z"] }', f'"z"], {cure} }}')
-    (tmp_path / "a.toml").write_text(mended, encoding="utf-8")
-    load(str(tmp_path / "a.toml")).build().run()
-
-
-Starter = Callable[[str, list[str]], tuple[dict[str, Any], str]]
-WHOLE = [f"{i * 0.37 % 1:.3f}" for i in range(60)]
+        worlds.told(raw, origin=tmp_path)
+    cure = tomllib.loads(str(error.value).partition("; add ")[2])
+    assert cure == {"scale": {"rain fall": [3, 5], "wind": [10, 40]}}
+    raw["data"] |= cure
+    worlds.played(worlds.told(raw, origin=tmp_path))
 
 
 @pytest.fixture
-def started(desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> Starter:
+def begun(desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> Starter:
     """Describe a small table and play the starter for a few rounds; the file, what is printed."""
     monkeypatch.setenv("COLUMNS", "200")
 
@@ -191,46 +174,45 @@ def started(desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> Starter:
         "cold mild warm",
     ],
 )
-def test_weekdays_and_months_are_coded_in_their_order(started: Starter, names: str) -> None:
+def test_weekdays_and_months_are_coded_in_their_order(begun: Starter, names: str) -> None:
     words = names.split()
     rows = [f"{words[(11 * i) % len(words)]},{one}" for i, one in enumerate(WHOLE)]
-    written, _ = started("when,sold", rows)
+    written, _ = begun("when,sold", rows)
     assert written["data"]["codes"] == {"when": {word: i for i, word in enumerate(words)}}
 
 
-@pytest.mark.parametrize(
-    ("values", "edges"), [([0, 1, 2, 3, 4, 5], [1.5, 3.5]), ([7, 9, 9, 9, 9, 2], [8.0])]
-)
+@pytest.mark.parametrize(("values", "edges"), [("012345", [1.5, 3.5]), ("799992", [8.0])])
 def test_the_policy_is_cut_between_values_near_thirds_of_the_rows(
-    started: Starter, values: list[int], edges: list[float]
+    begun: Starter, values: str, edges: list[float]
 ) -> None:
-    rows = [f"{values[i % len(values)]},{one}" for i, one in enumerate(WHOLE)]
-    written, _ = started("hour,sold", rows)
+    written, _ = begun("hour,sold", [f"{values[i % 6]},{one}" for i, one in enumerate(WHOLE)])
     assert written["policy"]["rule"]["edges"] == edges
 
 
 @pytest.mark.parametrize(
     ("head", "told"),
     [
-        ("sold,", "(column 2)"),
-        ('sold,"no\n\nte"', "(column 2)"),
-        (",sold,", "(column 3)"),
-        ("odd,sold,odd", "odd (column %d): another column has its name"),
+        ("sold,", ["(column 2)"]),
+        ('sold,"no\n\nte"', ["(column 2)"]),
+        (",sold,", ["(column 1)", "(column 3)"]),
+        ("odd,sold,odd", [f"odd (column {i}): another column has its name" for i in (1, 3)]),
     ],
 )
-def test_columns_without_a_usable_name_are_left_out(started: Starter, head: str, told: str) -> None:
-    written, printed = started(head, [",".join([one] * (head.count(",") + 1)) for one in WHOLE])
+def test_columns_without_a_usable_name_are_left_out(
+    begun: Starter, head: str, told: list[str]
+) -> None:
+    written, printed = begun(head, [",".join([one] * (head.count(",") + 1)) for one in WHOLE])
     assert written["data"]["outcomes"] == ["sold"]
-    assert all(told.replace("%d", place) in printed for place in "13")
+    assert [line for line in told if line not in printed] == []
 
 
 @pytest.mark.parametrize("cell", ["1e308", "1e-320", "inf", "1e400"])
-def test_numbers_at_the_ends_of_floats_are_numbers(started: Starter, cell: str) -> None:
+def test_numbers_at_the_ends_of_floats_are_numbers(begun: Starter, cell: str) -> None:
     """And give no warning, which would be an error here; what is not finite is no outcome."""
     endless = cell in {"inf", "1e400"}
     others = [i + 0.5 if endless else i * 0.71 % 1 for i in range(len(WHOLE))]  # as an index grows
     rows = [f"{one},{cell if i == 30 else others[i]}" for i, one in enumerate(WHOLE)]
-    written, printed = started("sold,odd", rows)
+    written, printed = begun("sold,odd", rows)
     data = written["data"]
     assert data["outcomes"] == (["sold", "odd"] if cell == "1e-320" else ["sold"])
     assert ("index" in data, "context" in data) == (False, False)
@@ -238,23 +220,19 @@ def test_numbers_at_the_ends_of_floats_are_numbers(started: Starter, cell: str) 
     assert "words" not in printed
 
 
-def test_outcomes_that_are_small_or_nearly_all_equal_fill_their_scale(started: Starter) -> None:
+def test_outcomes_that_are_small_or_nearly_all_equal_fill_their_scale(begun: Starter) -> None:
     for unit in (1e-90, 1e-13):
-        written, _ = started("sold", [repr(unit * float(one)) for one in WHOLE])
+        written, _ = begun("sold", [repr(unit * float(one)) for one in WHOLE])
         low, high = written["data"]["scale"]["sold"]
         assert 0 == low < 0.9 * unit < high < 1.1 * unit
     rows = [f"{0.5 if i == 77 else 0.0}" for i in range(200)]
-    assert started("sold", rows)[0]["data"]["scale"]["sold"] == [0.0, 0.5]
+    assert begun("sold", rows)[0]["data"]["scale"]["sold"] == [0.0, 0.5]
 
 
 @pytest.mark.parametrize(
     ("head", "row", "reason"),
     [
-        (
-            "x,y",
-            "{i},{j}",
-            "'x': a counter: it only grows or only falls; 'y': whole numbers, 2 diff",
-        ),
+        ("x,y", "{i},{j}", "'x': a counter: it only grows or only falls; 'y': whole numbers, 2 di"),
         ("x", "{one}e-200", "'x': no number above 1e-100: give them in a smaller unit"),
         ("x,x", "{one},{one}", "'x (column 1)': another column has its name: rename one"),
         ("a,b,c,d,e,f", "u,u,u,u,u,u", "'d': always the same; and 2 more"),

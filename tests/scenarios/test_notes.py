@@ -1,39 +1,21 @@
 """What a run says beside its results: what is left out, and what can hardly be meant."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 import worlds
-from desk import Call, Refused
+from desk import Call
+from written import manifest
 
-from regretless import load
 from regretless.agents import ScriptedAgent
 from regretless.market import register
+from regretless.market.core.errors import UserError
+from regretless.market.model import MarketModel
 
-FEW = ("--rounds", "5", "--set", "cohort.growers.count=9")
-NATURE = """\
-name = "nature"
-rounds = 12
-adversary = {{ kind = "iid", outcomes = 1 }}
-[[cohort]]
-name = "makers"
-utility = "{utility}"
-parameters = {{ {parameters} }}
-count = {count}
-actions = 6
-"""
-DATA = """\
-name = "heat"
-rounds = 10
-cohort = [{{ name = "bathers", utility = "newsvendor", count = 5, actions = 4 }}]
-[data]
-file = "heat.csv"
-outcomes = ["heat"]
-scale = {{ heat = [0.0, {top}] }}
-{clip}
-"""
+IDLE = {"cost": [72, 144]}  # of firms that make nothing
+ALIKE = {"weights": [[0.2]] * 6}
 
 
 @register.agent("noted")
@@ -51,107 +33,91 @@ class Mortal(ScriptedAgent):
             self.leave()
 
 
-@pytest.fixture
-def played(desk: Path, call: Call) -> Any:
-    """Run a scenario; returns what it printed in one line, its errors and its manifest's notes."""
-
-    def play(*words: str) -> tuple[str, str, list[str]]:
-        answer = call("run", *words, "--out", "run")
-        assert answer.status == 0
-        manifest = json.loads((desk / "run/manifest.json").read_text(encoding="utf-8"))
-        return " ".join(answer.out.split()), answer.err, manifest["notes"]
-
-    return play
+def nature(
+    parameters: worlds.Raw, utility: str = "firm", count: int = 20, **own: Any
+) -> worlds.Raw:
+    makers = worlds.cohort("makers", count, 6, utility, parameters=parameters)
+    raw = {"name": "nature", "rounds": 12, "cohort": [makers]}
+    return raw | {"adversary": {"kind": "iid", "outcomes": 1} | own}
 
 
-def test_an_outcome_that_is_known_before_its_round_is_warned_of(played: Any) -> None:
+def built(raw: worlds.Raw | str, *assignments: str, origin: Path = Path()) -> MarketModel:
+    return worlds.told(raw, *assignments, origin=origin).build()
+
+
+def test_an_outcome_that_is_known_before_its_round_is_warned_of() -> None:
     known = 'data.context=["month", "wet_yesterday", "wind"]'
-    _, wrong, _ = played("crop-choice", *FEW, "--set", known)
-    assert "data.context: everybody knows the outcome 'wind'" in wrong
-
-
-def nature(folder: Path, utility: str, parameters: str, count: int = 20) -> str:
-    text = NATURE.format(utility=utility, parameters=parameters, count=count)
-    (folder / "nature.toml").write_text(text, encoding="utf-8")
-    return str(folder / "nature.toml")
+    (warning,) = built("crop-choice", "cohort.growers.count=9", known).warnings
+    assert warning.startswith("data.context: everybody knows the outcome 'wind'")
 
 
 @pytest.mark.parametrize(
-    ("utility", "parameters"),
+    ("utility", "parameters", "count", "warned"),
     [
-        ("firm", "cost = [72, 144]"),  # nothing is made
-        ("linear", "weights = [[0.2], [0.2], [0.2], [0.2], [0.2], [0.2]]"),  # all alike
+        ("firm", IDLE, 20, 1),
+        ("linear", ALIKE, 20, 1),
+        ("firm", {"cost": {"choices": [0.1, 100.0]}}, 20, 0),  # one who can use it is enough
+        ("firm", IDLE, 200_000, 1),  # of a big population a sample is looked at
     ],
 )
 def test_parameters_out_of_proportion_are_warned_of(
-    utility: str, parameters: str, played: Any, tmp_path: Path
+    utility: str, parameters: worlds.Raw, count: int, warned: int
 ) -> None:
-    said, wrong, (note,) = played(nature(tmp_path, utility, parameters), "--quiet")
-    assert said == ""
-    assert wrong == f"regretless: {note}\n"
-    assert all(word in note for word in ("cohort.makers", f"'{utility}'", "parameters"))
+    model = built(nature(parameters, utility, count))
+    assert model.notes == model.warnings
+    assert len(model.notes) == warned
+    for note in model.notes:
+        assert all(word in note for word in ("cohort.makers", f"'{utility}'", "parameters"))
 
 
-def test_studies_and_trainings_show_the_warnings_of_their_runs_once(desk: Path, call: Call) -> None:
-    nature(desk, "firm", "cost = [72, 144]")
-    grid = "[grid]\nrounds = [3, 4]\n"
-    Path("sweep.toml").write_text(f'scenario = "nature.toml"\nseeds = 2\n{grid}', encoding="utf-8")
-    leader = ["--set", "adversary={kind='up-then-down', outcomes=1}", "--rounds", "8"]
+def test_a_run_a_study_and_a_training_show_warnings_once(desk: Path, call: Call) -> None:
+    """On standard error before all; notes are in the manifest and among the results."""
+    (desk / "nature.toml").write_text(tomli_w.dumps(nature(IDLE)))
+    sweep = {"scenario": "nature.toml", "seeds": 2, "grid": {"rounds": [3, 4]}}
+    (desk / "sweep.toml").write_text(tomli_w.dumps(sweep))
+    leader = "--set adversary={kind='up-then-down',outcomes=1} --rounds 8"
     for words in (
-        ["study", "sweep.toml", "--out", "study"],
-        ["train", "nature.toml", *leader, "--algorithm", "es", "--budget", "16"],
+        "run nature.toml --out run",
+        "study sweep.toml --out study --jobs 1",
+        f"train nature.toml {leader} --algorithm es --budget 16 --jobs 1",
     ):
-        said = call(*words, "--jobs", "1", "--quiet")
+        said = call(*words.split(), "--quiet")
         assert (said.status, said.out) == (0, "")
         assert said.err.startswith("regretless: cohort.makers: with utility 'firm' ")
         assert said.err.count("\n") == 1
+    (note,) = manifest("run")["notes"]
+    whole = " ".join(call("run", "nature.toml", "--out", "again").out.split())
+    assert " ".join(note.split()) in whole
+    leaving = call("run", "nature.toml", "--set", "cohort.makers.response=noted").out
+    assert "makers: 2 of 20 agents left by themselves, the first in round 4" in leaving
 
 
 @pytest.mark.parametrize(
-    ("cost", "count", "warned"), [("{ choices = [0.1, 100.0] }", 20, 0), ("[72, 144]", 200_000, 1)]
-)
-def test_one_who_can_use_it_is_enough(cost: str, count: int, warned: int, tmp_path: Path) -> None:
-    """Of a big population a sample is looked at."""
-    file = nature(tmp_path, "firm", f"cost = {cost}", count=count)
-    assert len(load(file).build().warnings) == warned
-
-
-@pytest.mark.parametrize(
-    ("top", "clip", "warned"),
-    [(7.9, "", 0), (7.0, "", 1), (7.0, "clip = true", 0)],  # of ten rows: 0, 3, 3
+    ("top", "more", "warned"), [(7.9, {}, 0), (7.0, {}, 1), (7.0, {"clip": True}, 0)]
 )
 def test_many_clipped_rows_are_warned_of(
-    top: float, clip: str, warned: int, played: Any, tmp_path: Path
+    top: float, more: worlds.Raw, warned: int, tmp_path: Path
 ) -> None:
+    """Of ten rows three are beyond the lower top."""
     rows = [0, 1, 2, 3, 4, 5, 6, 7.5, 7.6, 7.7]
     (tmp_path / "heat.csv").write_text("\n".join(["heat", *map(str, rows)]), encoding="utf-8")
-    (tmp_path / "heat.toml").write_text(DATA.format(top=top, clip=clip), encoding="utf-8")
-    _, wrong, _ = played("heat.toml", "--quiet")
-    assert wrong.count("data.scale") == wrong.count("30.0 %") == wrong.count("\n") == warned
-
-
-def test_agents_who_leave_by_themselves_are_counted(played: Any, tmp_path: Path) -> None:
-    file = nature(tmp_path, "firm", "cost = 0.1")
-    said, _, _ = played(file, "--set", "cohort.makers.response=noted")
-    assert "makers: 2 of 20 agents left by themselves, the first in round 4" in said
+    data = {"file": "heat.csv", "outcomes": ["heat"], "scale": {"heat": [0.0, top]}} | more
+    bathers = worlds.cohort("bathers", 5, 4, "newsvendor")
+    raw = {"name": "heat", "rounds": 10, "cohort": [bathers], "data": data}
+    warnings = built(raw, origin=tmp_path).warnings
+    assert len(warnings) == warned
+    assert all("30.0 %" in line and "data.scale" in line for line in warnings)
 
 
 @pytest.mark.parametrize("kind", ["iid", "drifting", "cyclic", "switching"])
-def test_outcomes_that_are_nearly_a_coin_toss_are_asked_for_twice(
-    kind: str, tmp_path: Path, refused: Refused
-) -> None:
-    file = nature(tmp_path, "firm", "cost = 0.1")
-    asked = ["--set", f"adversary.kind={kind}", "--set", "adversary.concentration=0.01"]
-    wrong = refused("run", file, *asked, "--out", str(tmp_path / "run"))
-    assert "concentration is 0.01" in wrong
-    assert "extreme = true" in wrong
-    rare = {"kind": kind, "outcomes": 1, "concentration": 0.01, "extreme": True}
-    meant = worlds.played(load(file, adversary=rare))
+def test_outcomes_that_are_nearly_a_coin_toss_are_asked_for_twice(kind: str) -> None:
+    raw = nature({"cost": 0.1}, kind=kind, concentration=0.01)
+    with pytest.raises(UserError, match=r"concentration is 0\.01.*extreme = true"):
+        built(raw)
+    meant = worlds.played(worlds.told(raw, "adversary.extreme=true"))
     assert meant.rounds_frame()["y_0"].round(2).isin([0.0, 1.0]).mean() > 0.5
 
 
-def test_a_nature_without_noise_is_named(played: Any, tmp_path: Path) -> None:
-    file = nature(tmp_path, "firm", "cost = 0.1")
-    said, _, (note,) = played(file, "--set", "adversary.concentration=0")
+def test_a_nature_without_noise_is_named() -> None:
+    (note,) = built(nature({"cost": 0.1}, concentration=0)).notes
     assert "adversary.concentration = 0" in note
-    assert note in said

@@ -28,7 +28,7 @@ from regretless.scenarios.run import Options, run
 from regretless.scenarios.summary import MOST, print_summary
 from regretless.scenarios.verdict import alternative_cells, difference, promise, records, sentences
 
-ROUNDS, AGENTS = 60, 8
+ROUNDS, AGENTS, WINDOW = 60, 8, 12  # of rolling means
 FEW = f"rounds={ROUNDS}", f"cohort.growers.count={AGENTS}"
 Tables = dict[str, pd.DataFrame]
 
@@ -38,14 +38,17 @@ def played(out: Path, *assignments: str, form: str = "parquet") -> Path:
     return out
 
 
+def report(directory: Path) -> Page:
+    """Write a page, which adds one file to the folder; the page, taken apart."""
+    before = {path.name for path in directory.iterdir()}
+    assert write_report(directory) == directory / "report.html"
+    assert {path.name for path in directory.iterdir()} == before | {"report.html"}
+    return check((directory / "report.html").read_text(encoding="utf-8"))
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return played(tmp_path_factory.mktemp("report") / "run")
-
-
-@pytest.fixture(scope="module")
-def page(finished: Path) -> Page:
-    return check(report(finished))
 
 
 @pytest.fixture
@@ -64,24 +67,18 @@ def drawn(figure: go.Figure | None) -> tuple[Any, ...]:
     return tuple(figure.data)
 
 
-def report(directory: Path) -> str:
-    return write_report(directory).read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("form", ["parquet", "csv"])
 def test_page_shows_the_tables(tmp_path: Path, form: str) -> None:
-    directory = played(tmp_path / "run", form=form)
-    before = {path.name for path in directory.iterdir()}
-    assert write_report(directory) == directory / "report.html"
-    assert {path.name for path in directory.iterdir()} == before | {"report.html"}
-    page = check((directory / "report.html").read_text(encoding="utf-8"))
-    manifest, tables = read_run(directory)
+    page = report(played(tmp_path / "run", form=form))
+    manifest, tables = read_run(tmp_path / "run")
     agents, verdict = tables["agents"], tables["verdict"]
     for line in (*sentences(verdict, agents), *manifest["data"]):
         assert line in page.text
     ranked = records(verdict.sort_values("mean_loss", kind="stable"))
     cells = [alternative_cells(row) for row in ranked]
     assert page.rows[1 : 1 + len(cells)] == cells
+    better = [f"{row['better_off']} of {AGENTS}" * (row["kind"] != "broadcast") for row in ranked]
+    assert [row[-1] for row in cells] == better
     for name in ("external", "swap", "decision swap"):
         regret = agents[f"{name.replace(' ', '_')}_regret"]
         (row,) = [row for row in page.rows if row[0] == name]
@@ -91,41 +88,28 @@ def test_page_shows_the_tables(tmp_path: Path, form: str) -> None:
     assert shown <= panels(page)
     assert page.tags.count("figure") == page.tags.count("figcaption") == len(panels(page))
     assert f'agents = pd.read_{form}("agents.{form}")' in page.text
-
-
-def test_alternatives_have_their_differences_and_intervals(tables: Tables) -> None:
-    others = tables["verdict"].query("kind != 'broadcast'")
-    (marks,) = drawn(run_figures.alternatives(Run({}, tables)))
-    assert sorted(marks.x) == sorted(others["difference"])
-    halves = (others["high"] - others["difference"]).fillna(0.0)
-    assert sorted(marks.error_x.array) == sorted(halves)
-    alone = tables["verdict"].query("kind in ['broadcast', 'action']")
-    assert run_figures.alternatives(Run({}, tables | {"verdict": alone})) is None
+    assert '"2012-01-01T00:00:00"' in page.charts  # rounds are dated where the data are
+    rows = page.rows[1 + [row[0] for row in page.rows].index("agent") :]  # what regret is made of
+    sums = pd.DataFrame(rows).groupby(0, sort=False)[6].apply(lambda part: part.astype(float).sum())
+    worst = agents.set_index("agent")["decision_swap_regret"].nlargest(5)
+    assert list(map(int, sums.index)) == list(worst.index)
+    assert sums.to_list() == pytest.approx(worst.tolist(), abs=5e-4)
 
 
 @pytest.mark.parametrize(
     ("change", "there", "gone"),
     [
-        ("forecaster.kind=running-mean", {"loss", "regret", "forecast"}, {"certificates"}),
-        ('cohort.growers.measures=["external"]', {"loss", "forecast"}, {"regret", "spread"}),
-        ("rounds=1", {"alternatives", "agents"}, {"loss", "regret", "forecast"}),
+        ("forecaster.kind=running-mean", "loss regret forecast", "certificates"),
+        ('cohort.growers.measures=["external"]', "loss forecast", "regret spread"),
+        ("rounds=1", "alternatives agents", "loss regret forecast"),
     ],
 )
 def test_figures_are_those_that_the_logs_have(
-    change: str, there: set[str], gone: set[str], tmp_path: Path
+    change: str, there: str, gone: str, tmp_path: Path
 ) -> None:
-    page = check(report(played(tmp_path / "run", change)))
-    assert there <= panels(page)
-    assert not gone & panels(page)
-
-
-def test_worst_agents_come_with_what_their_regret_is_made_of(page: Page, finished: Path) -> None:
-    rows = page.rows[1 + [row[0] for row in page.rows].index("agent") :]
-    agents = read_run(finished)[1]["agents"].set_index("agent")["decision_swap_regret"]
-    sums = pd.DataFrame(rows).groupby(0, sort=False)[6].apply(lambda part: part.astype(float).sum())
-    worst = agents.nlargest(5)
-    assert list(map(int, sums.index)) == list(worst.index)
-    assert sums.to_list() == pytest.approx(worst.tolist(), abs=5e-4)
+    shown = panels(report(played(tmp_path / "run", change)))
+    assert {*there.split()} <= shown
+    assert not {*gone.split()} & shown
 
 
 def test_data_of_a_figure_cannot_end_their_element() -> None:
@@ -150,33 +134,44 @@ def test_same_logs_give_the_same_bytes_and_the_page_replaces_only_itself(directo
 def test_interrupted_run_says_how_far_it_came(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         play(worlds.told("crop-choice", *FEW), tmp_path / "run", stop=20)
-    page = check(report(tmp_path / "run"))
-    assert f"20 of {ROUNDS} rounds, seed 7, interrupted." in page.text
+    assert f"20 of {ROUNDS} rounds, seed 7, interrupted." in report(tmp_path / "run").text
 
 
 def test_what_is_broken_missing_or_of_an_older_version_is_refused(directory: Path) -> None:
     verdict, agents = directory / "verdict.parquet", directory / "agents.parquet"
+    manifest = directory / "manifest.json"
     older = pd.read_parquet(verdict).rename(columns={"difference": "gain"})
     for change, told in (
-        (lambda: older.to_parquet(verdict), "of an older version; run it again"),
-        (lambda: agents.write_bytes(b"PAR1"), "cannot be read"),
+        (partial(older.to_parquet, verdict), "of an older version; run it again"),
+        (partial(agents.write_bytes, b"PAR1"), "cannot be read"),
         (agents.unlink, "no agents table"),
-        *(
-            (partial((directory / "manifest.json").write_text, text), "cannot be read|not a run's")
-            for text in ("{", "[]", "{}")
-        ),
-        ((directory / "manifest.json").unlink, "is not the folder of a run"),
-        (lambda: shutil.rmtree(directory), r"does not exist; give the folder of .* or a training"),
+        (partial(manifest.write_text, "{"), "cannot be read"),
+        (partial(manifest.write_text, "[]"), "cannot be read"),
+        (partial(manifest.write_text, "{}"), "not a run's"),
+        (manifest.unlink, "is not the folder of a run"),
+        (partial(shutil.rmtree, directory), r"does not exist; give the folder of .* or a training"),
     ):
         change()
         with pytest.raises(UserError, match=told):
             write_report(directory)
 
 
-def test_regret_and_its_bounds_are_those_of_the_logs(tables: Tables) -> None:
-    """In one figure; a bound of 1 or more is not drawn, and the pointer tells true values."""
-    mean, worst, *lines = drawn(run_figures.regret(Run({}, tables)))
-    regret, kept = tables["agents"]["decision_swap_regret"], tables["bounds"]
+def test_figures_draw_the_tables(tables: Tables) -> None:
+    """A bound of 1 or more is not drawn, and the pointer tells true values."""
+    agents, kept, data = tables["agents"], tables["bounds"], Run({}, tables)
+    verdict = tables["verdict"].query("kind != 'broadcast'")
+    (marks,) = drawn(run_figures.alternatives(data))
+    assert sorted(marks.x) == sorted(verdict["difference"])
+    halves = (verdict["high"] - verdict["difference"]).fillna(0.0)
+    assert sorted(marks.error_x.array) == sorted(halves)
+    alone = tables["verdict"].query("kind in ['broadcast', 'action']")
+    assert run_figures.alternatives(Run({}, tables | {"verdict": alone})) is None
+    own, *others = drawn(run_figures.loss(data))
+    assert own.y[-1] == pytest.approx(agents["mean_loss"].mean())
+    least = verdict.groupby("kind")["mean_loss"].min()
+    assert sorted(line.y[0] for line in others) == sorted(least)
+    mean, worst, *lines = drawn(run_figures.regret(data))
+    regret = agents["decision_swap_regret"]
     assert (mean.x[0], mean.x[-1]) == (0, ROUNDS - 1)
     assert mean.customdata[-1] == pytest.approx(regret.mean())
     assert worst.customdata[-1] == pytest.approx(regret.max())
@@ -185,25 +180,16 @@ def test_regret_and_its_bounds_are_those_of_the_logs(tables: Tables) -> None:
     for line in lines:
         told = kept[columns[line.name]]
         assert line.customdata == pytest.approx(told[told < 1].to_numpy())
-        assert tables["agents"][columns[line.name]].max() == pytest.approx(told.iloc[-1])
+        assert agents[columns[line.name]].max() == pytest.approx(told.iloc[-1])
     for column in columns.values():
-        tables["agents"][column] = kept[column] = np.nan  # no theorem applies
-    assert len(drawn(run_figures.regret(Run({}, tables)))) == 2
+        agents[column] = kept[column] = np.nan  # no theorem applies
+    assert len(drawn(run_figures.regret(data))) == 2
 
 
-def test_loss_ends_at_the_mean_loss_beside_the_alternatives(tables: Tables) -> None:
-    own, *others = drawn(run_figures.loss(Run({}, tables)))
-    assert own.y[-1] == pytest.approx(tables["agents"]["mean_loss"].mean())
-    verdict = tables["verdict"].query("kind != 'broadcast'")
-    least = verdict.groupby("kind")["mean_loss"].min()
-    assert sorted(line.y[0] for line in others) == sorted(least)
-
-
-def test_rounds_are_dated_where_the_data_are(page: Page) -> None:
-    assert '"2012-01-01T00:00:00"' in page.charts
+def test_dates_are_drawn_where_they_are_dates_in_order() -> None:
     figure = theme.panels().add_trace(theme.line([0, 1, 5], [1.0, 2.0, 3.0], "a"))
     figure.update_xaxes(title_text="round; as they are")
-    for names in (["Mon", "Tue"], ["2020-01-02", "2020-01-01"]):  # no dates; not in order
+    for names in (["Mon", "Tue"], ["2020-01-02", "2020-01-01"]):
         theme.dated(figure, pd.Series(names), "day")
         assert figure.data[0].x.tolist() == [0, 1, 5]
     theme.dated(figure, pd.Series(["2020-01-01", "2020-01-02"]), "day")
@@ -212,15 +198,14 @@ def test_rounds_are_dated_where_the_data_are(page: Page) -> None:
 
 
 def test_forecast_figure_averages_blocks_and_rounds(tables: Tables) -> None:
-    rounds, forecasts = tables["rounds"], tables["forecasts"]
+    forecasts = tables["forecasts"]
     second = forecasts.assign(block="second", label_0=0.0)
     tables["forecasts"] = pd.concat([forecasts, second], ignore_index=True)
     data = {"outcomes": ["a", "b", "c"], "scale": {"a": [5.0, 25.0], "c": [1.0, 0.0]}}
     outcome, forecast, *_ = drawn(run_figures.forecast(Run({"data": data}, tables)))
-    window = ROUNDS // 5
-    assert outcome.y[-1] == pytest.approx(5 + 20 * rounds["y_0"].tail(window).mean())
+    assert outcome.y[-1] == pytest.approx(5 + 20 * tables["rounds"]["y_0"].tail(WINDOW).mean())
     said = forecasts.loc[forecasts["drawn"], "label_0"]
-    assert forecast.y[-1] == pytest.approx(5 + 20 * said.tail(window).mean() / 2)
+    assert forecast.y[-1] == pytest.approx(5 + 20 * said.tail(WINDOW).mean() / 2)
 
 
 def test_market_figure_draws_demand_and_what_it_did(tmp_path: Path) -> None:
@@ -228,14 +213,12 @@ def test_market_figure_draws_demand_and_what_it_did(tmp_path: Path) -> None:
     tables = read_run(tmp_path / "run")[1]
     goods = ["tea", "salt", "rum"]
     data = Run({"adversary": {"outcome_names": goods}}, tables)
-    figure = market_figures.demand(data)
-    measured = crowding(tables["rounds"], tables["forecasts"]).tail(ROUNDS // 5)
-    *demand, concentration, confirmed = drawn(figure)
-    for i, (curve, good) in enumerate(zip(demand, goods, strict=True)):
-        expected = tables["rounds"][f"demand_{i}"].tail(ROUNDS // 5).mean()
-        assert (curve.name, curve.y[-1]) == (good, pytest.approx(expected))
-    assert concentration.y[-1] == pytest.approx(measured["concentration"].mean())
-    assert confirmed.y[-1] == pytest.approx(measured["confirmed"].mean())
+    seen = {curve.name: curve.y[-1] for curve in drawn(market_figures.demand(data))}
+    demand = tables["rounds"].filter(regex="^demand_").tail(WINDOW).mean()
+    did = crowding(tables["rounds"], tables["forecasts"]).tail(WINDOW).mean()
+    assert list(seen)[:3] == goods
+    wanted = [*demand, did["concentration"], did["confirmed"]]
+    assert list(seen.values()) == pytest.approx(wanted)
     labels = [name for name in tables["forecasts"] if name.startswith("label_")]
     tables["forecasts"] = tables["forecasts"].drop(columns=labels)
     assert len(drawn(market_figures.demand(data))) == 4
@@ -243,19 +226,16 @@ def test_market_figure_draws_demand_and_what_it_did(tmp_path: Path) -> None:
 
 def test_own_measures_are_drawn_by_cohort(tmp_path: Path) -> None:
     """Of the round, of cohorts by name, and of every agent as the mean of its cohort."""
-    taken = {
-        "report: round": lambda model: model.played,
-        "report: cohort": lambda _: {"growers": 2.0},
-        "report: agent": lambda _: np.arange(AGENTS, dtype=float),
-    }
-    for name, measure in taken.items():
-        register.measure(name)(measure)
-    out = played(tmp_path / "run", "rounds=10", f"measures={json.dumps(list(taken))}")
-    assert "measures" in panels(check(report(out)))
-    tables = read_run(out)[1]
-    ends = {(c.yaxis, c.name): c.y[-1] for c in drawn(market_figures.measures(Run({}, tables)))}
-    assert list(ends.values()) == [10.0, 2.0, (AGENTS - 1) / 2]
-    assert [name for _, name in ends] == ["all", "growers", "growers"]
+    register.measure("report: round")(lambda model: model.played)
+    register.measure("report: cohort")(lambda _: {"growers": 2.0})
+    register.measure("report: agent")(lambda _: np.arange(AGENTS, dtype=float))
+    named = json.dumps([f"report: {what}" for what in ("round", "cohort", "agent")])
+    out = played(tmp_path / "run", "rounds=10", f"measures={named}")
+    assert "measures" in panels(report(out))
+    curves = drawn(market_figures.measures(Run({}, read_run(out)[1])))
+    assert [curve.name for curve in curves] == ["all", "growers", "growers"]
+    assert [curve.y[-1] for curve in curves] == [10.0, 2.0, (AGENTS - 1) / 2]
+    assert len({curve.yaxis for curve in curves}) == 3
 
 
 # What is printed, in 80 columns and 40 lines.

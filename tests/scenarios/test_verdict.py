@@ -10,24 +10,21 @@ import worlds
 
 from regretless.forecaster.models.aggregate import PANEL
 from regretless.market.model import MarketModel
-from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.forecaster import DecisionSwapSpec
 from regretless.scenarios.run import Options, run
 
 ROUNDS = 120
-RULE: dict[str, Any] = {"kind": "threshold", "feature": "day", "at": 5, "below": 0, "above": 1}
-DATA: dict[str, Any] = {"file": "table.csv", "outcomes": ["bread", "fuel"], "context": ["day"]}
-DATA["forecasts"] = {"office": {"point": ["said", "fuel_said"]}}
+RULE = {"kind": "threshold", "feature": "day", "at": 5, "below": 0, "above": 1}
 RHO = {"rho": {"choices": [0.4, 0.8]}}
-COHORTS = [
-    worlds.cohort("few", 4, 3, "ces", parameters=RHO, policies=["weekend"]),
-    worlds.cohort("smooth", 2, 3, response="quantal", eta=9.0),
-    worlds.cohort("learners", 2, 3, response="hedge"),
-]
+FEW = worlds.cohort("few", 4, 3, "ces", parameters=RHO, policies=["weekend"])
+SMOOTH = worlds.cohort("smooth", 2, 3, response="quantal", eta=9.0)
+LEARNERS = worlds.cohort("learners", 2, 3, response="hedge")
+LATE = worlds.cohort("late", 2, 3, "ces", parameters=RHO, enters=80)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def base(tmp_path_factory: pytest.TempPathFactory) -> worlds.Raw:
+    """Return a scenario whose data have forecasts in them."""
     home = tmp_path_factory.mktemp("verdict")
     rng, days = np.random.default_rng(0), np.arange(ROUNDS)
     frame = pd.DataFrame({"day": days % 7})
@@ -36,20 +33,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         frame[name] = np.clip(level + 0.1 * rng.standard_normal(ROUNDS), 0, 1)
         frame[said] = np.clip(level + 0.05 * rng.standard_normal(ROUNDS), 0, 1)
     frame.to_csv(home / "table.csv", index=False)
-    return home
-
-
-def scenario(folder: Path, forecaster: dict[str, Any] | None = None, **keys: Any) -> Scenario:
-    """Return the scenario under a forecaster; None for the default."""
-    raw = {"name": "s", "rounds": ROUNDS, "seed": 1, "data": DATA, "cohort": COHORTS}
-    raw |= {"policy": {"weekend": RULE}, **keys}
-    raw |= {} if forecaster is None else {"forecaster": forecaster}
-    return worlds.told(raw, origin=folder)
+    data = {"file": str(home / "table.csv"), "outcomes": ["bread", "fuel"], "context": ["day"]}
+    data |= {"forecasts": {"office": {"point": ["said", "fuel_said"]}}}
+    own = {"name": "s", "rounds": ROUNDS, "seed": 1, "data": data, "policy": {"weekend": RULE}}
+    return own | {"cohort": [FEW, SMOOTH, LEARNERS]}
 
 
 @pytest.fixture(scope="module")
-def default(folder: Path) -> MarketModel:
-    return worlds.played(scenario(folder))
+def default(base: worlds.Raw) -> MarketModel:
+    return worlds.played(worlds.told(base))
+
+
+def losses_with(name: str, base: worlds.Raw, cohort: str) -> Any:
+    """Return the losses of a cohort where a model is broadcast alone."""
+    alone = worlds.played(worlds.told(base | {"forecaster": PANEL.get(name, {"kind": name})}))
+    return alone.agents_frame().query("cohort == @cohort")["mean_loss"]
 
 
 def test_with_data_the_panel_and_the_forecasts_in_it_are_models(default: MarketModel) -> None:
@@ -65,15 +63,15 @@ def test_with_data_the_panel_and_the_forecasts_in_it_are_models(default: MarketM
 
 
 def test_the_verdict_adds_up(default: MarketModel) -> None:
+    """Of all agents, too: learners do as they did where the others follow a model."""
     agents, models = default.agents_frame().set_index("agent"), default.models_frame()
-    for name, rows in default.verdict_frame().query("cohort != 'everybody'").groupby("cohort"):
-        own = agents[agents["cohort"] == name]
+    for name, rows in default.verdict_frame().groupby("cohort"):
+        own = agents if name == "everybody" else agents[agents["cohort"] == name]
+        assert (rows["agents"] == len(own)).all()
+        mean = own["mean_loss"].mean()
+        np.testing.assert_allclose(rows["mean_loss"] - rows["difference"], mean, rtol=1e-12)
         kinds = rows.set_index("kind")
-        told = kinds.loc["broadcast"]
-        assert told["agents"] == len(own)
-        assert told["mean_loss"] == pytest.approx(own["mean_loss"].mean(), rel=1e-12)
-        gaps = rows["mean_loss"] - told["mean_loss"]
-        np.testing.assert_allclose(rows["difference"], gaps, atol=1e-12)
+        assert kinds.loc["broadcast", "mean_loss"] == pytest.approx(mean, rel=1e-12)
         ends = rows[["low", "difference", "high"]].to_numpy()[rows["kind"] != "broadcast"]
         assert (np.diff(ends) > 0).all()
         sure = (ends[:, 0] > 0) | (ends[:, 2] < 0)
@@ -82,35 +80,31 @@ def test_the_verdict_adds_up(default: MarketModel) -> None:
         assert kinds.loc["action", "mean_loss"] == pytest.approx(best, rel=1e-12)
         assert kinds.loc["action", "better_off"] == (own["external_regret"] > 1e-12).sum()
         for model, row in rows[rows["kind"] == "model"].set_index("name").iterrows():
-            there = models[(models["cohort"] == name) & (models["model"] == model)]
-            assert row["mean_loss"] == pytest.approx(there["mean_loss"].mean(), rel=1e-12)
+            there = models[models["agent"].isin(own.index) & (models["model"] == model)]
+            gap = -there["regret_to_model"].sum() / len(own)
+            assert row["difference"] == pytest.approx(gap, rel=1e-12)
             assert row["better_off"] == (there["regret_to_model"] > 1e-12).sum()
-
-
-def test_the_last_block_has_all_agents(default: MarketModel) -> None:
-    """Learners, who hear no model, do as they did where the others follow one."""
-    verdict, agents = default.verdict_frame(), default.agents_frame()
-    rows = verdict[verdict["cohort"] == "everybody"].set_index(["kind", "name"])
-    assert (rows["agents"] == len(agents)).all()
-    mean = agents["mean_loss"].mean()
-    np.testing.assert_allclose(rows["mean_loss"] - rows["difference"], mean, rtol=1e-12)
-    assert rows.loc[("broadcast", ""), "mean_loss"] == pytest.approx(mean, rel=1e-12)
-    own = verdict[verdict["name"] == "office"].set_index("cohort")
-    weighed = (own["difference"] * own["agents"])[["few", "smooth"]].sum() / len(agents)
-    assert own.loc["everybody", "difference"] == pytest.approx(weighed, rel=1e-12)
-    assert (rows["high"] > rows["low"])[rows["low"].notna()].all()
-    assert rows["low"].isna().sum() == 1
 
 
 @pytest.mark.parametrize("name", [*PANEL, "office"])
 def test_to_follow_a_model_costs_what_a_run_with_it_alone_costs(
-    name: str, folder: Path, default: MarketModel
+    name: str, base: worlds.Raw, default: MarketModel
 ) -> None:
     """The outcomes do not react, and hard responses do not randomise."""
-    alone = worlds.played(scenario(folder, PANEL.get(name, {"kind": name}))).agents_frame()
-    models = default.models_frame().query("cohort == 'few' and model == @name")
-    few = alone[alone["cohort"] == "few"]
-    np.testing.assert_allclose(models["mean_loss"], few["mean_loss"], atol=1e-12)
+    found = default.models_frame().query("cohort == 'few' and model == @name")
+    np.testing.assert_allclose(found["mean_loss"], losses_with(name, base, "few"), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["seasonal-0.2", "office"])
+def test_who_comes_late_is_compared_over_their_own_rounds(name: str, base: worlds.Raw) -> None:
+    raw = base | {"cohort": [FEW, LATE]}
+    model = worlds.played(worlds.told(raw))
+    found = model.models_frame().query("cohort == 'late' and model == @name")
+    np.testing.assert_allclose(found["mean_loss"], losses_with(name, raw, "late"), atol=1e-12)
+    agents = model.agents_frame().query("cohort == 'late'").set_index("agent")
+    worst = model.models_frame().groupby("agent")["regret_to_model"].max()
+    np.testing.assert_allclose(agents["regret_to_models"], worst[agents.index], atol=1e-12)
+    assert agents["regret_to_models_bound"].isna().all()
 
 
 def test_regret_to_models_is_to_the_best_of_them(default: MarketModel) -> None:
@@ -124,9 +118,9 @@ def test_regret_to_models_is_to_the_best_of_them(default: MarketModel) -> None:
 
 
 def test_models_are_a_list_or_a_table() -> None:
-    listed = DecisionSwapSpec(models=["last-value", {"kind": "seasonal-naive", "rate": 0.3}])
-    table = {"last-value": {"kind": "last-value"}}
-    table["seasonal-naive"] = {"kind": "seasonal-naive", "rate": 0.3}
+    seasonal = {"kind": "seasonal-naive", "rate": 0.3}
+    table = {"last-value": {"kind": "last-value"}, "seasonal-naive": seasonal}
+    listed = DecisionSwapSpec(models=["last-value", seasonal])
     assert DecisionSwapSpec(models=table) == listed
     assert listed.reference.kind == "aggregate"
     panel = DecisionSwapSpec(models=["panel", {"kind": "constant", "name": "half", "value": 0.5}])
@@ -137,37 +131,25 @@ def test_models_are_a_list_or_a_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reference", "names", "chosen"),
+    ("reference", "more", "chosen"),
     [
-        ("last-value", ["running-mean", "last-value"], "last-value"),
-        ("constant", ["running-mean", "last-value", "constant"], "constant"),
-        ({"kind": "last-value", "a": 1}, ["running-mean", "last-value", "reference"], "reference"),
-        ("aggregate", ["running-mean", "last-value"], "aggregate"),
+        ("last-value", [], "last-value"),
+        ("constant", ["constant"], "constant"),
+        ({"kind": "last-value", "a": 1}, ["reference"], "reference"),
+        ("aggregate", [], "aggregate"),
     ],
 )
-def test_a_reference_is_one_of_the_models(reference: Any, names: list[str], chosen: str) -> None:
+def test_a_reference_is_one_of_the_models(reference: Any, more: list[str], chosen: str) -> None:
     told = DecisionSwapSpec(models=["running-mean", "last-value"], reference=reference)
     assert told.models is not None
-    assert (list(told.models), told.reference.kind) == (names, chosen)
+    assert list(told.models) == ["running-mean", "last-value", *more]
+    assert told.reference.kind == chosen
 
 
-def test_without_models_the_forecaster_is_plain(folder: Path) -> None:
-    model = run(scenario(folder, {"models": []}, rounds=5), Options(folder / "plain"))
+def test_without_models_the_forecaster_is_plain(base: worlds.Raw, tmp_path: Path) -> None:
+    raw = base | {"forecaster": {"models": []}, "rounds": 5}
+    model = run(worlds.told(raw), Options(tmp_path / "plain"))
     assert "regret_to_models" not in model.agents_frame()
     assert set(model.verdict_frame()["kind"]) == {"broadcast", "policy", "action"}
-    assert not (folder / "plain/models.parquet").exists()
-    assert (folder / "plain/verdict.parquet").exists()
-
-
-@pytest.mark.parametrize("name", ["seasonal-0.2", "office"])
-def test_who_comes_late_is_compared_over_their_own_rounds(name: str, folder: Path) -> None:
-    cohorts = [COHORTS[0], worlds.cohort("late", 2, 3, "ces", parameters=RHO, enters=80)]
-    model = worlds.played(scenario(folder, cohort=cohorts))
-    alone = worlds.played(scenario(folder, PANEL.get(name, {"kind": name}), cohort=cohorts))
-    late = alone.agents_frame().query("cohort == 'late'")
-    found = model.models_frame().query("cohort == 'late' and model == @name")
-    np.testing.assert_allclose(found["mean_loss"], late["mean_loss"], atol=1e-12)
-    agents = model.agents_frame().query("cohort == 'late'").set_index("agent")
-    worst = model.models_frame().groupby("agent")["regret_to_model"].max()
-    np.testing.assert_allclose(agents["regret_to_models"], worst[agents.index], atol=1e-12)
-    assert agents["regret_to_models_bound"].isna().all()
+    written = {path.stem for path in (tmp_path / "plain").iterdir()}
+    assert ("models" in written, "verdict" in written) == (False, True)
