@@ -1,5 +1,6 @@
-"""Events: scalar gains and assignments by brute force; stretches of rounds and their intervals."""
+"""Events by brute force: biases, gains, assignments; stretches of rounds and their intervals."""
 
+from collections import defaultdict
 from itertools import pairwise, product
 from typing import Any
 
@@ -30,6 +31,7 @@ from regretless.market.model import MarketModel
 from regretless.market.response import best_response, expected_losses
 
 POLICIES = (lambda x: int(x) % 3, lambda x: (int(x) // 3) % 3)
+Rounds = list[tuple[int, Array, Array, Array, Array]]
 
 
 def groups() -> list[ProtectedLosses]:
@@ -39,9 +41,6 @@ def groups() -> list[ProtectedLosses]:
         ProtectedLosses(np.ones((3, 3)), first, POLICIES),
         ProtectedLosses(np.zeros((2, 2)), second),
     ]
-
-
-Rounds = list[tuple[int, Array, Array, Array, Array]]
 
 
 def charged(events: Any, count: int, models: int = 0) -> Rounds:
@@ -74,14 +73,31 @@ def gains(group: ProtectedLosses, rounds: Rounds) -> Array:
     return total
 
 
+def biases(own: list[ProtectedLosses], rounds: Rounds) -> dict[tuple[Any, ...], Array]:
+    """Add up the biases and the occupancy of every event (n + 1,) from their definition."""
+    found: dict[tuple[Any, ...], Array] = defaultdict(lambda: np.zeros(5))
+    for x, points, mass, truth, _ in rounds:
+        for point, weight in zip(points, mass, strict=True):
+            step = weight * np.append(point - truth, 1.0)
+            played = [(group, a) for group in own for a in best(group, point)]
+            for k, (group, a) in enumerate(played):
+                told = enumerate(policy(x) for policy in group.policies)
+                for event in [(None, None), *told]:
+                    found[k, a, *event] += step
+    return found
+
+
 def beside(own: list[ProtectedLosses]) -> Any:
     return VectorEvents(own) + GainEvents(own, models=2, fixed=False)
 
 
-def test_gains_are_those_of_the_definition_beside_coordinates_and_among_scalars() -> None:
+def test_biases_and_gains_beside_them_and_alone_are_those_of_the_definition() -> None:
     both, alone = beside(groups()), GainEvents(groups(), models=2)
     rounds = charged(both, 30, models=2)
     charged(alone, 30, models=2)
+    found, table = biases(groups(), rounds), list(both.table())
+    for *event, occupancy, bias in table:
+        assert np.append(bias, occupancy) == pytest.approx(found[tuple(event)])
     for beside_, among in zip(both.parts[1].members, alone.members, strict=True):
         expected = gains(among.group, rounds) / spread(among.group.weights)[:, None, None]
         actions = expected.shape[1]
@@ -90,8 +106,9 @@ def test_gains_are_those_of_the_definition_beside_coordinates_and_among_scalars(
         own[:, range(actions), range(actions)] = 0.0  # never weighed against itself
         assert own == pytest.approx(expected)
     assert sum(row[4] for row in alone.table()) == pytest.approx(30 * 5)
-    assert both.experts == VectorEvents(groups()).experts + 2 * (3 * 3 + 2 * 2)
-    assert alone.experts == GainEvents(groups()).experts + 2 * (3 * 3 + 2 * 2)
+    assert len(table) == 9 * (1 + 2 * 3) + 4
+    assert both.experts == 2 * 4 * len(table) + 2 * (3 * 3 + 2 * 2)
+    assert alone.experts == 3 * 3 * (3 - 1 + 2) + 2 * 2 * 1 + 2 * (3 * 3 + 2 * 2)
 
 
 def test_weights_beside_coordinates_are_those_of_one_family_of_experts() -> None:
@@ -120,25 +137,21 @@ def test_the_table_pulls_towards_what_comparators_gain(name: str, zone: float) -
     """H_(k, a) = sum_c w_c (r(c) - r(a)) / scale, no weight for the action itself, total 1."""
     events = GainEvents(groups(), rule_of(name))
     charged(events, 9)
-    x = 4
     moment = Moment(10, events.experts, Band(zone))
-    table = events.table_of(events.active(x), moment)
     found = events.rule.weigh(*events.arrays[0][:2], moment)
     weights, total = found.weights(found.top, 1.0)
-    weights /= total
     expected: list[Array] = []
     for group in events.groups:
         losses, actions, _ = group.weights.shape
-        comparators = [*range(actions), *(policy(x) for policy in group.policies)]
-        own, weights = np.split(weights, [losses * actions * len(comparators)])
-        own = own.reshape(losses, actions, -1)
+        comparators = [*range(actions), *(policy(4) for policy in group.policies)]
+        own, weights = np.split(weights / total, [losses * actions * len(comparators)])
+        own, total = own.reshape(losses, actions, -1), 1.0
         assert not own[:, range(actions), range(actions)].any()
         pulls = group.weights[:, None, comparators] - group.weights[:, :, None]
         scale = gain_range(group.weights, None)[:, None, None]
         expected.extend(((own[..., None] * pulls).sum(2) / scale).reshape(-1, 4))
     assert not len(weights)
-    assert table == pytest.approx(np.array(expected), abs=1e-12)
-    assert events.experts == 3 * 3 * (3 - 1 + 2) + 2 * 2 * 1
+    assert events.table_of(events.active(4), moment) == pytest.approx(np.array(expected), abs=1e-12)
 
 
 def test_the_bound_of_a_simplex_knows_no_number_of_cells() -> None:
@@ -150,66 +163,12 @@ def test_the_bound_of_a_simplex_knows_no_number_of_cells() -> None:
     assert (inside.regret(weights) < box.regret(weights) / 4).all()
     assert (inside.regret(weights, policies=5) == inside.regret(weights)).all()
     assert (inside.regret(weights) < BiasBound(*given).regret(weights)).all()
-    shops = worlds.cohort(
-        "shops", 5, 4, "newsvendor", basis={"kind": "lipschitz-grid", "error": 0.05}
-    )
+    cells = {"kind": "lipschitz-grid", "error": 0.05}
+    shops = worlds.cohort("shops", 5, 4, "newsvendor", basis=cells)
     nature, table = {"kind": "iid", "outcomes": 1}, {"kind": "decision-swap", "events": "losses"}
     model = worlds.scenario(shops, adversary=nature, forecaster=table).build()
     events: Any = model.game.blocks[0].forecaster.instances[0].events
     assert events.within == pytest.approx(2 + 4 * 0.05)
-
-
-LOSSES, ACTIONS, SIZE = 2, 3, 2
-
-
-def group(seed: int = 0) -> ProtectedLosses:
-    rng = np.random.default_rng(seed)
-    weights = rng.uniform(-0.5, 0.5, (LOSSES, ACTIONS, SIZE))
-    return ProtectedLosses(
-        rng.uniform(0.3, 0.7, (LOSSES, ACTIONS)), weights, (lambda x: int(x) % 2,)
-    )
-
-
-def nature(kind: str, rng: np.random.Generator, mean: Array, t: int) -> Array:
-    match kind:
-        case "hostile":
-            return (mean < 0.5).astype(float)
-        case "switching":
-            return np.array([0.9, 0.1]) if t // 20 % 2 else np.array([0.1, 0.9])
-        case _:
-            return (rng.random(SIZE) < 0.3).astype(float)
-
-
-def played(
-    kind: str, rounds: int, seed: int = 0, *, drawn: bool = False, **reference: Any
-) -> tuple[UnbiasedPrediction, list[Any]]:
-    """Play, and log mixtures or what was drawn of them."""
-    rng, risk = np.random.default_rng(seed), 0.01 if drawn else None
-    forecaster = UnbiasedPrediction(Assignments([group(seed)], risk=risk), seed=seed, **reference)
-    log = []
-    for t in range(rounds):
-        forecast = forecaster.predict(t)
-        mixture = forecast.mixture
-        truth = nature(kind, rng, mixture.mean, t)
-        forecaster.update(truth)
-        told = (
-            (forecast.statistics[None], np.ones(1)) if drawn else (mixture.points, mixture.weights)
-        )
-        log.append((*told, truth, t % 2))
-    return forecaster, log
-
-
-def regrets(protected: ProtectedLosses, log: list[Any]) -> Array:
-    """Each loss's greatest gain of all assignments of comparators."""
-    gains = np.zeros((LOSSES, ACTIONS, ACTIONS + 1))
-    for points, masses, truth, told in log:
-        costs = protected.offset + protected.weights @ truth
-        for point, mass in zip(points, masses, strict=True):
-            chosen = np.argmin(protected.offset + protected.weights @ point, axis=1)
-            for k, a in enumerate(chosen):
-                options = [*costs[k], costs[k, told]]
-                gains[k, a] += mass * (costs[k, a] - np.array(options))
-    return np.asarray(gains.max(2).sum(1))
 
 
 def test_assignments_add_up_gains_and_their_squares_given_that_one_plays() -> None:
@@ -243,36 +202,54 @@ def test_assignments_add_up_gains_and_their_squares_given_that_one_plays() -> No
         np.testing.assert_allclose(after[2], expected, atol=1e-12)
 
 
-def test_the_potential_is_that_of_all_assignments() -> None:
-    forecaster, _ = played("switching", 60)
-    events: Any = forecaster.events
-    gain, squares, _ = events._parts[0]
-    both, alone = (
-        np.exp(kind.log_potential(events, forecaster.band)) for kind in (Assignments, GainEvents)
-    )
-    every = list(product(range(ACTIONS + 1), repeat=ACTIONS))
-    total = 0.0
-    for k in range(LOSSES):
-        for phi in every:
-            g, u = gain[k, range(ACTIONS), list(phi)].sum(), squares[k, range(ACTIONS), phi].sum()
-            total += float(np.exp(RATES * g - CURBS * u).mean())
-    price = events.share * events.experts / LOSSES
-    assert both - alone == pytest.approx(price * total / len(every))
+def test_the_potential_and_the_weights_are_those_of_all_assignments() -> None:
+    events = Assignments(groups())
+    charged(events, 60)
+    price = events.share * events.experts / (3 + 2)
+    moment, total = Moment(61, events.experts), 0.0
+    *_, own = events.weigh(events.active(0), moment)
+    weights, start = own.weights(own.top + 1.0, 2.0)[0], 0
+    for gain, squares, _ in events._parts:
+        losses, actions, comparators = gain.shape
+        every = list(product(range(comparators), repeat=actions))
+        expected = np.zeros(gain.shape)
+        for k, phi in product(range(losses), every):
+            place = k, range(actions), list(phi)
+            potentials = np.exp(RATES * gain[place].sum() - CURBS * squares[place].sum())
+            total += price * potentials.mean() / len(every)
+            expected[place] += price * (RATES * potentials).mean() / len(every)
+        found = weights[start : start + gain.size].reshape(gain.shape)
+        np.testing.assert_allclose(found, 2.0 * np.exp(-own.top - 1.0) * expected, rtol=1e-9)
+        start += gain.size
+    both, alone = (np.exp(kind.log_potential(events, Band())) for kind in (Assignments, GainEvents))
+    assert both - alone == pytest.approx(total)
 
-    moment = Moment(61, events.experts, forecaster.band)
-    *_, own = events.weigh(events.active(0), moment)  # eta_j F_kj s(a, c) price / J, below the top
-    found = own.weights(own.top + 1.0, 2.0)[0].reshape(gain.shape)
-    powers = np.exp(RATES[:, None] * gain[:, :, None] - CURBS[:, None] * squares[:, :, None])
-    sums = powers.sum(3)
-    each = RATES * sums.prod(1) * price / len(RATES) / len(every)
-    expected = np.einsum("kj,kajc->kac", each, powers / sums[..., None])
-    np.testing.assert_allclose(found, 2.0 * np.exp(-own.top - 1.0) * expected, rtol=1e-9)
+
+def played(kind: str, rounds: int, seed: int = 0, risk: float | None = None) -> tuple[Any, Array]:
+    """Play; the greatest gain of any assignment over what was drawn (losses,)."""
+    rng, nature = np.random.default_rng(seed), np.random.default_rng(seed)
+    weights = rng.uniform(-0.5, 0.5, (2, 3, 2))
+    own = ProtectedLosses(rng.uniform(0.3, 0.7, (2, 3)), weights, (lambda x: int(x) % 2,))
+    forecaster = UnbiasedPrediction(Assignments([own], risk=risk), seed=seed)
+    gained = np.zeros((2, 3, 4))
+    for t in range(rounds):
+        forecast = forecaster.predict(t)
+        truth = {
+            "hostile": (forecast.mixture.mean < 0.5).astype(float),
+            "switching": np.array([0.9, 0.1] if t // 20 % 2 else [0.1, 0.9]),
+            "random": (nature.random(2) < 0.3).astype(float),
+        }[kind]
+        forecaster.update(truth)
+        costs = own.offset + own.weights @ truth
+        for k, a in enumerate(best(own, forecast.statistics)):
+            gained[k, a] += costs[k, a] - costs[k, [0, 1, 2, t % 2]]
+    return forecaster, gained.max(2).sum(1)
 
 
 def test_the_potential_grows_by_no_more_than_the_certificates() -> None:
     """W of a whole run stays below N e^(k S) (1 + r + l mean ln(1 + C))."""
     forecaster, _ = played("hostile", 200)
-    bound: Any = forecaster.known_bound()
+    bound = forecaster.known_bound()
     mean = forecaster.events.log_potential(forecaster.band) - np.log(forecaster.events.experts)
     assert mean <= bound.rule.growth(bound) + 1e-9
 
@@ -281,21 +258,13 @@ def test_the_potential_grows_by_no_more_than_the_certificates() -> None:
 def test_what_is_drawn_keeps_its_bound(kind: str) -> None:
     """Realised regret, against the bound that needs nothing for the draws; it may fail in 1 %."""
     for seed in range(5):
-        forecaster, log = played(kind, 150, seed, drawn=True)
-        protected = forecaster.events.groups[0]
-        assert np.all(regrets(protected, log) <= forecaster.realised(protected))
-        known = forecaster.known_bound().realised(protected.weights, policies=1)
-        assert np.all(regrets(protected, log) / 150 <= known)
+        forecaster, regret = played(kind, 150, seed, risk=0.01)
+        (own,) = forecaster.events.groups
+        assert np.all(regret <= forecaster.realised(own))
+        assert np.all(regret / 150 <= forecaster.known_bound().realised(own.weights, policies=1))
 
 
 LENGTHS = [32, 64, 128, 256]
-
-
-def market(stream: str, rounds: int, **forecaster: Any) -> MarketModel:
-    raw = dict(DESIGN.base) | {"rounds": rounds, "windows": {"every": 150}, "seed": 4}
-    raw["adversary"] = {"outcomes": 3} | STREAMS[stream]
-    raw["forecaster"] = {"intervals": True} | forecaster
-    return worlds.told(raw, origin=DESIGN.origin).build(log_every=rounds)
 
 
 @given(st.integers(1, 500), st.integers(1, 500))
@@ -313,36 +282,33 @@ def test_an_open_interval_knows_its_own_rounds_alone() -> None:
     group = ProtectedLosses(rng.random((2, 3)), rng.random((2, 3, 2)))
     events, alone = Intervals(lambda: VectorEvents([group]), rounds=200), VectorEvents([group])
     for t in range(100):
-        mixture = rng.random((2, 2)), np.array([0.3, 0.7]), rng.random(2)
-        played = played_of(events.rows, *mixture)
-        events.charge(events.active(None), played)
-        if t >= 96:
-            alone.charge(alone.active(None), played)
+        played = played_of(events.rows, rng.random((2, 2)), np.array([0.3, 0.7]), rng.random(2))
+        for own in (events, alone) if t >= 96 else (events,):
+            own.charge(own.active(None), played)
     short, long = (part.views[0] for part in events.parts[1:3])  # type: ignore[attr-defined]
-    for known, own in zip(short.arrays, alone.views[0].arrays, strict=True):
-        assert np.array_equal(known, own)
+    for known, expected in zip(short.arrays, alone.views[0].arrays, strict=True):
+        assert np.array_equal(known, expected)
     assert long.occupancy.sum() == pytest.approx(2 * 36)
     assert len(events.active(None)) == 1 + 2
-    assert events.experts == VectorEvents([group]).experts * (1 + 3)
-    twin = Intervals(lambda: VectorEvents([group]), rounds=200)
-    twin.restore(events.state())
-    assert twin.spent() == events.spent()
+    assert events.experts == alone.experts * (1 + 3)
 
 
 @pytest.mark.parametrize("kind", [VectorEvents, GainEvents, Assignments])
 def test_a_run_without_an_interval_is_its_events_alone(kind: Any) -> None:
-    rng = np.random.default_rng(0)
-    group = ProtectedLosses(rng.random((2, 3)), rng.random((2, 3, 2)))
-    events, alone = Intervals(lambda: kind([group]), rounds=SHORTEST), kind([group])
+    events, alone = Intervals(lambda: kind(groups()), rounds=SHORTEST), kind(groups())
     for own in (events, alone):
-        for t in range(20):
-            mixture = np.eye(2), np.array([0.3, 0.7]), np.array([t % 2, 1.0])
-            own.charge(own.active(None), played_of(own.rows, *mixture))
+        charged(own, 20)
     assert events.log_potential(Band()) == pytest.approx(alone.log_potential(Band()))
     assert events.spent() == alone.spent() > 0
     moment = Moment(21, alone.experts)
-    tables = [own.table_of(own.active(None), moment) for own in (events, alone)]
-    assert np.array_equal(*tables)
+    assert np.array_equal(*(own.table_of(own.active(0), moment) for own in (events, alone)))
+
+
+def market(stream: str, rounds: int, **forecaster: Any) -> MarketModel:
+    raw = dict(DESIGN.base) | {"rounds": rounds, "windows": {"every": 150}, "seed": 4}
+    raw["adversary"] = {"outcomes": 3} | STREAMS[stream]
+    raw["forecaster"] = {"intervals": True} | forecaster
+    return worlds.told(raw, origin=DESIGN.origin).build(log_every=rounds)
 
 
 KEYS: list[dict[str, Any]] = [
@@ -366,23 +332,18 @@ def test_no_window_and_no_run_passes_its_bound(stream: str, keys: dict[str, Any]
     assert (windows["swap_regret"] <= windows["bound"]).all()
 
 
-def test_the_bound_of_an_interval_is_of_the_root_of_its_length() -> None:
-    player = market("iid", 60).game.blocks[0].forecaster
-    player.mixture()
-    player.update(np.zeros(player.events.size))
-    bias, group = player.bias_bound(), player.events.groups[0]
-    sums = [bias.over_intervals(group.weights, [m], run=10**6).max() for m in (4096, 65536)]
-    assert sums[1] / sums[0] < 5  # of the root of 16
-
-
 def test_every_interval_has_a_small_bias_after_a_long_past() -> None:
-    """Biases of open intervals stay below what their own rounds allow."""
+    """Biases of open intervals stay below what their own rounds allow, like the root of these."""
     played = market("switching", 600)
-    player = played.game.blocks[0].forecaster
+    player: Any = played.game.blocks[0].forecaster
     for _ in range(600):
         played.step()
+        bound = player.bias_bound()
         for length, level in zip(player.events.lengths, player.events.parts[1:], strict=True):
             bias, *_, occupancy = level.views[0].arrays
-            exponent = player.bias_bound().exponent + np.log(600 / length)
+            exponent = bound.exponent + np.log(600 / length)
             assert (np.abs(bias).max(1) <= np.sqrt(3 * occupancy * exponent) + 1e-9).all()
     assert all(short < long for short, long in pairwise(player.events.lengths))
+    weights = player.events.groups[0].weights
+    sums = [bound.over_intervals(weights, [m], run=10**6).max() for m in (4096, 65536)]
+    assert sums[1] / sums[0] < 5  # of the root of 16

@@ -1,16 +1,12 @@
-"""Weights of every rule: the lemmas of their proofs, their definitions, expected biases."""
+"""Weights of every rule: the lemmas of their proofs, and their definitions."""
 
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from weighing import weighed
 
-from regretless.forecaster import UnbiasedPrediction, VectorEvents
-from regretless.forecaster.events.loss_table import ProtectedLosses, played_of
 from regretless.forecaster.events.weights import (
     COSTS,
     GROWTH,
@@ -20,6 +16,7 @@ from regretless.forecaster.events.weights import (
     ExponentialWeights,
     Moment,
     SecondOrderWeights,
+    WeightRule,
     rule_of,
 )
 from regretless.market.core.arrays import Array
@@ -50,8 +47,7 @@ def proved(rectangle: list[float], bound: Any, limit: float, most: int = 2_000_0
     while len(parts):
         r0, r1, v0, v1 = parts.T
         # C >= R, and R^2 <= 3 C where R >= 1: beyond it K is negative
-        possible = (v0 <= 1 / (3 * (r0 + 1))) & ((r0 < 1) | (v0 <= 1 / (3 + r0**2)))
-        parts = parts[possible]
+        parts = parts[(v0 <= 1 / (3 * (r0 + 1))) & ((r0 < 1) | (v0 <= 1 / (3 + r0**2)))]
         parts = parts[bound(*parts.T) > limit]
         if len(parts) > most:
             return False
@@ -81,35 +77,30 @@ def test_one_step_of_the_potential(variation: float) -> None:
     gain, c = np.linspace(-1, 1, 101), np.float64(variation)
     now = potential(regret, c)
     weight = (potential(regret + 1, c + 1) - potential(regret - 1, c + 1)) / 2
-    after = potential(regret + gain, c + np.abs(gain))
     most = now + weight * gain + REMAINDER * np.abs(gain) / (c + 1)
-    assert np.all(after <= most + 1e-9 * now)
+    assert np.all(potential(regret + gain, c + np.abs(gain)) <= most + 1e-9 * now)
     assert np.all(weight <= GROWTH * now * (1 + 1e-12))
 
 
 # Second-order weights: the step of their proof, their bound, and that it follows the squares.
 
 
-def second_potential(gain: Any, variation: Any) -> Array:
+def mean(gain: Any, variation: Any, factor: Array | float = 1.0) -> Array:
+    """Compute the potential, or with the rates as factor the weight."""
     powers = RATES * np.asarray(gain)[..., None] - COSTS * np.asarray(variation)[..., None]
-    return np.exp(powers).mean(-1)
-
-
-def second_weight(gain: float, variation: float) -> float:
-    return float((RATES * np.exp(RATES * gain - COSTS * variation)).mean())
+    return np.asarray((factor * np.exp(powers)).mean(-1))
 
 
 @given(st.floats(-30, 30), st.floats(0, 60), st.floats(-1, 1))
 def test_a_step_adds_at_most_what_the_weights_say(gain: float, past: float, step: float) -> None:
-    after = second_potential(gain + step, past + step**2)
-    before = second_potential(gain, past)
-    assert after <= (before + second_weight(gain, past) * step) * (1 + 1e-12)
+    most = mean(gain, past) + mean(gain, past, RATES) * step
+    assert mean(gain + step, past + step**2) <= most * (1 + 1e-12)
 
 
 @given(st.floats(0, 1e6), st.floats(0.1, 60))
 def test_the_greatest_gain_is_at_the_potentials_level(variation: float, exponent: float) -> None:
     greatest = float(SecondOrderWeights().greatest(variation, exponent))
-    level = float(np.log(second_potential(greatest, variation)))
+    level = float(np.log(mean(greatest, variation)))
     assert exponent - 1e-9 <= level <= exponent + 1e-5  # four steps of Newton: above, by 4e-6
     closed = ((exponent + np.log(len(RATES)) + COSTS * variation) / RATES).min()
     assert greatest <= closed + 1e-9
@@ -123,13 +114,19 @@ def test_it_grows_like_the_root_of_squares_and_is_concave() -> None:
     assert (np.diff(SecondOrderWeights().greatest(grid, 9.0), n=2) <= 1e-9).all()
 
 
-def test_the_table_is_the_definition() -> None:
+def weighed(rule: WeightRule, bias: Array, variation: Array, moment: Moment) -> Array:
+    """Return the signed weights of experts of both signs (rows, n), which add up to 1."""
+    found = rule.weigh(bias, variation, moment, both=True)
+    weights, total = found.weights(found.top, 1.0)
+    return weights / total
+
+
+def test_second_order_weights_are_their_definition() -> None:
     rng = np.random.default_rng(0)
     bias, squares = rng.normal(size=(4, 3)) * 5, rng.random((4, 3)) * 20
-    up, down = (np.vectorize(second_weight)(sign * bias, squares) for sign in (1, -1))
+    up, down = (mean(sign * bias, squares, RATES) for sign in (1, -1))
     rule, moment = SecondOrderWeights(), Moment(1, 24)
-    table = weighed(rule, bias, squares, moment)
-    assert table == pytest.approx((up - down) / (up + down).sum())
+    assert weighed(rule, bias, squares, moment) == pytest.approx((up - down) / (up + down).sum())
     behind = rule.weigh(np.array([-1e6, -2e6]), np.array([1e6, 1e6]), moment)
     assert behind.weights(behind.top, 1.0)[1] > 0
 
@@ -137,11 +134,10 @@ def test_the_table_is_the_definition() -> None:
 @pytest.mark.parametrize("horizon", [None, 400])
 def test_exponential_weights_are_those_printed(horizon: int | None) -> None:
     bias = np.random.default_rng(0).uniform(-20, 20, (4, 3))
-    rule = ExponentialWeights(horizon)
     rate = np.sqrt(2 * np.log(24) / 400) if horizon else np.sqrt(np.log(24) / 9)
     plus, minus = np.exp(rate * bias), np.exp(-rate * bias)
-    expected = (plus - minus) / (plus + minus).sum()
-    assert weighed(rule, bias, np.abs(bias), Moment(9, 24)) == pytest.approx(expected)
+    found = weighed(ExponentialWeights(horizon), bias, np.abs(bias), Moment(9, 24))
+    assert found == pytest.approx((plus - minus) / (plus + minus).sum())
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -151,37 +147,3 @@ def test_huge_biases_do_not_overflow(name: str) -> None:
     assert np.isfinite(table).all()
     assert np.abs(table).sum() <= 1 + 1e-12
     assert table[0, 0] > 0 > table[0, 1]
-
-
-def test_biases_are_accumulated_in_expectation() -> None:
-    """Against the definition, with a policy's cross events and a mixture of three points."""
-    weights = -np.random.default_rng(1).dirichlet(np.ones(3), (4, 3))
-    losses = ProtectedLosses(np.ones((4, 3)), weights, policies=(int,))
-    events = VectorEvents([losses])
-    points, mass = np.random.default_rng(2).random((3, 3)), np.array([0.2, 0.3, 0.5])
-    truth = np.array([0.1, 0.9, 0.4])
-    events.charge(events.active(1), played_of(events.rows, points, mass, truth))
-    expected = np.zeros((12, 3))
-    for point, weight in zip(points, mass, strict=True):
-        choice = (losses.offset + losses.weights @ point).argmin(1)
-        expected[np.arange(4) * 3 + choice] += weight * (point - truth)
-    rows = list(events.table())
-    decision = np.array([row[5] for row in rows[:12]])
-    assert decision == pytest.approx(expected)
-    cross = {(row[0], row[1], row[3]): row[5] for row in rows[12:]}
-    for loss, action in product(range(4), range(3)):
-        assert cross[loss, action, 1] == pytest.approx(expected[loss * 3 + action])
-        assert (cross[loss, action, 0] == 0).all()
-    assert len(rows) == 12 * (1 + 3)
-    assert events.experts == 2 * 3 * len(rows)
-
-
-def test_calls_out_of_order_are_refused() -> None:
-    forecaster = UnbiasedPrediction(
-        VectorEvents([ProtectedLosses(np.ones((4, 3)), np.ones((4, 3, 3)))])
-    )
-    with pytest.raises(ValueError, match="before a prediction"):
-        forecaster.update(np.zeros(3))
-    forecaster.predict()
-    with pytest.raises(ValueError, match="3 numbers"):
-        forecaster.update(np.full(3, 1.5))
