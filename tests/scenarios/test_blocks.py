@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import families
 import numpy as np
 import pytest
 import worlds
@@ -224,10 +223,15 @@ def test_a_user_utility_of_any_form_is_served() -> None:
     """A function with a Lipschitz constant, beside agents of other forms."""
 
     def bumpy(population: Any, *, waves: float = 2.0) -> losses.Loss:
-        return families.waves(waves, population.goods)(population.rng, population.count)
+        shifts = population.rng.random((population.count, 4))
+
+        def function(y: Any) -> Any:
+            return np.abs((waves * y.max(-1)[:, None, None] + 2 * shifts) % 2 - 1)
+
+        return losses.LipschitzLoss(function, np.array(waves), shifts.shape, population.goods)
 
     register.utility("bumpy")(bumpy)
-    bumpers = cohort("leontief", name="bumpers", actions=families.ACTIONS) | {"utility": "bumpy"}
+    bumpers = cohort("leontief", name="bumpers", actions=4) | {"utility": "bumpy"}
     for kind, name in (("auto", "lipschitz-grid"), ("exact", "exact"), ("lipschitz-grid",) * 2):
         model = market(bumpers | {"basis": {"kind": kind}}, cohort("leontief"), rounds=20)
         assert [block.name for block in model.game.blocks] == [name, "reduced"]
