@@ -1,0 +1,374 @@
+"""The tables at a small size: theorems on every row, published values, files, and the command."""
+
+import math
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache, partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.image import imread
+from scipy.stats import linregress
+from streams import FORECASTS, STREAMS
+
+from paper import bases, families, omniprediction, rates, samples
+from paper.__main__ import TABLES as ALL
+from paper.__main__ import main
+from paper.families import FAMILIES
+from paper.games import TABLES as GAMES
+from paper.omniprediction_tasks import LISTED, task
+from paper.rates import slope, slopes, verdict
+from paper.tables import TABLES
+from regretless.forecaster import OfflineOmnipredictor
+
+pytestmark = pytest.mark.slow
+
+ROUNDING = 1e-9
+Measured = Callable[[str], pd.DataFrame]
+# Bundled studies: rounds and seeds; the first and the last are drawn on a page.
+SIZES = {"streams": (30, 1), "covers": (20, 1), "speculator": (60, 1)}
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    folder = tmp_path_factory.mktemp("tables")
+
+    @cache
+    def table(name: str) -> pd.DataFrame:
+        (rounds, seeds), done = SIZES[name], list[int]()
+        sizes = {"rounds": rounds, "seeds": seeds, "jobs": 1}
+        found = TABLES[name].measure(out=folder / name, **sizes, progress=done.append)
+        assert done == list(range(1, TABLES[name].cells(seeds) + 1))
+        assert found["run"].nunique() == len(done)
+        assert (found["rounds"] == rounds).all()
+        return found
+
+    return table
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_table_is_printed_drawn_and_written(
+    name: str, measured: Measured, tmp_path: Path
+) -> None:
+    table, whole, (rounds, seeds) = measured(name), TABLES[name], SIZES[name]
+    text = whole.text(table)
+    assert f", T = {rounds}: mean over {seeds} seeds" in text.splitlines()[0]
+    assert "nan" not in text
+    rows, *figures = whole.write(table, tmp_path / "out")
+    assert rows.name == f"{name}.csv"
+    assert [path.name for path in figures] == ([] if name == "covers" else [f"{name}.png"])
+    pd.testing.assert_frame_equal(pd.read_csv(rows)[["run"]], table[["run"]])
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in figures)
+
+
+def test_every_stream_meets_every_forecast(measured: Measured) -> None:
+    table = measured("streams")
+    pairs = list(zip(table["stream"], table["forecast"], strict=True))
+    assert sorted(pairs) == sorted(product(STREAMS, FORECASTS))
+    assert table["swap_regret"].between(0, 1).all()
+    assert (table["milliseconds"] > 0).all()
+    ours = table["forecast"].str.startswith("decision-swap")
+    assert (table.loc[ours, "swap_regret"] <= table.loc[ours, "bound_from_bias"] + ROUNDING).all()
+    assert (table.loc[ours, "certificate"] >= 0).all()
+    assert table.loc[~ours, ["bound", "certificate"]].isna().all(axis=None)
+
+
+def test_only_who_plays_as_promised_has_a_bound(measured: Measured) -> None:
+    table = measured("covers")
+    assert len(table) == 1 + 8 * 2
+    assert (table["mean_swap_regret"] <= table["swap_regret"]).all()
+    promised = (table["play"] == "representative") | (table["cover"] == "none")
+    assert table.loc[~promised, "bound"].isna().all()
+    assert (table.loc[promised, "swap_regret"] <= table.loc[promised, "bound"]).all()
+
+
+def test_a_speculator_beats_every_forecast_but_ours(measured: Measured) -> None:
+    lost = measured("speculator").set_index("forecast")["mean_loss"]
+    assert (lost.drop("Decision-Swap") > 0.9).all()
+    assert lost["Decision-Swap"] < 0.7
+
+
+def test_no_regret_is_above_a_bound_in_random_short_games() -> None:
+    table = GAMES["games"]
+    found = table.summed(table.measure(rounds=75, seeds=2, jobs=1))
+    assert (found["games"] == 150).all()
+    assert np.isfinite(found["greatest"]).all()
+    assert (found["greatest"] > 0).all()
+    assert (found["exceeded"] == 0).all()
+
+
+# Rates: theorems on every row, slopes on data with a known one.
+
+EXACT, COARSE = "linear", "exponential of ln y"
+
+
+@pytest.fixture(scope="module")
+def falling() -> pd.DataFrame:
+    instances = [(family, stream) for family in (EXACT, COARSE) for stream in rates.STREAMS]
+    short, done = partial(rates.one_run, first=100), list[int]()
+    small = replace(rates.TABLES["rates"], rows=short, instances=lambda: instances)
+    table = small.measure(rounds=800, seeds=1, jobs=1, progress=done.append)
+    assert done == [1, 2, 3, 4]
+    return table
+
+
+def test_regret_is_below_both_bounds_in_every_row(falling: pd.DataFrame) -> None:
+    """The linear part differs by 2 delta at most; in an exact basis the two are one."""
+    regret = falling["decision_swap_regret"]
+    assert (regret <= falling["bound"]).all()
+    assert (regret <= falling["bound_from_bias"] + ROUNDING).all()
+    assert (falling["above"] == 0).all()  # every other agent, too
+    assert (falling["certificate_sum"] <= 0.1 * np.sqrt(falling["rounds"])).all()
+    apart, exact = (falling["linear_regret"] - regret).abs(), falling["family"] == EXACT
+    assert ((falling["floor"] > 0) == ~exact).all()
+    assert (apart <= falling["floor"] + ROUNDING).all()
+    assert (apart[~exact] > ROUNDING).any()
+
+
+def test_one_run_gives_every_horizon(falling: pd.DataFrame) -> None:
+    """What a run has played at round T is the run of T rounds."""
+    short = pd.DataFrame(list(rates.one_run((COARSE, "adaptive"), 200, 0, first=200)))
+    cell = falling.query("family == @COARSE and stream == 'adaptive' and rounds == 200")
+    same = cell.drop(columns="milliseconds").reset_index(drop=True)
+    pd.testing.assert_frame_equal(short.drop(columns="milliseconds"), same)
+
+
+@pytest.mark.parametrize("known", [-0.5, -0.25, -1.0])
+def test_a_known_slope_is_found(known: float) -> None:
+    horizons = np.array([1000.0, 2000, 4000, 8000])
+    assert slope(horizons, 0.7 * horizons**known) == pytest.approx(known)
+    noisy = horizons**known * np.exp(np.random.default_rng(0).normal(0, 0.2, 4))
+    oracle = linregress(np.log(horizons), np.log(noisy)).slope
+    assert slope(horizons, noisy) == pytest.approx(oracle)
+
+
+def fit_of(exponents: list[float], floor: float = 0.0) -> Any:
+    """Fit a family and stream whose linear part is an exact power of T, one for each seed."""
+    seeds, rounds = np.array([*product(range(len(exponents)), (1000, 2000, 4000, 8000))]).T
+    table = pd.DataFrame({"seed": seeds, "rounds": rounds, "floor": floor, "above": 0})
+    table["linear_regret"] = rounds ** np.take(exponents, seeds)
+    table["decision_swap_regret"] = table["linear_regret"] + floor
+    table["bound_from_bias"] = 2 * table["decision_swap_regret"]
+    table["bound"] = 3 * table["rounds"] ** -0.5 + floor
+    ((_, fit),) = slopes(table.assign(family=EXACT, stream="iid")).iterrows()
+    return fit
+
+
+@pytest.mark.parametrize(
+    ("exponents", "told"),
+    [
+        ([-0.6, -0.61, -0.6], "as fast"),
+        ([-0.5, -0.51, -0.49], "not ruled out"),
+        ([-0.9, 0.1], "undecided"),
+        ([-0.3, -0.31, -0.3], "slower"),
+        ([-0.7], "no interval"),
+    ],
+)
+def test_verdicts(exponents: list[float], told: str) -> None:
+    fit = fit_of(exponents)
+    assert fit["verdict"] == verdict(fit[["slope", "low", "high"]].to_dict()) == told
+    assert fit["no_worse"] == (told in {"as fast", "not ruled out", "undecided"})
+
+
+def test_a_floor_bends_the_regret_and_not_its_linear_part() -> None:
+    """The bound less the floor falls like the theory."""
+    fit = fit_of([-0.5] * 3, floor=0.05)
+    assert fit["linear_slope"] == pytest.approx(-0.5)
+    assert fit["slope"] > -0.3
+    assert fit["bound_slope"] == pytest.approx(rates.THEORY)
+    assert fit["paper"] == -0.5
+
+
+def test_slopes_and_figure_are_written(falling: pd.DataFrame, tmp_path: Path) -> None:
+    rows, fits, figure = rates.TABLES["rates"].write(falling, tmp_path / "rates")
+    names = ["rates.csv", "rates.png", "slopes.csv"]
+    assert sorted(path.name for path in rows.parent.iterdir()) == names
+    pd.testing.assert_frame_equal(pd.read_csv(rows), falling, check_exact=False)
+    written = pd.read_csv(fits)
+    assert {"family", "stream", "slope", "low", "high", "theory"} <= set(written.columns)
+    assert len(written) == 2 * len(rates.STREAMS)
+    assert (written["verdict"] == "no interval").all()  # one seed
+    assert imread(figure)[..., :3].std() > 0.05
+
+
+# Offline learning: worst subgroups, splits, methods.
+
+
+def test_subgroup_regret_is_the_worst_of_all_groups() -> None:
+    rng, worst = np.random.default_rng(0), 0.0
+    tables = {name: rng.random((200, 10)) for name in LISTED}
+    acts, other = ({name: rng.integers(n, size=200) for name in LISTED} for n in (2, 3))
+    for (name, table), a, b in product(tables.items(), range(2), range(3)):
+        rows = (acts[name] == a) & (other[name] == b)
+        if rows.sum() >= 20:
+            worst = max(worst, table[rows, a].mean() - table[rows].mean(0).min())
+    played: Any = {omniprediction.OURS: acts, "other": other}
+    assert omniprediction.subgroup(acts, played, tables) == pytest.approx(worst)
+    assert worst > 0
+
+
+def test_a_split_has_no_row_twice() -> None:
+    one, two = task("wind", 300, 0), task("wind", 300, 1)
+    assert len(one.x) == len(one.y) == 300
+    assert len(one.fresh_x) == 1461 - 300
+    whole = [np.sort(np.concatenate([t.y, t.fresh_y])) for t in (one, two)]
+    assert whole[0] == pytest.approx(whole[1])
+    assert (one.y != two.y).any()
+    assert one.shifted.mean() >= 0.25
+
+
+def test_omniprediction_measures_every_method(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("sklearn")
+    fast = partial(OfflineOmnipredictor, trees=10)
+    monkeypatch.setattr(omniprediction, "OfflineOmnipredictor", fast)
+    rows = [row for seed in (0, 1) for row in omniprediction.one_run(("wine", 120), seed)]
+    table = pd.DataFrame(rows)
+    rivals = {"mean, boosted", "quantiles, boosted", "forest weights", "constant"}
+    assert set(table["method"]) == {omniprediction.OURS, omniprediction.PER_LOSS} | rivals
+    assert set(table["setting"]) == set(omniprediction.SETTINGS)
+    silent = table[table["loss"].isna()]
+    assert {*zip(silent["method"], silent["setting"], strict=True)} == {
+        (omniprediction.PER_LOSS, "later")
+    }
+    listed = omniprediction.against(table, "listed", "loss")
+    assert listed.loc[("wine", 120), "constant"] > 10  # thousandths: a constant is far worse
+    assert "standard error of the best one model for all: " in omniprediction.text(table)
+    written = omniprediction.TABLES["omniprediction"].write(table, tmp_path / "omniprediction")
+    assert [path.name for path in written] == ["omniprediction.csv"]
+
+
+# Bases.
+
+SLOW = {"reduced", "ramps", "MReLU, as printed", "MReLU, nearest"}  # in three dimensions
+
+
+@pytest.fixture(scope="module")
+def served() -> pd.DataFrame:
+    light = [
+        case
+        for case in bases.cases()
+        if case.family != "mixed population"
+        and case.outcomes <= 3
+        and not case.error < 0.05  # exact ones, without an error, stay
+        and not (case.outcomes == 3 and case.basis in SLOW)
+    ]
+    done = list[int]()
+    small = replace(bases.TABLES["bases"], instances=lambda: light)
+    table = small.measure(jobs=1, progress=done.append)
+    assert done == list(range(1, len(light) + 1))
+    return table
+
+
+def test_no_error_exceeds_what_is_declared(served: pd.DataFrame) -> None:
+    """Nor what was asked for: but for the reduced basis, whose certificate is looser."""
+    assert (served["error_measured"] <= served["error_declared"] + ROUNDING).all()
+    rows = served[served["basis"] != "reduced"]
+    assert (rows["error_declared"] <= rows["delta"].fillna(0.0) + ROUNDING).all()
+
+
+def test_no_sum_of_coefficients_exceeds_lambda(served: pd.DataFrame) -> None:
+    """Where lambda is declared for normalised losses."""
+    rows = served[served["lipschitz_of"] == "normalised"]
+    assert (rows["lipschitz_measured"] <= rows["lipschitz"] * (1 + ROUNDING)).all()
+    assert served["cost"].tolist() == pytest.approx(served["lipschitz"] * served["n"] ** 0.5)
+    raw = set(served.loc[served["lipschitz_of"] == "raw", "basis"])
+    assert raw == {"powers", "Bernstein", "Taylor at 0"}
+
+
+def test_formulas_of_the_sizes(served: pd.DataFrame) -> None:
+    """Bernstein d (p + 1), powers p d, ReLU 1 / (4 delta), grids as the paper and a half of it."""
+    for p in (2, 4, 8):
+        rows = served[served["family"] == f"L_p, p = {p}"].set_index("basis")
+        assert rows.loc["Bernstein", "n"] == 3 * (p + 1)
+        assert rows.loc["powers", "n"] == rows.loc["powers", "paper_n"] == 3 * p
+    relu = served[served["basis"] == "ReLU grid"]
+    assert (relu["n"] == np.ceil(1 / (4 * relu["delta"]) - ROUNDING)).all()
+    grids = served[served["family"] == "L-Lipschitz"]
+    corners, centred = (grids[grids["basis"] == f"grid, {k}"] for k in ("corners", "centred"))
+    assert corners["n"].to_numpy() == pytest.approx(corners["paper_n"].to_numpy())
+    assert (centred["n"] <= centred["paper_n"]).all()
+
+
+def test_what_the_paper_prints(served: pd.DataFrame) -> None:
+    """Explicit formulas and leading terms are in columns of their own."""
+    name, first = "exponential of ln y", served.groupby("family").first()
+    cell = served.query("family == @name and basis == 'Taylor at 0' and d == 3 and delta == 0.1")
+    ((_, taylor),), family = cell.iterrows(), FAMILIES[name]
+    basis: Any = family.choices["Taylor at 0"].build(family.losses(3), 0.1)
+    assert taylor["paper_n"] == (3 ** (basis.degree + 1) - 3) / 2
+    assert taylor["paper_lipschitz"] == pytest.approx(math.exp(3))
+    assert taylor["paper_lipschitz"] < taylor["lipschitz"]  # ln y leaves [-1, 1]
+    assert math.isnan(taylor["paper_lipschitz_leading"])
+    leontief = served[served["family"] == "Leontief"]
+    assert leontief["paper_n"].isna().all()
+    assert (leontief["paper_n_leading"] > 1e6 * leontief["n"]).all()
+    losses, log = samples.leontief(2), math.log(10)
+    told = families.printed_leontief(losses, 0.3 * families.steepest(losses))  # 3 L delta
+    assert told["paper_n_leading"] == pytest.approx(16 * log**7 * 1e5)
+    assert told["paper_lipschitz_leading"] == pytest.approx(2 * 2**2.5 * log**4.5 * 1e4)
+    convex = families.printed_convex(losses, 0.001)["paper_n_leading"]
+    assert convex == pytest.approx(math.log(1000) ** (4 / 3) * 100)
+    assert first.loc["L_p, p = 4", "paper_lipschitz_leading"] == 4**5 * 3
+    assert first.loc["monomials, beta = 3", ["n", "paper_n", "paper_lipschitz"]].tolist() == [
+        *(10, 27, 27)
+    ]
+
+
+# The command.
+
+
+def answer(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str, str]:
+    """Run `python -m paper`: status, what it printed and what it complained."""
+    status = 0
+    try:
+        main([*map(str, words)])
+    except SystemExit as stopped:
+        status = int(stopped.code or 0)
+    told = capsys.readouterr()
+    return status, told.out, told.err
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["basis"], "unknown table 'basis'; did you mean 'bases'?"),
+        (["tables"], f"choose one of {len(ALL)}, such as {min(ALL)}"),
+        (["bases", "--rounds", "5"], "--rounds: the table 'bases' plays no rounds"),
+        (["covers", "--rounds", "0"], "--rounds"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    words: list[str], named: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    status, out, complaint = answer(capsys, *words, "--out", tmp_path / "out")
+    assert (status, out, complaint.count("\n")) == (2, "", 1)
+    assert named in complaint
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_command_goes_on_where_it_was(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """It leaves a study directory, plays what is missing in it, and never mixes two sizes."""
+    words = ["speculator", "--seeds", "1", "--jobs", "1", "--out", tmp_path]
+    status, first, complaint = answer(capsys, *words, "--rounds", "8")
+    assert (status, complaint) == (0, "")
+    home = tmp_path / "speculator"
+    assert f"written: {home / 'speculator.csv'}" in first
+    assert (home / "study.json").is_file()
+    runs = sorted(home.glob("runs/run=*"))
+    assert len(runs) == 6
+    shutil.rmtree(runs.pop(3))
+    kept = {run: (run / "manifest.json").read_bytes() for run in runs}
+    assert answer(capsys, *words, "--rounds", "8")[:2] == (0, first)
+    assert all((run / "manifest.json").read_bytes() == was for run, was in kept.items())
+    status, out, complaint = answer(capsys, *words, "--rounds", "9")
+    assert (status, out, complaint.count("\n")) == (2, "", 1)
+    assert "holds this table with other --rounds or --seeds; give another folder" in complaint
