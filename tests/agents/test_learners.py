@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import worlds
-from hypothesis import given
+from hypothesis import given as drawn
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from numpy.typing import NDArray
 
 from regretless import UserError, external_regret, register, swap_regret
 from regretless.agents.learners import EXP3, Hedge, TreeSwap
@@ -23,7 +22,6 @@ from regretless.market.core.checkpoint import remembers
 from regretless.market.records import one_hot
 
 Adversary = Callable[[int, Array], Array]  # round, strategies (K, A) -> losses (K, A)
-
 NEEDED: dict[str, dict[str, Any]] = {"quantal-fictitious-play": {"eta": 10.0}}
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     *((name, NEEDED.get(name, {})) for name in register.learner.names()),
@@ -38,32 +36,29 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("tree-swap", {"depth": 2, "breadth": 5}),
 ]
 every_learner = pytest.mark.parametrize(
-    ("name", "parameters"), VARIANTS, ids=[f"{n} {p or ''}".strip() for n, p in VARIANTS]
+    "own", VARIANTS, ids=[f"{n} {p or ''}".strip() for n, p in VARIANTS]
 )
 
 
-def started(name: str, parameters: dict[str, Any], rows: int, actions: int, horizon: int) -> Any:
-    learner = register.learner[name](**parameters)
+def started(own: tuple[str, dict[str, Any]], rows: int, actions: int, horizon: int) -> Any:
+    learner = register.learner[own[0]](**own[1])
     learner.start(rows, actions, horizon=horizon)
     return learner
 
 
-def draw(strategies: Array, rng: np.random.Generator) -> NDArray[np.intp]:
-    ladder = strategies.cumsum(1)
-    return np.asarray((rng.random(len(strategies))[:, None] * ladder[:, -1:] >= ladder).sum(1))
-
-
-def run(
-    learner: Any, rounds: int, adversary: Adversary, *, seed: int = 0
-) -> tuple[Array, Array, NDArray[np.intp]]:
+def run(learner: Any, rounds: int, adversary: Adversary, *, seed: int = 0) -> tuple[Array, ...]:
     """Play and return strategies (T, K, A), losses (T, K, A) and the drawn actions (T, K)."""
-    rng, strategies, told, actions = np.random.default_rng(seed), [], [], []
+    rng, logs = np.random.default_rng(seed), []
     for t in range(rounds):
-        strategies.append(learner.play())
-        told.append(adversary(t, strategies[-1]))
-        actions.append(draw(strategies[-1], rng))
-        learner.learn(told[-1], actions[-1])
-    return np.array(strategies), np.array(told), np.array(actions)
+        strategy = learner.play()
+        ladder, told = strategy.cumsum(1), adversary(t, strategy)
+        actions = (rng.random(len(strategy))[:, None] * ladder[:, -1:] >= ladder).sum(1)
+        learner.learn(told, actions)
+        logs.append((strategy, told, actions))
+    strategies, losses, played = map(np.array, zip(*logs, strict=True))
+    assert (strategies >= 0).all()
+    assert np.abs(strategies.sum(2) - 1).max() < 1e-12
+    return strategies, losses, played
 
 
 def replay(table: Array) -> Adversary:
@@ -79,19 +74,17 @@ def hits_the_favourite(_: int, strategies: Array) -> Array:
     return one_hot(strategies.argmax(1), strategies.shape[1])
 
 
-def check_probabilities(strategies: Array) -> None:
-    assert (strategies >= 0).all()
-    assert np.abs(strategies.sum(2) - 1).max() < 1e-12
+def spares_the_least_likely(_: int, strategies: Array) -> Array:
+    return 1 - one_hot(strategies.argmin(1), strategies.shape[1])
 
 
 @every_learner
-def test_a_checkpoint_continues_exactly(name: str, parameters: dict[str, Any]) -> None:
-    learner, other = (started(name, parameters, 3, 4, 60) for _ in range(2))
-    check_probabilities(run(learner, 27, hits_the_favourite)[0])
+def test_a_checkpoint_continues_exactly(own: Any) -> None:
+    learner, other = (started(own, 3, 4, 60) for _ in range(2))
+    run(learner, 27, hits_the_favourite)
     saved = learner.state()
     frozen = copy.deepcopy(saved)
-    rest, _, _ = run(learner, 33, hits_the_favourite, seed=5)
-    check_probabilities(rest)
+    rest = run(learner, 33, hits_the_favourite, seed=5)[0]
     other.restore(saved)
     assert np.array_equal(rest, run(other, 33, hits_the_favourite, seed=5)[0])
     assert all(np.array_equal(saved[key], frozen[key]) for key in frozen)
@@ -99,54 +92,51 @@ def test_a_checkpoint_continues_exactly(name: str, parameters: dict[str, Any]) -
 
 
 @every_learner
-def test_rows_are_separate_runs(name: str, parameters: dict[str, Any]) -> None:
+def test_rows_are_separate_runs(own: Any) -> None:
     rows, table = 5, dyadic(50, 5, 4)
-    strategies, _, actions = run(started(name, parameters, rows, 4, 50), 50, replay(table))
+    strategies, _, actions = run(started(own, rows, 4, 50), 50, replay(table))
     assert len(np.unique(strategies, axis=1)[0]) == rows  # they do differ
     for k in range(rows):
-        alone = started(name, parameters, 1, 4, 50)
+        alone = started(own, 1, 4, 50)
         for t in range(50):
             assert np.array_equal(alone.play()[0], strategies[t, k])
             alone.learn(table[t, k : k + 1], actions[t, k : k + 1])
 
 
 @every_learner
-def test_a_million_rounds_do_not_overflow(name: str, parameters: dict[str, Any]) -> None:
-    learner = started(name, parameters, 2, 3, 10**6)
+def test_a_million_rounds_do_not_overflow(own: Any) -> None:
+    learner = started(own, 2, 3, 10**6)
     run(learner, 5, replay(dyadic(5, 2, 3)))
     aged = learner.state()
     # what sums of 10^6 losses look like, those that came from probabilities of 10^-6 included
     for key in aged.keys() - {"strategy", "strategies", "rounds"}:
         aged[key] = aged[key] * (1e12 if learner.bandit else 1e6)
     learner.restore(aged | {"rounds": 10**6 - 1})
-    check_probabilities(run(learner, 30, replay(dyadic(30, 2, 3, seed=1)))[0])
+    run(learner, 30, replay(dyadic(30, 2, 3, seed=1)))
 
 
 def streams(actions: int, rounds: int) -> dict[str, Adversary]:
     """Loss streams, the last two chosen in sight of the strategy."""
-    rng = np.random.default_rng(3)
-    noise = rng.random((rounds, 4, actions))
+    rng, numbers = np.random.default_rng(3), np.arange(actions)
+    noise, times = rng.random((rounds, 4, actions)), np.arange(rounds)[:, None]
     means = rng.random((4, actions))
-    phases = np.arange(rounds) * 4 // rounds
-    cycle = (np.arange(actions) + np.arange(rounds)[:, None]) % actions / max(actions - 1, 1)
-    swing = np.where(np.arange(actions) % 2 == phases[:, None] % 2, 1.0, 0.4)
-    return {
-        "noise": replay(noise),
-        "biased": replay((noise < means).astype(np.float64)),
-        "phases": replay(swing),
-        "cycle": replay(cycle),
-        "alternating": replay(np.eye(actions)[np.arange(rounds) % 2 % actions]),
-        "hits the favourite": hits_the_favourite,
-        "spares the least likely": lambda _, strategies: 1 - one_hot(strategies.argmin(1), actions),
+    tables = {
+        "noise": noise,
+        "biased": (noise < means).astype(np.float64),
+        "phases": np.where(numbers % 2 == times * 4 // rounds % 2, 1.0, 0.4),
+        "cycle": (numbers + times) % actions / max(actions - 1, 1),
+        "alternating": np.eye(actions)[times[:, 0] % 2 % actions],
     }
+    hostile = {"favourite": hits_the_favourite, "least likely": spares_the_least_likely}
+    return {name: replay(table) for name, table in tables.items()} | hostile
 
 
 @every_learner
 @pytest.mark.parametrize("actions", [2, 5])
-def test_regret_stays_below_the_bound(name: str, parameters: dict[str, Any], actions: int) -> None:
+def test_regret_stays_below_the_bound(own: Any, actions: int) -> None:
     """Full information: on every stream and row, at any number of rounds."""
     rounds = 300
-    learner = started(name, parameters, 4, actions, rounds)
+    learner = started(own, 4, actions, rounds)
     if learner.bandit or learner.bound(rounds) is None:
         assert (learner.measure is None) == (learner.bound(rounds) is None)
         pytest.skip("bounded in expectation only, or not at all")
@@ -164,8 +154,7 @@ def test_regret_stays_below_the_bound(name: str, parameters: dict[str, Any], act
 def test_exp3_regret_in_expectation(rate: str, exploration: bool) -> None:  # noqa: FBT001 - a parameter
     rounds, seeds = 2000, 200
     for stream_name in ("phases", "cycle", "alternating"):
-        learner = EXP3(rate=rate, exploration=exploration)
-        learner.start(seeds, 3, horizon=rounds)
+        learner = started(("exp3", {"rate": rate, "exploration": exploration}), seeds, 3, rounds)
         _, losses, actions = run(learner, rounds, streams(3, rounds)[stream_name])
         own = np.take_along_axis(losses, actions[..., None], axis=2)[..., 0].sum(0)
         regrets = (own - losses[:, 0].sum(0).min()) / rounds
@@ -253,12 +242,12 @@ DEFINED = {  # tolerances: sums in another order, or a stationary strategy
 
 @pytest.mark.parametrize("name", DEFINED)
 def test_brute_force(name: str) -> None:
-    parameters = {"depth": 2, "breadth": 5} if name == "tree-swap" else NEEDED.get(name, {})
-    learner, table = started(name, parameters, 1, 3, 70), np.random.default_rng(4).random((70, 3))
-    strategies, _, _ = run(learner, 70, replay(table))
+    needed = {"tree-swap": {"depth": 2, "breadth": 5}} | NEEDED
+    learner = started((name, needed.get(name, {})), 1, 3, 70)
+    strategies, losses, _ = run(learner, 70, replay(np.random.default_rng(4).random((70, 3))))
     compared = 0
     for t in range(70):
-        past = table[:t], strategies[:t, 0]
+        past = losses[:t, 0], strategies[:t, 0]
         if name != "swap-regret-matching" or unique(*past):
             expected = defined(name, t, *past)
             np.testing.assert_allclose(strategies[t, 0], expected, rtol=0, atol=DEFINED[name])
@@ -277,7 +266,7 @@ def unique(past: Array, strategies: Array) -> bool:
 RATES = st.sampled_from([0.0, 1e-300, 1e-200, 1e-30, 1e-9, 0.1, 0.5, 1.0, 3.0])
 
 
-@given(st.integers(1, 6).flatmap(lambda n: hnp.arrays(np.float64, (n, n), elements=RATES)))
+@drawn(st.integers(1, 6).flatmap(lambda n: hnp.arrays(np.float64, (n, n), elements=RATES)))
 def test_stationary_strategies_balance_every_state(rates: Array) -> None:
     """Also where the chain is reducible, or nearly so."""
     strategy = np.empty(len(rates))
@@ -289,20 +278,20 @@ def test_stationary_strategies_balance_every_state(rates: Array) -> None:
     np.testing.assert_allclose(into, out, rtol=1e-9, atol=1e-280)
 
 
-@pytest.mark.parametrize(
-    ("make", "told"),
-    [
-        (lambda: Hedge(rate=True), "rate = True"),
-        (lambda: Hedge(rate=[0.1, 0.2]), r"rate = \[0.1, 0.2\]"),
-        (lambda: Hedge(rate="fixed").start(1, 2), "rate = 'fixed'"),
-        (lambda: TreeSwap().start(1, 2), "needs the horizon"),
-        (lambda: Hedge().start(0, 2), "rows = 0"),
-        (lambda: Hedge().start(1, 2, horizon=0), "horizon = 0"),
-    ],
-)
-def test_mistakes_are_one_line(make: Any, told: str) -> None:
+MISTAKES: list[tuple[Any, dict[str, Any], dict[str, int], str]] = [
+    (Hedge, {"rate": True}, {}, "rate = True"),
+    (Hedge, {"rate": [0.1, 0.2]}, {}, r"rate = \[0.1, 0.2\]"),
+    (Hedge, {"rate": "fixed"}, {}, "rate = 'fixed'"),
+    (TreeSwap, {}, {}, "needs the horizon"),
+    (Hedge, {}, {"rows": 0}, "rows = 0"),
+    (Hedge, {}, {"horizon": 0}, "horizon = 0"),
+]
+
+
+@pytest.mark.parametrize(("make", "keys", "size", "told"), MISTAKES)
+def test_mistakes_are_one_line(make: Any, keys: Any, size: dict[str, int], told: str) -> None:
     with pytest.raises(UserError, match=told):
-        make()
+        make(**keys).start(**{"rows": 1, "actions": 2} | size)
 
 
 def test_an_unfinished_learner_of_a_user_is_refused() -> None:
