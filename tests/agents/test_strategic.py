@@ -1,5 +1,6 @@
 """Adversaries with a motive: what they see, what they do, what they earn."""
 
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -91,11 +92,8 @@ def test_distributions_are_within_the_support_repeat_and_resume(name: str, tmp_p
             assert (apart.min(1) == 0).all()
 
 
-READ = {
-    **dict.fromkeys(("blocks", "mean_label"), "mixture"),
-    **dict.fromkeys(("play", "rollout"), "play"),
-    **dict.fromkeys(("drawn", "induced"), "draw"),
-}
+READ = {"blocks": "mixture", "mean_label": "mixture", "play": "play", "rollout": "play"}
+READ |= {"drawn": "draw", "induced": "draw"}
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -105,9 +103,7 @@ def test_declared_sight_is_enforced(name: str) -> None:
     player: Any = game.adversary
     inner = player.commit
 
-    def watched(
-        context: Context, history: History, announced: AdversaryView
-    ) -> OutcomeDistribution:
+    def watched(context: Any, history: Any, announced: Any) -> Any:
         states.append(generator_state(game.forecast_stream))
         for what, sight in READ.items():
             if sight in player.sees:
@@ -116,8 +112,7 @@ def test_declared_sight_is_enforced(name: str) -> None:
                 with pytest.raises(ValueError, match=f"add '{sight}' to sees"):
                     getattr(announced, what)
                 refused.add(what)
-        distribution: OutcomeDistribution = inner(context, history, announced)
-        return distribution
+        return inner(context, history, announced)
 
     player.commit = watched
     assert ("draw" in player.sees) == game.breaks_the_rule == (name == "draw-seer")
@@ -132,11 +127,8 @@ def test_declared_sight_is_enforced(name: str) -> None:
 class Meddler(Adversary):
     """Writes into what it is shown."""
 
-    def commit(
-        self, context: Context, history: History, announced: AdversaryView
-    ) -> OutcomeDistribution:
+    def commit(self, context: Any, history: Any, announced: Any) -> Any:
         announced.blocks[0].points[0] = 0.0
-        return OutcomeDistribution.pure(np.zeros(3))
 
 
 def test_nothing_that_is_shown_or_sealed_can_be_changed() -> None:
@@ -150,24 +142,20 @@ def test_nothing_that_is_shown_or_sealed_can_be_changed() -> None:
         strategy.points[0] = 0.5
 
 
-def test_bad_strategies_are_refused() -> None:
+def test_bad_strategies_and_declarations_are_refused() -> None:
     for points, weights, complaint in (
-        ([[1.2]], [1.0], r"\[0, 1\]"),
-        ([[np.nan]], [1.0], r"\[0, 1\]"),
-        ([[0.5], [0.6]], [0.7, 0.7], "sum to"),
-        ([[0.5], [0.6]], [np.nan, 0.7], "at least 0"),
-        ([[0.5]], [-1.0], "at least 0"),
-        ([[0.5], [0.6]], [1.0], "one weight"),
+        ([1.2], [1.0], r"\[0, 1\]"),
+        ([np.nan], [1.0], r"\[0, 1\]"),
+        ([0.5, 0.6], [0.7, 0.7], "sum to"),
+        ([0.5, 0.6], [np.nan, 0.7], "at least 0"),
+        ([0.5], [-1.0], "at least 0"),
+        ([0.5, 0.6], [1.0], "one weight"),
     ):
         with pytest.raises(UserError, match=complaint):
-            OutcomeDistribution(np.array(points), np.array(weights))
-
-
-def test_wrong_declarations_are_refused() -> None:
+            OutcomeDistribution(np.array(points)[:, None], np.array(weights))
     for sees, complaint in (({"future"}, "unknown 'future'"), ("draw", "give a set")):
-        wrong = SimpleNamespace(outcomes=1, sees=sees)
         with pytest.raises(UserError, match=complaint):
-            against(wrong, [[0.0], [1.0]])
+            against(SimpleNamespace(outcomes=1, sees=sees), [[0.0], [1.0]])
 
 
 @pytest.mark.parametrize("place", [0, 1])
@@ -177,13 +165,11 @@ def test_announced_play_is_the_frequency_of_actions_over_draws(place: int) -> No
         play_round(game)
     mixture, cohort = game.blocks[0].mixture(Context()), game.cohorts[place]
     assert len(mixture.weights) > 1  # else the draw decides nothing
-    strategy, (rows, agents) = (
-        cohort.strategy(mixture, Context()),
-        np.unique(cohort.row_of, return_index=True),
-    )
+    strategy = cohort.strategy(mixture, Context())
     heard = [Forecast(mixture, i) for i in range(len(mixture.weights))]
     play = [cohort.decide(forecast, Context()).probabilities for forecast in heard]
     assert strategy == pytest.approx(np.tensordot(mixture.weights, play, 1), abs=1e-12)
+    rows, agents = np.unique(cohort.row_of, return_index=True)
     draws, rng, seen = 4000, stream(3, "test"), np.zeros(strategy.shape)
     for _ in range(draws):
         seen[rows, cohort.decide(mixture.draw(rng), Context()).actions[agents]] += 1
@@ -232,11 +218,8 @@ class Silent(LookAhead):
 
     quiet = False
 
-    def commit(
-        self, context: Context, history: History, announced: AdversaryView
-    ) -> OutcomeDistribution:
-        if not self.quiet:
-            assert np.isfinite(self.plans(announced)).all()
+    def commit(self, context: Any, history: Any, announced: Any) -> OutcomeDistribution:
+        assert self.quiet or np.isfinite(self.plans(announced)).all()
         return OutcomeDistribution.pure(np.full(self.outcomes, 0.3))
 
 
@@ -251,8 +234,7 @@ def test_rollouts_leave_the_true_game_alone(hull: str) -> None:
         model.run(8)
         logs.append([model.regret_frame(), model.forecasts_frame(), model.rounds_frame()])
         logs[-1].append(pd.Series(str(model.game.cohorts[2].state())))
-    for one, other in zip(*logs, strict=True):
-        assert one.equals(other)
+    assert all(one.equals(other) for one, other in zip(*logs, strict=True))
 
 
 def test_nothing_is_guaranteed_where_the_draw_is_seen() -> None:
@@ -308,17 +290,14 @@ def test_members_are_shown_no_more_than_they_declare() -> None:
         {"kind": "iid", "coordinates": [2]},
     ]
     game = mixed("coalition", 3, {"members": members}).game
+
+    def noted(own: Any, context: Any, history: Any, announced: Any) -> Any:
+        seen[type(own).__name__] = set(announced.shown)
+        assert history.mean.shape == history.last(3).shape[1:] == (1,)
+        return type(own).commit(own, context, history, announced)
+
     for member in game.adversary.members:
-
-        def noted(
-            context: Context, history: History, announced: AdversaryView, own: Any = member.player
-        ) -> OutcomeDistribution:
-            seen[type(own).__name__] = set(announced.shown)
-            assert history.mean.shape == history.last(3).shape[1:] == (1,)
-            distribution: OutcomeDistribution = type(own).commit(own, context, history, announced)
-            return distribution
-
-        member.player.commit = noted
+        member.player.commit = partial(noted, member.player)
     assert game.breaks_the_rule
     for _ in range(3):
         play_round(game)
@@ -341,9 +320,8 @@ def test_it_seals_what_makes_the_worst_regret_greatest(agent: int | None) -> Non
         return max(swap_regret(losses[:, k], play[:, k]) for k in aims)
 
     for t in range(25):
-        distribution = rng.dirichlet(np.ones(4), 3)
-        distributions.append(distribution)
-        announced = AdversaryView(None, play=lambda told=distribution: (told,))
+        distributions.append(rng.dirichlet(np.ones(4), 3))
+        announced = AdversaryView(None, play=lambda: (distributions[-1],))
         sealed = player.commit(Context(), History(2), announced).points[0]
         assert regret(sealed) == pytest.approx(max(map(regret, player.support)), abs=1e-12), t
         outcomes.append(sealed)
