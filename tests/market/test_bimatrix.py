@@ -1,6 +1,5 @@
-"""Games from files, distances to equilibria, mimic regret, and what a sender who knows can get."""
+"""Games from files, mimic regret, and what a sender who knows can get."""
 
-import itertools
 import re
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import linprog
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
@@ -17,21 +15,10 @@ from regretless.market.core.randomness import stream
 from regretless.market.exploitability import persuasion, stackelberg, swap_regret_of
 from regretless.market.exploitability.bimatrix import read_game
 from regretless.market.exploitability.information_design import mimic_regret, revenue_cap
-from regretless.market.exploitability.of_joint import (
-    coarse_correlated_distance,
-    correlated_distance,
-)
-
-CLOSE = 1e-8
 
 HEADER = "leader,follower,leader_payoff,follower_loss\n"
 PENNIES = HEADER + "H,H,1,2\nH,T,-1,0\nT,H,-1,0\nT,T,1,2\n"
-
-# Chicken (Aumann 1974): losses of two players; action 0 is to dare.
-CHICKEN = -np.array([[[0.0, 7.0], [2.0, 6.0]], [[0.0, 2.0], [7.0, 6.0]]])
-
-
-# Files ------------------------------------------------------------------------------------------
+TABLE, OBJECT = np.zeros((2, 2)), np.array([[{}]], dtype=object)
 
 
 @pytest.mark.parametrize("rows", [PENNIES, HEADER + "H,H,1,2\nH,T,-1,0\n"])
@@ -39,21 +26,15 @@ def test_csv_and_npz_agree(rows: str, tmp_path: Path) -> None:
     text, arrays = tmp_path / "pennies.csv", tmp_path / "pennies.npz"
     text.write_text("# a comment\n" + rows, encoding="utf-8")
     game = read_game(text)
-    assert game.leader_payoff.shape == (len(game.leader_actions), len(game.follower_actions))
+    assert (game.follower_actions, game.unit_scale, game.unit_offset) == (("H", "T"), 2.0, 0.0)
+    assert game.leader_payoff.tolist() == [[1, -1], [-1, 1]][: len(game.leader_actions)]
+    assert game.follower_loss.tolist() == [[1, 0], [0, 1]][: len(game.leader_actions)]
+    names = {name: np.array(getattr(game, name)) for name in ("leader_actions", "follower_actions")}
     units = game.unit_offset + game.unit_scale * game.follower_loss
-    np.savez(
-        arrays,
-        leader_payoff=game.leader_payoff,
-        follower_loss=units,
-        leader_actions=np.array(game.leader_actions),
-        follower_actions=np.array(game.follower_actions),
-    )
+    np.savez(arrays, leader_payoff=game.leader_payoff, follower_loss=units, **names)
     other = read_game(str(arrays))
-    for name in ("leader_actions", "follower_actions", "unit_scale", "unit_offset"):
-        assert getattr(other, name) == getattr(game, name)
-    assert np.array_equal(other.follower_loss, game.follower_loss)
-    assert np.array_equal(other.leader_payoff, game.leader_payoff)
-    assert (game.unit_scale, game.unit_offset) == (2.0, 0.0)
+    for name in vars(game):
+        assert np.array_equal(getattr(other, name), getattr(game, name))
 
 
 @pytest.mark.parametrize(
@@ -71,81 +52,26 @@ def test_csv_and_npz_agree(rows: str, tmp_path: Path) -> None:
         ("game.csv", None, "does not exist"),
         ("game.txt", HEADER, "use .csv or .npz"),
         ("game.npz", "no archive", "cannot be read"),
+        ("game.npz", {"leader_payoff": OBJECT, "follower_loss": TABLE[:1, :1]}, "cannot be read"),
+        ("game.npz", {"leader_payoff": TABLE}, "no array 'follower_loss'"),
+        ("game.npz", {"leader_payoff": TABLE, "follower_loss": TABLE[:, :1]}, "make them equal"),
+        (
+            "game.npz",
+            {"leader_payoff": TABLE, "follower_loss": TABLE, "leader_actions": ["a", "a"]},
+            "give 2 different ones",
+        ),
     ],
 )
 def test_a_malformed_file_is_one_line(
-    tmp_path: Path, name: str, content: str | None, message: str
+    tmp_path: Path, name: str, content: Any, message: str
 ) -> None:
-    if content is not None:
+    if isinstance(content, dict):
+        np.savez(tmp_path / name, **content)
+    elif content is not None:
         (tmp_path / name).write_text(content, encoding="latin-1")
     with pytest.raises(UserError, match=re.escape(message)) as caught:
         read_game(tmp_path / name)
     assert "\n" not in str(caught.value)
-
-
-TABLE, OBJECT = np.zeros((2, 2)), np.array([[{}]], dtype=object)
-
-
-@pytest.mark.parametrize(
-    ("payoff", "others", "message"),
-    [
-        (OBJECT, {"follower_loss": TABLE[:1, :1]}, "cannot be read"),
-        (TABLE, {}, "no array 'follower_loss'"),
-        (TABLE, {"follower_loss": np.zeros((2, 3))}, "make them equal"),
-        (TABLE, {"follower_loss": TABLE, "leader_actions": ["a", "a"]}, "give 2 different ones"),
-    ],
-)
-def test_malformed_arrays_are_one_line(
-    tmp_path: Path, payoff: Any, others: dict[str, Any], message: str
-) -> None:
-    np.savez(tmp_path / "game.npz", leader_payoff=payoff, **others)
-    with pytest.raises(UserError, match=message):
-        read_game(tmp_path / "game.npz")
-
-
-# Equilibria -------------------------------------------------------------------------------------
-
-
-def test_equilibria_of_chicken_have_distance_zero() -> None:
-    third = np.array([[0.0, 1 / 3], [1 / 3, 1 / 3]])  # Aumann's device
-    assert correlated_distance(third, CHICKEN) == pytest.approx(0.0, abs=CLOSE)
-    mixed = np.outer([1 / 3, 2 / 3], [1 / 3, 2 / 3])
-    assert correlated_distance(mixed, CHICKEN) == pytest.approx(0.0, abs=CLOSE)
-    assert correlated_distance([[1.0, 0.0], [0.0, 0.0]], CHICKEN) > 0.5
-
-
-def test_coarse_equilibrium_that_is_not_correlated() -> None:
-    """Rock, paper, scissors: always a tie leaves no fixed action, but each swap, to be missed."""
-    loss = np.array([[0.0, 1.0, -1.0], [-1.0, 0.0, 1.0], [1.0, -1.0, 0.0]])
-    ties = np.eye(3) / 3
-    losses = np.array([loss, loss.T])
-    assert coarse_correlated_distance(ties, losses) == pytest.approx(0.0, abs=CLOSE)
-    # The one correlated equilibrium is uniform play.
-    assert correlated_distance(ties, losses) == pytest.approx(2 / 3)
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_correlated_distance_against_the_full_program(seed: int) -> None:
-    """With zeros and ties, of two players and of three."""
-    rng, shape = np.random.default_rng(seed), [(2, 2), (2, 3), (3, 3), (2, 2, 2)][seed % 4]
-    counts = rng.integers(0, 4, shape) + (np.arange(np.prod(shape)).reshape(shape) == 0)
-    distribution, losses = counts / counts.sum(), rng.integers(0, 9, (len(shape), *shape)) / 8
-    rows = []
-    for i, size in enumerate(distribution.shape):
-        for a, b in itertools.product(range(size), repeat=2):
-            row = np.zeros(distribution.shape)
-            own = (slice(None),) * i
-            row[(*own, a)] = losses[i][(*own, a)] - losses[i][(*own, b)]
-            rows.append(np.concatenate([row.ravel(), np.zeros(distribution.size)]))
-    eye = np.eye(distribution.size)
-    found = linprog(
-        np.repeat([0.0, 1.0], distribution.size),
-        A_ub=np.vstack([np.array(rows), np.hstack([-eye, -eye])]),
-        b_ub=np.concatenate([np.zeros(len(rows)), -distribution.ravel()]),
-        A_eq=np.repeat([[1.0, 0.0]], distribution.size, axis=1).reshape(1, -1),
-        b_eq=[1.0],
-    )
-    assert correlated_distance(distribution, losses) == pytest.approx(found.fun, abs=1e-6)
 
 
 # Mimic regret -----------------------------------------------------------------------------------
@@ -172,26 +98,6 @@ def test_revenue_cap_of_the_published_buyers() -> None:
     slope = (revenue_cap(VALUES, FREQUENCIES, 0.01) - 0.25) / 0.01
     assert slope == pytest.approx(1.75)
     assert revenue_cap(VALUES, FREQUENCIES, 0.656) <= 0.25 + 1.75 * 0.656
-
-
-QUARTERS, LOGGED = np.ones((2, 2)) / 4, np.zeros((2, 3, 2))
-
-
-@pytest.mark.parametrize(
-    ("measure", "told", "says"),
-    [
-        (correlated_distance, (4 * QUARTERS, CHICKEN), "sum to 1"),
-        (correlated_distance, (QUARTERS, CHICKEN[0]), "A_1"),
-        (coarse_correlated_distance, (QUARTERS, CHICKEN, -1.0), "tolerance"),
-        (mimic_regret, (QUARTERS, np.zeros(2)), "types, rounds, actions"),
-        (mimic_regret, (LOGGED, np.full((2, 3), 2)), "from 0 to 1"),
-        (mimic_regret, (LOGGED, np.zeros((3, 2), dtype=int)), "actions have shape"),
-        (revenue_cap, (VALUES, FREQUENCIES / 2), "sum to 1"),
-    ],
-)
-def test_bad_play_and_bad_types_are_refused(measure: Any, told: Any, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
-        measure(*told)
 
 
 # Persuasion -------------------------------------------------------------------------------------
@@ -251,7 +157,22 @@ def test_no_distribution_that_is_obeyed_pays_more_and_a_leader_gets_no_less(
     assert (found.joint * payoff).sum() == pytest.approx(found.value)
 
 
-@pytest.mark.parametrize("prior", [[0.5], [0.7, 0.7], [1.5, -0.5], [np.nan, 1.0]])
-def test_a_prior_that_is_no_distribution_is_refused(prior: list[float]) -> None:
-    with pytest.raises(ValueError, match="give 2 numbers from 0 that sum to 1"):
-        persuasion(prior, CONVICTED, JUDGE)
+LOGGED, NO_PRIOR = np.zeros((2, 3, 2)), "give 2 numbers from 0 that sum to 1"
+
+
+@pytest.mark.parametrize(
+    ("measure", "told", "says"),
+    [
+        (mimic_regret, (TABLE, np.zeros(2)), "types, rounds, actions"),
+        (mimic_regret, (LOGGED, np.full((2, 3), 2)), "from 0 to 1"),
+        (mimic_regret, (LOGGED, np.zeros((3, 2), dtype=int)), "actions have shape"),
+        (revenue_cap, (VALUES, FREQUENCIES / 2), "sum to 1"),
+        (persuasion, ([0.5], CONVICTED, JUDGE), NO_PRIOR),
+        (persuasion, ([0.7, 0.7], CONVICTED, JUDGE), NO_PRIOR),
+        (persuasion, ([1.5, -0.5], CONVICTED, JUDGE), NO_PRIOR),
+        (persuasion, ([np.nan, 1.0], CONVICTED, JUDGE), NO_PRIOR),
+    ],
+)
+def test_bad_play_types_and_priors_are_refused(measure: Any, told: Any, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        measure(*told)
