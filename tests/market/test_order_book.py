@@ -1,13 +1,13 @@
 """The order book against a plain one, which clears again for each action, and what it must keep."""
 
-from dataclasses import FrozenInstanceError
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import worlds
-from plain_book import Order, Owner, PlainBook
 from resuming import check_resumes
 from written import Reference
 
@@ -16,6 +16,164 @@ from regretless.agents import ScriptedAgent
 from regretless.scenarios.logs.run_directory import read_run
 from regretless.scenarios.report import market_figures  # noqa: F401 - registered
 from regretless.scenarios.report.figures import Run, drawn
+
+
+@dataclass
+class Order:
+    """One order; ``units`` are what is left of it, ``entered`` its round, ``kept`` if it rests."""
+
+    owner: int
+    good: int
+    side: int  # 1 bids, -1 offers
+    limit: float
+    units: float
+    entered: int
+    kept: bool
+
+
+@dataclass
+class Owner:
+    """What an agent owns and may do."""
+
+    cash: float
+    goods: list[float]
+    most: float
+    hold: float
+    traded: float = 0.0
+
+
+@dataclass
+class PlainBook:
+    """The rules, who owns what, and the open orders, oldest first: lists, and nothing compiled.
+
+    It is played beside the market, and again for each action of each agent. All amounts are
+    binary fractions of few digits, so that floats are exact.
+    """
+
+    owners: list[Owner]
+    maker: float
+    taker: float
+    batch: bool
+    tick: float
+    lot: float
+    last: list[float]
+    orders: list[Order]
+
+    def at_risk(self, order: Order) -> float:
+        """Cash that an open order may take, with the most that a trade may cost beside."""
+        fee = max(self.maker, self.taker, 0.0)
+        return order.units * max(0.0, order.side * order.limit + fee)
+
+    def rivals(self, order: Order) -> list[Order]:
+        """Orders that an order would trade with, the best price first, then the oldest."""
+        others = [o for o in self.orders if (o.good, o.side) == (order.good, -order.side)]
+        found = [o for o in others if order.side * (order.limit - o.limit) >= 0]
+        return sorted(found, key=lambda other: order.side * other.limit)
+
+    def now(self, order: Order) -> float:
+        """Cash that an order which does not rest takes from its owner."""
+        left, cost = order.units, 0.0
+        for other in self.rivals(order):
+            part = min(left, other.units)
+            cost += part * (order.side * other.limit + self.taker)
+            left -= part
+        return cost
+
+    def accepts(self, order: Order) -> bool:
+        own, mine = self.owners[order.owner], [o for o in self.orders if o.owner == order.owner]
+        rests = order.kept or self.batch
+        cost = self.at_risk(order) if rests else self.now(order)
+        alike = [o.units for o in mine if (o.good, o.side) == (order.good, order.side)]
+        owned, all_alike = own.goods[order.good], sum(alike) + order.units
+        fits = owned + all_alike <= own.hold if order.side > 0 else all_alike <= owned
+        busy = own.traded + sum(o.units for o in mine) + order.units
+        own_trade = any(other.owner == order.owner for other in self.rivals(order))
+        free = own.cash - sum(map(self.at_risk, mine))
+        return busy <= own.most and fits and cost <= free and not own_trade
+
+    def settle(self, order: Order, price: float, units: float, fee: float) -> None:
+        """Hand over goods and cash."""
+        own = self.owners[order.owner]
+        own.goods[order.good] += order.side * units
+        own.cash -= order.side * units * price + units * fee
+        own.traded += units
+        order.units -= units
+
+    def arrive(self, who: int, orders: list[Order], *, keeps: bool) -> None:
+        """Let an agent do something; its orders trade at the prices of those that were there."""
+        self.orders = [order for order in self.orders if keeps or order.owner != who]
+        for order in filter(self.accepts, orders):
+            for other in [] if self.batch else self.rivals(order):
+                if order.units:
+                    part = min(order.units, other.units)
+                    self.settle(order, other.limit, part, self.taker)
+                    self.settle(other, other.limit, part, self.maker)
+                    self.last[order.good] = other.limit
+            self.orders = [other for other in self.orders if other.units]
+            if order.units and (order.kept or self.batch):
+                self.orders.append(order)
+
+    def auction(self, arrivals: list[int], number: int) -> None:
+        """Clear what is open at one price for each good."""
+        self.orders.sort(key=lambda order: arrivals.index(order.owner))
+        for good in range(len(self.last)):
+            here = [order for order in self.orders if order.good == good]
+            price = self.price(here, good)
+            wanting = [o for o in here if o.side * (o.limit - price) >= 0]
+            sides = [[o for o in wanting if o.side == side] for side in (1, -1)]
+            volume = min(sum(o.units for o in side) for side in sides)
+            if volume:
+                self.last[good] = price
+                for side in sides:
+                    self.share(side, price, volume, number)
+        self.orders = [order for order in self.orders if order.units]
+
+    def price(self, here: list[Order], good: int) -> float:
+        """Return the middle of the prices at which nobody is left wanting; the last, if it may."""
+
+        def wanted(side: int, least: float) -> float:
+            return sum(o.units for o in here if o.side == side and side * o.limit >= least)
+
+        def clears(p: float) -> bool:
+            more, less = wanted(1, p + self.tick), wanted(-1, self.tick - p)
+            return more <= wanted(-1, -p) and less <= wanted(1, p)
+
+        fine = [p for p in np.arange(0, 1 + self.tick, self.tick).tolist() if clears(p)]
+        low, high = min(fine), max(fine)
+        crossing = any(wanted(1, o.limit) for o in here if o.side < 0)
+        return (low + high) / 2 if crossing else min(max(self.last[good], low), high)
+
+    def share(self, side: list[Order], price: float, volume: float, number: int) -> None:
+        """Fill better orders, and those at the price in proportion, by running sums of lots."""
+        edge = [o.units for o in side if o.limit == price]
+        left = volume - sum(o.units for o in side if o.limit != price)
+        sofar = 0.0
+        for order in side:
+            units = order.units
+            if order.limit == price:
+                before = sofar * left // (sum(edge) * self.lot)
+                sofar += order.units
+                units = (sofar * left // (sum(edge) * self.lot) - before) * self.lot
+            older = order.kept and order.entered < number
+            self.settle(order, price, units, self.maker if older else self.taker)
+
+    def play(self, arrivals: list[int], sent: Callable[..., Any], number: int) -> None:
+        for own in self.owners:
+            own.traded = 0.0
+        for who in arrivals:
+            orders, keeps = sent(who)
+            self.arrive(who, orders, keeps=keeps)
+        if self.batch:
+            self.auction(arrivals, number)
+
+    def imagined(self, arrivals: list[int], sent: Callable[..., Any], number: int) -> list[Owner]:
+        """Return what everybody would own after a round."""
+        owners = [replace(own, goods=[*own.goods]) for own in self.owners]
+        orders = [replace(order) for order in self.orders]
+        other = replace(self, owners=owners, orders=orders, last=[*self.last])
+        other.play(arrivals, sent, number)
+        return owners
+
 
 GRID = {"low": 0.125, "high": 0.875}
 TRADERS = {"utility": "orders", "count": 4, "actions": 15, "response": "exp3"} | {
@@ -71,60 +229,70 @@ class Beside:
 
     def __init__(self, model: Any) -> None:
         self.model, self.market = model, model.game.market
-        config, lot = self.market, 1 / self.market.lots
+        market, lot = self.market, 1 / self.market.lots
         self.losses = [(c.loss, i) for c in model.game.cohorts for i in range(len(c.row_of))]
-        fees = [fee * config.lots / 2**22 for fee in config._fees]
+        fees = [fee * market.lots / 2**22 for fee in market._fees]
         owners = [
-            Owner(*owned(config, i), float(loss.most[at]), int(config._hold[i]) * lot)
+            Owner(*owned(market, i), float(loss.most[at]), int(market._hold[i]) * lot)
             for i, (loss, at) in enumerate(self.losses)
         ]
-        prices, tick = [0.5] * config.goods, 1 / config.ticks
-        self.book = PlainBook(owners, *fees, config._batch, tick, lot, prices, [])
+        rules = *fees, market._batch, 1 / market.ticks, lot
+        self.book = PlainBook(owners, *rules, [0.5] * market.goods, [])
 
-    def sent(self, agent: int, action: int, number: int, shift: Any) -> tuple[list[Order], bool]:
-        """Return the orders of an action, and whether older ones are kept."""
-        if action < 0:
-            return [], False
-        loss, at = self.losses[agent]
-        orders = []
-        for j in np.flatnonzero(loss.units[at, action]):
-            units, good = float(loss.units[at, action, j]), int(loss.asset[at, action, j])
-            limit = min(max(float(loss.limit[at, action, j]) + shift[good], 0.0), 1.0)
-            rests = bool(loss.rests[at, action])
-            orders.append(Order(agent, good, units > 0, limit, abs(units), number, rests))
-        return orders, bool(loss.keeps[at, action])
+    def sent(self, actions: Any, number: int, shift: Any) -> Callable[[int], Any]:
+        """Return what tells an agent's orders, and whether older ones are kept."""
+
+        def of(agent: int) -> tuple[list[Order], bool]:
+            (loss, at), action = self.losses[agent], actions[agent]
+            if action < 0:
+                return [], False
+            orders = []
+            for j in np.flatnonzero(loss.units[at, action]):
+                units, good = float(loss.units[at, action, j]), int(loss.asset[at, action, j])
+                limit = min(max(float(loss.limit[at, action, j]) + shift[good], 0.0), 1.0)
+                one = Order(agent, good, int(np.sign(units)), limit, abs(units), number, kept=False)
+                orders.append(replace(one, kept=bool(loss.rests[at, action])))
+            return orders, bool(loss.keeps[at, action])
+
+        return of
 
     def step(self) -> tuple[Any, Any]:
         """Play a round; return what each action of each agent gained (N, A), and what was done."""
-        model, market, number = self.model, self.market, self.model.played
+        model, market, book, number = self.model, self.market, self.book, self.model.played
         if market.refresh and number and number % market.refresh == 0:
-            for own, cash, goods in zip(self.book.owners, *market._begun, strict=True):
+            for own, cash, goods in zip(book.owners, *market._begun, strict=True):
                 own.cash, own.goods = float(cash), goods.tolist()
-            self.book.orders = []
+            book.orders = []
         model.step()
         f = model.rounds_frame().iloc[-1].filter(like="fundamental").to_numpy(float)
         shift = [round((x - 0.5) * market.ticks) * market._news / market.ticks for x in f]
-        arrivals = market.arrivals.tolist()
+        arrivals, gains = market.arrivals.tolist(), []
         actions = np.concatenate([model.last_actions(i) for i in range(len(model.game.cohorts))])
-        gains: list[list[float]] = []
         for i, (loss, at) in enumerate(self.losses):
-            before, worth = self.book.owners[i], loss.worth[at, 0] + loss.common[at] * f
-            own = []
+            before, worth, own = book.owners[i], loss.worth[at, 0] + loss.common[at] * f, []
             for a in range(loss.actions if actions[i] >= 0 else 0):
                 played = actions.copy()
                 played[i] = a
-                after = self.book.imagined(
-                    arrivals, lambda who, p=played: self.sent(who, int(p[who]), number, shift),
-                    number,
-                ).owners[i]  # fmt: skip
+                after = book.imagined(arrivals, self.sent(played, number, shift), number)[i]
                 goods = np.subtract(after.goods, before.goods)
                 own.append(after.cash - before.cash + float(goods @ worth))
             gains.append(own)
-        self.book.play(
-            arrivals, lambda who: self.sent(who, int(actions[who]), number, shift), number
-        )
-        self.book.end(number, market.expires)
+        book.play(arrivals, self.sent(actions, number, shift), number)
+        oldest = number + 2 - market.expires if market.expires else 0
+        book.orders = [order for order in book.orders if order.kept and order.entered >= oldest]
         return gains, actions
+
+    def check(self) -> None:
+        """Hold what is owned and what is open against the market."""
+        for i, own in enumerate(self.book.owners):
+            assert owned(self.market, i) == (own.cash, own.goods)
+        view = self.market.book()
+        for side, told in ((1, view.bids), (-1, view.asks)):
+            depth = np.zeros(np.shape(told))
+            for order in self.book.orders:
+                tick = round(order.limit * self.market.ticks)
+                depth[order.good, tick] += order.units * (order.side == side)
+            assert np.array_equal(told, depth)
 
 
 @pytest.mark.parametrize("matching", ["continuous", "batch"])
@@ -143,10 +311,8 @@ def test_losses_are_those_of_clearing_again_for_each_action(case: str, matching:
                 row = (-np.array(gains[i]) - loss.unit_offset[at]) / loss.unit_scale[at]
                 own = np.eye(len(row))[actions[i]] if bandit[i] else played[i]
                 logs.setdefault(i, []).append((row, own))
-            owner = beside.book.owners[i]
-            assert owned(model.game.market, i) == (owner.cash, owner.goods)
+        beside.check()
         assert (model.game.market.accounts.totals() == total).all()
-        _same_depth(model.game.market.book(), beside.book)
     frame, spread = model.agents_frame(), 0.0
     for i, rows in logs.items():
         log = [np.array(part) for part in zip(*rows, strict=True)]
@@ -157,16 +323,6 @@ def test_losses_are_those_of_clearing_again_for_each_action(case: str, matching:
     assert len(model.trades_frame()) > 5
 
 
-def _same_depth(view: Any, plain: PlainBook) -> None:
-    for good, (bids, asks) in enumerate(zip(view.bids, view.asks, strict=True)):
-        for side, buys in ((bids, True), (asks, False)):
-            depth = dict.fromkeys(view.prices.tolist(), 0.0)
-            for order in plain.orders:
-                if (order.good, order.buys) == (good, buys):
-                    depth[float(order.limit)] += float(order.units)
-            assert side.tolist() == list(depth.values())
-
-
 def test_trades_add_up_to_what_changed_hands() -> None:
     model = scenario(*CASES["two goods"], rounds=30).build()
     before = model.game.market.accounts.of(slice(0, 8))
@@ -174,14 +330,10 @@ def test_trades_add_up_to_what_changed_hands() -> None:
     model.run()
     trades = model.trades_frame()
     for row in trades.to_dict("records"):
-        paid = row["price"] * row["quantity"]
-        other = {"buyer": "seller", "seller": "buyer"}[row["aggressor"]]
-        cash[row["buyer"] - 1] -= paid
-        cash[row["seller"] - 1] += paid
-        cash[row[row["aggressor"]] - 1] -= row["quantity"] / 64
-        cash[row[other] - 1] += row["quantity"] / 128
-        stock[row["buyer"] - 1, row["good"]] += row["quantity"]
-        stock[row["seller"] - 1, row["good"]] -= row["quantity"]
+        for who, sign in (("buyer", 1), ("seller", -1)):
+            fee = 1 / 64 if row["aggressor"] == who else -1 / 128
+            cash[row[who] - 1] -= row["quantity"] * (sign * row["price"] + fee)
+            stock[row[who] - 1, row["good"]] += sign * row["quantity"]
     after = model.game.market.accounts.of(slice(0, 8))
     assert (after.cash == cash).all()
     assert (after.goods == stock).all()
@@ -220,7 +372,8 @@ def trace(figure: Any, name: str) -> Any:
     return next(trace for trace in figure.data if trace.name == name)
 
 
-def test_a_report_shows_the_book_and_others_do_not(reference: Reference) -> None:
+def test_a_report_shows_the_book_and_tells_how_prices_move(reference: Reference) -> None:
+    """Against formulas over lists; where nobody trades there is no figure."""
     _, tables = read_run(reference(raw(*CASES["makers first"], rounds=300)))
     dots = trace(shown(tables, "book"), "trades")
     assert sorted(dots.y) == sorted(tables["trades"]["price"])
@@ -228,13 +381,6 @@ def test_a_report_shows_the_book_and_others_do_not(reference: Reference) -> None
     gapped.loc[::7, "ask"] = np.nan  # nobody sells after some rounds: others still have a spread
     spread = trace(shown(tables | {"quotes": gapped}, "book"), "spread")
     assert np.isfinite(np.asarray(spread.y)[-5:]).all()
-    del tables["quotes"]
-    assert shown(tables, "book") is None
-
-
-def test_a_report_tells_how_prices_move(reference: Reference) -> None:
-    """Against formulas over lists; where nobody trades there is no figure."""
-    _, tables = read_run(reference(raw(*CASES["makers first"], rounds=300)))
     made = shown(tables, "book-facts")
     x = tables["quotes"].set_index("round")["mid"].ffill()
     change = x.diff().dropna().to_numpy()
@@ -257,6 +403,8 @@ def test_a_report_tells_how_prices_move(reference: Reference) -> None:
         assert trace(made, "impact").y[lag] == pytest.approx(np.nanmean(moved))
     few = {name: table.query("round < 30") for name, table in tables.items() if "round" in table}
     assert shown(tables | few, "book-facts") is None
+    del tables["quotes"]
+    assert shown(tables, "book") is None
 
 
 def test_followers_choose_price_and_side_by_the_forecast() -> None:
