@@ -1,4 +1,4 @@
-"""Call auctions clear as a search over all prices does, and nobody spends what it lacks."""
+"""Call auctions against a search over all prices; sealed bids cleared again for each bid."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -9,21 +9,13 @@ import worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regretless import load
+from regretless import UserError, exploitability, load, register, swap_regret
+from regretless.agents import ScriptedAgent
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Trade
 from regretless.market.markets.auction import LOTS, TICKS, CallAuction, clearing, fill, shares
+from regretless.market.markets.sealed_bids import FirstPrice, SecondPrice
 from regretless.market.records import Decision
-
-
-def random_orders(rng: np.random.Generator) -> tuple[Any, Any, Any]:
-    """Draw orders at few limits, so that they tie: lots, ticks and the book."""
-    n, levels = int(rng.integers(1, 17)), rng.integers(0, TICKS + 1, size=6)
-    wanted, ticks = rng.integers(-4 * LOTS, 4 * LOTS, size=n), rng.choice(levels, size=n)
-    book = np.zeros((2, TICKS + 1), dtype=np.int64)
-    np.add.at(book[0], ticks, np.maximum(wanted, 0))
-    np.add.at(book[1], ticks, np.maximum(-wanted, 0))
-    return wanted, ticks, book
 
 
 def brute_force(wanted: Array, ticks: Array, last: int) -> tuple[float, int]:
@@ -39,7 +31,10 @@ def brute_force(wanted: Array, ticks: Array, last: int) -> tuple[float, int]:
 def test_random_books_clear_as_a_search_does() -> None:
     rng = np.random.default_rng(0)
     for _ in range(300):
-        wanted, ticks, book = random_orders(rng)
+        n, levels = int(rng.integers(1, 17)), rng.integers(0, TICKS + 1, size=6)  # few, to tie
+        wanted, ticks = rng.integers(-4 * LOTS, 4 * LOTS, size=n), rng.choice(levels, size=n)
+        book = np.zeros((2, TICKS + 1), dtype=np.int64)
+        np.add.at(book, ((wanted < 0).astype(int), ticks), np.abs(wanted))
         last = int(rng.integers(2 * TICKS + 1))
         price, volume = clearing(*book, last)
         assert (price, volume) == brute_force(wanted, ticks, last)
@@ -53,101 +48,180 @@ def test_random_books_clear_as_a_search_does() -> None:
         assert (traded == wanted)[gain > 0].all()  # who is rationed gains nothing by it
 
 
-def crowd(rng: np.random.Generator, agents: int, goods: int) -> list[Any]:
-    """Return as much of two cohorts as an auction looks at."""
-    made = []
-    for name, side in (("buyers", 1.0), ("sellers", -1.0)):
-        quantity = side * rng.random((agents, 3, goods)) * 2
-        quantity[:, 0] = 0.0
-        limit = rng.integers(0, TICKS + 1, (agents, 3, goods)) / TICKS
-        loss = Trade(quantity, limit).normalised()
-        rows = np.arange(agents)
-        made.append(SimpleNamespace(name=name, loss=loss, row_of=rows, multiplicity=None))
-    return made
-
-
-def chosen(rng: np.random.Generator, agents: int) -> list[Decision | None]:
-    actions = rng.integers(-1, 3, (2, agents))
-    return [Decision(np.zeros((1, 1)), row) for row in actions]
-
-
-@settings(max_examples=20)
-@given(seed=st.integers(0, 10**6), goods=st.integers(1, 3), refresh=st.sampled_from([0, 3]))
-def test_trade_conserves_cash_and_goods_and_nobody_owes(
-    seed: int, goods: int, refresh: int
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 10**6),
+    goods=st.integers(1, 3),
+    refresh=st.sampled_from([0, 3]),
+    rich=st.booleans(),
+)
+def test_trade_conserves_cash_and_goods_nobody_owes_and_losses_are_what_accounts_gained(
+    seed: int, goods: int, refresh: int, *, rich: bool
 ) -> None:
-    rng = np.random.default_rng(seed)
-    people = crowd(rng, 12, goods)
-    market = CallAuction(people, rng, cash={"buyers": 2.0}, refresh=refresh, outside=1.5)
-    before = market.accounts.totals()
+    """Cash, and goods at what they are worth to their owner, rise by minus the loss of the rich."""
+    rng, people = np.random.default_rng(seed), []
+    for name, side in (("buyers", 1.0), ("sellers", -1.0)):
+        quantity = side * rng.random((12, 3, goods)) * 2
+        quantity[:, 0] = 0.0
+        limit = rng.integers(0, TICKS + 1, (12, 3, goods)) / TICKS
+        loss, row_of = Trade(quantity, limit).normalised(), np.arange(12)
+        people.append(SimpleNamespace(name=name, loss=loss, row_of=row_of, multiplicity=None))
+    poor = {"cash": {"buyers": 2.0}, "refresh": refresh, "outside": 1.5}
+    market = CallAuction(people, rng, **({"cash": 1e4, "stock": 1e4} if rich else poor))
+    total = market.accounts.totals()
     for _ in range(60):
-        outcome = market.clear(rng.random(goods), chosen(rng, 12))
-        assert ((outcome >= 0) & (outcome <= 1)).all()
-        assert (market.accounts.totals() == before).all()
+        actions, before = rng.integers(-1, 3, (2, 12)), market.accounts.state()
+        decisions: list[Any] = [Decision(np.zeros((1, 1)), row) for row in actions]
+        price = market.clear(rng.random(goods), decisions)
+        assert ((price >= 0) & (price <= 1)).all()
+        assert (market.accounts.totals() == total).all()
         assert (market.accounts.cash[:-1] >= 0).all()
         assert (market.accounts.goods[:-1] >= 0).all()
+        if rich:
+            held = market.accounts.goods[:-1] - before["goods"][:-1]
+            limit = market.chosen([one.loss.limit for one in people], decisions)
+            gained = market.accounts.cash[:-1] - before["cash"][:-1] + (held * limit).sum(1)
+            own = [o.loss.unit_offset[:, None] + o.loss.unit_scale[:, None] * o.loss.losses(price)
+                   for o in people]  # fmt: skip
+            lost = market.chosen(own, decisions)
+            assert gained == pytest.approx(-lost, abs=1.01 * goods / LOTS)
 
 
-def test_losses_at_the_price_are_what_accounts_gained() -> None:
-    """Cash, and goods at what they are worth to their owner, rise by minus the loss."""
-    rng = np.random.default_rng(4)
-    people = crowd(rng, 40, 1)
-    market = CallAuction(people, rng, cash=1e4, stock=1e4)
-    for _ in range(20):
-        decisions, before = chosen(rng, 40), market.accounts.state()
-        price = market.clear(np.array([0.5]), decisions)
-        limit = market.chosen([c.loss.limit for c in people], decisions)
-        held = market.accounts.goods[:-1] - before["goods"][:-1]
-        gained = market.accounts.cash[:-1] - before["cash"][:-1] + (held * limit).sum(1)
-        losses = [c.loss for c in people]
-        own = [o.unit_offset[:, None] + o.unit_scale[:, None] * o.losses(price) for o in losses]
-        assert gained == pytest.approx(-market.chosen(own, decisions), abs=1.01 / LOTS)
+# Sealed bids, in which each agent has losses of its own.
+
+BIDDERS: dict[str, worlds.Raw] = {
+    "followers": {"count": 2},
+    "swappers": {"count": 2, "response": "blum-mansour"}
+    | {"parameters": {"value": [0.4, 0.9], "high": 1.1}},
+    "gamblers": {"count": 1, "response": "exp3", "enters": 10},
+    "poor": {"count": 1, "budget_constraint": True},
+    "guests": {"count": 2, "entry_rate": 0.2, "exit_rate": 0.05},
+    "scripted": {"count": 1, "response": "own-bidder"},
+}
+SWAPPERS, POOR, SCRIPTED = (2, 3), 5, 8  # places of agents
+CHEAP = np.arange(5) < 3  # bids within anybody's means
 
 
-# Sealed bids.
+@register.market("own-first-price")
+class OwnFirstPrice(FirstPrice):
+    """Knows what is within anybody's means."""
+
+    def affordable(self, place: int) -> Any:
+        return np.tile(CHEAP, (len(self.cohorts[place].row_of), 1))
 
 
-def auction(kind: str, *cohorts: worlds.Raw, **market: Any) -> Any:
-    common = {"utility": "bidder", "actions": 5, "response": "blum-mansour"}
-    own = [common | {"name": f"cohort {i}"} | one for i, one in enumerate(cohorts)]
+@register.market("own-second-price")
+class OwnSecondPrice(SecondPrice):
+    """Knows it, too."""
+
+    affordable = OwnFirstPrice.affordable
+
+
+@register.agent("own-bidder")
+class Bidder(ScriptedAgent):
+    """Bids at random, and writes down what it is told."""
+
+    def __init__(self, loss: Any, rng: Any) -> None:
+        super().__init__(loss, rng)
+        self.told: list[Any] = []
+
+    def act(self, forecast: Any, context: Any) -> int:
+        return int(self.rng.integers(5))
+
+    def learn(self, losses: Any, outcome: Any) -> None:
+        self.told.append(np.array(losses))
+
+
+def auction(kind: str, cohorts: dict[str, worlds.Raw], **market: Any) -> Any:
+    common = {"utility": "bidder", "actions": 5, "response": "best-response"}
+    own = [common | {"name": name} | one for name, one in cohorts.items()]
     given = {"adversary": {"kind": "iid", "outcomes": 1}, "market": {"kind": kind} | market}
-    return worlds.scenario(*own, seed=5, **given).build()
+    return worlds.scenario(*own, seed=5, windows={"every": 10}, **given).build()
 
 
-def gained(kind: str, bids: list[float], who: int, market: Any) -> float:
+def gained(market: Any, bids: list[float], who: int) -> float:
     """Clear an auction by plain sorting, and return what one bidder gains."""
     ranked = sorted(range(len(bids)), key=lambda i: (-bids[i], market.lot[i]))
-    winners = [i for i in ranked[: market.units] if bids[i] >= market.last_reserve]
+    winners = [i for i in ranked[: market.units] if bids[i] >= market._floor]
     lost = [bids[i] for i in ranked if i not in winners]
-    paid = bids[who] if kind == "first-price" else max([market.last_reserve, *lost])
+    paid = bids[who] if isinstance(market, FirstPrice) else max([market._floor, *lost])
     return market.value[who] - paid if who in winners else 0.0
 
 
-@pytest.mark.parametrize("kind", ["first-price", "second-price"])
-@pytest.mark.parametrize(("units", "reserve"), [(1, 0.0), (2, 0.4), (6, 0.1)])
-def test_regrets_are_those_of_clearing_again_for_each_bid(
-    kind: str, units: int, reserve: float
-) -> None:
-    cohorts = [{"count": 3}, {"count": 2, "parameters": {"value": [0.4, 0.9], "high": 1.1}}]
-    model = auction(kind, *cohorts, units=units, reserve=reserve)
-    market, losses, played = model.game.market, np.zeros((5, 60, 5)), np.zeros((5, 60, 5))
-    for t in range(60):
-        played[:, t] = np.concatenate([cohort.learner.play() for cohort in model.game.cohorts])
+def by_hand(model: Any) -> dict[int, list[Any]]:
+    """Clear again for each bid: losses and strategies of each round of each agent (n, 5)."""
+    market, cohorts, log = model.game.market, model.game.cohorts, {}
+    for _ in range(model.rounds):
+        mixed = cohorts[1].learner.play().copy()
         model.step()
-        market.last_reserve = market._floor
         grids = np.concatenate(market._shares) * market._scale[:, None]
-        actions = np.concatenate([model.last_actions(0), model.last_actions(1)])
-        for i in range(5):
-            bids = grids[np.arange(5), actions].tolist()
-            own = [gained(kind, [*bids[:i], b, *bids[i + 1 :]], i, market) for b in grids[i]]
-            losses[i, t] = (1 - np.array(own)) / 2
-    frame = model.agents_frame()
-    assert (frame["loss_scale"] == 2).all()
-    for i in range(5):
-        known = worlds.regrets(losses[i], played[i])[1:3]
-        found = frame.loc[i, ["external_regret", "swap_regret"]].to_numpy(float)
-        assert found == pytest.approx(known, abs=1e-12)
-        assert losses[i].std() > 0
+        actions = np.concatenate([model.last_actions(i) for i in range(len(cohorts))])
+        bids = np.where(actions < 0, -1.0, grids[np.arange(9), actions]).tolist()
+        for i in np.flatnonzero(actions >= 0).tolist():
+            gains = [gained(market, [*bids[:i], b, *bids[i + 1 :]], i) for b in grids[i]]
+            lost, played = (1 - np.array(gains)) / 2, np.eye(5)[actions[i]]
+            if i == POOR:  # what it cannot afford is worth what it played
+                lost = np.where(CHEAP, lost, lost @ played)
+            played = mixed[SWAPPERS.index(i)] if i in SWAPPERS else played
+            log.setdefault(i, []).append((lost, played))
+    return {i: [np.array(part) for part in zip(*rows, strict=True)] for i, rows in log.items()}
+
+
+@pytest.mark.parametrize("kind", ["own-first-price", "own-second-price"])
+@pytest.mark.parametrize(
+    ("units", "reserve", "redraw"), [(1, 0.0, True), (2, 0.4, True), (6, 0.0, False)]
+)
+def test_measures_are_those_of_clearing_again_for_each_bid(
+    kind: str, units: int, reserve: float, *, redraw: bool
+) -> None:
+    """Regrets, also of a window; exploitability of the joint of actions and vectors of losses."""
+    model = auction(kind, BIDDERS, units=units, reserve=reserve, redraw=redraw)
+    hand, table, exploited = by_hand(model), model.agents_frame(), []
+    assert (table["loss_scale"] == 2).all()
+    assert set(hand) == set(np.flatnonzero(table["mean_loss"].notna()))
+    assert len(hand) >= 8
+    windows = model.windows_frame().query("last == 59").set_index("agent")["swap_regret"]
+    assert model.game.cohorts[-1].agents[0].told == pytest.approx(hand[SCRIPTED][0])
+    for i, (losses, play) in hand.items():
+        found = table.loc[i, [f"{name}_regret" for name in worlds.FEW]].to_numpy(float)
+        assert found == pytest.approx(worlds.regrets(losses, play)[1:], abs=1e-12)
+        assert losses.std() > 0
+        if len(losses) == 60:
+            assert windows[i + 1] == pytest.approx(swap_regret(losses[-10:], play[-10:]))
+        vectors, which = np.unique(losses, axis=0, return_inverse=True)
+        joint = np.zeros(vectors.shape)
+        np.add.at(joint, which.ravel(), play / len(play))
+        for name, tolerance in (("exploitability_exact", 0.0), ("exploitability", 0.01)):
+            exploited.append(exploitability(joint, vectors, tolerance))
+            assert table.loc[i, name] == pytest.approx(exploited[-1], abs=1e-6)
+    assert max(exploited) > 0.1
+    assert (table["guarantee"] == "none").all()
+    assert table[["bound", "bound_from_variation"]].isna().all(axis=None)
+    assert "the losses of each agent depend on more" in model.guarantees[0].note
+    assert (table["decision_swap_regret"] <= table["bound_from_bias"] + 1e-12)[:2].all()
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ("dear", r"[0-9.]+; for cohort.followers return "),
+        ("short", r"an array \(1, 5\); for cohort.foll"),
+        ("joined", r"array.*; return a list with an array, or None, for each of 6"),
+    ],
+)
+def test_losses_that_do_not_fit_are_named(how: str, says: str) -> None:
+    class Wrong(OwnFirstPrice):
+        """Returns what is none of its agents' losses."""
+
+        def losses(self, decisions: Any) -> Any:
+            own = super().losses(decisions)
+            wrong = {"dear": [100 * table for table in own], "short": [table[:1] for table in own]}
+            return wrong.get(how, np.concatenate(own))
+
+    model = auction("own-first-price", BIDDERS)
+    model.replace(market=Wrong(model.game.cohorts, np.random.default_rng(0)))
+    with pytest.raises(UserError, match=rf"Wrong.losses returned {says}"):
+        model.run()
 
 
 @pytest.mark.slow
@@ -173,7 +247,7 @@ def test_truth_regrets_nothing_at_the_second_price_whatever_the_others_bid() -> 
     """Dominance, and not in the first-price auction: there all who win would rather bid less."""
     worst = {}
     for kind in ("first-price", "second-price"):
-        model = auction(kind, {"count": 4, "response": "exp3"}, units=2)
+        model = auction(kind, {"few": {"count": 4, "response": "exp3"}}, units=2)
         table = np.zeros((60, 4, 5))
         for t in range(60):
             model.step()
@@ -185,16 +259,7 @@ def test_truth_regrets_nothing_at_the_second_price_whatever_the_others_bid() -> 
 
 def test_followers_bid_where_their_believed_gain_is_greatest() -> None:
     """(v - b) (1/2 + b - y) is greatest at b = (v + y - 1/2) / 2, and b = y at v - 1/2."""
-    followers = {"response": "best-response", "count": 3, "actions": 41}
-    model = auction("first-price", followers, redraw=False)
+    model = auction("first-price", {"few": {"count": 3, "actions": 41}}, redraw=False)
     model.run(30)
     assert model.rounds_frame()["y_0"].iloc[-1] == pytest.approx(0.5, abs=0.03)
     assert (model.agents_frame()["guarantee"] == "none").all()
-
-
-def test_who_is_absent_neither_wins_nor_is_charged() -> None:
-    model = auction("second-price", {"count": 2}, {"count": 2, "enters": 30})
-    model.run(20)
-    assert model.agents_frame()["mean_loss"].isna().tolist() == [False, False, True, True]
-    model.run(60)
-    assert model.agents_frame()["mean_loss"].notna().all()
