@@ -1,6 +1,6 @@
 """Accounts: nothing comes out of nothing, nobody spends what it lacks, and who chooses by it."""
 
-from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -54,34 +54,36 @@ def test_nobody_spends_what_it_lacks() -> None:
         accounts.move(1e12)
 
 
+@register.agent("thrifty")
+class Thrifty(ScriptedAgent):
+    """Acts if it owns enough."""
+
+    def act(self, forecast: Any, context: Any) -> int:
+        return int(self.account.cash >= 0.5)
+
+
+@register.agent("thrifty-crowd")
+class ThriftyCrowd(ScriptedCrowd):
+    """The same, all at once."""
+
+    def act_many(self, forecasts: Any, contexts: Any) -> Any:
+        return (self.account.cash >= 0.5).astype(int)
+
+
 def test_agents_of_ones_own_read_their_accounts() -> None:
-    @register.agent("thrifty")
-    class Thrifty(ScriptedAgent):
-        def act(self, forecast: Any, context: Any) -> int:
-            return int(self.account.cash >= 0.5)
-
-    @register.agent("thrifty-crowd")
-    class ThriftyCrowd(ScriptedCrowd):
-        def act_many(self, forecasts: Any, contexts: Any) -> Any:
-            return (self.account.cash >= 0.5).astype(int)
-
-    def thrifty(response: str) -> MarketModel:
-        parameters = {"value": 1.0}
-        own = worlds.cohort("own", 3, 2, "trader", response=response, parameters=parameters)
+    tables = []
+    for response in ("thrifty", "thrifty-crowd"):
+        own = worlds.cohort("own", 3, 2, "trader", response=response, parameters={"value": 1.0})
         given = {"market": {"kind": "call-auction", "cash": 1.5, "stock": 0.0, "outside": 8.0}}
-        given |= {"adversary": {"kind": "iid", "outcomes": 1}, "rounds": 40}
-        return worlds.scenario(own, **given).build(seed=1)
-
-    one, many = thrifty("thrifty"), thrifty("thrifty-crowd")
-    for model in (one, many):
-        model.run()
-        last = model.accounts_frame().query("round == 39")
+        given |= {"adversary": {"kind": "iid", "outcomes": 1}, "rounds": 40, "seed": 1}
+        model = worlds.played(worlds.scenario(own, **given))
+        tables.append(model.accounts_frame())
+        last = tables[-1].query("round == 39")
         assert model.agents.get("cash") == last["cash"].tolist()
         assert np.ravel(model.agents.get("goods")).tolist() == last["goods_0"].tolist()
-    pd.testing.assert_frame_equal(one.accounts_frame(), many.accounts_frame())
-    cash = one.accounts_frame()["cash"]
-    assert cash.min() < 0.5 <= cash.max()
-    assert set(one.regret_frame()["action"]) == {0, 1}
+        assert set(model.regret_frame()["action"]) == {0, 1}
+    pd.testing.assert_frame_equal(*tables)
+    assert tables[0]["cash"].min() < 0.5 <= tables[0]["cash"].max()
 
 
 # Agents who choose within their means: what they play, regret and are promised.
@@ -95,15 +97,13 @@ class Tolls(Market):
 
     answers_at_once = False
 
-    def __init__(self, cohorts: Any, rng: Any, *, cash: float = 1.0, wage: float = 0.25) -> None:
+    def __init__(self, cohorts: Any, rng: Any, *, cash: float = 1.0) -> None:
         super().__init__(cohorts, rng)
         self.accounts: Accounts = Accounts(cohorts, cash)
-        self.wage = wage
 
     def clear(self, fundamental: Any, decisions: Any) -> Any:
         costs = [np.tile(COST, (len(cohort.ledger.count), 1)) for cohort in self.cohorts]
-        self.accounts.move(-self.chosen(costs, decisions))
-        self.accounts.move(self.wage)
+        self.accounts.move(0.25 - self.chosen(costs, decisions))  # and a wage
         return fundamental
 
     def affordable(self, place: int) -> Any:
@@ -113,74 +113,58 @@ class Tolls(Market):
 
 @register.agent("toll-payer")
 class Spender(ScriptedCrowd):
-    """Plays the dearest action, or the dearest that it can pay for."""
+    """Plays the dearest action that it can pay for, or the dearest."""
 
     def __init__(self, loss: Any, rng: Any, *, careful: Any = 1.0) -> None:
         super().__init__(loss, rng)
         self.careful = bool(np.all(careful))
 
     def act_many(self, forecasts: Any, contexts: Any) -> Any:
-        can = self.affordable if self.careful else np.ones((len(self.loss), 3))
-        return np.where(can, COST, -1.0).argmax(1)
+        return np.where(self.affordable | (not self.careful), COST, -1.0).argmax(1)
 
 
 def tolls(response: str = "best-response", *, cash: float = 0.5, **keys: Any) -> MarketModel:
-    own = {"budget_constraint": True, "measures": ["swap", "decision_swap"]} | keys
-    own = worlds.cohort("own", own.pop("count", 6), 3, response=response, **own)
-    other = worlds.cohort("x", 2, measures=["swap"])
+    own = {"budget_constraint": True, "measures": ["swap", "decision_swap"], "count": 6} | keys
+    own |= {"name": "own", "utility": "linear", "actions": 3, "response": response}
     given = {"market": {"kind": "tolls", "cash": cash}, "rounds": 120}
     given |= {"adversary": {"kind": "anti-forecast", "outcomes": 2}}
-    return worlds.scenario(own, other, **given).build(seed=3)
-
-
-def watched(model: MarketModel) -> Iterator[tuple[Any, Any, Any]]:
-    """Play a model; yield what was affordable, played and lost by the first cohort."""
-    market, cohort = model.game.market, model.game.cohorts[0]
-    for _ in range(model.rounds):
-        awake, played = market.affordable(0), model.conclude(model.begin())
-        losses = cohort.loss.losses(played.outcome)[cohort.row_of]
-        yield awake, played.decisions[0].actions, losses  # type: ignore[union-attr]
+    return worlds.scenario(own, worlds.cohort("x", 2, measures=["swap"]), **given).build(seed=3)
 
 
 @pytest.mark.parametrize("response", ["best-response", "quantal", "hedge", "toll-payer"])
-def test_regret_counts_what_could_be_afforded_and_nothing_else(response: str) -> None:
-    eta = {"eta": 4.0} if response == "quantal" else {}
-    model = tolls(response, **eta)
-    seen = [*watched(model)]
-    told = model.agents_frame().query("cohort == 'own'")
-    for agent in range(6):
-        awake, played, losses = zip(
-            *[(a[agent], p[agent], lost[agent]) for a, p, lost in seen], strict=True
-        )
-        assert all(awake[t][played[t]] for t in range(120))
-        if response in ("quantal", "hedge"):
-            continue  # rounds in which nothing slept are charged in expectation
-        own = np.array(losses)[np.arange(120), played]
-        charged = np.where(awake, losses, own[:, None])
-        best = worlds.regrets(charged, np.array(played))[-1]
-        assert told["decision_swap_regret"].iloc[agent] == pytest.approx(best, abs=1e-12)
-    assert not np.concatenate([a for a, _, _ in seen]).all()
-
-
-def test_the_promise_pays_for_the_rounds_in_which_something_slept() -> None:
-    model = tolls()
-    seen = [*watched(model)]
+def test_regret_counts_what_could_be_afforded_and_the_promise_pays_for_what_slept(
+    response: str,
+) -> None:
+    model = tolls(response, **({"eta": 4.0} if response == "quantal" else {}))
+    market, cohort, seen = model.game.market, model.game.cohorts[0], []
+    for _ in range(model.rounds):
+        awake, played = market.affordable(0), model.conclude(model.begin())
+        losses = cohort.loss.losses(played.outcome)[cohort.row_of]
+        seen.append((awake, played.decisions[0].actions, losses))
+    awake, played, losses = map(np.array, zip(*seen, strict=True))
+    assert np.take_along_axis(awake, played[..., None], 2).all()
+    assert not awake.all()
+    if response in ("quantal", "hedge"):
+        return  # rounds in which nothing slept are charged in expectation
     table = model.agents_frame().query("cohort == 'own'")
-    slept = np.sum([~awake.all(1) for awake, _, _ in seen], axis=0)
-    promised = model.guarantees[0].bound
-    budget: Any = model.game.seats[0].budget
-    assert (budget.scarce == slept).all()
-    without = promised() - 2 * slept / 120
-    assert slept.min() > 0
-    assert (without > 0).all()
-    assert table["bound"].to_numpy() == pytest.approx(promised())
-    assert (table["decision_swap_regret"] <= table["bound_from_bias"] + 1e-9).all()
-    assert (table["decision_swap_regret"] <= table["bound"]).all()
+    charged = np.where(awake, losses, np.take_along_axis(losses, played[..., None], 2))
+    best = [worlds.regrets(charged[:, agent], played[:, agent])[-1] for agent in range(6)]
+    assert table["decision_swap_regret"].to_numpy() == pytest.approx(best, abs=1e-12)
+    if response == "best-response":
+        slept, promised = np.sum(~awake.all(2), axis=0), model.guarantees[0].bound()
+        assert (model.game.seats[0].budget.scarce == slept).all()
+        assert slept.min() > 0
+        free = replace(model.guarantees[0], bound=lambda: np.zeros(6))
+        added = model.game.seats[0].budget.promised(free).bound()
+        assert added == pytest.approx(2 * slept / 120)
+        assert (promised > added).all()
+        assert table["bound"].to_numpy() == pytest.approx(promised)
+        assert (table["decision_swap_regret"] <= table["bound_from_bias"] + 1e-9).all()
+        assert (table["decision_swap_regret"] <= table["bound"]).all()
 
 
 def test_a_distribution_of_play_is_that_given_what_is_affordable() -> None:
-    model = tolls("hedge", count=1, cash=0.25)
-    means, rng = model.game.seats[0].budget, np.random.default_rng(0)
+    means, rng = tolls("hedge", count=1, cash=0.25).game.seats[0].budget, np.random.default_rng(0)
     distribution, can = np.array([[0.2, 0.3, 0.5]]), np.array([[True, True, False]])
     decided = [Decision(distribution, rng.choice(3, 1, p=distribution[0])) for _ in range(4000)]
     drawn = [means.limited(decision, can, None).actions[0] for decision in decided]
