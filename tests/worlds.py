@@ -10,7 +10,8 @@ import numpy as np
 
 from regretless.market.core.arrays import Array
 from regretless.market.model import MarketModel
-from regretless.market.regret import decision_swap_regret, external_regret, swap_regret
+from regretless.market.regret import definitions
+from regretless.market.regret.ledger import MEASURES
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import find, override, read
 from regretless.scenarios.config.validation import validated
@@ -79,6 +80,12 @@ def played(scenario: Scenario, **keys: Any) -> MarketModel:
     return model
 
 
+def measured(name: str, losses: Any, actions: Any, policies: Any) -> float:
+    """Measure a log: losses (T, A), actions (T,) or probabilities (T, A), policies (C, T)."""
+    followed = [policies] if name in MEASURES[2:] else []
+    return float(getattr(definitions, f"{name}_regret")(losses, actions, *followed))
+
+
 def regrets(losses: Array, play: Array) -> list[float]:
     """Return mean loss, external, swap and decision swap regret of a log, whose policies are fixed.
 
@@ -86,6 +93,5 @@ def regrets(losses: Array, play: Array) -> list[float]:
     """
     rounds, actions = losses.shape
     play = np.eye(actions)[play] if play.ndim == 1 else play
-    log, fixed = (losses, play), np.tile(np.arange(actions)[:, None], rounds)
-    swaps = swap_regret(*log), decision_swap_regret(*log, fixed)
-    return [float((losses * play).sum() / rounds), external_regret(*log), *swaps]
+    log = losses, play, np.tile(np.arange(actions)[:, None], rounds)
+    return [float((losses * play).sum() / rounds), *(measured(name, *log) for name in FEW)]

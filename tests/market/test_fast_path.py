@@ -24,7 +24,6 @@ from regretless.market.game.seats import attending, present
 from regretless.market.losses import Linear, SeparablePower, base, unique_losses
 from regretless.market.model import MarketModel
 from regretless.market.records import Round, one_hot
-from regretless.market.regret import definitions
 from regretless.market.regret.ledger import MEASURES, Ledger
 
 UTILITIES: dict[str, dict[str, Any]] = {
@@ -40,31 +39,27 @@ POLICY = {"kind": "steps", "feature": "season", "edges": [0.5], "actions": [0, 1
 CLOSE = 1e-9  # between sums in another order; the actions must agree exactly
 
 
-def drawn_cohort(rng: np.random.Generator, place: int, actions: int) -> worlds.Raw:
-    """Draw a cohort: alike or not, coming and going, with policies or without."""
-    count, response = int(rng.integers(1, 7)), str(rng.choice(["best-response", *NAIVE]))
-    utility = "linear" if response in NAIVE else str(rng.choice(sorted(UTILITIES)))
-    own = worlds.cohort(f"c{place}", count, actions, utility, response=response)
-    own["parameters"] = UTILITIES[utility]
-    if response == "quantal":
-        own["eta"] = float(rng.choice([1.0, 12.0]))
-    if rng.random() < 0.5:
-        own["types"] = int(rng.integers(1, count + 1))
-    if rng.random() < 0.5:
-        own |= {"entry_rate": 0.4, "exit_rate": 0.2}
-    if rng.random() < 0.5:
-        own |= {"policies": ["season"], "measures": list(MEASURES)}
-    return own
-
-
 def drawn_market(seed: int, folder: Path) -> MarketModel:
-    """Draw one to three cohorts, and outcomes and seasons that are read from a small table."""
+    """Draw cohorts, alike or not, coming and going, and outcomes and seasons from a small table."""
     rng = np.random.default_rng(seed)
     days = pd.DataFrame(rng.random((15, 2)), columns=["rain", "sun"])
     days.assign(season=rng.integers(2, size=15)).to_csv(folder / "days.csv", index=False)
     actions = int(rng.choice([2, 3, 4, 9]))
-    cohorts = [drawn_cohort(rng, i, actions) for i in range(rng.integers(1, 4))]
-    cohorts.append(worlds.cohort("hosts", 2, actions))  # somebody is there from the start
+    cohorts = [worlds.cohort("hosts", 2, actions)]  # somebody is there from the start
+    for place in range(rng.integers(1, 4)):
+        count, response = int(rng.integers(1, 7)), str(rng.choice(["best-response", *NAIVE]))
+        utility = "linear" if response in NAIVE else str(rng.choice(sorted(UTILITIES)))
+        own = worlds.cohort(f"c{place}", count, actions, utility, response=response)
+        own["parameters"] = UTILITIES[utility]
+        more: list[worlds.Raw] = [
+            {"types": int(rng.integers(1, count + 1))},
+            {"entry_rate": 0.4, "exit_rate": 0.2},
+            {"policies": ["season"], "measures": list(MEASURES)},
+        ]
+        for keys in more:
+            own |= keys if rng.random() < 0.5 else {}
+        own |= {"eta": float(rng.choice([1.0, 12.0]))} if response == "quantal" else {}
+        cohorts.append(own)
     keys = {"file": str(folder / "days.csv"), "outcomes": ["rain", "sun"], "context": ["season"]}
     heard = {"kind": str(rng.choice(["running-mean", "last-value"]))}
     given = {"data": keys, "policy": {"season": POLICY}, "forecaster": heard, "seed": seed}
@@ -74,9 +69,8 @@ def drawn_market(seed: int, folder: Path) -> MarketModel:
 def check_round(cohort: Any, played: Round, place: int, logs: list[list[Any]]) -> None:
     """Play a round for every agent who was there, on its own, and compare what it did."""
     decision: Any = played.decisions[place]
-    forecast = played.forecasts[cohort.block]
+    forecast, there = played.forecasts[cohort.block], attending(decision, cohort)
     suggested = [int(policy(played.context)) for policy in cohort.policies]
-    there = attending(decision, cohort)
     for number, (row, log) in enumerate(zip(cohort.row_of.tolist(), logs, strict=True)):
         if not there[number]:
             assert decision.actions[number] == -1
@@ -104,12 +98,9 @@ def check_sums(ledger: Ledger, row: int, log: list[Any]) -> None:
         assert ledger.surprise_fixed[row] == pytest.approx(surprise, abs=CLOSE)
         constants = np.tile(np.arange(losses.shape[1])[:, None], len(log))
         policies = np.concatenate([constants, suggested.astype(int).T])
-        for measure in MEASURES:
-            known = getattr(definitions, f"{measure}_regret")
-            followed = [] if measure in ("external", "swap") else [policies]
-            if measure in ledger.measures:
-                regret = known(losses, play, *followed)
-                assert ledger.regret(measure)[row] == pytest.approx(regret, abs=CLOSE)
+        for measure in ledger.measures:
+            known = worlds.measured(measure, losses, play, policies)
+            assert ledger.regret(measure)[row] == pytest.approx(known, abs=CLOSE)
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -12,18 +12,11 @@ from hypothesis import strategies as st
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.records import Decision, one_hot
-from regretless.market.regret import definitions
 from regretless.market.regret.ledger import MEASURES, Ledger
 from regretless.market.response import best_response, quantal_gap, quantal_response
 from regretless.scenarios.config.scenario import WindowsSpec
 
 every_measure = pytest.mark.parametrize("name", MEASURES)
-
-
-def measured(name: str, losses: Any, actions: Any, policies: Any) -> float:
-    """Measure a log: losses (T, A), actions (T,) or probabilities (T, A), policies (C, T)."""
-    followed = [policies] if name in MEASURES[2:] else []
-    return float(getattr(definitions, f"{name}_regret")(losses, actions, *followed))
 
 
 @functools.cache
@@ -61,13 +54,13 @@ def test_a_regret_is_the_saving_of_the_best_replacement_of_all(name: str) -> Non
         suggested = rng.integers(0, actions, (policies, rounds))
         instead = losses[np.arange(rounds), candidates(name, losses, suggested)]
         best = (play.T * (losses.T - instead)).sum((-1, -2)).max() / rounds
-        assert measured(name, losses, played, suggested) == pytest.approx(best, abs=1e-11)
+        assert worlds.measured(name, losses, played, suggested) == pytest.approx(best, abs=1e-11)
 
 
 def test_known_values() -> None:
     """Four rounds worked out by hand: a loss of 1 in rounds 1, 2 and 3."""
     log = [[0, 1], [1, 0], [1, 0], [0, 1]], [0, 0, 0, 1], [[0, 1, 1, 1], [1, 0, 1, 0]]
-    assert [measured(name, *log) for name in MEASURES] == [1 / 4, 2 / 4, 2 / 4, 3 / 4, 3 / 4]
+    assert [worlds.measured(name, *log) for name in MEASURES] == [1 / 4, 2 / 4, 2 / 4, 3 / 4, 3 / 4]
 
 
 NAN = float("nan")
@@ -107,7 +100,7 @@ def test_what_is_no_log_is_refused(name: str) -> None:
     for wrong, value, says in WRONG:
         if wrong != "policies" or name in MEASURES[2:]:
             with pytest.raises(ValueError, match=says):
-                measured(name, **RIGHT | {wrong: value})
+                worlds.measured(name, **RIGHT | {wrong: value})
 
 
 # The ledger.
@@ -146,7 +139,7 @@ def test_running_sums_give_what_the_raw_log_gives_and_a_bound_for_those_who_resp
         kept = ledger.regret(name)
         assert (kept is None) == (name in MEASURES[2:] and len(benchmark) == 0)
         for row in range(rows) if kept is not None else ():
-            known = measured(name, losses[:, row], play[:, row], benchmark)
+            known = worlds.measured(name, losses[:, row], play[:, row], benchmark)
             assert kept[row] == pytest.approx(known, abs=1e-9)
     bound = ledger.bound_from_bias()
     assert (bound is None) == (len(benchmark) == 0)
