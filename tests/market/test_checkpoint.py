@@ -23,18 +23,14 @@ class Walker(Checkpointable):
         return self._place.tolist()
 
 
-class DelayGroup(Walker):
+class Group(Checkpointable):
     """Walkers, streams that it does not own, and values of every kind."""
 
     REMEMBERED: Any = ("walkers", "streams", "name", "best", "when", "paths", "table")
 
     def __init__(self, seed: int) -> None:
-        super().__init__(seed)
         self.walkers = (Walker(seed + 1), Walker(seed + 2))
-        self.name, self.best = "", None
-        self.when: tuple[Any, ...] = ()
-        self.paths: list[Any] = []
-        self.table: dict[str, Any] = {}
+        self.name, self.best, self.when, self.paths, self.table = "", None, (), [], {}  # type: Any
 
     @property
     def streams(self) -> list[np.random.Generator]:
@@ -42,22 +38,16 @@ class DelayGroup(Walker):
         return [walker.rng for walker in self.walkers]
 
 
-def through_a_file(state: dict[str, Any], folder: Path) -> dict[str, Any]:
-    checkpoint.save(folder / "there.npz", state)
-    return checkpoint.load(folder / "there.npz")
-
-
 def test_every_kind_of_memory_comes_back(tmp_path: Path) -> None:
-    first, second = DelayGroup(1), DelayGroup(5)
-    for party in (first, *first.walkers):
-        party.walk()
+    first, second = Group(1), Group(5)
+    for walker in first.walkers:
+        walker.walk()
     first.name, first.best, first.when = "north", np.float64(0.5), (1, None, True)
     first.paths = [np.arange(3), 2, [np.ones(1), "x"]]
     first.table = {"flags": np.array([True]), "deep": {"er": np.int64(4)}}
-    second.restore(through_a_file(first.state(), tmp_path))
-    assert [p.walk() for p in (first, *first.walkers)] == [
-        p.walk() for p in (second, *second.walkers)
-    ]
+    checkpoint.save(tmp_path / "there.npz", first.state())
+    second.restore(checkpoint.load(tmp_path / "there.npz"))
+    assert [one.walk() for one in first.walkers] == [one.walk() for one in second.walkers]
     assert (second.name, second.best, second.when) == ("north", 0.5, (1, None, True))
     assert second.paths[0].dtype == np.arange(3).dtype
     assert [np.array(part).tolist() for part in second.paths[:2]] == [[0, 1, 2], 2]
@@ -67,9 +57,9 @@ def test_every_kind_of_memory_comes_back(tmp_path: Path) -> None:
 
 
 def test_a_group_of_another_size_is_refused() -> None:
-    party = DelayGroup(1)
-    party.walkers = party.walkers[:1]
+    group = Group(1)
+    group.walkers = group.walkers[:1]
     with pytest.raises(ValueError, match="the state is of"):
-        party.restore(DelayGroup(1).state())
+        group.restore(Group(1).state())
     with pytest.raises(KeyError):
-        party.restore(Walker(1).state())
+        group.restore(Walker(1).state())
