@@ -195,10 +195,11 @@ PAIRS = {"utility": "orders", "count": 4, "actions": 4, "response": "exp3"} | {
     "parameters": {"value": [0.3, 0.8], "menu": TWO}
 }
 FEES = {"maker_fee": -1 / 128, "taker_fee": 1 / 64}
+DEAR = {"maker_fee": 1 / 32, "taker_fee": 1 / 64}
 CASES: dict[str, tuple[list[worlds.Raw], worlds.Raw, int]] = {
     "fees": ([TRADERS, MAKERS], FEES, 1),
     "makers first": ([MAKERS, TAKERS, TRADERS], FEES | {"latency": {"cohort 1": 1}}, 1),
-    "poor": ([TRADERS, MAKERS, TAKERS], {"cash": 1.0, "stock": 2.0, "hold": 3.0} | FEES, 1),
+    "poor": ([TRADERS, MAKERS, TAKERS], {"cash": 1.0, "stock": 2.0, "hold": 3.0} | DEAR, 1),
     "kept": ([KEEPERS, TRADERS, TAKERS], {"expires": 3} | FEES, 1),
     "short": ([MAKERS, TAKERS], {"expires": 1, "refresh": 4}, 1),
     "two goods": ([PAIRS, PAIRS], {"stock": [3.0, 2.0]} | FEES, 2),

@@ -51,29 +51,25 @@ def test_everybody_is_measured_over_own_rounds(network: dict[str, Any]) -> None:
     adversary = {"kind": "switching", "outcomes": 2, "length": 10}
     model = worlds.scenario(rated(), quantal, seed=5, adversary=adversary, **network).build()
     rounds = [model.conclude(model.begin()) for _ in range(ROUNDS)]
-    frame = model.agents_frame().set_index("agent")
+    frame, agents = model.agents_frame(), []
     assert frame["entered"].isna().any()  # somebody never came
     assert frame["left"].lt(ROUNDS).any()
-    agent = 0
     for place, who in enumerate(model.game.cohorts):
-        for number in range(len(who.row_of)):
-            agent += 1
-            own = frame.loc[agent]
-            told = [(played, played.decisions[place]) for played in rounds]
-            there = [one for one, choice in told if choice and choice.actions[number] >= 0]
-            if pd.isna(own["entered"]):
-                assert not there
-                assert own[EMPTY].isna().all()
-                assert np.isnan(own["exploitability"])
-                continue
-            numbers = [played.number for played in there]
-            assert numbers == list(range(own["entered"], own["left"]))
-            row = who.row_of[number]
-            losses = np.array([played.losses[place][row] for played in there])  # type: ignore[index]
-            strategies = np.array([played.decisions[place].probabilities[row] for played in there])  # type: ignore[union-attr]
-            known = worlds.regrets(losses, strategies)
-            assert own[EMPTY[:4]].to_numpy(float) == pytest.approx(known)
-            assert own["decision_swap_regret"] <= own["bound_from_bias"] + 1e-9
+        agents += [(place, number, row) for number, row in enumerate(who.row_of)]
+    for (place, number, row), (_, own) in zip(agents, frame.iterrows(), strict=True):
+        told: Any = [(played, played.decisions[place]) for played in rounds]
+        there = [
+            (played, choice) for played, choice in told if choice and choice.actions[number] >= 0
+        ]
+        if pd.isna(own["entered"]):
+            assert not there
+            assert own[[*EMPTY, "exploitability"]].isna().all()
+            continue
+        assert [played.number for played, _ in there] == list(range(own["entered"], own["left"]))
+        losses = np.array([played.losses[place][row] for played, _ in there])
+        known = worlds.regrets(losses, np.array([choice.probabilities[row] for _, choice in there]))
+        assert own[EMPTY[:4]].to_numpy(float) == pytest.approx(known)
+        assert own["decision_swap_regret"] <= own["bound_from_bias"] + 1e-9
 
 
 @pytest.mark.parametrize(
@@ -129,19 +125,17 @@ def test_whoever_is_removed_plays_no_further_round_and_regrets_its_own() -> None
     model.run()
     assert len(model.agents) == 6
     assert leaver not in model.agents
-    log = model.regret_frame()
+    assert leaver.action == -1
+    log, cohort = model.regret_frame(), model.game.cohorts[0]
     assert log[log["agent"] == 2]["round"].tolist() == list(range(10))
     assert (log["agent"].value_counts()[[1, 3, 4, 5, 6, 7]] == 30).all()
-    assert leaver.action == -1
-    cohort: Any = model.game.cohorts[0]
     rounds = model.rounds_frame()[["y_0", "y_1"]].to_numpy()[:10]
     losses = cohort.loss[int(cohort.row_of[1])].losses(rounds)
     known = worlds.regrets(losses, log.query("agent == 2")["action"].to_numpy())
-    line = model.agents_frame().iloc[1]
+    line, others = model.agents_frame().iloc[1], model.agents_frame().drop(index=1)
     assert line[EMPTY[:4]].to_numpy(float) == pytest.approx(known, abs=1e-12)
     assert (line["entered"], line["left"], line["guarantee"]) == (0, 10, "none")
     assert np.isnan(line["bound"])
-    others = model.agents_frame().drop(index=1)
     assert (others["guarantee"] == "decision-swap").all()
     assert (others["decision_swap_regret"] <= others["bound"]).all()
 
@@ -191,17 +185,15 @@ def test_a_run_in_which_agents_came_and_went_resumes() -> None:
 
 
 def test_a_player_that_does_not_fit_changes_nothing() -> None:
-    model = market()
-    before = model.game.adversary, model.game.market, model.game.blocks, model.guarantees
-    rng = np.random.default_rng(0)
-    planner = LookAhead(2, rng, weights=[[1.0, 0.0]] * 3)
+    model, rng = market(), np.random.default_rng(0)
     new = register.market["prices"](model.game.cohorts, rng, feedback="lagged", impact=0.4)
-    for players in (
-        {"market": new, "adversary": planner},
-        {"market": new, "news": RunningMean(2)},
-        {"market": new, "adversary": AntiForecast(3, rng)},
+    before = model.game.adversary, model.game.market, model.game.blocks, model.guarantees
+    for other in (
+        {"adversary": LookAhead(2, rng, weights=[[1.0, 0.0]] * 3)},
+        {"news": RunningMean(2)},
+        {"adversary": AntiForecast(3, rng)},
     ):
         with pytest.raises(UserError):
-            model.replace(**players)
+            model.replace(market=new, **other)
         after = model.game.adversary, model.game.market, model.game.blocks, model.guarantees
         assert after == before
