@@ -54,7 +54,7 @@ def drawn_market(seed: int, folder: Path) -> MarketModel:
         more: list[worlds.Raw] = [
             {"types": int(rng.integers(1, count + 1))},
             {"entry_rate": 0.4, "exit_rate": 0.2},
-            {"policies": ["season"], "measures": list(MEASURES)},
+            {"policies": ["season"], "measures": list(MEASURES[: rng.integers(4, 6)])},
         ]
         for keys in more:
             own |= keys if rng.random() < 0.5 else {}
@@ -94,10 +94,12 @@ def check_sums(ledger: Ledger, row: int, log: list[Any]) -> None:
     assert np.broadcast_to(ledger.rounds, len(ledger.count))[row] == len(log)
     if log:
         losses, play, predicted, suggested = map(np.array, zip(*log, strict=True))
-        surprise = play.T @ (predicted - losses)
-        assert ledger.surprise_fixed[row] == pytest.approx(surprise, abs=CLOSE)
+        wrong, suggested = predicted - losses, suggested.astype(int)
+        followed = play.T @ np.take_along_axis(wrong, suggested, axis=1)
+        assert ledger.surprise_fixed[row] == pytest.approx(play.T @ wrong, abs=CLOSE)
+        assert ledger.surprise_followed[row] == pytest.approx(followed, abs=CLOSE)
         constants = np.tile(np.arange(losses.shape[1])[:, None], len(log))
-        policies = np.concatenate([constants, suggested.astype(int).T])
+        policies = np.concatenate([constants, suggested.T])
         for measure in ledger.measures:
             known = worlds.measured(measure, losses, play, policies)
             assert ledger.regret(measure)[row] == pytest.approx(known, abs=CLOSE)
