@@ -55,32 +55,31 @@ def market(response: str = "saver", *, settings: Any = None, **keys: Any) -> Mar
     return worlds.scenario(own, worlds.cohort("others", 2, 3), **keys).build()
 
 
-def test_settings_that_do_not_fit_are_named() -> None:
-    line = "agent 'saver': got an unexpected keyword argument 'greed'; it takes"
-    with pytest.raises(UserError, match=line):
-        market(settings={"greed": 1.0})
+def crowd(answer: Any) -> MarketModel:
+    """Build a market of a crowd that always plays the same."""
+
+    class Odd(ScriptedCrowd):
+        def act_many(self, forecasts: Any, contexts: Any) -> Any:
+            return answer
+
+    register.agent("odd")(Odd)
+    return market("odd", settings={})
 
 
-def test_a_crowd_plays_as_its_agents_would_one_by_one() -> None:
-    one, many = market(), market("savers")
-    for model in (one, many):
-        model.run()
-    columns = ["mean_loss", "swap_regret", "decision_swap_regret"]
-    pd.testing.assert_frame_equal(one.agents_frame()[columns], many.agents_frame()[columns])
-    pd.testing.assert_frame_equal(one.states_frame(), many.states_frame())
-
-
-def test_columns_are_seen_by_agent_sets_collectors_and_tables() -> None:
-    model = market()
-    model.datacollector = mesa.DataCollector(
-        agent_reporters={"wealth": lambda agent: getattr(agent, "wealth", None)}
-    )
+def test_a_crowd_plays_as_its_agents_would_one_by_one_and_columns_are_seen() -> None:
+    """By agent sets, collectors and tables."""
+    model, many = market(), market("savers")
+    reporters = {"wealth": lambda agent: getattr(agent, "wealth", None)}
+    model.datacollector = mesa.DataCollector(agent_reporters=reporters)
     model.run()
-    own = model.agents.select(lambda agent: agent.cohort == "own")
-    wealth = own.get("wealth")
+    many.run()
+    columns = ["mean_loss", "swap_regret", "decision_swap_regret"]
+    pd.testing.assert_frame_equal(model.agents_frame()[columns], many.agents_frame()[columns])
     states = model.states_frame()
+    pd.testing.assert_frame_equal(states, many.states_frame())
     assert list(states.columns) == ["round", "agent", "wealth", "thrift"]
     assert len(states) == 30 * 6
+    wealth = model.agents.select(lambda agent: agent.cohort == "own").get("wealth")
     assert states[states["round"] == 29]["wealth"].tolist() == wealth
     collected = model.datacollector.get_agent_vars_dataframe().loc[30]
     assert collected["wealth"].dropna().tolist() == wealth
@@ -93,22 +92,19 @@ def test_columns_are_kept_in_checkpoints(response: str, tmp_path: Path) -> None:
     check_resumes(lambda: market(response), 11, tmp_path)
 
 
-@pytest.mark.parametrize("bad", ["text", [1.0, 2.0]])
-def test_a_column_that_is_no_number_is_one_line_before_the_first_round(bad: Any) -> None:
-    class Odd(Saver):
-        def __init__(self, loss: Any, rng: Any) -> None:
-            super().__init__(loss, rng)
-            self.wealth = bad
-
-    register.agent("odd")(Odd)
-    with pytest.raises(UserError, match="column 'wealth' of class Odd"):
-        market("odd", settings={})
+def test_settings_and_columns_that_do_not_fit_are_one_line_before_the_first_round() -> None:
+    line = "agent 'saver': got an unexpected keyword argument 'greed'; it takes"
+    with pytest.raises(UserError, match=line):
+        market(settings={"greed": 1.0})
+    for bad in ("text", [1.0, 2.0]):
+        odd = {"columns": ("wealth",), "wealth": bad}
+        register.agent(f"odd {bad}")(type("Odd", (ScriptedAgent,), odd))
+        with pytest.raises(UserError, match="column 'wealth' of class Odd"):
+            market(f"odd {bad}", settings={})
 
 
 def test_distributions_of_a_crowd_are_charged_and_drawn() -> None:
-    coins = {"act_many": lambda *_: [[0.5, 0.5, 0.0]] * 6}
-    register.agent("coins")(type("Coins", (ScriptedCrowd,), coins))
-    model = market("coins", settings={})
+    model = crowd([[0.5, 0.5, 0.0]] * 6)
     model.run()
     log = model.regret_frame().query("agent <= 6")
     assert set(log["action"]) == {0, 1}
@@ -122,13 +118,8 @@ def test_distributions_of_a_crowd_are_charged_and_drawn() -> None:
     [[0] * 5, [0, 1, 2, 3, 0, 0], [0.5] * 6, [[1.0, 1.0, -1.0]] * 6, "all", [[0.3] * 3] * 6],
 )
 def test_what_is_no_distribution_of_play_is_one_line(answer: Any) -> None:
-    class Odd(ScriptedCrowd):
-        def act_many(self, forecasts: Any, contexts: Any) -> Any:
-            return answer
-
-    register.agent("odd")(Odd)
     with pytest.raises(UserError, match=r"Odd.act_many returned .* 6 x 3 probabilities"):
-        market("odd", settings={}).step()
+        crowd(answer).step()
 
 
 def test_measures_say_of_whom_they_speak() -> None:
@@ -139,12 +130,11 @@ def test_measures_say_of_whom_they_speak() -> None:
     model.run(3)
     table = model.measures_frame()
     assert list(table.columns) == ["round", "measure", "cohort", "agent", "value"]
-    assert table.query("measure == 'rounds'")["value"].tolist() == [1, 2, 3]
-    spread = table.query("measure == 'spread'")
+    rounds, spread, number = (table[table["measure"] == m] for m in ("rounds", "spread", "number"))
+    assert rounds["value"].tolist() == [1, 2, 3]
     assert (spread["cohort"] == "own").all()
     assert spread["value"].iloc[-1] == np.std(model.column(0, "wealth"))
-    number = table.query("measure == 'number' and round == 2")
-    assert number["value"].tolist() == number["agent"].tolist() == list(range(1, 9))
+    assert number["value"].tolist() == number["agent"].tolist() == 3 * list(range(1, 9))
 
 
 @pytest.mark.parametrize(
