@@ -13,28 +13,31 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from sklearn.linear_model import Ridge
 from sklearn.utils.estimator_checks import check_estimator
 
 from regretless import OmnipredictorEstimator, OnlineOmnipredictor, UserError
 from regretless.agents.utilities import MeanVariance, Newsvendor
+from regretless.market.core.arrays import Array
 from regretless.market.losses import LipschitzLoss
 from regretless.market.regret import decision_swap_regret, external_regret, swap_regret
 
-SCALE, HALF = {"demand": (0.0, 400.0)}, np.array([0.5])
+ORDERS, SCALE, HALF = np.linspace(0, 400, 9), {"demand": (0.0, 400.0)}, np.array([0.5])
 
 
-def demand(rounds: int, seed: int = 0) -> np.ndarray[Any, Any]:
+def demand(rounds: int, seed: int = 0) -> Array:
     """Return a beta demand, more of it on one day in seven."""
-    days = np.arange(rounds)
     drawn = stats.beta(4, 4).rvs(rounds, random_state=seed)
-    return 40 + 200 * drawn + 120 * (days % 7 == 5)
+    return np.asarray(40 + 200 * drawn + 120 * (np.arange(rounds) % 7 == 5))
+
+
+def cost_of(underage: float, order: Any, y: Any) -> Any:
+    return underage * np.maximum(y - order, 0) + np.maximum(order - y, 0)
 
 
 def online(costs: Any = None, **more: Any) -> OnlineOmnipredictor:
     """Protect newsvendors in pieces, by what a piece that lacks costs."""
-    orders, costs = np.linspace(0, 400, 9), costs or {"a": 1.0}
-    losses = {name: Newsvendor(orders, underage=c, overage=1.0) for name, c in costs.items()}
+    costs = costs or {"a": 1.0}
+    losses = {name: Newsvendor(ORDERS, underage=c, overage=1.0) for name, c in costs.items()}
     return OnlineOmnipredictor(losses, **{"scale": SCALE} | more)
 
 
@@ -47,14 +50,18 @@ def taught(rounds: int, **kinds: Any) -> OnlineOmnipredictor:
 
 def test_the_interval_covers_a_known_distribution() -> None:
     """Of what is drawn 90 %, within two standard errors; and in the middle the median."""
-    own, inside, below, told = taught(300), 0, 0, demand(1100)
+    own, told, found = taught(300), demand(1100), []
     for day in range(300, 1100):
         forecast = own.predict_one({"weekday": day % 7})
-        inside += forecast.quantile(0.05) <= told[day] <= forecast.quantile(0.95)
-        below += told[day] <= forecast.quantile(0.5)
+        found.append([forecast.quantile(level) for level in (0.05, 0.5, 0.95)])
         own.learn_one({"weekday": day % 7}, told[day])
-    assert abs(inside / 800 - 0.9) <= 2 * np.sqrt(0.09 / 800)
-    assert abs(below / 800 - 0.5) <= 2 * np.sqrt(0.25 / 800)
+    low, middle, high = np.array(found).T
+    inside, below = (
+        ((low <= told[300:]) & (told[300:] <= high)).mean(),
+        (told[300:] <= middle).mean(),
+    )
+    assert abs(inside - 0.9) <= 2 * np.sqrt(0.09 / 800)
+    assert abs(below - 0.5) <= 2 * np.sqrt(0.25 / 800)
 
 
 def test_a_forecast_is_a_distribution_with_the_broadcast_statistics() -> None:
@@ -65,21 +72,18 @@ def test_a_forecast_is_a_distribution_with_the_broadcast_statistics() -> None:
     assert forecast.mean == pytest.approx(float(forecast.weights @ forecast.outcomes[:, 0]))
     assert forecast.mean == pytest.approx(260, abs=15)
     for name, cost in (("lean", 1.0), ("careful", 9.0)):
-        orders, drawn = np.linspace(0, 400, 9), forecast.outcomes
-        costs = cost * np.maximum(drawn - orders, 0) + np.maximum(orders - drawn, 0)
-        expected = forecast.weights @ costs
-        assert forecast.act(name) == orders[expected.argmin()]
+        expected = forecast.weights @ cost_of(cost, ORDERS, forecast.outcomes)
+        assert forecast.act(name) == ORDERS[expected.argmin()]
         assert forecast.loss(name) == pytest.approx(expected.min(), abs=400 * 0.02 * (cost + 1))
     assert forecast.act("careful") > forecast.act("lean")
 
 
 def test_what_is_missing_late_or_beyond_the_scale_is_counted() -> None:
     own = taught(30)
-    own.predict_one({"weekday": 1}, key="monday")
-    own.predict_one({"weekday": 2}, key="tuesday")
-    own.learn_one({"weekday": 2}, None)
-    own.learn_one({"weekday": 2}, float("nan"))
-    own.learn_one({"weekday": 2}, pd.NA)
+    for day, key in enumerate(("monday", "tuesday"), start=1):
+        own.predict_one({"weekday": day}, key=key)
+    for nothing in (None, float("nan"), pd.NA):
+        own.learn_one({"weekday": 2}, nothing)
     with pytest.warns(UserWarning, match="'demand' lies beyond its scale"):
         own.learn_one({"weekday": 2}, {"demand": 500.0})
     own.learn_late("monday", 120.0)
@@ -96,11 +100,10 @@ def test_a_late_outcome_is_charged_to_what_was_said_of_it() -> None:
     for _ in range(20):
         own.learn_one({"weekday": 5}, 50.0)
     assert own.predict_one({"weekday": 5}).act("careful") < said
-    before = own.regrets().set_index("loss").loc["careful"]
+    before = own.regrets().set_index("loss").loc["careful", "mean_loss"]
     own.learn_late(1, 250.0)
-    after = own.regrets().set_index("loss").loc["careful"]
-    cost = max(said - 250.0, 0) + 9.0 * max(250.0 - said, 0)
-    assert after["mean_loss"] * 61 - before["mean_loss"] * 60 == pytest.approx(cost, rel=1e-9)
+    after = own.regrets().set_index("loss").loc["careful", "mean_loss"]
+    assert after * 61 - before * 60 == pytest.approx(cost_of(9.0, said, 250.0), rel=1e-9)
 
 
 def test_a_saved_one_goes_on_with_the_same_bytes(tmp_path: Path) -> None:
@@ -109,13 +112,13 @@ def test_a_saved_one_goes_on_with_the_same_bytes(tmp_path: Path) -> None:
     own.save(tmp_path / "a")
     other = OnlineOmnipredictor.load(tmp_path / "a")
     other.save(tmp_path / "b")
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     for one, name in ((own, "c"), (other, "d")):
         for day in range(90, 120):
             one.learn_one({"weekday": day % 7, "shop": "north"}, 100.0 + day)
         one.learn_late("late", 90.0)
         one.save(tmp_path / name)
-    assert (tmp_path / "c").read_bytes() == (tmp_path / "d").read_bytes()
+    for one, same in ("ab", "cd"):
+        assert (tmp_path / one).read_bytes() == (tmp_path / same).read_bytes()
     pd.testing.assert_frame_equal(own.regrets(), other.regrets())
 
 
@@ -194,24 +197,24 @@ def test_regrets_are_those_of_what_it_said(tmp_path: Path) -> None:
     """A rule by the day, as a function and as a registered one, costs what it suggests."""
     steps = {"kind": "steps", "feature": "weekday", "edges": [5, 6], "actions": [4, 7, 4]}
     own = online({"lean": 3.0}, policies={"lean": {"own": often_empty, "table": steps}})
-    orders, chosen, told, costs = np.linspace(0, 400, 9), [], [], []
+    chosen, told, costs = [], [], []
     for day, y in enumerate(demand(200)):
         x = {"weekday": day % 7}
-        chosen.append(int(np.flatnonzero(orders == own.predict_one(x).act("lean"))[0]))
+        chosen.append([*ORDERS].index(own.predict_one(x).act("lean")))
         told.append(int(often_empty(x) / 50))
-        costs.append(3.0 * np.maximum(y - orders, 0) + np.maximum(orders - y, 0))
+        costs.append(cost_of(3.0, ORDERS, y))
         own.learn_one(x, y)
     table, played, row = np.array(costs), np.array(chosen), own.regrets().iloc[0]
-    span = table.max()
+    log = table / table.max(), played
     assert row["mean_loss"] == pytest.approx(table[np.arange(200), played].mean(), rel=1e-9)
     expected = {
-        "external_regret": external_regret(table / span, played),
-        "swap_regret": swap_regret(table / span, played),
-        "decision_swap_regret": decision_swap_regret(table / span, played, np.array([told, told])),
+        "external_regret": external_regret(*log),
+        "swap_regret": swap_regret(*log),
+        "decision_swap_regret": decision_swap_regret(*log, np.array([told, told])),
     }
     expected["decision_swap_regret"] = max(expected.values())
     for name, regret in expected.items():
-        assert row[name] == pytest.approx(span * regret, rel=1e-9, abs=1e-9)
+        assert row[name] == pytest.approx(table.max() * regret, rel=1e-9, abs=1e-9)
         assert row[name] <= row["bound"]
     own.save(tmp_path / "kept")
     with pytest.raises(UserError, match=r"give policies\['lean'\]\['own'\], as it"):
@@ -220,51 +223,58 @@ def test_regrets_are_those_of_what_it_said(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(again.regrets(), own.regrets())
 
 
-def follow(own: OnlineOmnipredictor) -> None:
+def asked(whom: str, question: str, *words: Any) -> None:
+    """Ask one that has learned a little, or its forecast."""
+    own = taught(2)
+    getattr(own.predict_one({}) if whom == "forecast" else own, question)(*words)
+
+
+def followed(**more: Any) -> None:
     """Play two rounds: River's kind is not asked before the first outcome."""
-    for demand in (10.0, 20.0):
-        own.learn_one({"weekday": 1.0}, demand)
+    own = online(**more)
+    for y in (10.0, 20.0):
+        own.learn_one({"weekday": 1.0}, y)
 
 
 def ruled(rule: Any) -> None:
-    follow(online(policies={"a": {"r": rule}}))
+    followed(policies={"a": {"r": rule}})
 
 
 def modelled(**answers: Any) -> None:
     """Follow a model of one's own with these methods, each with its answer."""
     methods = {name: lambda *_, told=told: told for name, told in answers.items()}
-    follow(online(models={"own": SimpleNamespace(**methods)}))
+    followed(models={"own": SimpleNamespace(**methods)})
 
 
-@pytest.mark.parametrize(
-    ("make", "says"),
-    [
-        (lambda: OnlineOmnipredictor({}), "losses: there are none"),
-        (lambda: OnlineOmnipredictor({"a": 3}), r"losses\['a'\] is 3; give a single loss"),
-        (lambda: online(scale={"d": (1, 1)}), "scale: "),
-        (lambda: online(scale={"d": (0, 1), "e": (0, 1)}), "as many"),
-        (lambda: online(models={"m": "last"}), "unknown kind 'last'"),
-        (lambda: online(models={"m": object()}), "models"),
-        (lambda: online(actions={"a": [1]}), "has 1 names; give 9"),
-        (lambda: online(policies={"b": {}}), "no loss 'b'"),
-        (lambda: ruled({"kind": "stepz"}), r"policies\['r'\]: unknown kind 'stepz'"),
-        (lambda: ruled({"kind": "steps"}), r"policies\['r'\]: .*missing"),
-        (lambda: ruled(lambda _: 3.0), "policy 'r' suggests 3.0; return one of 0.0, 50.0"),
-        (lambda: ruled(lambda x: x["weekda"]), "no 'weekda' in the context.*'weekday'"),
-        (lambda: taught(2).learn_one({}, {"demnd": 1.0}), "did you mean 'demand'"),
-        (lambda: taught(2).learn_one({}, "much"), "give a number for each outcome, or None"),
-        (lambda: taught(2).predict_one({"a": [1]}), "give a number, a word or a date"),
-        (lambda: taught(2).predict_one({}).act("lea"), "did you mean 'lean'"),
-        (lambda: taught(2).predict_one({}).quantile(1.0), "between 0 and 1"),
-        (lambda: OnlineOmnipredictor.load(__file__), "is no saved OnlineOmnipredictor"),
-        (lambda: modelled(predict=HALF, update=None), r"returned array\(\[0\.5\]\); return a Fore"),
-        (lambda: modelled(predict_one="abc", learn_one=None), "returned 'abc'; return a number$"),
-        (lambda: modelled(predict_one=np.ones(2), learn_one=None), "array.*; return a number$"),
-    ],
-)
-def test_mistakes_get_one_line(make: Any, says: str) -> None:
+MISTAKES: list[tuple[Any, tuple[Any, ...], dict[str, Any], str]] = [
+    (OnlineOmnipredictor, ({},), {}, "losses: there are none"),
+    (OnlineOmnipredictor, ({"a": 3},), {}, r"losses\['a'\] is 3; give a single loss"),
+    (online, (), {"scale": {"d": (1, 1)}}, "scale: "),
+    (online, (), {"scale": {"d": (0, 1), "e": (0, 1)}}, "as many"),
+    (online, (), {"models": {"m": "last"}}, "unknown kind 'last'"),
+    (online, (), {"models": {"m": object()}}, "models"),
+    (online, (), {"actions": {"a": [1]}}, "has 1 names; give 9"),
+    (online, (), {"policies": {"b": {}}}, "no loss 'b'"),
+    (ruled, ({"kind": "stepz"},), {}, r"policies\['r'\]: unknown kind 'stepz'"),
+    (ruled, ({"kind": "steps"},), {}, r"policies\['r'\]: .*missing"),
+    (ruled, (lambda _: 3.0,), {}, "policy 'r' suggests 3.0; return one of 0.0, 50.0"),
+    (ruled, (lambda x: x["weekda"],), {}, "no 'weekda' in the context.*'weekday'"),
+    (asked, ("it", "learn_one", {}, {"demnd": 1.0}), {}, "did you mean 'demand'"),
+    (asked, ("it", "learn_one", {}, "much"), {}, "give a number for each outcome, or None"),
+    (asked, ("it", "predict_one", {"a": [1]}), {}, "give a number, a word or a date"),
+    (asked, ("forecast", "act", "lea"), {}, "did you mean 'lean'"),
+    (asked, ("forecast", "quantile", 1.0), {}, "between 0 and 1"),
+    (OnlineOmnipredictor.load, (__file__,), {}, "is no saved OnlineOmnipredictor"),
+    (modelled, (), {"predict": HALF, "update": None}, r"returned array\(\[0\.5\]\); return a Fore"),
+    (modelled, (), {"predict_one": "abc", "learn_one": None}, "returned 'abc'; return a number$"),
+    (modelled, (), {"predict_one": np.ones(2), "learn_one": None}, "array.*; return a number$"),
+]
+
+
+@pytest.mark.parametrize(("make", "given", "more", "says"), MISTAKES)
+def test_mistakes_get_one_line(make: Any, given: Any, more: dict[str, Any], says: str) -> None:
     with pytest.raises(UserError, match=says) as told:
-        make()
+        make(*given, **more)
     assert "\n" not in str(told.value)
 
 
@@ -272,11 +282,10 @@ def test_code_and_a_model_without_a_memory_are_not_saved(tmp_path: Path) -> None
     own = LipschitzLoss(lambda y: np.concatenate([y, 1 - y], -1), np.array(1.0), (2,), 1)
     with pytest.raises(UserError, match=r"losses\['own'\] is code of its own"):
         OnlineOmnipredictor({"own": own}).save(tmp_path / "no")
-    assert not (tmp_path / "no").exists()
     tree = pytest.importorskip("river.tree").HoeffdingTreeRegressor()
     with pytest.raises(UserError, match=r"models\['tree'\] cannot be saved; let it learn, give"):
         taught(40, models={"tree": tree, "last": "last-value"}).save(tmp_path / "no")
-    assert not (tmp_path / "no").exists()
+    assert not list(tmp_path.iterdir())
 
 
 def test_river_says_that_it_is_one_of_its_regressors() -> None:
@@ -308,50 +317,46 @@ class Steps:
         return {"mean": np.full(h, (self.level + y[-1]) / 2)}
 
 
-OTHERS: dict[str, Any] = {
-    "river": lambda: pytest.importorskip("river.linear_model").LinearRegression(),
-    "scikit-learn": Ridge,
-    "steps": Steps,
-    "sktime": lambda: pytest.importorskip(
-        "sktime.forecasting.exp_smoothing"
-    ).ExponentialSmoothing(),
-    "statsforecast": lambda: pytest.importorskip("statsforecast.models").SeasonalNaive(7),
+OTHERS: dict[str, tuple[Any, ...]] = {  # module, class and what it needs
+    "river": ("river.linear_model", "LinearRegression"),
+    "scikit-learn": ("sklearn.linear_model", "Ridge"),
+    "steps": (__name__, "Steps"),
+    "sktime": ("sktime.forecasting.exp_smoothing", "ExponentialSmoothing"),
+    "statsforecast": ("statsforecast.models", "SeasonalNaive", 7),
 }
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_models_of_other_libraries_are_saved(tmp_path: Path, name: str) -> None:
-    make = OTHERS[name]
-    own = taught(40, models={"theirs": make(), "last": "last-value"})
+    module, kind, *needs = OTHERS[name]
+    make = getattr(pytest.importorskip(module), kind)
+    own = taught(40, models={"theirs": make(*needs), "last": "last-value"})
     own.save(tmp_path / "kept")
     with pytest.raises(UserError, match=r"load: give models\['theirs'\], as it"):
         OnlineOmnipredictor.load(tmp_path / "kept")
-    other = OnlineOmnipredictor.load(tmp_path / "kept", models={"theirs": make()})
-    for one in (own, other):
+    again = OnlineOmnipredictor.load(tmp_path / "kept", models={"theirs": make(*needs)})
+    for one in (own, again):
         for day in range(40, 70):
             one.learn_one({"weekday": day % 7}, 100.0 + day)
-    assert own.predict_one({"weekday": 3}).mean == other.predict_one({"weekday": 3}).mean
-    pd.testing.assert_frame_equal(own.regrets(), other.regrets())
+    assert own.predict_one({"weekday": 3}).mean == again.predict_one({"weekday": 3}).mean
+    pd.testing.assert_frame_equal(own.regrets(), again.regrets())
 
 
 def test_how_tos_of_the_page_serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nightly on a table, twice, and over HTTP where FastAPI is installed."""
-    page = Path(__file__).parents[2] / "docs" / "serving.md"
+    page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
     for name in ("nightly", "serve"):
-        block = page.read_text(encoding="utf-8").split(f"```python\n# {name}.py\n")[1]
-        (tmp_path / f"{name}.py").write_text(block.split("```")[0], encoding="utf-8")
-    days = pd.date_range("2026-01-01", periods=60).strftime("%Y-%m-%d")
-    table = pd.DataFrame(
-        {"date": days, "weather": ["sun", "rain"] * 30, "demand": [60.0, 90.0] * 30}
-    )
+        block = page.split(f"```python\n# {name}.py\n")[1].split("```")[0]
+        (tmp_path / f"{name}.py").write_text(block, encoding="utf-8")
+    table = pd.DataFrame({"date": pd.date_range("2026-01-01", periods=60).strftime("%Y-%m-%d")})
+    table["weather"], table["demand"] = ["sun", "rain"] * 30, [60.0, 90.0] * 30
     words, told = [sys.executable, "nightly.py"], []
     for entered in (np.nan, 30.0):  # a gap, which is filled too late
         table.loc[[30, 59], "demand"] = entered, np.nan
         table.to_csv(tmp_path / "sales.csv", index=False)
         told.append(subprocess.check_output(words, cwd=tmp_path, text=True))
-    first, again = told
-    assert again == first
-    assert "2026-03-01: order 90, expect" in first
+    assert told[0] == told[1]
+    assert "2026-03-01: order 90, expect" in told[0]
     counts = OnlineOmnipredictor.load(tmp_path / "server.bin").counts
     assert (counts["learned"], counts["missing"]) == (58, 1)
     client = pytest.importorskip("fastapi.testclient")
