@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import tomli_w
 import worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +21,6 @@ from regretless.market.core.randomness import stream
 from regretless.scenarios import frames, load
 from regretless.scenarios.assembly.data import Table, read_table
 from regretless.scenarios.config.data import DataSpec
-from regretless.scenarios.config.validation import validated
 from regretless.scenarios.logs.run_directory import read_run
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.studies.analysis import measures as analysis
@@ -40,6 +40,10 @@ def table(folder: Path, content: str | bytes | pa.Table | pd.DataFrame, **keys: 
     return read_table(DataSpec(file=str(path), **{"outcomes": ["y"]} | keys))
 
 
+def typed(values: list[float], kind: Any) -> pa.Table:
+    return pa.Table.from_pandas(pd.DataFrame({"y": pd.array(values, dtype=kind)}))
+
+
 @pytest.mark.parametrize(
     ("content", "keys"),
     [
@@ -53,6 +57,8 @@ def table(folder: Path, content: str | bytes | pa.Table | pd.DataFrame, **keys: 
         ("y,x\nTrue,7\nFalse,7\n", {"codes": {"y": {"True": 0.25, "False": 0.5}}}),
         (pa.table({"y": [True, False]}), {"codes": {"y": {"True": 0.25, "False": 0.5}}}),
         (pa.table({"y": ["0,25", "0,5"]}), {"decimal": ","}),
+        *[(typed([1, 2], kind), {"scale": {"y": [0, 4]}}) for kind in ("Int64", "int8")],
+        *[(typed([0.25, 0.5], kind), {}) for kind in ("Float64", "float32")],
         ("y\n0.25\n\n0.5\n\n\n", {"missing": "drop"}),  # alone in its row, a gap is a blank line
         ("y,x\n0.25,7\n0.5,NA\n", {}),  # nobody asked for x
         ("y,x,x,,\n0.25,7,8,9,9\n0.5,7,8,9,9\n", {}),
@@ -140,21 +146,18 @@ def test_the_last_value_is_carried_forward_or_the_row_dropped(tmp_path: Path) ->
     assert dropped.notes == ("3 rows lacked a value and were dropped.",)
 
 
-# The index in the logs.
+# The index.
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])
-@pytest.mark.parametrize("names", [["2012-01-01", "2012-01-02"], ["007", ""]])
-def test_the_logs_carry_the_index_as_written(form: str, names: list[str], tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text(f"day,y\n{names[0]},1\n{names[1]},0\n", encoding="utf-8")
+def test_the_logs_carry_the_index_as_written(form: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("day,y\n2012-01-01,1\n007,0\n,0\n", encoding="utf-8")
     data = {"file": "t.csv", "outcomes": ["y"], "index": "day"}
-    own = worlds.scenario(worlds.cohort("few", 1), rounds=3, data=data, origin=tmp_path)
+    own = worlds.scenario(worlds.cohort("few", 1), rounds=4, data=data, origin=tmp_path)
     run(own, Options(tmp_path / "logs", form))
-    rounds = read_run(tmp_path / "logs")[1]["rounds"]
-    assert list(rounds)[:3] == ["round", "day", "y_0"]
-    assert rounds["day"].tolist() == [*names, names[0]]  # the table starts again
-    model = worlds.played(own)
-    assert model.rounds_frame()["day"].tolist() == [*names, names[0]]
+    for rounds in (read_run(tmp_path / "logs")[1]["rounds"], worlds.played(own).rounds_frame()):
+        assert list(rounds)[:3] == ["round", "day", "y_0"]
+        assert rounds["day"].tolist() == ["2012-01-01", "007", "", "2012-01-01"]  # starts again
 
 
 @pytest.mark.parametrize(
@@ -239,14 +242,7 @@ def test_what_was_written_is_read_to_the_bit_or_refused(
 # Scales.
 
 
-FRAME = pd.DataFrame(
-    {
-        "day": ["Mon", "Tue", "Wed", "Thu", "Fri"],
-        "rain": [0.0, 5.0, 10.0, 20.0, -1.0],
-        "warmth": [-10, 0, 10, 30, 40],
-        "share": [0.0, 0.25, 0.5, 0.75, 1.0],
-    }
-)
+FRAME = "rain,warmth,share\n0,-10,0\n5,0,0.25\n10,10,0.5\n20,30,0.75\n-1,40,1\n"
 
 
 @pytest.mark.parametrize(
@@ -269,43 +265,33 @@ def test_a_scale_maps_its_ends_to_zero_and_one(
     assert not np.signbit(read.outcomes).any()  # no 0 is negative
 
 
-def test_the_clipped_share_counts_rows_not_cells(tmp_path: Path) -> None:
-    scale = {"rain": [0.0, 10.0], "warmth": [0.0, 40.0]}  # rows 4 and 5; row 1
+@pytest.mark.parametrize(("warmth", "share"), [([0, 40], 3 / 5), ([-10, 20], 2 / 5)])
+def test_the_clipped_share_counts_rows_not_cells(
+    warmth: list[float], share: float, tmp_path: Path
+) -> None:
+    """Rain clips rows 4 and 5; warmth row 1, or the same two."""
+    scale = {"rain": [0.0, 10.0], "warmth": warmth}
     read = table(tmp_path, FRAME, outcomes=["rain", "warmth", "share"], scale=scale)
-    assert read.clipped == pytest.approx(3 / 5)
-    scale = {"rain": [0.0, 10.0], "warmth": [-10.0, 20.0]}  # rows 4 and 5; the same two
-    read = table(tmp_path, FRAME, outcomes=["rain", "warmth"], scale=scale)
-    assert read.clipped == pytest.approx(2 / 5)
-
-
-@pytest.mark.parametrize("kind", ["Int64", "Float64", "int8", "float32"])
-def test_parquet_numbers_of_any_kind(kind: str, tmp_path: Path) -> None:
-    numbers = [0.25, 1, 0] if kind[0] in "Ff" else [0, 1, 1]
-    frame = pd.DataFrame({"y": pd.array(numbers, dtype=kind)})
-    found = table(tmp_path, pa.Table.from_pandas(frame), context=["y"])
-    np.testing.assert_array_equal(found.outcomes[:, 0], numbers)
-    np.testing.assert_array_equal(found.contexts[:, 0], numbers)
+    assert read.clipped == pytest.approx(share)
 
 
 def test_data_are_beside_their_scenario_or_bundled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not in the folder in which the command happens to run."""
-    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
-    cohort = '[[cohort]]\nname = "c"\nutility = "linear"\nactions = 2\n'
-    scenario = f'name = "s"\nrounds = 2\ndata = {{file = "t.csv", outcomes = ["a"]}}\n{cohort}'
-    for folder, value in ((home, 0.25), (elsewhere, 0.75)):
-        folder.mkdir()
-        (folder / "t.csv").write_text(f"a\n{value}\n", encoding="utf-8")
-    (home / "s.toml").write_text(scenario, encoding="utf-8")
-    (elsewhere / "seattle-weather.csv").write_text("precipitation\n1\n", encoding="utf-8")
-    monkeypatch.chdir(elsewhere)
-    found, bundled = load("../home/s.toml").table, load("crop-choice").table
+    own = {"name": "s", "rounds": 2, "data": {"file": "t.csv", "outcomes": ["a"]}}
+    text = tomli_w.dumps(own | {"cohort": [worlds.cohort("c", 1)]})
+    files = {"home/t.csv": "a\n0.25\n", "home/s.toml": text, "elsewhere/t.csv": "a\n0.75\n"}
+    for name, content in (files | {"elsewhere/seattle-weather.csv": "precipitation\n1\n"}).items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    found, bundled = (load(name).table for name in ("../home/s.toml", "crop-choice"))
     assert found is not None
     assert found.outcomes.tolist() == [[0.25]]
     assert bundled is not None
     assert len(bundled.outcomes) == 1461  # every day of four years
-    (home / "t.csv").unlink()
+    (tmp_path / "home/t.csv").unlink()
     with pytest.raises(UserError, match=r"'t\.csv' does not exist"):
         load("../home/s.toml")
 
@@ -314,75 +300,63 @@ def test_data_are_beside_their_scenario_or_bundled(
 
 
 FORECAST = pd.DataFrame(
-    {
-        "temp": [0.0, 10.0, 20.0],
-        "wind": [0.2, 0.4, 0.6],
-        "month": [1, 2, 3],
-        "t1": [1.0, 9.0, 15.0],
-        "t2": [2.0, 10.0, 25.0],
-        "t3": [3.0, 12.0, 30.0],
-        "w1": [0.1, 0.2, -0.5],
-        "w2": [0.1, 0.3, 0.5],
-        "w3": [0.3, 0.4, 0.7],
-    }
+    [
+        [0.0, 0.2, 1, 1.0, 2.0, 3.0, 0.1, 0.1, 0.3],
+        [10.0, 0.4, 2, 9.0, 10.0, 12.0, 0.2, 0.3, 0.4],
+        [20.0, 0.6, 3, 15.0, 25.0, 30.0, -0.5, 0.5, 0.7],
+    ],
+    columns=["temp", "wind", "month", "t1", "t2", "t3", "w1", "w2", "w3"],
 )
 T, W = ["t1", "t2", "t3"], ["w1", "w2", "w3"]
-SCALE = {"temp": [0.0, 20.0]}
-QUANTILES: dict[str, Any] = {"levels": [0.1, 0.5, 0.9], "quantiles": [T, W]}
+UNITS = {"outcomes": ["temp", "wind"], "context": ["month"]}
+QUANTILES = {"levels": [0.1, 0.5, 0.9], "quantiles": [T, W]}
 
 
-def scenario(folder: Path, forecasts: dict[str, Any], **keys: Any) -> dict[str, Any]:
-    """Write the table; return a scenario on it as it is parsed from a file."""
-    FORECAST.to_csv(folder / "table.csv", index=False)
-    data = {"file": "table.csv", "outcomes": ["temp", "wind"], "scale": SCALE} | keys
-    few = {"name": "few", "utility": "linear", "actions": 2}
-    return {"name": "s", "rounds": 5, "data": data | {"forecasts": forecasts}, "cohort": [few]}
-
-
-def with_forecasts(folder: Path, forecasts: dict[str, Any], **keys: Any) -> tuple[DataSpec, Table]:
-    spec = validated(scenario(folder, forecasts, **keys), origin=folder).data
-    assert spec is not None
-    return spec, read_table(spec)
+def weather(folder: Path, own: dict[str, Any], *, ends: tuple[float, float] = (0, 20)) -> Table:
+    return table(folder, FORECAST, forecasts={"own": own}, scale={"temp": [*ends]}, **UNITS)
 
 
 def test_forecasts_follow_the_context_in_the_units_of_outcomes(tmp_path: Path) -> None:
-    forecasts = {"office": {"point": ["t2", "w2"]}, "ensemble": {"samples": [T, W]}}
-    spec, found = with_forecasts(tmp_path, forecasts, context=["month"])
-    assert found.names == (
-        "month",
-        "forecasts.office.temp.0",
-        "forecasts.office.wind.0",
-        *(f"forecasts.ensemble.temp.{i}" for i in range(3)),
-        *(f"forecasts.ensemble.wind.{i}" for i in range(3)),
-    )
-    assert spec.features_of("office") == [[found.names[1]], [found.names[2]]]
-    assert spec.features_of("ensemble") == [[*found.names[3:6]], [*found.names[6:]]]
+    both = {"office": {"point": ["t2", "w2"]}, "ensemble": {"samples": [T, W]}}
+    keys = {"forecasts": both, "scale": {"temp": [0.0, 20.0]}, **UNITS}
+    found = table(tmp_path, FORECAST, **keys)
+    names = ["forecasts.office.temp.0", "forecasts.office.wind.0"]
+    names += [f"forecasts.ensemble.{own}.{i}" for own in ("temp", "wind") for i in range(3)]
+    assert found.names == ("month", *names)
+    spec = DataSpec(file="t.csv", **keys)
+    assert spec.features_of("office") == [names[:1], names[1:2]]
+    assert spec.features_of("ensemble") == [names[2:5], names[5:]]
     temp, wind = FORECAST[T].to_numpy() / 20, FORECAST[W].to_numpy()
     by_hand = np.column_stack([FORECAST["month"], temp[:, 1], wind[:, 1], temp, wind])
     by_hand[:, 1:] = by_hand[:, 1:].clip(0, 1)  # 25, 30 and -0.5 are beyond the scale
     np.testing.assert_allclose(found.contexts, by_hand, atol=1e-15)
-    assert found.notes == (
-        "33.3 % of all rows of forecast office were outside their scale and were clipped.",
-        "33.3 % of all rows of forecast ensemble were outside their scale and were clipped.",
-    )
+    said = "33.3 % of all rows of forecast {} were outside their scale and were clipped."
+    assert found.notes == tuple(map(said.format, both))
 
 
 def test_a_reversed_scale_turns_quantiles_round(tmp_path: Path) -> None:
     """The lowest temperature is the highest outcome: its feature is that of the highest level."""
-    up = with_forecasts(tmp_path, {"model-b": QUANTILES})[1].contexts
-    down = with_forecasts(tmp_path, {"model-b": QUANTILES}, scale={"temp": [20.0, 0.0]})[1].contexts
+    up, down = (weather(tmp_path, QUANTILES, ends=to).contexts[:, 1:] for to in ((0, 20), (20, 0)))
     np.testing.assert_allclose(down[:, :3], 1 - up[:, 2::-1], atol=1e-15)
     assert (np.diff(down[:, :3], axis=1) >= 0).all()
     np.testing.assert_array_equal(down[:, 3:], up[:, 3:])
     skewed = QUANTILES | {"levels": [0.1, 0.5, 0.8]}
-    with_forecasts(tmp_path, {"model-b": skewed})
-    with pytest.raises(UserError, match=r"reversed scale of 'temp'; give levels that mirror"):
-        with_forecasts(tmp_path, {"model-b": skewed}, scale={"temp": [20.0, 0.0]})
+    weather(tmp_path, skewed)
+    with pytest.raises(ValueError, match=r"reversed scale of 'temp'; give levels that mirror"):
+        weather(tmp_path, skewed, ends=(20, 0))
+
+
+def replayed(folder: Path, frame: pd.DataFrame, outcomes: list[str], **more: Any) -> dict[str, Any]:
+    frame.to_csv(folder / "t.csv", index=False)
+    few = worlds.cohort("few", 1)
+    data = {"file": "t.csv", "outcomes": outcomes} | more
+    return {"name": "s", "rounds": len(frame), "data": data, "cohort": [few]}
 
 
 def test_forecasts_are_seen_before_the_round_and_do_not_swell_the_logs(tmp_path: Path) -> None:
-    raw = scenario(tmp_path, {"ensemble": {"samples": [T, W]}}, context=["month"])
-    model = worlds.told(raw, origin=tmp_path).build(seed=1)
+    own = {"forecasts": {"ensemble": {"samples": [T, W]}}, "scale": {"temp": [0.0, 20.0]}}
+    raw = replayed(tmp_path, FORECAST, UNITS["outcomes"], context=["month"], **own)
+    model = worlds.told(raw, "rounds=5", origin=tmp_path).build(seed=1)
     seen = model.game.adversary.context(model.game.history)
     assert [seen["month"], seen["forecasts.ensemble.temp.2"]] == [1.0, 3 / 20]
     model.run()
@@ -396,18 +370,15 @@ def test_a_base_that_serves_half_of_the_agents_costs_the_others_nothing(tmp_path
     rng, rounds = np.random.default_rng(0), 400
     known = rng.random((rounds, 2))
     truth = np.clip(known + 0.1 * rng.standard_normal((rounds, 2)), 0.0, 1.0)
-    columns = [truth[:, 0], truth[:, 1], known[:, 0], 1.0 - known[:, 1]]
-    frame = pd.DataFrame(dict(zip(["first", "second", "m0", "m1"], columns, strict=True)))
-    frame.to_csv(tmp_path / "half.csv", index=False)
-    slopes = [-1.0, -0.5, 0.0, 0.5, 1.0]
-    data = {"file": "half.csv", "outcomes": ["first", "second"]}
-    data["forecasts"] = {"office": {"point": ["m0", "m1"]}}
-    cohorts = []
-    for j, name in enumerate(["served", "misled"]):
-        weights = [[slope * (i == j) for i in range(2)] for slope in slopes]
-        own = {"weights": weights, "gains": [[0.5, 0.27, 0.0, -0.22, -0.5]]}
-        cohorts.append({"name": name, "utility": "affine", "actions": 5, "parameters": own})
-    lost, raw = {}, {"name": "half", "rounds": rounds, "data": data, "cohort": cohorts}
+    columns = np.column_stack([truth, known[:, 0], 1.0 - known[:, 1]])
+    frame, office = pd.DataFrame(columns, columns=[*"abmn"]), {"office": {"point": ["m", "n"]}}
+    raw, slopes = replayed(tmp_path, frame, ["a", "b"], forecasts=office), np.linspace(-1, 1, 5)
+    raw["cohort"] = []
+    for name, place in (("served", np.eye(2)[0]), ("misled", np.eye(2)[1])):
+        gains = [[0.5, 0.27, 0.0, -0.22, -0.5]]
+        own = {"weights": np.outer(slopes, place).tolist(), "gains": gains}
+        raw["cohort"].append(worlds.cohort(name, 1, 5, "affine", parameters=own))
+    lost = {}
     kinds = {"plain": {"models": []}, "ours": {}, "office alone": {"kind": "office"}}
     for name, kind in kinds.items():
         told = worlds.told(raw | {"forecaster": kind}, origin=tmp_path)
@@ -434,17 +405,16 @@ grid = { "forecaster.kind" = ["decision-swap", "running-mean"] }
 
 
 def test_blocks_follow_the_table_and_are_as_long_as_asked() -> None:
-    outcomes = np.linspace(0, 1, 50)[:, None]
-    contexts = np.arange(50.0)[:, None]
-    table = Table(outcomes, contexts, 0.0, index=tuple(map(str, range(50))))
-    found = table.resampled(8, 20_000, np.random.default_rng(3))
+    outcomes, rng = np.linspace(0, 1, 50)[:, None], np.random.default_rng(3)
+    table = Table(outcomes, np.arange(50.0)[:, None], 0.0, index=tuple(map(str, range(50))))
+    found = table.resampled(8, 20_000, rng)
     rows = found.contexts[:, 0].astype(int)
     assert [int(name) for name in found.index] == rows.tolist()
     np.testing.assert_array_equal(found.outcomes, outcomes[rows])
     broken = (np.diff(rows) % 50 != 1).mean()
     assert broken == pytest.approx((1 - 1 / 50) / 8, rel=0.1)
     assert np.bincount(rows, minlength=50).min() > 200
-    assert len(table.resampled(1, 10, np.random.default_rng(3)).outcomes) == 10
+    assert len(table.resampled(1, 10, rng).outcomes) == 10
 
 
 def test_every_seed_has_a_history_of_its_own_from_a_named_stream() -> None:
