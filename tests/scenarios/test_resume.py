@@ -1,7 +1,8 @@
-"""A run that is killed or interrupted continues to the same bytes; the same seed repeats itself."""
+"""A run that ends early continues to the same bytes; nothing but its own files is touched."""
 
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,8 +16,9 @@ import pandas as pd
 import pytest
 import written
 from desk import Call, Refused
+from faults import SWEEP
 from worlds import Raw, cohort, told
-from written import Reference, assert_same, files, status, tables
+from written import Reference, assert_same, files, manifest, status, tables
 
 import regretless
 from regretless.agents import ScriptedAgent
@@ -25,54 +27,66 @@ from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.logs import journal
-from regretless.market.records import Context, Forecast, OutcomeDistribution
+from regretless.market.records import OutcomeDistribution
 from regretless.scenarios.logs.ownership import held
 
 COMMAND = Path(sys.executable).parent / "regretless"
 CHECKPOINT = ".partial/checkpoint.npz"
-CHUNK = 50  # rounds, of the runs of 110 that stop by themselves: two full chunks and a rest
+USUAL = journal.CHUNK_ROUNDS
+CHUNK = 8  # rounds, of runs of 20 that stop by themselves: two full chunks and a rest
 PATIENCE = 300  # seconds; a first run compiles
+CRAFTED = 40  # of several hundred places in a checkpoint
 
-CHEAP = """\
-name = "cheap"
-rounds = 110
+TINY = """\
+name = "tiny"
+rounds = 20
 seed = 11
-adversary = { kind = "drifting", outcomes = 2 }
-forecaster = { kind = "running-mean" }
-cohort = [{ name = "farmers", utility = "linear", count = 3, actions = 3 }]
+adversary = { kind = "switching", outcomes = 2 }
+cohort = [
+  { name = "farmers", utility = "linear", count = 3, actions = 3 },
+  { name = "learners", utility = "linear", count = 2, actions = 2, response = "hedge" },
+]
 """
-
 MEASURES = ["external", "swap", "omniprediction", "decision_swap", "contextual_swap"]
 RHO = {"rho": {"choices": [0.5, 0.8]}}
 MIXED = {
     "name": "mixed",
-    "rounds": 110,
+    "rounds": 40,
     "seed": 5,
-    "adversary": {"kind": "switching", "outcomes": 2},
+    "adversary": {"kind": "switching", "outcomes": 2, "length": 15},
     "cohort": [
         cohort("farmers", 3, 3, "ces", parameters=RHO, measures=MEASURES),
         cohort("naive", 2, response="quantal", eta=8.0),
         cohort("scripted", 2, 3, response="remembering"),
     ],
 }
+DRIFTING = 'adversary={kind="drifting", outcomes=2}'
+RUN = ("run", "tiny.toml", "--out", "logs", "--quiet")
+STUDY = ("study", "sweep.toml", "--out", "logs", "--quiet", "--jobs", "1")
 
 
-class Checkpointable(ScriptedAgent):
-    """Plays what lost least so far, half of the time; offers its memory to a checkpoint."""
+class Remembering(ScriptedAgent):
+    """Plays what lost least so far, half of the time, and may press Ctrl-C in a round."""
+
+    where = ""
 
     def __init__(self, loss: Any, rng: np.random.Generator) -> None:
         super().__init__(loss, rng)
-        self.sums = np.zeros(loss.actions)
-        self.rounds = 0
+        self.sums, self.rounds = np.zeros(loss.actions), 0
 
-    def act(self, forecast: Forecast, context: Context) -> int:
+    def press(self, where: str) -> None:
+        if (where, self.rounds) == (self.where, 11):
+            signal.raise_signal(signal.SIGINT)
+
+    def act(self, forecast: Any, context: Any) -> int:
+        self.press("act")
         if self.rng.random() < 0.5:
             return int(self.rng.integers(len(self.sums)))
         return int(self.sums.argmin())
 
     def learn(self, losses: Any, outcome: Any) -> None:
-        self.sums = self.sums + losses
-        self.rounds += 1
+        self.press("learn")  # after the ledger has been told, before the history has
+        self.sums, self.rounds = self.sums + losses, self.rounds + 1
 
     def state(self) -> dict[str, Any]:
         return {"sums": self.sums, "rounds": self.rounds, "nothing": None}
@@ -84,82 +98,55 @@ class Checkpointable(ScriptedAgent):
 class Forgetful(ScriptedAgent):
     """Offers no memory."""
 
-    def act(self, forecast: Forecast, context: Context) -> int:
+    def act(self, forecast: Any, context: Any) -> int:
         return 0
-
-
-class Impatient(Checkpointable):
-    """Presses Ctrl-C in the middle of a round."""
-
-    where = ""
-
-    def press(self, where: str) -> None:
-        if (where, self.rounds) == (self.where, 60):
-            signal.raise_signal(signal.SIGINT)
-
-    def act(self, forecast: Forecast, context: Context) -> int:
-        self.press("act")
-        return super().act(forecast, context)
-
-    def learn(self, losses: Any, outcome: Any) -> None:
-        self.press("learn")  # after the ledger has been told, before the history has
-        super().learn(losses, outcome)
 
 
 class ForgetfulNature(Adversary):
     """Offers no memory."""
 
-    def commit(self, context: Context, history: Any, announced: Any) -> OutcomeDistribution:
+    def commit(self, context: Any, history: Any, announced: Any) -> OutcomeDistribution:
         return OutcomeDistribution.pure(np.full(self.outcomes, 0.5))
 
 
 @pytest.fixture(autouse=True)
-def names(registries: None) -> None:
-    kinds = {"remembering": Checkpointable, "forgetful": Forgetful, "impatient": Impatient}
-    for name, kind in kinds.items():
-        register.agent(name)(kind)
+def folder(registries: None, desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work beside a scenario and a study, and fill a chunk of the logs every few rounds."""
+    register.agent("remembering")(Remembering)
+    register.agent("forgetful")(Forgetful)
     register.adversary("forgetful")(ForgetfulNature)
-
-
-@pytest.fixture
-def desk(desk: Path) -> Path:
-    (desk / "cheap.toml").write_text(CHEAP, encoding="utf-8")
-    return desk
-
-
-def play(text: Raw | str, out: Path, *assignments: str, **options: Any) -> None:
-    written.play(told(text, *assignments), out, **options)
-
-
-@pytest.fixture
-def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fill a chunk of the logs every few rounds."""
+    (desk / "tiny.toml").write_text(TINY, encoding="utf-8")
+    (desk / "sweep.toml").write_text(SWEEP, encoding="utf-8")
     monkeypatch.setattr(journal, "CHUNK_ROUNDS", CHUNK)
 
 
-def interrupted(text: Raw | str, out: Path, *assignments: str, **options: Any) -> None:
-    assert journal.CHUNK_ROUNDS == CHUNK
-    with pytest.raises(KeyboardInterrupt):
-        play(text, out, *assignments, **options)
-
-
 @pytest.fixture
-def heeded() -> Iterator[None]:
-    """Heed SIGINT in this process, as at a terminal."""
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, handler)
+def refused(refused: Refused) -> Refused:
+    def told(*words: str) -> str:
+        before, line = files(), refused(*words)
+        assert files() == before
+        return line
+
+    return told
 
 
-# Real processes.
+def play(text: Raw | str, *assignments: str, **options: Any) -> None:
+    written.play(told(text, *assignments), Path("logs"), **options)
 
 
-def started(folder: Path, *words: object, **variables: str) -> subprocess.Popen[str]:
+def stopped(text: Raw | str, stop: int, *assignments: str, **options: Any) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        play(text, *assignments, stop=stop, **options)
+    assert status("logs") == "interrupted"
+
+
+# It goes on: real processes, then the same in this process, at chosen rounds.
+
+
+def started(*words: object, **variables: str) -> subprocess.Popen[str]:
     """Start the installed command."""
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(
-        [COMMAND, *map(str, words)], cwd=folder, env=os.environ | variables, **pipes
-    )
+    return subprocess.Popen([COMMAND, *map(str, words)], env=os.environ | variables, **pipes)
 
 
 def finished(process: subprocess.Popen[str]) -> None:
@@ -167,109 +154,88 @@ def finished(process: subprocess.Popen[str]) -> None:
     assert (process.returncode, out, err) == (0, "", "")
 
 
-def test_a_killed_run_resumes_to_the_same_bytes(desk: Path, reference: Reference) -> None:
-    setting = 'forecaster={models=["panel"]}'
-    rounds = 1300  # two chunks and a rest
-    words = ["run", "cheap.toml", "--out", "logs", "--quiet", "--rounds", rounds, "--set", setting]
-    process, deadline = started(desk, *words), time.monotonic() + PATIENCE
-    while not (desk / "logs" / CHECKPOINT).exists() and process.poll() is None:
+def test_a_killed_run_resumes_to_the_same_bytes(
+    reference: Reference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "CHUNK_ROUNDS", USUAL)
+    rounds = "rounds=1300"  # two chunks and a rest
+    process, deadline = started(*RUN, "--set", rounds), time.monotonic() + PATIENCE
+    logs, partial = Path("logs"), Path("logs/.partial")
+    while not (logs / CHECKPOINT).exists() and process.poll() is None:
         assert time.monotonic() < deadline
         time.sleep(0.005)
     process.kill()
     process.communicate(timeout=PATIENCE)
     assert process.returncode == -signal.SIGKILL
-    logs = desk / "logs"
     assert status(logs) == "interrupted"
     assert tables(logs) == {}  # a reader sees no table at all rather than half of one
     # what a kill between a chunk and its checkpoint, or in the middle of either, leaves behind
-    partial = logs / ".partial"
     for name in ("rounds-000007.arrow", "forecasts-000007.arrow", ".checkpoint.npz.tmp"):
         (partial / name).write_bytes(b"PAR1 torn")
     (logs / ".rounds.parquet.tmp").write_bytes(b"PAR1 torn")
-    finished(started(desk, *words, "--resume"))
-    assert_same(logs, reference(CHEAP, f"rounds={rounds}", setting))
+    finished(started(*RUN, "--set", rounds, "--resume"))
+    assert_same(logs, reference(TINY, rounds))
 
 
-@pytest.mark.usefixtures("heeded", "short")
 @pytest.mark.parametrize("where", ["act", "learn"])
 def test_an_interrupt_never_splits_a_round(
-    where: str, desk: Path, call: Call, reference: Reference, monkeypatch: pytest.MonkeyPatch
+    where: str, call: Call, reference: Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tables tell of the same rounds, the closing ones agree with the streamed ones; it resumes."""
-    logs, setting = desk / "logs", "cohort.farmers.response=impatient"
-    words = ("run", "cheap.toml", "--out", "logs", "--quiet", "--set", setting)
-    complete = reference(CHEAP, setting)
-    monkeypatch.setattr(Impatient, "where", where)
-    code, _, err = call(*words)
-    assert (code, err.count("\n"), status(logs)) == (130, 1, "interrupted")
+    setting = "cohort.farmers.response=remembering"
+    complete = reference(TINY, setting)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # as at a terminal
+    monkeypatch.setattr(Remembering, "where", where)
+    code, _, err = call(*RUN, "--set", setting)
+    signal.signal(signal.SIGINT, handler)
+    assert (code, err.count("\n"), status("logs")) == (130, 1, "interrupted")
     assert "--resume" in err
     for name in ("rounds", "forecasts", "regret_log"):
-        log, whole = (pd.read_parquet(home / f"{name}.parquet") for home in (logs, complete))
+        log, whole = (pd.read_parquet(f"{home}/{name}.parquet") for home in ("logs", complete))
         count = log["round"].nunique()
-        assert count in {60, 61}
+        assert count in {11, 12}
         expected = whole[whole["round"] < count].reset_index(drop=True)
         pd.testing.assert_frame_equal(log, expected, check_exact=True)
-    agents, swaps = (pd.read_parquet(logs / f"{name}.parquet") for name in ("agents", "swaps"))
+    agents, swaps = (pd.read_parquet(f"logs/{name}.parquet") for name in ("agents", "swaps"))
     losses = log.groupby("agent")["loss"].mean()
     np.testing.assert_allclose(agents["mean_loss"], losses, rtol=1e-12)
-    assert swaps.groupby("agent")["count"].sum().tolist() == [count] * 3
-    monkeypatch.setattr(Impatient, "where", "")
-    assert call(*words, "--resume")[0] == 0
-    assert_same(logs, complete)
+    assert swaps.groupby("agent")["count"].sum().tolist() == [count] * len(agents)
+    monkeypatch.setattr(Remembering, "where", "")
+    assert call(*RUN, "--set", setting, "--resume")[0] == 0
+    assert_same(Path("logs"), complete)
 
 
-def test_two_processes_with_one_seed_write_the_same_bytes(desk: Path) -> None:
+def test_two_processes_with_one_seed_write_the_same_bytes(
+    reference: Reference, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever the folder, the order of hashing and the name of the run directory."""
-    (desk / "below").mkdir()
-    common = ["--quiet", "--rounds", "40", "--set", "forecaster.kind=decision-swap"]
-    for seed, (home, file) in enumerate(((desk, "cheap.toml"), (desk / "below", "../cheap.toml"))):
-        words = ["run", file, "--out", f"out-{seed}", *common]
-        finished(started(home, *words, PYTHONHASHSEED=str(seed + 1)))
-    assert tables(desk / "out-0") == tables(desk / "below" / "out-1")
-    play(CHEAP, desk / "here", "rounds=40", "forecaster.kind=decision-swap")
-    assert tables(desk / "out-0") == tables(desk / "here")
+    monkeypatch.setattr(journal, "CHUNK_ROUNDS", USUAL)
+    Path("below").mkdir()
+    finished(started(*RUN, PYTHONHASHSEED="1"))
+    monkeypatch.chdir("below")
+    finished(started("run", "../tiny.toml", "--out", "other", "--quiet", PYTHONHASHSEED="2"))
+    assert tables(Path("../logs")) == tables(Path("other")) == tables(reference(TINY))
 
 
-# The same in this process, at chosen rounds.
-
-
-@pytest.mark.usefixtures("short")
 @pytest.mark.parametrize(
     ("text", "stop", "settings"),
     [
-        (MIXED, CHUNK, ["adversary.kind=switching"]),  # a regime in mid-course
-        (MIXED, 2 * CHUNK + 3, ["adversary.kind=drifting"]),
-        (CHEAP, 55, ['cohort.farmers.name="north/south"']),
-        (CHEAP, 55, ['cohort.farmers.name="a.b c"']),
-        (CHEAP, 55, ["cohort.farmers.exit_rate=0.01"]),
+        (MIXED, 2 * CHUNK, []),  # a regime in mid-course
+        (MIXED, 2 * CHUNK + 3, [DRIFTING]),
+        (TINY, 9, ['cohort.farmers.name="north/south"']),
+        (TINY, 9, ['cohort.farmers.name="a.b c"']),
+        (TINY, 9, ["cohort.farmers.exit_rate=0.1"]),
     ],
 )
 def test_every_player_of_any_name_and_stay_continues_where_it_was(
-    text: Raw | str, stop: int, settings: list[str], desk: Path, reference: Reference
+    text: Raw | str, stop: int, settings: list[str], reference: Reference
 ) -> None:
-    """Basis forecasts, quantal draws, a scripted agent's memory."""
-    interrupted(text, desk / "logs", *settings, stop=stop)
-    assert status(desk / "logs") == "interrupted"
-    play(text, desk / "logs", *settings, resume=True)
-    assert_same(desk / "logs", reference(text, *settings))
-
-
-@pytest.mark.usefixtures("short")
-def test_a_run_may_be_interrupted_more_than_once(desk: Path, reference: Reference) -> None:
-    interrupted(CHEAP, desk / "logs", stop=60)
-    interrupted(CHEAP, desk / "logs", stop=105, resume=True)
-    assert len(pd.read_parquet(desk / "logs" / "rounds.parquet")) == 105
-    play(CHEAP, desk / "logs", resume=True)
-    assert_same(desk / "logs", reference(CHEAP))
-
-
-@pytest.mark.usefixtures("short")
-def test_a_run_resumed_in_another_format_leaves_no_stale_tables(desk: Path) -> None:
-    interrupted(CHEAP, desk / "logs", stop=60)
-    play(CHEAP, desk / "logs", resume=True, format="csv")
-    endings = {path.suffix for path in (desk / "logs").iterdir()}
-    assert endings == {".csv", ".json"}
-    assert len(pd.read_csv(desk / "logs" / "rounds.csv")) == 110
+    """Basis forecasts, quantal draws, a scripted agent's memory; also when stopped twice."""
+    stopped(text, stop, *settings)
+    stopped(text, stop + CHUNK, *settings, resume=True)
+    assert len(pd.read_parquet("logs/rounds.parquet")) == stop + CHUNK
+    play(text, *settings, resume=True)
+    assert_same(Path("logs"), reference(text, *settings))
 
 
 # What --resume refuses, in one line and without touching what is there.
@@ -294,49 +260,85 @@ DAMAGES: list[tuple[str, Callable[[bytes], bytes | None], str]] = [  # a file, i
 ]
 
 
-@pytest.mark.usefixtures("short")
-@pytest.mark.parametrize("stop", [60, 30])  # 30 is before the first checkpoint
-def test_another_configuration_is_refused(stop: int, desk: Path, refused: Refused) -> None:
-    interrupted(CHEAP, desk / "logs", stop=stop)
-    before = files("logs")
-    for words in ("--seed 12", "--rounds 2000", "--set cohort.farmers.count=4"):
-        line = refused("run", "cheap.toml", "--out", "logs", "--resume", *words.split())
-        assert "--resume" in line
-        assert "another configuration" in line
-        assert files("logs") == before
-
-
-@pytest.mark.usefixtures("short")
-def test_what_is_not_what_was_written_is_refused(desk: Path, refused: Refused) -> None:
+def test_what_is_not_what_was_written_is_refused(refused: Refused) -> None:
     """A state of another version may look different, and its rounds may play otherwise."""
-    interrupted(CHEAP, desk / "logs", stop=60)
+    stopped(TINY, 9)
     for name, change, says in DAMAGES:
-        file = desk / "logs" / name
+        file = Path("logs", name)
         whole = file.read_bytes()
         if (content := change(whole)) is None:
             file.unlink()
         else:
             file.write_bytes(content)
-        line = refused("run", "cheap.toml", "--out", "logs", "--resume")
+        line = refused(*RUN, "--resume")
         assert "--resume" in line
         assert says in line
         file.write_bytes(whole)
 
 
-@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("stop", [9, 4])  # 4 is before the first checkpoint
+def test_another_configuration_is_refused(stop: int, refused: Refused) -> None:
+    stopped(TINY, stop)
+    for words in ("--seed 12", "--rounds 2000", "--set cohort.farmers.count=4"):
+        line = refused(*RUN, "--resume", *words.split())
+        assert "--resume" in line
+        assert "another configuration" in line
+
+
 @pytest.mark.parametrize(
     ("assignment", "named"),
     [("cohort.farmers.response=forgetful", "farmers"), ("adversary.kind=forgetful", "adversary")],
 )
 def test_a_player_without_a_memory_is_refused(
-    assignment: str, named: str, desk: Path, refused: Refused
+    assignment: str, named: str, refused: Refused
 ) -> None:
     """It runs, and only ``--resume`` says what is missing."""
-    play(CHEAP, desk / "logs", assignment, "rounds=60")
-    assert status(desk / "logs") == "complete"
-    line = refused("run", "cheap.toml", "--out", "other", "--resume", "--set", assignment)
+    play(TINY, assignment)
+    assert status("logs") == "complete"
+    line = refused("run", "tiny.toml", "--out", "other", "--resume", "--set", assignment)
     assert [word for word in (named, "state()", "restore") if word not in line] == []
-    assert not (desk / "other").exists()
+
+
+def places(tree: dict[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for key, value in tree.items():
+        yield (*above, key)
+        if isinstance(value, dict):
+            yield from places(value, (*above, key))
+
+
+def changes(value: Any) -> Iterator[Any]:
+    """Yield what may stand in a value's place: other types, shapes and kinds of number."""
+    yield from (None, "text", [], {}, [[1], "a"], float("nan"), -1, 10**30)
+    yield from (np.zeros((0, 0)), np.full(7, np.nan), np.array(["a"]))
+    if isinstance(value, np.ndarray):
+        yield from (value[:-1] if value.ndim else value.reshape(1), value[None], value[..., None])
+        yield from (value.astype(str), value.astype(complex), value.ravel())
+        yield np.zeros(value.shape, np.int8)
+
+
+def test_any_checkpoint_is_resumed_or_refused(call: Call) -> None:
+    """Whatever is changed in it, the run goes on to its end, or there is one line."""
+    stopped(TINY, 17)
+    kept, rng, wrong = Path("kept"), np.random.default_rng(1), list[str]()
+    shutil.copytree("logs", kept)
+    found = list(places(checkpoint.load(kept / CHECKPOINT)))
+    for chosen in rng.choice(len(found), CRAFTED, replace=False):
+        tree = table = checkpoint.load(kept / CHECKPOINT)
+        *above, last = found[chosen]
+        for key in above:
+            table = table[key]
+        crafted = list(changes(table[last]))
+        table[last] = crafted[rng.integers(len(crafted))]
+        shutil.rmtree("logs")
+        shutil.copytree(kept, "logs")
+        checkpoint.save(Path("logs", CHECKPOINT), tree)
+        try:
+            code, _, err = call(*RUN, "--resume")
+        except Exception as error:  # noqa: BLE001 - which the command would show
+            code, err = -1, f"{error!r}"
+        if (code, err.count("\n")) not in {(0, 0), (2, 1)}:
+            wrong.append(f"{found[chosen]} = {table[last]!r:.40}: {code} {err:.80}")
+    assert wrong == []
 
 
 # The checkpoint file itself.
@@ -360,7 +362,8 @@ def test_a_checkpoint_gives_back_what_was_saved(tmp_path: Path) -> None:
         "list": [1, "two", None, [3.5]],
         "empty": {},
     }
-    file = tmp_path / "checkpoint.npz"
+    file = tmp_path / "own" / "checkpoint.npz"
+    file.parent.mkdir()
     checkpoint.save(file, {"deep": {"er": arrays}, **plain})
     found = checkpoint.load(file)
     read = found.pop("deep")["er"]
@@ -369,7 +372,7 @@ def test_a_checkpoint_gives_back_what_was_saved(tmp_path: Path) -> None:
     for name, array in arrays.items():
         told = (read[name].dtype, read[name].shape, read[name].tobytes())
         assert told == (array.dtype, array.shape, array.tobytes())
-    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint.npz"]
+    assert [*file.parent.iterdir()] == [file]
 
 
 def test_a_tree_says_what_cannot_be_kept(tmp_path: Path) -> None:
@@ -386,38 +389,147 @@ def test_a_tree_says_what_cannot_be_kept(tmp_path: Path) -> None:
 class Trap:
     """Leaves a trace when it is unpickled."""
 
-    def __init__(self, trace: Path) -> None:
-        self.trace = trace
-
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
-        return os.mkdir, (str(self.trace),)
+        return os.mkdir, ("trace",)
 
 
 @pytest.mark.parametrize("name", [checkpoint.PLAIN, "state"])
-def test_a_pickled_object_is_never_loaded(name: str, tmp_path: Path) -> None:
-    trace = tmp_path / "trace"
+def test_a_pickled_object_is_never_loaded(name: str) -> None:
     plain = np.frombuffer(b'{"state": null}', dtype=np.uint8)
-    arrays = {checkpoint.PLAIN: plain} | {name: np.array([Trap(trace)], dtype=object)}
-    np.savez(tmp_path / "c.npz", **arrays)
+    arrays = {checkpoint.PLAIN: plain} | {name: np.array([Trap()], dtype=object)}
+    Path("c.npz").write_bytes(archive(**arrays))
     with pytest.raises(ValueError, match="pickle"):
-        checkpoint.load(tmp_path / "c.npz")
-    assert not trace.exists()
+        checkpoint.load(Path("c.npz"))
+    assert not Path("trace").exists()
 
 
-# One writer, whole parts, and complete at every instant.
+# Whose files are replaced: those that an earlier run's manifest lists.
 
 
-def test_a_second_writer_is_refused(desk: Path, refused: Refused) -> None:
-    with held(desk / "logs"):
-        line = refused("run", "cheap.toml", "--out", "logs", "--rounds", "20")
-    assert "another process" in line
-    play(CHEAP, desk / "logs", "rounds=20")
-    assert status(desk / "logs") == "complete"
+@pytest.mark.parametrize("words", [RUN, STUDY], ids=["run", "study"])
+def test_what_is_there_is_replaced_only_if_asked(
+    call: Call, refused: Refused, words: tuple[str, ...]
+) -> None:
+    assert call(*words)[0] == 0
+    line = refused(*words)
+    assert "--resume" in line
+    assert "--overwrite" in line
+    assert "give one" in refused(*words, "--resume", "--overwrite")
+    Path("logs/notes.txt").write_text("mine")
+    assert call("report", "logs")[0] == 0
+    assert call(*words, "--overwrite", "--rounds", "7")[0] == 0
+    assert Path("logs/notes.txt").read_text() == "mine"
+    assert not Path("logs/report.html").exists()  # it told of the run before
+    assert call(*words, "--overwrite", "--rounds", "7")[0] == 0
 
 
-def test_a_foreign_folder_is_left_alone(desk: Path, refused: Refused) -> None:
-    (desk / "photos/.partial").mkdir(parents=True)
-    (desk / "photos/.partial/holiday.parquet").write_bytes(b"mine")
-    line = refused("run", "cheap.toml", "--out", "photos", "--rounds", "20")
-    assert "other files" in line
-    assert (desk / "photos/.partial/holiday.parquet").read_bytes() == b"mine"
+def test_the_manifest_lists_the_tables_and_another_format_leaves_none_of_them(call: Call) -> None:
+    stopped(TINY, 9)
+    play(TINY, resume=True, format="csv")
+    listed = manifest("logs")["files"]
+    assert sorted([*listed, "manifest.json"]) == sorted(
+        path.name for path in Path("logs").iterdir()
+    )
+    assert {Path(name).suffix for name in listed} == {".csv"}
+    assert len(pd.read_csv("logs/rounds.csv")) == 20
+    assert call(*RUN, "--overwrite")[0] == 0
+    assert {path.suffix for path in Path("logs").iterdir()} == {".json", ".parquet"}
+
+
+def test_runs_without_a_directory_are_numbered(call: Call) -> None:
+    words = ("run", "tiny.toml")
+    assert "taken" not in call(*words)[1]
+    code, out, err = call(*words)
+    assert (code, err) == (0, "")
+    assert out.startswith("runs/tiny is taken; this run is written to runs/tiny-2.\n")
+    assert "runs/tiny-3" in call(*words)[1]
+    assert "complete" in call(*words, "--resume")[2]
+    assert call(*words, "--overwrite", "--quiet", "--rounds", "9")[0] == 0
+    assert manifest("runs/tiny")["rounds"] == 9
+    file = Path("runs/tiny-2/manifest.json")
+    file.write_text(file.read_text().replace('"complete"', '"interrupted"'))
+    assert call(*words, "--resume", "--quiet")[0] == 0
+    assert status("runs/tiny-2") == "complete"
+    assert not Path("runs/tiny-4").exists()
+
+
+def test_a_file_of_the_users_is_never_touched(call: Call, refused: Refused) -> None:
+    """Nor is one in the way replaced, nor a folder of other files or another writer's used."""
+    with held(Path("logs")):
+        assert "another process" in refused(*RUN)
+    play(TINY)
+    names = ("rounds.csv", "models.csv", "report.html", ".rounds.tmp")
+    for name in names:
+        Path("logs", name).write_text("mine")
+    assert call(*RUN, "--overwrite")[0] == 0
+    assert {Path("logs", name).read_text() for name in names} == {"mine"}
+    assert "report.html" in refused("report", "logs")
+    Path("logs/models.parquet").write_text("mine")
+    assert "models.parquet" in refused(*RUN, "--overwrite")
+    Path("photos/.partial").mkdir(parents=True)
+    Path("photos/.partial/holiday.parquet").write_bytes(b"mine")
+    assert "other files" in refused("run", "tiny.toml", "--out", "photos")
+
+
+@pytest.mark.parametrize("name", [".partial", "rounds.parquet", ".rounds.parquet.tmp", ".lock"])
+def test_links_are_not_followed(refused: Refused, name: str) -> None:
+    play(TINY)
+    Path("mine").mkdir()
+    Path("mine/run").write_text("mine")
+    Path("logs", name).unlink(missing_ok=True)
+    Path("logs", name).symlink_to(Path("mine").absolute() / ("" if name == ".partial" else "run"))
+    for how in ("--overwrite", "--resume"):
+        assert name in refused(*RUN, how)
+
+
+def test_a_study_with_what_is_a_strangers_is_not_replaced(call: Call, refused: Refused) -> None:
+    """Neither a file among its own, nor a link in the place of one."""
+    assert call(*STUDY)[0] == 0
+    for name in ("runs/run=0000/notes.txt", ".drafts/notes.txt", "runs/mine/a"):
+        place = Path("logs", name)
+        made = not place.parent.exists()
+        place.parent.mkdir(exist_ok=True)
+        place.write_text("mine")
+        assert place.parent.name in refused(*STUDY, "--overwrite")
+        place.unlink()
+        if made:
+            place.parent.rmdir()
+    for name in ("runs", ".drafts", "runs/run=0000", "value.parquet"):
+        place, elsewhere = Path("logs", name), Path("elsewhere")
+        there = place.exists()
+        place.rename(elsewhere) if there else elsewhere.mkdir()
+        place.symlink_to(elsewhere.absolute())
+        assert place.name in refused(*STUDY, "--overwrite")
+        place.unlink()
+        elsewhere.rename(place) if there else elsewhere.rmdir()
+
+
+@pytest.mark.parametrize("name", ["photo.jpg", "rounds-x.arrow", "a/b", "rounds-000000.arrow/b"])
+def test_a_strange_file_among_the_parts_is_refused(refused: Refused, name: str) -> None:
+    stopped(TINY, 9)
+    place = Path("logs/.partial", name)
+    if place.parent.is_file():
+        place.parent.unlink()
+    place.parent.mkdir(exist_ok=True)
+    place.write_text("mine")
+    for how in ("--resume", "--overwrite"):
+        assert name.partition("/")[0] in refused(*RUN, how)
+
+
+MANIFESTS = ["[" * 100_000, "", "[]", "{}", '{"config": 1, "status": [], "scenario": {}}', "\xff"]
+
+
+def test_a_strange_record_is_refused(refused: Refused) -> None:
+    stopped(TINY, 9)
+    for file in Path("logs").glob("*.parquet"):  # which a kill does not leave
+        file.unlink()
+    Path("runs-of-a-study").mkdir()
+    for text in MANIFESTS:
+        Path("logs/manifest.json").write_text(text, encoding="latin-1")
+        refused(*RUN)
+        for words in ((*RUN, "--resume"), ("report", "logs")):
+            assert "manifest.json" in refused(*words), text
+        Path("runs-of-a-study/study.json").write_text(text, encoding="latin-1")
+        words = ("study", "sweep.toml", "--out", "runs-of-a-study")
+        for refusing in (words, (*words, "--overwrite"), ("report", "runs-of-a-study")):
+            refused(*refusing)
