@@ -3,14 +3,15 @@
 import json
 import re
 import shutil
-import sys
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import tomli_w
 import worlds
 from browser import visit
 from page_session import command
@@ -28,51 +29,23 @@ from regretless.scenarios.studies.analysis.measures import MARKET, interval
 from regretless.scenarios.studies.answers import print_summary
 from regretless.scenarios.studies.conduct import Options, conduct
 
-SHARES = {"near": "1 - 0.05 * y**4", "all_or_nothing": "float(y > 0.55)", "whole": "1.0"}
-MODULE = """
-from regretless import register
-
-@register.measure("round")
-def round_number(model):
-    return model.played
-
-@register.measure("beyond", within=(0, 1))
-def beyond(model):
-    return 1.5
-""" + "".join(
-    f"""
-@register.measure("{name}", within=(0, 1))
-def {name}(model):
-    y = model.game.history.last(model.played)[0][0]
-    return {share}
-"""
-    for name, share in SHARES.items()
-)
 NASTY = '</script><b>bold<b> & "%{x} $y$"'
-CROWD = f"""\
-name = "crowd"
-rounds = 12
-windows = {{ every = 6 }}
-measures = ["round", "near", "all_or_nothing", "whole"]
-adversary = {{ kind = "iid", outcomes = 2 }}
-market = {{ feedback = "same-round", impact = 0.4 }}
-[[cohort]]
-name = "followers"
-utility = "ces"
-parameters = {{ rho = [0.3, 0.9] }}
-count = 3
-actions = 2
-[[cohort]]
-name = '''learners {NASTY}'''
-utility = "ces"
-parameters = {{ rho = [0.3, 0.9] }}
-count = 3
-actions = 3
-response = "hedge"
-measures = ["external", "swap"]
-"""
+RHO = {"rho": [0.3, 0.9]}
+CROWD = {
+    "name": "crowd",
+    "rounds": 12,
+    "windows": {"every": 6},
+    "measures": ["rounds", "near", "all_or_nothing", "whole"],
+    "adversary": {"kind": "iid", "outcomes": 2},
+    "market": {"feedback": "same-round", "impact": 0.4},
+    "cohort": [
+        worlds.cohort("followers", 3, 2, "ces", parameters=RHO),
+        worlds.cohort(f"learners {NASTY}", 3, 3, "ces", parameters=RHO, response="hedge")
+        | {"measures": ["external", "swap"]},
+    ],
+}
 ARMS = f"""\
-scenario = "crowd.toml"
+scenario = "tiny.toml"
 description = '''claim {NASTY}'''
 seeds = 2
 control = "half"
@@ -86,33 +59,60 @@ half = {{}}
 others = {{ "cohort.followers.count" = 0 }}
 """
 KEYS = ["forecaster.kind", "listen"]
-FILES = {"mine.py": MODULE, "crowd.toml": CROWD, "arms.toml": ARMS}
+
+
+def rounds(model: Any) -> float:
+    return float(model.played)
+
+
+def near(model: Any) -> float:
+    return 1.0 - 0.05 * first(model) ** 4
+
+
+def all_or_nothing(model: Any) -> float:
+    return float(first(model) > 0.55)
+
+
+def whole(model: Any) -> float:
+    return 1.0
+
+
+def beyond(model: Any) -> float:
+    return 1.5
+
+
+def first(model: Any) -> float:
+    return float(model.game.history.last(model.played)[0][0])
+
+
+SHARES = near, all_or_nothing, whole, beyond
 
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Return a folder with scenarios and a module of measures, in which commands run."""
+    """Return a folder in which commands run, and register measures."""
     home = tmp_path_factory.mktemp("desk")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(home)
-        patch.setattr(sys, "path", list(sys.path))
         patch.setattr(register.measure, "_known", dict(register.measure._known))
         patch.setattr(register.measure, "within", dict(register.measure.within))
-        for name, text in FILES.items():
-            (home / name).write_text(text, encoding="utf-8")
+        register.measure("rounds")(rounds)
+        for share in SHARES:
+            register.measure(share.__name__, within=(0, 1))(share)
         yield home
 
 
 @pytest.fixture(scope="module")
 def arms(desk: Path) -> Study:
     """Return a study of who follows which forecast, with the same people and with fewer."""
-    command("regretless study arms.toml --out arms --quiet --jobs 1 --import mine")
+    design = worlds.study(desk, ARMS, tomli_w.dumps(CROWD), name="arms")
+    study = conduct(design, Options(desk / "arms", jobs=1))
     command("regretless report arms --tables tables")
-    return load_study(desk / "arms")
+    return study
 
 
 @pytest.fixture(scope="module")
-def whole(arms: Study) -> Page:
+def page(arms: Study) -> Page:
     return check((arms.path / "report.html").read_text(encoding="utf-8"))
 
 
@@ -125,17 +125,40 @@ def shown(directory: Path) -> Page:
     return check(write_report(directory).read_text(encoding="utf-8"))
 
 
+def rewrite(directory: Path, **changes: Any) -> None:
+    """Change the record of a study."""
+    file = directory / "study.json"
+    record = json.loads(file.read_text(encoding="utf-8")) | changes
+    file.write_text(json.dumps(record), encoding="utf-8")
+
+
 def settings(page: Page) -> list[list[str]]:
     start = next(i for i, row in enumerate(page.rows) if row[-1] == "runs")
     return page.rows[start + 1 :]
 
 
+# The tables.
+
+
 def test_a_measure_of_the_round_has_a_contrast_whoever_is_there(arms: Study) -> None:
-    own = "measure == 'round' and cohort == 'everybody' and key == 'listen'"
+    own = "measure == 'rounds' and cohort == 'everybody' and key == 'listen'"
     found = arms.contrasts().query(own)[["value", "against", "seeds", "mean"]].to_numpy().tolist()
     assert found == [[other, "half", 2, 0.0] for other in ("nobody", "others")]
     values = set(arms.effects().query("key == 'listen'")["value"])
     assert values == set(arms.parameters()["listen"])  # plain text
+
+
+def test_intervals_of_shares_stay_in_their_range(arms: Study, desk: Path) -> None:
+    """Extreme shares of y in [0, 1]: levels stay in [0, 1], changes in [-1, 1], and no other is."""
+    for share in CROWD["measures"][1:]:
+        own = f"measure == '{share}' and cohort == 'everybody'"
+        level, change = arms.effects().query(own), arms.contrasts().query(own)
+        assert len(level) == 5
+        assert ((level["low"] >= 0) & (level["high"] <= 1)).all()
+        assert ((level["low"] <= level["mean"]) & (level["mean"] <= level["high"])).all()
+        assert ((change["low"] >= -1) & (change["high"] <= 1)).all()
+    with pytest.raises(UserError, match=r"measure 'beyond' returned 1.5, not within 0 and 1"):
+        worlds.played(worlds.told(CROWD, 'measures=["beyond"]'))
 
 
 def test_arms_that_switch_a_response_hold_the_same_people(arms: Study) -> None:
@@ -149,24 +172,6 @@ def test_arms_that_switch_a_response_hold_the_same_people(arms: Study) -> None:
         pd.testing.assert_frame_equal(arm.reset_index(drop=True), same[0].reset_index(drop=True))
     contrasts = arms.contrasts()
     assert contrasts.loc[contrasts["value"] != "others", "same_scale"].all()
-
-
-@pytest.mark.parametrize("share", SHARES)
-def test_intervals_of_shares_stay_in_their_range(arms: Study, share: str) -> None:
-    """Extreme shares of y in [0, 1]: levels stay in [0, 1], changes in [-1, 1]."""
-    own = f"measure == '{share}' and cohort == 'everybody'"
-    level, change = arms.effects().query(own), arms.contrasts().query(own)
-    assert len(level) == 5
-    assert ((level["low"] >= 0) & (level["high"] <= 1)).all()
-    assert ((level["low"] <= level["mean"]) & (level["mean"] <= level["high"])).all()
-    assert ((change["low"] >= -1) & (change["high"] <= 1)).all()
-
-
-def test_a_share_above_one_is_refused_in_one_line(desk: Path) -> None:
-    text = CROWD.replace('"round"', '"beyond"')
-    (desk / "beyond.toml").write_text(text, encoding="utf-8")
-    said = command("regretless run beyond.toml --import mine --out beyond  # refused")
-    assert "measure 'beyond' returned 1.5, not within 0 and 1" in said
 
 
 def test_a_margin_is_of_its_measure_and_a_regression_of_every_key(arms: Study) -> None:
@@ -183,18 +188,15 @@ def test_the_market_is_compared_in_pairs(arms: Study) -> None:
     deviation = rounds.groupby([*KEYS, "seed"])["y_0"].std(ddof=0)
     apart = deviation["running-mean"] - deviation["decision-swap"]
     found = arms.contrasts().query("key == 'forecaster.kind' and measure == 'y_0_deviation'")
-    assert found["cohort"].tolist() == [MARKET]
-    assert found["mean"].iloc[0] == pytest.approx(apart.mean())
-    assert found["seeds"].iloc[0] == 2
+    (row,) = found[["cohort", "mean", "seeds"]].to_numpy().tolist()
+    assert row == [MARKET, pytest.approx(apart.mean()), 2]
 
 
 def test_every_table_is_written_as_csv_and_latex(arms: Study, desk: Path) -> None:
     for name, table in arms.results().items():
-        kept = pd.read_parquet(arms.path / f"{name}.parquet")
-        pd.testing.assert_frame_equal(kept, table)
+        pd.testing.assert_frame_equal(pd.read_parquet(arms.path / f"{name}.parquet"), table)
         read = pd.read_csv(desk / "tables" / f"{name}.csv")
-        assert list(read) == list(table)
-        assert len(read) == len(table)
+        assert (list(read), len(read)) == (list(table), len(table))
         latex = (desk / "tables" / f"{name}.tex").read_text(encoding="utf-8")
         assert f"\\label{{tab:{name}}}" in latex
         assert latex.count(r"\\") >= len(table)
@@ -202,126 +204,84 @@ def test_every_table_is_written_as_csv_and_latex(arms: Study, desk: Path) -> Non
         export({}, desk / "tables")
 
 
-def test_the_page_shows_what_was_tested(arms: Study, whole: Page) -> None:
-    heads = [row for row in whole.rows if "simultaneous interval" in row]
-    assert len(heads) == 3  # effects, interactions, by parameter
-    assert any("equivalent within 1" in row for row in whole.rows)
-    row = arms.interactions().query("measure == 'mean_loss'").iloc[0]
-    words = [row[name] for name in ("key", "value", "against", "other_key", "other_value")]
-    assert any(shown[:5] == words for shown in whole.rows)
-    slope = arms.regression("swap_regret").set_index(["cohort", "term"]).loc[("followers", "rho")]
-    own = ["followers", "swap_regret", "rho"]
-    (shown,) = [float(row[3]) for row in whole.rows if row[:3] == own]
-    most = slope[["coefficient", "low", "high"]].abs().max()
-    assert shown == pytest.approx(slope["coefficient"], abs=0.005 * most)  # three digits of it
-
-
-def test_the_page_ranks_by_welfare_and_names_the_key_that_changes_the_unit(desk: Path) -> None:
-    """A slope lowers the mean loss, by what losses are divided by, and lowers welfare."""
-    key = "cohort.firms.parameters.slope"
-    few = 'scenario = "oligopoly"\nseeds = 2\nrounds = 20\nset = { "cohort.firms.actions" = 5 }\n'
-    grid = f'[grid]\n"{key}" = [0.0, 0.5]\n"cohort.firms.count" = [2, 3]\n'
-    (desk / "slopes.toml").write_text(few + grid, "utf-8")
-    printed = command("regretless study slopes.toml --out slopes --jobs 1")
-    found = load_study("slopes").contrasts().set_index(["key", "measure"])
-    assert found.loc[(key, "mean_loss"), "mean"] < 0
-    change = found.loc[(key, "welfare_mean"), "mean"]
-    assert change < 0
-    assert not found.loc[(key, "welfare_mean"), "same_scale"]
-    assert found.loc[("cohort.firms.count", "welfare_mean"), "same_scale"]
-    page = write_report(Path("slopes")).read_text(encoding="utf-8")
-    claims = [unescape(text) for text in re.findall(r'<p class="claim">(.*?)</p>', page)]
-    assert "welfare" in claims[0]
-    assert "mean loss" not in claims[0]
-    assert f"{change:+.3g}" in claims[0]
-    assert key in claims[1]
-    assert claims[1] in " ".join(printed.split())
-
-
 # The page.
 
 
-def test_every_panel_and_a_link_to_every_run_are_there(arms: Study, whole: Page) -> None:
-    assert panels(whole) == {
-        "effects",
-        "interactions",
-        "value",
-        "curves",
-        "windows",
-        "by_parameter",
-    }
-    assert "12 runs: 6 settings, 2 seeds each. 12 done, 0 failed, 0 missing." in whole.text
-    assert f"claim {NASTY}" in whole.text
-    assert "Failures" not in whole.text
-    assert "All settings" in whole.text
-    assert ["forecaster.kind", "varied", "decision-swap, running-mean"] in whole.rows
-    assert ["cohort.followers.actions", "fixed", "3"] in whole.rows
-    assert ["seed", "repeated", "0, 1"] in whole.rows
-    assert "b" not in whole.tags
+def test_every_panel_and_a_link_to_every_run_are_there(arms: Study, page: Page) -> None:
+    named = {"effects", "interactions", "value", "curves", "windows", "by_parameter"}
+    assert panels(page) == named
+    assert "12 runs: 6 settings, 2 seeds each. 12 done, 0 failed, 0 missing." in page.text
+    assert f"claim {NASTY}" in page.text
+    assert "Failures" not in page.text
+    assert "All settings" in page.text
+    assert ["forecaster.kind", "varied", "decision-swap, running-mean"] in page.rows
+    assert ["cohort.followers.actions", "fixed", "3"] in page.rows
+    assert ["seed", "repeated", "0, 1"] in page.rows
+    assert "b" not in page.tags
     text = (arms.path / "report.html").read_text(encoding="utf-8")
     links = re.findall(r'<a href="([^#"]*)">', text)
     assert sorted(set(links)) == [f"runs/run={run:04d}/" for run in range(12)]
     assert all((arms.path / link).is_dir() for link in links)
 
 
-def test_whiskers_of_means_end_where_their_intervals_do(arms: Study) -> None:
-    data = StudyData(arms)
-    figure, rows = study_page.interactions(data), data.of("pair_effects").dropna(subset="low")
-    assert figure is not None
-    drawn = {
-        (round(end, 9), round(other, 9))
-        for mark in figure.data
-        for end, other in zip(
-            mark.y - mark.error_y.arrayminus, mark.y + mark.error_y.array, strict=True
-        )
-    }
-    assert not all(mark.error_y.symmetric for mark in figure.data)
-    entries = [(mark.meta, mark.name) for mark in figure.data if mark.showlegend]
-    assert len(set(entries)) == len(entries) < len(figure.data)  # though each panel has its lines
-    assert {(low, high) for low, high in rows[["low", "high"]].round(9).to_numpy()} >= drawn
-    off_centre = (rows["high"] + rows["low"] - 2 * rows["mean"]).abs()
-    assert (off_centre > 1e-6).any()
+def test_the_page_shows_what_was_tested(arms: Study, page: Page) -> None:
+    heads = [row for row in page.rows if "simultaneous interval" in row]
+    assert len(heads) == 3  # effects, interactions, by parameter
+    assert any("equivalent within 1" in row for row in page.rows)
+    row = arms.interactions().query("measure == 'mean_loss'").iloc[0]
+    words = [row[name] for name in ("key", "value", "against", "other_key", "other_value")]
+    assert any(shown[:5] == words for shown in page.rows)
+    slope = arms.regression("swap_regret").set_index(["cohort", "term"]).loc[("followers", "rho")]
+    own = ["followers", "swap_regret", "rho"]
+    (shown,) = [float(row[3]) for row in page.rows if row[:3] == own]
+    most = slope[["coefficient", "low", "high"]].abs().max()
+    assert shown == pytest.approx(slope["coefficient"], abs=0.005 * most)  # three digits of it
 
 
-def test_a_browser_draws_the_figures(arms: Study, whole: Page, tmp_path: Path) -> None:
-    seen = visit(arms.path / "report.html", tmp_path / "profile")
-    assert seen.console == ()
-    # two keys and three cohorts of one's own measure; a line per value of the second key for who
-    # kept decision swap regret, also in the windows; one setting has no followers
-    drawn = {"effects": 6, "interactions": 2, "curves": 10, "value": 2, "windows": 4}
-    assert {name: seen.traces(name) for name in drawn} == drawn
-    assert seen.document.count('class="js-plotly-plot"') == len(drawn) + 1
-    last = {"runs", "95 % interval", "adjusted p", "equivalence", "clusters"}
-    heads = sum(len(row) for row in whole.rows if row[-1] in last)
-    assert seen.document.count('<button type="button">') == heads
-    assert "<title>arms</title>" in seen.document
+def last_digit(number: str) -> float:
+    return 10.0 ** -len(number.partition(".")[2])
 
 
-def test_settings_are_means_over_seeds_with_half_the_interval(arms: Study, whole: Page) -> None:
+def test_settings_are_means_over_seeds_with_half_the_interval(arms: Study, page: Page) -> None:
     runs = arms.parameters().merge(arms.cohorts(), on="run")
-    rows = settings(whole)
+    rows = settings(page)
     assert len(rows) == 10
     for row in rows:
         own = runs[(runs[KEYS].astype(str) == row[:2]).all(axis=1) & (runs["cohort"] == row[2])]
         assert len(own) == 2
-        mean, half = map(float, row[3].split(" ± "))
-        last = 10.0 ** -len(row[3].partition(".")[2].partition(" ")[0])
-        assert mean == pytest.approx(own["mean_loss"].mean(), abs=last)
+        mean, half = row[3].split(" ± ")
         _, low, high = interval(own["mean_loss"].to_numpy(), (0.0, 1.0))
-        assert half == pytest.approx((high - low) / 2, abs=last)
+        numbers = [own["mean_loss"].mean(), (high - low) / 2]
+        assert [float(mean), float(half)] == pytest.approx(numbers, abs=last_digit(mean))
         assert row[-1].split() == [str(run) for run in own["run"]]
 
 
-def test_values_are_those_of_the_table(arms: Study, whole: Page) -> None:
+def test_values_are_those_of_the_table(arms: Study, page: Page) -> None:
     value = arms.value()
-    head = next(i for i, row in enumerate(whole.rows) if "difference" in row)
-    rows = whole.rows[head + 1 : head + 1 + len(value)]
+    head = next(i for i, row in enumerate(page.rows) if "difference" in row)
+    rows = page.rows[head + 1 : head + 1 + len(value)]
     for row, found in zip(rows, value.to_dict("records"), strict=True):
         ends = [float(end) for end in (row[-2], *row[-1].split(" to "))]
+        numbers = [found[name] for name in ("mean", "low", "high")]
+        assert ends == pytest.approx(numbers, abs=last_digit(row[-2]))
         assert row[-3] == str(found["pairs"])
-        last = 10.0 ** -len(row[-2].partition(".")[2])
-        assert ends == pytest.approx([found["mean"], found["low"], found["high"]], abs=last)
         assert row[2] == found["baseline"] == "running-mean"
+
+
+def test_whiskers_of_means_end_where_their_intervals_do(arms: Study) -> None:
+    data = StudyData(arms)
+    figure, rows = study_page.interactions(data), data.of("pair_effects").dropna(subset="low")
+    assert figure is not None
+    drawn = set()
+    for mark in figure.data:
+        assert not mark.error_y.symmetric
+        ends = mark.y - mark.error_y.arrayminus, mark.y + mark.error_y.array
+        drawn |= {*zip(*np.round(ends, 9).tolist(), strict=True)}
+    entries = [(mark.meta, mark.name) for mark in figure.data if mark.showlegend]
+    assert len(set(entries)) == len(entries) < len(figure.data)  # though each panel has its lines
+    assert {*map(tuple, rows[["low", "high"]].round(9).to_numpy().tolist())} >= drawn
+    off_centre = (rows["high"] + rows["low"] - 2 * rows["mean"]).abs()
+    assert (off_centre > 1e-6).any()
 
 
 def test_curves_end_at_the_regret_of_the_last_round(arms: Study) -> None:
@@ -343,10 +303,22 @@ def test_curves_end_at_the_regret_of_the_last_round(arms: Study) -> None:
     assert all(trace.y[-1] in last["mean"].to_numpy() for trace in figure.data)
 
 
-def test_same_runs_give_the_same_bytes(arms: Study, whole: Page, directory: Path) -> None:
-    record = json.loads((directory / "study.json").read_text(encoding="utf-8"))
-    record |= {"written": "another day", "wall_seconds": 1e6}
-    (directory / "study.json").write_text(json.dumps(record), encoding="utf-8")
+def test_a_browser_draws_the_figures(arms: Study, page: Page, tmp_path: Path) -> None:
+    seen = visit(arms.path / "report.html", tmp_path / "profile")
+    assert seen.console == ()
+    # two keys and three cohorts of one's own measure; a line per value of the second key for who
+    # kept decision swap regret, also in the windows; one setting has no followers
+    drawn = {"effects": 6, "interactions": 2, "curves": 10, "value": 2, "windows": 4}
+    assert {name: seen.traces(name) for name in drawn} == drawn
+    assert seen.document.count('class="js-plotly-plot"') == len(drawn) + 1
+    last = {"runs", "95 % interval", "adjusted p", "equivalence", "clusters"}
+    heads = sum(len(row) for row in page.rows if row[-1] in last)
+    assert seen.document.count('<button type="button">') == heads
+    assert "<title>arms</title>" in seen.document
+
+
+def test_same_runs_give_the_same_bytes(arms: Study, page: Page, directory: Path) -> None:
+    rewrite(directory, written="another day", wall_seconds=1e6)
     assert write_report(directory).read_bytes() == (arms.path / "report.html").read_bytes()
 
 
@@ -376,14 +348,35 @@ def test_a_study_of_the_scenario_as_it_is(arms: Study, directory: Path) -> None:
     table[["run", "seed"]].to_parquet(directory / "parameters.parquet")
     for run in range(2, 12):
         shutil.rmtree(directory / "runs" / f"run={run:04d}")
-    record = json.loads((directory / "study.json").read_text(encoding="utf-8"))
-    del record["study"]["file"]["control"]
-    (directory / "study.json").write_text(json.dumps(record), encoding="utf-8")
+    file = {key: value for key, value in arms.record["study"]["file"].items() if key != "control"}
+    rewrite(directory, study=arms.record["study"] | {"file": file})
     page = shown(directory)
     assert "2 runs: 1 setting, 2 seeds each. 2 done" in page.text
     assert panels(page) == {"curves", "windows"}
     assert "the scenario as it is" in page.charts
     assert [row[0] for row in settings(page)] == ["followers", f"learners {NASTY}"]
+
+
+def test_the_page_ranks_by_welfare_and_names_the_key_that_changes_the_unit(desk: Path) -> None:
+    """A slope lowers the mean loss, by what losses are divided by, and lowers welfare."""
+    key = "cohort.firms.parameters.slope"
+    few = 'scenario = "oligopoly"\nseeds = 2\nrounds = 20\nset = { "cohort.firms.actions" = 5 }\n'
+    grid = f'[grid]\n"{key}" = [0.0, 0.5]\n"cohort.firms.count" = [2, 3]\n'
+    (desk / "slopes.toml").write_text(few + grid, "utf-8")
+    printed = command("regretless study slopes.toml --out slopes --jobs 1")
+    found = load_study("slopes").contrasts().set_index(["key", "measure"])
+    assert found.loc[(key, "mean_loss"), "mean"] < 0
+    change = found.loc[(key, "welfare_mean"), "mean"]
+    assert change < 0
+    assert not found.loc[(key, "welfare_mean"), "same_scale"]
+    assert found.loc[("cohort.firms.count", "welfare_mean"), "same_scale"]
+    text = write_report(Path("slopes")).read_text(encoding="utf-8")
+    claims = [unescape(claim) for claim in re.findall(r'<p class="claim">(.*?)</p>', text)]
+    assert "welfare" in claims[0]
+    assert "mean loss" not in claims[0]
+    assert f"{change:+.3g}" in claims[0]
+    assert key in claims[1]
+    assert claims[1] in " ".join(printed.split())
 
 
 # Branches.
