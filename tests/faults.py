@@ -94,6 +94,7 @@ class Faults:
 
     def install(self) -> None:
         sync, opened, write = os.fsync, io.open, pq.write_table
+        part, table = pa.ipc.new_file, pq.ParquetWriter
 
         def synced(handle: int) -> None:
             self.step()
@@ -101,66 +102,54 @@ class Faults:
 
         def watched(file: Any, mode: str = "r", *args: Any, **options: Any) -> Any:
             stream = opened(file, mode, *args, **options)
-            return Stream(stream, self) if set(mode) & set("wax+") and self.holds(file) else stream
+            writes = set(mode) & set("wax+") and self.holds(file)
+            return Watched(stream, self) if writes else stream
 
-        def written(table: Any, path: Path) -> None:
-            self.step(lambda: (write(table, path), halve(path)))
-            write(table, path)
+        def written(rows: Any, path: Path) -> None:
+            self.step(lambda: (write(rows, path), halve(path)))
+            write(rows, path)
 
-        faults = self
-
-        class Writer(pq.ParquetWriter):  # type: ignore[misc]
-            struck = False  # then it closes without a word, as the real one does
-
-            def write_table(self, table: Any, **options: Any) -> None:
-                self.struck = True
-                write = partial(super().write_table, table, **options)
-                faults.step(lambda: (write(), cut_short(self)))
-                self.struck = False
-                write()
-
-            def close(self) -> None:
-                if self.is_open and not self.struck:
-                    self.struck = True
-                    faults.step()
-                super().close()
-
-        new_file = pa.ipc.new_file
-        pa.ipc.new_file = lambda where, schema: Part(new_file(where, schema), Path(where), self)
-        os.fsync = synced
+        pa.ipc.new_file = lambda path, schema: Watched(part(path, schema), self, path)
+        pq.ParquetWriter = lambda path, *args, **options: Watched(
+            table(path, *args, **options), self, path
+        )
+        os.fsync, pq.write_table = synced, written
         builtins.open = io.open = watched
-        pq.write_table, pq.ParquetWriter = written, Writer
         sys.addaudithook(self.heard)
 
 
-class Part:
-    """A part of a table, whose writes are counted."""
+class Watched:
+    """A stream, or a writer of tables to a path, whose writes, and whose end, are counted."""
 
-    def __init__(self, writer: Any, path: Path, faults: Faults) -> None:
-        self.writer, self.path, self.faults = writer, path, faults
+    def __init__(self, inner: Any, faults: Faults, path: Any = None) -> None:
+        self.inner, self.faults, self.path = inner, faults, path
 
-    def write_table(self, table: Any) -> None:
-        write = partial(self.writer.write_table, table)
-        self.faults.step(lambda: (write(), self.writer.close(), halve(self.path)))
+    def write(self, data: Any) -> Any:
+        """Write, or half of it."""
+        text = data if isinstance(data, str) else bytes(data)
+        self.faults.step(lambda: (self.inner.write(text[: len(text) // 2]), self.inner.flush()))
+        return self.inner.write(data)
+
+    def write_table(self, rows: Any, **options: Any) -> None:
+        """Write, or leave half of what was written so far."""
+        write = partial(self.inner.write_table, rows, **options)
+        self.faults.step(lambda: (write(), self.inner.close(), halve(self.path)))
         write()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
+        if self.path is not None and kind is None:
             self.faults.step()
-        self.writer.close()
+        self.inner.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
 
 
-def cut_short(writer: Any) -> None:
-    """Leave half of what a writer has written."""
-    writer.writer.close()
-    halve(Path(writer.where))
-
-
-def halve(path: Path) -> None:
-    os.truncate(path, path.stat().st_size // 2)
+def halve(path: Path | str) -> None:
+    os.truncate(path, Path(path).stat().st_size // 2)
 
 
 class Stream:

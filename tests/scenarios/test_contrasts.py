@@ -124,16 +124,6 @@ def test_everybody_is_every_agent() -> None:
     assert np.isnan(row["swap_regret_mean"])
 
 
-def test_a_contrast_by_hand() -> None:
-    parameters = runs_of({"key": ["x", "y"]}, 3)
-    rows = measured(parameters, mean_loss=[0.1, 0.2, 0.3, 0.2, 0.2, 0.6])
-    (row,) = contrasts_table(rows, parameters).to_dict("records")
-    assert [row[name] for name in ("key", "value", "against", "seeds")] == ["key", "y", "x", 3]
-    assert row["mean"] == pytest.approx(0.4 / 3)
-    half = 4.302653 * np.std([0.1, 0.0, 0.3], ddof=1) / np.sqrt(3)  # Student's quantile
-    assert (row["low"], row["high"]) == pytest.approx((0.4 / 3 - half, 0.4 / 3 + half))
-
-
 def test_an_interaction_is_a_difference_of_differences() -> None:
     """Noise of the seeds cancels, and so do effects of each key alone."""
     parameters = runs_of({"a": [0, 1, 2], "b": ["x", "y"], "c": [False, True]})
@@ -160,16 +150,15 @@ def test_a_family_is_tested_as_the_textbooks_say() -> None:
     rows = measured(parameters, **dict(zip(names, loss.T, strict=True)), welfare_mean=-loss[:, 0])
     rules = Rules(controls={"arm": "none"}, margin=0.05)
     found = contrasts_table(rows, parameters, rules=rules)
-    assert (
-        found[["value", "against"]].to_numpy().tolist()
-        == [["one", "none"]] * 3 + [["two", "none"]] * 3
-    )
+    said = found[["key", "value", "against", "seeds"]].to_numpy().tolist()
+    assert said == [["arm", own, "none", SEEDS] for own in ("one", "two") for _ in range(3)]
     arms = rows[found["measure"].unique()].to_numpy().reshape(3, SEEDS, 3)
     differences = np.concatenate([arms[0] - arms[2], arms[1] - arms[2]], axis=1)
     np.testing.assert_allclose(found["mean"], differences.mean(0))
-    half = critical(differences) * differences.std(0, ddof=1) / np.sqrt(SEEDS)
-    np.testing.assert_allclose(found["simultaneous_low"], differences.mean(0) - half)
-    np.testing.assert_allclose(found["simultaneous_high"], differences.mean(0) + half)
+    for prefix, reach in (("simultaneous_", critical(differences)), ("", 2.262157)):  # Student's
+        half = reach * differences.std(0, ddof=1) / np.sqrt(SEEDS)
+        np.testing.assert_allclose(found[f"{prefix}low"], differences.mean(0) - half, rtol=1e-6)
+        np.testing.assert_allclose(found[f"{prefix}high"], differences.mean(0) + half, rtol=1e-6)
     p = np.asarray(stats.ttest_1samp(differences, 0.0).pvalue)
     np.testing.assert_allclose(found["p_adjusted"], holm(p))
     shares = found["measure"].isin(names)  # welfare, in units of its own, has no margin
@@ -179,9 +168,9 @@ def test_a_family_is_tested_as_the_textbooks_say() -> None:
     ]
     np.testing.assert_allclose(found["p_equivalence"][shares], holm(np.max(sides, axis=0)))
     assert found["p_equivalence"][~shares].isna().all()
-    said = found.apply(equivalent, axis=1)
-    assert set(said) == {"", "equivalent within 0.05"}
-    assert (said[found["measure"] == "swap_regret_mean"] != "").all()
+    words = found.apply(equivalent, axis=1)
+    assert set(words) == {"", "equivalent within 0.05"}
+    assert (words[found["measure"] == "swap_regret_mean"] != "").all()
 
 
 def test_all_contrasts_hold_at_once_where_nothing_is_different() -> None:

@@ -1,19 +1,23 @@
 """A run whose agents are shared out gives the bytes of a run on one machine, whoever dies."""
 
-import importlib
+import os
 import shutil
 import signal
-import sys
+import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import tomli_w
+from served import two_workers
 from worlds import Raw, cohort, told
-from written import Reference, assert_same, play, status
+from written import Reference, assert_same, kill_after_a_checkpoint, play, status, tables
 
+from regretless.agents import ScriptedAgent
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
@@ -21,7 +25,16 @@ from regretless.market.core.own_code import is_ours
 from regretless.market.core.randomness import stream
 from regretless.market.logs import journal
 from regretless.scenarios import distributed
-from regretless.scenarios.distributed import HERE, Answer, Conductor, Task, attempt
+from regretless.scenarios.distributed import (
+    HERE,
+    Answer,
+    Conductor,
+    DaskCrew,
+    Task,
+    attempt,
+    conductor_of,
+)
+from regretless.scenarios.executor import Cluster
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.studies.directory import Failure
 
@@ -127,8 +140,10 @@ PAID = "adversary.weights=[[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]"
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fill a chunk of the logs, ask and keep checkpoints of shares every few rounds."""
+    if "crashes" in request.keywords:  # other processes do not
+        return
     monkeypatch.setattr(journal, "CHUNK_ROUNDS", 32)
     monkeypatch.setattr(distributed, "BLOCK", 12)
     monkeypatch.setattr(distributed, "AT_ONCE", 30)
@@ -303,54 +318,37 @@ def test_strange_checkpoints_are_passed_over(tmp_path: Path, reference: Referenc
 
 # What is played in one place.
 
-OWN = """
-import numpy as np
-
-from regretless.agents.cohorts.own_agents import ScriptedAgent
-from regretless.market import register
+BESIDE = PLAIN | {"cohort": [*PLAIN["cohort"], cohort("own", 4, response="watchful")]}
 
 
-@register.agent("wary-of-itself")
-class Wary(ScriptedAgent):
-    def act(self, forecast, context):
-        regret = self.model.view(self.number).swap_regret
+class Watchful(ScriptedAgent):
+    """Looks at the regret of an agent."""
+
+    whose = 0  # 0: its own
+
+    def act(self, forecast: Any, context: Any) -> int:
+        regret = self.model.view(self.whose or self.number).swap_regret
         return int(not regret > 0.01)
 
 
-@register.agent("curious")
-class Curious(ScriptedAgent):
-    def act(self, forecast, context):
-        return int(self.model.view(1).swap_regret > 0.01)
-"""
-BESIDE = PLAIN | {"cohort": [*PLAIN["cohort"], cohort("own", 4, response="wary-of-itself")]}
-
-
-@pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "own_agents.py").write_text(OWN, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path / "mine")
-    monkeypatch.setattr(register.agent, "_known", dict(register.agent._known))
-    importlib.import_module("own_agents")
-    yield
-    del sys.modules["own_agents"]
-
-
 @pytest.mark.parametrize("keys", [[], [AT_ONCE]])
-@pytest.mark.usefixtures("own")
 def test_ones_own_agents_play_beside_who_is_shared_out(keys: list[str], tmp_path: Path) -> None:
+    register.agent("watchful")(Watchful)
     run(told(BESIDE, *keys), Options(tmp_path / "alone"))
     (line,) = shared(BESIDE, tmp_path / "shared", 3, *keys)
     assert_same(tmp_path / "shared", tmp_path / "alone")
-    says = "cohort.own: response 'wary-of-itself' does not answer agent by agent; played"
+    says = "cohort.own: response 'watchful' does not answer agent by agent; played"
     assert line.startswith(says)
 
 
-@pytest.mark.usefixtures("own")
-def test_nobody_sees_what_agents_do_who_are_elsewhere(tmp_path: Path) -> None:
-    says = r"round 0: Curious.act: cohort\.farmers is played by workers, .*; run without --workers"
+def test_nobody_sees_what_agents_do_who_are_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register.agent("watchful")(Watchful)
+    monkeypatch.setattr(Watchful, "whose", 1)
+    says = r"round 0: Watchful.act: cohort\.farmers is played by workers, .*; run without --work"
     with pytest.raises(UserError, match=says):
-        shared(BESIDE, tmp_path / "logs", 2, "cohort.own.response=curious")
+        shared(BESIDE, tmp_path / "logs", 2)
 
 
 @pytest.mark.parametrize(
@@ -376,9 +374,97 @@ def no_weather(x: Any) -> int:
     raise RuntimeError("no\nweather")
 
 
-def test_a_fault_in_a_share_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = register.policy._known | {"odd": no_weather}
-    monkeypatch.setattr(register.policy, "_known", known)
+def test_a_fault_in_a_share_is_one_line(tmp_path: Path) -> None:
+    register.policy("odd")(no_weather)
     with pytest.raises(UserError, match=r"share 1 of 2: .*no_weather.*RuntimeError: no weather"):
         shared(PLAIN, tmp_path / "logs", 2, 'cohort.farmers.policies=["odd"]')
     assert not (tmp_path / "logs").exists()
+
+
+# The same in processes of a Dask cluster, who are killed: workers, scheduler, conductor.
+
+
+class Mortal(DaskCrew):
+    """Processes of which so many are killed, some answers apart, while they have work to do."""
+
+    def __init__(self, cluster: Cluster, deaths: int, every: int) -> None:
+        super().__init__(cluster)
+        self.deaths, self._every, self._answers, self._next = deaths, every, 0, 1
+        self._rng = stream(deaths, "deaths")
+
+    def hear(self) -> tuple[int, Answer | Failure | None]:
+        """Kill somebody if it is time, early or late in what it does, and wait for an answer."""
+        self._answers += 1
+        if self.deaths and self._answers >= self._next:
+            busy = [place for place, _ in self._cluster.pending.values()]
+            home = self._homes.get(busy[int(self._rng.integers(len(busy)))])
+            ask, homes = self._cluster.client.run, [home] * bool(home)
+            time.sleep(self._rng.choice([0.0, 0.02, 0.5]))
+            for pid in ask(os.getpid, workers=homes, on_error="ignore").values():
+                os.kill(pid, signal.SIGKILL)
+                self.deaths -= 1
+                self._next = self._answers + self._every  # at the next answer where it was dead
+        return super().hear()
+
+
+def with_deaths(text: Raw, out: Path, rounds: int, deaths: int, every: int, **more: Any) -> None:
+    loaded, options = told(text, f"rounds={rounds}"), Options(out, **more)
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        closing(Cluster(2)) as cluster,
+        closing(Mortal(cluster, deaths, every)) as crew,
+    ):
+        patch.setattr(distributed, "DEATHS", 100)  # Dask ends some more that are long in starting
+        run(loaded, options, player=Conductor(loaded, crew, options, 2))
+        assert crew.deaths == 0
+
+
+@pytest.mark.crashes
+@pytest.mark.parametrize(
+    ("text", "rounds", "every"),
+    [(PLAIN, 3000, 12), (ASKED, 600, 300), (LEARNING, 2000, 10), (MOVING, 2000, 10)],
+)
+def test_twenty_processes_that_are_killed(
+    text: Raw, rounds: int, every: int, tmp_path: Path, reference: Reference
+) -> None:
+    with_deaths(text, tmp_path / "logs", rounds, 5, every)
+    assert_same(tmp_path / "logs", reference(text, f"rounds={rounds}"))
+
+
+@pytest.mark.crashes
+@pytest.mark.parametrize(("text", "rounds"), [(ASKED, 700), (PLAIN, 4000)])
+def test_a_killed_conductor_is_resumed_though_a_worker_dies(
+    text: Raw, rounds: int, tmp_path: Path, reference: Reference
+) -> None:
+    (tmp_path / "own.toml").write_text(tomli_w.dumps(text), encoding="utf-8")
+    kill_after_a_checkpoint(tmp_path, "own.toml", "--set", f"rounds={rounds}", "--workers", "2")
+    with_deaths(text, tmp_path / "logs", rounds, 1, 10, resume=True)
+    assert_same(tmp_path / "logs", reference(text, f"rounds={rounds}"))
+
+
+@pytest.mark.crashes
+def test_a_cluster_loses_a_worker_then_its_scheduler(
+    tmp_path: Path, reference: Reference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "CHUNK_ROUNDS", 64)
+    loaded, out = told(ASKED, "rounds=100"), tmp_path / "logs"
+
+    def play(address: str, progress: Callable[[int], Any], **more: Any) -> None:
+        options = Options(out, **more)
+        with conductor_of(loaded, options, scheduler=address) as player:
+            run(loaded, options, player=player, progress=progress)
+
+    with two_workers() as cluster:
+        pid = next(iter(cluster.workers.values())).process.pid
+        left = {20: lambda: os.kill(pid, signal.SIGKILL), 80: cluster.close}
+
+        def strike(played: int) -> None:
+            for at in [at for at in left if played >= at]:
+                left.pop(at)()
+
+        with pytest.raises(UserError, match=r"--scheduler \S+ was lost; start it again and use -"):
+            play(cluster.scheduler_address, strike)
+    assert status(out) == "interrupted"
+    with two_workers() as again:
+        play(again.scheduler_address, lambda _: None, resume=True)
+    assert tables(out) == tables(reference(ASKED, "rounds=100"))

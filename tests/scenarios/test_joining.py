@@ -1,5 +1,6 @@
 """Agents who join after the start: whom the theorem covers, what the log holds, who notices."""
 
+import re
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -137,45 +138,68 @@ def test_who_leaves_may_have_the_bias_up_to_which_a_reference_is_trusted() -> No
 
 
 def test_who_is_too_far_is_not_covered() -> None:
-    """One label for each row; a covered row plays the protected loss, the others their own."""
+    """A covered row plays the protected loss, the others their own."""
     model = market(cohort("early"), cohort("late", [1.0, 1.001, 3.0], enters=5, gamma=0.004))
     late, block = model.game.cohorts[1], model.game.blocks[0]
-    own = block.basis.coefficients(late.loss)
-    covers = model.guarantees[1].covers
+    own, covers = block.basis.coefficients(late.loss), model.guarantees[1].covers
     assert covers is not None
-    far = late.loss.weights.shape[0] - covers.sum()
-    assert (len(covers), far) == (3, 1)
+    assert (len(covers), covers.sum()) == (3, 2)
     theirs = model.game.cohorts[0].coefficients[1]
     for mine, alone, covered in zip(late.coefficients[1], own[1], covers, strict=True):
         assert (mine == theirs).all((1, 2)).any() if covered else (mine == alone).all()
     assert (late.coefficients[1] != own[1]).any()
-    model.run()
-    agents = of(model, "late")
-    labels = np.where(covers[late.row_of], "decision-swap", "none")
-    assert (agents["guarantee"] == labels).all()
-    assert (agents["bound"].isna() == (labels == "none")).all()
-    count = int((labels != "none").sum())
+    count = int(covers[late.row_of].sum())
     assert model.guarantees[1].summary(late) == f"decision-swap for {count} of 8"
 
 
+def answering(**keys: Any) -> Scenario:
+    early = linear("early", WEIGHTS, response="quantal", eta=8.0)
+    return scenario(early, linear("late", WEIGHTS[: keys.get("actions", 3)], enters=40) | keys)
+
+
+def weather(policies: list[str]) -> Scenario:
+    raw = read(find("crop-choice"))
+    raw["policy"]["winter"] = {"kind": "threshold", "feature": "month", "at": 3}
+    raw["policy"]["winter"] |= {"below": 1, "above": 2}
+    del raw["cohort"][0]["parameters"]["concentration"]  # alike
+    growers = raw["cohort"][0] | {"count": 12, "measures": list(MEASURES)}
+    late = growers | {"name": "late", "policies": policies, "enters": 30}
+    raw |= {"rounds": 80, "cohort": [growers, late], "forecaster": {"events": "coordinates"}}
+    return worlds.told(raw)
+
+
+def served(**forecaster: Any) -> Scenario:
+    return scenario(cohort("early"), cohort("late", enters=40), forecaster=forecaster, rounds=50)
+
+
 @pytest.mark.parametrize(
-    ("keys", "label"),
+    ("told", "keys", "label"),
     [
-        ({}, "none"),  # plays a best response, and quantal agents alone are protected
-        ({"response": "quantal", "eta": 9.0}, "none"),
-        ({"response": "quantal", "eta": 8.0}, "smooth-decision-swap"),
-        ({"response": "certainty-equivalent"}, "none"),
-        ({"response": "quantal", "eta": 8.0, "actions": 2}, "none"),
+        (answering, {}, "none"),  # plays a best response, and quantal agents alone are protected
+        (answering, {"response": "quantal", "eta": 9.0}, "none"),
+        (answering, {"response": "quantal", "eta": 8.0}, "smooth-decision-swap"),
+        (answering, {"response": "certainty-equivalent"}, "none"),
+        (answering, {"response": "quantal", "eta": 8.0, "actions": 2}, "none"),
+        (weather, {"policies": ["by-month"]}, "decision-swap"),
+        (weather, {"policies": []}, "decision-swap"),
+        (weather, {"policies": ["winter"]}, "none"),
+        (served, {"kind": "running-mean"}, "none"),
+        (served, {"kind": "calibration", "cells": 2}, "none"),
+        (served, {"events": "losses"}, "none"),  # a gain may fall before they join, and rise after
     ],
 )
-def test_the_protected_must_respond_alike(keys: dict[str, Any], label: str) -> None:
-    late = linear("late", WEIGHTS[: keys.get("actions", 3)], enters=40) | keys
-    model = market(linear("early", WEIGHTS, response="quantal", eta=8.0), late)
-    model.run()
+def test_the_protected_must_be_alike_and_unbiased_coordinates(
+    told: Any, keys: dict[str, Any], label: str
+) -> None:
+    """They respond alike, and follow all policies of who comes."""
+    model = worlds.played(told(**keys))
     agents = of(model, "late")
     assert set(agents["guarantee"]) == {label}
     assert (agents["decision_swap_regret"] <= agents["bound"].fillna(np.inf)).all()
     assert agents["bound"].isna().all() == (label == "none")
+    note = model.guarantees[1].note
+    assert re.match(r"late: \d+ agents entered before round \d\d[;,] ", note)
+    assert ("no guarantee, since" in note) == (label == "none")
 
 
 @pytest.mark.parametrize(
@@ -194,43 +218,6 @@ def test_naive_agents_play_the_distribution_of_their_protected_loss(
         assert ours == pytest.approx(theirs, rel=0, abs=1e-12 if shift else 0.0)
     label = "decision-swap" if eta is None else "smooth-decision-swap"
     assert set(of(model, "late")["guarantee"]) == {label}
-
-
-@pytest.mark.parametrize(
-    ("policies", "label"),
-    [(["by-month"], "decision-swap"), ([], "decision-swap"), (["winter"], "none")],
-)
-def test_only_protected_policies_are_promised(policies: list[str], label: str) -> None:
-    model = worlds.played(weather(policies))
-    agents = of(model, "late")
-    assert set(agents["guarantee"]) == {label}
-    assert (agents["decision_swap_regret"] <= agents["bound"].fillna(np.inf)).all()
-
-
-def weather(policies: list[str]) -> Scenario:
-    raw = read(find("crop-choice"))
-    raw["policy"]["winter"] = {"kind": "threshold", "feature": "month", "at": 3}
-    raw["policy"]["winter"] |= {"below": 1, "above": 2}
-    alike = raw["cohort"][0]["parameters"].copy()
-    del alike["concentration"]
-    growers = raw["cohort"][0] | {"count": 12, "measures": list(MEASURES), "parameters": alike}
-    late = growers | {"name": "late", "policies": policies, "enters": 30}
-    raw |= {"rounds": 80, "cohort": [growers, late], "forecaster": {"events": "coordinates"}}
-    return worlds.told(raw)
-
-
-NOT_UNBIASED = [{"kind": "running-mean"}, {"kind": "calibration", "cells": 2}, {"events": "losses"}]
-
-
-@pytest.mark.parametrize("forecaster", NOT_UNBIASED)
-def test_without_unbiased_coordinates_nothing_is_promised(forecaster: dict[str, Any]) -> None:
-    """A scalar gain may fall before they join and rise again after."""
-    model = market(cohort("early"), cohort("late", enters=40), forecaster=forecaster, rounds=50)
-    model.run()
-    assert set(of(model, "late")["guarantee"]) == {"none"}
-    assert of(model, "late")["bound"].isna().all()
-    assert model.guarantees[1].note.startswith("late: 8 agents entered before round 40; ")
-    assert "no guarantee, since" in model.guarantees[1].note
 
 
 # Which block they hear.

@@ -5,8 +5,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,18 @@ import written
 from desk import Call, Refused
 from faults import SWEEP
 from worlds import told
-from written import Reference, assert_same, files, manifest, status, tables
+from written import (
+    CHECKPOINT,
+    COMMAND,
+    PATIENCE,
+    Reference,
+    assert_same,
+    files,
+    kill_after_a_checkpoint,
+    manifest,
+    status,
+    tables,
+)
 
 import regretless
 from regretless.agents import ScriptedAgent
@@ -30,11 +39,8 @@ from regretless.market.logs import journal
 from regretless.market.records import OutcomeDistribution
 from regretless.scenarios.logs.ownership import held
 
-COMMAND = Path(sys.executable).parent / "regretless"
-CHECKPOINT = ".partial/checkpoint.npz"
 USUAL = journal.CHUNK_ROUNDS
 CHUNK = 8  # rounds, of runs of 20 that stop by themselves: two full chunks and a rest
-PATIENCE = 300  # seconds; a first run compiles
 CRAFTED = 40  # of several hundred places in a checkpoint
 
 TINY = """\
@@ -129,37 +135,26 @@ def stopped(text: str, stop: int, *assignments: str, **options: Any) -> None:
 # It goes on: real processes, then the same in this process, at chosen rounds.
 
 
-def started(*words: object, **variables: str) -> subprocess.Popen[str]:
-    """Start the installed command."""
-    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([COMMAND, *map(str, words)], env=os.environ | variables, **pipes)
-
-
-def finished(process: subprocess.Popen[str]) -> None:
-    out, err = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, out, err) == (0, "", "")
+def finished(*words: str, **variables: str) -> None:
+    """Run the installed command, which says nothing."""
+    options: Any = {"capture_output": True, "timeout": PATIENCE, "env": os.environ | variables}
+    done = subprocess.run([COMMAND, *words], check=False, **options)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_a_killed_run_resumes_to_the_same_bytes(
     reference: Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal, "CHUNK_ROUNDS", USUAL)
-    rounds = "rounds=1300"  # two chunks and a rest
-    process, deadline = started(*RUN, "--set", rounds), time.monotonic() + PATIENCE
-    logs, partial = Path("logs"), Path("logs/.partial")
-    while not (logs / CHECKPOINT).exists() and process.poll() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    process.kill()
-    process.communicate(timeout=PATIENCE)
-    assert process.returncode == -signal.SIGKILL
+    rounds, logs, partial = "rounds=1300", Path("logs"), Path("logs/.partial")  # two chunks, a rest
+    kill_after_a_checkpoint(Path(), "tiny.toml", "--set", rounds)
     assert status(logs) == "interrupted"
     assert tables(logs) == {}  # a reader sees no table at all rather than half of one
     # what a kill between a chunk and its checkpoint, or in the middle of either, leaves behind
     for name in ("rounds-000007.arrow", "forecasts-000007.arrow", ".checkpoint.npz.tmp"):
         (partial / name).write_bytes(b"PAR1 torn")
     (logs / ".rounds.parquet.tmp").write_bytes(b"PAR1 torn")
-    finished(started(*RUN, "--set", rounds, "--resume"))
+    finished(*RUN, "--set", rounds, "--resume")
     assert_same(logs, reference(TINY, rounds))
 
 
@@ -197,9 +192,9 @@ def test_two_processes_with_one_seed_write_the_same_bytes(
     """Whatever the folder, the order of hashing and the name of the run directory."""
     monkeypatch.setattr(journal, "CHUNK_ROUNDS", USUAL)
     Path("below").mkdir()
-    finished(started(*RUN, PYTHONHASHSEED="1"))
+    finished(*RUN, PYTHONHASHSEED="1")
     monkeypatch.chdir("below")
-    finished(started("run", "../tiny.toml", "--out", "other", "--quiet", PYTHONHASHSEED="2"))
+    finished("run", "../tiny.toml", "--out", "other", "--quiet", PYTHONHASHSEED="2")
     assert tables(Path("../logs")) == tables(Path("other")) == tables(reference(TINY))
 
 

@@ -174,14 +174,6 @@ def test_arms_that_switch_a_response_hold_the_same_people(arms: Study) -> None:
     assert contrasts.loc[contrasts["value"] != "others", "same_scale"].all()
 
 
-def test_a_margin_is_of_its_measure_and_a_regression_of_every_key(arms: Study) -> None:
-    margins = arms.contrasts().set_index("measure")["margin"].dropna()
-    assert (set(margins.index), set(margins)) == ({"mean_loss"}, {1.0})
-    terms = set(arms.regression("swap_regret")["term"])
-    others = {"forecaster.kind = running-mean", "listen = nobody", "listen = others"}
-    assert terms == {"constant", "rho"} | others
-
-
 def test_the_market_is_compared_in_pairs(arms: Study) -> None:
     """Every number of the table of rounds, by hand from the runs."""
     rounds = arms.table("rounds").merge(arms.parameters(), on="run")
@@ -231,7 +223,10 @@ def test_the_page_shows_what_was_tested(arms: Study, page: Page) -> None:
     row = arms.interactions().query("measure == 'mean_loss'").iloc[0]
     words = [row[name] for name in ("key", "value", "against", "other_key", "other_value")]
     assert any(shown[:5] == words for shown in page.rows)
-    slope = arms.regression("swap_regret").set_index(["cohort", "term"]).loc[("followers", "rho")]
+    regression = arms.regression("swap_regret").set_index(["cohort", "term"])
+    others = {"forecaster.kind = running-mean", "listen = nobody", "listen = others"}
+    assert {term for _, term in regression.index} == {"constant", "rho"} | others
+    slope = regression.loc[("followers", "rho")]
     own = ["followers", "swap_regret", "rho"]
     (shown,) = [float(row[3]) for row in page.rows if row[:3] == own]
     most = slope[["coefficient", "low", "high"]].abs().max()

@@ -1,6 +1,10 @@
 """What runs and studies have written: the same bytes as another, or its status."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +12,9 @@ from typing import Any
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.run import Options, run
 
+COMMAND = Path(sys.executable).parent / "regretless"
+CHECKPOINT = ".partial/checkpoint.npz"
+PATIENCE = 300  # seconds; a first run compiles
 Reference = Callable[..., Path]
 
 
@@ -44,6 +51,19 @@ def assert_same(out: Path, alone: Path) -> None:
         del own["started"], own["wall_seconds"]
     assert told == wanted
     assert sorted(p.name for p in out.iterdir()) == sorted(p.name for p in alone.iterdir())
+
+
+def kill_after_a_checkpoint(home: Path, *words: str) -> None:
+    """Start a run to ``logs`` in a process of its own in a folder, and kill it."""
+    command = [COMMAND, "run", *words, "--out", "logs", "--quiet"]
+    process = subprocess.Popen(command, cwd=home, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + PATIENCE
+    while not (home / "logs" / CHECKPOINT).exists() and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.kill()
+    process.communicate(timeout=PATIENCE)
+    assert process.returncode == -signal.SIGKILL
 
 
 def play(told: Scenario, out: Path, *, stop: int = 0, **options: Any) -> None:
