@@ -1,4 +1,4 @@
-"""What a scenario file may not say is one line that names it and the cure; ``refusals/cases.txt``.
+"""What a scenario or a study may not say is one line with the cure: ``refusals/cases.txt``.
 
 Every case goes through a file and the command, which ends with status 2 and writes nothing.
 """
@@ -59,7 +59,8 @@ def line_of(case: Case, refused: Refused) -> str:
     for change in case.changes:
         raw = changed(raw, change)
     Path("bad.toml").write_text(tomli_w.dumps(raw), encoding="utf-8")
-    return refused("run", "bad.toml", "--out", "out", "--quiet")
+    words = ("study", "--jobs", "1") if case.base == "sweep" else ("run",)
+    return refused(*words, "bad.toml", "--out", "out", "--quiet")
 
 
 CASES = cases()
@@ -70,8 +71,8 @@ def test_it_is_one_line_with_the_key_and_the_cure(
     base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for table in HOME.glob("*.csv"):
-        shutil.copy(table, tmp_path)
+    for beside in (*HOME.glob("*.csv"), HOME / "tiny.toml"):
+        shutil.copy(beside, tmp_path)
     for case in (case for case in CASES if case.base == base):
         line = line_of(case, refused)
         assert [part for part in case.says if part not in line] == [], (case.changes, line)
