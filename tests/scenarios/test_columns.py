@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pytest
 import tomli_w
 import worlds
 
@@ -101,30 +100,19 @@ def add(found: dict[str, set[str]], folder: Path) -> None:
         found.setdefault(file.name, set()).update(json.loads(file.read_text(encoding="utf-8")))
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
-    home = tmp_path_factory.mktemp("columns")
+def test_every_table_and_column_is_described_and_real(tmp_path: Path) -> None:
     found: dict[str, set[str]] = {}
     bundled = [read(find(name)) | {"rounds": 4} for name in ("late-news", *CLEARING.split())]
     for raw in (CROWD, LED, OWN, *bundled):
-        scenario = worlds.told(raw, origin=home)
-        run(scenario, Options(home / raw["name"]))
-        add(found, home / raw["name"])
-    (home / "base.toml").write_text(tomli_w.dumps(BASE), encoding="utf-8")
-    (home / "study.toml").write_text(STUDY, encoding="utf-8")
-    conduct(read_study(str(home / "study.toml")), StudyOptions(home / "study", jobs=1))
-    add(found, home / "study")
-    add(found, home / "study/runs/run=0000")
+        run(worlds.told(raw, origin=tmp_path), Options(tmp_path / raw["name"]))
+        add(found, tmp_path / raw["name"])
+    (tmp_path / "base.toml").write_text(tomli_w.dumps(BASE), encoding="utf-8")
+    (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
+    home = tmp_path / "study"
+    conduct(read_study(str(tmp_path / "study.toml")), StudyOptions(home, jobs=1))
+    for folder in (home, home / "runs/run=0000"):
+        add(found, folder)
     found["parameters"] -= {"forecaster.kind"}  # the key that varies
     found["rounds"] -= {"date"}  # the name of an index in the data
     found["states"] -= {"wealth"}  # a name of the agent's own
-    return found
-
-
-def test_every_table_is_described(written: dict[str, set[str]]) -> None:
-    assert set(documented()) == set(written)
-
-
-@pytest.mark.parametrize("table", sorted(documented()))
-def test_every_column_is_described_and_real(table: str, written: dict[str, set[str]]) -> None:
-    assert documented()[table] == written[table]
+    assert documented() == found
