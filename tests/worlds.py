@@ -18,6 +18,7 @@ from regretless.scenarios.config.validation import validated
 from regretless.scenarios.studies.design import Design, read_study
 
 Raw = dict[str, Any]
+GOLDEN = Path(__file__).parent / "golden"
 FEW = ("external", "swap", "decision_swap")
 # a scenario file that studies play
 TINY = """\
@@ -51,13 +52,14 @@ def scenario(*cohorts: dict[str, Any], origin: Path = Path(), **keys: Any) -> Sc
 
 
 def told(given: Raw | str, *assignments: str, origin: Path = Path()) -> Scenario:
-    """Read a scenario, of the catalogue, as a text or as a table, and set keys."""
+    """Read a scenario, of the catalogue, of golden keys, as a text or as a table, and set keys."""
     if isinstance(given, dict):
         raw = deepcopy(given)
     elif "\n" in given:
         raw = tomllib.loads(given)
     else:
-        raw, origin = read(find(given)), find(given).parent
+        path = GOLDEN / f"{given}.toml" if given.startswith("keys/") else find(given)
+        raw, origin = read(path), path.parent
     return Scenario(validated(override(raw, assignments), origin=origin))
 
 

@@ -6,20 +6,24 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import tomli_w
 import worlds
 
 from regretless.agents import ScriptedAgent
 from regretless.market import register
-from regretless.scenarios.config.files import find, read
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.studies.conduct import Options as StudyOptions
 from regretless.scenarios.studies.conduct import conduct
-from regretless.scenarios.studies.design import read_study
 
-PAGE = (Path(__file__).parent.parent.parent / "docs/columns.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/columns.md").read_text(encoding="utf-8")
 OF_MARKETS = re.compile("fundamental|demand|price|volume|quantity|flow|share|time|level|sold|goods")
-CLEARING = "call-auction oligopoly pigou el-farol shops survival zero-intelligence"
+BUNDLED = "oligopoly pigou shops survival zero-intelligence late-news chain-store"
+PLAYED = dict.fromkeys(BUNDLED.split(), "rounds=4") | {  # what else is set
+    "beating-mean-based-learners": "rounds=6",
+    "keys/turnover": "log_agents=4",
+    "keys/counted": "rounds=4",
+    "keys/prices-lagged": "rounds=4",
+    "keys/windows": "forecaster.intervals=true",
+}
 
 
 @register.agent("owner-of-a-column")
@@ -39,36 +43,13 @@ def rounds_so_far(model: Any) -> float:
 
 
 STUDY = """\
-scenario = "base.toml"
+scenario = "tiny.toml"
 seeds = 1
+rounds = 4
 grid = { "forecaster.kind" = ["decision-swap", "running-mean"] }
 branch = { changes = { stubborn = { "agent.1" = 0 } } }
 """
-PLAIN: dict[str, Any] = {"utility": "linear", "count": 4, "actions": 3}
-CROWD: dict[str, Any] = {
-    "name": "crowd",
-    "rounds": 80,
-    "log_agents": 4,
-    "windows": {"every": 40},
-    "forecaster": {"intervals": True},
-    "adversary": {"kind": "iid", "outcomes": 2},
-    "market": {"feedback": "lagged"},
-    "cohort": [
-        {"name": "guests", "entry_rate": 0.5, **PLAIN},
-        {"name": "hosts", **PLAIN},
-        {"name": "masses", "multiplicity": True, "types": 2, **PLAIN},
-    ],
-}
-CHANCE = {"adversary": {"kind": "iid", "outcomes": 2}}
-LED: dict[str, Any] = {"name": "led", "rounds": 6, "adversary": {"kind": "up-then-down"}}
-LED |= {"game": {"file": "deng-2x3.csv"}}
-LED["cohort"] = [
-    worlds.cohort(name, 1, 3, "game", response=response)
-    for name, response in {"first": "best-response", "second": "hedge"}.items()
-]
-OWNERS = {"cohort": [{"name": "owners", "response": "owner-of-a-column", **PLAIN}]}
-BASE = {"name": "base", "rounds": 4, **CHANCE, "cohort": [{"name": "agents", **PLAIN}]}
-OWN: dict[str, Any] = BASE | OWNERS | {"name": "own", "measures": ["rounds-so-far"]}
+OWN = ("cohort.farmers.response=owner-of-a-column", 'measures=["rounds-so-far"]')
 
 
 def documented() -> dict[str, set[str]]:
@@ -92,26 +73,17 @@ def general(column: str) -> str:
     return re.sub(r"_\d+$", f"_{letter}", column)
 
 
-def add(found: dict[str, set[str]], folder: Path) -> None:
-    for file in folder.glob("*.parquet"):
+def test_every_table_and_column_is_described_and_real(tmp_path: Path) -> None:
+    for name, setting in PLAYED.items():
+        run(worlds.told(name, setting), Options(tmp_path / name))
+    run(worlds.told(worlds.NATURE, *OWN), Options(tmp_path / "own"))
+    conduct(worlds.study(tmp_path, STUDY), StudyOptions(tmp_path / "study", jobs=1))
+    found: dict[str, set[str]] = {}
+    for file in tmp_path.rglob("*.parquet"):
         columns = {general(column) for column in pd.read_parquet(file, partitioning=None)}
         found.setdefault(file.stem, set()).update(columns)
-    for file in folder.glob("*.json"):
+    for file in tmp_path.rglob("*.json"):
         found.setdefault(file.name, set()).update(json.loads(file.read_text(encoding="utf-8")))
-
-
-def test_every_table_and_column_is_described_and_real(tmp_path: Path) -> None:
-    found: dict[str, set[str]] = {}
-    bundled = [read(find(name)) | {"rounds": 4} for name in ("late-news", *CLEARING.split())]
-    for raw in (CROWD, LED, OWN, *bundled):
-        run(worlds.told(raw, origin=tmp_path), Options(tmp_path / raw["name"]))
-        add(found, tmp_path / raw["name"])
-    (tmp_path / "base.toml").write_text(tomli_w.dumps(BASE), encoding="utf-8")
-    (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
-    home = tmp_path / "study"
-    conduct(read_study(str(tmp_path / "study.toml")), StudyOptions(home, jobs=1))
-    for folder in (home, home / "runs/run=0000"):
-        add(found, folder)
     found["parameters"] -= {"forecaster.kind"}  # the key that varies
     found["rounds"] -= {"date"}  # the name of an index in the data
     found["states"] -= {"wealth"}  # a name of the agent's own
