@@ -4,7 +4,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from weighing import calibration_bound, calibration_error, multiaccuracy_error
 
 from regretless import UserError, omniprediction_regret, swap_regret
@@ -14,13 +13,14 @@ from regretless.forecaster.events.weights import rule_of
 from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.minimax.game import Game, Solution
 from regretless.forecaster.unbiased import UnbiasedPrediction
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.randomness import stream
 from regretless.market.records import Mixture
 from regretless.market.response import best_response, expected_losses
 
 # every stream, the hostile one with losses over one number and over two
 STREAMS = [("iid", 1), ("cyclic", 2), ("anti-forecast", 1), ("anti-forecast", 2)]
+every_stream = pytest.mark.parametrize(("kind", "size"), STREAMS)
 # losses of three actions over one and over two numbers
 LOSSES = {
     1: (np.array([0.5, 0.0, 0.2]), np.array([[0.0], [1.0], [0.5]])),
@@ -38,17 +38,17 @@ class Recorder(Box):
         self.seen: list[Solution] = []
 
     def _play(self, game: Game) -> Solution:
-        solution = super()._play(game)
-        self.seen.append(solution)
-        return solution
+        self.seen.append(super()._play(game))
+        return self.seen[-1]
 
 
-class Log(NamedTuple):
-    """What was announced, what happened, which context was seen."""
+class Said(NamedTuple):
+    """What a round's game said, what was announced of it, and what happened in which context."""
 
-    mixtures: list[Mixture]
-    outcomes: list[Array]
-    contexts: list[tuple[int, int]]
+    solution: Solution
+    mixture: Mixture
+    outcome: Array
+    context: tuple[int, int]
 
 
 def made(size: int, weights: str = "adaptive") -> tuple[CalibratedMultiaccurate, Recorder]:
@@ -61,9 +61,12 @@ def made(size: int, weights: str = "adaptive") -> tuple[CalibratedMultiaccurate,
     return CalibratedMultiaccurate([group], cells=CELLS[size], make=make), recorder
 
 
-def play(recipe: CalibratedMultiaccurate, kind: str, rounds: int, *, seed: int = 0) -> Log:
+def play(
+    own: tuple[CalibratedMultiaccurate, Recorder], kind: str, rounds: int, *, seed: int = 0
+) -> list[Said]:
     """Play a stream of outcomes; one context is a clock, the other a coin."""
-    size, rng, log = recipe.grid.shape[1], stream(seed, "outcomes", kind), Log([], [], [])
+    recipe, recorder = own
+    size, rng, log = recipe.grid.shape[1], stream(seed, "outcomes", kind), []
     corners = np.eye(size) if size > 1 else np.array([[0.0], [1.0]])
     for t in range(recipe.time, recipe.time + rounds):
         x = t % 2, int(rng.integers(2))
@@ -75,40 +78,38 @@ def play(recipe: CalibratedMultiaccurate, kind: str, rounds: int, *, seed: int =
         else:
             y = corners[((corners - mixture.mean) ** 2).sum(1).argmax()]
         recipe.update(y)
-        log.mixtures.append(mixture)
-        log.outcomes.append(y)
-        log.contexts.append(x)
+        log.append(Said(recorder.seen[-1], mixture, y, x))
     return log
 
 
-def outcome_of(log: Log, size: int) -> tuple[Array, Array]:
+def outcome_of(log: list[Said], size: int) -> tuple[Array, Array]:
     """Return losses of all actions, and the distribution of a best-responding agent's (T, A)."""
     offset, weights = LOSSES[size]
-    rows = np.zeros((len(log.mixtures), len(offset)))
-    for row, mixture in zip(rows, log.mixtures, strict=True):
-        for point, share in zip(mixture.points, mixture.weights, strict=True):
+    rows = np.zeros((len(log), len(offset)))
+    for row, said in zip(rows, log, strict=True):
+        for point, share in zip(said.mixture.points, said.mixture.weights, strict=True):
             row[best_response(expected_losses(offset[None], weights[None], point))[0]] += share
-    return offset + np.array(log.outcomes) @ weights.T, rows
+    return offset + np.array([said.outcome for said in log]) @ weights.T, rows
 
 
-def nearest_cell(points: Array, size: int) -> NDArray[np.intp]:
-    """Find the nearest grid points (m,) coordinate by coordinate; ties go to the lower one."""
-    steps = np.ceil(points * (CELLS[size] - 1) - 0.5).astype(np.intp)
-    return np.asarray(steps @ (CELLS[size] ** np.arange(size)[::-1]))
+def cells_of(size: int, gaps: list[tuple[Array, Array]]) -> Array:
+    """Add gaps up by the nearest grid point, coordinate by coordinate; ties go to the lower one."""
+    found = np.zeros((CELLS[size] ** size, size))
+    for points, gap in gaps:
+        steps: Indices = np.ceil(points * (CELLS[size] - 1) - 0.5).astype(np.intp)
+        np.add.at(found, steps @ (CELLS[size] ** np.arange(size)[::-1]), gap)
+    return found
 
 
-@pytest.mark.parametrize(("kind", "size"), STREAMS)
+@every_stream
 def test_biases_are_those_of_the_raw_log(size: int, kind: str) -> None:
-    recipe, recorder = made(size)
-    log = play(recipe, kind, 400)
-    cells = np.zeros((len(recipe.grid), size))
-    said = np.zeros((len(POLICIES), 3, size))
-    for solution, y, x in zip(recorder.seen, log.outcomes, log.contexts, strict=True):
-        gaps = solution.mass[:, None] * (solution.points - y)
-        np.add.at(cells, nearest_cell(solution.points, size), gaps)
+    own = made(size)
+    gaps, said, recipe = [], np.zeros((len(POLICIES), 3, size)), own[0]
+    for solution, _, y, x in play(own, kind, 400):
+        gaps.append((solution.points, solution.mass[:, None] * (solution.points - y)))
         for j, policy in enumerate(POLICIES):
-            said[j, policy(x)] += gaps.sum(0)
-    events = list(recipe.event_table())
+            said[j, policy(x)] += gaps[-1][1].sum(0)
+    cells, events = cells_of(size, gaps), list(recipe.event_table())
     kept = np.array([bias for loss, *_, bias in events if loss == 0])
     assert kept == pytest.approx(cells, abs=1e-9)
     for loss, action, policy, suggestion, _, bias in events:
@@ -116,61 +117,56 @@ def test_biases_are_those_of_the_raw_log(size: int, kind: str) -> None:
             assert loss == 1
             expected = said[policy, suggestion] if action == 0 else np.zeros(size)
             assert bias == pytest.approx(expected, abs=1e-9)
-    per_round = np.abs(cells).max(1).sum() / 400, np.abs(said).max(2).sum(1).max() / 400
-    assert calibration_error(recipe) == pytest.approx(per_round[0])
-    assert multiaccuracy_error(recipe) == pytest.approx(per_round[1])
+    assert calibration_error(recipe) == pytest.approx(np.abs(cells).max(1).sum() / 400)
+    assert multiaccuracy_error(recipe) == pytest.approx(np.abs(said).max(2).sum(1).max() / 400)
 
 
-@pytest.mark.parametrize(("kind", "size"), STREAMS)
+@every_stream
 @pytest.mark.parametrize("weights", ["adaptive", "exponential"])
 def test_the_bounds_hold(weights: str, size: int, kind: str) -> None:
     """Biases, swap regret and omniprediction regret in expectation over the draws, on every log."""
     for rounds, seed in ((60, 0), (700, 1)):
-        recipe, _ = made(size, weights)
-        log = play(recipe, kind, rounds, seed=seed)
-        limits = recipe.inner.instances[0].bias_bound()
+        own = made(size, weights)
+        recipe, log = own[0], play(own, kind, rounds, seed=seed)
+        limits, measured = recipe.inner.instances[0].bias_bound(), calibration_error(recipe)
         for *_, occupancy, bias in recipe.event_table():
             assert np.abs(bias).max() <= limits.bias(occupancy) + 1e-9
-        coefficients = LOSSES[size][1][None]
+        assert measured <= calibration_bound(recipe)
+        widest, centred = (norm(LOSSES[size][1][None])[0] for norm in (spread, centred_norm))
         losses, played = outcome_of(log, size)
         regret = swap_regret(losses, played)
-        assert calibration_error(recipe) <= calibration_bound(recipe)
-        widest, centred = spread(coefficients)[0], centred_norm(coefficients)[0]
-        measured, radius = calibration_error(recipe), recipe.radius
-        assert regret <= widest * (measured + radius) + 1e-9
-        assert regret <= widest * (calibration_bound(recipe) + radius)
-        suggested = np.array([[policy(x) for x in log.contexts] for policy in POLICIES])
+        assert regret <= widest * (measured + recipe.radius) + 1e-9
+        assert regret <= widest * (calibration_bound(recipe) + recipe.radius)
+        suggested = np.array([[policy(said.context) for said in log] for policy in POLICIES])
         against = omniprediction_regret(losses, played, suggested)
         errors = measured + multiaccuracy_error(recipe)
-        assert against <= centred * errors + widest * radius + 1e-9
+        assert against <= centred * errors + widest * recipe.radius + 1e-9
 
 
 def test_whoever_acts_inside_a_cell_is_not_protected() -> None:
     """Why the grid point is announced: the unrounded predictions are calibrated and harmful."""
-    recipe, recorder = made(1)
-    log = play(recipe, "anti-forecast", 2000)
+    own = made(1)
+    log = play(own, "anti-forecast", 2000)
     losses = outcome_of(log, 1)[0][:, :2]  # act on [p > 1/2], in the middle of a cell
-    raw = np.array([[s.mass[s.points[:, 0] >= 0.5].sum()] for s in recorder.seen])
-    assert calibration_error(recipe) <= 0.02
-    assert swap_regret(losses, np.hstack([raw, 1 - raw])) >= 0.4
-    heard = np.array([[m.weights[m.points[:, 0] >= 0.5].sum()] for m in log.mixtures])
-    assert swap_regret(losses, np.hstack([heard, 1 - heard])) <= 0.03
+    raw = np.array([said.solution.mass[said.solution.points[:, 0] >= 0.5].sum() for said in log])
+    heard = np.array([said.mixture.weights[said.mixture.points[:, 0] >= 0.5].sum() for said in log])
+    assert calibration_error(own[0]) <= 0.02
+    assert swap_regret(losses, np.column_stack([raw, 1 - raw])) >= 0.4
+    assert swap_regret(losses, np.column_stack([heard, 1 - heard])) <= 0.03
 
 
-@pytest.mark.parametrize(("kind", "size"), STREAMS)
+@every_stream
 def test_the_calibration_error_falls(size: int, kind: str) -> None:
     """Of the events, towards 0; of what is announced, to within half the distance of the grid."""
-    recipe, _ = made(size)
-    errors, announced = [], np.zeros((len(recipe.grid), size))
+    own, errors, gaps = made(size), [], []
     for rounds in (250, 750, 3000):
-        log = play(recipe, kind, rounds, seed=rounds)
-        for mixture, y in zip(log.mixtures, log.outcomes, strict=True):
-            gaps = mixture.weights[:, None] * (mixture.points - y)
-            np.add.at(announced, nearest_cell(mixture.points, size), gaps)
-        errors.append(calibration_error(recipe))
+        for _, mixture, y, _ in play(own, kind, rounds, seed=rounds):
+            gaps.append((mixture.points, mixture.weights[:, None] * (mixture.points - y)))
+        errors.append(calibration_error(own[0]))
     assert errors[0] > errors[1] > errors[2]
     assert errors[2] <= errors[0] / 2
-    assert np.abs(announced).max(1).sum() / 4000 <= errors[2] + recipe.radius + 1e-9
+    announced = np.abs(cells_of(size, gaps)).max(1).sum() / 4000
+    assert announced <= errors[2] + own[0].radius + 1e-9
 
 
 @pytest.mark.parametrize(
@@ -183,9 +179,9 @@ def test_the_calibration_error_falls(size: int, kind: str) -> None:
     ],
 )
 def test_what_no_memory_holds_is_refused_in_one_line(size: int, cells: Any, line: str) -> None:
+    def make(groups: Any) -> UnbiasedPrediction:
+        return UnbiasedPrediction(GainEvents(groups))
+
     losses = ProtectedLosses(np.zeros((1, 2)), np.zeros((1, 2, size)))
-    with pytest.raises(UserError, match=line) as refusal:
-        CalibratedMultiaccurate(
-            [losses], cells=cells, make=lambda own: UnbiasedPrediction(GainEvents(own))
-        )
-    assert "\n" not in str(refusal.value)
+    with pytest.raises(UserError, match=rf"\A[^\n]*{line}[^\n]*\Z"):
+        CalibratedMultiaccurate([losses], cells=cells, make=make)
