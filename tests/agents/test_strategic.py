@@ -131,7 +131,7 @@ class Meddler(Adversary):
         announced.blocks[0].points[0] = 0.0
 
 
-def test_nothing_that_is_shown_or_sealed_can_be_changed() -> None:
+def test_nothing_that_is_shown_or_sealed_can_be_changed_and_no_nonsense_sealed() -> None:
     with pytest.raises(ValueError, match="read-only"):
         play_round(against(Meddler(3, stream(0, "x")), np.eye(2, 3)).game)
     outcome = np.array([0.2, 0.3])
@@ -140,9 +140,6 @@ def test_nothing_that_is_shown_or_sealed_can_be_changed() -> None:
     assert (strategy.points == [[0.2, 0.3]]).all()
     with pytest.raises(ValueError, match="read-only"):
         strategy.points[0] = 0.5
-
-
-def test_bad_strategies_and_declarations_are_refused() -> None:
     for points, weights, complaint in (
         ([1.2], [1.0], r"\[0, 1\]"),
         ([np.nan], [1.0], r"\[0, 1\]"),

@@ -257,19 +257,15 @@ def test_a_forecast_is_believed_at_first() -> None:
         ([["a"], ["b", "c"]], None, "each as many, one per level"),
         ([["a", "b"], ["c", "d"]], [0.9, 0.1], "ascending"),
         (["a", "b"], [0.5], "at least two"),
+        (["hi", "lo"], None, "no feature 'lo' in the context; did you mean 'low'"),
+        (["hi", "no"], None, "feature 'no' is nan"),
     ],
 )
 def test_columns_and_levels_must_fit(columns: Any, levels: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        ColumnForecast(MOMENTS, columns=columns, levels=levels)
-
-
-def test_a_column_that_is_missing_is_named() -> None:
-    player = ColumnForecast(MOMENTS, columns=["hi", "lo"])
-    with pytest.raises(UserError, match="no feature 'lo' in the context; did you mean 'low'"):
-        player.predict({"hi": 0.1, "low": 0.2})
-    with pytest.raises(UserError, match="feature 'lo' is nan"):
-        player.predict({"hi": 0.1, "lo": np.nan})
+        ColumnForecast(MOMENTS, columns=columns, levels=levels).predict(
+            {"hi": 0.1, "low": 0.2, "no": np.nan}
+        )
 
 
 class RunningPerFeature:

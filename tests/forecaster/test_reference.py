@@ -7,11 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.dummy import DummyRegressor
 from streams import STREAMS, market
-from weighing import adaptive
 
 from regretless import UserError, register
 from regretless.forecaster import Aggregate, Constant, LastValue, RunningMean, VectorEvents
@@ -22,7 +19,6 @@ from regretless.forecaster.events.weights import (
     GROWTH,
     LOGARITHM,
     AdaptiveWeights,
-    Moment,
     SecondOrderWeights,
 )
 from regretless.forecaster.minimax.cube import cube
@@ -73,19 +69,6 @@ def test_a_base_that_is_right_is_left_alone() -> None:
         player.update(rng.random(SIZE))
     assert player.reference.unchanged_rounds == player.time == 300
     assert player.certificate_sum <= 0.1 * np.sqrt(300)
-
-
-@given(st.integers(0, 10_000), st.floats(0, 2))
-def test_tolerance_bands_are_those_of_the_definition(seed: int, zone: float) -> None:
-    rng = np.random.default_rng(seed)
-    variation = rng.uniform(0, 30, (4, 3))
-    bias = variation * rng.uniform(-1, 1, (4, 3))
-    plus, minus = (adaptive(sign * bias, variation, zone) for sign in (1, -1))
-    for both, expected in ((True, plus - minus), (False, plus)):
-        found = AdaptiveWeights().weigh(bias, variation, Moment(1, 24, Band(zone)), both=both)
-        weights, whole = found.weights(found.top, 1.0)
-        total = (plus + both * minus).sum()
-        assert weights / (whole or 1) == pytest.approx(expected / (total or 1), abs=1e-12)
 
 
 def test_predictions_of_a_base_are_moved_into_the_hull() -> None:

@@ -22,38 +22,38 @@ from regretless.market.losses import Linear
 Nature = Callable[[int, float], float]
 
 
-def played(
-    forecaster: UniversalDecisionSwap, nature: Nature, rounds: int
-) -> tuple[list[tuple[Array, Array]], Array]:
-    distributions, truths = [], []
-    for t in range(rounds):
-        mixture = forecaster.mixture()
-        truths.append(nature(t, float(mixture.mean[0])))
-        distributions.append((mixture.points[:, 0], mixture.weights))
-        forecaster.update(truths[-1])
-    return distributions, np.array(truths)
+class Log:
+    """What was announced, and what happened."""
+
+    def __init__(self, forecaster: UniversalDecisionSwap, nature: Nature, rounds: int) -> None:
+        self.mixtures, truths = [], []
+        for t in range(rounds):
+            mixture = forecaster.mixture()
+            self.mixtures.append((mixture.points[:, 0], mixture.weights))
+            truths.append(nature(t, float(mixture.mean[0])))
+            forecaster.update(truths[-1])
+        self.truths = np.array(truths)[:, None]
+
+    def regret_of(self, loss: Linear) -> float:
+        """Compute a loss's swap regret in expectation over the draws."""
+        play = np.zeros((len(self.truths), len(loss.offset)))
+        for row, (points, masses) in zip(play, self.mixtures, strict=True):
+            np.add.at(row, (loss.offset + loss.weights[:, 0] * points[:, None]).argmin(1), masses)
+        return float(swap_regret(loss.losses(self.truths), play))
 
 
-def regret_of(distributions: list[tuple[Array, Array]], truths: Array, loss: Linear) -> float:
-    """Compute a loss's swap regret in expectation over the draws."""
-    play = np.zeros((len(truths), len(loss.offset)))
-    for row, (points, masses) in zip(play, distributions, strict=True):
-        np.add.at(row, (loss.offset + loss.weights[:, 0] * points[:, None]).argmin(1), masses)
-    return float(swap_regret(loss.losses(truths[:, None]), play))
-
-
-def against(mean: float) -> float:
-    return float(mean < 0.5)
+def threshold(theta: float) -> Linear:
+    """Act or not, which pays where y is above theta."""
+    return Linear([[0.0], [-1.0]], [0.0, theta])
 
 
 NATURES: dict[str, Nature] = {
     "alternating": lambda t, _: float(t % 2),
     "rising": lambda t, _: min(t / 400, 1.0),
-    "against the mean": lambda _, mean: against(mean),
+    "against the mean": lambda _, mean: float(mean < 0.5),
     "around a third": lambda t, mean: float(mean < 1 / 3) if t % 7 else 0.5,
     "blocks": lambda t, _: 0.9 if t // 50 % 2 else 0.1,
 }
-
 HELD = [{}, {"band": 0.5, "give_up": 0.0}, {"band": 0.25, "give_up": 2.0}]
 # every reference's leeway against the nature that is hostile, each other nature with one of them
 MET = [("against the mean", held) for held in HELD]
@@ -62,17 +62,15 @@ MET += [(name, HELD[i % 3]) for i, name in enumerate(NATURES) if name != "agains
 
 @pytest.mark.parametrize(("nature", "held"), MET)
 def test_nobody_regrets_more_than_the_bound(nature: str, held: dict[str, float]) -> None:
-    rounds, rng = 400, np.random.default_rng(3)
-    forecaster = UniversalDecisionSwap(rounds, **{"band": 0.0, "give_up": 0.0} | held)
-    distributions, truths = played(forecaster, NATURES[nature], rounds)
-    thresholds = [Linear([[0.0], [-1.0]], [0.0, theta]) for theta in np.linspace(0, 1, 41)]
-    tasks = [
-        Linear(rng.uniform(-1, 1, (actions, 1)), rng.random(actions))
-        for actions in (2, 3, 6, 20)
-        for _ in range(5)
+    rng = np.random.default_rng(3)
+    forecaster = UniversalDecisionSwap(400, **{"band": 0.0, "give_up": 0.0} | held)
+    log = Log(forecaster, NATURES[nature], 400)
+    tasks = [threshold(theta) for theta in np.linspace(0, 1, 41)]
+    tasks += [
+        Linear(rng.uniform(-1, 1, (a, 1)), rng.random(a)) for a in np.repeat([2, 3, 6, 20], 5)
     ]
-    for loss in thresholds + tasks:
-        assert regret_of(distributions, truths, loss) <= forecaster.regret_bound(loss)[0] + 1e-9
+    for loss in tasks:
+        assert log.regret_of(loss) <= forecaster.regret_bound(loss)[0] + 1e-9
     check_biases(forecaster)
 
 
@@ -118,62 +116,53 @@ def test_no_outcome_gains_more_than_told(truths: list[float], rounds: int, band:
 
 def test_regret_falls_like_the_root_of_the_rounds() -> None:
     """Against the mean of the mixture: cells of one width alone have a regret of one half there."""
-    loss = Linear([[0.0], [-1.0]], [0.0, 0.5])
-    found = []
-    for rounds in (250, 4000):
-        forecaster = UniversalDecisionSwap(rounds)
-        distributions, truths = played(forecaster, lambda _, mean: against(mean), rounds)
-        found.append(regret_of(distributions, truths, loss))
-    assert found[1] <= found[0] / 3
-    assert found[0] <= 0.1
+    logs = [Log(UniversalDecisionSwap(T), NATURES["against the mean"], T) for T in (250, 4000)]
+    first, last = (log.regret_of(threshold(0.5)) for log in logs)
+    assert last <= first / 3
+    assert first <= 0.1
 
 
 def test_a_good_reference_is_broadcast_until_it_is_disproved() -> None:
-    reference = Constant(1, value=0.3)
+    reference, rng = Constant(1, value=0.3), np.random.default_rng(0)
     forecaster: Any = UniversalDecisionSwap(1000, reference=reference, band=0.25, give_up=1.0)
-    rng = np.random.default_rng(0)
-    distributions, _ = played(forecaster, lambda *_: float(rng.random() < 0.3), 300)
-    near = 1 / 1000
-    assert all(len(points) == 1 and abs(points[0] - 0.3) <= near for points, _ in distributions)
+    for points, _ in Log(forecaster, lambda *_: float(rng.random() < 0.3), 300).mixtures:
+        assert points == pytest.approx([0.3], abs=1 / 1000)
     assert forecaster.reference.disproved_at is None
-    distributions = played(forecaster, lambda *_: 1.0, 300)[0]
+    points, _ = Log(forecaster, lambda *_: 1.0, 300).mixtures[-1]
     assert forecaster.reference.disproved_at is not None
-    assert distributions[-1][0][0] > 0.9
+    assert points[0] > 0.9
     check_biases(forecaster)
 
 
 def test_it_continues_from_a_checkpoint() -> None:
     first, second = UniversalDecisionSwap(64), UniversalDecisionSwap(64)
     nature = NATURES["around a third"]
-    played(first, nature, 30)
+    Log(first, nature, 30)
     second.restore(first.state())
-    for a, b in zip(played(first, nature, 30)[0], played(second, nature, 30)[0], strict=True):
-        assert np.array_equal(a[0], b[0])
-        assert np.array_equal(a[1], b[1])
+    one, other = (Log(own, nature, 30).mixtures for own in (first, second))
+    for (points, weights), (same_points, same_weights) in zip(one, other, strict=True):
+        assert np.array_equal(points, same_points)
+        assert np.array_equal(weights, same_weights)
 
 
 def test_the_bound_grows_like_a_root() -> None:
     """At most D sqrt(6 S T Lambda) for two actions, with the greatest Lambda of all scales."""
-    rounds = 512
+    rounds, loss = 512, threshold(0.4)
     forecaster = UniversalDecisionSwap(rounds)
-    played(forecaster, NATURES["alternating"], rounds)
+    Log(forecaster, NATURES["alternating"], rounds)
     scales, certificate_sum = scales_for(rounds), certificate_limit(rounds)
     growth = math.exp(GROWTH * certificate_sum) * (1 + LOGARITHM * math.log1p(rounds))
     exponent = math.log(2 * scales * 2**scales * growth)
-    loss = Linear([[0.0], [-1.0]], [0.0, 0.4])
     most = forecaster.beforehand(rounds).regret(np.reshape(loss.weights, (1, 2, 1)))[0]
     assert forecaster.regret_bound(loss)[0] <= most <= math.sqrt(6 * scales * exponent / rounds)
 
 
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        (lambda: UniversalDecisionSwap(0), "rounds"),
-        (lambda: UniversalDecisionSwap(10, band=-1.0), "band"),
-        (lambda: UniversalDecisionSwap(10).update(0.5), "prediction"),
-        (lambda: played(UniversalDecisionSwap(10), lambda *_: 1.5, 1), "in .0, 1."),
-    ],
-)
-def test_what_it_refuses(call: Callable[[], object], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        call()
+def test_what_it_refuses() -> None:
+    with pytest.raises(ValueError, match="rounds"):
+        UniversalDecisionSwap(0)
+    with pytest.raises(ValueError, match="band"):
+        UniversalDecisionSwap(10, band=-1.0)
+    with pytest.raises(ValueError, match="prediction"):
+        UniversalDecisionSwap(10).update(0.5)
+    with pytest.raises(ValueError, match=r"in .0, 1."):
+        Log(UniversalDecisionSwap(10), lambda *_: 1.5, 1)
