@@ -14,7 +14,6 @@ from registered import built_in
 from regretless.agents.utilities.forms import CES, CobbDouglas, Leontief
 from regretless.forecaster import bases
 from regretless.forecaster.bases.default import default_basis
-from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses, responses_at
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.losses import (
@@ -28,7 +27,6 @@ from regretless.market.losses import (
     SeparablePower,
 )
 from regretless.market.losses.basis import Basis
-from regretless.market.response import best_response, expected_losses
 
 Rng = np.random.Generator
 Draw = Callable[[Rng, int], Loss]  # so many losses
@@ -305,9 +303,9 @@ def points(outcomes: int) -> Array:
     return np.concatenate([even, np.random.default_rng(5).random((400, outcomes))])
 
 
-def box(basis: Basis, count: int = 60) -> Array:
+def box(basis: Basis) -> Array:
     rng = np.random.default_rng(6)
-    inner = rng.random((count, basis.size))
+    inner = rng.random((60, basis.size))
     return np.concatenate(
         [inner, rng.integers(0, 2, inner.shape), inner[:1] * 0, inner[:1] * 0 + 1]
     )
@@ -479,20 +477,6 @@ def test_a_support_bounds_every_outcome_and_closely(name: str) -> None:
         assert brute <= bound + 1e-15
         assert bound <= support.bound(direction, enough=bound + 0.01) <= bound + 0.01
         assert bound <= max(brute, float(vertex.image @ direction)) + GAPS.get(name, 1e-9)
-
-
-@pytest.mark.parametrize("name", ["linear", "relu", "grid", "exact"])
-def test_the_forecaster_and_the_agents_see_the_same_action(name: str) -> None:
-    """Bit by bit and at ties too: the first and the last action of each loss are equal here."""
-    case = CASES[name]
-    pair = case.basis.coefficients(case.losses())
-    offset, weights = (np.concatenate([own, own[:, :1]], axis=1) for own in pair)
-    rows = LossTable([ProtectedLosses(offset, weights)])
-    seen = np.concatenate([box(case.basis, 20), case.basis.transform(points(case.basis.outcomes))])
-    for point in seen[:: max(len(seen) // 40, 1)]:
-        own = best_response(expected_losses(offset, weights, point))
-        assert np.array_equal(responses_at(rows, point).reshape(STACK, -1).argmax(1), own)
-        assert (own < ACTIONS).all()  # the twin comes last
 
 
 def test_a_direct_sum_proves_what_its_parts_prove() -> None:

@@ -176,7 +176,7 @@ def test_assignments_add_up_gains_and_their_squares_given_that_one_plays() -> No
     events = Assignments(groups())
     rounds = charged(events, 30)
     rows, known = events.rows, [part.copy() for part in events._parts]
-    point, truth = np.full((1, 4), 0.3), np.array([0.9, 0.1, 0.4, 0.2])
+    point, truth = np.array([[0.1, 0.4, 0.3, 0.7]]), np.array([0.9, 0.1, 0.4, 0.2])
     trusted = played_of(rows, point, np.ones(1), truth)
     trusted = trusted._replace(losses=rows.offset + rows.times(truth))
     events.charge(events.active(31), trusted)
@@ -275,22 +275,28 @@ def test_any_stretch_is_made_of_few_intervals(first: int, rounds: int) -> None:
     assert all(start % length == 0 for start, length in zip(starts, lengths, strict=True))
     assert lengths.count(1) <= 2 * (SHORTEST - 1)
     assert all(lengths.count(m) <= 2 for m in LENGTHS[:-1])
+    assert [*covering(0, 64, LENGTHS)] == [1] * 32 + [32]  # none begins with the run
 
 
-def test_an_open_interval_knows_its_own_rounds_alone() -> None:
+def test_an_interval_knows_its_own_rounds_alone() -> None:
+    """What all of them have spent counts by their length, that of the run as a whole."""
     rng = np.random.default_rng(0)
     group = ProtectedLosses(rng.random((2, 3)), rng.random((2, 3, 2)))
-    events, alone = Intervals(lambda: VectorEvents([group]), rounds=200), VectorEvents([group])
+    events = Intervals(lambda: VectorEvents([group]), rounds=200)
+    begun = (200, 0), (32, 96), (64, 64), (32, 32), (32, 64)  # of each length, in which round
+    alone = [VectorEvents([group]) for _ in begun]
     for t in range(100):
         played = played_of(events.rows, rng.random((2, 2)), np.array([0.3, 0.7]), rng.random(2))
-        for own in (events, alone) if t >= 96 else (events,):
+        open_ = (own for own, (m, t0) in zip(alone, begun, strict=True) if t0 <= t < t0 + m)
+        for own in (events, *open_):
             own.charge(own.active(None), played)
-    short, long = (part.views[0] for part in events.parts[1:3])  # type: ignore[attr-defined]
-    for known, expected in zip(short.arrays, alone.views[0].arrays, strict=True):
-        assert np.array_equal(known, expected)
-    assert long.occupancy.sum() == pytest.approx(2 * 36)
+    for part, own in zip(events.parts[:3], alone[:3], strict=True):
+        for known, expected in zip(part.views[0].arrays, own.views[0].arrays, strict=True):
+            assert np.array_equal(known, expected)
+    spent = [m / 200 * own.spent() for own, (m, _) in zip(alone, begun, strict=True)]
+    assert events.spent() == pytest.approx(sum(spent))
     assert len(events.active(None)) == 1 + 2
-    assert events.experts == alone.experts * (1 + 3)
+    assert events.experts == alone[0].experts * (1 + 3)
 
 
 @pytest.mark.parametrize("kind", [VectorEvents, GainEvents, Assignments])
