@@ -27,7 +27,6 @@ MODULES = {  # which has which tables
     "listeners": "listeners",
     "omniprediction": "omniprediction",
     "rates": "rates",
-    "searches": "searches",
     "series": "series",
     "statements": "assignments certificates delay distance entry intervals",
     "trust": "trust-benign trust-hostile trust-series",

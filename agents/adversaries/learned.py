@@ -1,4 +1,4 @@
-r"""Plans as tables, and leaders who learn one: cross-entropy, an evolution strategy, EXP3.
+r"""Plans as tables, and leaders who learn one: CMA-ES, EXP3.
 
 **A plan** says how to draw outcomes in each phase of the run, after each of the followers' answers:
 it is a table ``distributions`` (P, S, m): a run of T rounds has P equally long phases; in phase p
@@ -12,17 +12,11 @@ before the first round). So a plan is plain data: a commitment has P = S = 1, up
 
 **A search** proposes a generation of plans and is told what each was paid per round.
 
-**Cross-entropy** (de Boer, Kroese, Mannor and Rubinstein 2005; with noise, Szita and Lorincz 2006).
-Scores x of a plan, of which softmax makes distributions, are drawn from N(mu, sigma^2), coordinate
-by coordinate; mu and sigma move to mean and deviation of the best quarter.
-
-**Evolution strategy** (separable natural evolution strategies, Schaul, Glasmachers and Schmidhuber
-2011): of draws x = mu + sigma z, ranked by payoff with utilities u that sum to 0,
-
-    mu <- mu + sigma sum_i u_i z_i,    sigma <- sigma exp(eta / 2 sum_i u_i (z_i^2 - 1)),
-
-a step along the natural gradient of the expected utility; eta = (3 + ln n) / (5 sqrt n). Both start
-at scores drawn from N(0, 1), with sigma = 2.
+**CMA-ES** (Hansen 2016, arXiv:1604.00772; the package ``cma``) looks for the scores of a plan, of
+which softmax makes distributions: it draws them from a normal distribution whose centre, spread and
+variances follow the better half of each generation. There is a variance for each score (Ros and
+Hansen 2008, doi:10.1007/978-3-540-87700-4_30). It starts at scores drawn from N(0, 1), with a
+spread of 2.
 
 **EXP3** (``agents.learners.external``) over a finite list of plans, of which eight are drawn before
 it is told anything; but for that delay its theorem bounds what it loses to the best of the list.
@@ -46,6 +40,7 @@ from regretless.market import register
 from regretless.market.core.arrays import Array, draw_rows
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief, closest
+from regretless.market.core.randomness import stream
 from regretless.market.records import (
     AdversaryView,
     Context,
@@ -57,8 +52,7 @@ from regretless.market.response import quantal_response
 
 TURNS = (0.25, 0.5, 0.75)  # of the run, at which a listed plan goes over to its second outcome
 WIDEST = 8  # outcomes of a support whose plans are listed
-WIDE = 2.0  # sigma at the start
-KEPT, PACE, NOISE = 0.25, 0.7, 0.05  # of cross-entropy: the best share, the step, what is added
+WIDE = 2.0  # spread of scores at the start
 ROUNDING = 1e-9
 
 Shape = tuple[int, int, int]  # phases, rows, outcomes of the support
@@ -128,7 +122,7 @@ def listed_plans(phases: int, outcomes: int) -> Array:
     """
     if outcomes > WIDEST:
         told = f"exp3 lists plans over at most {WIDEST} outcomes, and there are {outcomes}"
-        raise UserError(f"{told}; give a smaller support, or choose cem or es")
+        raise UserError(f"{told}; give a smaller support, or choose cma")
     pure = np.eye(outcomes)
     made = [np.tile(distribution, (phases, 1)) for distribution in pure]
     for i, j in permutations(range(outcomes), 2):
@@ -170,51 +164,50 @@ class Search(Checkpointable):
         """Return the plan (P, S, m) that it would play now."""
 
 
-class _Normal(Search):
-    """Draws scores from a normal distribution with a centre and a spread for each."""
-
-    REMEMBERED = ("centre", "spread", "_draws")
-
-    def begin(self) -> None:
-        self.centre, self.spread = self.rng.normal(size=self.shape), np.full(self.shape, WIDE)
-        self._draws = np.zeros((self.generation, *self.shape))
-
-    def propose(self) -> Array:
-        self._draws = self.rng.normal(size=self._draws.shape)
-        return softmax(self.centre + self.spread * self._draws)
-
-    def best(self) -> Array:
-        return softmax(self.centre)
-
-
-class CrossEntropy(_Normal):
-    """Moves to the best quarter of what was tried."""
-
-    generation = 32
-
-    def feedback(self, payoffs: Array) -> None:
-        count = int(KEPT * self.generation)
-        kept = self._draws[np.argsort(-payoffs, kind="stable")[:count]]
-        centre, spread = self.centre + self.spread * kept.mean(0), self.spread * kept.std(0)
-        self.centre = (1 - PACE) * self.centre + PACE * centre
-        self.spread = (1 - PACE) * self.spread + PACE * spread + NOISE
-
-
-class EvolutionStrategy(_Normal):
-    """Follows the natural gradient of what was tried."""
+class CMAES(Search):
+    """Lets CMA-ES look for scores; restored, it is told all payoffs again."""
 
     generation = 16
+    REMEMBERED = ("_seed", "_told")
+
+    def begin(self) -> None:
+        self._seed, self._told = int(self.rng.integers(2**31)), np.zeros((0, self.generation))
+        self._start()
+
+    def _start(self) -> None:
+        import cma  # noqa: PLC0415 - slow
+
+        own = stream(self._seed, "cma")
+        options = {
+            "CMA_diagonal": True,
+            "popsize": self.generation,
+            "randn": lambda *shape: own.standard_normal(shape),
+            "seed": np.nan,  # leaves NumPy's global generator alone
+            "verbose": -10,
+        }
+        centre = own.normal(size=int(np.prod(self.shape)))
+        self._strategy = cma.CMAEvolutionStrategy(centre, WIDE, options)
+        self._asked = self._strategy.ask()
+
+    def propose(self) -> Array:
+        return softmax(np.reshape(self._asked, (-1, *self.shape)))
 
     def feedback(self, payoffs: Array) -> None:
-        ranks = np.arange(1, self.generation + 1)
-        share = np.maximum(0.0, np.log(self.generation / 2 + 1) - np.log(ranks))
-        utility = share / share.sum() - 1 / self.generation
-        ranked = self._draws[np.argsort(-payoffs, kind="stable")]
-        size = self.centre.size
-        pace = (3 + np.log(size)) / (5 * np.sqrt(size))
-        self.centre = self.centre + self.spread * np.tensordot(utility, ranked, 1)
-        grown = np.tensordot(utility, ranked**2 - 1, 1)
-        self.spread = self.spread * np.exp(pace / 2 * grown)
+        self._told = np.vstack([self._told, payoffs])
+        self._tell(payoffs)
+
+    def _tell(self, payoffs: Array) -> None:
+        self._strategy.tell(self._asked, (-payoffs).tolist())  # it minimises
+        self._asked = self._strategy.ask()
+
+    def best(self) -> Array:
+        return softmax(np.reshape(self._strategy.result.xfavorite, self.shape))
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self._start()
+        for payoffs in self._told:
+            self._tell(payoffs)
 
 
 class Bandit(Search):
@@ -239,7 +232,7 @@ class Bandit(Search):
         for arm, paid in zip(self._arms, payoffs, strict=True):
             if not low - ROUNDING <= paid <= high + ROUNDING:
                 beyond = f"exp3 was paid {paid:g}, beyond its payoff's range, {low:g} to {high:g}"
-                raise UserError(f"{beyond}; choose cem or es")
+                raise UserError(f"{beyond}; choose cma")
             losses = np.zeros(distribution.shape)
             losses[0, arm] = np.clip((high - paid) / max(high - low, ROUNDING), 0.0, 1.0)
             self.learner.strategy = distribution  # that it was drawn from
@@ -250,8 +243,7 @@ class Bandit(Search):
 
 
 SEARCHES: dict[str, Callable[..., Search]] = {
-    "cem": CrossEntropy,
-    "es": EvolutionStrategy,
+    "cma": CMAES,
     "exp3": Bandit,
 }
 
@@ -298,18 +290,11 @@ class Trained(Planned):
         self.distributions = self._plans[len(self._payoffs)]
 
 
-@register.adversary("cem")
-class CrossEntropyLeader(Trained):
-    """Learns a plan while it plays, by the cross-entropy method: 32 episodes, then the best 8."""
+@register.adversary("cma")
+class CMALeader(Trained):
+    """Learns a plan while it plays, by CMA-ES: 16 episodes, then a step."""
 
-    algorithm = CrossEntropy
-
-
-@register.adversary("es")
-class EvolutionLeader(Trained):
-    """Learns a plan while it plays, by an evolution strategy: 16 episodes, then a step."""
-
-    algorithm = EvolutionStrategy
+    algorithm = CMAES
 
 
 @register.adversary("exp3")

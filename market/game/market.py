@@ -276,6 +276,6 @@ def check_leader(adversary: Adversary, market: Market) -> None:
         moved = "losses" if market.personal else "outcomes"
         raise UserError(
             f"market: the adversary sees {', '.join(planned)} and plans with {moved} that the "
-            "market would move; choose plan, cem, es or exp3, where feedback is lagged myopic, or "
+            "market would move; choose plan, cma or exp3, where feedback is lagged myopic, or "
             "drop [market]"
         )

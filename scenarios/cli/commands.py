@@ -128,8 +128,8 @@ def dashboard(
             typer.echo("Ended.")
 
 
-ALGORITHMS = "Needed: cem (cross-entropy method), es (evolution strategy) or exp3 (bandit)."
-NEEDED = "train needs --algorithm (cem, es or exp3) and --budget (how many runs to learn from)"
+ALGORITHMS = "Needed: cma (CMA-ES) or exp3 (bandit)."
+NEEDED = "train needs --algorithm (cma or exp3) and --budget (how many runs to learn from)"
 
 
 @app.command()

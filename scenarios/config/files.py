@@ -180,6 +180,11 @@ KEYS = {  # the dotted old key, and the last part of the new one
     "forecaster.trust": "give_up",
 }
 VALUES = {  # of a dotted key: old values and new ones
-    "adversary.kind": {"breaker": "anti-forecast", "targeted": "regret-maximiser"},
+    "adversary.kind": {
+        "breaker": "anti-forecast",
+        "cem": "cma",
+        "es": "cma",
+        "targeted": "regret-maximiser",
+    },
     "forecaster.hull": {"box": "basis"},
 }

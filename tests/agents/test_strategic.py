@@ -37,9 +37,8 @@ PLAIN = ("anti-forecast", "cyclic", "draw-seer", "drifting", "iid", "myopic", "r
 SETTINGS: dict[str, tuple[int, dict[str, Any]]] = {  # outcomes and parameters
     **{name: (3, {}) for name in PLAIN},
     "bait-seller": (6, {}),
-    "cem": (3, {"length": 1}),
     "coalition": (3, {"members": MEMBERS}),
-    "es": (3, {"length": 1, "rows": 3}),
+    "cma": (3, {"length": 1, "rows": 3}),
     "exp3": (3, {"length": 2}),
     "look-ahead": (2, {"horizon": 2, "grid": 2}),
     "plan": (3, {"distributions": [[[1, 0, 0], [1, 1, 2], [0, 0, 1]]] * 2}),

@@ -13,7 +13,7 @@ from regretless.agents.adversaries.learned import SEARCHES, Planned
 from regretless.market.core.randomness import stream
 from regretless.market.records import AdversaryView, Context, History, Observation
 
-BUDGETS = {"cem": 640, "es": 960, "exp3": 2000}  # plans tried
+BUDGETS = {"cma": 960, "exp3": 2000}  # plans tried
 DENG: dict[str, Any] = {
     "name": "deng",
     "rounds": 120,

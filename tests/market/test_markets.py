@@ -74,7 +74,7 @@ def test_what_is_settled_before_is_foreseen(name: str) -> None:
             assert (moved == outcome).all(1).any()
 
 
-@pytest.mark.parametrize(("kind", "feedback"), [("myopic", "lagged"), ("cem", "same-round")])
+@pytest.mark.parametrize(("kind", "feedback"), [("myopic", "lagged"), ("cma", "same-round")])
 def test_who_plans_in_a_market_plans_with_it(kind: str, feedback: str) -> None:
     adversary = {"kind": kind, "outcomes": 3}
     worlds.played(load("crowding", rounds=3, market={"feedback": feedback}, adversary=adversary))

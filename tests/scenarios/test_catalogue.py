@@ -50,7 +50,7 @@ def test_names_that_files_may_use_are_listed_with_a_meaning(kind: str) -> None:
 
 
 # In no file: those whom `regretless train` seats in any, the default models, markets by feedback.
-UNNAMED = {"cem", "es", "plan", "prices", *(model["kind"] for model in PANEL.values())}
+UNNAMED = {"cma", "plan", "prices", *(model["kind"] for model in PANEL.values())}
 
 
 def test_every_built_in_name_is_used() -> None:

@@ -90,7 +90,7 @@ COVERED = world(
     adversary="drifting",
 )
 ASKED = PLAIN | {  # in every round, by the market and by an adversary that is told
-    "adversary": {"kind": "cem", "rows": 3, "length": 5, "outcomes": 2},
+    "adversary": {"kind": "cma", "rows": 3, "length": 5, "outcomes": 2},
     "market": {"feedback": "same-round"},
     "cohort": [cohort("farmers", 12, 3, measures=FULL, **QUANTAL)],
 }

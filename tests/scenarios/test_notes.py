@@ -79,7 +79,7 @@ def test_a_run_a_study_and_a_training_show_warnings_once(desk: Path, call: Call)
     for words in (
         "run nature.toml --out run",
         "study sweep.toml --out study --jobs 1",
-        f"train nature.toml {leader} --algorithm es --budget 16 --jobs 1",
+        f"train nature.toml {leader} --algorithm cma --budget 16 --jobs 1",
     ):
         said = call(*words.split(), "--quiet")
         assert (said.status, said.out) == (0, "")

@@ -97,7 +97,7 @@ def test_followers_are_paid_what_a_run_logs_and_capped_by_their_bound() -> None:
     assert min(kappa * row["bound"], most) <= score.certified <= score.most == pytest.approx(most)
 
 
-@pytest.mark.parametrize("algorithm", ["es", "exp3"])
+@pytest.mark.parametrize("algorithm", ["cma", "exp3"])
 def test_training_finds_nearly_all_that_there_is(algorithm: str, tmp_path: Path) -> None:
     """Up then down takes 3/4 of Hedge in the limit; 90 % of that are found within 800 runs."""
     scenario = deng("hedge", rounds=2000, seed=11)
@@ -110,7 +110,7 @@ def test_training_finds_nearly_all_that_there_is(algorithm: str, tmp_path: Path)
 
 
 def test_what_is_written_is_a_scenario_that_plays_as_judged(tmp_path: Path) -> None:
-    table = train(deng("hedge", "tree-swap"), Order("es", 64, jobs=1), tmp_path / "out")
+    table = train(deng("hedge", "tree-swap"), Order("cma", 64, jobs=1), tmp_path / "out")
     assert list(table["cohort"]) == ["them 0", "them 1"]
     curve = pd.read_csv(tmp_path / "out" / "curve.csv")
     assert curve.groupby("cohort").size().to_dict() == {"them 0": 64, "them 1": 64}
@@ -141,7 +141,7 @@ def test_workers_change_nothing(desk: Path) -> None:
     """Agents of a module of one's own are there in each worker."""
     Path("wary.py").write_text(WARY, encoding="utf-8")
     import_modules(["wary"])
-    scenario, asked = deng("test-wary", rounds=10), Order("es", 16, phases=2, imports=("wary",))
+    scenario, asked = deng("test-wary", rounds=10), Order("cma", 16, phases=2, imports=("wary",))
     tables = [train(scenario, replace(asked, jobs=jobs), desk / str(jobs)) for jobs in (1, 2)]
     assert tables[0].equals(tables[1])
     curves = [(desk / str(jobs) / "curve.csv").read_bytes() for jobs in (1, 2)]
@@ -157,7 +157,7 @@ def stopped(scenario: Scenario, order: Order, out: Path, at: int) -> None:
         train(scenario, order, out, progress=stop)
 
 
-@pytest.mark.parametrize("algorithm", ["cem", "exp3"])
+@pytest.mark.parametrize("algorithm", ["cma", "exp3"])
 def test_interrupted_training_resumes_to_the_same_bytes(
     algorithm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,11 +179,11 @@ GAME = "beating-mean-based-learners --rounds 20"
 WIDE = "crowding --set adversary={kind='myopic',outcomes=3,grid=3}"
 MISTAKES = [
     (f"{GAME} --algorithm sgd --budget 40", "--algorithm 'sgd' is unknown"),
-    (f"{GAME} --algorithm cem --budget 5", "cem tries 32 plans at a time"),
-    (f"{GAME} --algorithm es --budget 40 --cohort hedges", "did you mean 'hedge'"),
-    (f"{GAME} --algorithm es --budget 40 --phases 21", "there are 20 rounds"),
-    ("consumers --algorithm es --budget 40", "the adversary has no payoff; give one that has"),
-    ("crop-choice --algorithm es --budget 40", "outcomes are replayed"),
+    (f"{GAME} --algorithm cma --budget 5", "cma tries 16 plans at a time"),
+    (f"{GAME} --algorithm cma --budget 40 --cohort hedges", "did you mean 'hedge'"),
+    (f"{GAME} --algorithm cma --budget 40 --phases 21", "there are 20 rounds"),
+    ("consumers --algorithm cma --budget 40", "the adversary has no payoff; give one that has"),
+    ("crop-choice --algorithm cma --budget 40", "outcomes are replayed"),
     (f"{WIDE} --algorithm exp3 --budget 9", "exp3 lists plans over at most 8"),
 ]
 
@@ -196,7 +196,7 @@ def test_a_mistake_is_one_line_and_writes_nothing(
     assert not (tmp_path / "out").exists()
 
 
-HEDGE = f"train {GAME} --algorithm es --budget 16 --cohort hedge --jobs 1".split()
+HEDGE = f"train {GAME} --algorithm cma --budget 16 --cohort hedge --jobs 1".split()
 
 
 @pytest.mark.usefixtures("desk")
@@ -232,13 +232,13 @@ def test_a_training_replaces_no_file_of_somebody_else(name: str, refused: Refuse
 
 
 def test_a_training_that_is_stuck_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scenario, order = deng("hedge", rounds=10), Order("es", 64, jobs=1)
+    scenario, order = deng("hedge", rounds=10), Order("cma", 64, jobs=1)
     stopped(scenario, order, tmp_path / "out", 48)
     assert not list((tmp_path / "out").glob("*"))  # nothing was kept yet
     monkeypatch.setattr(training, "PAUSE", 0.0)
     stopped(scenario, order, tmp_path / "out", 48)
     with pytest.raises(UserError, match=r"holds another training; give another --out or start"):
-        train(scenario, Order("cem", 64, jobs=1), tmp_path / "out", resume=True)
+        train(scenario, Order("exp3", 64, jobs=1), tmp_path / "out", resume=True)
     kept = tmp_path / "out" / "training.npz"
     tree = checkpoint.load(kept)
     tree["0"]["paid"] = tree["0"]["paid"][:, :3]
