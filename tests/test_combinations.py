@@ -25,44 +25,34 @@ from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear
 from regretless.market.markets import Accounts, Market
 from regretless.market.model import MarketModel
-from regretless.scenarios.config.files import assign
+from regretless.scenarios.config.files import assign, read
 from regretless.scenarios.config.validation import resolved
 
 HOME = Path(__file__).parent / "golden" / "keys"
 PAGE = Path(__file__).parents[1] / "docs" / "combinations.md"
 LINES = PAGE.read_text(encoding="utf-8").splitlines()
 ROWS = [line.strip("| ").split(" | ") for line in LINES if line.startswith("| ")][1:]
-WEIGHTS = [[0.8, 0.2], [0.5, 0.5], [0.2, 0.8]]
-LINEAR = {
-    "utility": "linear",
-    "actions": 3,
-    "parameters": {"weights": WEIGHTS, "concentration": 9.0},
-}
-BASE: dict[str, Any] = {
+FILE = read(HOME / "models-default.toml")
+LINEAR, CARA = FILE["cohort"]
+POLICY = {"kind": "threshold", "feature": "k", "at": 3, "below": 0, "above": 2}
+BASE: dict[str, Any] = FILE | {
     "name": "pair",
     "rounds": 6,
-    "data": {
-        "file": "stream.csv", "outcomes": ["a", "b"], "context": ["k"],
-        "scale": {"a": [0.0, 1.0], "b": [0.0, 1.0]},
-    },
-    "policy": {
-        "late-hours": {"kind": "threshold", "feature": "k", "at": 3, "below": 0, "above": 2},
-    },
+    "policy": {"late-hours": POLICY},
     "cohort": [
-        {"name": "first", "count": 3, **LINEAR},
-        {"name": "second", "count": 2, **LINEAR},
-        {"name": "third", "utility": "cara", "count": 2, "actions": 3},
+        LINEAR | {"name": "first", "count": 3},
+        LINEAR | {"name": "second", "count": 2},
+        CARA | {"name": "third", "count": 2},
     ],
-}  # fmt: skip
+}
 TILTS = [[-1.0], [0.0], [1.0]]
 ONE = BASE | {  # an outcome of one number, in which all losses are linear
     "data": BASE["data"] | {"outcomes": ["a"], "scale": {"a": [0.0, 1.0]}},
     "cohort": [
-        {"name": name, "count": count, "utility": "pair-tilt", "actions": 3,
-         "parameters": {"weights": TILTS}}
-        for name, count in [("first", 3), ("second", 2), ("third", 2)]
+        worlds.cohort(own["name"], own["count"], 3, "pair-tilt", parameters={"weights": TILTS})
+        for own in BASE["cohort"]
     ],
-}  # fmt: skip
+}
 RESPONSE = "cohort.first.response"
 MOST = 5  # features at once
 MEASURES = ["external", "swap", "decision_swap", "contextual_swap"]
@@ -148,7 +138,7 @@ FEATURES: dict[str, dict[str, Any]] = {
     "policies": {"cohort.first.policies": ["late-hours"]},
     "contextual": {"cohort.first.measures": MEASURES, "cohort.first.policies": ["late-hours"]},
     "idiosyncratic": {"cohort.first.idiosyncratic": {"deviation": 0.1}},
-    "reports": {"cohort.first.reports": {"weights": [WEIGHTS[0]] * 3}},
+    "reports": {"cohort.first.reports": {"weights": [[0.8, 0.2]] * 3}},
     "network": {"network": {"graph": "small-world", "neighbours": 2, "subscribers": 0.5}},
     "lagged prices": {"market": {"feedback": "lagged"}},
     "same-round prices": {"market": {"feedback": "same-round"}},
@@ -289,7 +279,14 @@ def check_together(group: tuple[str, ...]) -> None:
     came = agents["mean_loss"].dropna()  # at a rate somebody may never come
     assert len(came) >= len(agents) - 3
     assert came.between(0, 1).all()
-    check_reasons(model, agents, group)
+    for cohort, promise in zip(model.game.cohorts, model.guarantees, strict=True):
+        own = agents[agents["cohort"] == cohort.name]
+        bounded = own["guarantee"] != "none"
+        assert own.loc[bounded, "bound"].notna().all(), group
+        assert own["mean_loss"].notna().any(), group
+        heard = own.get("distance", 0 * own["agent"]).fillna(0) == 0  # others hear no forecast
+        if not bounded[heard].all():  # it is said why
+            assert cohort.name in " ".join([promise.note, *promise.unbounded]), group
 
 
 def promising(*names: str) -> bool:
@@ -365,15 +362,3 @@ def test_what_does_not_go_together_is_refused_for_the_reason_in_the_table(
         with pytest.raises(UserError) as refused:
             played(keys)
         assert any(why in str(refused.value) for why in reasons(pair)), str(refused.value)
-
-
-def check_reasons(model: MarketModel, agents: Any, group: tuple[str, ...]) -> None:
-    """Fail unless every cohort has its bound, or the reason why it has none."""
-    for cohort, promise in zip(model.game.cohorts, model.guarantees, strict=True):
-        own = agents[agents["cohort"] == cohort.name]
-        bounded = own["guarantee"] != "none"
-        assert own.loc[bounded, "bound"].notna().all(), group
-        assert own["mean_loss"].notna().any(), group
-        heard = own.get("distance", 0 * own["agent"]).fillna(0) == 0  # others hear no forecast
-        if not bounded[heard].all():
-            assert cohort.name in " ".join([promise.note, *promise.unbounded]), group
