@@ -72,23 +72,7 @@ MANY_RULES = [
     cohort("drawing", 9, 3, response="private"),
 ]
 MIXED = world("mixed", 90, MANY_RULES, **EVERY)
-SAMPLED = world(
-    "sampled",
-    90,
-    [cohort("few", 90, 3, types=6), cohort("near", 60, 2, "lp-target", types=5, **SURELY)],
-    outcomes=3,
-    adversary="anti-forecast",
-    log_agents=30,
-    windows={"starts": [0, 30, 70]},
-    forecaster={"intervals": True},
-)
-COVERED = world(
-    "covered",
-    60,
-    [cohort("many", 1300, 3, cover={"kind": "cluster", "count": 12})],
-    outcomes=3,
-    adversary="drifting",
-)
+SAMPLED = ["rounds=90", "log_agents=6", "windows={starts=[0, 30, 70]}", "forecaster.intervals=true"]
 ASKED = PLAIN | {  # in every round, by the market and by an adversary that is told
     "adversary": {"kind": "cma", "rows": 3, "length": 5, "outcomes": 2},
     "market": {"feedback": "same-round"},
@@ -188,8 +172,10 @@ def shared(
     [
         (MIXED, [], 3),
         (PLAIN, [], 30),  # more than there are agents
-        *[(text, [], 2) for text in (SAMPLED, COMPARED, HEARSAY)],
-        *[(text, [], 5) for text in (COVERED, COUNTED, MOVING)],
+        *[(text, [], 2) for text in (COMPARED, HEARSAY, "keys/certainty")],
+        *[(text, [], 5) for text in (COUNTED, MOVING)],
+        ("keys/windows", SAMPLED, 2),
+        ("keys/cover-cluster", ["cohort.linear.count=1300", "rounds=60"], 5),
         (LEARNING, [], 3),
         # asked in every round
         (MIXED, [AT_ONCE, "rounds=50"], 3),
