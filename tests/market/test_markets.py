@@ -1,9 +1,11 @@
-"""What every market offers: outcomes in [0, 1], a memory, and mistakes in a line."""
+"""What every market offers: outcomes in [0, 1], a memory, mistakes in a line; and prices."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import worlds
 from resuming import check_resumes
@@ -11,22 +13,27 @@ from resuming import check_resumes
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.game.market import Market
+from regretless.market.losses import Linear
 from regretless.market.markets.aggregate import Moments
-from regretless.market.model import MarketModel
-from regretless.market.records import OutcomeDistribution
+from regretless.market.markets.price_impact import (
+    Prices,
+    Tally,
+    churn,
+    concentration,
+    crowding,
+    drawn_labels,
+)
+from regretless.market.records import Decision, OutcomeDistribution
 from regretless.scenarios import load
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.files import catalogue, find, override, read
+from regretless.scenarios.config.files import catalogue, find, read
 
 MARKETS = [name for name in catalogue() if "market" in read(find(name))]
 RNG = np.random.default_rng(0)
 
 
 def small(name: str, *assignments: str, rounds: int = 24) -> Scenario:
-    raw = override(read(find(name)), [f"rounds={rounds}", *assignments])
-    for cohort in raw["cohort"]:
-        cohort["measures"] = ["swap"]
-    return worlds.told(raw, origin=find(name).parent)
+    return worlds.lean(name, f"rounds={rounds}", *assignments, measures=["swap"])
 
 
 @pytest.mark.parametrize("name", MARKETS)
@@ -35,18 +42,13 @@ def test_a_market_resumes_conserves_and_keeps_a_promise_only_if_it_answers_later
 ) -> None:
     chosen = small(name)
     straight = check_resumes(chosen.build, 11, tmp_path)
-    assert (totals(straight) == totals(chosen.build())).all()
-    assert straight.game.market.summary() != ""
-    at_once = straight.game.market.answers_at_once
+    market, before = straight.game.market, chosen.build().game.market
+    assert market.accounts is None or (market.accounts.totals() == before.accounts.totals()).all()
+    assert market.summary() != ""
     listeners = straight.agents_frame().query("kind == 'follower' and response != 'private'")
     listeners = listeners[listeners["mean_loss"].notna()]
-    assert ((listeners["guarantee"] == "none") == at_once).all()
-    assert (listeners["bound"].isna() == at_once).all()
-
-
-def totals(model: MarketModel) -> Any:
-    market = model.game.market
-    return np.zeros(0) if market.accounts is None else market.accounts.totals()
+    assert ((listeners["guarantee"] == "none") == market.answers_at_once).all()
+    assert (listeners["bound"].isna() == market.answers_at_once).all()
 
 
 @pytest.mark.parametrize("name", MARKETS)
@@ -103,9 +105,7 @@ class Broken(Market):
         return fundamental + self.rng.random() + 1.0
 
 
-@register.market("own-function")
-def no_market(cohorts: Any, rng: Any) -> object:
-    return object()
+register.market("own-function")(lambda *_: object())
 
 
 def test_what_a_market_returns_is_checked() -> None:
@@ -115,3 +115,103 @@ def test_what_a_market_returns_is_checked() -> None:
         small("oligopoly", "market={kind='own-function'}").build()
     with pytest.raises(TypeError, match="clear"):
         Market(load("oligopoly").build().game.cohorts, RNG)  # type: ignore[abstract]
+
+
+# Prices: what is demanded, how it moves outcomes, and what stays promised.
+
+
+def chosen(*actions: int) -> Decision:
+    return Decision(np.zeros((1, 1)), np.array(actions))
+
+
+def test_prices_by_hand() -> None:
+    """Two goods, pure baskets: three agents buy the first, then all the second."""
+    own: Any = SimpleNamespace(multiplicity=None, multiplicity_of=lambda _: None)
+    own.loss, own.row_of = Linear(-np.eye(2)[None]), np.zeros(2, dtype=int)
+    people = [own, own]
+    market = Prices(people, RNG, feedback="lagged", impact=0.5, adjustment=0.5)
+    at_once = Prices(people, RNG, feedback="same-round", impact=0.5, adjustment=0.5)
+    first, half = [chosen(0, 0), chosen(0, 1)], np.full(2, 0.5)
+    assert market.clear(half, first) == pytest.approx([0.5, 0.5])
+    assert market.level == pytest.approx([0.625, 0.375])
+    assert market.clear(half, [chosen(1, 1), None]) == pytest.approx([0.4375, 0.5625])
+    assert market.last["demand"] == pytest.approx([0.0, 1.0])
+    assert market.last["price"] == pytest.approx([0.625, 0.375])
+    assert at_once.clear(half, first) == pytest.approx([0.4375, 0.5625])
+    assert market.clear(np.array([1.0, 0.0]), [None, None]) == pytest.approx([1.0, 0.0])
+    assert market.clipped_share == pytest.approx(1 / 3)
+    assert not market.aggregate([None, chosen(-1, -1)]).any()
+    assert market.aggregate([None, chosen(-1, 1)]).sum(0) == pytest.approx([1.0, 0.0, 1.0])
+
+
+def priced(market: dict[str, Any] | None, **tables: Any) -> Scenario:
+    shares = {"weights": [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]], "concentration": 6.0}
+    responses = {"followers": {}, "noisy": {"response": "quantal", "eta": 20.0}}
+    responses["learners"] = {"response": "hedge"}
+    cohorts = [worlds.cohort(n, 8, 3, parameters=shares, **own) for n, own in responses.items()]
+    keys: dict[str, Any] = {"rounds": 120, "seed": 1, "market": market}
+    if "data" not in tables:
+        keys["adversary"] = {"kind": "iid", "outcomes": 3, "concentration": 20.0}
+    return worlds.scenario(*cohorts, **keys | tables)
+
+
+LAGGED = {"feedback": "lagged", "impact": 0.4, "adjustment": 0.7}
+
+
+def test_a_lagged_market_is_a_replay_of_its_outcomes(tmp_path: Path) -> None:
+    """The same agents who face the recorded outcomes as data do and lose exactly the same."""
+    model = worlds.played(priced(LAGGED))
+    goods = ["y_0", "y_1", "y_2"]
+    rounds = model.rounds_frame()
+    rounds[goods].to_parquet(tmp_path / "lived.parquet")
+    data = {"file": str(tmp_path / "lived.parquet"), "outcomes": goods}
+    again = worlds.played(priced(None, data=data, forecaster={"models": []}))
+    before = rounds[[f"fundamental_{i}" for i in range(3)]].to_numpy()
+    assert (rounds[goods] != before).any(axis=None)
+    pd.testing.assert_frame_equal(model.regret_frame(), again.regret_frame())
+    pd.testing.assert_frame_equal(model.agents_frame(), again.agents_frame())
+
+
+PUMP = {"kind": "pump-and-dump", "outcomes": 3, "exposure": [1.0, 0.0, 0.0], "pump": 20, "dump": 20}
+SHOCKS = {kind: {"kind": kind, "outcomes": 3} for kind in ("iid", "anti-forecast")}
+
+
+@pytest.mark.parametrize("shocks", [*SHOCKS, "pump-and-dump"])
+@pytest.mark.parametrize("impact", [-0.6, 0.6])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_theorem_holds_where_feedback_is_lagged(shocks: str, impact: float, seed: int) -> None:
+    adversary = SHOCKS.get(shocks, PUMP)
+    model = worlds.played(priced(LAGGED | {"impact": impact}, adversary=adversary, seed=seed))
+    agents = model.agents_frame()
+    bound = agents[agents["cohort"] != "learners"]
+    assert (bound["guarantee"] != "none").all()
+    assert (bound["decision_swap_regret"] <= bound["bound_from_bias"] + 1e-9).all()
+    assert (bound["bound_from_bias"] <= bound["bound"]).all()
+    forecaster: Any = model.game.blocks[0].forecaster
+    limits = forecaster.bias_bound()
+    for *_, occupancy, bias in forecaster.events.table():
+        assert np.abs(bias).max() <= float(np.max(limits.bias(occupancy))) + 1e-9
+    if adversary is PUMP:
+        assert (agents["leader_surplus"] <= agents["surplus_cap"] + 1e-9).all()
+
+
+def test_crowding_on_cases_worked_out_by_hand() -> None:
+    demand = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 0.5], [0.0, 0.0]])
+    assert concentration(demand) == pytest.approx([0.5, 1.0, 1.0, np.nan], nan_ok=True)
+    assert churn(demand) == pytest.approx([np.nan, 0.5, 0.75, 0.25], nan_ok=True)
+    tally = Tally(2)
+    for row in demand:
+        tally.add(row)
+    assert tally.means() == pytest.approx({"concentration": 2.5 / 3, "churn": 0.5})
+    rounds = pd.DataFrame(
+        {"round": [0], "y_0": [0.5], "y_1": [0.5], "demand_0": [0.2], "demand_1": [0.8]}
+        | {"fundamental_0": [0.1], "fundamental_1": [0.5]}
+    )
+    forecasts = pd.DataFrame({"drawn": [False, True], "label_0": [0.9, 0.6], "label_1": [0.9, 0.4]})
+    (row,) = crowding(rounds, forecasts).to_dict("records")
+    expected = {"round": 0, "concentration": 0.68, "miss": 0.1, "miss_before": 0.3}
+    assert {name: row[name] for name in expected} == pytest.approx(expected)
+    assert row["confirmed"] == pytest.approx(0.2)
+    assert np.isnan(drawn_labels(forecasts[["drawn"]], 1, 2)).all()
+    with pytest.raises(ValueError, match="market"):
+        crowding(rounds.drop(columns=["demand_0", "demand_1"]), forecasts)
