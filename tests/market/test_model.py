@@ -37,10 +37,8 @@ def market(
 def test_mesa_sees_the_agents_and_its_collector_reads_them() -> None:
     model = market(rounds=5, played=0)
     assert isinstance(model, mesa.Model)
-    collector = mesa.DataCollector(
-        model_reporters={"played": "played"},
-        agent_reporters={"swap": "swap_regret", "action": "action"},
-    )
+    read = {"swap": "swap_regret", "action": "action"}
+    collector = mesa.DataCollector(model_reporters={"played": "played"}, agent_reporters=read)
     for _ in range(5):
         model.step()
         collector.collect(model)
@@ -64,33 +62,29 @@ def test_mesas_own_calls_work_or_refuse() -> None:
     for reset in (model.reset_rng, model.reset_randomizer):
         with pytest.raises(UserError, match="root seed"):
             reset(3)
+    for rounds in (-1, 2.5, float("nan"), "3"):
+        with pytest.raises(UserError, match=r"^run\(.*\): give how many rounds"):
+            model.run(rounds)  # type: ignore[arg-type]
     assert len(model.agents) == 200
     next(iter(model.agents)).remove()
     assert len(model.agents) == 199
     assert model.played == 4
 
 
-def worst(model: MarketModel) -> float:
-    return float(model.agents_frame()["swap_regret"].max())
-
-
-@pytest.mark.parametrize("rounds", [-1, 2.5, float("nan"), "3"])
-def test_a_run_takes_a_number_of_rounds(rounds: Any) -> None:
-    with pytest.raises(UserError, match=r"^run\(.*\): give how many rounds"):
-        market().run(rounds)
-
-
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
-def test_a_market_is_not_copied(copied: Any) -> None:
+def test_a_market_is_not_copied() -> None:
     """What a copy would share with the first would play in both; a state goes over instead."""
-    model = market(rounds=6, played=3)
-    with pytest.raises(UserError, match=r"not copied; take branch\(\)"):
-        copied(model)
-    other = market(rounds=6, played=0)
+    model, other = market(rounds=6, played=3), market(rounds=6, played=0)
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(UserError, match=r"not copied; take branch\(\)"):
+            copied(model)
     other.restore(model.state())
     for each in (model, other):
         each.run()
     assert other.agents_frame().equals(model.agents_frame())
+
+
+def worst(model: MarketModel) -> float:
+    return float(model.agents_frame()["swap_regret"].max())
 
 
 def batched(seed: int, rounds: int) -> MarketModel:
@@ -115,21 +109,19 @@ def test_a_batch_run_of_mesa_plays_what_a_run_plays() -> None:
 def test_models_leave_nothing_behind() -> None:
     """Mesa's own numbering of agents keeps every model: 105 kB each of this size."""
     keys = {"rounds": 2, "forecaster": {"kind": "constant"}}
-    market = worlds.scenario(worlds.cohort("own", 3, 6), **keys)
+    given = worlds.scenario(worlds.cohort("own", 3, 6), **keys)
     held, left = [], []
-    worlds.played(market).agents_frame()  # what is imported is imported before
+    worlds.played(given).agents_frame()  # what is imported is imported before
     tracemalloc.start()
-    try:
-        for seed in range(6):
-            model = worlds.played(market, seed=seed)
-            model.agents_frame()
-            left.append(weakref.ref(model))
-            del model
-            if seed % 3 == 2:
-                gc.collect()
-                held.append(tracemalloc.get_traced_memory()[0])
-    finally:
-        tracemalloc.stop()
+    for seed in range(6):
+        model = worlds.played(given, seed=seed)
+        model.agents_frame()
+        left.append(weakref.ref(model))
+        del model
+        if seed % 3 == 2:
+            gc.collect()
+            held.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
     assert sum(model() is not None for model in left) == 0
     assert held[1] - held[0] < 30_000  # bytes, for three models
 
@@ -178,25 +170,21 @@ def test_a_firm_that_sells_more_earns_by_the_formula() -> None:
     keys |= {"cohort.firms.parameters.slope": 0.0}
     trunk = load("oligopoly", rounds=30, **keys).build(apart=True)
     trunk.run(5)
-    held = {f"agent.{number}": 6 for number in range(1, 5)}
-    base, other = trunk.branch(held), trunk.branch(held | {"agent.1": 12})
-    base.run()
-    other.run()
-    assert base.fork is not None
+    held, lost = {f"agent.{number}": 6 for number in range(1, 5)}, []
+    for branch in (trunk.branch(held), trunk.branch(held | {"agent.1": 12})):
+        branch.run()
+        (firms,), fork = branch.game.cohorts, branch.fork
+        lost.append((firms.ledger.own.sum(1) - fork.branch[0])[firms.row_of] / 25)  # type: ignore[union-attr]
     q, more, price = 0.75, 1.5, 0.9 - 0.1 * 4 * 0.75
     change = 0.1 * (more - q)
-    lost = [
-        (b.game.cohorts[0].ledger.own.sum(1) - b.fork.branch[0])[b.game.cohorts[0].row_of] / 25  # type: ignore[union-attr]
-        for b in (base, other)
-    ]
     gain = (lost[0] - lost[1]) * trunk.game.cohorts[0].loss.unit_scale
     assert gain[0] == pytest.approx(more * (price - change - 0.3) - q * (price - 0.3), rel=1e-9)
     assert gain[1:] == pytest.approx(-q * change, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
+def test_what_cannot_be_changed_or_compared_is_said() -> None:
+    trunk = market()
+    for change, words in (
         ({"rounds": 3}, "'rounds' does not change"),
         ({"cohort.own.count": 3}, "does not change"),
         ({"cohort.owl.response": "hedge"}, "there is no 'owl'; did you mean 'own'"),
@@ -205,17 +193,11 @@ def test_a_firm_that_sells_more_earns_by_the_formula() -> None:
         ({"agent.0": 0}, "does not change"),
         ({"adversary.kind": "drifring"}, "did you mean 'drifting'"),
         ({"adversary.steq": 1.0}, "steq"),
-    ],
-)
-def test_what_cannot_be_changed_is_said(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(UserError, match=words):
-        market().branch(changes)
-
-
-def test_what_cannot_be_compared_is_said() -> None:
+    ):
+        with pytest.raises(UserError, match=words):
+            trunk.branch(change)
     with pytest.raises(UserError, match=r"build\(apart=True\)"):
         market(apart=False).branch({"agent.4": 0})  # who is one row with others
-    trunk = market()
     with pytest.raises(UserError, match="is no branch"):
         gains(trunk, market())
     with pytest.raises(UserError, match="run both equally far"):
