@@ -28,20 +28,16 @@ def recorded(labels: np.ndarray[Any, Any], outcomes: np.ndarray[Any, Any]) -> pd
     return scores_table({"one": record}, outcomes[:, None], [])
 
 
-def crps(members: np.ndarray[Any, Any], outcome: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return E |X - y| - E |X - X'| / 2, as Gneiting and Raftery (2007) define it."""
-    apart = np.abs(members[:, :, None] - members[:, None])
-    return np.abs(members - outcome[:, None]).mean(1) - apart.mean((1, 2)) / 2
-
-
 def test_the_crps_is_as_it_is_defined() -> None:
+    """E |X - y| - E |X - X'| / 2, as Gneiting and Raftery (2007) define it; NaN is no member."""
     rng = np.random.default_rng(0)
     members, outcome = rng.standard_normal((40, 25)), rng.standard_normal(40)
-    found = ensemble_scores(members, outcome)[0]
-    np.testing.assert_allclose(found, crps(members, outcome), atol=1e-12)
-    members[:, 20:] = np.nan
-    fewer = ensemble_scores(members, outcome)[0]
-    np.testing.assert_allclose(fewer, crps(members[:, :20], outcome), atol=1e-12)
+    for count in (25, 20):
+        members[:, count:] = np.nan
+        known = members[:, :count]
+        apart = np.abs(known[:, :, None] - known[:, None]).mean((1, 2))
+        expected = np.abs(known - outcome[:, None]).mean(1) - apart / 2
+        np.testing.assert_allclose(ensemble_scores(members, outcome)[0], expected, atol=1e-12)
 
 
 def test_a_forecast_that_is_right_is_calibrated_and_a_worse_one_has_a_greater_crps() -> None:
@@ -55,8 +51,7 @@ def test_a_forecast_that_is_right_is_calibrated_and_a_worse_one_has_a_greater_cr
     assert good["rmse"] == pytest.approx(root_mean_squared_error(outcomes, level))
     assert good["coverage_90"] == pytest.approx(0.9, abs=0.02)
     assert good["coverage_50"] == pytest.approx(0.5, abs=0.03)
-    pits = table.filter(like="pit_").iloc[0].to_numpy(dtype=float)
-    np.testing.assert_allclose(pits, 0.1, atol=0.025)
+    np.testing.assert_allclose(good.filter(like="pit_").astype(float), 0.1, atol=0.025)
     assert good["crps"] == pytest.approx(0.05 / np.sqrt(np.pi), rel=0.05)  # of a normal one
     assert poor["crps"] > 1.3 * good["crps"]
 
@@ -65,12 +60,9 @@ def test_reliability_is_the_calibration_curve_of_scikit_learn() -> None:
     rng = np.random.default_rng(2)
     members = rng.standard_normal((400, 33)) + rng.standard_normal((400, 1))
     outcome = rng.standard_normal(400)
-    rows = pd.DataFrame(reliability(members, outcome))
-    middle = np.median(outcome)
-    told = (members > middle).mean(1)
-    observed, predicted = calibration_curve(outcome > middle, told, n_bins=10)
-    np.testing.assert_allclose(rows["observed"], observed)
-    np.testing.assert_allclose(rows["predicted"], predicted)
+    rows, middle = pd.DataFrame(reliability(members, outcome)), np.median(outcome)
+    known = calibration_curve(outcome > middle, (members > middle).mean(1), n_bins=10)
+    np.testing.assert_allclose(rows[["observed", "predicted"]].T, known)
     assert rows["share"].sum() == pytest.approx(1.0)
 
 
@@ -80,35 +72,35 @@ def test_figures_of_two_blocks_have_a_curve_for_each_broadcast_and_one_for_a_mod
     both = pd.concat([table, table.assign(block="two")], ignore_index=True)
     shown = Run({"data": {"outcomes": ["rain"]}}, {"forecast_scores": both})
     for draw in (run_figures.reliability, run_figures.calibration):
-        drawn = draw(shown)
-        curves = [trace for trace in drawn.data if trace.name.startswith(("broadcast", "model"))]
+        drawn = draw(shown).data
+        curves = [trace for trace in drawn if trace.name.startswith(("broadcast", "model"))]
         names = ["broadcast, one", "broadcast, two", "model"]
         assert sorted(trace.name for trace in curves) == names
         assert sorted(trace.name for trace in curves if trace.showlegend) == names
         assert all((np.diff(trace.x) > 0).all() for trace in curves)
 
 
-def test_the_last_rounds_are_kept() -> None:
+def test_the_last_rounds_are_kept_and_those_that_an_adversary_imagines_are_not() -> None:
     outcomes = np.concatenate([np.zeros(500), np.ones(KEPT)])
     (row,) = recorded(np.ones((len(outcomes), 1)), outcomes).query("kind == 'outcome'").itertuples()
     assert (row.mae, row.rounds) == (0.0, KEPT)
+    scores = worlds.played(load("chain-store", rounds=4), seed=1).scores_frame()
+    assert set(scores.loc[scores["kind"] == "outcome", "rounds"]) == {4}
 
 
 def test_scores_of_a_run_are_those_of_its_logs(tmp_path: Path) -> None:
-    scenario = load("crop-choice", rounds=90)
-    run(scenario, Options(tmp_path / "logs"))
+    run(load("crop-choice", rounds=90), Options(tmp_path / "logs"))
     played = read_run(str(tmp_path / "logs"))
     assert not hasattr(played, "agent")
     rounds, forecasts, scores = played.rounds, played.forecasts, played.scores
-    own = scores[(scores["source"] == "broadcast") & (scores["kind"] == "outcome")]
     drawn = forecasts[forecasts["drawn"]].set_index("round")
-    for row in own.itertuples():
+    for row in scores.query("source == 'broadcast' and kind == 'outcome'").itertuples():
         label = drawn[row.outcome.replace("y", "label")].to_numpy()
         truth = rounds[row.outcome].to_numpy()
         assert row.mae == pytest.approx(mean_absolute_error(truth, label), rel=1e-9)
     assert set(scores["source"]) == {"broadcast", "", *played.models["model"]}
-    log, decisions = played.regret_log, scores[scores["kind"] == "decision"].set_index("action")
-    means = log.groupby("action")["loss"].mean()
+    means = played.regret_log.groupby("action")["loss"].mean()
+    decisions = scores.query("kind == 'decision'").set_index("action")
     np.testing.assert_allclose(decisions["mean_loss"], means[decisions.index], rtol=1e-9)
     assert decisions["share"].sum() == pytest.approx(1.0)
     shown = Run(played.manifest["config"], {"agents": played.agents, "forecast_scores": scores})
@@ -121,11 +113,6 @@ def test_scores_of_a_run_are_those_of_its_logs(tmp_path: Path) -> None:
         read_run(tmp_path)
 
 
-def test_rounds_that_an_adversary_imagines_are_not_scored() -> None:
-    scores = worlds.played(load("chain-store", rounds=4), seed=1).scores_frame()
-    assert set(scores.loc[scores["kind"] == "outcome", "rounds"]) == {4}
-
-
 @pytest.mark.parametrize(("response", "eta"), [("best-response", None), ("quantal", 12.0)])
 def test_biases_are_recomputed_from_the_logs(response: str, eta: float | None) -> None:
     raw = read(find("crop-choice"))
@@ -136,22 +123,17 @@ def test_biases_are_recomputed_from_the_logs(response: str, eta: float | None) -
     model = worlds.played(worlds.told(raw | keys))
     cohort, block = model.game.cohorts[0], model.game.blocks[0]
     rounds, atoms = model.rounds_frame(), model.forecasts_frame()
-    points = atoms[["p_0", "p_1", "p_2"]].to_numpy()
     truths = rounds[["y_0", "y_1", "y_2"]].to_numpy()[atoms["round"]]
-    contexts = rounds[["x_0", "x_1"]].to_numpy()[atoms["round"]]
-    mass = atoms["weight"].to_numpy()
-    months, wet = contexts.T
+    months, wet = rounds[["x_0", "x_1"]].to_numpy()[atoms["round"]].T
     by_month = np.array([0, 2, 3, 2, 0])[np.searchsorted([3, 6, 9, 11], months, side="right")]
-    suggestions, how = np.array([by_month, np.where(wet >= 1, 0, 3)]), {"smooth": eta, "mass": mass}
-    told = points, truths, cohort.coefficients
+    told = atoms[["p_0", "p_1", "p_2"]].to_numpy(), truths, cohort.coefficients
+    how = {"smooth": eta, "mass": atoms["weight"].to_numpy()}
     decision = calibration.decision_calibration(*told, **how)
-    cross = calibration.cross_calibration(*told, suggestions, **how)
+    cross = calibration.cross_calibration(*told, [by_month, np.where(wet >= 1, 0, 3)], **how)
     for loss, action, policy, suggestion, _, bias in block.forecaster.events.table():
-        kept = np.abs(bias).max() / 120
-        if policy is None:
-            assert decision[loss, action] == pytest.approx(kept, abs=1e-12)
-        else:
-            assert cross[loss, action, policy, suggestion] == pytest.approx(kept, abs=1e-12)
+        at = (loss, action) if policy is None else (loss, action, policy, suggestion)
+        known = decision if policy is None else cross
+        assert known[at] == pytest.approx(np.abs(bias).max() / 120, abs=1e-12)
 
 
 def test_a_constant_error_on_one_action_is_found() -> None:
