@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
-from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability import persuasion, stackelberg, swap_regret_of
@@ -116,30 +116,18 @@ def test_the_prosecutor_of_kamenica_and_gentzkow_convicts_twice_as_many_as_are_g
     assert found.silence == float(guilty >= 0.5)
 
 
-def concave_closure(guilty: float, payoff: Array, loss: Array) -> float:
-    """Best split of a prior over two outcomes into two posteriors of a grid."""
-    at = np.unique(np.append(np.linspace(0, 1, 401), guilty))
-    distributions = np.stack([1 - at, at], axis=1)
-    lost = distributions @ loss
-    tied = lost <= lost.min(1, keepdims=True) + 1e-12
-    worth = np.where(tied, distributions @ payoff, -np.inf).max(1)
-    low, high = at[at <= guilty], at[at >= guilty]
-    width = high[None, :] - low[:, None]
-    share = np.divide(guilty - low[:, None], width, out=np.zeros_like(width), where=width > 0)
-    split = (1 - share) * worth[: len(low), None] + share * worth[-len(high) :]
-    return float(split.max())
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_it_is_the_concave_closure_of_what_silence_pays(seed: int) -> None:
+    """The best split of a prior over two outcomes into posteriors of a grid."""
     rng = stream(seed, "test persuasion")
     payoff, guilty = rng.random((2, 3)), float(rng.random())
-    # whole hundredths with slopes that divide 400: where actions tie lies on the grid
-    loss = np.stack([np.array([0.0, 0.25, 0.5]), np.array([1.0, 0.5, 0.25])])
-    found = persuasion([1 - guilty, guilty], payoff, loss).value
-    brute = concave_closure(guilty, payoff, loss)
-    assert brute <= found + 1e-9
-    assert found <= brute + 0.01
+    # actions tie at 1/3, 2/5 and 1/2, which lie on the grid
+    loss, at = np.array([[0.0, 0.25, 0.5], [1.0, 0.5, 0.25]]), np.linspace(0, 1, 1201)
+    posteriors = np.stack([1 - at, at], axis=1)
+    tied = posteriors @ loss <= (posteriors @ loss).min(1, keepdims=True) + 1e-12
+    worth = np.where(tied, posteriors @ payoff, -np.inf).max(1)
+    brute = -linprog(-worth, A_eq=[np.ones(1201), at], b_eq=[1.0, guilty]).fun
+    assert persuasion([1 - guilty, guilty], payoff, loss).value == pytest.approx(brute, abs=1e-9)
 
 
 @given(st.integers(0, 10_000), st.integers(1, 4), st.integers(1, 4))
