@@ -14,13 +14,11 @@ from regretless.market.core.errors import UserError
 from regretless.market.logs.comparisons import gains
 from regretless.market.logs.counted import COUNT, agents_in
 from regretless.market.logs.welfare import welfare_record
-from regretless.market.model import MarketModel
 from regretless.scenarios.assembly import populations
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.validation import MANY
 from regretless.scenarios.studies.analysis.measures import cohorts_of
 
-TOLERANCE = 1e-12
 REGRETS = ["mean_loss", "external_regret", "swap_regret", "decision_swap_regret"]
 Keys = dict[str, Any]
 MARKETS: dict[str, tuple[int, Keys, Keys]] = {  # outcomes, market, cohort
@@ -40,51 +38,44 @@ def scenario(cohort: Keys, market: Keys, outcomes: int, **keys: Any) -> Scenario
     return worlds.scenario(own, few, **{"rounds": 25} | given | keys)
 
 
-def same(listed: MarketModel, counted: MarketModel) -> None:
-    """Hold two models of one crowd against each other, to rounding errors."""
-    (ours, theirs), near = (counted.game.cohorts[0], listed.game.cohorts[0]), TOLERANCE
-    assert ours.multiplicity is not None
-    assert ours.population == len(theirs.row_of) == 3000
-    assert (ours.counts == theirs.counts).all()
-    assert [counted.view(i + 1).stands_for for i in range(7)] == ours.multiplicity.tolist()
-    assert listed.view(1).stands_for == 1
-    frames = [model.agents_frame() for model in (listed, counted)]
-    rows, own = frames
-    mine = own[own["cohort"] == "crowd"].iloc[theirs.row_of].reset_index()
-    for column in (*REGRETS, "exploitability", "bound", "bound_from_bias"):
-        expected = rows.loc[rows["cohort"] == "crowd", column].to_numpy()
-        np.testing.assert_allclose(mine[column], expected, rtol=0, atol=near)
-    tables = [
-        [model.rounds_frame(), model.verdict_frame(), cohorts_of(frame, 0)]
-        for model, frame in zip((listed, counted), frames, strict=True)
-    ]
-    for one, other in zip(*tables, strict=True):
-        pd.testing.assert_frame_equal(one, other, rtol=1e-11, atol=1e-11, check_dtype=False)
-    records = [pd.DataFrame(welfare_record(frame)).astype(float) for frame in frames]
-    pd.testing.assert_frame_equal(*records, rtol=1e-9, atol=near)
-    assert repr(counted) == repr(listed)
+def handed_out(spec: Any, _: Any) -> Any:
+    """Hand out types in their order: the order of protected losses moves digits, too."""
+    others = np.random.default_rng(0).integers(spec.types, size=spec.count)
+    return np.concatenate([np.arange(spec.types), others[spec.types :]])
 
 
 @pytest.mark.parametrize("name", MARKETS)
 def test_a_counted_crowd_is_the_listed_one_in_every_market(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Few rounds, since sums in another order differ in the last digit, and markets answer.
-
-    The list is in the order of the types: the order of protected losses moves digits, too.
-    """
-
-    def handed_out(spec: Any, _: Any) -> Any:
-        others = np.random.default_rng(0).integers(spec.types, size=spec.count)
-        return np.concatenate([np.arange(spec.types), others[spec.types :]])
-
+    """To rounding errors: few rounds, since sums in another order differ, and markets answer."""
     monkeypatch.setattr(populations, "_shared", handed_out)
     monkeypatch.setattr(
         populations, "drawn_multiplicity", lambda spec, _: np.bincount(handed_out(spec, None))
     )
     goods, market, cohort = MARKETS[name]
-    both = [scenario(cohort | {"multiplicity": n}, market, goods, rounds=8) for n in (False, True)]
-    same(*(worlds.played(one, seed=4) for one in both))
+    listed, counted = (
+        worlds.played(scenario(cohort | {"multiplicity": n}, market, goods, rounds=8), seed=4)
+        for n in (False, True)
+    )
+    ours, theirs = counted.game.cohorts[0], listed.game.cohorts[0]
+    assert ours.multiplicity is not None
+    assert ours.population == len(theirs.row_of) == 3000
+    assert (ours.counts == theirs.counts).all()
+    assert [counted.view(i + 1).stands_for for i in range(7)] == ours.multiplicity.tolist()
+    assert listed.view(1).stands_for == 1
+    frames = rows, own = [model.agents_frame() for model in (listed, counted)]
+    mine = own[own["cohort"] == "crowd"].iloc[theirs.row_of]
+    for column in (*REGRETS, "exploitability", "bound", "bound_from_bias"):
+        expected = rows.loc[rows["cohort"] == "crowd", column]
+        np.testing.assert_allclose(mine[column], expected, rtol=0, atol=1e-12)
+    near: Keys = {"rtol": 1e-11, "atol": 1e-11, "check_dtype": False}
+    pd.testing.assert_frame_equal(listed.rounds_frame(), counted.rounds_frame(), **near)
+    pd.testing.assert_frame_equal(listed.verdict_frame(), counted.verdict_frame(), **near)
+    pd.testing.assert_frame_equal(*(cohorts_of(frame, 0) for frame in frames), **near)
+    records = [pd.DataFrame(welfare_record(frame)).astype(float) for frame in frames]
+    pd.testing.assert_frame_equal(*records, rtol=1e-9, atol=1e-12)
+    assert repr(counted) == repr(listed)
 
 
 def test_those_who_draw_follow_their_strategy() -> None:
@@ -94,14 +85,13 @@ def test_those_who_draw_follow_their_strategy() -> None:
     heads, predicted = cohort.multiplicity, cohort.loss.losses(np.array([0.3, 0.8]))
     rounds = [cohort._decision(predicted) for _ in range(300)]
     strategy = rounds[0].probabilities
-    total = np.sum([decision.counts() for decision in rounds], axis=0)
-    shown = np.sum([np.eye(4)[decision.actions] for decision in rounds], axis=0)
     for decision in rounds:
         assert (decision.counts().sum(1) == heads).all()
         assert (decision.counts()[np.arange(3), decision.actions] >= 1).all()
+    total = np.sum([decision.counts() for decision in rounds], axis=0)
+    shown = np.sum([np.eye(4)[decision.actions] for decision in rounds], axis=0)
     for seen, each in ((total, heads), (shown, np.ones(3))):
-        for k in range(3):
-            assert chisquare(seen[k], 300 * each[k] * strategy[k]).pvalue > 1e-3
+        assert (chisquare(seen, 300 * each[:, None] * strategy, axis=1).pvalue > 1e-3).all()
     spread = np.var([decision.counts()[0, 0] for decision in rounds])
     assert spread == pytest.approx(heads[0] * strategy[0, 0] * (1 - strategy[0, 0]), rel=0.3)
 
@@ -119,7 +109,7 @@ def test_a_billion_agents_are_as_many_rows_as_archetypes(response: Keys) -> None
     assert (crowd[COUNT] > 10**9 / 40 * 0.99).all()
     assert "1,000,000,003 agents" in repr(model)
     assert model.verdict_frame()["agents"].iloc[0] == 10**9
-    assert model.game.market.last["demand"].sum() <= 1 + TOLERANCE
+    assert model.game.market.last["demand"].sum() <= 1 + 1e-12
 
 
 def test_it_goes_on_from_a_checkpoint_and_in_a_branch(tmp_path: Path) -> None:
