@@ -235,7 +235,8 @@ def write(desk: Path, place: str, line: str, *keys: str) -> tuple[list[str], str
     """Write a module in which a line is at a place; return words that play it, and who is named."""
     kind, base, given = PLACES[place]
     base, _, name = base.partition(".")
-    own = (METHOD if name else FUNCTION).format(**locals())
+    form = METHOD if name else FUNCTION
+    own = form.format(kind=kind, base=base, name=name, given=given, line=line)
     (desk / "borders.py").write_text(PARTS + own, encoding="utf-8")
     (desk / "borders.toml").write_text(SCENARIO, encoding="utf-8")
     words = ["run", "borders.toml", "--import", "borders"]

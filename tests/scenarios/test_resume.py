@@ -1,6 +1,7 @@
 """A run that ends early continues to the same bytes; nothing but its own files is touched."""
 
 import io
+import json
 import os
 import shutil
 import signal
@@ -438,9 +439,12 @@ def test_a_file_of_the_users_is_never_touched(call: Call, refused: Refused) -> N
     with held(Path("logs")):
         assert "another process" in refused(*RUN)
     play(TINY)
-    names = ("rounds.csv", "models.csv", "report.html", ".rounds.tmp")
+    names = ("rounds.csv", "models.csv", "report.html", ".rounds.tmp", "notes.txt")
     for name in names:
         Path("logs", name).write_text("mine")
+    record = manifest("logs")
+    record["files"].append("notes.txt")  # which no run writes
+    Path("logs/manifest.json").write_text(json.dumps(record))
     assert call(*RUN, "--overwrite")[0] == 0
     assert {Path("logs", name).read_text() for name in names} == {"mine"}
     assert "report.html" in refused("report", "logs")
