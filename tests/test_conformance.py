@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from registered import built_in
+from worlds import built_in
 
 from regretless.agents.adversaries import Coalition, Leader, Replay
 from regretless.agents.adversaries.wrappers import Confined

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from regretless.market.core.arrays import Array
+from regretless.market.core.own_code import is_ours
 from regretless.market.model import MarketModel
+from regretless.market.register import Registry
 from regretless.market.regret import definitions
 from regretless.market.regret.ledger import MEASURES
 from regretless.scenarios.assembly.scenario import Scenario
@@ -36,6 +38,11 @@ adversary = { kind = "iid", outcomes = 2 }
 forecaster = { kind = "constant" }
 cohort = [{ name = "farmers", utility = "linear", count = 3, actions = 3 }]
 """
+
+
+def built_in(registry: Registry) -> list[str]:
+    """Names that the project itself registered: tests register names of their own."""
+    return [name for name in registry.names() if is_ours(registry[name])]
 
 
 def cohort(name: str, count: int, actions: Any = 2, utility: str = "linear", **more: Any) -> Raw:

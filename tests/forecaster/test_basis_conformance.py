@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from registered import built_in
+from worlds import built_in
 
 from regretless.agents.utilities.forms import CES, CobbDouglas, Leontief
 from regretless.forecaster import bases

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import worlds
-from registered import built_in
+from worlds import built_in
 
 from regretless.agents.utilities import forms
 from regretless.forecaster.bases.default import natural_kind

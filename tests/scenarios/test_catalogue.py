@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import worlds
-from registered import built_in
+from worlds import built_in
 
 from regretless.forecaster.models import PANEL
 from regretless.market import register

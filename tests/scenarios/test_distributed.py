@@ -14,14 +14,13 @@ import pandas as pd
 import pytest
 import tomli_w
 from served import two_workers
-from worlds import Raw, cohort, told
+from worlds import Raw, built_in, cohort, told
 from written import Reference, assert_same, kill_after_a_checkpoint, play, status, tables
 
 from regretless.agents import ScriptedAgent
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
-from regretless.market.core.own_code import is_ours
 from regretless.market.core.randomness import stream
 from regretless.market.logs import journal
 from regretless.scenarios import distributed
@@ -97,8 +96,7 @@ LEARNING = world(
     + [
         cohort(rule, 10, 3, "ces", types=3, response=rule, parameters=rhos(0.5, 0.8, 1.0))
         | {"measures": FULL[:2], "settings": {"eta": 40.0} if "quantal" in rule else {}}
-        for rule in register.learner.names()
-        if is_ours(register.learner[rule])
+        for rule in built_in(register.learner)
     ],
     **BRIEF,
 )

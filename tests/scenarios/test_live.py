@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 import tomli_w
 from desk import Call, Refused
-from registered import built_in
 from served import serving
+from worlds import built_in
 from written import manifest
 
 from regretless import load

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import worlds
 from desk import Call, Refused
-from registered import built_in
+from worlds import built_in
 from written import files
 
 import regretless
