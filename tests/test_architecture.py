@@ -46,7 +46,6 @@ def imported(name: str) -> set[str]:
 
 
 def targets(name: str) -> set[str]:
-    """Own modules that a module imports."""
     own = {full.removeprefix("regretless.") for full in imported(name) if "regretless." in full}
     return {full if full in PATHS else full.rpartition(".")[0] for full in own} - {""}
 

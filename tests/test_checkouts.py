@@ -31,7 +31,6 @@ def python(folder: Path, *words: str, **variables: str) -> str:
 
 
 def plays(folder: Path, **variables: str) -> None:
-    """Play a scenario with the package in a folder."""
     (folder / "nature.toml").write_text(NATURE, encoding="utf-8")
     words = ["-m", "regretless", "run", "nature.toml", "--out", "logs", "--quiet"]
     python(folder, *words, **variables)

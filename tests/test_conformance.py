@@ -41,7 +41,6 @@ def adversary(name: str, seed: int = 0, **more: Any) -> Any:
 
 
 def outcomes(player: Any, rounds: int, history: History | None = None) -> Array:
-    """Play an adversary against a forecast that moves."""
     history = history or History(SIZE)
     rows = []
     for _ in range(rounds):
@@ -177,7 +176,6 @@ def test_policies_follow_their_numbers() -> None:
 
 
 def losses(market: Any, before: Any, outcome: Any, decisions: Any) -> Any:
-    """Clear from a state on, and return every cohort's losses."""
     market.restore(before)
     market.clear(outcome, decisions)
     return market.losses(decisions)

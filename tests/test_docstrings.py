@@ -18,7 +18,6 @@ EXAMPLE = re.compile(r">>> (?!.*\+SKIP)")
 
 
 def public(whole: Any) -> list[Any]:
-    """Return what a class offers, or what is written in a module."""
     own = [getattr(whole, name) for name in vars(whole) if not name.startswith("_")]
     if isinstance(whole, ModuleType):
         own = [one for one in own if getattr(one, "__module__", None) == whole.__name__]

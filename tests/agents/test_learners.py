@@ -187,7 +187,6 @@ def shared(weights: Array) -> Array:
 
 
 def eigenlaw(chain: Array) -> Array:
-    """Return the eigenvector of a transition matrix at eigenvalue 1."""
     values, vectors = np.linalg.eig(chain.T)
     return shared(np.real(vectors[:, np.argmin(np.abs(values - 1))]))
 
@@ -199,7 +198,6 @@ def swaps(past: Array, strategies: Array) -> Array:
 
 
 def defined(name: str, t: int, past: Array, strategies: Array) -> Array:
-    """Compute the strategy of a learner in round t from its definition."""
     total, own = past.sum(0), (strategies * past).sum(1, keepdims=True)
     found = np.zeros(3)
     match name:

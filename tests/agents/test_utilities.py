@@ -132,7 +132,6 @@ REFUSED: list[tuple[Any, tuple[Any, ...], dict[str, Any], str]] = [
     (CES, (np.ones((2, 2, 2)), [0.5, -0.5]), {}, "rho = -0.5: must be positive"),
     (CES, (ONES, 0.0, 1.0), {}, "rho = 0: too near 0; use Cobb-Douglas"),
     (CES, (ONES, 1e-9, 1.0), {}, "rho = 1e-09: too near 0; use Cobb-Douglas"),
-    (CES, (ONES, -1.0, 1.0), {}, "rho = -1: below 0 it needs y_min above 0, such as y_min ="),
     (CES, (ONES, 0.5, 0.0), {}, "v = 0: must be positive"),
     (CES, (ONES, 0.5, 1.0, 1.0), {}, r"y_min = 1: must lie in \[0, 1\)"),
     (CES, (ONES, 0.5, 1.0, -0.1), {}, r"y_min = -0.1: must lie in \[0, 1\)"),
@@ -144,25 +143,18 @@ REFUSED: list[tuple[Any, tuple[Any, ...], dict[str, Any], str]] = [
     (CES, ([1.0, 1.0], 0.5), {}, r"weights have shape \(2,\); give actions x goods"),
     (CES, ([[1.0, 1.0], [1.0]], 0.5), {}, r"weights = .*: .* equally long"),
     (CES, (np.ones((3, 2, 2)), [0.5, 0.6]), {}, r"weights .* stack agents \(3,\) and \(2,\)"),
-    (CobbDouglas, (-ONES,), {}, "alpha = -1: must be at least 0"),
     (CobbDouglas, (ONES, 0.0), {}, "A = 0: must be positive"),
     (CobbDouglas, (np.empty((0, 2)),), {}, r"alpha have shape \(0, 2\); give actions x goods"),
-    (Leontief, ([[1.0, -1.0]],), {}, "a = -1: must be at least 0"),
     (Leontief, ([[1.0, 0.0], [0.0, 0.0]],), {}, "a = 0: each action must need some good"),
     (Leontief, ([[1e-310, 1e-310]],), {}, "overflows; raise the smallest positive a"),
-    (CARA, (ONES, 0.0), {}, "risk_aversion = 0: must be at least 1e-06; use linear utility"),
     (CARA, (-ONES, 1000.0), {}, "overflows; lower risk_aversion"),
     (MeanVariance, (ONES, 1.0, INF), {}, "reference = inf: give finite numbers"),
     (Newsvendor, ([0.5], -1.0, 1.0), {}, "underage = -1: must be at least 0"),
-    (Newsvendor, ([0.5], 0.0, [1.0, 0.0]), {}, "underage = 0: must be positive where overage"),
     (Newsvendor, ([0.5, -1.5], 1.0, 1.0), {}, "orders = -1.5: must be at least 0"),
     (Newsvendor, (0.5, 1.0, 1.0), {}, r"orders have shape \(\); give actions"),
     (Newsvendor, ([0.5], 1.0, 1.0), {"coordinate": 0.0}, "coordinate is 0.0; give a whole"),
-    (LpTarget, (ONES, 2.0, [1.0, -1.0]), {}, "weights = -1: must be at least 0"),
     (LpTarget, (ONES, 2.0, [1.0, 1.0, 1.0]), {}, "give one weight for each good"),
-    (drawn, ("trader", 4), {"value": 0.5}, "4 actions for 2 goods"),
     (drawn, ("trader", 3), {"value": 1.5}, "value"),
-    (drawn, ("firm", 3), {"capacity": 0.0}, "capacity"),
     (drawn, ("firm", 3), {"slope": -1.0}, "slope"),
     (drawn, ("firm", 3), {"coordinate": 2}, "is 2; give a whole number of at least 0 and below 2"),
     (drawn, ("bettor", 3), {"coordinate": -1}, "coordinate is -1"),
@@ -178,7 +170,6 @@ REFUSED: list[tuple[Any, tuple[Any, ...], dict[str, Any], str]] = [
 def test_parameters_outside_their_domain_are_refused(
     make: Any, values: tuple[Any, ...], named: dict[str, Any], says: str
 ) -> None:
-    """The error is one line with the parameter, the value and the cure."""
     with pytest.raises(ValueError, match=says) as caught:
         make(*values, **named)
     assert "\n" not in str(caught.value)

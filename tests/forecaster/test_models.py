@@ -40,7 +40,6 @@ CONTEXTS = st.one_of(
 
 
 def lived(player: Any, contexts: list[Any], seed: int = 0, start: int = 0) -> Array:
-    """Let a model predict, observe and learn; return what it predicted."""
     told = []
     for t, x in enumerate(contexts, start):
         told.append(player.predict(x).statistics)
@@ -358,7 +357,6 @@ class AtOnce:
 
 
 def series(model: Any, truths: Array) -> tuple[SeriesModel, Array]:
-    """Let a model of a series predict the mean of one coordinate, and its square."""
     base: Any = adapted(model, 2, PowerBasis([1.0, 2.0], 1))
     told = []
     for t, truth in enumerate(truths):

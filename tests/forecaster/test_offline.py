@@ -52,7 +52,6 @@ MEASURES: Any = ("decision_swap", "omniprediction")
 
 
 def examples(rows: int, seed: int = 0) -> tuple[Array, Array]:
-    """Draw features (m, 2) and outcomes (m, 2) that depend on them."""
     rng = np.random.default_rng(seed)
     features = rng.random((rows, 2))
     return features, np.clip(0.2 + 0.6 * features + 0.1 * rng.standard_normal((rows, 2)), 0, 1)
@@ -82,7 +81,6 @@ def lead(model: OfflineOmnipredictor, features: Array, outcomes: Array, loss: An
 
 
 def kept(model: OfflineOmnipredictor, folder: Path) -> OfflineOmnipredictor:
-    """Save and load."""
     pytest.importorskip("skops")
     model.save(folder / "model.skops")
     assert [path.name for path in folder.iterdir()] == ["model.skops"]
@@ -317,7 +315,6 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(base: str) -> N
 
 
 def tree(features: Array, outcomes: Array) -> Any:
-    """Fit a policy of scikit-learn's to the best actions of a loss."""
     best = losses()[1].losses(outcomes).argmin(1)
     return DecisionTreeClassifier(max_depth=2, random_state=0).fit(features, best)
 
@@ -450,7 +447,6 @@ def asked(x: Any = X, y: Any = Y, rows: Any = None, **given: Any) -> OfflineOmni
 
 
 def one_line(told: str) -> Any:
-    """Expect a refusal whose whole text is one line."""
     return pytest.raises(UserError, match=rf"\A[^\n]*{told}[^\n]*\Z")
 
 

@@ -25,7 +25,6 @@ ORDERS, SCALE, HALF = np.linspace(0, 400, 9), {"demand": (0.0, 400.0)}, np.array
 
 
 def demand(rounds: int, seed: int = 0) -> Array:
-    """Return a beta demand, more of it on one day in seven."""
     drawn = stats.beta(4, 4).rvs(rounds, random_state=seed)
     return np.asarray(40 + 200 * drawn + 120 * (np.arange(rounds) % 7 == 5))
 

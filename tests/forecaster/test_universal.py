@@ -35,7 +35,6 @@ class Log:
         self.truths = np.array(truths)[:, None]
 
     def regret_of(self, loss: Linear) -> float:
-        """Compute a loss's swap regret in expectation over the draws."""
         play = np.zeros((len(self.truths), len(loss.offset)))
         for row, (points, masses) in zip(play, self.mixtures, strict=True):
             np.add.at(row, (loss.offset + loss.weights[:, 0] * points[:, None]).argmin(1), masses)

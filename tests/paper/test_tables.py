@@ -297,7 +297,6 @@ def test_formulas_of_the_sizes(served: pd.DataFrame) -> None:
 
 
 def test_what_the_paper_prints(served: pd.DataFrame) -> None:
-    """Explicit formulas and leading terms are in columns of their own."""
     name, first = "exponential of ln y", served.groupby("family").first()
     cell = served.query("family == @name and basis == 'Taylor at 0' and d == 3 and delta == 0.1")
     ((_, taylor),), family = cell.iterrows(), FAMILIES[name]
