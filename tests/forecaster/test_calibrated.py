@@ -1,6 +1,6 @@
 """The older recipe: its events from the raw log, its bounds, what it costs and what it refuses."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,13 +42,8 @@ class Recorder(Box):
         return self.seen[-1]
 
 
-class Said(NamedTuple):
-    """What a round's game said, what was announced of it, and what happened in which context."""
-
-    solution: Solution
-    mixture: Mixture
-    outcome: Array
-    context: tuple[int, int]
+# The round's solution, what was announced of it, what happened, and in which context.
+Said = tuple[Solution, Mixture, Array, tuple[int, int]]
 
 
 def made(size: int, weights: str = "adaptive") -> tuple[CalibratedMultiaccurate, Recorder]:
@@ -78,7 +73,7 @@ def play(
         else:
             y = corners[((corners - mixture.mean) ** 2).sum(1).argmax()]
         recipe.update(y)
-        log.append(Said(recorder.seen[-1], mixture, y, x))
+        log.append((recorder.seen[-1], mixture, y, x))
     return log
 
 
@@ -86,10 +81,10 @@ def outcome_of(log: list[Said], size: int) -> tuple[Array, Array]:
     """Return losses of all actions, and the distribution of a best-responding agent's (T, A)."""
     offset, weights = LOSSES[size]
     rows = np.zeros((len(log), len(offset)))
-    for row, said in zip(rows, log, strict=True):
-        for point, share in zip(said.mixture.points, said.mixture.weights, strict=True):
+    for row, (_, mixture, _, _) in zip(rows, log, strict=True):
+        for point, share in zip(mixture.points, mixture.weights, strict=True):
             row[best_response(expected_losses(offset[None], weights[None], point))[0]] += share
-    return offset + np.array([said.outcome for said in log]) @ weights.T, rows
+    return offset + np.array([y for _, _, y, _ in log]) @ weights.T, rows
 
 
 def cells_of(size: int, gaps: list[tuple[Array, Array]]) -> Array:
@@ -137,7 +132,7 @@ def test_the_bounds_hold(weights: str, size: int, kind: str) -> None:
         regret = swap_regret(losses, played)
         assert regret <= widest * (measured + recipe.radius) + 1e-9
         assert regret <= widest * (calibration_bound(recipe) + recipe.radius)
-        suggested = np.array([[policy(said.context) for said in log] for policy in POLICIES])
+        suggested = np.array([[policy(x) for *_, x in log] for policy in POLICIES])
         against = omniprediction_regret(losses, played, suggested)
         errors = measured + multiaccuracy_error(recipe)
         assert against <= centred * errors + widest * recipe.radius + 1e-9
@@ -148,8 +143,8 @@ def test_whoever_acts_inside_a_cell_is_not_protected() -> None:
     own = made(1)
     log = play(own, "anti-forecast", 2000)
     losses = outcome_of(log, 1)[0][:, :2]  # act on [p > 1/2], in the middle of a cell
-    raw = np.array([said.solution.mass[said.solution.points[:, 0] >= 0.5].sum() for said in log])
-    heard = np.array([said.mixture.weights[said.mixture.points[:, 0] >= 0.5].sum() for said in log])
+    raw = np.array([own.mass[own.points[:, 0] >= 0.5].sum() for own, *_ in log])
+    heard = np.array([own.weights[own.points[:, 0] >= 0.5].sum() for _, own, *_ in log])
     assert calibration_error(own[0]) <= 0.02
     assert swap_regret(losses, np.column_stack([raw, 1 - raw])) >= 0.4
     assert swap_regret(losses, np.column_stack([heard, 1 - heard])) <= 0.03
