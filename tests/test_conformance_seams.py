@@ -133,9 +133,9 @@ def test_forecasters_resume_and_keep_regret_below_their_promise(parts: Any) -> N
     for t in range(ROUNDS):
         mixture = player.mixture(t)
         truth = mixture.mean < 0.5 if t >= 50 else 0.5 + 0.5 * np.sin(t / 6 + np.arange(SIZE))
-        if t == 60:
+        if t == 70:  # an interval is over
             twin.restore(player.state())
-        if t >= 60:
+        if t >= 70:
             assert twin.mixture(t).points.tobytes() == mixture.points.tobytes()
             assert (player.mixture(t).points == mixture.points).all()
             twin.update(truth)
