@@ -10,24 +10,11 @@ from numpy.typing import NDArray
 
 from regretless.agents.utilities.forms import CES, CobbDouglas, Leontief
 from regretless.forecaster import bases
+from regretless.forecaster.bases import leontief as lattice
 from regretless.forecaster.bases.convex import ConvexBasis, ConvexTable, distances, relu, tables
-from regretless.forecaster.bases.leontief import (
-    MReLUCover,
-    lattice_points,
-    mixed_differences,
-    mrelu,
-    orthants,
-    rounded,
-)
+from regretless.market import losses as forms
 from regretless.market.core.arrays import Array
-from regretless.market.losses import (
-    Convex1D,
-    ExponentialOfSum,
-    LipschitzLoss,
-    Loss,
-    MinimumOfRatios,
-    SeparablePower,
-)
+from regretless.market.losses import Loss
 from regretless.market.losses.basis import Basis
 from regretless.market.regret.definitions import swap_regret
 
@@ -46,7 +33,7 @@ def test_lambda_of_the_papers_targets(outcomes: int, degree: int) -> None:
     corners = np.array(list(itertools.product([0.0, 1.0], repeat=outcomes)))
     centre = corners if degree % 2 else np.concatenate([inner, corners])
     sign = np.where(centre == 0, (-1.0) ** degree, 1.0)
-    losses = SeparablePower(sign, np.array(float(degree)), centre=centre)
+    losses = forms.SeparablePower(sign, np.array(float(degree)), centre=centre)
     bernstein = bases.BernsteinBasis(outcomes, degree)
     powers = bases.PowerBasis.binomial(degree, outcomes)
     assert (bernstein.lipschitz, powers.lipschitz) == (outcomes, outcomes * (2**degree - 1))
@@ -82,7 +69,7 @@ def test_chebyshevs_declarations_are_the_worst(outcomes: int, given: dict[str, f
     basis = bases.ChebyshevExponentialBasis(outcomes, **given)
     sizes = np.linspace(1e-3, 1, 1777)[:, None, None] * basis.reach / outcomes
     weights, g = sizes * np.ones((1, outcomes)), np.ones((2, 1777, 1))[..., 0]
-    equal = ExponentialOfSum(weights, g[0] * basis.power, g[1] * basis.floor).normalised()
+    equal = forms.ExponentialOfSum(weights, g[0] * basis.power, g[1] * basis.floor).normalised()
     assert basis.lipschitz - 1e-5 <= needed(basis, equal) <= basis.lipschitz * (1 + 1e-9)
     ends = np.stack([np.zeros(outcomes), np.ones(outcomes)])
     assert basis.audit(equal, ends) == pytest.approx(basis.error, rel=1e-6)
@@ -111,7 +98,7 @@ def test_hinges_are_the_extreme_members(kind: type[ConvexBasis], wish: dict[str,
     kinks = np.broadcast_to(basis.constant * np.array([[2.0], [1.0], [1.0]]), knots.shape)
     slope = np.broadcast_to(basis.constant * np.array([-1.0, 0.0, -1.0]), (1301, 3))
     place = {"coordinate": basis.coordinate, "dimension": basis.outcomes}
-    hinges = Convex1D(kinks, knots, slope=slope, offset=np.array(0.3), **place)
+    hinges = forms.Convex1D(kinks, knots, slope=slope, offset=np.array(0.3), **place)
     outcomes = np.random.default_rng(0).random((1999, basis.outcomes))
     outcomes[:, basis.coordinate] = np.linspace(0, 1, 1999)
     assert 0.9 * basis.error <= basis.audit(hinges, outcomes) <= basis.error + ROUNDING
@@ -131,7 +118,7 @@ def test_an_optimised_basis_is_smaller(error: float, sizes: tuple[int, int]) -> 
 
 
 def test_kinks_are_knots_where_that_takes_fewer_functions() -> None:
-    shop = Convex1D(kinks=[[4.0]], knots=[[0.5]], slope=-1.0, offset=0.5)
+    shop = forms.Convex1D(kinks=[[4.0]], knots=[[0.5]], slope=-1.0, offset=0.5)
     assert relu([shop]).knots.tolist() == [0.0, 0.5, 1.0]  # type: ignore[attr-defined]
     assert relu([shop]).error == 0 < relu([shop], error=0.3).error
 
@@ -222,7 +209,7 @@ SMALL = [(1, 7), (2, 6), (3, 4)]  # d, top
 def printed(values: Ints) -> Ints:
     """Compute the corollary's double sum on {0..top+1}^d, of terms with arguments in {1..top}."""
     d, wide = values.ndim, np.pad(values, 2)
-    places = lattice_points(0, len(values) + 1, d) + 1
+    places = lattice.lattice_points(0, len(values) + 1, d) + 1
     total = np.zeros(len(places), dtype=int)
     for sigma in map(np.array, itertools.product([0, 1], repeat=d)):
         total += (-1) ** (sigma.sum() + d) * wide[tuple((places - sigma).T)]
@@ -238,14 +225,14 @@ def test_rounding_attains_its_bound(*, nearest: bool, sharp: float, cells: int) 
     bound = (sharp * cells - (0.25 if nearest else 1)) / cells**2
     x, y = np.random.default_rng(1).random((2, 20_000, 3))
     x[:5], y[:5] = (1.0, 1.0) if not nearest else ((cells - 0.5) / cells, 1 - 0.5 / cells)
-    b, z = rounded(cells * x, bottom, top), rounded(cells * y, bottom, top)
+    b, z = lattice.rounded(cells * x, bottom, top), lattice.rounded(cells * y, bottom, top)
     assert bottom <= b.min() <= b.max() <= top
     errors = np.abs((x * y).min(-1) - (b * z).min(-1) / cells**2)
     assert errors.max() <= bound + 1e-12
     assert bound <= sharp / cells  # the lemma has 2 L delta
     if not nearest:
         assert errors.max() == pytest.approx(bound)
-    even = rounded([1.5 - 1e-9, 1.5 + 1e-9, -3.0, 99.0], bottom, top)
+    even = lattice.rounded([1.5 - 1e-9, 1.5 + 1e-9, -3.0, 99.0], bottom, top)
     assert even.tolist() == [1, 2, bottom, top]
 
 
@@ -256,16 +243,16 @@ def test_lattice_functions_are_mixtures_of_orthants_and_of_mrelus(dimension: int
     For all z -> min_j b_j z_j, at points with a coordinate 0 too, mixtures of orthants have the
     total top min b, and distant thresholds have no coefficient (the zero-coefficient lemma).
     """
-    table, shape = orthants(top, dimension), (top,) * dimension
+    table, shape = lattice.orthants(top, dimension), (top,) * dimension
     g = np.random.default_rng(2).integers(-9, 9, shape)
-    kept = np.minimum(lattice_points(0, top + 1, dimension), top)
+    kept = np.minimum(lattice.lattice_points(0, top + 1, dimension), top)
     place = np.ravel_multi_index(tuple(kept.T), (top + 1,) * dimension)
-    found = mixed_differences(g[None]) @ table
+    found = lattice.mixed_differences(g[None]) @ table
     assert np.array_equal(found[0], np.bincount(place, printed(g)))
 
-    z, every = (lattice_points(first, top, dimension) for first in (0, 1))
-    mixtures = mixed_differences((every[:, None] * every).min(-1).reshape(-1, *shape))
-    values = mrelu(z[:, None], z[None])
+    z, every = (lattice.lattice_points(first, top, dimension) for first in (0, 1))
+    mixtures = lattice.mixed_differences((every[:, None] * every).min(-1).reshape(-1, *shape))
+    values = lattice.mrelu(z[:, None], z[None])
     assert not values[:, -1].any()
     assert mixtures.min() >= 0
     assert np.array_equal(mixtures.sum(1), top * every.min(1))
@@ -288,12 +275,12 @@ COVERS = [(1, 0, 9, 3), (1, 1, 9, 1), (2, 1, 9, 4), (2, 0, 6, 3), (2, 1, 5, 9), 
 @pytest.mark.parametrize(("dimension", "bottom", "top", "stride"), COVERS)
 def test_the_cover_has_every_mrelu(dimension: int, bottom: int, top: int, stride: int) -> None:
     """The linear forms of all thresholds are the MReLUs themselves."""
-    span = MReLUCover(dimension, bottom, top, stride)
-    z, thresholds = (lattice_points(first, top, dimension) for first in (bottom, 0))
+    span = lattice.MReLUCover(dimension, bottom, top, stride)
+    z, thresholds = (lattice.lattice_points(first, top, dimension) for first in (bottom, 0))
     values = span.transform(z)
     assert values.shape == (len(z), span.size)
     linear = values @ span.table.toarray().T + span.constant
-    assert linear == pytest.approx(mrelu(z[:, None], thresholds[None]), abs=1e-9)
+    assert linear == pytest.approx(lattice.mrelu(z[:, None], thresholds[None]), abs=1e-9)
 
 
 SIZES = [(1, 10, 10), (2, 5, 30), (2, 10, 133), (3, 4, 88)]  # outcomes, cells, size
@@ -305,7 +292,8 @@ def test_the_basis_is_larger_than_the_lattice(outcomes: int, cells: int, size: i
     basis = bases.LeontiefBasis(outcomes, cells)
     assert basis.size == size > (cells - 1) ** outcomes
     assert basis.error == pytest.approx((2 * cells - 1) / cells**2)
-    every = MinimumOfRatios(cells / lattice_points(1, cells - 1, outcomes)[:, None, :])
+    b = lattice.lattice_points(1, cells - 1, outcomes)
+    every = forms.MinimumOfRatios(cells / b[:, None])
     assert needed(basis, every) == pytest.approx(basis.lipschitz)
     outcome = np.random.default_rng(0).random((2000, outcomes))
     assert basis.audit(every, outcome) <= basis.error + 1e-12
@@ -314,12 +302,12 @@ def test_the_basis_is_larger_than_the_lattice(outcomes: int, cells: int, size: i
 def test_the_median_makes_the_coefficients_least() -> None:
     """No other constant in the offset gives a smaller sum; half ones and half zeros need n/2."""
     basis = bases.LipschitzGridBasis(1, constant=10.0, error=0.5)
-    square = LipschitzLoss(
+    square = forms.LipschitzLoss(
         lambda y: np.abs((10 * y + 0.5) % 2 - 1), np.array(10.0), shape=(1,), dimension=1
     )
     assert basis.coefficients(square)[0] == pytest.approx([0.5])
     assert needed(basis, square) == pytest.approx(basis.lipschitz)
-    offset, weights = basis.coefficients(SeparablePower([[1.0]], np.array(2.0)))
+    offset, weights = basis.coefficients(forms.SeparablePower([[1.0]], np.array(2.0)))
     values = weights[0] + offset[0]
     for constant in np.linspace(-0.2, 1.2, 57):
         assert np.abs(weights).sum() <= np.abs(values - constant).sum() + 1e-12
@@ -340,7 +328,7 @@ def test_a_constant_of_one_would_not_bound_swap_regret(constant: float, least: f
         up = np.clip(0.5 + constant * (y - 0.5), 0, 1)
         return np.concatenate([up, 1 - up], axis=-1)
 
-    loss = LipschitzLoss(rising, np.array(constant), shape=(2,), dimension=1)
+    loss = forms.LipschitzLoss(rising, np.array(constant), shape=(2,), dimension=1)
     prediction = np.where(np.arange(basis.size) < half, 1 / half, 0.0)
     outcomes = basis.points[half + np.arange(600) % half]
     offset, weights = basis.coefficients(loss)

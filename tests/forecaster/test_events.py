@@ -13,15 +13,8 @@ from streams import DESIGN, STREAMS
 from weighing import adaptive
 
 from regretless.forecaster import GainEvents, ProtectedLosses, UnbiasedPrediction, VectorEvents
+from regretless.forecaster.events import bounds
 from regretless.forecaster.events.base import SHORTEST, Intervals, covering
-from regretless.forecaster.events.bounds import (
-    CURBS,
-    RATES,
-    BiasBound,
-    GainBound,
-    gain_range,
-    spread,
-)
 from regretless.forecaster.events.gains import Assignments
 from regretless.forecaster.events.loss_table import played_of
 from regretless.forecaster.events.weights import RULES, AdaptiveWeights, Moment, rule_of
@@ -99,7 +92,7 @@ def test_biases_and_gains_beside_them_and_alone_are_those_of_the_definition() ->
     for *event, occupancy, bias in table:
         assert np.append(bias, occupancy) == pytest.approx(found[tuple(event)])
     for beside_, among in zip(both.parts[1].members, alone.members, strict=True):
-        expected = gains(among.group, rounds) / spread(among.group.weights)[:, None, None]
+        expected = gains(among.group, rounds) / bounds.spread(among.group.weights)[:, None, None]
         actions = expected.shape[1]
         assert beside_.gain == pytest.approx(expected[..., -2:])
         own = among.gain.copy()
@@ -124,7 +117,7 @@ def test_weights_beside_coordinates_are_those_of_one_family_of_experts() -> None
     models = adaptive(gain, variation, 0.75)
     total = plus.sum() + minus.sum() + models.sum()
     table = (plus - minus) / total
-    r, scale = group.weights, spread(group.weights)
+    r, scale = group.weights, bounds.spread(group.weights)
     for (k, a, m), share in np.ndenumerate(models.reshape(2, 2, 2) / total):
         table[k * 2 + a] += share * (r[k, told[k, m]] - r[k, a]) / scale[k]
     moment = Moment(41, events.experts, Band(0.25, 0.5))
@@ -148,7 +141,7 @@ def test_the_table_pulls_towards_what_comparators_gain(name: str, zone: float) -
         own, total = own.reshape(losses, actions, -1), 1.0
         assert not own[:, range(actions), range(actions)].any()
         pulls = group.weights[:, None, comparators] - group.weights[:, :, None]
-        scale = gain_range(group.weights, None)[:, None, None]
+        scale = bounds.gain_range(group.weights, None)[:, None, None]
         expected.extend(((own[..., None] * pulls).sum(2) / scale).reshape(-1, 4))
     assert not len(weights)
     assert events.table_of(events.active(4), moment) == pytest.approx(np.array(expected), abs=1e-12)
@@ -158,11 +151,11 @@ def test_the_bound_of_a_simplex_knows_no_number_of_cells() -> None:
     """Where predictions stay in conv s(Y) the range of a gain is 2, whatever lambda and n."""
     weights = np.random.default_rng(0).random((2, 3, 40))
     given = AdaptiveWeights(), 500, 1000, 0.0
-    inside, box = (GainBound(*given, within=within) for within in (2.0, None))
-    assert gain_range(weights, 2.0) == pytest.approx(2.0)
+    inside, box = (bounds.GainBound(*given, within=within) for within in (2.0, None))
+    assert bounds.gain_range(weights, 2.0) == pytest.approx(2.0)
     assert (inside.regret(weights) < box.regret(weights) / 4).all()
     assert (inside.regret(weights, policies=5) == inside.regret(weights)).all()
-    assert (inside.regret(weights) < BiasBound(*given).regret(weights)).all()
+    assert (inside.regret(weights) < bounds.BiasBound(*given).regret(weights)).all()
     cells = {"kind": "lipschitz-grid", "error": 0.05}
     shops = worlds.cohort("shops", 5, 4, "newsvendor", basis=cells)
     nature, table = {"kind": "iid", "outcomes": 1}, {"kind": "decision-swap", "events": "losses"}
@@ -206,7 +199,7 @@ def test_the_potential_and_the_weights_are_those_of_all_assignments() -> None:
     events = Assignments(groups())
     charged(events, 60)
     price = events.share * events.experts / (3 + 2)
-    moment, total = Moment(61, events.experts), 0.0
+    moment, rates, total = Moment(61, events.experts), bounds.RATES, 0.0
     *_, own = events.weigh(events.active(0), moment)
     weights, start = own.weights(own.top + 1.0, 2.0)[0], 0
     for gain, squares, _ in events._parts:
@@ -215,9 +208,9 @@ def test_the_potential_and_the_weights_are_those_of_all_assignments() -> None:
         expected = np.zeros(gain.shape)
         for k, phi in product(range(losses), every):
             place = k, range(actions), list(phi)
-            potentials = np.exp(RATES * gain[place].sum() - CURBS * squares[place].sum())
-            total += price * potentials.mean() / len(every)
-            expected[place] += price * (RATES * potentials).mean() / len(every)
+            moved = rates * gain[place].sum() - bounds.CURBS * squares[place].sum()
+            total += price * np.exp(moved).mean() / len(every)
+            expected[place] += price * (rates * np.exp(moved)).mean() / len(every)
         found = weights[start : start + gain.size].reshape(gain.shape)
         np.testing.assert_allclose(found, 2.0 * np.exp(-own.top - 1.0) * expected, rtol=1e-9)
         start += gain.size

@@ -11,18 +11,9 @@ from regretless.agents.utilities.forms import CES, CobbDouglas, Leontief
 from regretless.forecaster.bases import ExactLossesBasis, ReducedBasis, reduced
 from regretless.forecaster.bases.certify import ROUNDING, certify
 from regretless.forecaster.bases.reduced import SLACK, SupNormFit
+from regretless.market import losses as forms
 from regretless.market.core.arrays import Array
-from regretless.market.losses import (
-    Convex1D,
-    ExponentialOfSum,
-    Linear,
-    LipschitzLoss,
-    Loss,
-    MinimumOfRatios,
-    PowerOfSum,
-    SeparablePower,
-    Trade,
-)
+from regretless.market.losses import Loss
 from regretless.market.losses.base import STEEPEST
 
 COUNT, ACTIONS = 30, 4
@@ -90,17 +81,17 @@ def test_the_exact_basis_serves_constants_and_refuses_strangers() -> None:
     """Of stacks with twins within and between them, a constant action needs no function."""
     table = np.array([[[0.2, 0.8], [0.5, 0.5]], [[0.2, 0.8], [0.0, 0.0]]])
     knots = np.array([0.3, 0.6])[:, None]
-    kinked = Convex1D(np.ones((2, 2, 1)), knots, -0.5, offset=0.3, dimension=2)
-    sums = Linear(table, 0.25), Linear(table[1], 0.25)
-    basis = ExactLossesBasis([*sums, MinimumOfRatios(table[0] + 0.1).normalised(), kinked])
+    kinked = forms.Convex1D(np.ones((2, 2, 1)), knots, -0.5, offset=0.3, dimension=2)
+    sums = forms.Linear(table, 0.25), forms.Linear(table[1], 0.25)
+    basis = ExactLossesBasis([*sums, forms.MinimumOfRatios(table[0] + 0.1).normalised(), kinked])
     offset, weights = basis.coefficients(sums[1])
     assert offset == pytest.approx([0.25, 0.25])
     assert weights[1] == pytest.approx(np.zeros(6))
-    for stranger in (Linear([[0.3, 0.7]]), Leontief([[0.3, 0.7], [0.1, 0.9]])):
+    for stranger in (forms.Linear([[0.3, 0.7]]), Leontief([[0.3, 0.7], [0.1, 0.9]])):
         with pytest.raises(ValueError, match="not among those"):
             basis.coefficients(stranger)
     with pytest.raises(ValueError, match="3 outcomes"):
-        basis.coefficients(Linear([[0.2, 0.8, 0.0]]))
+        basis.coefficients(forms.Linear([[0.2, 0.8, 0.0]]))
 
 
 @pytest.mark.parametrize(("outcomes", "error"), [(2, 0.1), (2, 0.03), (3, 0.1)])
@@ -185,27 +176,27 @@ def corners(y: Array) -> Array:
 
 
 FORMS: dict[str, Loss] = {
-    "linear": Linear(TWO - 0.5),
-    "steep powers": SeparablePower(-TWO, 0.3 * EACH),
-    "distances": SeparablePower(TWO, 1.7 * EACH, centre=TWO),
-    "ces": PowerOfSum(TWO, 2 * EACH, power=0.5 * EACH),
-    "ces, negative": PowerOfSum(TWO, -0.7 * EACH, power=-1.4 * EACH, floor=0.1 * EACH),
-    "square": PowerOfSum(TWO - 0.5, 2 * EACH, intercept=np.array(-0.2)),
-    "cube": PowerOfSum(TWO - 0.5, 3 * EACH, intercept=np.array(-0.1)),
-    "cobb-douglas": ExponentialOfSum(TWO / 2, power=0 * EACH, floor=0.1 * EACH),
-    "cara": ExponentialOfSum(-TWO),
-    "leontief": MinimumOfRatios(TWO),
-    "leontief, one input": MinimumOfRatios(TWO * [1.0, 0.0]),
-    "convex": Convex1D(FOUR, FOUR, slope=np.array(-1.0), coordinate=1, dimension=2),
-    "any": LipschitzLoss(corners, EACH, (STACK, CHOICES), 2),
+    "linear": forms.Linear(TWO - 0.5),
+    "steep powers": forms.SeparablePower(-TWO, 0.3 * EACH),
+    "distances": forms.SeparablePower(TWO, 1.7 * EACH, centre=TWO),
+    "ces": forms.PowerOfSum(TWO, 2 * EACH, power=0.5 * EACH),
+    "ces, negative": forms.PowerOfSum(TWO, -0.7 * EACH, power=-1.4 * EACH, floor=0.1 * EACH),
+    "square": forms.PowerOfSum(TWO - 0.5, 2 * EACH, intercept=np.array(-0.2)),
+    "cube": forms.PowerOfSum(TWO - 0.5, 3 * EACH, intercept=np.array(-0.1)),
+    "cobb-douglas": forms.ExponentialOfSum(TWO / 2, power=0 * EACH, floor=0.1 * EACH),
+    "cara": forms.ExponentialOfSum(-TWO),
+    "leontief": forms.MinimumOfRatios(TWO),
+    "leontief, one input": forms.MinimumOfRatios(TWO * [1.0, 0.0]),
+    "convex": forms.Convex1D(FOUR, FOUR, slope=np.array(-1.0), coordinate=1, dimension=2),
+    "any": forms.LipschitzLoss(corners, EACH, (STACK, CHOICES), 2),
 }
 # five functions with range [0, 1], all ascending in both coordinates
 PLAIN = ExactLossesBasis(
     [
-        Linear([[1.0, 0.0], [0.0, 1.0]]),
-        SeparablePower([[1.0, 0.0]], np.array(1.5)),
-        PowerOfSum([[0.5, 0.5]], np.array(2.0)),
-        MinimumOfRatios([[1.0, 1.0]]),
+        forms.Linear([[1.0, 0.0], [0.0, 1.0]]),
+        forms.SeparablePower([[1.0, 0.0]], np.array(1.5)),
+        forms.PowerOfSum([[0.5, 0.5]], np.array(2.0)),
+        forms.MinimumOfRatios([[1.0, 1.0]]),
     ]
 )
 
@@ -263,7 +254,10 @@ def test_slopes_of_a_loss_hold_all_its_difference_quotients(name: str) -> None:
 
 def test_nothing_is_claimed_without_a_bound() -> None:
     """Of a power about a centre in the box, and of a form that knows no slopes."""
-    for loss in SeparablePower([[1.0, 1.0]], np.array(0.3)), Trade([[1.0, 1.0]], [[0.5, 0.5]]):
+    for loss in (
+        forms.SeparablePower([[1.0, 1.0]], np.array(0.3)),
+        forms.Trade([[1.0, 1.0]], [[0.5, 0.5]]),
+    ):
         least, most = loss.slopes(np.zeros((4, 2)), np.ones((4, 2)))
         assert least.shape == (4, 1, 2)
         assert (least <= -STEEPEST).all()

@@ -30,26 +30,22 @@ def slope(x: Array) -> Array:
     return np.where(x > 1e-8, np.expm1(least) / least, 1 + x)
 
 
-def below_one(r0: Array, r1: Array, v0: Array, v1: Array) -> Array:
-    """Bound K on rectangles with R in [0, 1]."""
+def most(r0: Array, r1: Array, v0: Array, v1: Array) -> Array:
+    """Bound K on rectangles with R in [0, 1], or R >= 1."""
     last = r0**2 / (3 * (1 - 3 * v0)) * slope(r0**2 * v0 / (1 - 3 * v0))
-    return (r1 + 1) ** 2 / 6 * slope((r1 + 1) ** 2 * v1) - last
+    steps = [(r1 + side) ** 2 / 6 * slope((r1 + side) ** 2 * v1) for side in (1, -1)]
+    return steps[0] + np.where(r0 < 1, 0.0, steps[1]) - last
 
 
-def above_one(r0: Array, r1: Array, v0: Array, v1: Array) -> Array:
-    """Bound K on rectangles with R >= 1."""
-    return below_one(r0, r1, v0, v1) + (r1 - 1) ** 2 / 6 * slope((r1 - 1) ** 2 * v1)
-
-
-def proved(rectangle: list[float], bound: Any, limit: float, most: int = 2_000_000) -> bool:
-    """Whether K is below the limit on a rectangle (R, v), by halving; False past ``most`` parts."""
+def proved(rectangle: list[float], limit: float, parts_at_most: int = 2_000_000) -> bool:
+    """Whether K is below the limit on a rectangle (R, v), by halving; False past so many parts."""
     parts = np.array([rectangle])
     while len(parts):
         r0, r1, v0, v1 = parts.T
         # C >= R, and R^2 <= 3 C where R >= 1: beyond it K is negative
         parts = parts[(v0 <= 1 / (3 * (r0 + 1))) & ((r0 < 1) | (v0 <= 1 / (3 + r0**2)))]
-        parts = parts[bound(*parts.T) > limit]
-        if len(parts) > most:
+        parts = parts[most(*parts.T) > limit]
+        if len(parts) > parts_at_most:
             return False
         r0, r1, v0, v1 = parts.T
         wide = r1 - r0 > 6 * (v1 - v0)
@@ -62,9 +58,9 @@ def proved(rectangle: list[float], bound: Any, limit: float, most: int = 2_000_0
 
 def test_the_remainder_is_proved_and_nearly_least() -> None:
     limit = REMAINDER - 1e-9  # rounding
-    assert proved([0.0, 1.0, 0.0, 1 / 3 - 1e-9], below_one, limit)
-    assert proved([1.0, 9.0, np.log(3 * REMAINDER), 1 / 6], above_one, limit)
-    assert not proved([0.0, 1.0, 0.0, 1 / 3 - 1e-9], below_one, 0.3355, most=20_000)
+    assert proved([0.0, 1.0, 0.0, 1 / 3 - 1e-9], limit)
+    assert proved([1.0, 9.0, np.log(3 * REMAINDER), 1 / 6], limit)
+    assert not proved([0.0, 1.0, 0.0, 1 / 3 - 1e-9], 0.3355, parts_at_most=20_000)
 
 
 def potential(regret: Array, variation: Array) -> Array:
