@@ -148,7 +148,10 @@ def test_who_is_too_far_is_not_covered() -> None:
     for mine, alone, covered in zip(late.coefficients[1], own[1], covers, strict=True):
         assert (mine == theirs).all((1, 2)).any() if covered else (mine == alone).all()
     assert (late.coefficients[1] != own[1]).any()
-    count = int(covers[late.row_of].sum())
+    model.run()
+    labels = np.where(covers[late.row_of], "decision-swap", "none")
+    assert (of(model, "late")["guarantee"] == labels).all()
+    count = (labels != "none").sum()
     assert model.guarantees[1].summary(late) == f"decision-swap for {count} of 8"
 
 
