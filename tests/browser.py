@@ -10,8 +10,8 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -26,8 +26,7 @@ FLAGS = (
 PATIENCE = 120  # seconds
 
 
-@dataclass(frozen=True)
-class Visit:
+class Visit(NamedTuple):
     """What a browser made of a page: its document, and the lines of its console."""
 
     document: str
@@ -45,22 +44,16 @@ def find() -> str:
     """Return a browser; skip the test where there is none, fail it where one must be."""
     browser = next(filter(None, map(shutil.which, NAMES)), None)
     if browser is None:
-        reason = f"no browser: none of {', '.join(NAMES)} is installed"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+        end = pytest.fail if os.environ.get("CI") else pytest.skip
+        end(f"no browser: none of {', '.join(NAMES)} is installed")
     return browser
 
 
 def visit(page: Path, profile: Path, query: str = "", flags: Sequence[str] = ()) -> Visit:
     address = page.resolve().as_uri() + (f"?{query}" if query else "")
+    words = [find(), *FLAGS, *flags, f"--user-data-dir={profile}", "--dump-dom", address]
     done = subprocess.run(
-        [find(), *FLAGS, *flags, f"--user-data-dir={profile}", "--dump-dom", address],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=True,
-        timeout=PATIENCE,
+        words, capture_output=True, encoding="utf-8", check=True, timeout=PATIENCE
     )
     assert done.stdout.strip(), done.stderr
     return Visit(done.stdout, tuple(line for line in done.stderr.splitlines() if "CONSOLE" in line))

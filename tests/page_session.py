@@ -24,8 +24,8 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import closing, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from alone import alone
 
@@ -39,34 +39,27 @@ PIECE = re.compile(
     r"^```(\w*)[^\n]*\n(.*?)^```$|^ {4}((?:regretless|make) [^\n]*)$", re.MULTILINE | re.DOTALL
 )
 NAMED = re.compile(r"# (\S+\.(?:py|toml))\n")
-TEMPLATE = re.compile(r"\b[A-Z]{3,}\b")
+TEMPLATE = re.compile(r"\b[A-Z]{3,}\b|^regretless dashboard")
 SILENT = {"pseudocode", "mermaid"}
-LONG = {"dashboard"}
 ROUNDS = "20"
 
 
-@dataclass(frozen=True)
-class Step:
-    """A piece of a page: its language (``command`` for a line), its text, and where it stands."""
+class Step(NamedTuple):
+    """A piece of a page: its language (``command`` for a line), its text, its file, its place."""
 
     language: str
     text: str
+    file: str | None
     start: int
     end: int
-
-    @property
-    def file(self) -> str | None:
-        found = NAMED.match(self.text) if self.language in {"python", "toml"} else None
-        return found[1] if found else None
 
 
 def steps(page: str) -> Iterator[Step]:
     for found in PIECE.finditer(page):
         language, text, command = found.groups()
-        if command is not None:
-            yield Step("command", command, found.start(), found.end())
-        else:
-            yield Step(language, text, found.start(), found.end())
+        named = NAMED.match(text) if language in {"python", "toml"} else None
+        piece = ("command", command) if command is not None else (language, text)
+        yield Step(*piece, named[1] if named else None, *found.span())
 
 
 def command(line: str) -> str:
@@ -79,53 +72,45 @@ def command(line: str) -> str:
             main()
     except SystemExit as done:
         status = int(done.code or 0)
-    refused = remark.strip() == "refused"
-    said = complaint.getvalue()
-    assert status == (2 if refused else 0), f"{line}: exit status {status}, {said}"
-    assert said.count("\n") == (1 if refused else 0), f"{line}: {said}"
+    refused, said = remark.strip() == "refused", complaint.getvalue()
+    assert (status, said.count("\n")) == ((2, 1) if refused else (0, 0)), (
+        f"{line}: {status}, {said}"
+    )
     return said if refused else printed.getvalue()
 
 
-def check_template(line: str) -> None:
-    """Check the options of a command that cannot run as it stands."""
+def typed(line: str) -> str:
+    """Run a command line; return what it printed, nothing for a template and other programs."""
+    if not line.startswith("regretless "):
+        return ""
+    if not TEMPLATE.search(line):
+        return command(line)
     words = shlex.split(line.partition("#")[0])
     known = command(f"regretless {words[1]} --help")
-    for word in words[2:]:
-        assert not word.startswith("--") or word in known, f"{line}: there is no {word}"
+    assert [word for word in words[2:] if word.startswith("--") and word not in known] == [], line
+    return ""
 
 
-def typed(line: str) -> str | None:
-    """Run a command line; return what it printed, None for a template and other programs."""
-    if not line.startswith("regretless "):
-        return None
-    if TEMPLATE.search(line) or line.split()[1] in LONG:
-        check_template(line)
-        return None
-    return command(line)
-
-
-def play(step: Step) -> str | None:
-    """Run a piece; return what it printed, None where nothing ran."""
+def play(step: Step) -> str:
+    """Run a piece; return what it printed, nothing where nothing ran."""
     if step.language == "command":
         return typed(step.text)
     if step.language == "sh":
-        said = [typed(line) for line in step.text.replace("\\\n", " ").splitlines() if line]
-        return "".join(filter(None, said)) or None
+        return "".join(map(typed, step.text.replace("\\\n", " ").splitlines()))
     if step.file is not None or step.language in SILENT:
-        return None
+        return ""
     if step.language == "python":
-        block = Path("block.py")
-        block.write_text(step.text, encoding="utf-8")
+        Path("block.py").write_text(step.text, encoding="utf-8")
         printed = io.StringIO()
         with redirect_stdout(printed):
-            runpy.run_path(str(block), run_name="__main__")
+            runpy.run_path("block.py", run_name="__main__")
         assert printed.getvalue().strip(), f"prints nothing:\n{step.text}"
         return printed.getvalue()
     assert step.language == "toml", f"'{step.language}' is no language of a page"
     Path("page.toml").write_text(step.text, encoding="utf-8")
-    printed_table = command(f"regretless run page.toml --rounds {ROUNDS}")
-    assert tomllib.loads(step.text)["name"] in printed_table
-    return printed_table
+    table = command(f"regretless run page.toml --rounds {ROUNDS}")
+    assert tomllib.loads(step.text)["name"] in table
+    return table
 
 
 def read(page: str) -> None:
@@ -135,14 +120,13 @@ def read(page: str) -> None:
         if piece.file is not None:
             Path(piece.file).write_text(piece.text, encoding="utf-8")
             assert piece.file.removesuffix(".py") in rest, f"{piece.file} is never used"
-    printed, end = None, 0
+    printed, end = "", 0
     for piece in pieces:
-        if piece.language == "text":
-            shown = [line.rstrip() for line in piece.text.splitlines()]
-            if printed is not None and not page[end : piece.start].strip():
-                assert shown == [line.rstrip() for line in printed.splitlines()], printed
-        else:
+        if piece.language != "text":
             printed = play(piece)
+        elif printed and not page[end : piece.start].strip():
+            shown, said = ([own.rstrip() for own in t.splitlines()] for t in (piece.text, printed))
+            assert shown == said, printed
         end = piece.end
 
 

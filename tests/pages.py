@@ -14,14 +14,9 @@ class Page(HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.stack: list[str] = []
-        self.faults: list[str] = []
-        self.ids: list[str] = []
-        self.tags: list[str] = []
-        self.rows: list[list[str]] = []
-        self.text = ""
-        self.charts = ""
-        self.programs: list[str] = []
+        self.stack, self.faults, self.ids = list[str](), list[str](), list[str]()
+        self.tags, self.rows, self.programs = list[str](), list[list[str]](), list[str]()
+        self.text = self.charts = ""
         self.feed(text)
         self.close()
         self.faults += self.stack

@@ -24,10 +24,6 @@ def serving(source: Source, folder: Path) -> Iterator[Live]:
 
 def two_workers() -> distributed.LocalCluster:
     """Start a scheduler and two worker processes."""
-    return distributed.LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        host="127.0.0.1",
-        dashboard_address="127.0.0.1:0",
-        scheduler_kwargs={"dashboard": False},
-    )
+    where = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    quiet = {"scheduler_kwargs": {"dashboard": False}}
+    return distributed.LocalCluster(n_workers=2, threads_per_worker=1, **where, **quiet)

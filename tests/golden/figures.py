@@ -46,14 +46,14 @@ if "golden-signal" not in register.agent:
 
     @register.agent("golden-signal")
     class Informed(ScriptedAgent):
-        """Acts on its signal alone."""
+        """Acts on its signal alone; it has no memory."""
 
         def act(self, forecast: Any, context: Any) -> int:
             """Take the first action where the signal is high."""
             return int(context["signal"] < 0.5)
 
         def state(self) -> dict[str, Any]:
-            """Return nothing: it has no memory."""
+            """Return nothing."""
             return {}
 
         def restore(self, state: dict[str, Any]) -> None:
@@ -107,9 +107,7 @@ def workers() -> Figures:
 
 def figures(name: str) -> Figures:
     """Return the figures of a name of ``known``."""
-    if name == "offline":
-        return offline()
-    return workers() if name == "workers" else played(name)
+    return {"offline": offline, "workers": workers}.get(name, lambda: played(name))()
 
 
 def known() -> list[str]:

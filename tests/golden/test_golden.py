@@ -17,18 +17,20 @@ KNOWN = json.loads((golden.HERE / "figures.json").read_text())
 ROUNDING = 1e-9
 
 
+def check_figures(name: str, seen: golden.Figures) -> None:
+    assert seen.keys() == KNOWN[name].keys()
+    for cohort, row in seen.items():
+        known = KNOWN[name][cohort]
+        assert (row.keys(), row["agents"]) == (known.keys(), known["agents"]), cohort
+        for column in [c for c in row if c.endswith(("_loss", "_regret"))]:
+            assert row[column] == pytest.approx(known[column], abs=LOOSE), column
+
+
 @pytest.mark.parametrize("name", [n for n in golden.known() if n.startswith("keys/")])
 def test_a_key_plays_as_it_did_and_resumes(name: str, tmp_path: Path) -> None:
     given = load(str(golden.HERE / f"{name}.toml"))
-    model = check_resumes(lambda: given.build(seed=3), 70, tmp_path)
-    seen = golden.of_agents(model.agents_frame())
-    assert seen.keys() == KNOWN[name].keys()
-    for cohort, row in seen.items():
-        assert row.keys() == KNOWN[name][cohort].keys(), cohort
-        assert row["agents"] == KNOWN[name][cohort]["agents"], cohort
-        for column in [c for c in row if c.endswith(("_loss", "_regret"))]:
-            assert row[column] == pytest.approx(KNOWN[name][cohort][column], abs=LOOSE), column
-    agents = model.agents_frame()
+    agents = check_resumes(lambda: given.build(seed=3), 70, tmp_path).agents_frame()
+    check_figures(name, golden.of_agents(agents))
     for bound in agents.columns.intersection(["bound", "bound_from_bias", "bound_from_variation"]):
         told = agents[agents[bound].notna()]
         assert (told["decision_swap_regret"] <= told[bound] + ROUNDING).all(), bound
@@ -36,5 +38,4 @@ def test_a_key_plays_as_it_did_and_resumes(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["offline", "workers"])
 def test_what_is_not_a_scenario_comes_out_as_it_did(name: str) -> None:
-    for cohort, row in golden.figures(name).items():
-        assert row["mean_loss"] == pytest.approx(KNOWN[name][cohort]["mean_loss"], abs=LOOSE)
+    check_figures(name, golden.figures(name))

@@ -1,11 +1,19 @@
 """Every named scenario runs, its description holds, and every built-in name is in one of them.
 
-The longer ones are played in part.
+The longer ones are played in part, and at their own size, with all measures, by ``make catalogue``,
+which takes minutes. There the figures on which descriptions rest are measured and compared with the
+text: a figure that it bounds something by (``BELOW``), or one that it rounds to (``ABOUT``).
 """
 
+import re
+from collections.abc import Callable
+from functools import cache, reduce
+from operator import sub
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import worlds
 from worlds import built_in
@@ -13,13 +21,16 @@ from worlds import built_in
 from regretless.forecaster.models import PANEL
 from regretless.market import register
 from regretless.market.core.errors import UserError
+from regretless.market.exploitability.information_design import revenue_cap
 from regretless.market.markets.aggregate import FEEDBACKS
 from regretless.scenarios import load
 from regretless.scenarios.config.files import catalogue
 from regretless.scenarios.listing import REGISTRIES, listing
+from regretless.scenarios.logs.run_directory import read_run
+from regretless.scenarios.run import Options, run
 
 
-def test_a_claim_is_of_the_file_as_it_stands() -> None:
+def test_a_description_is_of_the_file_as_it_stands() -> None:
     assert load("pigou").spec.description
     assert not load("pigou", rounds=3).spec.description
 
@@ -68,3 +79,216 @@ def test_every_built_in_name_is_used() -> None:
 def test_the_page_has_every_scenario() -> None:
     page = (Path(__file__).parents[2] / "docs/scenarios.md").read_text(encoding="utf-8")
     assert [name for name in catalogue() if f"**{name}**" not in page] == []
+
+
+# Figures of descriptions.
+
+Tables = dict[str, Any]
+ABOUT, BELOW = "about", "below"
+PRICES = "cohort.traders.parameters.weights=[[0.0, -1.0], [-%s, 0.0]]"
+CHANGES = {
+    "running mean": 'forecaster={kind="running-mean"}',
+    "decision swap": 'forecaster={kind="decision-swap"}',
+    "seasonal": 'forecaster={kind="seasonal-naive", rate=0.2}',
+    "myopic": 'adversary={kind="myopic"}',
+    "takers": "cohort.firms.parameters.slope=0.0",
+    "cheap": PRICES % "1.161834",  # exp(0.15)
+    "dear": PRICES % "1.284025",  # exp(0.25)
+    "censored": "market.seen='sales'",
+    "herd": "cohort.followers.response='best-response'",
+    "listen": "cohort.guests.response='best-response'",
+    "toll": "market.toll=1.0",
+    "full": "market.start=1.0",
+}
+SHORT = {"regret": "decision_swap_regret", "loss": "mean_loss"}
+JOINED: dict[str, Callable[[float, float], float]] = {" - ": sub, " min ": min, " max ": max}
+
+
+@cache
+def instead(name: str, change: str) -> Tables:
+    """Play a named scenario at its own size with one key or table replaced."""
+    model = worlds.played(worlds.lean(name, CHANGES[change]), log_every=10**6)
+    market = {} if model.game.market is None else model.game.market.described()
+    return {"agents": model.agents_frame(), "rounds": model.rounds_frame(), "market": market}
+
+
+def figure(tables: Tables, text: str) -> float:
+    """Take a figure in the words of ``CLAIMED``, under what is changed after a bar."""
+    for word, join in JOINED.items():
+        if word in text:
+            return reduce(join, [figure(tables, part) for part in text.split(word)])
+    text, _, change = text.partition(" | ")
+    factor, _, own = text.rpartition(" * ")
+    how, *words = own.split()
+    seen = instead(tables["scenario"], change) if change else tables
+    return float(factor or 1) * (taken(seen, how, *words) if words else float(how))
+
+
+def taken(tables: Tables, how: str, column: str, *who: str) -> float:
+    """Take a mean or greatest value of agents, of some cohorts, or rounds; or what a market says.
+
+    ``late``: the mean of the second half of the rounds; ``hops``: the regret of who hears so late.
+    """
+    agents, rounds = tables["agents"], tables["rounds"]
+    if how == "market":
+        told = tables["market"][column]
+        return float(told[int(who[0])] if isinstance(told, list) else told[who[0]] if who else told)
+    if how == "hops":
+        return float(agents.loc[agents["distance"] == int(column), "decision_swap_regret"].mean())
+    if how == "late":
+        return float(rounds[column].iloc[len(rounds) // 2 :].mean())
+    if column in rounds:
+        return float(rounds[column].agg(how))
+    own = agents[agents["cohort"].isin(who)] if who else agents
+    return float(own[SHORT.get(column, column)].agg(how))
+
+
+PLANTS = " ".join(f"plant-{basis}" for basis in ("leontief", "ramps", "grid", "exact"))
+MEAN_BASED = ("hedge", "follow-the-leader", "regret-matching")
+SURPLUSES = [f"mean leader_surplus {name}" for name in MEAN_BASED]
+LEADER = [f"mean leader_payoff_{place}" for place in range(3)]
+CAUGHT = [f"100 * mean leader_payoff_{place}" for place in range(10) if place != 1]
+POSTED = str(revenue_cap([0.25, 0.5, 1], [0.5, 0.25, 0.25]))
+CLAIMED = [  # of whom, how, a pattern around the figure, and what it is
+    ("assembly-lines", BELOW, r"is below ([\d.]+)\.", "max swap_regret workshops"),
+    ("assembly-lines", BELOW, r"at most ([\d.]+) in each", f"max swap_regret {PLANTS}"),
+    ("bait", ABOUT, r"earns ([\d.]+) per round from followers", "mean leader_payoff_0"),
+    ("bait", ABOUT, r"and ([\d.]+) from Hedge", "mean leader_payoff_1"),
+    ("bait", ABOUT, r"than the ([\d.]+) of", POSTED),
+    ("bank-run", ABOUT, r"a share of ([\d.]+) withdraws", "late y_0"),
+    ("bank-run", ABOUT, r"full queues ([\d.]+),", "late y_0 | full"),
+    ("braess", BELOW, r"fewer than (\d+) in", "100 - 100 * late flow_4"),
+    ("braess", ABOUT, r"takes ([\d.]+) hours", "late time_0"),
+    ("braess", ABOUT, r"instead of ([\d.]+)\.", "late time_0 | toll"),
+    ("call-auction", ABOUT, r"gain ([\d.]+) per round", "market gains_from_trade"),
+    ("call-auction", ABOUT, r"prices of ([\d.]+),", "late price_0"),
+    ("beating-mean-based-learners", ABOUT, r"surplus of ([\d.]+) to", " min ".join(SURPLUSES)),
+    ("beating-mean-based-learners", ABOUT, r"to ([\d.]+) per round", " max ".join(SURPLUSES)),
+    ("betting", ABOUT, r"own ([\d.]+) of all wealth", "market wealth_share followers"),
+    ("cartel", BELOW, r"at most ([\d.]+), those", "max swap_regret importers"),
+    ("cartel", BELOW, r"smoothly ([\d.]+)\.", "max swap_regret smooth"),
+    ("chain-store", ABOUT, r"for ([\d.]+) per round\.", "mean leader_payoff"),
+    ("chain-store", ABOUT, r"market, for ([\d.]+)\.", "mean leader_payoff | myopic"),
+    ("consumers", BELOW, r"is below ([\d.]+);", "max regret"),
+    ("consumers", ABOUT, r"it is ([\d.]+)\.", "max regret | running mean"),
+    ("crop-choice", BELOW, r"less than ([\d.]+) per day", "max regret"),
+    ("crowding", ABOUT, r"\(concentration ([\d.]+);", "market concentration"),
+    ("crowding", BELOW, r"is below ([\d.]+)\.", "max swap_regret followers"),
+    ("currency-peg", ABOUT, r"loss ([\d.]+) higher", "mean external_regret"),
+    ("currency-peg", ABOUT, r"swap regret is ([\d.]+)\.", "max regret | decision swap"),
+    ("el-farol", ABOUT, r"has mean (\d+)", "100 * market mean 0"),
+    ("el-farol", ABOUT, r"standard deviation (\d+),", "100 * market deviation 0"),
+    ("el-farol", ABOUT, r"the deviation (\d+):", "100 * market deviation 0 | listen"),
+    ("investors", BELOW, r"less than ([\d.]+) per day", "max regret"),
+    ("late-news", BELOW, r"regret below ([\d.]+),", "hops 0"),
+    ("late-news", ABOUT, r"one hop away ([\d.]+),", "hops 1"),
+    ("late-news", ABOUT, r"a week away ([\d.]+)\.", "hops 7"),
+    ("mixed-bazaar", BELOW, r"is below ([\d.]+)\.", "max swap_regret"),
+    ("oligopoly", ABOUT, r"price of ([\d.]+) and", "late y_0"),
+    ("oligopoly", ABOUT, r"output of ([\d.]+);", "late quantity_0"),
+    ("oligopoly", ABOUT, r"competitive ([\d.]+) and", "late y_0 | takers"),
+    ("oligopoly", ABOUT, r"and ([\d.]+)\. The largest", "late quantity_0 | takers"),
+    ("oligopoly", BELOW, r"is below ([\d.]+)\.", "max regret max max regret | takers"),
+    ("paying-to-know", ABOUT, r"share of ([\d.]+) buys", "late share_0"),
+    ("paying-to-know", ABOUT, r"0.15 it is ([\d.]+) and", "late share_0 | cheap"),
+    ("paying-to-know", ABOUT, r"0.25 it is ([\d.]+),", "late share_0 | dear"),
+    ("paying-to-know", BELOW, r"is below ([\d.]+)\.", "max regret"),
+    ("own-draws", ABOUT, r"average loss of ([\d.]+) and", "mean loss"),
+    ("own-draws", ABOUT, r"swap regret of ([\d.]+);", "mean swap_regret"),
+    ("own-draws", ABOUT, r"a loss of ([\d.]+) and", "mean loss | herd"),
+    ("own-draws", ABOUT, r"a regret of ([\d.]+)\.", "mean swap_regret | herd"),
+    ("pigou", ABOUT, r"(\d+) in 100 drivers", "100 * late flow_1"),
+    ("pigou", ABOUT, r"takes ([\d.]+) hours", "late time_0"),
+    ("pigou", ABOUT, r"takes ([\d.]+)\.$", "late time_0 | toll"),
+    ("producers", BELOW, r"is below ([\d.]+), and", "max swap_regret"),
+    ("producers", ABOUT, r"loss is ([\d.]+) lower", "mean loss | running mean - mean loss"),
+    ("pump-and-dump", ABOUT, r"earns ([\d.]+) per round", " min ".join(LEADER)),
+    (
+        "pump-and-dump",
+        ABOUT,
+        r"earned it ([\d.]+) from",
+        "mean leader_payoff_0 - mean leader_surplus hedge",
+    ),
+    ("quiet-times", BELOW, r"at most ([\d.]+)\.", "max swap_regret"),
+    ("quiet-times", BELOW, r"less than ([\d.]+)\.", "max swap_regret | decision swap"),
+    ("retailers", ABOUT, r"loss is ([\d.]+) per hour", "mean loss"),
+    ("retailers", ABOUT, r"where it is ([\d.]+) with", "mean loss | running mean"),
+    ("retailers", BELOW, r"less than ([\d.]+) for", "max regret"),
+    ("rule-breaker", BELOW, r"wins less than ([\d.]+) per", "mean leader_payoff | myopic"),
+    ("rush-hours", ABOUT, r"loss is ([\d.]+) per hour", "mean loss"),
+    ("rush-hours", ABOUT, r"it is ([\d.]+) with the best", "mean loss | seasonal"),
+    ("rush-hours", ABOUT, r"and ([\d.]+) with the running", "mean loss | running mean"),
+    ("sealed-bids", ABOUT, r"seller earns ([\d.]+) per round", "late revenue_0"),
+    ("sealed-bids", BELOW, r"at most ([\d.]+)\.", "max swap_regret"),
+    ("second-price", ABOUT, r"seller earns ([\d.]+) per round", "late revenue_0"),
+    ("self-fulfilling", ABOUT, r"\(concentration ([\d.]+);", "market concentration"),
+    ("self-fulfilling", ABOUT, r"to ([\d.]+), although", "mean loss"),
+    ("selling-to-learners", ABOUT, r"earns ([\d.]+) per buyer", "mean leader_payoff_0"),
+    ("selling-to-learners", ABOUT, r"and ([\d.]+) from regret matching", "mean leader_payoff_1"),
+    ("selling-to-learners", ABOUT, r"forecast pay ([\d.]+)\.", "mean leader_payoff_2"),
+    ("setting-a-standard", BELOW, r"at most ([\d.]+), from", "2 - " + " min ".join(LEADER)),
+    ("shops", ABOUT, r"\(([\d.]+) on average", "market level"),
+    ("shops", ABOUT, r"sales stock ([\d.]+) and", "market level | censored"),
+    ("shops", BELOW, r"saw, below ([\d.]+) per", "max swap_regret | censored"),
+    ("shops", ABOUT, r"instead of ([\d.]+)\.", "max swap_regret"),
+    ("smugglers", ABOUT, r"catch (\d+) to", " min ".join(CAUGHT)),
+    ("smugglers", ABOUT, r"to (\d+) in 100", " max ".join(CAUGHT)),
+    ("spite", ABOUT, r"reaches ([\d.]+) in 1,000", "max swap_regret"),
+    ("spite", ABOUT, r"would reach ([\d.]+)\.", "max swap_regret | running mean"),
+    ("spite", ABOUT, r"average loss is ([\d.]+),", "mean loss"),
+    ("spite", ABOUT, r"and ([\d.]+) with the running mean\.", "mean loss | running mean"),
+    ("survival", ABOUT, r"own ([\d.]+), those", "market wealth_share followers"),
+    ("survival", ABOUT, r"themselves ([\d.]+),", "market wealth_share learners"),
+    ("survival", ABOUT, r"cash ([\d.]+):", "market wealth_share cautious"),
+    ("trend-followers", ABOUT, r"have ([\d.]+) against", "max regret | decision swap"),
+    ("umbrellas", ABOUT, r"gained ([\d.]+) per day", "mean regret"),
+    ("umbrellas", ABOUT, r"it is ([\d.]+), and", "mean regret | decision swap"),
+    ("umbrellas", ABOUT, r"loss is ([\d.]+) instead", "mean loss | decision swap"),
+    ("umbrellas", ABOUT, r"instead of ([\d.]+)\.", "mean loss"),
+    ("ways-of-listening", ABOUT, r"regret of ([\d.]+) per round", "mean swap_regret certain"),
+    ("ways-of-listening", ABOUT, r"smoothly ([\d.]+)\.", "mean swap_regret smooth"),
+    ("ways-of-listening", BELOW, r"is below ([\d.]+)\.", "mean swap_regret sophisticated"),
+    ("ways-of-listening", BELOW, r"is below ([\d.]+)\.", "mean swap_regret ensemble"),
+]
+
+
+def holds(how: str, claimed: str, measured: float) -> bool:
+    """Whether a measured value is what the text says; one that is rounded is so to its digits."""
+    if how == BELOW:
+        return measured < float(claimed)
+    digits = len(claimed.partition(".")[2])
+    return abs(measured - float(claimed)) <= 0.5 * 10.0**-digits + 1e-9
+
+
+@pytest.mark.catalogue
+@pytest.mark.parametrize("name", catalogue())
+def test_a_scenario_has_all_measures_and_its_description_holds(name: str, tmp_path: Path) -> None:
+    """No bound is exceeded, and every claim, as it stands in the file, has its figure."""
+    assert [holds(ABOUT, "0.05", own) for own in (0.0549, 0.0551)] == [True, False]
+    assert [holds(BELOW, "0.02", own) for own in (0.019, 0.021)] == [True, False]
+    scenario = load(name)
+    run(scenario, Options(tmp_path / name, log_every=100))
+    manifest, tables = read_run(tmp_path / name)
+    check_complete(scenario.spec.rounds, manifest, tables)
+    assert len(tables["agents"]) == sum(cohort.count for cohort in scenario.spec.cohort)
+    tables |= {"scenario": name, "market": manifest.get("market", {})}
+    wrong = {}
+    for _, how, pattern, text in (row for row in CLAIMED if row[0] == name):
+        found = re.search(pattern, scenario.spec.description)
+        assert found is not None, pattern
+        if not holds(how, found[1], measured := figure(tables, text)):
+            wrong[f"{how} {found[1]}: {pattern}"] = measured
+    assert wrong == {}
+
+
+def check_complete(rounds: int, manifest: Tables, tables: Tables) -> None:
+    """Every agent has its measures, and no bound is exceeded."""
+    agents: pd.DataFrame = tables["agents"]
+    assert manifest["status"] == "complete"
+    assert len(tables["rounds"]) == rounds
+    followed = manifest["exploitability"]["cohorts"].values()
+    assert sum(cohort["unsolved"] for cohort in followed) == 0
+    assert agents["exploitability"].notna().sum() == sum(c["followed"] for c in followed)
+    for bound in ("bound", "bound_from_bias"):
+        told = agents[agents[bound].notna()]
+        assert (told["decision_swap_regret"] <= told[bound] + 1e-9 * (bound != "bound")).all()

@@ -56,8 +56,7 @@ class Viewer:
         context = chromium.new_context(viewport={"width": width, "height": 900})
         context.set_default_timeout(PATIENCE)
         self.page: Page = context.new_page()
-        self.asked: list[str] = []
-        self.faults: list[str] = []
+        self.asked, self.faults = list[str](), list[str]()
         context.on("request", lambda request: self.asked.append(request.url))
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
         self.page.on("console", lambda said: self.faults.append(said.text))
@@ -66,6 +65,13 @@ class Viewer:
 
     def button(self, name: str) -> Locator:
         return self.page.get_by_role("button", name=name, exact=True)
+
+    def enter(self, label: str, value: str) -> Locator:
+        """Type a value into the field of this label."""
+        field = self.page.get_by_label(label, exact=True)
+        field.fill(value)
+        field.press("Enter")
+        return field
 
     def shows(self, place: str, text: str) -> None:
         expect(self.page.locator(place)).to_have_text(re.compile(text))
@@ -89,9 +95,6 @@ class Viewer:
             self.page.wait_for_timeout(1200)  # two of the page's questions
         self.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
 
-    def played(self) -> int:
-        return int(self.page.inner_text("#count").split(" ")[0].replace(",", ""))
-
 
 @pytest.fixture
 def viewer(chromium: Browser, live: Live) -> Iterator[Viewer]:
@@ -114,7 +117,7 @@ def test_step_play_and_pause(viewer: Viewer, live: Live) -> None:
     viewer.shows("#verdict", r"^After \d+ rounds: 12 crowd followed the forecast")
     viewer.button("Pause").click()
     expect(viewer.button("Play")).to_be_visible()
-    stood = viewer.played()
+    stood = int(viewer.page.inner_text("#count").split(" ")[0].replace(",", ""))
     viewer.button("Step").click()
     viewer.shows("#count", f"^{stood + 1:,} of")
     # this market keeps no accounts: their place is gone before anybody scrolls there
@@ -139,75 +142,71 @@ def test_a_slider_is_moved_while_it_plays(viewer: Viewer, live: Live) -> None:
     slider.focus()
     slider.press("ArrowRight")
     expect(viewer.page.get_by_label("crowd count", exact=True)).to_have_value("13")
+    agent = viewer.page.locator("#agent")
+    expect(agent).to_have_attribute("max", "13")
     (session,) = live.sessions.values()
-    expect(viewer.page.locator("#agent")).to_have_attribute("max", "13")
     assert len(session.model.agents) == 13
     expect(slider).to_be_focused()
     expect(viewer.button("Pause")).to_be_visible()
     viewer.shows("#verdict", "worst of 13 agents")
-    number = viewer.page.get_by_label("market impact", exact=True)
+    number = viewer.enter("market impact", "7")
     expect(number).to_have_accessible_description(re.compile("^How far demand moves outcomes"))
-    number.fill("7")
-    number.press("Enter")
     viewer.shows("#fault", r"^market.impact = 7: must be less than or equal to 1")
-    expect(viewer.page.locator("#agent")).to_have_attribute("max", "13")  # as before
+    expect(agent).to_have_attribute("max", "13")  # as before
 
 
 def test_players_are_replaced_while_it_plays(viewer: Viewer) -> None:
     """Menus name who plays; the guarantee's cut is said, and marked in the figures."""
-    forecaster, adversary = viewer.page.locator("#forecaster"), viewer.page.locator("#adversary")
-    expect(forecaster).to_have_value("decision-swap")
-    expect(adversary).to_have_value("switching")
+    page, chart = viewer.page, viewer.page.locator("#chart-regret")
+    playing = {"adversary": "switching", "forecaster": "decision-swap"}
+    for role, name in playing.items():
+        expect(page.locator(f"#{role}")).to_have_value(name)
     viewer.shows("#promises", "crowd: decision-swap")
     content = "box => getComputedStyle(box, '::before').content"
-    assert "Press Play" in viewer.page.locator("#chart-regret").evaluate(content)
+    assert "Press Play" in chart.evaluate(content)
     viewer.button("Play").click()
     viewer.shows("#count", r"^[2-9] of")
-    viewer.page.select_option("#adversary", "anti-forecast")
-    viewer.button("Replace the adversary").click()
-    viewer.shows("#replaced", r"before round \d+, adversary: anti-forecast")
-    expect(adversary).to_have_value("anti-forecast")
-    viewer.page.select_option("#forecaster", "running-mean")
-    viewer.button("Replace the forecaster").click()
+    for role, name in {"adversary": "anti-forecast", "forecaster": "running-mean"}.items():
+        page.select_option(f"#{role}", name)
+        viewer.button(f"Replace the {role}").click()
+        viewer.shows("#replaced", rf"before round \d+, {role}: {name}")
+        expect(page.locator(f"#{role}")).to_have_value(name)
     viewer.shows("#promises", r"no guarantee, since the forecaster was replaced before round \d+")
     expect(viewer.button("Pause")).to_be_visible()
-    viewer.page.locator("#chart-regret").scroll_into_view_if_needed()  # what is off it is not drawn
-    expect(viewer.page.locator("#chart-regret .shapelayer path")).to_have_count(2)
+    chart.scroll_into_view_if_needed()  # what is off it is not drawn
+    expect(chart.locator(".shapelayer path")).to_have_count(2)
     viewer.button("Restart").click()
-    expect(adversary).to_have_value("switching")
-    expect(forecaster).to_have_value("decision-swap")
+    for role, name in playing.items():
+        expect(page.locator(f"#{role}")).to_have_value(name)
 
 
 def test_an_agent_is_clicked(viewer: Viewer) -> None:
     """Its path, its swaps and what would have been better; by keyboard, too."""
-    viewer.page.select_option("#speed", "0")
+    page = viewer.page
+    page.select_option("#speed", "0")
     viewer.button("Play").click()
     viewer.shows("#count", r"^\d{2,}")
     viewer.button("Pause").click()
     expect(viewer.button("Play")).to_be_visible()
-    dots = viewer.page.locator("#chart-agents .point")
-    viewer.page.locator("#chart-agents").scroll_into_view_if_needed()  # or it is not drawn
+    dots = viewer.drawn("agents").locator(".point")
     expect(dots).to_have_count(12)
     viewer.click_on(dots.nth(4))
     viewer.shows("#facts", r"agent \d+, linear, best-response")
     viewer.shows("#replacements", "best replacement")
-    expect(viewer.page.locator("#chart-path .trace.scatter")).to_have_count(2)
-    number = viewer.page.get_by_label("Agent", exact=True)
-    number.fill("2")
-    number.press("Enter")
+    expect(page.locator("#chart-path .trace.scatter")).to_have_count(2)
+    viewer.enter("Agent", "2")
     viewer.shows("#facts", "agent 2, linear")
     first = "rows => rows.map(row => row.cells[0].textContent)"  # at once: they are written anew
-    played = viewer.page.eval_on_selector_all("#replacements tbody tr", first)
+    played = page.eval_on_selector_all("#replacements tbody tr", first)
     assert set(played) <= {"hay", "oats"}
 
 
 def test_the_keyboard_is_enough(viewer: Viewer) -> None:
     """And every control has a name of its own, as a screen reader is told them."""
     page = viewer.page
-    page.keyboard.press("Tab")
-    expect(viewer.button("Play")).to_be_focused()
-    page.keyboard.press("Space")
-    expect(viewer.button("Pause")).to_be_focused()
+    for key, focused in (("Tab", "Play"), ("Space", "Pause")):
+        page.keyboard.press(key)
+        expect(viewer.button(focused)).to_be_focused()
     viewer.shows("#count", r"^[2-9] of")
     page.keyboard.press("Enter")
     expect(viewer.button("Play")).to_be_focused()
@@ -236,9 +235,7 @@ def test_nothing_is_wider_than_the_screen(chromium: Browser, live: Live) -> None
     for played in (1, 2, 3):
         viewer.button("Step").click()
         viewer.shows("#count", f"^{played} of")
-    number = page.get_by_label("Agent", exact=True)
-    number.fill("1")
-    number.press("Enter")
+    viewer.enter("Agent", "1")
     viewer.shows("#facts", "agent 1")
     expect(slider).to_be_hidden()
     page.get_by_text("Scenario, settings, players, save").click()
@@ -261,13 +258,14 @@ def test_a_scenario_is_saved_from_the_page(
     viewer.shows("#count", "^1 of")
     viewer.page.reload()
     viewer.shows("#count", "^1 of")
-    viewer.page.get_by_label("Name").fill("mine")
+    name = viewer.page.get_by_label("Name")
+    name.fill("mine")
     viewer.button("Scenario file").click()
     viewer.shows("#saving", "^Saved: .*mine.toml$")
     assert Source.of(str(tmp_path / "mine.toml")).raw == SMALL | {"name": "mine"}
     viewer.button("Scenario file").click()
     viewer.shows("#fault", "mine.toml is there already; give another name")
-    viewer.page.get_by_label("Name").fill("more")
+    name.fill("more")
     viewer.button("Save and study").click()
     viewer.shows("#saving", "^Saved: .*more.toml and .*more-study.toml. Play it: ")
     monkeypatch.setattr(server, "MOST", 1)

@@ -14,9 +14,6 @@ from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.scenarios.config.files import find, read
 
-CHANCE = {"kind": "iid", "outcomes": 2}
-COVER = {"kind": "cluster", "count": 2}
-
 
 @register.response("indifferent")
 class Indifferent(BestResponse):
@@ -31,64 +28,49 @@ class Indifferent(BestResponse):
         return np.full(predicted.shape, 1 / predicted.shape[1])
 
 
-def some(name: str, **more: Any) -> dict[str, Any]:
+def some(name: str = "agents", **more: Any) -> worlds.Raw:
     return worlds.cohort(name, 4, 3) | more
 
 
-def late(gamma: float) -> dict[str, Any]:
-    return {"cohort": [some("early"), some("late", enters=3, gamma=gamma)]}
-
-
-BASE = {"name": "base", "rounds": 12, "seed": 1, "adversary": CHANCE, "cohort": [some("agents")]}
-LAGGED, NOW = {"feedback": "lagged"}, {"feedback": "same-round"}
+CHANCE = {"kind": "iid", "outcomes": 2}
+BASE = {"name": "base", "rounds": 12, "seed": 1, "adversary": CHANCE, "cohort": [some()]}
+NOW = {"market": {"feedback": "same-round"}}
 TRUE = {"utility": "ces", "parameters": {"rho": 0.5}}
+LIARS = some("liars", **TRUE, reports={"rho": 0.9})
 SMOOTH, HARD = {"response": "quantal", "eta": 9.0}, {"response": "certainty-equivalent"}
-CASES: dict[str, tuple[dict[str, Any], list[str]]] = {  # what is changed, guarantees by cohort
-    "chance": ({}, ["decision-swap"]),
-    "an opponent": ({"adversary": CHANCE | {"kind": "anti-forecast"}}, ["decision-swap"]),
-    "a market, later": ({"market": LAGGED}, ["decision-swap"]),
-    "a market, now": ({"market": NOW}, ["none"]),
-    "private draws": (
-        {"market": NOW, "cohort": [some("a", response="private")]},
-        ["decision-swap"],
-    ),
+COVER = {"kind": "cluster", "count": 2}
+OWN = some("own", cover=COVER | {"play": "own"})
+NEAR, FAR = (some("late", enters=3, gamma=gamma) for gamma in (2.0, 0.001))
+DECISION, NONE = "decision-swap", "none"
+CASES: dict[str, tuple[worlds.Raw, list[str]]] = {  # what is changed, guarantees by cohort
+    "chance": ({}, [DECISION]),
+    "an opponent": ({"adversary": CHANCE | {"kind": "anti-forecast"}}, [DECISION]),
+    "a market, later": ({"market": {"feedback": "lagged"}}, [DECISION]),
+    "a market, now": (NOW, [NONE]),
+    "private draws": (NOW | {"cohort": [some(response="private")]}, [DECISION]),
     "late news": ({"network": {"graph": "none", "subscribers": 1}}, ["decision-swap/none"]),
-    "delay": ({"forecaster": {"delay": 2}}, ["decision-swap"]),
-    "leaving": ({"cohort": [some("all"), some("some", exits=6)]}, ["decision-swap"] * 2),
-    "entry near a protected loss": (late(gamma=2.0), ["decision-swap"] * 2),
-    "entry far from all": (late(gamma=0.001), ["decision-swap", "none"]),
+    "delay": ({"forecaster": {"delay": 2}}, [DECISION]),
+    "leaving": ({"cohort": [some(), some("some", exits=6)]}, [DECISION, DECISION]),
+    "entry near a protected loss": ({"cohort": [some(), NEAR]}, [DECISION, DECISION]),
+    "entry far from all": ({"cohort": [some(), FAR]}, [DECISION, NONE]),
     "labels": (
         {"cohort": [some("a", **SMOOTH), some("b", **HARD), some("c", response="ensemble")]},
-        ["smooth-decision-swap", "none", "decision-swap"],
+        ["smooth-decision-swap", NONE, DECISION],
     ),
-    "one's own": ({"cohort": [some("own", response="indifferent")]}, ["smooth-decision-swap"]),
-    "learners": ({"cohort": [some("learners", response="hedge")]}, ["none"]),
-    "false reports": (
-        {"cohort": [some("honest", **TRUE), some("liars", **TRUE, reports={"rho": 0.9})]},
-        ["decision-swap", "none"],
-    ),
-    "covers": (
-        {"cohort": [some("served", cover=COVER), some("own", cover=COVER | {"play": "own"})]},
-        ["decision-swap", "none"],
-    ),
-    "a model alone": ({"forecaster": {"kind": "running-mean"}}, ["none"]),
+    "one's own": ({"cohort": [some(response="indifferent")]}, ["smooth-decision-swap"]),
+    "learners": ({"cohort": [some(response="hedge")]}, [NONE]),
+    "false reports": ({"cohort": [some(**TRUE), LIARS]}, [DECISION, NONE]),
+    "covers": ({"cohort": [some(cover=COVER), OWN]}, [DECISION, NONE]),
+    "a model alone": ({"forecaster": {"kind": "running-mean"}}, [NONE]),
+    "an adversary that sees the draw": (read(find("rule-breaker")) | {"rounds": 12}, [NONE]),
 }
-
-
-def labels(config: dict[str, Any]) -> list[str]:
-    """Return the guarantees of each cohort, after a run in which nobody uncovered has a bound."""
-    model = worlds.played(worlds.told(config), seed=1)
-    table = model.agents_frame()
-    assert table.loc[table["guarantee"] == "none", "bound"].isna().all()
-    grouped = table.groupby("cohort", sort=False)["guarantee"]
-    return ["/".join(sorted(set(own))) for _, own in grouped]
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_an_agent_has_the_guarantee_that_its_situation_allows(case: str) -> None:
+    """And nobody uncovered has a bound."""
     changes, expected = CASES[case]
-    assert labels(BASE | changes) == expected
-
-
-def test_an_adversary_that_sees_the_draw_leaves_no_guarantee() -> None:
-    assert labels(read(find("rule-breaker")) | {"rounds": 12}) == ["none"]
+    table = worlds.played(worlds.told(BASE | changes), seed=1).agents_frame()
+    assert table.loc[table["guarantee"] == NONE, "bound"].isna().all()
+    grouped = table.groupby("cohort", sort=False)["guarantee"]
+    assert ["/".join(sorted(set(own))) for _, own in grouped] == expected
