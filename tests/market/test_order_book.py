@@ -2,13 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import worlds
-from resuming import check_resumes
 from written import Reference
 
 from regretless import register
@@ -58,6 +56,7 @@ class PlainBook:
     lot: float
     last: list[float]
     orders: list[Order]
+    refused: int = 0
 
     def at_risk(self, order: Order) -> float:
         """Cash that an open order may take, with the most that a trade may cost beside."""
@@ -102,7 +101,10 @@ class PlainBook:
     def arrive(self, who: int, orders: list[Order], *, keeps: bool) -> None:
         """Let an agent do something; its orders trade at the prices of those that were there."""
         self.orders = [order for order in self.orders if keeps or order.owner != who]
-        for order in filter(self.accepts, orders):
+        for order in orders:
+            if not self.accepts(order):
+                self.refused += 1
+                continue
             for other in [] if self.batch else self.rivals(order):
                 if order.units:
                     part = min(order.units, other.units)
@@ -175,25 +177,20 @@ class PlainBook:
         return owners
 
 
-GRID = {"low": 0.125, "high": 0.875}
-TRADERS = {"utility": "orders", "count": 4, "actions": 15, "response": "exp3"} | {
-    "parameters": {"value": [0.2, 0.9]} | GRID
-}
-MAKERS = {"utility": "quotes", "count": 2, "actions": 5, "response": "hedge"} | {
-    "parameters": {"value": 0.5, "size": 2.0, "high": 1.0}
-}
-TAKERS = {"utility": "orders", "count": 2, "actions": 3, "response": "hedge"} | {
-    "parameters": {"common": 1.0, "size": 3.0, "rests": False}
-}
+def people(utility: str, count: int, actions: int, response: str, **parameters: Any) -> worlds.Raw:
+    own = {"utility": utility, "count": count, "actions": actions, "response": response}
+    return own | {"parameters": parameters}
+
+
 MENU = [[0, 0, 0, 0, 0, 0], [1, 0.5, 0, -1, 0.75, 0], [2, 0.625, 0, 1, 0.25, 0]]
 MENU += [[1, 0.75, 0, -2, 0.375, 0], [0, 0.9, 0, 0, 0.2, 0]]
-KEEPERS = {"utility": "orders", "count": 2, "actions": 5, "response": "exp3"} | {
-    "parameters": {"value": 0.6, "menu": MENU, "keeps": True, "most": 6.0}
-}
 TWO = [[0, 0, 0] * 2, [1, 0.5, 0, -1, 0.5, 1], [1, 0.625, 1, -1, 0.375, 0], [2, 1.0, 0, 1, 0.5, 1]]
-PAIRS = {"utility": "orders", "count": 4, "actions": 4, "response": "exp3"} | {
-    "parameters": {"value": [0.3, 0.8], "menu": TWO}
-}
+GRID = {"value": [0.2, 0.9], "low": 0.125, "high": 0.875}
+TRADERS = people("orders", 4, 15, "exp3", **GRID)
+MAKERS = people("quotes", 2, 5, "hedge", value=0.5, size=2.0, high=1.0)
+TAKERS = people("orders", 2, 3, "hedge", common=1.0, size=3.0, rests=False)
+KEEPERS = people("orders", 2, 5, "exp3", value=0.6, menu=MENU, keeps=True, most=6.0)
+PAIRS = people("orders", 4, 4, "exp3", value=[0.3, 0.8], menu=TWO)
 FEES = {"maker_fee": -1 / 128, "taker_fee": 1 / 64}
 DEAR = {"maker_fee": 1 / 32, "taker_fee": 1 / 64}
 CASES: dict[str, tuple[list[worlds.Raw], worlds.Raw, int]] = {
@@ -299,12 +296,17 @@ class Beside:
 @pytest.mark.parametrize("matching", ["continuous", "batch"])
 @pytest.mark.parametrize("case", CASES)
 def test_losses_are_those_of_clearing_again_for_each_action(case: str, matching: str) -> None:
+    """Also when it goes on from a state."""
     cohorts, market, goods = CASES[case]
-    model = scenario(cohorts, market | {"matching": matching}, goods).build()
-    beside, total = Beside(model), model.game.market.accounts.totals()
+    chosen = scenario(cohorts, market | {"matching": matching}, goods)
+    model, again = chosen.build(), chosen.build()
+    beside, total, logs, trades = Beside(model), model.game.market.accounts.totals(), {}, 0
     bandit = [cohort.bandit for cohort in model.game.cohorts for _ in cohort.row_of]
-    logs: dict[int, list[Any]] = {}
-    for _ in range(model.rounds):
+    for number in range(model.rounds):
+        if number == 6:
+            again.restore(model.state())
+            trades, model = len(model.trades_frame()), again
+            beside.model, beside.market = again, again.game.market
         played = [row for cohort in model.game.cohorts for row in cohort.learner.play()]
         gains, actions = beside.step()
         for i, (loss, at) in enumerate(beside.losses):
@@ -321,7 +323,10 @@ def test_losses_are_those_of_clearing_again_for_each_action(case: str, matching:
         found = frame.loc[i, ["external_regret", "swap_regret"]].to_numpy(float)
         assert found == pytest.approx(worlds.regrets(*log)[1:3], abs=1e-12)
     assert spread > 0
-    assert len(model.trades_frame()) > 5
+    assert trades + len(model.trades_frame()) > 5
+    refused = model.game.market.described()["refused"] * model.rounds
+    assert refused == pytest.approx(beside.book.refused)
+    assert refused > 0 or case != "poor"
 
 
 def test_trades_add_up_to_what_changed_hands() -> None:
@@ -344,24 +349,6 @@ def test_trades_add_up_to_what_changed_hands() -> None:
     quotes = model.quotes_frame()
     assert len(quotes) == 60
     assert (quotes["bid"].dropna() < quotes["ask"][quotes["bid"].notna()].fillna(2)).all()
-
-
-@pytest.mark.parametrize("matching", ["continuous", "batch"])
-def test_a_stopped_run_goes_on_to_the_same_tables(matching: str, tmp_path: Path) -> None:
-    cohorts, market, _ = CASES["kept"]
-    chosen = scenario(cohorts, market | {"matching": matching}, rounds=40)
-    model = check_resumes(chosen.build, 23, tmp_path)
-    assert (model.trades_frame()["round"] >= 23).sum() > 5
-    quotes = model.quotes_frame()  # of which one side may be empty
-    spread = (quotes["ask"] - quotes["bid"]).mean()
-    assert model.game.market.described()["spread"] == pytest.approx(spread)
-
-
-def test_an_order_that_cannot_be_paid_is_refused() -> None:
-    model = worlds.played(scenario([TRADERS], {"cash": 0.0, "stock": 1.0}))
-    assert model.trades_frame().empty  # all may sell, nobody may buy
-    assert model.game.market.described()["refused"] > 0
-    assert np.isfinite(model.agents_frame()["swap_regret"]).all()
 
 
 def shown(tables: Any, name: str) -> Any:
@@ -411,8 +398,8 @@ def test_a_report_shows_the_book_and_tells_how_prices_move(reference: Reference)
 def test_followers_choose_price_and_side_by_the_forecast() -> None:
     """Whose unit is worth more than the price that is forecast bids for it, others offer it."""
     crowd = TRADERS | {"response": "best-response", "count": 8}
-    crowd |= {"parameters": GRID | {"value": [0.2, 0.9], "width": 0.25}}
-    model = scenario([crowd | {"actions": 15}, MAKERS], {}, rounds=60).build()
+    crowd |= {"parameters": GRID | {"width": 0.25}}
+    model = scenario([crowd, MAKERS], {}, rounds=60).build()
     loss, seen = model.game.cohorts[0].loss, set()
     for _ in range(model.rounds):
         model.step()
@@ -448,9 +435,11 @@ class BookReader(ScriptedAgent):
 
 
 def test_an_agent_of_ones_own_reads_the_book_and_cannot_write_it() -> None:
-    reader = {"utility": "orders", "count": 1, "actions": 3, "response": "book-reader"}
+    reader = people("orders", 1, 3, "book-reader")
     model = worlds.played(scenario([reader, TRADERS, MAKERS], {}, rounds=30))
     quotes = model.quotes_frame()
+    spread = (quotes["ask"] - quotes["bid"]).mean()  # of which one side may be empty
+    assert model.game.market.described()["spread"] == pytest.approx(spread)
     seen = np.array(model.game.cohorts[0].agents[0].seen)
     assert np.isnan(seen[0]).all()
     assert np.array_equal(seen[1:], quotes[["bid", "ask"]].to_numpy()[:-1], equal_nan=True)
