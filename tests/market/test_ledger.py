@@ -90,8 +90,6 @@ WRONG: list[tuple[str, Any, str]] = [
     ("policies", [], r"policies have shape \(1, 0\)"),
     ("policies", np.empty((0, 3), dtype=np.intp), r"policies have shape \(0, 3\)"),
     ("policies", [[0, 1, 2]], "policies must be whole numbers from 0 to 1"),
-    ("policies", [[0, -1, 1]], "policies must be whole numbers from 0 to 1"),
-    ("policies", [[0, 0.5, 1]], "policies must be whole numbers from 0 to 1"),
 ]
 
 
