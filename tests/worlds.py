@@ -89,6 +89,22 @@ def played(scenario: Scenario, **keys: Any) -> MarketModel:
     return model
 
 
+def logs(model: MarketModel) -> dict[int, list[tuple[int, Array, Array]]]:
+    """Play to the end; return the rounds in which each agent was there, its losses and strategy."""
+    found: dict[int, list[tuple[int, Array, Array]]] = {}
+    while model.played < model.rounds:
+        played, agent = model.conclude(model.begin()), 0
+        for cohort, decision, lost in zip(
+            model.game.cohorts, played.decisions, played.losses, strict=True
+        ):
+            for number, row in enumerate(cohort.row_of):
+                agent += 1
+                if decision is not None and decision.actions[number] >= 0:
+                    entry = played.number, lost[row], decision.probabilities[row]
+                    found.setdefault(agent, []).append(entry)
+    return found
+
+
 def measured(name: str, losses: Any, actions: Any, policies: Any) -> float:
     """Measure a log: losses (T, A), actions (T,) or probabilities (T, A), policies (C, T)."""
     followed = [policies] if name in MEASURES[2:] else []

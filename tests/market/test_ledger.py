@@ -162,7 +162,6 @@ def test_the_bound_is_exact_where_predictions_are_or_tie_and_none_where_one_is_m
 
 # Windows.
 
-ROUNDS = 90
 COHORTS = [
     worlds.cohort("early", 4, 3),
     worlds.cohort("late", 2, 3, enters=40),
@@ -181,21 +180,16 @@ COHORTS = [
 def test_a_windows_regret_is_that_of_its_slice(windows: dict[str, Any], sample: int | None) -> None:
     """Of the recorded losses and plays, of latecomers over their own rounds."""
     keys = {"seed": 5, "adversary": {"kind": "switching", "outcomes": 2, "length": 30}}
-    keys |= {"rounds": ROUNDS, "windows": windows, "log_agents": sample}
+    keys |= {"rounds": 90, "windows": windows, "log_agents": sample}
     model = worlds.scenario(*COHORTS, **keys).build()
-    rounds = [model.conclude(model.begin()) for _ in range(ROUNDS)]
-    agents, spans = model.agents_frame(), WindowsSpec(**windows).spans(ROUNDS)
-    logged = set(agents["agent"] if sample is None else agents.loc[agents["logged"], "agent"])
-    places = [(place, row) for place, who in enumerate(model.game.cohorts) for row in who.row_of]
+    log, agents, spans = worlds.logs(model), model.agents_frame(), WindowsSpec(**windows).spans(90)
+    logged = agents["agent"] if sample is None else agents.loc[agents["logged"], "agent"]
     expected = {}
-    for (agent, (place, row)), (first, last) in itertools.product(enumerate(places, 1), spans):
-        here = [
-            (played.losses[place][row], played.decisions[place].probabilities[row])
-            for played in rounds[first : last + 1]
-            if played.decisions[place] is not None
-        ]
-        if here and agent in logged:
-            known = worlds.regrets(*(np.array(part) for part in zip(*here, strict=True)))
+    for agent, (first, last) in itertools.product(logged, spans):
+        here = [entry for entry in log[agent] if first <= entry[0] <= last]
+        if here:
+            _, losses, play = (np.array(part) for part in zip(*here, strict=True))
+            known = worlds.regrets(losses, play)
             expected[first, last, agent] = pytest.approx(known, abs=1e-12)
     table = model.windows_frame().set_index(["first", "last", "agent"])
     assert len(table) == len(expected)

@@ -14,15 +14,8 @@ from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.game.market import Market
 from regretless.market.losses import Linear
+from regretless.market.markets import price_impact
 from regretless.market.markets.aggregate import Moments
-from regretless.market.markets.price_impact import (
-    Prices,
-    Tally,
-    churn,
-    concentration,
-    crowding,
-    drawn_labels,
-)
 from regretless.market.records import Decision, OutcomeDistribution
 from regretless.scenarios import load
 from regretless.scenarios.assembly.scenario import Scenario
@@ -129,8 +122,8 @@ def test_prices_by_hand() -> None:
     own: Any = SimpleNamespace(multiplicity=None, multiplicity_of=lambda _: None)
     own.loss, own.row_of = Linear(-np.eye(2)[None]), np.zeros(2, dtype=int)
     people = [own, own]
-    market = Prices(people, RNG, feedback="lagged", impact=0.5, adjustment=0.5)
-    at_once = Prices(people, RNG, feedback="same-round", impact=0.5, adjustment=0.5)
+    market = price_impact.Prices(people, RNG, feedback="lagged", impact=0.5, adjustment=0.5)
+    at_once = price_impact.Prices(people, RNG, feedback="same-round", impact=0.5, adjustment=0.5)
     first, half = [chosen(0, 0), chosen(0, 1)], np.full(2, 0.5)
     assert market.clear(half, first) == pytest.approx([0.5, 0.5])
     assert market.level == pytest.approx([0.625, 0.375])
@@ -197,9 +190,9 @@ def test_the_theorem_holds_where_feedback_is_lagged(shocks: str, impact: float, 
 
 def test_crowding_on_cases_worked_out_by_hand() -> None:
     demand = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 0.5], [0.0, 0.0]])
-    assert concentration(demand) == pytest.approx([0.5, 1.0, 1.0, np.nan], nan_ok=True)
-    assert churn(demand) == pytest.approx([np.nan, 0.5, 0.75, 0.25], nan_ok=True)
-    tally = Tally(2)
+    assert price_impact.concentration(demand) == pytest.approx([0.5, 1.0, 1.0, np.nan], nan_ok=True)
+    assert price_impact.churn(demand) == pytest.approx([np.nan, 0.5, 0.75, 0.25], nan_ok=True)
+    tally = price_impact.Tally(2)
     for row in demand:
         tally.add(row)
     assert tally.means() == pytest.approx({"concentration": 2.5 / 3, "churn": 0.5})
@@ -208,10 +201,10 @@ def test_crowding_on_cases_worked_out_by_hand() -> None:
         | {"fundamental_0": [0.1], "fundamental_1": [0.5]}
     )
     forecasts = pd.DataFrame({"drawn": [False, True], "label_0": [0.9, 0.6], "label_1": [0.9, 0.4]})
-    (row,) = crowding(rounds, forecasts).to_dict("records")
+    (row,) = price_impact.crowding(rounds, forecasts).to_dict("records")
     expected = {"round": 0, "concentration": 0.68, "miss": 0.1, "miss_before": 0.3}
     assert {name: row[name] for name in expected} == pytest.approx(expected)
     assert row["confirmed"] == pytest.approx(0.2)
-    assert np.isnan(drawn_labels(forecasts[["drawn"]], 1, 2)).all()
+    assert np.isnan(price_impact.drawn_labels(forecasts[["drawn"]], 1, 2)).all()
     with pytest.raises(ValueError, match="market"):
-        crowding(rounds.drop(columns=["demand_0", "demand_1"]), forecasts)
+        price_impact.crowding(rounds.drop(columns=["demand_0", "demand_1"]), forecasts)

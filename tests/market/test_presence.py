@@ -26,7 +26,6 @@ from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.assembly.theorems import over_stays
 from regretless.scenarios.report.market_figures import rings
 
-ROUNDS = 60
 EMPTY = ["mean_loss", "external_regret", "swap_regret", "decision_swap_regret", "bound"]
 SMALL_WORLD = {"graph": "small-world", "neighbours": 2, "subscribers": 3}
 
@@ -55,24 +54,17 @@ def test_everybody_is_measured_over_own_rounds(network: dict[str, Any]) -> None:
     quantal = rated("smooth", response="quantal", eta=8.0, exit_rate=0.1)
     adversary = {"kind": "switching", "outcomes": 2, "length": 10}
     model = worlds.scenario(rated(), quantal, seed=5, adversary=adversary, **network).build()
-    rounds = [model.conclude(model.begin()) for _ in range(ROUNDS)]
-    frame, agents = model.agents_frame(), []
+    log, frame = worlds.logs(model), model.agents_frame().set_index("agent")
     assert frame["entered"].isna().any()  # somebody never came
-    assert frame["left"].lt(ROUNDS).any()
-    for place, who in enumerate(model.game.cohorts):
-        agents += [(place, number, row) for number, row in enumerate(who.row_of)]
-    for (place, number, row), (_, own) in zip(agents, frame.iterrows(), strict=True):
-        told: Any = [(played, played.decisions[place]) for played in rounds]
-        there = [
-            (played, choice) for played, choice in told if choice and choice.actions[number] >= 0
-        ]
+    assert frame["left"].lt(60).any()
+    for agent, own in frame.iterrows():
         if pd.isna(own["entered"]):
-            assert not there
+            assert agent not in log
             assert own[[*EMPTY, "exploitability"]].isna().all()
             continue
-        assert [played.number for played, _ in there] == list(range(own["entered"], own["left"]))
-        losses = np.array([played.losses[place][row] for played, _ in there])
-        known = worlds.regrets(losses, np.array([choice.probabilities[row] for _, choice in there]))
+        numbers, losses, strategies = zip(*log[agent], strict=True)
+        assert [*numbers] == list(range(own["entered"], own["left"]))
+        known = worlds.regrets(np.array(losses), np.array(strategies))
         assert own[EMPTY[:4]].to_numpy(float) == pytest.approx(known)
         assert own["decision_swap_regret"] <= own["bound_from_bias"] + 1e-9
 
