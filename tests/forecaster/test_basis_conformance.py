@@ -29,7 +29,7 @@ from regretless.market.losses import (
 from regretless.market.losses.basis import Basis
 
 Rng = np.random.Generator
-Draw = Callable[[Rng, int], Loss]  # so many losses
+Draw = Callable[..., Loss]  # so many losses; with raw=True of the family that lambda is for
 STACK, ACTIONS = 24, 4
 EXACT = 1e-10  # what rounding may add
 
@@ -38,7 +38,7 @@ def drawn(make: Callable[..., Loss]) -> Callable[..., Draw]:
     """Take the family's parameters first, the generator and the number of losses later."""
 
     def of(*given: Any, **keys: Any) -> Draw:
-        return lambda rng, stack: make(rng, stack, *given, **keys)
+        return lambda rng, stack, **more: make(rng, stack, *given, **keys, **more)
 
     return of
 
@@ -60,12 +60,6 @@ def within(rng: Rng, stack: int, outcomes: int, reach: float) -> Array:
     return reach * share * weights / np.where(total > 0, total, 1.0)
 
 
-def anywhere(rng: Rng, stack: int, outcomes: int) -> Array:
-    """Points of the cube, often with coordinates 0 and 1."""
-    shape = stack, ACTIONS, outcomes
-    return np.where(rng.random(shape) < 0.3, rng.integers(2, size=shape), rng.random(shape))
-
-
 @drawn
 def linear(rng: Rng, stack: int, outcomes: int) -> Loss:
     return Linear(signed(rng, stack, outcomes)).normalised()
@@ -79,22 +73,21 @@ def powers(rng: Rng, stack: int, exponents: list[float], outcomes: int) -> Loss:
 
 
 @drawn
-def targets(rng: Rng, stack: int, degree: int, outcomes: int) -> Loss:
-    """Even powers about any point and odd ones about points outside, up to a degree."""
+def targets(rng: Rng, stack: int, degree: int, outcomes: int, *, raw: bool = False) -> Loss:
+    """Even powers about any point and odd ones about points outside, up to a degree.
+
+    With ``raw`` ``sum_j (a_j - y_j)^p`` for an even p, as it stands, a anywhere in the cube.
+    """
     chosen = rng.integers(1, degree + 1, stack).astype(float)
     chosen[0] = degree
-    inner = anywhere(rng, stack, outcomes)
-    outer = rng.choice([-0.3, 0.0, 1.0, 1.2], inner.shape)
+    shape = stack, ACTIONS, outcomes
+    inner = np.where(rng.random(shape) < 0.3, rng.integers(2, size=shape), rng.random(shape))
+    if raw:
+        inner[0, 0] = 1.0
+        return SeparablePower(np.ones(shape), np.array(float(degree)), centre=inner)
+    outer = rng.choice([-0.3, 0.0, 1.0, 1.2], shape)
     centre = np.where(chosen[:, None, None] % 2 == 0, inner, outer)
     return SeparablePower(signed(rng, stack, outcomes), chosen, centre=centre).normalised()
-
-
-@drawn
-def raw_targets(rng: Rng, stack: int, degree: int, outcomes: int) -> Loss:
-    """``sum_j (a_j - y_j)^p`` for an even p, as it stands, a anywhere in the cube."""
-    centre = anywhere(rng, stack, outcomes)
-    centre[0, 0] = 1.0
-    return SeparablePower(np.ones(centre.shape), np.array(float(degree)), centre=centre)
 
 
 @drawn
@@ -206,12 +199,16 @@ class Case(NamedTuple):
 
     basis: Basis
     draw: Draw  # of its family
-    raw: Draw | None = None  # of the family of the declared lambda, where that is another
     refused: tuple[str, ...] = EVERY_FORM  # forms of ``other_forms``
     floor: float = 0.0  # outcomes below it are one outcome
+    raw: bool = False  # whether lambda is for losses as they stand
 
-    def losses(self, seed: int = 0) -> Loss:
-        return self.draw(np.random.default_rng(seed), STACK)
+    def losses(self, seed: int = 0, **more: bool) -> Loss:
+        return self.draw(np.random.default_rng(seed), STACK, **more)
+
+    def measured(self, seed: int = 0) -> Loss:
+        """Return losses for which lambda is declared."""
+        return self.losses(seed, raw=True) if self.raw else self.losses(seed)
 
 
 WEALTH = {"power": 1.0, "floor": 0.0}
@@ -226,28 +223,19 @@ CASES: dict[str, Case] = {
     "powers between": Case(
         bases.PowerBasis.covering(0.3, 0.9, 2, error=0.01), powers(np.linspace(0.3, 0.9, 13), 2)
     ),
-    "binomial": Case(
-        bases.PowerBasis.binomial(4, 2), targets(4, 2), raw_targets(4, 2), UNLESS_LINEAR
-    ),
-    "bernstein": Case(bases.BernsteinBasis(2, 4), targets(4, 2), raw_targets(4, 2), UNLESS_LINEAR),
-    "monomials": Case(
-        bases.MonomialBasis(3, 3, power=0.5), sums(3, 3, power=0.5), sums(3, 3, raw=True, power=0.5)
-    ),
+    "binomial": Case(bases.PowerBasis.binomial(4, 2), targets(4, 2), UNLESS_LINEAR, raw=True),
+    "bernstein": Case(bases.BernsteinBasis(2, 4), targets(4, 2), UNLESS_LINEAR, raw=True),
+    "monomials": Case(bases.MonomialBasis(3, 3, power=0.5), sums(3, 3, power=0.5), raw=True),
     "monomials of one degree": Case(
-        bases.MonomialBasis(2, 3, homogeneous=True),
-        sums(3, 2, least=3),
-        sums(3, 2, least=3, raw=True),
+        bases.MonomialBasis(2, 3, homogeneous=True), sums(3, 2, least=3), raw=True
     ),
     "monomials above a floor": Case(
-        bases.MonomialBasis(2, 2, floor=0.1),
-        sums(2, 2, floor=0.1),
-        sums(2, 2, raw=True, floor=0.1),
-        floor=0.1,
+        bases.MonomialBasis(2, 2, floor=0.1), sums(2, 2, floor=0.1), floor=0.1, raw=True
     ),
     "taylor of wealth": Case(
         bases.TaylorExponentialBasis(2, reach=2.0, error=0.01, **WEALTH),
         exponentials(2.0, 2, **WEALTH),
-        exponentials(2.0, 2, **WEALTH, raw=True),
+        raw=True,
     ),
     "chebyshev": Case(
         bases.ChebyshevExponentialBasis(2, reach=1.0, error=0.02), exponentials(1.0, 2), floor=0.01
@@ -272,14 +260,9 @@ CASES: dict[str, Case] = {
     "one ramp": Case(
         bases.RampBasis([Linear(np.ones((STACK, ACTIONS, 1)))], knots=2), constant, refused=ANY
     ),
-    "sum, its first part": Case(
-        bases.DirectSumBasis([LINE, ROOT]), linear(2), refused=UNLESS_LINEAR
-    ),
+    "sum, its first part": Case(bases.DirectSumBasis([LINE, ROOT]), linear(2), UNLESS_LINEAR),
     "sum, its last part": Case(
-        bases.DirectSumBasis([LINE, SERIES]),
-        exponentials(1.0, 2),
-        refused=UNLESS_LINEAR,
-        floor=0.01,
+        bases.DirectSumBasis([LINE, SERIES]), exponentials(1.0, 2), UNLESS_LINEAR, floor=0.01
     ),
 }
 # the greatest gap of a support's bound per unit of |h|_1, where it is not rounding
@@ -370,8 +353,7 @@ def test_the_transform_has_the_declared_size_and_range(name: str) -> None:
 def test_coefficients_have_their_layout_and_are_the_same_alone_and_in_a_stack(name: str) -> None:
     """In index order, as the kernels read them; the same in another order, and asked again."""
     case, order = CASES[name], np.random.default_rng(1).permutation(STACK)
-    for draw in (case.raw or case.draw, case.draw):
-        losses = draw(np.random.default_rng(0), STACK)
+    for losses in (case.measured(), case.losses()):
         offset, weights = case.basis.coefficients(losses)
         assert offset.shape == (STACK, ACTIONS)
         assert weights.shape == (STACK, ACTIONS, case.basis.size)
@@ -398,7 +380,7 @@ def test_no_loss_is_further_than_declared_and_coefficients_stay_within_lambda(na
         losses = case.losses(seed)
         errors.append(basis.audit(losses, points(basis.outcomes)))
         assert errors[-1] <= basis.certified_error(losses) + EXACT
-        _, weights = basis.coefficients((case.raw or case.draw)(np.random.default_rng(seed), STACK))
+        _, weights = basis.coefficients(case.measured(seed))
         totals.append(np.abs(weights).sum(-1).max())
     assert max(errors) <= basis.error + (EXACT if basis.error == 0 else 1e-12) or not basis.proved
     assert max(totals) <= basis.lipschitz * (1 + 1e-9)

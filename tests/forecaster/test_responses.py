@@ -266,13 +266,22 @@ def test_regret_stays_below_the_bound_of_the_basis() -> None:
 
 
 def test_hard_agents_on_an_inexact_basis_are_promised_nothing_and_need_it() -> None:
-    """Predictions lie on ties of the basis, and its error decides what a hard agent does there."""
-    hard, smooth = agents(cara(), rounds=200), agents(cara(eta=20.0), rounds=200)
+    """Predictions lie on ties of the basis, and its error decides what a hard agent does there.
+
+    The bound of smooth agents is that of the basis and eta delta, once more.
+    """
+    hard, model = agents(cara(), rounds=200), market(cara(eta=20.0), rounds=200)
+    model.run()
     assert set(hard["guarantee"]) == {"none"}
     assert hard["bound"].isna().all()
     assert (hard["swap_regret"] <= hard["bound_from_bias"] + 1e-9).all()
     assert hard["swap_regret"].max() > 0.2
-    assert smooth["swap_regret"].max() < 0.1
+    assert model.agents_frame()["swap_regret"].max() < 0.1
+    block, loss = model.game.blocks[0], model.game.cohorts[0].loss
+    expected = block.forecaster.bias_bound().regret(block.basis.coefficients(loss)[1])  # type: ignore[attr-defined]
+    error = block.basis.certified_error(loss)
+    assert error > 0
+    assert (model.guarantees[0].bound() >= expected + (2 + 20.0) * error + np.log(4) / 20).all()
 
 
 def test_a_label_costs_what_an_ensemble_does_not() -> None:
@@ -283,20 +292,6 @@ def test_a_label_costs_what_an_ensemble_does_not() -> None:
     )
     assert ensemble < 0.2 * label
     assert ensemble < 2 * point + 0.02
-
-
-def test_an_error_of_the_basis_enters_a_quantal_bound() -> None:
-    """The bound of ensemble agents is that of the basis and eta delta, once more."""
-    model = market(cara(eta=20.0), rounds=5)
-    model.run()
-    block, seated = model.game.blocks[0], model.game.cohorts[0]
-    weights, error = (
-        block.basis.coefficients(seated.loss)[1],
-        block.basis.certified_error(seated.loss),
-    )
-    expected = block.forecaster.bias_bound().regret(weights, policies=0)  # type: ignore[attr-defined]
-    assert error > 0
-    assert (model.guarantees[0].bound() >= expected + (2 + 20.0) * error + np.log(4) / 20).all()
 
 
 @pytest.mark.parametrize("kind", ["constant", "last-value", "running-mean", "calibration"])

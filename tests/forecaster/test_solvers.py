@@ -331,7 +331,7 @@ def check_promises(model: MarketModel) -> None:
     agents = model.agents_frame()
     assert (agents["guarantee"] == "decision-swap").all()
     assert (agents["decision_swap_regret"] <= agents["bound"]).all()
-    assert (agents["swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
+    assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
 
 
 EQUILIBRIA = [("none", 1), ("welfare", 0), ("{depositors=[1.0, 0.0]}", 0)]
