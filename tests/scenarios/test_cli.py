@@ -290,11 +290,7 @@ def test_words_are_completed(typed: str, offered: str) -> None:
 
 @pytest.mark.parametrize("word", ["--help", "list"])
 def test_what_is_quick_loads_no_numpy(word: str) -> None:
-    code = (
-        "import sys\nfrom regretless.scenarios.cli.commands import main\n"
-        f"sys.argv = ['regretless', '{word}']\n"
-        "try:\n    main()\nfinally:\n    print('numpy' in sys.modules)"
-    )
-    words = [sys.executable, "-P", "-c", code]
+    words = [sys.executable, "-P", "-X", "importtime", "-m", "regretless", word]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "False"
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert ("typer" in loaded, "numpy" in loaded) == (True, False)

@@ -278,27 +278,31 @@ def send(live: Live, request: str, body: bytes = b"") -> tuple[int, str]:
         return told.status, told.read().decode()
 
 
-def post(live: Live, path: str, body: bytes, headers: dict[str, str | None]) -> tuple[int, str]:
-    """Post to a whole path; a header that is None is left out."""
-    given = {"Host": "127.0.0.1", "Content-Type": "application/json"}
-    whole = given | {"Content-Length": str(len(body))} | headers
-    head = [f"{name}: {told}" for name, told in whole.items() if told is not None]
-    return send(live, "\r\n".join([f"POST {path} HTTP/1.1", *head, "", ""]), body)
+def get(live: Live, path: str, host: str = "127.0.0.1") -> tuple[int, str]:
+    return send(live, f"GET /{path} HTTP/1.1\r\nHost: {host}\r\n\r\n")
+
+
+def post(live: Live, path: str, body: bytes, **headers: str | None) -> tuple[int, str]:
+    """Post to a path; a header that is None is left out."""
+    given = {"Host": "127.0.0.1", "Content_Type": "application/json"}
+    whole = given | {"Content_Length": str(len(body))} | headers
+    head = [f"{key.replace('_', '-')}: {told}" for key, told in whole.items() if told is not None]
+    return send(live, "\r\n".join([f"POST /{path} HTTP/1.1", *head, "", ""]), body)
 
 
 def ask(live: Live, path: str, **asked: Any) -> tuple[int, Any]:
-    status, text = post(live, f"/{live.token}/{path}", json.dumps(asked).encode(), {})
+    status, text = post(live, f"{live.token}/{path}", json.dumps(asked).encode())
     return status, json.loads(text) if status == 200 else text
 
 
 BAD: dict[str, tuple[int, bytes, dict[str, str | None]]] = {
-    "no length": (411, b"{}", {"Content-Length": None}),
-    "a negative length": (400, b"{}", {"Content-Length": "-1"}),
-    "a length of thousands of digits": (413, b"", {"Content-Length": "9" * 5000}),
-    "a body that is too long": (413, b"", {"Content-Length": "16001"}),
-    "a body in chunks": (411, b"", {"Content-Length": None, "Transfer-Encoding": "chunked"}),
-    "a body that never comes": (408, b"{}", {"Content-Length": "9"}),
-    "a form": (415, b"{}", {"Content-Type": "application/x-www-form-urlencoded"}),
+    "no length": (411, b"{}", {"Content_Length": None}),
+    "a negative length": (400, b"{}", {"Content_Length": "-1"}),
+    "a length of thousands of digits": (413, b"", {"Content_Length": "9" * 5000}),
+    "a body that is too long": (413, b"", {"Content_Length": "16001"}),
+    "a body in chunks": (411, b"", {"Content_Length": None, "Transfer_Encoding": "chunked"}),
+    "a body that never comes": (408, b"{}", {"Content_Length": "9"}),
+    "a form": (415, b"{}", {"Content_Type": "application/x-www-form-urlencoded"}),
     "nothing": (400, b"", {}),
     "a list": (400, b"[]", {}),
     "deep lists": (400, b"[" * 7000, {}),
@@ -325,20 +329,19 @@ def test_a_bad_request_is_refused_in_a_line(
     status, body, headers = BAD[bad]
     if status == 408:
         monkeypatch.setattr(Handler, "timeout", 0.2)
-    told, line = post(live, f"/{live.token}/{path}", body, headers)
+    told, line = post(live, f"{live.token}/{path}", body, **headers)
     assert told == status, line
     assert line.count("\n") == 1
     assert len(line) < 300
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("start", ["/", "/TOKE/", "/\xff/"])
+@pytest.mark.parametrize("start", ["", "TOKE/", "\xff/"])
 def test_whoever_lacks_the_token_gets_nothing(live: Live, start: str) -> None:
     before = set(live.sessions)
     for path in ("", "open", "state", "do"):
         wrong = start.replace("TOKE", live.token[:-1]) + path
-        got = send(live, f"GET {wrong} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-        for status, line in (post(live, wrong, b"{}", {}), got):
+        for status, line in (post(live, wrong, b"{}"), get(live, wrong)):
             assert status == 403
             assert line.count("\n") == 1
             assert live.token not in line
@@ -348,17 +351,16 @@ def test_whoever_lacks_the_token_gets_nothing(live: Live, start: str) -> None:
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST:80", "127.0.0.1:8642"])
 def test_the_page_is_there_at_every_port(live: Live, host: str) -> None:
     """Browsers leave port 80 out of Host and Origin."""
-    status, page = send(live, f"GET /{live.token}/ HTTP/1.1\r\nHost: {host}\r\n\r\n")
+    status, page = get(live, f"{live.token}/", host)
     assert status == 200
     assert "connect-src 'self'" in page
     assert live.token not in page
-    own: dict[str, str | None] = {"Host": host, "Origin": f"http://{host}"}
-    assert post(live, f"/{live.token}/open", b"{}", own)[0] == 200
+    own = {"Host": host, "Origin": f"http://{host}"}
+    assert post(live, f"{live.token}/open", b"{}", **own)[0] == 200
 
 
 def test_what_there_is_not_is_not_found(live: Live) -> None:
-    there = f"/{live.token}/other HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
-    assert send(live, f"GET {there}")[0] == ask(live, "other")[0] == 404
+    assert get(live, f"{live.token}/other")[0] == ask(live, "other")[0] == 404
     name = ask(live, "open")[1]["session"]
     assert ask(live, "do", session=name, action="nothing")[0] == 400
     assert send(live, "PUT / HTTP/1.1\r\n\r\n")[0] == 501

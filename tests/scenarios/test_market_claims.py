@@ -84,11 +84,8 @@ def test_a_bar_is_at_its_capacity_and_full_or_empty_by_one_broadcast() -> None:
 
 
 def test_a_bank_has_two_equilibria_and_the_first_word_decides() -> None:
-    for keys, least, most in (
-        ((), 0.19, 0.21),
-        (("market.start=1.0",), 0.98, 1),
-        (SAME_ROUND, 0.98, 1),
-    ):
+    cases: list[Any] = [((), 0.19, 0.21), (["market.start=1.0"], 0.98, 1), (SAME_ROUND, 0.98, 1)]
+    for keys, least, most in cases:
         model = played("bank-run", "rounds=300", *keys)
         assert least < late(model)["y_0"] <= most
         assert model.agents_frame()["swap_regret"].max() < 0.002
@@ -223,13 +220,6 @@ def test_makers_learn_the_spread_that_breaks_even(informed: int) -> None:
     assert regret.max() < 0.03  # of 10 units
 
 
-def supplied(model: MarketModel) -> float:
-    """Return the price impact of a unit that learning makers come to, all together."""
-    counts = model.game.cohorts[0].ledger.count
-    depth = counts @ np.linspace(0.25, 1.125, counts.shape[1]) / counts.sum(1)
-    return float(1 / 128 / depth.sum())
-
-
 def test_makers_break_even_at_kyles_lambda() -> None:
     """It is sigma_v / (2 sigma_u); every depth's gain is read off a lone maker's exact losses."""
     menu = f"common = 1.0, low = 1.0, high = 4.5, levels = 36, step = {1 / 128}, most = 324.0"
@@ -243,8 +233,7 @@ def test_makers_break_even_at_kyles_lambda() -> None:
     loss = model.game.cohorts[0].loss
     gain = -(loss.unit_offset[0] + loss.unit_scale[0] * total / model.rounds)
     impact = 1 / 128 / np.linspace(1.0, 4.5, 15)
-    values = model.rounds_frame()["fundamental_0"].to_numpy()
-    formula = values.std() / (2 * 16)
+    formula = model.rounds_frame()["fundamental_0"].to_numpy().std() / (2 * 16)
     assert (np.diff(gain) < 0).all()
     assert np.interp(0, gain[::-1], impact[::-1]) == pytest.approx(formula, rel=0.03)
 
@@ -255,10 +244,11 @@ def test_makers_who_compete_in_depth_come_near_their_equilibrium_above_kyles_lam
     With D = sum of depths and E(lambda) = 2 sigma_u^2 lambda - sigma_u sigma_v, maker i gains
     (D_i / D) E(step / D); its first-order condition at equal depths is the formula.
     """
-    model = played("insider")
+    counts = played("insider").game.cohorts[0].ledger.count
+    depth = counts @ np.linspace(0.25, 1.125, counts.shape[1]) / counts.sum(1)
     kyle = 0.1 / (2 * 16)
-    assert supplied(model) == pytest.approx(1.5 * kyle, rel=0.1)
-    assert supplied(model) > 1.3 * kyle  # four do not reach the competitive price
+    impact = 1 / 128 / depth.sum()  # four do not reach the competitive price
+    assert impact == pytest.approx(1.5 * kyle, rel=0.1)
 
 
 def test_rents_of_snipers_vanish_in_batches() -> None:

@@ -18,7 +18,7 @@ FEW: dict[str, Any] = {"cohort.growers.count": 5, "rounds": 30}
 NEW = "rng" in inspect.signature(mesa.batch_run).parameters  # since Mesa 3.4
 PLAYED = partial(mesa.DataCollector, model_reporters={"played": "played"})
 batch_run = partial(mesa.batch_run, display_progress=False)
-TWICE: dict[str, Any] = {"rng": [None] * 2} if NEW else {"iterations": 2}  # each setting
+THRICE: dict[str, Any] = {"rng": [None] * 3} if NEW else {"iterations": 3}  # each setting
 
 
 def played(rounds: int = 12) -> MarketModel:
@@ -82,20 +82,20 @@ def counting() -> mesa.DataCollector:
 def test_iterations_of_one_seed_are_different_runs_that_can_be_made_again() -> None:
     market = market_class("crop-choice", collector=counting, **FEW | {"rounds": 5})
     asked = {"seed": np.arange(1, 3)}
-    rows = batch_run(market, asked, **TWICE)
+    rows = batch_run(market, asked, **THRICE)
     seeds = [row["seed"] for row in rows]
     assert seeds[:2] == [1, 2]
-    assert len(set(seeds)) == len({row["loss"] for row in rows}) == 4
+    assert len(set(seeds)) == len({row["loss"] for row in rows}) == 6
     again = batch_run(market, {"seed": seeds})
     assert [row["loss"] for row in again] == [row["loss"] for row in rows]
-    assert rows == batch_run(market, asked, **TWICE)
+    assert rows == batch_run(market, asked, **THRICE)
     if NEW:
         assert [row["seed"] for row in batch_run(market, {}, rng=[4, 5])] == [4, 5]
 
 
 def test_several_processes_make_the_runs_of_one() -> None:
     market = market_class("crop-choice", collector=PLAYED, **FEW | {"rounds": 3})
-    rows = [batch_run(market, {"seed": [1]}, **TWICE, number_processes=many) for many in (1, 2)]
+    rows = [batch_run(market, {"seed": [1]}, **THRICE, number_processes=many) for many in (1, 2)]
     assert rows[0] == sorted(rows[1], key=lambda row: row["RunId"])
     with pytest.raises(UserError, match=r"define collector at the top of a module"):
         pickle.dumps(market_class("crop-choice", collector=lambda: counting()))  # noqa: PLW0108
