@@ -182,9 +182,8 @@ class Cluster(Executor):
             try:
                 future = self._done.get(timeout=LOOKING)
             except queue.Empty:
-                if future := self._stranded():
-                    future.cancel()
-                    return self.pending.pop(future)[0], None
+                if (place := self._stranded()) is not None:
+                    return place, None
                 continue
             if future not in self.pending:  # it was stranded
                 continue
@@ -198,11 +197,13 @@ class Cluster(Executor):
                 if future.status == "error":
                     raise
                 future.add_done_callback(self._done.put)
+                if (place := self._stranded()) is not None:  # no other may be there to do it
+                    return place, None
                 continue
             return self.pending.pop(future)[0], answer
 
-    def _stranded(self) -> Any:
-        """Return a task that nobody will do, if there is one.
+    def _stranded(self) -> int | None:
+        """Take back a task that nobody will do, and return its place; None if there is none.
 
         One for a worker that went while there was no other waits for ever: Dask gives the next
         worker those only that are for anybody.
@@ -211,7 +212,9 @@ class Cluster(Executor):
         left = [own for own, (_, at) in self.pending.items() if at not in {None, *here}]
         with suppress(OSError, TimeoutError):
             taken = {key for keys in self.client.processing().values() for key in keys}
-            return next((own for own in left if own.key not in taken), None)
+            for future in (own for own in left if own.key not in taken):
+                future.cancel()
+                return self.pending.pop(future)[0]
         return None
 
     def refill(self) -> None:

@@ -362,15 +362,18 @@ def test_no_scheduler_is_one_line_and_without_dask_runs_are_played_one_after_ano
     assert conduct(design, Options(out)).runs() == [0]
 
 
-def test_a_task_for_a_worker_that_is_gone_is_given_back() -> None:
-    """Dask keeps one for ever that was sent to it while there was no other."""
+@pytest.mark.parametrize("done", [False, True])
+def test_a_task_for_a_worker_that_is_gone_is_given_back(*, done: bool) -> None:
+    """Dask keeps one for ever that was sent to it, or done by it, while there was no other."""
     with closing(Cluster(1)) as cluster:
         ((home, pid),) = cluster.client.run(os.getpid).items()
+        if done:
+            cluster.submit(0, abs, -1, at=home)
+            wait_until(lambda: all(future.done() for future in cluster.pending))
         os.kill(pid, signal.SIGKILL)
-        while home in cluster.client.nthreads():
-            time.sleep(0.01)
-        assert not cluster.client.nthreads()
-        cluster.submit(0, abs, -1, at=home)
+        wait_until(lambda: not cluster.client.nthreads())
+        if not done:
+            cluster.submit(0, abs, -1, at=home)
         assert cluster.next() == (0, None)
         cluster.submit(0, abs, -1)
         assert cluster.next() == (0, 1)
