@@ -569,6 +569,9 @@ def test_a_prediction_is_the_uniform_mixture_of_the_kept_rounds() -> None:
         assert distributions[row].weights.sum() == pytest.approx(1)
     means = np.array([distributions[i].mean for i in place])
     assert model.predict(features) == pytest.approx(means)
+    offset, weights = model.basis_.coefficients(losses()[0])
+    best = [d.weights @ (offset + d.points @ weights.T).min(1) for d in distributions]
+    assert model.expected_loss(losses()[0], features) == pytest.approx(np.take(best, place))
 
 
 def test_a_loss_that_was_not_listed_acts_and_has_a_bound_only_within_gamma() -> None:

@@ -315,9 +315,8 @@ def test_what_the_paper_prints(served: pd.DataFrame) -> None:
     convex = families.printed_convex(losses, 0.001)["paper_n_leading"]
     assert convex == pytest.approx(math.log(1000) ** (4 / 3) * 100)
     assert first.loc["L_p, p = 4", "paper_lipschitz_leading"] == 4**5 * 3
-    assert first.loc["monomials, beta = 3", ["n", "paper_n", "paper_lipschitz"]].tolist() == [
-        *(10, 27, 27)
-    ]
+    monomials = first.loc["monomials, beta = 3", ["n", "paper_n", "paper_lipschitz"]]
+    assert monomials.tolist() == [10, 27, 27]
 
 
 # The command.
