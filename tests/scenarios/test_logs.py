@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import worlds
@@ -90,6 +91,8 @@ def print_peak(rounds: int) -> None:
     """Print how much memory a run of a crowd takes at most, in MiB."""
     import resource  # noqa: PLC0415 - Unix alone has it
 
+    pa.set_cpu_count(1)  # with more the peaks of equal runs differ by 60 MiB
+    pa.set_memory_pool(pa.system_memory_pool())
     crowd, mean = worlds.cohort("crowd", 400, 3), {"kind": "running-mean"}
     run(scenario(rounds=rounds, cohort=[crowd], forecaster=mean), Options(Path(str(rounds))))
     sys.stdout.write(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024))
