@@ -7,21 +7,17 @@ and what was broadcast, and measures its own log by the definitions.
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import worlds
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from regretless.agents.responses import BestResponse
 from regretless.market.core.arrays import Array
 from regretless.market.game.round import play_round
 from regretless.market.game.seats import attending, present
-from regretless.market.losses import Linear, SeparablePower, base, unique_losses
 from regretless.market.model import MarketModel
 from regretless.market.records import Round, one_hot
 from regretless.market.regret.ledger import MEASURES, Ledger
@@ -136,33 +132,6 @@ raise SystemExit(os.waitpid(child, 0)[1])
 """
     command = [sys.executable, "-W", "ignore", "-c", program]
     assert subprocess.run(command, timeout=60, check=False).returncode == 0
-
-
-@given(seed=st.integers(0, 2**32 - 1), rows=st.integers(1, 60))
-@settings(max_examples=50, deadline=None)
-def test_equal_losses_are_found_by_hash_as_by_order(seed: int, rows: int) -> None:
-    """In order of first appearance; minus zero is zero."""
-    rng = np.random.default_rng(seed)
-    weights = rng.choice([-1.0, -0.0, 0.0], (rows, 2, 2))
-    loss = SeparablePower(weights, rng.choice([1.0, 2.0], rows))
-    kinds = [
-        (*row.ravel().tolist(), power) for row, power in zip(weights, loss.exponent, strict=True)
-    ]
-    first = list(dict.fromkeys(kinds))
-    types, type_of = unique_losses(loss)
-    assert len(types) == len(first)
-    assert type_of.tolist() == [first.index(kind) for kind in kinds]
-    assert (types.weights == np.array([kind[:4] for kind in first]).reshape(-1, 2, 2)).all()
-
-
-def test_losses_whose_hashes_collide_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Factors that are all alike do not see which of two weights is which."""
-    alike = SimpleNamespace(integers=lambda _, size, dtype: np.zeros(size, dtype))
-    monkeypatch.setattr(base, "stream", lambda *_: alike)
-    loss = Linear([[[1.0, 2.0]], [[2.0, 1.0]]])
-    types, type_of = unique_losses(loss)
-    assert types is loss
-    assert type_of.tolist() == [0, 1]
 
 
 class Contrary(BestResponse):

@@ -3,6 +3,7 @@
 import itertools
 import math
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from regretless.market.losses import (
     PowerOfSum,
     SeparablePower,
     Trade,
+    base,
     unique_losses,
 )
 from regretless.market.losses.outcome_spaces import Box, Polytope
@@ -279,12 +281,27 @@ def test_a_stack_is_picked_from_and_keeps_one_of_each_in_order(form: str) -> Non
         assert np.array_equal(picked.lipschitz(), stack.lipschitz()[index])
         assert (picked.actions, picked.outcomes) == (3, 2)
         assert not picked.stack or len(picked) == len(np.arange(4)[index])
-    many = stack[np.array([2, 0, 2, 3, 0, 0])]
-    types, type_of = unique_losses(many)
-    assert np.array_equal(type_of, [0, 1, 0, 2, 1, 1])
-    assert len(types) == 3
+    for seed in range(20):
+        picks = np.random.default_rng(seed).integers(4, size=1 + seed)
+        many, first = stack[picks], list(dict.fromkeys(picks.tolist()))
+        types, type_of = unique_losses(many)
+        assert type_of.tolist() == [first.index(pick) for pick in picks]
+        assert len(types) == len(first)
     assert np.array_equal(types[type_of].losses(OUTCOMES), many.losses(OUTCOMES))
     assert np.array_equal(types[type_of].unit_scale, many.unit_scale)
+
+
+def test_zeros_are_equal_and_losses_whose_hashes_collide_are_kept_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Factors that are all alike do not see which of two weights is which."""
+    assert unique_losses(Linear([[[0.0]], [[-0.0]], [[0.0]]]))[1].tolist() == [0, 0, 0]
+    alike = SimpleNamespace(integers=lambda _, size, dtype: np.zeros(size, dtype))
+    monkeypatch.setattr(base, "stream", lambda *_: alike)
+    loss = Linear([[[1.0, 2.0]], [[2.0, 1.0]]])
+    types, type_of = unique_losses(loss)
+    assert types is loss
+    assert type_of.tolist() == [0, 1]
 
 
 BOX = Box([0.1, 0.3], [0.6, 1.0])
