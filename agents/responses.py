@@ -10,11 +10,12 @@ Each rule first predicts its losses from the forecast and then responds to that 
 
 The first is the paper's sophisticated agent, the second its naive one. The last is naive too, and
 its table is that of the basis, up to the basis's error, whatever the basis's image. Its argmin
-takes losses within ``market.response.TIE`` as equal, because nature's distributions lie on ties.
+takes losses within ``best_response.TIE`` as equal, because nature's distributions lie on ties.
 
-A rule declares ``gap``, its excess over a best response to the same table (ln(A) / eta for logit),
-and ``lipschitz``, how far its play moves in l1 per unit of the table in sup norm:
-d q_a = -eta q_a (d l_a - q . d l), whose l1 norm is at most eta.
+Argmin and logit are those of ``market.best_response``. A rule declares ``gap``, its excess over a
+best response to the same table (ln(A) / eta for logit), and ``lipschitz``, how far its play moves
+in l1 per unit of the table in sup norm: d q_a = -eta q_a (d l_a - q . d l), whose l1 norm is at
+most eta.
 """
 
 import math
@@ -24,6 +25,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from regretless.market import register
+from regretless.market.best_response import (
+    TIE,
+    best_response,
+    expected_losses,
+    quantal_gap,
+    quantal_response,
+)
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import (
@@ -36,13 +44,6 @@ from regretless.market.core.own_code import (
 )
 from regretless.market.losses import Loss
 from regretless.market.records import Forecast, one_hot
-from regretless.market.response import (
-    TIE,
-    best_response,
-    expected_losses,
-    quantal_gap,
-    quantal_response,
-)
 
 
 class Response(ABC):

@@ -25,7 +25,7 @@ from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.responses import BestResponse, CertaintyEquivalent, Response
 from regretless.agents.utilities.forms import CARA, CES, CobbDouglas
 from regretless.forecaster.bases import LinearBasis
-from regretless.forecaster.models.base import RunningMean
+from regretless.forecaster.models.simple import RunningMean
 from regretless.market.core.randomness import stream
 from regretless.market.game.guarantee import Guarantee
 from regretless.market.game.round import Block, Game

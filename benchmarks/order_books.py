@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.duels import Array, Duel, peer
 from regretless.market.core.randomness import stream
-from regretless.market.markets import order_matching as matching
+from regretless.market.markets import order_book_matching as matching
 
 TOP, LEAST, MOST, UNITS = 64, 1, 62, 5  # ticks, the prices of orders, and their greatest size
 TRADERS, FEW, ARRIVALS = 1000, 100, 20

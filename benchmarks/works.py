@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from benchmarks import crowds, order_books
 from benchmarks.duels import Array, Duel, peer
 from regretless.agents.learners import BlumMansour
-from regretless.forecaster.events.biases import VectorEvents
+from regretless.forecaster.events.decision_events import VectorEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses, played_of
 from regretless.forecaster.events.weights import Moment
 from regretless.forecaster.minimax.game import STEPS, field_at

@@ -30,7 +30,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from regretless.forecaster.events.biases import VectorEvents
+from regretless.forecaster.events.decision_events import VectorEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses, played_of
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.forecaster.wrapping import Wrapping

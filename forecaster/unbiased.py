@@ -34,14 +34,15 @@ from numpy.typing import ArrayLike
 
 from regretless.forecaster.bases.polynomial import LinearBasis
 from regretless.forecaster.events.base import EventSet
-from regretless.forecaster.events.biases import VectorEvents
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.cost_of_draws import Draws
+from regretless.forecaster.events.decision_events import VectorEvents
 from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses, played_of
 from regretless.forecaster.events.weights import Moment, rule_of
 from regretless.forecaster.minimax.cube import Box, cube
 from regretless.forecaster.minimax.game import HullSolver, Solution
 from regretless.forecaster.reference import PLAIN, Band, Reference
+from regretless.market.best_response import SmoothResponse
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated
@@ -50,7 +51,6 @@ from regretless.market.game.protocols import Forecaster
 from regretless.market.losses import Linear, Loss
 from regretless.market.losses.basis import Basis
 from regretless.market.records import Forecast, Mixture, Policy
-from regretless.market.response import SmoothResponse
 
 EARLY, LATE = 0.05, 1.5
 START = round((LATE / EARLY) ** 2)  # 900, where the two meet

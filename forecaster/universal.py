@@ -33,8 +33,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.forecaster.events.base import EventSet, View
-from regretless.forecaster.events.biases import VectorEvents, add, view_of
 from regretless.forecaster.events.bounds import BiasBound, spread
+from regretless.forecaster.events.decision_events import VectorEvents, add, view_of
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
 from regretless.forecaster.events.weights import AdaptiveWeights, WeightRule
 from regretless.forecaster.minimax.cube import MOST_POINTS, Box

@@ -13,9 +13,9 @@ with their weights: then the error is in expectation over the draws, which the f
 import numpy as np
 from numpy.typing import ArrayLike
 
+from regretless.market.best_response import best_response, expected_losses, quantal_response
 from regretless.market.core.arrays import Array
 from regretless.market.records import one_hot
-from regretless.market.response import best_response, expected_losses, quantal_response
 
 
 def decision_calibration(

@@ -34,7 +34,7 @@ from regretless.forecaster import (
     UnbiasedPrediction,
     UniversalDecisionSwap,
 )
-from regretless.forecaster.events.gains import Assignments
+from regretless.forecaster.events.loss_events import Assignments
 from regretless.forecaster.events.weights import AdaptiveWeights, Moment
 from regretless.forecaster.models import Aggregate
 from regretless.forecaster.models.aggregate import PANEL, made

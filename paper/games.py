@@ -19,7 +19,7 @@ from regretless.forecaster import (
     UniversalDecisionSwap,
 )
 from regretless.forecaster.events.cost_of_draws import ASSIGNED
-from regretless.forecaster.events.gains import Assignments
+from regretless.forecaster.events.loss_events import Assignments
 from regretless.market.core.arrays import Array
 
 Ratios = Iterator[tuple[str, float]]

@@ -18,7 +18,7 @@ import pandas as pd
 from paper.harness import Row, Table
 from regretless import load
 from regretless.forecaster import GainEvents, ProtectedLosses, UnbiasedPrediction, VectorEvents
-from regretless.forecaster.events.gains import Assignments
+from regretless.forecaster.events.loss_events import Assignments
 from regretless.forecaster.minimax.cube import cube
 from regretless.market.core.arrays import Array
 from regretless.scenarios.studies.design import CATALOGUE, read_study

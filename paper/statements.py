@@ -35,7 +35,7 @@ from paper.trust import ACTIONS, ATTACKS, SIZE, TRUSTED
 from regretless.forecaster import GainEvents, ProtectedLosses, UnbiasedPrediction, VectorEvents
 from regretless.forecaster.delayed import Delayed
 from regretless.forecaster.events.base import Intervals
-from regretless.forecaster.events.gains import Assignments
+from regretless.forecaster.events.loss_events import Assignments
 from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.unbiased import LATE
 from regretless.market.core.arrays import Array

@@ -30,7 +30,7 @@ from regretless.forecaster import (
     RunningMean,
     UnbiasedPrediction,
 )
-from regretless.forecaster.events.gains import Assignments
+from regretless.forecaster.events.loss_events import Assignments
 from regretless.forecaster.models import Aggregate, ExponentialSmoothing
 from regretless.forecaster.models.aggregate import PANEL, made
 from regretless.forecaster.reference import ALARM, MOST, SHARES, Trust

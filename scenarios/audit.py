@@ -35,7 +35,7 @@ from regretless.market.regret import (
 from regretless.market.regret.inference import TRUSTED, mean_differences
 from regretless.scenarios.assembly.construct import construct
 from regretless.scenarios.config.files import DATA
-from regretless.scenarios.frames import numeric, place, read_frame, texts
+from regretless.scenarios.table_files import numeric, place, read_frame, texts
 from regretless.scenarios.terminal import console, print_plainly
 from regretless.scenarios.terminal import table as laid_out
 

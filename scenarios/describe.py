@@ -29,9 +29,9 @@ from scipy.signal import correlate, find_peaks
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
-from regretless.scenarios import frames
+from regretless.scenarios import table_files
 from regretless.scenarios.config.files import CONTROL, DATA
-from regretless.scenarios.frames import TRUTHS, spelled
+from regretless.scenarios.table_files import TRUTHS, spelled
 from regretless.scenarios.terminal import console, print_plainly
 from regretless.scenarios.terminal import table as laid_out
 
@@ -79,7 +79,7 @@ class Description:
 
     file: Path
     frame: pd.DataFrame
-    form: frames.Form
+    form: table_files.Form
     columns: tuple[Column, ...]
 
     def numbers(self, column: Column) -> Array:
@@ -87,7 +87,7 @@ class Description:
         form = self.form
         if code := _code(column):
             form = replace(form, codes={column.name: code})
-        found = frames.numeric(self.frame, [column.name], "the table", form)[:, 0]
+        found = table_files.numeric(self.frame, [column.name], "the table", form)[:, 0]
         return np.asarray(found[np.isfinite(found)])
 
     def named(self, role: str) -> list[Column]:
@@ -99,16 +99,18 @@ def described(file: Path) -> Description:
     """Look at a table, which may be one that comes with the package, by its name."""
     if not file.is_file() and not (file := DATA / (given := file)).is_file():
         raise UserError(f"data file '{given}' does not exist; give a CSV or Parquet file")
-    form = frames.Form()
+    form = table_files.Form()
     if file.suffix == ".csv":  # whose separator cuts the first rows into most columns, alike
         text = file.read_bytes().decode("utf-8-sig", "replace").splitlines()[:LOOKED_AT]
-        cuts = [{line.count(mark) for line in text if line.strip()} for mark in frames.SEPARATORS]
+        cuts = [
+            {line.count(mark) for line in text if line.strip()} for mark in table_files.SEPARATORS
+        ]
         alike = [max(found) if len(found) == 1 else 0 for found in cuts]
-        form = replace(form, separator=frames.SEPARATORS[int(np.argmax(alike))])
-    frame = frames.read_frame(file, f"data file {file.name}", form)
+        form = replace(form, separator=table_files.SEPARATORS[int(np.argmax(alike))])
+    frame = table_files.read_frame(file, f"data file {file.name}", form)
     if file.suffix == ".csv":
         cells = [str(cell).strip() for cell in frame.head(LOOKED_AT).to_numpy().ravel()]
-        marks = frames.COMMA, frames.POINT
+        marks = table_files.COMMA, table_files.POINT
         commas, points = (sum(map(bool, map(mark.fullmatch, cells))) for mark in marks)
         form = replace(form, decimal="," if commas > points else ".")
     form = replace(form, gaps=True)
@@ -127,23 +129,23 @@ def described(file: Path) -> Description:
     return Description(file, frame, form, tuple(columns))
 
 
-def _column(frame: pd.DataFrame, name: str, form: frames.Form) -> Column:
+def _column(frame: pd.DataFrame, name: str, form: table_files.Form) -> Column:
     written, gone = _written(frame, name)
-    words, infinite = written[~gone], written.map(frames.is_infinite)
+    words, infinite = written[~gone], written.map(table_files.is_infinite)
     own = Column(name, "words", missing=int(gone.sum()), distinct=int(words.nunique()))
     if not len(words):
         return replace(own, kind="nothing", note="every value is missing")
-    if words.map(lambda word: frames.DATE.fullmatch(word) is not None).all():
+    if words.map(lambda word: table_files.DATE.fullmatch(word) is not None).all():
         return replace(own, kind="dates", note=_gaps(words))
     with suppress(UserError):
-        return _of_numbers(own, frames.numeric(frame, [name], name, form)[:, 0])
+        return _of_numbers(own, table_files.numeric(frame, [name], name, form)[:, 0])
     if words.str.fullmatch(GROUPED).all():
         return replace(own, kind="marked numbers", note=MARKED)
     if infinite.any() and not (infinite | gone).all():
         rest = _column(frame[~infinite.to_numpy()], name, form)
         if "numbers" in rest.kind:
             return replace(rest, role="", season=None, note=INFINITE)
-    if words.str.casefold().isin(frames.TRUTHS).all():
+    if words.str.casefold().isin(table_files.TRUTHS).all():
         own = replace(own, kind="yes or no")
     many = "too many different words for a context" if own.distinct > FEW_WORDS else ""
     note = SAME if own.distinct == 1 else many
@@ -152,9 +154,9 @@ def _column(frame: pd.DataFrame, name: str, form: frames.Form) -> Column:
 
 def _written(frame: pd.DataFrame, name: str) -> "tuple[pd.Series[str], pd.Series[bool]]":
     """Return a column's cells as text, and which of them say that nothing is there."""
-    cells = frames.column_of(frame, name, "the table").astype(object)
+    cells = table_files.column_of(frame, name, "the table").astype(object)
     written = cells.map(lambda cell: str(cell).strip())
-    return written, written.str.casefold().isin(frames.MISSING) | cells.isna()
+    return written, written.str.casefold().isin(table_files.MISSING) | cells.isna()
 
 
 def _words(words: "pd.Series[Any]") -> tuple[str, ...]:
@@ -201,7 +203,7 @@ def _of_numbers(own: Column, numbers: Array) -> Column:
 
 def _gaps(words: "pd.Series[Any]") -> str:
     """Say how far apart dates are, and how often they are not."""
-    dates = frames.calendar(words)
+    dates = table_files.calendar(words)
     steps = dates.diff().dropna()
     if not len(steps):
         return "no calendar that is known"

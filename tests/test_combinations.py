@@ -18,8 +18,8 @@ import worlds
 from regretless import register
 from regretless.agents import ScriptedAgent
 from regretless.forecaster.events.base import Intervals
-from regretless.forecaster.events.biases import VectorEvents
-from regretless.forecaster.events.gains import Assignments, GainEvents
+from regretless.forecaster.events.decision_events import VectorEvents
+from regretless.forecaster.events.loss_events import Assignments, GainEvents
 from regretless.forecaster.models.aggregate import PANEL
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear

@@ -10,6 +10,7 @@ from regretless.agents.adversaries import Coalition, Leader, Replay
 from regretless.agents.adversaries.wrappers import Confined
 from regretless.forecaster import DecisionSwap, NonLinearDecisionSwap, SmoothDecisionSwap, bases
 from regretless.market import register
+from regretless.market.best_response import TIE
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import remembers
 from regretless.market.core.errors import UserError
@@ -20,7 +21,6 @@ from regretless.market.game.round import commit_and_draw, decide, finish, offer
 from regretless.market.losses import Linear
 from regretless.market.losses.outcome_spaces import Box
 from regretless.market.records import AdversaryView, Context, Ensemble, Forecast, History, Mixture
-from regretless.market.response import TIE
 from regretless.scenarios import load
 from regretless.scenarios.config.files import catalogue, find, read
 

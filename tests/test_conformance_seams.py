@@ -11,17 +11,17 @@ import pytest
 
 from regretless.forecaster.delayed import Delayed
 from regretless.forecaster.events.base import EventSet, Intervals
-from regretless.forecaster.events.biases import VectorEvents
 from regretless.forecaster.events.bounds import BiasBound
-from regretless.forecaster.events.gains import Assignments, GainEvents
+from regretless.forecaster.events.decision_events import VectorEvents
+from regretless.forecaster.events.loss_events import Assignments, GainEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses, played_of
 from regretless.forecaster.events.weights import RULES, Moment, Stand, rule_of
 from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.models import Aggregate, Constant, LastValue, RunningMean
 from regretless.forecaster.reference import Band, Reference, Trust
 from regretless.forecaster.unbiased import UnbiasedPrediction, certificate_limit
+from regretless.market.best_response import best_response, expected_losses
 from regretless.market.core.arrays import Array
-from regretless.market.response import best_response, expected_losses
 
 SIZE, LOSSES, ACTIONS, MODELS, ROUNDS = 3, 4, 3, 2, 120
 POLICIES = (lambda x: int(x) % ACTIONS, lambda x: int(x) // 2 % ACTIONS)

@@ -37,6 +37,7 @@ from regretless.agents.adversaries.leader import Leader, support_of
 from regretless.agents.learners.external import EXP3
 from regretless.agents.parameters import check_int, numbers, require
 from regretless.market import register
+from regretless.market.best_response import quantal_response
 from regretless.market.core.arrays import Array, draw_rows
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief, closest
@@ -48,7 +49,6 @@ from regretless.market.records import (
     Observation,
     OutcomeDistribution,
 )
-from regretless.market.response import quantal_response
 
 TURNS = (0.25, 0.5, 0.75)  # of the run, at which a listed plan goes over to its second outcome
 WIDEST = 8  # outcomes of a support whose plans are listed

@@ -22,6 +22,7 @@ import numpy as np
 
 from regretless.agents.cohorts import parts
 from regretless.agents.responses import Response
+from regretless.market.best_response import best_response, expected_and_realised, expected_losses
 from regretless.market.core.arrays import Array, Indices, Mask, draw_rows
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.game.network import DelayedForecasts
@@ -30,7 +31,6 @@ from regretless.market.losses import Loss
 from regretless.market.numerics.storage import narrowed
 from regretless.market.records import Context, Decision, Forecast, Mixture, Policy
 from regretless.market.regret.ledger import Ledger
-from regretless.market.response import best_response, expected_and_realised, expected_losses
 
 
 @dataclass(frozen=True, eq=False)

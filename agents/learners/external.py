@@ -38,10 +38,10 @@ import numpy as np
 from regretless.agents.learners.base import Actions, RatedLearner, TotalLearner
 from regretless.agents.learners.kernels import TINY
 from regretless.market import register
+from regretless.market.best_response import best_response, quantal_response
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.records import one_hot
-from regretless.market.response import best_response, quantal_response
 
 
 @register.learner("regret-matching")

@@ -43,9 +43,9 @@ import numpy as np
 from regretless.agents.learners.base import Actions, PairLearner, RatedLearner, RowLearner
 from regretless.agents.learners.kernels import copies_pass, swaps_pass
 from regretless.market import register
+from regretless.market.best_response import quantal_response
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
-from regretless.market.response import quantal_response
 
 
 @register.learner("blum-mansour")

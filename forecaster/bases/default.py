@@ -1,4 +1,7 @@
-"""The one rule: which basis serves which losses, unless somebody names another one."""
+"""The one rule: which basis serves which losses, unless somebody names another one.
+
+A basis may be named once its file is imported in ``bases/__init__.py``.
+"""
 
 import math
 from collections.abc import Sequence

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from regretless.market.best_response import expected_losses, expected_rows, lowest
 from regretless.market.core.arrays import Array, Indices, Integers
 from regretless.market.core.compiled import compiled
 from regretless.market.records import Policy
-from regretless.market.response import expected_losses, expected_rows, lowest
 
 RowArrays = tuple[Array, Array, Integers, Array, Array]  # a ``LossTable`` spelled out
 Room = tuple[Array, Integers]

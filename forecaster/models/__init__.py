@@ -1,17 +1,17 @@
 """Models: forecasts without a guarantee, alone, as bases, or compared with (``base`` says more)."""
 
 from regretless.forecaster.models.aggregate import PANEL, Aggregate
-from regretless.forecaster.models.base import (
-    Constant,
-    ExponentialSmoothing,
-    LastValue,
-    Model,
-    RunningMean,
-    SeasonalNaive,
-)
+from regretless.forecaster.models.base import Model
 from regretless.forecaster.models.external import adapted
 from regretless.forecaster.models.least_squares import LeastSquares
 from regretless.forecaster.models.outcomes import ColumnForecast
+from regretless.forecaster.models.simple import (
+    Constant,
+    ExponentialSmoothing,
+    LastValue,
+    RunningMean,
+    SeasonalNaive,
+)
 
 __all__ = [
     "PANEL",

@@ -44,11 +44,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from regretless.forecaster.offline.tables import AnyLoss, Listed, Rows
+from regretless.market.best_response import best_response
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Loss
 from regretless.market.records import one_hot
-from regretless.market.response import best_response
 
 DIGITS = 12  # of outcomes: rounding in their own units is not to decide between equal splits
 MOST_POINTS = 1000  # of the support of one outcome

@@ -43,9 +43,9 @@ from typing import Any
 
 import numpy as np
 
-from regretless.forecaster.events.biases import VectorEvents
 from regretless.forecaster.events.cover import nearest
-from regretless.forecaster.events.gains import GainEvents
+from regretless.forecaster.events.decision_events import VectorEvents
+from regretless.forecaster.events.loss_events import GainEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses
 from regretless.forecaster.events.weights import rule_of
 from regretless.forecaster.minimax.cube import cube
@@ -53,6 +53,7 @@ from regretless.forecaster.offline.certificate import BatchBound, Measure
 from regretless.forecaster.offline.continuous_actions import ContinuousLoss, radius
 from regretless.forecaster.offline.tables import AnyLoss, Listed, Rows, same
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.best_response import best_response, expected_losses
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import check_like
 from regretless.market.core.errors import UserError
@@ -60,7 +61,6 @@ from regretless.market.core.randomness import stream
 from regretless.market.losses import Loss
 from regretless.market.records import Decision, Mixture
 from regretless.market.regret.ledger import Ledger
-from regretless.market.response import best_response, expected_losses
 
 CHUNK = 1024  # rows whose losses are computed at once
 MOST_MEGABYTES = 2048.0

@@ -29,18 +29,19 @@ import pandas as pd
 from regretless.forecaster.bases.default import default_basis
 from regretless.forecaster.bases.exact import DirectSumBasis
 from regretless.forecaster.bases.polynomial import LinearBasis
-from regretless.forecaster.events.gains import GainEvents
+from regretless.forecaster.events.loss_events import GainEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.models import Aggregate, adapted
 from regretless.forecaster.models.aggregate import PANEL
 from regretless.forecaster.models.outcomes import ColumnForecast, lattice
-from regretless.forecaster.online.forecast import OnlineForecast, Task
 from regretless.forecaster.online.inputs import Contexts, Inputs, maker_of, naming, policy_of
+from regretless.forecaster.online.outcome_distribution import OnlineForecast, Task
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction, grouped
 from regretless.market import losses as forms
 from regretless.market import register
+from regretless.market.best_response import best_response
 from regretless.market.core import checkpoint
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable, remembers
@@ -50,7 +51,6 @@ from regretless.market.losses import Convex1D, Loss
 from regretless.market.losses.outcome_spaces import Box
 from regretless.market.records import Decision
 from regretless.market.regret.ledger import Ledger
-from regretless.market.response import best_response
 
 WINDOW = 512  # past forecast errors that a distribution is made of
 EVEN = 2.0  # how many errors a lattice of all outcomes counts for

@@ -7,7 +7,8 @@ its memory once and can be stopped and continued:
         REMEMBERED = ("rounds", "_sums")
 
 Arrays are stored under their path in the tree, everything else in one JSON text. Reading a
-checkpoint can load numbers and text, nothing else.
+checkpoint can load numbers and text, nothing else. Those of a run are written and read by
+``scenarios/logs/run_directory.py``.
 """
 
 import errno

@@ -27,13 +27,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from regretless.market.best_response import best_response
 from regretless.market.core.arrays import Array, Indices, Mask, draw_rows
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.game.guarantee import Guarantee
 from regretless.market.game.protocols import Cohort
 from regretless.market.records import Decision, one_hot
-from regretless.market.response import best_response
 
 
 class Unlimited(Checkpointable):

@@ -1,7 +1,8 @@
 """Changes between rounds, from Python: agents come and go, players are replaced, promises are cut.
 
-An agent that leaves ends its stay (``market.game.seats``). One that is added begins its stay, in a
-row that was kept for it. Regret goes on and stays exact, since it is counted from what was played.
+An agent that leaves ends its stay (``market.game.attendance``). One that is added begins its stay,
+in a row that was kept for it. Regret goes on and stays exact, since it is counted from what was
+played.
 Promises are cut:
 
     an agent that is added or goes    none for it: when may depend on what was drawn
@@ -17,11 +18,11 @@ import numpy as np
 
 from regretless.market.core.errors import UserError
 from regretless.market.game.adversary_view import introduce
+from regretless.market.game.attendance import FOREVER, Attendance
 from regretless.market.game.guarantee import Guarantee, unpromised
 from regretless.market.game.market import check_leader
 from regretless.market.game.protocols import as_forecaster
 from regretless.market.game.round import Game
-from regretless.market.game.seats import FOREVER, Attendance
 from regretless.market.regret.model_comparison import NOT_COMPARED
 
 

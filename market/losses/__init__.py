@@ -5,12 +5,14 @@ or over any box, and the affine map onto [0, 1].
 """
 
 from regretless.market.losses.base import Loss, unique_losses
+from regretless.market.losses.convex import Convex1D
 from regretless.market.losses.lipschitz import AveragedLoss, LipschitzLoss, averaged
+from regretless.market.losses.minimum import MinimumOfRatios
 from regretless.market.losses.of_sum import ExponentialOfSum, PowerOfSum
 from regretless.market.losses.orders import Orders
 from regretless.market.losses.outcome_spaces import Box, Polytope
-from regretless.market.losses.piecewise import Convex1D, MinimumOfRatios, Trade
 from regretless.market.losses.separable import Linear, SeparablePower
+from regretless.market.losses.trade import Trade
 
 __all__ = [
     "AveragedLoss",

@@ -6,7 +6,7 @@ A market of one's own subclasses ``Market`` and registers itself with ``register
 from regretless.market.game.accounts import Accounts
 from regretless.market.game.market import Market, slopes
 from regretless.market.markets import (
-    auction,
+    call_auction,
     congestion,
     cournot,
     information_acquisition,
@@ -20,7 +20,7 @@ from regretless.market.markets import (
 __all__ = [
     "Accounts",
     "Market",
-    "auction",
+    "call_auction",
     "congestion",
     "cournot",
     "information_acquisition",

@@ -1,7 +1,7 @@
 r"""A limit order book in event time: orders trade one by one, or in a batch, and rest over rounds.
 
 docs/order_book.md says what happens in a round, and what is refused; how orders trade,
-``order_matching``. A trade moves p q between buyer and seller and a fee from each to the world
+``order_book_matching``. A trade moves p q between buyer and seller and a fee from each to the world
 outside, all in whole units of 2^-22, so that cash and goods are conserved exactly.
 
 What an agent earns in a round is
@@ -27,9 +27,9 @@ from regretless.market.game.accounts import UNIT, Endowment
 from regretless.market.game.market import Decisions, check_key, check_word
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses.orders import MOST_FEE, Orders
-from regretless.market.markets import order_matching as kernels
-from regretless.market.markets.auction import Exchange
-from regretless.market.markets.order_matching import ASK, BID, FIRST, Rules, Sent, Tape, Whole
+from regretless.market.markets import order_book_matching as kernels
+from regretless.market.markets.call_auction import Exchange
+from regretless.market.markets.order_book_matching import ASK, BID, FIRST, Rules, Sent, Tape, Whole
 
 FINEST = 2**21  # ticks times lots
 UNLIMITED = 2**40  # lots

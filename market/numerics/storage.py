@@ -6,7 +6,7 @@ one, and waits.
 
 A table of weights (K, A, n) is read action by action or, where many losses have one, number by
 number with the actions side by side in memory: still of shape (K, A, n), but the last axis but one
-has the step of one number, and actions fill vector registers (``market.response.expected_rows``).
+has the step of one number, and actions fill vector registers (``best_response.expected_rows``).
 
 Reading is all that such a pass waits for. Weights that 32 bits hold to the last bit are read at
 half the width (``narrowed``) and widened before they are multiplied: the same sums again.

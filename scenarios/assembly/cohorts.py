@@ -28,8 +28,8 @@ from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
+from regretless.market.game.attendance import ALWAYS, Attendance
 from regretless.market.game.network import DelayedForecasts, Network
-from regretless.market.game.seats import ALWAYS, Attendance
 from regretless.market.losses import Loss, unique_losses
 from regretless.market.losses.basis import Basis
 from regretless.market.numerics.storage import side_by_side

@@ -15,7 +15,15 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.config.data import DataSpec
 from regretless.scenarios.config.files import DATA
-from regretless.scenarios.frames import Form, column_of, numeric, place, read_frame, spelled, texts
+from regretless.scenarios.table_files import (
+    Form,
+    column_of,
+    numeric,
+    place,
+    read_frame,
+    spelled,
+    texts,
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,9 +19,9 @@ from regretless.forecaster.calibrated import CalibratedMultiaccurate
 from regretless.forecaster.delayed import Delayed
 from regretless.forecaster.ensemble import EnsembleBroadcast
 from regretless.forecaster.events.base import EventSet, Intervals
-from regretless.forecaster.events.biases import VectorEvents
 from regretless.forecaster.events.cost_of_draws import ASSIGNED
-from regretless.forecaster.events.gains import Assignments, GainEvents
+from regretless.forecaster.events.decision_events import VectorEvents
+from regretless.forecaster.events.loss_events import Assignments, GainEvents
 from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses
 from regretless.forecaster.events.weights import rule_of
 from regretless.forecaster.minimax.cube import cube

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 
 from regretless.forecaster.minimax.game import Objective, Solution
+from regretless.market.best_response import expected_losses
 from regretless.market.core.arrays import Array, draw_rows
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.market import Market
 from regretless.market.game.round import Game
 from regretless.market.records import Context, Decision, Mixture
-from regretless.market.response import expected_losses
 from regretless.scenarios.config.forecaster import Payoffs
 from regretless.scenarios.config.reasons import UNFORESEEN
 

@@ -21,8 +21,9 @@ from regretless.market.core.arrays import Indices
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.bimatrix import Bimatrix
+from regretless.market.game.attendance import ALWAYS, Attendance, drawn_stays
 from regretless.market.game.network import Network
-from regretless.market.game.seats import ALWAYS, PUBLIC, Attendance, NoSignal, Signal, drawn_stays
+from regretless.market.game.seats import PUBLIC, NoSignal, Signal
 from regretless.market.losses import Linear, Loss, averaged, unique_losses
 from regretless.market.numerics.storage import free, on_disk
 from regretless.market.regret.ledger import MEASURES, Ledger

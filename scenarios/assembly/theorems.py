@@ -1,5 +1,7 @@
 """What is promised to whom: the theorem that covers a cohort and its bound, or ``none``.
 
+What an answering market and private draws leave of it is in ``market.game.caveats``.
+
 What the theorem says of a whole run is said of the rounds of each row's stay: with R(t) the bound
 on regret per round after t rounds,
 
@@ -25,10 +27,10 @@ from regretless.forecaster.events.cost_of_draws import swap_draws
 from regretless.forecaster.events.loss_table import ProtectedLosses
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Mask
+from regretless.market.game.attendance import Attendance
 from regretless.market.game.guarantee import Guarantee
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import Block
-from regretless.market.game.seats import Attendance
 from regretless.market.numerics.storage import is_mapped
 from regretless.scenarios.assembly.cohorts import Placement
 

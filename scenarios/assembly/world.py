@@ -32,7 +32,7 @@ from regretless.scenarios.assembly.data import Table
 from regretless.scenarios.config.cohort import CohortSpec
 from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.world import EdgeListSpec, ScaleFreeSpec, SmallWorldSpec
-from regretless.scenarios.frames import numeric, place, read_frame
+from regretless.scenarios.table_files import numeric, place, read_frame
 
 
 class MixedActions(Box):

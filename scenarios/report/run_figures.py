@@ -1,4 +1,7 @@
-"""Figures of a run: alternatives in hindsight, losses, regrets, agents, and the forecast."""
+"""Figures of a run: alternatives in hindsight, losses, regrets, agents, and the forecast.
+
+Those of a run with a market are in ``market_figures``.
+"""
 
 from __future__ import annotations
 

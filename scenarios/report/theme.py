@@ -19,7 +19,7 @@ import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 
-from regretless.scenarios.frames import calendar
+from regretless.scenarios.table_files import calendar
 
 # Okabe and Ito's palette, told apart with any common colour vision, and two of Tol's.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"

@@ -4,13 +4,13 @@ from pathlib import Path
 
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
-from regretless.scenarios.frames import export
 from regretless.scenarios.logs.ownership import REPORT, our_page, there
 from regretless.scenarios.logs.reading import read_run
 from regretless.scenarios.logs.run_directory import MANIFEST
 from regretless.scenarios.report import run_page, study_page, training_page
 from regretless.scenarios.studies.directory import RECORD
 from regretless.scenarios.studies.results import load_study
+from regretless.scenarios.table_files import export
 from regretless.scenarios.training.results import TABLE
 
 

@@ -9,12 +9,12 @@ import pandas as pd
 
 from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.counted import with_counts
-from regretless.scenarios.frames import export
 from regretless.scenarios.studies.analysis import contrasts as tests
 from regretless.scenarios.studies.analysis import measures as analysis
 from regretless.scenarios.studies.analysis import parameters as people
 from regretless.scenarios.studies.directory import TABLES, StudyDirectory
 from regretless.scenarios.studies.sampling import SampleSpec, calibration_table, sensitivity_table
+from regretless.scenarios.table_files import export
 
 
 def run_table(home: Path, name: str) -> pd.DataFrame:

@@ -20,7 +20,7 @@ from regretless.forecaster.minimax.cube import CubeSolver
 from regretless.forecaster.unbiased import UnbiasedPrediction, certificate_limit
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
-from regretless.market.game.seats import Attendance
+from regretless.market.game.attendance import Attendance
 from regretless.market.losses import Linear
 from regretless.market.records import OutcomeDistribution
 

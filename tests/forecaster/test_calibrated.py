@@ -13,10 +13,10 @@ from regretless.forecaster.events.weights import rule_of
 from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.minimax.game import Game, Solution
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.best_response import best_response, expected_losses
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.randomness import stream
 from regretless.market.records import Mixture
-from regretless.market.response import best_response, expected_losses
 
 # every stream, the hostile one with losses over one number and over two
 STREAMS = [("iid", 1), ("cyclic", 2), ("anti-forecast", 1), ("anti-forecast", 2)]

@@ -15,13 +15,13 @@ from weighing import adaptive
 from regretless.forecaster import GainEvents, ProtectedLosses, UnbiasedPrediction, VectorEvents
 from regretless.forecaster.events import bounds
 from regretless.forecaster.events.base import SHORTEST, Intervals, covering
-from regretless.forecaster.events.gains import Assignments
+from regretless.forecaster.events.loss_events import Assignments
 from regretless.forecaster.events.loss_table import played_of
 from regretless.forecaster.events.weights import RULES, AdaptiveWeights, Moment, rule_of
 from regretless.forecaster.reference import Band
+from regretless.market.best_response import best_response, expected_losses
 from regretless.market.core.arrays import Array
 from regretless.market.model import MarketModel
-from regretless.market.response import best_response, expected_losses
 
 POLICIES = (lambda x: int(x) % 3, lambda x: (int(x) // 3) % 3)
 Rounds = list[tuple[int, Array, Array, Array, Array]]

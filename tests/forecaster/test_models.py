@@ -15,9 +15,9 @@ from regretless import RunningMean, UserError
 from regretless.forecaster import Aggregate, Constant, LeastSquares, SeasonalNaive
 from regretless.forecaster.bases import MonomialBasis, PowerBasis
 from regretless.forecaster.models.aggregate import PANEL, SCALE, made
-from regretless.forecaster.models.base import MOST
 from regretless.forecaster.models.external import SHORT, OnlineModel, SeriesModel, adapted
 from regretless.forecaster.models.outcomes import WINDOW, ColumnForecast
+from regretless.forecaster.models.simple import MOST
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.arrays import Array

@@ -40,10 +40,10 @@ from regretless.forecaster.offline.conditional import MEMBERS, Sample, folds_of,
 from regretless.forecaster.offline.continuous_actions import radius, snap, theorem_theta
 from regretless.forecaster.offline.online_to_batch import errors
 from regretless.forecaster.offline.tables import Rows
+from regretless.market.best_response import expected_losses
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Linear, LipschitzLoss
-from regretless.market.response import expected_losses
 
 SIDES = Linear(np.array([[1.0], [-1.0]]), np.array([0.0, 1.0]))  # y for low, 1 - y for high
 OTHER = Linear(np.array([[0.0], [-1.0]]), np.array([0.3, 1.0]))

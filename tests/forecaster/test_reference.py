@@ -13,7 +13,7 @@ from streams import STREAMS, market
 from regretless import UserError, register
 from regretless.forecaster import Aggregate, Constant, LastValue, RunningMean, VectorEvents
 from regretless.forecaster.events.bounds import BiasBound, GainBound, spread
-from regretless.forecaster.events.gains import Assignments, GainEvents
+from regretless.forecaster.events.loss_events import Assignments, GainEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses
 from regretless.forecaster.events.weights import (
     GROWTH,

@@ -17,18 +17,18 @@ from regretless.forecaster.ensemble import EnsembleBroadcast
 from regretless.forecaster.events.bounds import recommended_eta
 from regretless.forecaster.events.loss_table import ProtectedLosses, responses_at
 from regretless.forecaster.minimax import image
-from regretless.market.core.arrays import Array
-from regretless.market.game.round import play_round
-from regretless.market.losses import SeparablePower
-from regretless.market.losses.basis import Basis
-from regretless.market.records import Forecast, Mixture
-from regretless.market.response import (
+from regretless.market.best_response import (
     TIE,
     best_response,
     expected_losses,
     quantal_gap,
     quantal_response,
 )
+from regretless.market.core.arrays import Array
+from regretless.market.game.round import play_round
+from regretless.market.losses import SeparablePower
+from regretless.market.losses.basis import Basis
+from regretless.market.records import Forecast, Mixture
 
 ETA = 25.0
 

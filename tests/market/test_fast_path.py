@@ -121,7 +121,7 @@ def test_a_fork_starts_threads_of_its_own() -> None:
 import os
 import numpy as np
 from regretless.market.core import compiled
-from regretless.market.response import best_response
+from regretless.market.best_response import best_response
 compiled.LANES = 2
 table = np.random.default_rng(0).random((30_000, 3))
 here = best_response(table)

@@ -10,10 +10,10 @@ import worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from regretless.market.best_response import best_response, quantal_gap, quantal_response
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.records import Decision, one_hot
 from regretless.market.regret.ledger import MEASURES, Ledger
-from regretless.market.response import best_response, quantal_gap, quantal_response
 from regretless.scenarios.config.scenario import WindowsSpec
 
 every_measure = pytest.mark.parametrize("name", MEASURES)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
-from regretless.scenarios import frames, load
+from regretless.scenarios import load, table_files
 from regretless.scenarios.assembly.data import Table, read_table
 from regretless.scenarios.config.data import DataSpec
 from regretless.scenarios.logs.run_directory import read_run
@@ -181,7 +181,7 @@ def test_the_logs_carry_the_index_as_written(form: str, tmp_path: Path) -> None:
 def test_the_order_says_whether_days_come_first_and_times_are_local(
     written: list[str], times: list[str]
 ) -> None:
-    found = frames.calendar(pd.Series(written))
+    found = table_files.calendar(pd.Series(written))
     assert found.dt.strftime("%Y-%m-%d %H:%M").tolist() == [f"2024-{time}" for time in times]
 
 

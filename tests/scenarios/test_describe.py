@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
-from regretless.scenarios import frames, load
+from regretless.scenarios import load, table_files
 from regretless.scenarios.config.files import DATA
 from regretless.scenarios.describe import Description, described, starter
 
@@ -90,7 +90,7 @@ def test_gaps_days_before_months_and_percent_signs(tmp_path: Path) -> None:
     rounds = started(table, tmp_path, 20).rounds_frame()
     spec = load(str(tmp_path / "own.toml")).spec
     assert (spec.rounds, spec.data.missing) == (118, "drop")
-    assert str(frames.calendar(rounds["Tag"])[0]) == "2024-01-02 00:00:00"
+    assert str(table_files.calendar(rounds["Tag"])[0]) == "2024-01-02 00:00:00"
 
 
 @pytest.mark.parametrize(("freq", "told"), [("MS", "a month apart"), ("h", "an hour apart")])

@@ -19,7 +19,6 @@ from pages import Page, check, panels
 
 from regretless.market import register
 from regretless.market.core.errors import UserError
-from regretless.scenarios.frames import export
 from regretless.scenarios.report import study_page
 from regretless.scenarios.report.study_page import StudyData, setting_curves, setting_names
 from regretless.scenarios.report.write import write_report
@@ -28,6 +27,7 @@ from regretless.scenarios.studies.analysis.contrasts import EVERYBODY
 from regretless.scenarios.studies.analysis.measures import MARKET, interval
 from regretless.scenarios.studies.answers import print_summary
 from regretless.scenarios.studies.conduct import Options, conduct
+from regretless.scenarios.table_files import export
 
 NASTY = '</script><b>bold<b> & "%{x} $y$"'
 RHO = {"rho": [0.3, 0.9]}

@@ -13,7 +13,7 @@ from regretless import UserError, exploitability, load, register, swap_regret
 from regretless.agents import ScriptedAgent
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Trade
-from regretless.market.markets.auction import LOTS, TICKS, CallAuction, clearing, fill, shares
+from regretless.market.markets.call_auction import LOTS, TICKS, CallAuction, clearing, fill, shares
 from regretless.market.markets.sealed_bids import FirstPrice, SecondPrice
 from regretless.market.records import Decision
 

@@ -16,12 +16,12 @@ from regretless.forecaster import RunningMean
 from regretless.forecaster.events.bounds import BiasBound, GainBound
 from regretless.forecaster.events.weights import AdaptiveWeights
 from regretless.market import register
+from regretless.market.best_response import best_response, expected_losses
 from regretless.market.core.errors import UserError
+from regretless.market.game.attendance import Attendance, drawn_stays
 from regretless.market.game.network import NEVER, edge_list, networked
 from regretless.market.game.round import play_round
-from regretless.market.game.seats import Attendance, drawn_stays
 from regretless.market.model import MarketModel
-from regretless.market.response import best_response, expected_losses
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.assembly.theorems import over_stays
 from regretless.scenarios.report.market_figures import rings

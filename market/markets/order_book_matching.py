@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regretless.market.core.compiled import compiled
-from regretless.market.markets.auction import clearing, shares
+from regretless.market.markets.call_auction import clearing, shares
 
 Whole = NDArray[np.int64]
 

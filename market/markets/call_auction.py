@@ -37,7 +37,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.game.accounts import Accounts, Endowment
 from regretless.market.game.market import Decisions, Market, check_key
 from regretless.market.game.protocols import Cohort
-from regretless.market.losses.piecewise import Trade
+from regretless.market.losses.trade import Trade
 
 TICKS = 1024  # between the least and the greatest price
 LOTS = 1024  # to a unit

@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+from regretless.market.best_response import best_response
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.losses import Loss
 from regretless.market.losses.basis import Basis
 from regretless.market.losses.outcome_spaces import Box
 from regretless.market.records import Policy
-from regretless.market.response import best_response
 
 RIDGE = 1e-4  # rho
 CLOSE = 1e-8  # of the gradient

@@ -1,5 +1,7 @@
 """Scalar events: conditioning on what hurts, for a finite list of losses.
 
+Other events are those of coordinates (``decision_events``).
+
 For a protected loss k, played action a and comparator c (every fixed action, every policy) the
 expert's gain is, with r the coefficients,
 

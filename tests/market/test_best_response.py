@@ -11,6 +11,13 @@ from hypothesis.extra import numpy as hnp
 from regretless.agents.responses import BestResponse, Quantal
 from regretless.forecaster.bases import LinearBasis
 from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses, responses_at
+from regretless.market.best_response import (
+    best_response,
+    expected_and_realised,
+    expected_losses,
+    quantal_gap,
+    quantal_response,
+)
 from regretless.market.core.arrays import Array
 from regretless.market.core.compiled import FEWEST
 from regretless.market.core.randomness import stream
@@ -19,13 +26,6 @@ from regretless.market.losses.sums import offset_sum
 from regretless.market.numerics import storage
 from regretless.market.numerics.exact_sum import total
 from regretless.market.records import Forecast, Mixture
-from regretless.market.response import (
-    best_response,
-    expected_and_realised,
-    expected_losses,
-    quantal_gap,
-    quantal_response,
-)
 
 CHECKED = settings(deadline=None, max_examples=100, derandomize=True)
 LOSS = st.floats(-2, 2, allow_subnormal=False)  # predictions may leave the hull
