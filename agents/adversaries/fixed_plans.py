@@ -1,4 +1,4 @@
-r"""Leaders with a plan that no forecast changes, and sellers.
+r"""Leaders who commit (Stackelberg) or have another plan that no forecast changes, and sellers.
 
 **Pump and dump.** A follower who plays a holds e_a units of a good, bought from the leader at the
 fixed price ``level``; the leader is short, and pays what the good turns out to be worth, y. It can

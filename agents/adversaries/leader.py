@@ -1,4 +1,6 @@
-"""Leaders: a payoff u(a, y), the outcomes to choose among, and what each outcome is worth.
+"""What all leaders share: a payoff u(a, y), the outcomes to choose among, what each is worth.
+
+``fixed_plans`` has those who commit (Stackelberg), ``reactive`` and ``learned`` those who adapt.
 
 Over one-hot outcomes a linear payoff is any bimatrix game: ``weights[a][i]`` is what outcome i
 yields against action a. Outcomes to choose among are a finite list, a grid where outcomes are a

@@ -1,4 +1,4 @@
-"""The simple models: a constant, the last value, means, and the last value of a season."""
+"""The simple models: a constant, the last value, the mean, exponential smoothing, seasons."""
 
 from typing import Any, ClassVar
 

@@ -1,4 +1,7 @@
-"""The tables that close a run, one row per agent, played action or event (docs/columns.md)."""
+"""The tables that close a run, one row per agent, played action or event (docs/columns.md).
+
+``scenarios.logs.run_directory`` writes them.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

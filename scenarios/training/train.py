@@ -1,5 +1,7 @@
 """Training: a search tries plans against a cohort, run after run, and its best one is judged.
 
+Searches are in ``agents.adversaries.learned``.
+
 All plans of a generation meet one seed, another generation another. The best plan is judged in
 ``JUDGED`` runs with seeds that no training run has. What was found is a lower bound on what an
 attacker can take from the cohort; a theorem on its swap regret, where one applies, gives an upper
