@@ -11,14 +11,7 @@ import pytest
 import worlds
 
 from regretless import MarketModel, OutcomeDistribution, UserError, swap_regret
-from regretless.agents.adversaries import (
-    Coalition,
-    LookAhead,
-    PumpAndDump,
-    RegretMaximiser,
-    StackelbergCommitter,
-    StaggeredSeller,
-)
+from regretless.agents import adversaries
 from regretless.market.core import checkpoint
 from regretless.market.core.randomness import generator_state, stream
 from regretless.market.game.protocols import Follower
@@ -27,7 +20,8 @@ from regretless.market.losses import Linear
 from regretless.market.records import AdversaryView, Context, Forecast, History
 
 ROUNDS = 12
-
+READ = {"blocks": "mixture", "mean_label": "mixture", "play": "play", "rollout": "play"}
+READ |= {"drawn": "draw", "induced": "draw"}
 MEMBERS = [
     {"kind": "pump-and-dump", "coordinates": [2], "exposure": [1.0, 0.0, 0.5], "pump": 3},
     {"kind": "drifting", "coordinates": [0, 1]},
@@ -51,21 +45,17 @@ SETTINGS: dict[str, tuple[int, dict[str, Any]]] = {  # outcomes and parameters
 
 def mixed(kind: str, outcomes: int, parameters: Any, **keys: Any) -> MarketModel:
     """Best responders, quantal ones and bandits, of linear losses, in one block."""
-    cohorts = [
-        worlds.cohort("hard", 4, 3, types=2),
-        worlds.cohort("soft", 4, 3, types=3, response="quantal", eta=9.0),
-        worlds.cohort("bandits", 2, 3, response="exp3"),
-    ]
+    hard = worlds.cohort("hard", 4, 3, types=2)
+    soft = worlds.cohort("soft", 4, 3, types=3, response="quantal", eta=9.0)
+    bandits = worlds.cohort("bandits", 2, 3, response="exp3")
     adversary = {"kind": kind, "outcomes": outcomes} | parameters
-    return worlds.scenario(*cohorts, rounds=ROUNDS, adversary=adversary, **keys).build()
+    return worlds.scenario(hard, soft, bandits, rounds=ROUNDS, adversary=adversary, **keys).build()
 
 
 def against(player: Any, *weights: Any) -> MarketModel:
     """Seat one best responder of each ``weights``, whose actions gain ``w . y``."""
-    cohorts = [
-        worlds.cohort(f"c{i}", 1, 2, "affine", parameters={"weights": np.asarray(own).tolist()})
-        for i, own in enumerate(weights)
-    ]
+    told = [{"weights": np.asarray(own).tolist()} for own in weights]
+    cohorts = [worlds.cohort(f"c{i}", 1, 2, "affine", parameters=own) for i, own in enumerate(told)]
     nature = {"kind": "iid", "outcomes": player.outcomes}
     model = worlds.scenario(*cohorts, adversary=nature).build()
     model.replace(adversary=player)
@@ -88,10 +78,6 @@ def test_distributions_are_within_the_support_repeat_and_resume(name: str, tmp_p
         if support is not None:
             apart = np.abs(one.distribution.points[:, None] - support).max(-1)
             assert (apart.min(1) == 0).all()
-
-
-READ = {"blocks": "mixture", "mean_label": "mixture", "play": "play", "rollout": "play"}
-READ |= {"drawn": "draw", "induced": "draw"}
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -155,7 +141,7 @@ def test_announced_play_is_the_frequency_of_actions_over_draws(place: int) -> No
 
 def test_commitment_is_the_best_distribution_against_the_first_follower() -> None:
     """Conitzer and Sandholm's game: committing to a half each makes 3.5 of 2."""
-    player = StackelbergCommitter(2, stream(0, "x"), weights=[[2.0, 1.0], [4.0, 3.0]])
+    player = adversaries.StackelbergCommitter(2, stream(0, "x"), weights=[[2.0, 1.0], [4.0, 3.0]])
     model = against(player, -np.eye(2)[::-1], -np.eye(2))
     distribution = play_round(model.game).distribution
     assert player.commitment.value == pytest.approx(3.5)
@@ -164,8 +150,8 @@ def test_commitment_is_the_best_distribution_against_the_first_follower() -> Non
 
 
 def test_pump_and_dump_pays_what_its_economics_say() -> None:
-    parameters = {"good": 1, "low": 0.2, "high": 0.8, "level": 0.6, "cost": 0.3, "rest": 0.4}
-    player = PumpAndDump(2, stream(0, "x"), exposure=[0.0, 2.0], pump=2, dump=1, **parameters)
+    told = {"good": 1, "low": 0.2, "high": 0.8, "level": 0.6, "cost": 0.3, "rest": 0.4}
+    player = adversaries.PumpAndDump(2, stream(0, "x"), exposure=[0.0, 2.0], pump=2, dump=1, **told)
     game = against(player, np.eye(2)).game
     assert player.support == pytest.approx(np.array([[0.4, 0.8], [0.4, 0.2]]))
     up, down = player.payoff.values(game.cohorts[0].loss, player.support)[:, 0]
@@ -177,7 +163,7 @@ def test_pump_and_dump_pays_what_its_economics_say() -> None:
 
 def test_staggered_offers_follow_the_schedule() -> None:
     """T = 1000: f = 177.8; five arms open 237.1 rounds apart, each free for f (1 - k/100)."""
-    player = StaggeredSeller(12, stream(0, "x"), rounds=1000)
+    player = adversaries.StaggeredSeller(12, stream(0, "x"), rounds=1000)
     span = 1000**0.75
     for time in (0, 177, 178, 237, 238, 413, 414, 948, 949, 999):
         offers = player.offers(time).reshape(6, 2)
@@ -189,7 +175,7 @@ def test_staggered_offers_follow_the_schedule() -> None:
     assert len(player.support) == 9  # arms 1 to 5 open, the newest free or not; 5 stays free
 
 
-class Silent(LookAhead):
+class Silent(adversaries.LookAhead):
     """Rehearses, or does not, and always returns the same outcome."""
 
     quiet = False
@@ -242,7 +228,7 @@ def test_members_control_their_own_coordinates() -> None:
 def test_a_coalition_plays_the_product_and_earns_the_sum() -> None:
     one = {"kind": "stackelberg-committer", "coordinates": [0], "weights": [[1.0], [0.0]]}
     two = {"kind": "myopic", "coordinates": [1, 2], "weights": [[0.0, 2.0], [1.0, 0.0]]}
-    player = Coalition(3, stream(0, "x"), members=[one, two])
+    player = adversaries.Coalition(3, stream(0, "x"), members=[one, two])
     assert player.sees == {"history", "mixture", "play", "losses"}
     game = against(player, [[-1.0, 0.0, 0.0], [1.0, -0.2, -0.1]]).game
     distribution = play_round(game).distribution
@@ -255,7 +241,7 @@ def test_a_coalition_plays_the_product_and_earns_the_sum() -> None:
     assert player.support.tolist() == [[i, *pair] for i in (0, 1) for pair in ([1, 0], [0, 1])]
     values = player.payoff.values(game.cohorts[0].loss, player.support)[:, 0]
     assert values == pytest.approx(np.array([[0, 1], [2, 0], [1, 1], [3, 0]]))
-    assert Coalition(3, stream(0, "x"), members=MEMBERS[::-1]).support is None
+    assert adversaries.Coalition(3, stream(0, "x"), members=MEMBERS[::-1]).support is None
 
 
 def test_members_are_shown_no_more_than_they_declare() -> None:
@@ -285,7 +271,7 @@ def test_members_are_shown_no_more_than_they_declare() -> None:
 def test_it_seals_what_makes_the_worst_regret_greatest(agent: int | None) -> None:
     """Against every outcome of its support, tried one by one."""
     rng = np.random.default_rng(0)
-    player = RegretMaximiser(2, stream(0, "x"), grid=3, agent=agent)
+    player = adversaries.RegretMaximiser(2, stream(0, "x"), grid=3, agent=agent)
     loss = Linear(rng.random((3, 4, 2)) / 2, np.zeros((3, 4)))
     player.meet([Follower("some", loss, np.arange(3))])
     distributions, outcomes = [], []

@@ -5,16 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regretless.agents.utilities.forms import (
-    CARA,
-    CES,
-    CobbDouglas,
-    Leontief,
-    LinearUtility,
-    LpTarget,
-    MeanVariance,
-    Newsvendor,
-)
+from regretless.agents.utilities import forms
+from regretless.agents.utilities.forms import CES, CobbDouglas, Leontief, Newsvendor
 from regretless.agents.utilities.populations import Population
 from regretless.market import register
 from regretless.market.core.arrays import Array
@@ -44,22 +36,20 @@ SHARES = np.array([0.2, 0.3, 0.5])
 Y = random_outcomes(3)
 EACH, SECOND, SAFE, GAIN = Y[:, None], Y[:, 1, None], Y @ W.T, Y @ RISKY.T
 ENOUGH = np.divide(EACH, NEEDS, out=np.full((52, 4, 3), INF), where=NEEDS > 0).min(-1)
+MINUS_COST = -3 * np.maximum(SECOND - ORDERS, 0) - np.maximum(ORDERS - SECOND, 0)
 TEXTBOOK: list[tuple[Loss, Array]] = [
-    (LinearUtility(RISKY), GAIN),
+    (forms.LinearUtility(RISKY), GAIN),
     (CES(RISKY, 0.5), Y**0.5 @ RISKY.T),
     (CES(W, 0.5, 1.0), (Y**0.5 @ W.T) ** 2),
     (CES(W, -2.0, 0.8, 0.05), (np.maximum(Y, 0.05) ** -2.0 @ W.T) ** -0.4),
     (CES(W, 2.0, v=1.0, y_min=0.3), (np.maximum(Y, 0.3) ** 2 @ W.T) ** 0.5),
     (CobbDouglas(W, A=SCALES), SCALES * (np.maximum(EACH, 0.01) ** W).prod(-1)),
     (Leontief(NEEDS), ENOUGH),
-    (CARA(RISKY, 1.5), -np.exp(-1.5 * GAIN)),
-    (MeanVariance(RISKY, 2.5, 0.4), GAIN - 2.5 / 2 * (GAIN - 0.4) ** 2),
-    (MeanVariance(W, 0.7), SAFE - 0.35 * SAFE**2),
-    (
-        Newsvendor(ORDERS, 3.0, 1.0, coordinate=1, outcomes=3),
-        -3 * np.maximum(SECOND - ORDERS, 0) - np.maximum(ORDERS - SECOND, 0),
-    ),
-    (LpTarget(W, 1.5, SHARES), -(np.abs(EACH - W) ** 1.5 @ SHARES)),
+    (forms.CARA(RISKY, 1.5), -np.exp(-1.5 * GAIN)),
+    (forms.MeanVariance(RISKY, 2.5, 0.4), GAIN - 2.5 / 2 * (GAIN - 0.4) ** 2),
+    (forms.MeanVariance(W, 0.7), SAFE - 0.35 * SAFE**2),
+    (Newsvendor(ORDERS, 3.0, 1.0, coordinate=1, outcomes=3), MINUS_COST),
+    (forms.LpTarget(W, 1.5, SHARES), -(np.abs(EACH - W) ** 1.5 @ SHARES)),
 ]
 
 
@@ -84,28 +74,22 @@ PRICE = TWO[:, 1, None, None]
 BOUGHT, UNITS = VALUE - TWO[:, None, [0, 0, 1, 0, 1]], np.array([0, 1, 1, 2, 2])  # or nothing
 SOLD = MOST * np.linspace(0, 1, 5)
 EARNED = SOLD * (PRICE - COST)  # less what the firm's own sales take off the price
-OWN = np.array([[1.0, 0.0], [0.5, 0.25], [0.0, 0.0]])
-BET = np.arange(1, 5) / 5
+OWN, BET = np.array([[1.0, 0.0], [0.5, 0.25], [0.0, 0.0]]), np.arange(1, 5) / 5
+GROWN = np.log1p((1.5 * TWO - 0.5) @ OWN.T)[:, None]
 FIRM: dict[str, Any] = {"cost": COST[:, 0], "capacity": MOST[:, 0], "coordinate": 1}
 MARKETS: list[tuple[str, dict[str, Any], Array, Array]] = [
     ("trader", {"value": VALUE[:, 0], "size": 2.0}, TWO, np.maximum(0, UNITS * BOUGHT)),
     ("trader", {"value": VALUE[:, 0], "size": -2.0}, TWO, np.maximum(0, -UNITS * BOUGHT)),
     ("firm", FIRM | {"slope": 0.0}, TWO, EARNED),
     ("firm", FIRM | {"slope": 0.3}, TWO, EARNED - 0.3 * SOLD**2 / 2),
-    (
-        "growth",
-        {"weights": OWN, "low": -0.5, "high": 1.0},
-        TWO,
-        np.log1p((1.5 * TWO - 0.5) @ OWN.T)[:, None],
-    ),
+    ("growth", {"weights": OWN, "low": -0.5, "high": 1.0}, TWO, GROWN),
     ("bettor", {"coordinate": 1}, TWO, PRICE * np.log(BET) + (1 - PRICE) * np.log(1 - BET)),
     ("buyer", {"value": VALUE[:, 0]}, OFFERS, VALUE * OFFERS[:, None, ::2] - OFFERS[:, None, 1::2]),
 ]
 
 
-@pytest.mark.parametrize("case", MARKETS, ids=range(len(MARKETS)))
-def test_gains_are_their_formula(case: tuple[str, dict[str, Any], Array, Array]) -> None:
-    name, parameters, outcomes, expected = case
+@pytest.mark.parametrize(("name", "parameters", "outcomes", "expected"), MARKETS)
+def test_gains_are_their_formula(name: str, parameters: Any, outcomes: Any, expected: Any) -> None:
     got = utility(drawn(name, expected.shape[-1], outcomes.shape[1], **parameters), outcomes)
     assert got == pytest.approx(np.broadcast_to(expected, got.shape), abs=1e-12)
 
@@ -147,13 +131,13 @@ REFUSED: list[tuple[Any, tuple[Any, ...], dict[str, Any], str]] = [
     (CobbDouglas, (np.empty((0, 2)),), {}, r"alpha have shape \(0, 2\); give actions x goods"),
     (Leontief, ([[1.0, 0.0], [0.0, 0.0]],), {}, "a = 0: each action must need some good"),
     (Leontief, ([[1e-310, 1e-310]],), {}, "overflows; raise the smallest positive a"),
-    (CARA, (-ONES, 1000.0), {}, "overflows; lower risk_aversion"),
-    (MeanVariance, (ONES, 1.0, INF), {}, "reference = inf: give finite numbers"),
+    (forms.CARA, (-ONES, 1000.0), {}, "overflows; lower risk_aversion"),
+    (forms.MeanVariance, (ONES, 1.0, INF), {}, "reference = inf: give finite numbers"),
     (Newsvendor, ([0.5], -1.0, 1.0), {}, "underage = -1: must be at least 0"),
     (Newsvendor, ([0.5, -1.5], 1.0, 1.0), {}, "orders = -1.5: must be at least 0"),
     (Newsvendor, (0.5, 1.0, 1.0), {}, r"orders have shape \(\); give actions"),
     (Newsvendor, ([0.5], 1.0, 1.0), {"coordinate": 0.0}, "coordinate is 0.0; give a whole"),
-    (LpTarget, (ONES, 2.0, [1.0, 1.0, 1.0]), {}, "give one weight for each good"),
+    (forms.LpTarget, (ONES, 2.0, [1.0, 1.0, 1.0]), {}, "give one weight for each good"),
     (drawn, ("trader", 3), {"value": 1.5}, "value"),
     (drawn, ("firm", 3), {"slope": -1.0}, "slope"),
     (drawn, ("firm", 3), {"coordinate": 2}, "is 2; give a whole number of at least 0 and below 2"),
@@ -167,9 +151,7 @@ REFUSED: list[tuple[Any, tuple[Any, ...], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("make", "values", "named", "says"), REFUSED, ids=range(len(REFUSED)))
-def test_parameters_outside_their_domain_are_refused(
-    make: Any, values: tuple[Any, ...], named: dict[str, Any], says: str
-) -> None:
+def test_bad_parameters_are_refused(make: Any, values: Any, named: Any, says: str) -> None:
     with pytest.raises(ValueError, match=says) as caught:
         make(*values, **named)
     assert "\n" not in str(caught.value)
