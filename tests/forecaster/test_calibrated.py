@@ -56,9 +56,7 @@ def made(size: int, weights: str = "adaptive") -> tuple[CalibratedMultiaccurate,
     return CalibratedMultiaccurate([group], cells=CELLS[size], make=make), recorder
 
 
-def play(
-    own: tuple[CalibratedMultiaccurate, Recorder], kind: str, rounds: int, *, seed: int = 0
-) -> list[Said]:
+def play(own: Any, kind: str, rounds: int, *, seed: int = 0) -> list[Said]:
     """Play a stream of outcomes; one context is a clock, the other a coin."""
     recipe, recorder = own
     size, rng, log = recipe.grid.shape[1], stream(seed, "outcomes", kind), []
@@ -164,19 +162,15 @@ def test_the_calibration_error_falls(size: int, kind: str) -> None:
     assert announced <= errors[2] + own[0].radius + 1e-9
 
 
-@pytest.mark.parametrize(
-    ("size", "cells", "line"),
-    [
+def test_what_no_memory_holds_is_refused_in_one_line() -> None:
+    wishes: list[tuple[int, Any, str]] = [
         (15, None, r"n = 15 numbers need 2\^15 grid points, above 20,000; .* small problems"),
         (2, True, r"cells = True: give a whole number of at least 2"),
         (2, "ten", r"cells = 'ten': give a whole number"),
         (9, 3, r"forecaster.events = 'losses': 387,400,806 gains .* above 200,000,000"),
-    ],
-)
-def test_what_no_memory_holds_is_refused_in_one_line(size: int, cells: Any, line: str) -> None:
-    def make(groups: Any) -> UnbiasedPrediction:
-        return UnbiasedPrediction(GainEvents(groups))
-
-    losses = ProtectedLosses(np.zeros((1, 2)), np.zeros((1, 2, size)))
-    with pytest.raises(UserError, match=rf"\A[^\n]*{line}[^\n]*\Z"):
-        CalibratedMultiaccurate([losses], cells=cells, make=make)
+    ]
+    told: dict[str, Any] = {"make": lambda groups: UnbiasedPrediction(GainEvents(groups))}
+    for size, cells, line in wishes:
+        losses = ProtectedLosses(np.zeros((1, 2)), np.zeros((1, 2, size)))
+        with pytest.raises(UserError, match=rf"\A[^\n]*{line}[^\n]*\Z"):
+            CalibratedMultiaccurate([losses], cells=cells, **told)

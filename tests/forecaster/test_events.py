@@ -24,16 +24,15 @@ from regretless.market.core.arrays import Array
 from regretless.market.model import MarketModel
 
 POLICIES = (lambda x: int(x) % 3, lambda x: (int(x) // 3) % 3)
+LENGTHS = [32, 64, 128, 256]
 Rounds = list[tuple[int, Array, Array, Array, Array]]
 
 
 def groups() -> list[ProtectedLosses]:
     rng = np.random.default_rng(0)
     first, second = -rng.dirichlet(np.ones(4), (3, 3)), rng.dirichlet(np.ones(4), (2, 2))
-    return [
-        ProtectedLosses(np.ones((3, 3)), first, POLICIES),
-        ProtectedLosses(np.zeros((2, 2)), second),
-    ]
+    advised = ProtectedLosses(np.ones((3, 3)), first, POLICIES)
+    return [advised, ProtectedLosses(np.zeros((2, 2)), second)]
 
 
 def charged(events: Any, count: int, models: int = 0) -> Rounds:
@@ -255,9 +254,6 @@ def test_what_is_drawn_keeps_its_bound(kind: str) -> None:
         (own,) = forecaster.events.groups
         assert np.all(regret <= forecaster.realised(own))
         assert np.all(regret / 150 <= forecaster.known_bound().realised(own.weights, policies=1))
-
-
-LENGTHS = [32, 64, 128, 256]
 
 
 @given(st.integers(1, 500), st.integers(1, 500))

@@ -12,15 +12,11 @@ from streams import STREAMS, market
 
 from regretless import UserError, register
 from regretless.forecaster import Aggregate, Constant, LastValue, RunningMean, VectorEvents
+from regretless.forecaster.events import weights as rules
 from regretless.forecaster.events.bounds import BiasBound, GainBound, spread
 from regretless.forecaster.events.loss_events import Assignments, GainEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses
-from regretless.forecaster.events.weights import (
-    GROWTH,
-    LOGARITHM,
-    AdaptiveWeights,
-    SecondOrderWeights,
-)
+from regretless.forecaster.events.weights import AdaptiveWeights, SecondOrderWeights
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.reference import ALARM, Band, Reference, Trust
 from regretless.forecaster.unbiased import UnbiasedPrediction
@@ -214,7 +210,7 @@ def test_a_head_start_is_the_potential_of_a_bias_that_has_just_lost_its_trust() 
         trust = Trust(10, width)
         bound = BiasBound(AdaptiveWeights(), 10, 1000, 0.3, band=Band(zone), trust=trust)
         total = (np.exp(bound.exponent) - 1) / 10 + 1
-        most = total * np.exp(-GROWTH * 0.3) - LOGARITHM * np.log1p(1000)
+        most = total * np.exp(-rules.GROWTH * 0.3) - rules.LOGARITHM * np.log1p(1000)
         variation = np.linspace(0.01, 1000, 20_000)
         regret = np.minimum(trust.limit(variation) + 1, variation) - zone * np.sqrt(variation)
         assert np.exp(regret.clip(0) ** 2 / (3 * variation)).max() <= most * (1 + 1e-12)

@@ -65,9 +65,8 @@ def test_nobody_regrets_more_than_the_bound(nature: str, held: dict[str, float])
     forecaster = UniversalDecisionSwap(400, **{"band": 0.0, "give_up": 0.0} | held)
     log = Log(forecaster, NATURES[nature], 400)
     tasks = [threshold(theta) for theta in np.linspace(0, 1, 41)]
-    tasks += [
-        Linear(rng.uniform(-1, 1, (a, 1)), rng.random(a)) for a in np.repeat([2, 3, 6, 20], 5)
-    ]
+    sizes = np.repeat([2, 3, 6, 20], 5)
+    tasks += [Linear(rng.uniform(-1, 1, (a, 1)), rng.random(a)) for a in sizes]
     for loss in tasks:
         assert log.regret_of(loss) <= forecaster.regret_bound(loss)[0] + 1e-9
     check_biases(forecaster)

@@ -7,21 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regretless.forecaster.events.weights import (
-    COSTS,
-    GROWTH,
-    RATES,
-    REMAINDER,
-    RULES,
-    ExponentialWeights,
-    Moment,
-    SecondOrderWeights,
-    WeightRule,
-    rule_of,
-)
+from regretless.forecaster.events import weights as rules
+from regretless.forecaster.events.weights import COSTS, RATES, REMAINDER, SecondOrderWeights
 from regretless.market.core.arrays import Array
-
-# The lemma of the adaptive weights: its constants are proved by rectangles, and nearly least.
 
 
 def slope(x: Array) -> Array:
@@ -57,6 +45,7 @@ def proved(rectangle: list[float], limit: float, parts_at_most: int = 2_000_000)
 
 
 def test_the_remainder_is_proved_and_nearly_least() -> None:
+    """The constant of the lemma of the adaptive weights, by rectangles."""
     limit = REMAINDER - 1e-9  # rounding
     assert proved([0.0, 1.0, 0.0, 1 / 3 - 1e-9], limit)
     assert proved([1.0, 9.0, np.log(3 * REMAINDER), 1 / 6], limit)
@@ -75,10 +64,7 @@ def test_one_step_of_the_potential(variation: float) -> None:
     weight = (potential(regret + 1, c + 1) - potential(regret - 1, c + 1)) / 2
     most = now + weight * gain + REMAINDER * np.abs(gain) / (c + 1)
     assert np.all(potential(regret + gain, c + np.abs(gain)) <= most + 1e-9 * now)
-    assert np.all(weight <= GROWTH * now * (1 + 1e-12))
-
-
-# Second-order weights: the step of their proof, their bound, and that it follows the squares.
+    assert np.all(weight <= rules.GROWTH * now * (1 + 1e-12))
 
 
 def mean(gain: Any, variation: Any, factor: Array | float = 1.0) -> Array:
@@ -110,7 +96,7 @@ def test_it_grows_like_the_root_of_squares_and_is_concave() -> None:
     assert (np.diff(SecondOrderWeights().greatest(grid, 9.0), n=2) <= 1e-9).all()
 
 
-def weighed(rule: WeightRule, bias: Array, variation: Array, moment: Moment) -> Array:
+def weighed(rule: rules.WeightRule, bias: Array, variation: Array, moment: rules.Moment) -> Array:
     """Return the signed weights of experts of both signs (rows, n), which add up to 1."""
     found = rule.weigh(bias, variation, moment, both=True)
     weights, total = found.weights(found.top, 1.0)
@@ -121,7 +107,7 @@ def test_second_order_weights_are_their_definition() -> None:
     rng = np.random.default_rng(0)
     bias, squares = rng.normal(size=(4, 3)) * 5, rng.random((4, 3)) * 20
     up, down = (mean(sign * bias, squares, RATES) for sign in (1, -1))
-    rule, moment = SecondOrderWeights(), Moment(1, 24)
+    rule, moment = SecondOrderWeights(), rules.Moment(1, 24)
     assert weighed(rule, bias, squares, moment) == pytest.approx((up - down) / (up + down).sum())
     behind = rule.weigh(np.array([-1e6, -2e6]), np.array([1e6, 1e6]), moment)
     assert behind.weights(behind.top, 1.0)[1] > 0
@@ -132,14 +118,14 @@ def test_exponential_weights_are_those_printed(horizon: int | None) -> None:
     bias = np.random.default_rng(0).uniform(-20, 20, (4, 3))
     rate = np.sqrt(2 * np.log(24) / 400) if horizon else np.sqrt(np.log(24) / 9)
     plus, minus = np.exp(rate * bias), np.exp(-rate * bias)
-    found = weighed(ExponentialWeights(horizon), bias, np.abs(bias), Moment(9, 24))
+    found = weighed(rules.ExponentialWeights(horizon), bias, np.abs(bias), rules.Moment(9, 24))
     assert found == pytest.approx((plus - minus) / (plus + minus).sum())
 
 
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("name", rules.RULES)
 def test_huge_biases_do_not_overflow(name: str) -> None:
     bias = np.array([[1e6, -1e6], [3.0, 0.0]])
-    table = weighed(rule_of(name), bias, np.abs(bias), Moment(10, 8))
+    table = weighed(rules.rule_of(name), bias, np.abs(bias), rules.Moment(10, 8))
     assert np.isfinite(table).all()
     assert np.abs(table).sum() <= 1 + 1e-12
     assert table[0, 0] > 0 > table[0, 1]
