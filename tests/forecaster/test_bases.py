@@ -18,7 +18,24 @@ from regretless.market.losses import Loss
 from regretless.market.losses.basis import Basis
 from regretless.market.regret.definitions import swap_regret
 
+THIRD = {"outcomes": 3, "coordinate": 2}
+WISHES: list[tuple[type[ConvexBasis], dict[str, Any]]] = [
+    *((bases.ReLUBasis, {"error": error}) for error in (0.25, 0.1, 0.005)),
+    *((bases.OptimisedConvexBasis, {"error": error}) for error in (0.26, 0.1, 0.02, 0.01)),
+    (bases.ConvexRankBasis, {"error": 0.05}),
+    (bases.OptimisedConvexBasis, {"error": 0.02, "cap": 3.0}),
+    *((kind, more)
+      for kind in (bases.ReLUBasis, bases.OptimisedConvexBasis)
+      for more in ({"error": 0.1} | THIRD, {"error": 0.4, "constant": 4.0})),
+]  # fmt: skip
 ROUNDING = 1e-11
+COVERS = [(1, 0, 9, 3), (1, 1, 9, 1), (2, 1, 9, 4), (2, 0, 6, 3), (2, 1, 5, 9), (3, 1, 4, 2)]
+SIZES = [(1, 10, 10), (2, 5, 30), (2, 10, 133), (3, 4, 88)]  # outcomes, cells, size
+STACK, ACTIONS, LEAST = 8, 3, 0.1
+Ints = NDArray[np.intp]
+# outcomes, reach, error, power and floor of exponentials
+SERIES = [(3, 1.0, 0.1, 0.0, 0.01), (2, 3.0, 1e-6, 0.0, 0.01), (2, 0.1, 0.1, 0.0, 0.01)]
+SERIES += [(2, 4.0, 0.01, 1.0, 0.0), (2, 1.0, 0.01, -1.0, 0.1)]
 
 
 def needed(basis: Basis, losses: Loss) -> float:
@@ -54,19 +71,12 @@ def test_published_figures_of_the_exponential() -> None:
     assert [basis.lipschitz for basis in each[:2]] == pytest.approx([1.529, 1.583], abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("outcomes", "given"),
-    [
-        (3, {"reach": 1.0, "error": 0.1}),
-        (2, {"reach": 3.0, "error": 1e-6}),
-        (2, {"reach": 4.0, "error": 0.01, "power": 1.0, "floor": 0.0}),
-        (2, {"reach": 1.0, "error": 0.01, "power": -1.0, "floor": 0.1}),
-        (2, {"reach": 0.1, "error": 0.1}),
-    ],
-)
-def test_chebyshevs_declarations_are_the_worst(outcomes: int, given: dict[str, float]) -> None:
+@pytest.mark.parametrize("row", SERIES)
+def test_chebyshevs_declarations_are_the_worst(row: tuple[int, float, float, float, float]) -> None:
     """Equal weights of every size: error and lambda are bounds on another grid, and reached."""
-    basis = bases.ChebyshevExponentialBasis(outcomes, **given)
+    outcomes, reach, error, power, floor = row
+    told = {"reach": reach, "error": error, "power": power, "floor": floor}
+    basis = bases.ChebyshevExponentialBasis(outcomes, **told)
     sizes = np.linspace(1e-3, 1, 1777)[:, None, None] * basis.reach / outcomes
     weights, g = sizes * np.ones((1, outcomes)), np.ones((2, 1777, 1))[..., 0]
     equal = forms.ExponentialOfSum(weights, g[0] * basis.power, g[1] * basis.floor).normalised()
@@ -75,24 +85,9 @@ def test_chebyshevs_declarations_are_the_worst(outcomes: int, given: dict[str, f
     assert basis.audit(equal, ends) == pytest.approx(basis.error, rel=1e-6)
 
 
-THIRD = {"outcomes": 3, "coordinate": 2}
-WISHES: list[tuple[type[ConvexBasis], dict[str, Any]]] = [
-    *((bases.ReLUBasis, {"error": error}) for error in (0.25, 0.1, 0.005)),
-    *((bases.OptimisedConvexBasis, {"error": error}) for error in (0.26, 0.1, 0.02, 0.01)),
-    (bases.ConvexRankBasis, {"error": 0.05}),
-    (bases.OptimisedConvexBasis, {"error": 0.02, "cap": 3.0}),
-    *((kind, more)
-      for kind in (bases.ReLUBasis, bases.OptimisedConvexBasis)
-      for more in ({"error": 0.1} | THIRD, {"error": 0.4, "constant": 4.0})),
-]  # fmt: skip
-
-
 @pytest.mark.parametrize(("kind", "wish"), WISHES)
 def test_hinges_are_the_extreme_members(kind: type[ConvexBasis], wish: dict[str, Any]) -> None:
-    """L |y - t|, L max(y - t, 0) and L max(t - y, 0), for every t of a fine grid.
-
-    They need nearly the declared error, and with a line nearly the declared lambda.
-    """
+    """L |y - t| and its halves need nearly the declared error, and with a line nearly lambda."""
     basis: ConvexBasis = kind(**wish)
     knots = np.broadcast_to(np.linspace(0, 1, 1301)[:, None, None], (1301, 3, 1))
     kinks = np.broadcast_to(basis.constant * np.array([[2.0], [1.0], [1.0]]), knots.shape)
@@ -124,10 +119,7 @@ def test_kinks_are_knots_where_that_takes_fewer_functions() -> None:
 
 
 def test_every_shipped_table_is_what_it_declares() -> None:
-    """Functions in [0, 1] that fill it, the outcome first, fewer for a greater error.
-
-    What is exact at every grid point still errs between them, on the diagonal.
-    """
+    """Functions that fill [0, 1], the outcome first; exact at grid points they err between them."""
     for table in tables():
         assert table.functions[:, 0] == pytest.approx(np.linspace(0, 1, len(table.rows)))
         assert table.functions.min(0) == pytest.approx(0, abs=1e-6)
@@ -138,9 +130,6 @@ def test_every_shipped_table_is_what_it_declares() -> None:
     exact = ConvexTable(distances(5), np.column_stack([np.zeros(5), np.eye(5)]))
     # |y - t| at y = t = 1/8 is 0, the mean of its four neighbours 1/8
     assert 0.125 <= exact.error <= 0.25 + ROUNDING
-
-
-STACK, ACTIONS, LEAST = 8, 3, 0.1
 
 
 def ces(outcomes: int, low: float, high: float) -> Loss:
@@ -176,14 +165,8 @@ PUBLISHED: list[tuple[Loss, float, dict[int, float | None]]] = [
 
 
 @pytest.mark.parametrize(("loss", "floor", "published"), PUBLISHED)
-def test_errors_are_those_of_interpolation_halved(
-    loss: Loss, floor: float, published: dict[int, float | None]
-) -> None:
-    """Of the published size, with 63 and 511 functions; taking off half the excess halves it.
-
-    Such losses are minus distribution functions of positive measures: weights are of one sign,
-    so that their sum is at most the range of the loss.
-    """
+def test_errors_are_those_of_interpolation_halved(loss: Loss, floor: float, published: Any) -> None:
+    """Losses are minus distribution functions of positive measures: weights are of one sign."""
     for knots, error in published.items():
         basis = bases.RampBasis([loss], knots=knots, floor=floor, budget=1)
         assert basis.size == knots**3 - 1
@@ -200,10 +183,6 @@ def test_the_fewest_knots_for_a_wish(wish: float) -> None:
     assert max(basis.audit(loss, grid(2)) for loss in losses) <= basis.error <= wish
     fewer = bases.RampBasis(losses, knots=len(basis.knots) - 1, budget=1_000_000)
     assert fewer.error > 0.95 * wish
-
-
-Ints = NDArray[np.intp]
-SMALL = [(1, 7), (2, 6), (3, 4)]  # d, top
 
 
 def printed(values: Ints) -> Ints:
@@ -236,13 +215,9 @@ def test_rounding_attains_its_bound(*, nearest: bool, sharp: float, cells: int) 
     assert even.tolist() == [1, 2, bottom, top]
 
 
-@pytest.mark.parametrize(("dimension", "top"), SMALL)
+@pytest.mark.parametrize(("dimension", "top"), [(1, 7), (2, 6), (3, 4)])
 def test_lattice_functions_are_mixtures_of_orthants_and_of_mrelus(dimension: int, top: int) -> None:
-    """For an arbitrary g the coefficients are the printed double sum; top + 1 counts as top.
-
-    For all z -> min_j b_j z_j, at points with a coordinate 0 too, mixtures of orthants have the
-    total top min b, and distant thresholds have no coefficient (the zero-coefficient lemma).
-    """
+    """Coefficients are the printed double sum, top + 1 as top; the zero-coefficient lemma."""
     table, shape = lattice.orthants(top, dimension), (top,) * dimension
     g = np.random.default_rng(2).integers(-9, 9, shape)
     kept = np.minimum(lattice.lattice_points(0, top + 1, dimension), top)
@@ -269,9 +244,6 @@ def test_lattice_functions_are_mixtures_of_orthants_and_of_mrelus(dimension: int
     assert met > 0 or dimension == 1
 
 
-COVERS = [(1, 0, 9, 3), (1, 1, 9, 1), (2, 1, 9, 4), (2, 0, 6, 3), (2, 1, 5, 9), (3, 1, 4, 2)]
-
-
 @pytest.mark.parametrize(("dimension", "bottom", "top", "stride"), COVERS)
 def test_the_cover_has_every_mrelu(dimension: int, bottom: int, top: int, stride: int) -> None:
     """The linear forms of all thresholds are the MReLUs themselves."""
@@ -281,9 +253,6 @@ def test_the_cover_has_every_mrelu(dimension: int, bottom: int, top: int, stride
     assert values.shape == (len(z), span.size)
     linear = values @ span.table.toarray().T + span.constant
     assert linear == pytest.approx(lattice.mrelu(z[:, None], thresholds[None]), abs=1e-9)
-
-
-SIZES = [(1, 10, 10), (2, 5, 30), (2, 10, 133), (3, 4, 88)]  # outcomes, cells, size
 
 
 @pytest.mark.parametrize(("outcomes", "cells", "size"), SIZES)
@@ -316,11 +285,7 @@ def test_the_median_makes_the_coefficients_least() -> None:
 
 @pytest.mark.parametrize(("constant", "least"), [(1.0, 0.5), (20.0, 0.95)])
 def test_a_constant_of_one_would_not_bound_swap_regret(constant: float, least: float) -> None:
-    """Biases of 2/n beside a swap regret of a half and more: the paper's 1 cannot be lambda.
-
-    Predictions are uniform on the cells below 1/2, outcomes cycle through those above. The
-    declared n/2 does bound the regret.
-    """
+    """Biases are 2/n where regret is a half and more: the paper's 1 cannot be lambda, n/2 can."""
     basis = bases.LipschitzGridBasis(1, constant=constant, error=constant / 200)
     half = basis.size // 2
 

@@ -60,8 +60,21 @@ def test_biases_and_regrets_stay_below_their_bounds(stream: str, weights: str) -
     assert weights != "adaptive" or total <= min(0.1 * np.sqrt(rounds), 1e-3 * rounds)
 
 
+ROUNDS, SHARE = 6000, 0.01
+RUNS, DRAWN_ROUNDS, ACTIONS = 1000, 400, 3
 ODD_ROUNDS = 120
 ODD = "spikes", "corners", "flip", "mirror", "ramp", "bait"
+FORECASTERS: list[dict[str, Any]] = [
+    {}, {"weights": "exponential"}, {"events": "losses"},
+    {"hull": "image"}, {"hull": "image", "events": "losses"},
+    {"reference": "last-value"}, {"reference": "last-value", "give_up": 0.0},
+    {"reference": "running-mean", "band": 2.0},
+]  # fmt: skip
+QUANTAL = {"utility": "linear", "parameters": {}, "response": "quantal", "eta": 30.0}
+COHORTS: list[dict[str, Any]] = [{}, QUANTAL, {"response": "ensemble"}]
+# Three streams for every forecaster, four forecasters for every stream; agents take turns.
+PLACES = product(range(len(FORECASTERS)), range(3))
+MET = [(FORECASTERS[i], ODD[(i + 2 * k) % 6], COHORTS[(i + k) % 3]) for i, k in PLACES]
 
 
 class Odd(Adversary):
@@ -82,22 +95,6 @@ class Odd(Adversary):
             "bait": mean if t % 5 else 1 - mean,  # follows the forecast, and strikes
         }[self.stream]
         return OutcomeDistribution(np.array([outcome, 0.5 * ones]), np.array([0.9, 0.1]))
-
-
-FORECASTERS: list[dict[str, Any]] = [
-    {}, {"weights": "exponential"}, {"events": "losses"},
-    {"hull": "image"}, {"hull": "image", "events": "losses"},
-    {"reference": "last-value"}, {"reference": "last-value", "give_up": 0.0},
-    {"reference": "running-mean", "band": 2.0},
-]  # fmt: skip
-QUANTAL = {"utility": "linear", "parameters": {}, "response": "quantal", "eta": 30.0}
-COHORTS: list[dict[str, Any]] = [{}, QUANTAL, {"response": "ensemble"}]
-# Three streams for every forecaster, four forecasters for every stream; agents take turns.
-MET = [
-    (keys, ODD[(i + 2 * k) % len(ODD)], COHORTS[(i + k) % len(COHORTS)])
-    for i, keys in enumerate(FORECASTERS)
-    for k in range(3)
-]
 
 
 @pytest.mark.parametrize(("forecaster", "stream", "agents"), MET)
@@ -141,9 +138,6 @@ def test_a_rare_event_is_unbiased_at_its_own_scale() -> None:
     assert (*spread(weights), *centred_norm(weights)) == (2.0, 1.0)
     shared = 2.0 * 3 * bound.bias(10_000 / 3) / 10_000  # by three actions, at worst equally
     assert bound.regret(weights) == pytest.approx([shared])
-
-
-ROUNDS, SHARE = 6000, 0.01
 
 
 def decoyed(*rule: Any, share: float = SHARE) -> Array:
@@ -233,15 +227,8 @@ def test_a_reference_is_told_two_rounds_late_and_predicts_two_ahead(make: Any, b
     assert player.described() == {"kept": 1.0, "disproved_at": None}
 
 
-RUNS, DRAWN_ROUNDS, ACTIONS = 1000, 400, 3
-
-
 def worst_excess(seed: int) -> Array:
-    """Play runs against an adversary that pushes whatever draws gained so far; the worst excess.
-
-    It knows the mixture and all past draws, and stops each run when the sum over the actions of
-    the largest martingale is farthest above its bound (RUNS,).
-    """
+    """Worst excess of runs (RUNS,) against who knows all draws, pushes their gain and stops."""
     rng, every = np.random.default_rng(seed), np.arange(RUNS)
     group = ProtectedLosses(np.zeros((RUNS, ACTIONS)), np.tile(np.eye(ACTIONS), (RUNS, 1, 1)))
     sums, worst = np.zeros((RUNS, ACTIONS, ACTIONS)), np.full(RUNS, -np.inf)
@@ -264,9 +251,7 @@ def worst_excess(seed: int) -> Array:
     return worst
 
 
-def test_no_run_in_a_hundred_passes_it_even_at_its_worst_moment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_no_run_in_a_hundred_passes_it_even_at_its_worst_moment(monkeypatch: Any) -> None:
     """The bound is no wider than it must be: with a thousand times the risk runs pass it."""
     assert (worst_excess(0) > 1e-9).mean() <= RISK
     monkeypatch.setattr(cost_of_draws, "RISK", 10.0)

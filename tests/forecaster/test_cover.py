@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 import worlds
 
 from regretless import MarketModel
-from regretless.forecaster.events.cover import Cover, clustered, distance, paper_gamma, snapped
+from regretless.forecaster.events.cover import clustered, distance, paper_gamma, snapped
 from regretless.forecaster.events.loss_table import responses_at
 from regretless.market.core.arrays import Array
 from regretless.market.game.round import play_round
@@ -34,7 +33,15 @@ def by_force(own: Table, offset: Array, weights: Array, served: Array) -> Array:
     return np.asarray(np.abs(apart[0][..., None] + apart[1] @ corners.T).max((-1, -2)))
 
 
-COVERS: list[tuple[Callable[..., Cover], dict[str, Any], float]] = [  # and the greatest radius
+ROUNDS, UTILITIES = 300, ["linear", "ces", "cobb-douglas", "cara"]
+PARAMETERS = {"ces": {"rho": {"choices": [0.4, 0.8]}}, "cara": {"risk_aversion": [1.0, 3.0]}}
+KINDS: dict[str, dict[str, Any]] = {
+    "paper": {"kind": "snap"},
+    "snap": {"kind": "snap", "gamma": 0.2},
+    "radius": {"kind": "cluster", "radius": 0.3},
+    "count": {"kind": "cluster", "count": 3},
+}
+COVERS: list[tuple[Any, dict[str, Any], float]] = [  # and the greatest radius
     *((snapped, {"gamma": gamma}, 5 * gamma / 2) for gamma in (1.0, 0.8, 0.3, 0.1, 0.01, 1e-7)),
     *((clustered, {"radius": radius}, radius) for radius in (0.2, 0.5, 0.6, 2.0)),
     *((clustered, {"count": count}, math.inf) for count in (5, 1)),
@@ -43,9 +50,7 @@ COVERS: list[tuple[Callable[..., Cover], dict[str, Any], float]] = [  # and the 
 
 
 @pytest.mark.parametrize(("kind", "wish", "most"), COVERS)
-def test_every_loss_is_within_its_radius(
-    kind: Callable[..., Cover], wish: dict[str, Any], most: float
-) -> None:
+def test_every_loss_is_within_its_radius(kind: Any, wish: dict[str, Any], most: float) -> None:
     """The radius is exactly the distance to the representative; all representatives serve."""
     own = table(0)
     cover = kind(*own, **wish)
@@ -76,10 +81,7 @@ def test_covers_know_the_papers_gamma_and_refuse_wishes_below_0() -> None:
 
 @pytest.mark.parametrize(("size", "scale"), [(1, 1e9), (3, 1e-6), (40, 1.0)])
 def test_the_farthest_joins_next_until_all_are_near(size: int, scale: float) -> None:
-    """Every loss is compared with every representative, as the definition has it.
-
-    So the greatest radius is at most twice the least that as many members allow (Gonzalez 1985).
-    """
+    """By definition: a radius is at most twice the least of as many members (Gonzalez 1985)."""
     offset, weights = (scale * part for part in table(3, losses=1300, size=size))
     near, served, chosen, left = np.full(1300, np.inf), np.zeros(1300, int), [0], []
     for place in range(60):
@@ -94,16 +96,6 @@ def test_the_farthest_joins_next_until_all_are_near(size: int, scale: float) -> 
     assert left[19] > left[20]
     for wish, count in ((left[20] * (1 + 1e-9), 21), (left[20] * (1 - 1e-9), 22)):
         assert len(clustered(offset, weights, radius=wish).offset) == count
-
-
-ROUNDS = 300
-PARAMETERS = {"ces": {"rho": {"choices": [0.4, 0.8]}}, "cara": {"risk_aversion": [1.0, 3.0]}}
-KINDS: dict[str, dict[str, Any]] = {
-    "paper": {"kind": "snap"},
-    "snap": {"kind": "snap", "gamma": 0.2},
-    "radius": {"kind": "cluster", "radius": 0.3},
-    "count": {"kind": "cluster", "count": 3},
-}
 
 
 def cohort(utility: str, cover: dict[str, Any] | None, **keys: Any) -> dict[str, Any]:
@@ -142,9 +134,6 @@ def test_the_forecaster_knows_every_action_in_every_round() -> None:
                 own = np.array(own)[seated.representative_of]
             assert (decision.actions == np.array(own)[seated.row_of]).all()
             assert (decision.probabilities.argmax(1) == own).all()
-
-
-UTILITIES = ["linear", "ces", "cobb-douglas", "cara"]
 
 
 @pytest.mark.parametrize(("kind", "utility"), [*zip(KINDS, UTILITIES, strict=True)])

@@ -16,6 +16,10 @@ from regretless.market.core.arrays import Array
 from regretless.market.losses import Loss
 from regretless.market.losses.base import STEEPEST
 
+STACK, CHOICES = 5, 3
+GRID = np.array(list(itertools.product(np.linspace(0, 1, 83) ** 2, repeat=2)))
+TWO, FOUR = (np.random.default_rng(n).uniform(0.2, 1.0, (STACK, CHOICES, n)) for n in (2, 4))
+EACH = np.ones(STACK)
 COUNT, ACTIONS = 30, 4
 CLOSE = 1e-9
 LEAST = 2e-3  # to which the program minimises unless told otherwise
@@ -164,12 +168,6 @@ def test_the_whole_population_keeps_any_promise(error: float, seed: int) -> None
         assert basis.size <= agents * actions
 
 
-STACK, CHOICES = 5, 3
-GRID = np.array(list(itertools.product(np.linspace(0, 1, 83) ** 2, repeat=2)))
-TWO, FOUR = (np.random.default_rng(n).uniform(0.2, 1.0, (STACK, CHOICES, n)) for n in (2, 4))
-EACH = np.ones(STACK)
-
-
 def corners(y: Array) -> Array:
     """Losses of no form, with slopes of 1 at most."""
     return np.asarray(np.abs(y[:, None, None, :] - TWO).sum(-1) / 2)
@@ -191,14 +189,9 @@ FORMS: dict[str, Loss] = {
     "any": forms.LipschitzLoss(corners, EACH, (STACK, CHOICES), 2),
 }
 # five functions with range [0, 1], all ascending in both coordinates
-PLAIN = ExactLossesBasis(
-    [
-        forms.Linear([[1.0, 0.0], [0.0, 1.0]]),
-        forms.SeparablePower([[1.0, 0.0]], np.array(1.5)),
-        forms.PowerOfSum([[0.5, 0.5]], np.array(2.0)),
-        forms.MinimumOfRatios([[1.0, 1.0]]),
-    ]
-)
+RISING: list[Loss] = [forms.Linear(np.eye(2)), forms.SeparablePower([[1.0, 0.0]], np.array(1.5))]
+RISING += [forms.PowerOfSum([[0.5, 0.5]], np.array(2.0)), forms.MinimumOfRatios([[1.0, 1.0]])]
+PLAIN = ExactLossesBasis(RISING)
 
 
 def fitted(name: str) -> tuple[tuple[Any, ...], float]:
@@ -254,10 +247,8 @@ def test_slopes_of_a_loss_hold_all_its_difference_quotients(name: str) -> None:
 
 def test_nothing_is_claimed_without_a_bound() -> None:
     """Of a power about a centre in the box, and of a form that knows no slopes."""
-    for loss in (
-        forms.SeparablePower([[1.0, 1.0]], np.array(0.3)),
-        forms.Trade([[1.0, 1.0]], [[0.5, 0.5]]),
-    ):
+    power = forms.SeparablePower([[1.0, 1.0]], np.array(0.3))
+    for loss in (power, forms.Trade([[1.0, 1.0]], [[0.5, 0.5]])):
         least, most = loss.slopes(np.zeros((4, 2)), np.ones((4, 2)))
         assert least.shape == (4, 1, 2)
         assert (least <= -STEEPEST).all()

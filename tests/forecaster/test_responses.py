@@ -17,13 +17,8 @@ from regretless.forecaster.ensemble import EnsembleBroadcast
 from regretless.forecaster.events.bounds import recommended_eta
 from regretless.forecaster.events.loss_table import ProtectedLosses, responses_at
 from regretless.forecaster.minimax import image
-from regretless.market.best_response import (
-    TIE,
-    best_response,
-    expected_losses,
-    quantal_gap,
-    quantal_response,
-)
+from regretless.market import best_response as responding
+from regretless.market.best_response import TIE, best_response, expected_losses
 from regretless.market.core.arrays import Array
 from regretless.market.game.round import play_round
 from regretless.market.losses import SeparablePower
@@ -34,14 +29,10 @@ ETA = 25.0
 
 
 class Sparsemax(BestResponse):
-    """The projection of -eta l onto the simplex: argmin of q.l + |q|^2 / (2 eta).
-
-    Its gap is the penalty's range, (1 - 1/A) / (2 eta). A projection is 1-Lipschitz in l2, so in l1
-    per sup norm it moves at most by eta A.
-    """
+    """The projection of -eta l onto the simplex: argmin of q.l + |q|^2 / (2 eta)."""
 
     name = "sparsemax"
-    lipschitz = ETA * 5
+    lipschitz = ETA * 5  # a projection is 1-Lipschitz in l2: A eta in l1 per sup norm
 
     def gap(self, actions: int) -> float:
         return (1 - 1 / actions) / (2 * ETA)
@@ -82,7 +73,7 @@ def test_compiled_and_called_rules_agree() -> None:
     """Quantal weights through a user's function give the compiled forecaster's predictions."""
     rng = np.random.default_rng(0)
     tables = np.ones((4, 3)), -rng.dirichlet(np.ones(3), (4, 3))
-    called = ProtectedLosses(*tables, play=lambda predicted: quantal_response(predicted, 12.0))
+    called = ProtectedLosses(*tables, play=lambda told: responding.quantal_response(told, 12.0))
     both = ProtectedLosses(*tables, eta=12.0), called
     players = [UnbiasedPrediction(VectorEvents([one])) for one in both]
     point = rng.random(3)
@@ -134,7 +125,9 @@ def test_the_recommended_eta_is_the_cheapest_and_a_scenario_may_ask_for_it() -> 
     best = recommended_eta(6, error=0.01, rounds=10_000)
     etas = np.geomspace(best / 10, best * 10, 41)
     assert (math.log(6) / best + best * 0.01 <= math.log(6) / etas + etas * 0.01 + 1e-12).all()
-    assert quantal_gap(6, recommended_eta(6, error=0.0, rounds=10_000)) == pytest.approx(0.01)
+    assert responding.quantal_gap(6, recommended_eta(6, error=0.0, rounds=10_000)) == pytest.approx(
+        0.01
+    )
     model = streamed("iid", parameters={"rho": 0.5}, response="quantal", eta="recommended")
     assert (model.agents_frame()["guarantee"] == "smooth-decision-swap").all()
     cohort: Any = model.game.cohorts[0]
@@ -207,9 +200,7 @@ def sums(name: str, response: str = "ensemble", **keys: Any) -> worlds.Raw:
     return cohort("ces", response, name=name, parameters={"rho": 0.5, "v": 1.0}, **keys)
 
 
-def market(
-    *cohorts: worlds.Raw, adversary: str = "anti-forecast", outcomes: int = 2, **keys: Any
-) -> MarketModel:
+def market(*cohorts: Any, adversary: str = "anti-forecast", outcomes: int = 2, **keys: Any) -> Any:
     keys = {"seed": 1, "adversary": {"kind": adversary, "outcomes": outcomes}} | keys
     return worlds.scenario(*cohorts, **keys).build(log_every=1000)
 
@@ -233,9 +224,7 @@ EXACT = [
 
 
 @pytest.mark.parametrize(("listeners", "adversary"), EXACT)
-def test_naive_agents_do_what_the_basis_would_have_done(
-    listeners: worlds.Raw, adversary: str
-) -> None:
+def test_naive_agents_do_what_the_basis_would_have_done(listeners: Any, adversary: str) -> None:
     """On an exact basis: every round the action of the sophisticated agent, and of the events."""
     model = market(listeners, adversary=adversary)
     block, seated = model.game.blocks[0], model.game.cohorts[0]
@@ -266,10 +255,7 @@ def test_regret_stays_below_the_bound_of_the_basis() -> None:
 
 
 def test_hard_agents_on_an_inexact_basis_are_promised_nothing_and_need_it() -> None:
-    """Predictions lie on ties of the basis, and its error decides what a hard agent does there.
-
-    The bound of smooth agents is that of the basis and eta delta, once more.
-    """
+    """On ties of the basis its error decides; the bound of smooth agents has eta delta as well."""
     hard, model = agents(cara(), rounds=200), market(cara(eta=20.0), rounds=200)
     model.run()
     assert set(hard["guarantee"]) == {"none"}

@@ -1,8 +1,4 @@
-"""Every solver of a round's game, with every kind of response: its certificates are worst cases.
-
-Recomputed here from the mixture alone: responses by their definition at every point, then the
-greatest value over every possible s(y). Then ties, and objectives.
-"""
+"""Every solver of a round's game, with every kind of response: its certificates are worst cases."""
 
 from collections.abc import Callable
 from itertools import product
@@ -25,6 +21,13 @@ from regretless.market.core.arrays import Array
 from regretless.market.losses.basis import Hull
 from regretless.market.model import MarketModel
 
+LOSSES, ACTIONS, LONG = 5, 5, 1200
+QUARTERS = np.array([(i, j, 4 - i - j) for i in range(5) for j in range(5 - i)]) / 4
+CORNERS = np.array(list(product([0.0, 1.0], repeat=3)))
+EQUILIBRIA = [("none", 1), ("welfare", 0), ("{depositors=[1.0, 0.0]}", 0)]
+NEAR = 1e-12  # losses this close are equal to somebody who sums in another order
+# which of equal actions comes first; who draws has a new order every time
+TIES = {"lowest": np.arange(ACTIONS, 0, -1), "highest": np.arange(1, ACTIONS + 1), "drawn": None}
 ROUNDS, ETA, TOLERANCE = 6, 8.0, 1e-3
 CURVED = bases.PowerBasis([0.5, 2.0], 2)
 CELLS = bases.LipschitzGridBasis(1, constant=1.0, error=0.12)
@@ -212,10 +215,7 @@ def test_what_is_let_pass_adds_up_to_less_than_the_limit_and_the_logarithm() -> 
 
 @given(st.integers(0, 10_000), st.sampled_from([0.05, 1e-3, 1e-6]))
 def test_no_point_of_a_walk_is_a_corner_or_has_equal_numbers(seed: int, tolerance: float) -> None:
-    """So that losses whose coefficients differ expect different values, by far more than rounding.
-
-    Steps are as large as the box, hence points in its corners.
-    """
+    """So losses that differ expect different values; steps are as large as the box."""
     rng = np.random.default_rng(seed)
     rows = LossTable([ProtectedLosses(np.ones((4, 5)), -rng.dirichlet(np.ones(4), (4, 5)))])
     table = rng.standard_normal((20, 4))
@@ -270,32 +270,17 @@ def test_no_mixture_that_is_good_enough_is_better(hull: Hull) -> None:
 
 
 def test_a_program_that_a_dual_simplex_method_gives_up_is_solved() -> None:
-    """A game of an anchored forecaster, of which HiGHS 1.15 ends the dual without a verdict.
-
-    Columns are points, in thousandths, and fields, in hundred-millionths.
-    """
+    """A game of an anchored forecaster, of which HiGHS 1.15 ends the dual without a verdict."""
     rows = np.loadtxt(Path(__file__).with_name("stubborn.csv"), delimiter=",")
-    points, fields = rows[:, :8] / 1e3, rows[:, 8:] / 1e8
+    points, fields = rows[:, :8] / 1e3, rows[:, 8:] / 1e8  # the units of the file
     mass, mean = Box(8).best(points, fields)
     against_mean = (fields * (points - mean)).sum(1)
     assert Box(8).worst(mass, points, fields) == pytest.approx(against_mean.min(), abs=1e-15)
     assert mass.sum() == pytest.approx(1.0, abs=1e-15)
 
 
-LOSSES, ACTIONS, LONG = 5, 5, 1200
-QUARTERS = np.array([(i, j, 4 - i - j) for i in range(5) for j in range(5 - i)]) / 4
-CORNERS = np.array(list(product([0.0, 1.0], repeat=3)))
-NEAR = 1e-12  # losses this close are equal to somebody who sums in another order
-# which of equal actions comes first; who draws has a new order every time
-TIES = {"lowest": np.arange(ACTIONS, 0, -1), "highest": np.arange(1, ACTIONS + 1), "drawn": None}
-
-
 def played(nature: str, tie: str, seed: int) -> float:
-    """Play linear losses, quarters that add up to 1; the worst agent's swap regret.
-
-    Nature keeps away from the mean forecast, as on the stream `adaptive`, or is greedy for the
-    greatest regret.
-    """
+    """Worst swap regret where nature shuns the mean forecast or is greedy for the worst regret."""
     rng = np.random.default_rng(seed)
     weights = -np.stack([rng.choice(QUARTERS, ACTIONS, replace=False) for _ in range(LOSSES)])
     events = VectorEvents([ProtectedLosses(np.ones((LOSSES, ACTIONS)), weights)])
@@ -334,9 +319,6 @@ def check_promises(model: MarketModel) -> None:
     assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
 
 
-EQUILIBRIA = [("none", 1), ("welfare", 0), ("{depositors=[1.0, 0.0]}", 0)]
-
-
 @pytest.mark.parametrize(("objective", "queue"), [*EQUILIBRIA, ("{depositors=[0.0, 1.0]}", 1)])
 def test_of_two_equilibria_it_chooses_as_its_objective_says(objective: str, queue: int) -> None:
     """Before the bank everybody queued a round ago; certificates and bounds hold nevertheless."""
@@ -350,11 +332,7 @@ def test_of_two_equilibria_it_chooses_as_its_objective_says(objective: str, queu
 
 @pytest.mark.parametrize("payoff", [[0.0, 1.0], [[0.0, 1.0]]], ids=["each", "by guilt"])
 def test_a_wish_is_no_knowledge(payoff: Any) -> None:
-    """A prosecutor who knew who is guilty could have twice as many convicted as are guilty.
-
-    Of 300 cases every third one is guilty at random, before five judges; convicting pays the
-    prosecutor 1, or how guilty they are.
-    """
+    """Who knew the guilty third of 300 cases could have two thirds convicted; a wish cannot."""
     told = {"weights": [[-1.0], [1.0]], "gains": [[1.0, 0.0]]}
     judges = worlds.cohort("judges", 5, ["acquit", "convict"], "affine", parameters=told)
     given = {"adversary": {"kind": "iid", "outcomes": 1, "concentration": 0.1, "mean": [1 / 3]}}
