@@ -66,8 +66,6 @@ def check_played(model: MarketModel) -> None:
     assert (agents["decision_swap_regret"] <= agents["bound"]).all()
 
 
-# The natural basis of a form.
-
 SHARES = np.random.default_rng(0).dirichlet(np.ones(2), (4, 3))
 MANY = np.random.default_rng(1).dirichlet(np.ones(6), (4, 3))
 
@@ -114,9 +112,6 @@ def test_every_form_has_its_natural_basis() -> None:
     others = losses.Linear, losses.SeparablePower, losses.MinimumOfRatios, losses.LipschitzLoss
     seen = {type(loss).form for own in NATURAL.values() for loss in own}
     assert seen == {part.form for part in (*sums, *others, losses.Convex1D)}
-
-
-# Grouping.
 
 
 def floored(name: str, floor: float, **keys: Any) -> worlds.Raw:
@@ -199,9 +194,6 @@ def test_types_are_shared_by_the_agents() -> None:
     for types, rows in ((None, 40), (1, 1)):
         alone: Any = market(many | {"types": types}).game.cohorts[0]
         assert len(alone.loss) == rows
-
-
-# Mixed markets.
 
 
 def test_eight_utilities_hear_one_broadcast() -> None:

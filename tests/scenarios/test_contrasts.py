@@ -15,29 +15,11 @@ from worlds import NATURE, study
 
 from regretless.market.core.errors import UserError
 from regretless.market.regret.inference import critical, holm
-from regretless.scenarios.studies.analysis.contrasts import (
-    EVERYBODY,
-    Rules,
-    contrasts_table,
-    equivalent,
-    interactions_table,
-)
-from regretless.scenarios.studies.analysis.measures import (
-    COHORTS,
-    effects_table,
-    own_of,
-    value_table,
-    with_everybody,
-)
+from regretless.scenarios.studies import sampling as drawn
+from regretless.scenarios.studies.analysis import contrasts, measures
 from regretless.scenarios.studies.analysis.parameters import parted, regression_table
 from regretless.scenarios.studies.answers import print_summary
 from regretless.scenarios.studies.conduct import Options, conduct
-from regretless.scenarios.studies.sampling import (
-    SampleSpec,
-    Span,
-    calibration_table,
-    sensitivity_table,
-)
 
 SEEDS = 10
 RNG = np.random.default_rng(11)
@@ -61,7 +43,7 @@ def runs_of(grid: dict[str, list[Any]], seeds: int = SEEDS) -> pd.DataFrame:
 
 def measured(parameters: pd.DataFrame, **columns: Any) -> pd.DataFrame:
     rows = pd.DataFrame({"run": parameters["run"], "cohort": "a", "agents": 1} | columns)
-    return rows.reindex(columns=COHORTS)
+    return rows.reindex(columns=measures.COHORTS)
 
 
 def test_the_value_of_a_forecast_by_hand() -> None:
@@ -70,7 +52,7 @@ def test_the_value_of_a_forecast_by_hand() -> None:
     parameters = runs_of({key: ["running-mean", "decision-swap"], "size": [10, 20]}, 3)
     welfare = [1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 2.0, 3.0, 7.0, 4.0, 8.0, np.nan]
     rows = measured(parameters, welfare_mean=welfare)
-    table = value_table(rows.drop(index=11), parameters)
+    table = measures.value_table(rows.drop(index=11), parameters)
     assert table[["cohort", "size", "baseline", "pairs"]].to_numpy().tolist() == [
         ["a", 10, "running-mean", 3],
         ["a", 20, "running-mean", 2],
@@ -80,14 +62,14 @@ def test_the_value_of_a_forecast_by_hand() -> None:
     assert table[["low", "high"]].iloc[0].tolist() == pytest.approx([3 - half, 3 + half])
     for kinds in (["decision-swap"], ["running-mean", "constant"]):  # nothing to compare
         one = parameters[parameters[key].isin(kinds)]
-        assert list(value_table(rows, one)) == list(table)
-        assert value_table(rows, one).empty
+        assert list(measures.value_table(rows, one)) == list(table)
+        assert measures.value_table(rows, one).empty
 
 
 def test_effects_average_over_the_other_keys_by_seed() -> None:
     parameters = runs_of({"key": ["x", "y"], "size": [1, 2]}, 2)
     rows = measured(parameters, welfare_mean=[1.0, 2.0, 3.0, 6.0, 0.0, 0.0, 8.0, np.nan])
-    effects = effects_table(rows.drop(index=7), parameters)  # y, 2 and seed 1
+    effects = measures.effects_table(rows.drop(index=7), parameters)  # y, 2 and seed 1
     picked = effects[effects["measure"] == "welfare_mean"].set_index(["key", "value"])
     assert picked["seeds"].tolist() == [2, 1, 2, 1]
     assert picked["mean"].tolist() == [3.0, 4.0, 0.75, 5.5]
@@ -99,7 +81,7 @@ def test_a_cohort_of_none_is_averaged_over_the_settings_that_have_it() -> None:
     two = measured(parameters, cohort="two", mean_loss=0.1 * parameters["run"])
     one = measured(parameters[parameters["cohort.one.count"] == 5], cohort="one")
     rows = pd.concat([two, one.assign(mean_loss=[0.5, 0.7])])
-    table = effects_table(rows, parameters).query("measure == 'mean_loss'")
+    table = measures.effects_table(rows, parameters).query("measure == 'mean_loss'")
     found = table.set_index(["key", "value", "cohort"])[["seeds", "mean"]]
     assert found.loc[("other", "a", "one")].tolist() == [1, 0.5]
     assert found.loc[("cohort.one.count", "5", "one")].tolist() == [1, 0.6]
@@ -110,15 +92,15 @@ def test_a_cohort_of_none_is_averaged_over_the_settings_that_have_it() -> None:
 def test_what_a_measure_of_ones_own_says_of_the_round_holds_for_all() -> None:
     agents = pd.DataFrame({"agent": [1, 2, 3], "cohort": ["a", "a", "b"]})
     rows = [("whole", "", np.nan, 4.0), ("one", "a", np.nan, 1.0), ("each", "", 3, 7.0)]
-    measures = pd.DataFrame(rows, columns=["measure", "cohort", "agent", "value"])
+    table = pd.DataFrame(rows, columns=["measure", "cohort", "agent", "value"])
     expected = {"each": [-1.0, 7.0], "one": [1.0, -1.0], "whole": [4.0, 4.0]}
-    assert own_of(measures, agents).fillna(-1).to_dict("list") == expected
+    assert measures.own_of(table, agents).fillna(-1).to_dict("list") == expected
 
 
 def test_everybody_is_every_agent() -> None:
     rows = {"run": 0, "cohort": ["a", "b"], "mean_loss": [0.4, 0.8], "agents": [1, 3]}
-    pooled = with_everybody(pd.DataFrame(rows).reindex(columns=COHORTS))
-    row = pooled.set_index("cohort").loc[EVERYBODY]
+    pooled = measures.with_everybody(pd.DataFrame(rows).reindex(columns=measures.COHORTS))
+    row = pooled.set_index("cohort").loc[contrasts.EVERYBODY]
     assert row["mean_loss"] == pytest.approx(0.7)
     assert row["agents"] == 4
     assert np.isnan(row["swap_regret_mean"])
@@ -130,7 +112,7 @@ def test_an_interaction_is_a_difference_of_differences() -> None:
     a, y = parameters["a"].to_numpy(), (parameters["b"] == "y").to_numpy()
     noise = RNG.normal(size=SEEDS)[parameters["seed"]] + RNG.normal(0, 1e-3, len(parameters))
     loss = 0.1 * a + 0.2 * y + 0.05 * a * y + 0.4 * parameters["c"] + noise
-    table = interactions_table(measured(parameters, mean_loss=loss), parameters)
+    table = contrasts.interactions_table(measured(parameters, mean_loss=loss), parameters)
     found = table[(table["key"] == "a") & (table["other_key"] == "b")].set_index("value")
     assert found["against"].tolist() == ["0", "0"]
     assert found["other_value"].tolist() == ["y", "y"]
@@ -148,8 +130,8 @@ def test_a_family_is_tested_as_the_textbooks_say() -> None:
     names = ["mean_loss", "swap_regret_mean"]
     loss = RNG.normal([0.0, 0.02], [0.1, 0.01], (len(parameters), 2))
     rows = measured(parameters, **dict(zip(names, loss.T, strict=True)), welfare_mean=-loss[:, 0])
-    rules = Rules(controls={"arm": "none"}, margin=0.05)
-    found = contrasts_table(rows, parameters, rules=rules)
+    rules = contrasts.Rules(controls={"arm": "none"}, margin=0.05)
+    found = contrasts.contrasts_table(rows, parameters, rules=rules)
     said = found[["key", "value", "against", "seeds"]].to_numpy().tolist()
     assert said == [["arm", own, "none", SEEDS] for own in ("one", "two") for _ in range(3)]
     arms = rows[found["measure"].unique()].to_numpy().reshape(3, SEEDS, 3)
@@ -168,7 +150,7 @@ def test_a_family_is_tested_as_the_textbooks_say() -> None:
     ]
     np.testing.assert_allclose(found["p_equivalence"][shares], holm(np.max(sides, axis=0)))
     assert found["p_equivalence"][~shares].isna().all()
-    words = found.apply(equivalent, axis=1)
+    words = found.apply(contrasts.equivalent, axis=1)
     assert set(words) == {"", "equivalent within 0.05"}
     assert (words[found["measure"] == "swap_regret_mean"] != "").all()
 
@@ -191,7 +173,7 @@ def test_a_failed_run_costs_its_seed_and_no_more() -> None:
     parameters = runs_of({"arm": ["x", "y", "z"]})
     loss = pd.Series(RNG.normal(size=len(parameters)))
     rows = measured(parameters, mean_loss=loss)
-    found = contrasts_table(rows.drop(index=SEEDS + 2), parameters)
+    found = contrasts.contrasts_table(rows.drop(index=SEEDS + 2), parameters)
     assert found["seeds"].tolist() == [SEEDS - 1, SEEDS]
     assert found["simultaneous_low"].notna().all()
 
@@ -253,15 +235,12 @@ def test_a_regression_by_hand() -> None:
 def test_the_third_that_a_value_helps_is_found() -> None:
     parameters = runs_of({"arm": [0, 1]})
     parts = parted(people(parameters, slope=0.3, helped=0.05))
-    found = contrasts_table(parts, parameters).query("measure == 'swap_regret_mean'")
+    found = contrasts.contrasts_table(parts, parameters).query("measure == 'swap_regret_mean'")
     thirds = found[found["cohort"].str.contains("rho")]
     assert len(thirds) == 3
     np.testing.assert_allclose(thirds["mean"], [0.0, 0.0, -0.05], atol=0.006)
     assert (thirds["p_adjusted"] < 0.05).tolist() == [False, False, True]
     assert found["cohort"].str.contains("kind").sum() == 2
-
-
-# Keys that are sampled from ranges.
 
 
 STUDY = """
@@ -275,12 +254,12 @@ points = 8
 """
 
 
-def sampled(points: int, *keys: str, ends: list[float], **more: Any) -> SampleSpec:
+def sampled(points: int, *keys: str, ends: list[float], **more: Any) -> drawn.SampleSpec:
     raw = {"points": points, "keys": dict.fromkeys(keys, ends)} | more
-    return SampleSpec.model_validate(raw)
+    return drawn.SampleSpec.model_validate(raw)
 
 
-def tables(sample: SampleSpec, losses: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+def tables(sample: drawn.SampleSpec, losses: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Make a study's cohorts and parameters, one run per setting, with these mean losses."""
     parameters = pd.DataFrame(sample.settings()).rename_axis("run").reset_index().assign(seed=0)
     return measured(parameters, mean_loss=losses(parameters)), parameters
@@ -316,7 +295,7 @@ def test_published_indices_of_ishigami_s_function() -> None:
     def ishigami(p: pd.DataFrame) -> Any:
         return np.sin(p["x"]) * (1 + 0.1 * p["z"] ** 4) + 7 * np.sin(p["y"]) ** 2
 
-    once, again = (sensitivity_table(*tables(sample, ishigami), sample) for _ in range(2))
+    once, again = (drawn.sensitivity_table(*tables(sample, ishigami), sample) for _ in range(2))
     pd.testing.assert_frame_equal(once, again, check_exact=True)
     found = once.set_index(["value", "key"])
     wanted = {"first order": [0.3139, 0.4424, 0.0], "total order": [0.5576, 0.4424, 0.2437]}
@@ -329,7 +308,8 @@ def test_published_indices_of_ishigami_s_function() -> None:
 
 def test_a_rank_correlation_sees_what_is_monotone() -> None:
     sample = sampled(40, "a", "b", ends=[0.0, 1.0])
-    found = sensitivity_table(*tables(sample, lambda p: np.exp(p["a"])), sample).set_index("key")
+    runs = tables(sample, lambda p: np.exp(p["a"]))
+    found = drawn.sensitivity_table(*runs, sample).set_index("key")
     assert found["mean"]["a"] == pytest.approx(1.0)
     assert found["low"]["b"] < 0 < found["high"]["b"]
     assert found["runs"].tolist() == [40, 40]
@@ -344,11 +324,12 @@ def test_calibration_covers_what_was_planted() -> None:
     truths = rng.uniform(0.2, 0.8, 200)
     for truth in truths:
         target = {"a.mean_loss": 2 * truth + rng.normal(0, 0.2)}
-        row = calibration_table(*runs, sample.model_copy(update={"targets": target})).iloc[0]
+        aimed = sample.model_copy(update={"targets": target})
+        row = drawn.calibration_table(*runs, aimed).iloc[0]
         held += row["low"] <= truth <= row["high"]
         widths.append(row["high"] - row["low"])
     far = sample.model_copy(update={"targets": {"a.mean_loss": 9.0}})  # no run comes near
-    assert calibration_table(*runs, far)[["estimate", "low", "high"]].isna().all(axis=None)
+    assert drawn.calibration_table(*runs, far)[["estimate", "low", "high"]].isna().all(axis=None)
     assert 180 <= held <= 198
     assert np.mean(widths) == pytest.approx(2 * 1.96 * 0.1, rel=0.15)
 
@@ -373,6 +354,7 @@ def test_a_sampled_study_is_played_and_printed(
 
 
 def test_shares_and_values_are_inverse() -> None:
-    for span in (Span(low=2.0, high=8.0), Span(low=0.1, high=10.0, log=True), Span(low=1, high=9)):
+    for low, high, log in ((2.0, 8.0, False), (0.1, 10.0, True), (1, 9, False)):
+        span = drawn.Span(low=low, high=high, log=log)
         values = span.values(np.linspace(0.01, 0.99, 7))
         np.testing.assert_allclose(span.values(span.shares(np.array(values))), values)

@@ -255,9 +255,6 @@ def test_a_saved_scenario_finds_its_data(tmp_path: Path) -> None:
     assert load(str(bundled)).spec.data == load("crop-choice").spec.data
 
 
-# The server.
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("saved")

@@ -167,9 +167,6 @@ def test_traders_who_learn_gain_what_there_is_and_a_herd_does_not() -> None:
     assert prices.to_numpy() == pytest.approx(0.53, abs=0.02)
 
 
-# Order books.
-
-
 def gains(model: MarketModel) -> dict[str, float]:
     """Return what the agents of each cohort gain per round, mean over them."""
     return {own.name: -lost(own)[own.row_of].mean() for own in model.game.cohorts}

@@ -240,9 +240,6 @@ def test_own_measures_are_drawn_by_cohort(tmp_path: Path) -> None:
     assert len({curve.yaxis for curve in curves}) == 3
 
 
-# What is printed, in 80 columns and 40 lines.
-
-
 RUNS: list[Any] = [  # one of each kind: models or none, a policy, learners, one agent, who is late
     *[(name, "") for name in ("late-news", "beating-mean-based-learners", "survival", "own-draws")],
     *[("trend-followers", kind) for kind in ("decision-swap", "running-mean")],
@@ -295,9 +292,6 @@ def test_what_is_printed_is_in_the_tables(
 )
 def test_an_interval_around_0_is_no_difference_found(gap: float, half: float, words: str) -> None:
     assert difference({"difference": gap, "low": gap - half, "high": gap + half}) == words
-
-
-# In a real browser every figure is drawn, and the console stays empty.
 
 
 NASTY = "</script><script>document.title = 'broken'</script><b>%{x} $y$ & \"q\""

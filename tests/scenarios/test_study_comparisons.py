@@ -137,9 +137,6 @@ def settings(page: Page) -> list[list[str]]:
     return page.rows[start + 1 :]
 
 
-# The tables.
-
-
 def test_a_measure_of_the_round_has_a_contrast_whoever_is_there(arms: Study) -> None:
     own = "measure == 'rounds' and cohort == 'everybody' and key == 'listen'"
     found = arms.contrasts().query(own)[["value", "against", "seeds", "mean"]].to_numpy().tolist()
@@ -194,9 +191,6 @@ def test_every_table_is_written_as_csv_and_latex(arms: Study, desk: Path) -> Non
         assert latex.count(r"\\") >= len(table)
     with pytest.raises(UserError, match="is not empty; give the tables a folder of their own"):
         export({}, desk / "tables")
-
-
-# The page.
 
 
 def test_every_panel_and_a_link_to_every_run_are_there(arms: Study, page: Page) -> None:
@@ -372,9 +366,6 @@ def test_the_page_ranks_by_welfare_and_names_the_key_that_changes_the_unit(desk:
     assert f"{change:+.3g}" in claims[0]
     assert key in claims[1]
     assert claims[1] in " ".join(printed.split())
-
-
-# Branches.
 
 
 BRANCHES = """

@@ -318,9 +318,6 @@ def test_strangers_are_sent_away() -> None:
                 distributed.Client(door, timeout=2, security=own, set_as_default=False)
 
 
-# A Dask cluster: a real scheduler and worker processes on loopback.
-
-
 def test_a_cluster_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tracebacks of failures aside; its workers start without the folder of the user's module."""
     with two_workers() as cluster:

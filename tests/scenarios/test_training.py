@@ -175,28 +175,8 @@ def test_interrupted_training_resumes_to_the_same_bytes(
         assert kept[0] == kept[1]
 
 
-GAME = "beating-mean-based-learners --rounds 20"
-WIDE = "crowding --set adversary={kind='myopic',outcomes=3,grid=3}"
-MISTAKES = [
-    (f"{GAME} --algorithm sgd --budget 40", "--algorithm 'sgd' is unknown"),
-    (f"{GAME} --algorithm cma --budget 5", "cma tries 16 plans at a time"),
-    (f"{GAME} --algorithm cma --budget 40 --cohort hedges", "did you mean 'hedge'"),
-    (f"{GAME} --algorithm cma --budget 40 --phases 21", "there are 20 rounds"),
-    ("consumers --algorithm cma --budget 40", "the adversary has no payoff; give one that has"),
-    ("crop-choice --algorithm cma --budget 40", "outcomes are replayed"),
-    (f"{WIDE} --algorithm exp3 --budget 9", "exp3 lists plans over at most 8"),
-]
-
-
-@pytest.mark.parametrize(("words", "told"), MISTAKES)
-def test_a_mistake_is_one_line_and_writes_nothing(
-    words: str, told: str, tmp_path: Path, refused: Refused
-) -> None:
-    assert told in refused("train", *words.split(), "--out", tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-HEDGE = f"train {GAME} --algorithm cma --budget 16 --cohort hedge --jobs 1".split()
+WORDS = "train beating-mean-based-learners --cohort hedge --rounds 20 --algorithm cma --budget 16"
+HEDGE = [*WORDS.split(), "--jobs", "1"]
 
 
 @pytest.mark.usefixtures("desk")
@@ -256,9 +236,6 @@ def test_a_leader_of_ones_own_payoff_is_refused() -> None:
     scenario = load("crowding", market=None, adversary=coalition)
     with pytest.raises(UserError, match="drop JointPayoff"):
         attacks(scenario, phases=2, looking=False, cohort=None)
-
-
-# Seats for learners from elsewhere.
 
 
 @pytest.mark.parametrize("keys", [{}, {"pure": True}, {"cohort": "followers"}])

@@ -79,8 +79,6 @@ def test_an_agent_has_the_guarantee_that_its_situation_allows(case: str) -> None
     assert ["/".join(sorted(set(own))) for _, own in grouped] == expected
 
 
-# False reports.
-
 SHARES = [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
 LIES: dict[str, list[list[float]]] = {
     "turned": [SHARES[1], SHARES[2], SHARES[0]],
