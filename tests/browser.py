@@ -23,7 +23,6 @@ FLAGS = (
     *("--no-first-run", "--disable-background-networking", "--disable-component-update"),
     *("--disable-sync", "--enable-logging=stderr", "--virtual-time-budget=10000"),
 )
-PATIENCE = 120  # seconds
 
 
 class Visit(NamedTuple):
@@ -52,9 +51,8 @@ def find() -> str:
 def visit(page: Path, profile: Path, query: str = "", flags: Sequence[str] = ()) -> Visit:
     address = page.resolve().as_uri() + (f"?{query}" if query else "")
     words = [find(), *FLAGS, *flags, f"--user-data-dir={profile}", "--dump-dom", address]
-    done = subprocess.run(
-        words, capture_output=True, encoding="utf-8", check=True, timeout=PATIENCE
-    )
+    told = {"capture_output": True, "encoding": "utf-8", "timeout": 120}
+    done = subprocess.run(words, check=True, **told)
     assert done.stdout.strip(), done.stderr
     return Visit(done.stdout, tuple(line for line in done.stderr.splitlines() if "CONSOLE" in line))
 

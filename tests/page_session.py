@@ -73,9 +73,7 @@ def command(line: str) -> str:
     except SystemExit as done:
         status = int(done.code or 0)
     refused, said = remark.strip() == "refused", complaint.getvalue()
-    assert (status, said.count("\n")) == ((2, 1) if refused else (0, 0)), (
-        f"{line}: {status}, {said}"
-    )
+    assert (status, said.count("\n")) == ((2, 1) if refused else (0, 0)), (line, status, said)
     return said if refused else printed.getvalue()
 
 

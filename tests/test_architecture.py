@@ -25,8 +25,6 @@ PATHS = {  # by dotted name, without ``regretless``
 TEXTS = {name: path.read_text(encoding="utf-8") for name, path in PATHS.items()}
 TREES = {name: ast.parse(text) for name, text in TEXTS.items()}
 PACKAGES = {name for name, path in PATHS.items() if path.stem == "__init__"}
-LONGEST_FUNCTION = 50
-MOST_FILES = 15  # of a folder, beside its __init__
 FORBIDDEN = re.compile(
     r"np\.random\.(?!Generator|SeedSequence|default_rng)\w+\(|default_rng\(\)"
     r"|\bpickle\b.*(load|dump)|\beval\(|\bexec\("
@@ -72,7 +70,7 @@ def test_modules_keep_the_house_rules() -> None:
         assert not FORBIDDEN.search(TEXTS[name]), name
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                assert length(node) <= LONGEST_FUNCTION, (name, node.name)
+                assert length(node) <= 50, (name, node.name)
 
 
 def test_only_the_model_imports_mesa_and_none_what_is_not_installed() -> None:
@@ -98,7 +96,7 @@ def test_imports_run_one_way(home: type[str]) -> None:
 
 def test_no_folder_is_a_pile() -> None:
     inside = Counter(name.rpartition(".")[0] for name in PATHS.keys() - PACKAGES)
-    assert max(inside.values()) <= MOST_FILES, inside.most_common(1)
+    assert max(inside.values()) <= 15, inside.most_common(1)
 
 
 def test_the_page_for_contributors_names_every_folder() -> None:

@@ -12,20 +12,13 @@ from wheel import HOME, ROOMS
 from worlds import NATURE
 
 pytestmark = pytest.mark.slow
-
 WHICH = "import regretless.market as m; print(m.__file__)"
 
 
 def python(folder: Path, *words: str, **variables: str) -> str:
     """Run Python in a checkout, whose package comes first; return what it prints."""
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=folder,
-        env=os.environ | variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    place = {"cwd": folder, "env": os.environ | variables, "capture_output": True}
+    done = subprocess.run([sys.executable, *words], text=True, check=False, **place)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -52,10 +45,8 @@ def test_a_clone_without_symbolic_links_lists_runs_and_packs_the_rooms(tmp_path:
     (plain / "pyproject.toml").unlink()
     words = ["-W", "ignore", "setup.py", "--quiet", "build", "--build-base", "packed"]
     subprocess.run([sys.executable, *words], cwd=plain, check=True, capture_output=True)
-    packed, rooms = (
-        plain / "packed/lib",
-        [file for room in ROOMS for file in HOME.glob(f"{room}/**/*.py")],
-    )
+    packed = plain / "packed/lib"
+    rooms = [file for room in ROOMS for file in HOME.glob(f"{room}/**/*.py")]
     assert {str(file.relative_to(packed)) for file in packed.glob("**/*.py")} == {
         *(str("regretless" / file.relative_to(HOME)) for file in rooms),
         *(f"regretless/{file.name}" for file in (HOME / "regretless").glob("*.py")),
@@ -64,9 +55,7 @@ def test_a_clone_without_symbolic_links_lists_runs_and_packs_the_rooms(tmp_path:
 
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere home is found otherwise")
 @pytest.mark.parametrize("temporary", ["private", "of-others", "none"])
-def test_commands_work_where_neither_home_nor_the_package_can_be_written(
-    tmp_path: Path, temporary: str
-) -> None:
+def test_commands_work_where_home_and_package_are_read_only(tmp_path: Path, temporary: str) -> None:
     """A file in place of each cache folder stops root, too, whom permissions do not stop."""
     package, without = tmp_path / "package", shutil.ignore_patterns("__pycache__")
     for room in ROOMS:  # as an installation has them: folders

@@ -6,22 +6,19 @@ import numpy as np
 import pytest
 from worlds import built_in
 
+from regretless import UserError, load, register
 from regretless.agents.adversaries import Coalition, Leader, Replay
 from regretless.agents.adversaries.wrappers import Confined
 from regretless.forecaster import DecisionSwap, NonLinearDecisionSwap, SmoothDecisionSwap, bases
-from regretless.market import register
 from regretless.market.best_response import TIE
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import remembers
-from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.market import Market
 from regretless.market.game.protocols import Adversary, Forecaster
 from regretless.market.game.round import commit_and_draw, decide, finish, offer
-from regretless.market.losses import Linear
-from regretless.market.losses.outcome_spaces import Box
+from regretless.market.losses import Box, Linear
 from regretless.market.records import AdversaryView, Context, Ensemble, Forecast, History, Mixture
-from regretless.scenarios import load
 from regretless.scenarios.config.files import catalogue, find, read
 
 SIZE = 3
@@ -34,9 +31,8 @@ def announced(mean: Any) -> AdversaryView:
 
 def adversary(name: str, seed: int = 0, **more: Any) -> Any:
     if name == "replay":
-        return Replay(
-            np.random.default_rng(seed).random((7, SIZE)), np.arange(7.0)[:, None], ("t",)
-        )
+        rows = np.random.default_rng(seed).random((7, SIZE))
+        return Replay(rows, np.arange(7.0)[:, None], ("t",))
     return register.adversary[name](SIZE, stream(seed, "adversary"), **more)
 
 
@@ -51,15 +47,13 @@ def outcomes(player: Any, rounds: int, history: History | None = None) -> Array:
     return np.array(rows)
 
 
-def of_kind(registry: Any, name: str, *kinds: type) -> bool:
-    return isinstance(registry[name], type) and issubclass(registry[name], kinds)
+def of_kind(registry: Any, *kinds: type) -> list[str]:
+    found = {name: registry[name] for name in built_in(registry)}
+    return [name for name, one in found.items() if isinstance(one, type) and issubclass(one, kinds)]
 
 
-IMPARTIAL = [  # those with a motive are in test_strategic
-    name
-    for name in built_in(register.adversary)
-    if not of_kind(register.adversary, name, Leader, Coalition)
-]
+MOTIVATED = of_kind(register.adversary, Leader, Coalition)  # these are in test_strategic
+IMPARTIAL = sorted({*built_in(register.adversary)} - {*MOTIVATED})
 
 
 @pytest.mark.parametrize("name", [*IMPARTIAL, "replay"])
@@ -181,11 +175,7 @@ def losses(market: Any, before: Any, outcome: Any, decisions: Any) -> Any:
     return market.losses(decisions)
 
 
-PERSONAL = [
-    kind
-    for kind in built_in(register.market)
-    if of_kind(register.market, kind, Market) and register.market[kind].personal
-]
+PERSONAL = [kind for kind in of_kind(register.market, Market) if register.market[kind].personal]
 
 
 @pytest.mark.parametrize("kind", PERSONAL)

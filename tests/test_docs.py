@@ -94,7 +94,6 @@ def test_the_readme_runs_and_its_study_compares_followers_with_contrarians(tmp_p
 # An example runs once, as a reader would start it, and its answer is that of the page: the same
 # words, and numbers that are as near as other versions of NumPy and other processors leave them,
 # whose last bits a market that reacts carries further.
-
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 MEAN = re.compile(r"([-+]?\d+(?:\.\d+)?) \(([^()]*) to ([^()]*)\)")  # with its interval
 NEAR, ENDS_NEAR = 0.02, 0.05  # of a number, and of an interval's ends; or half the interval's width
@@ -119,9 +118,8 @@ def test_an_example_answers_as_the_page_says(tmp_path: Path, name: str) -> None:
     picture = mpl_image.imread(tmp_path / f"{name}.png")
     assert picture.shape[0] > 300
     assert picture.std() > 0.05  # not blank
-    section = re.search(
-        rf"`examples/{name}\.py`\n\n> (.*?)\n\n", TEXTS[HOME / "docs/examples.md"], re.DOTALL
-    )
+    answer = re.compile(rf"`examples/{name}\.py`\n\n> (.*?)\n\n", re.DOTALL)
+    section = answer.search(TEXTS[HOME / "docs/examples.md"])
     shown = " ".join(section[1].replace("\n> ", " ").split())
     assert NUMBER.sub("#", shown) == NUMBER.sub("#", printed), printed
     page, run = (NUMBER.findall(MEAN.sub("", text)) for text in (shown, printed))

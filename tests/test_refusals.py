@@ -14,7 +14,6 @@ from desk import Refused
 from regretless.scenarios.config.files import find, override, read
 
 HOME = Path(__file__).parent / "refusals"
-MOST = 1000  # characters of a line
 
 
 class Case(NamedTuple):
@@ -67,14 +66,11 @@ CASES = cases()
 
 
 @pytest.mark.parametrize("base", dict.fromkeys(case.base for case in CASES))
-def test_it_is_one_line_with_the_key_and_the_cure(
-    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_it_is_one_line_with_the_key_and_the_cure(base: str, desk: Path, refused: Refused) -> None:
     for beside in (*HOME.glob("*.csv"), HOME / "tiny.toml"):
-        shutil.copy(beside, tmp_path)
+        shutil.copy(beside, desk)
     for case in (case for case in CASES if case.base == base):
         line = line_of(case, refused)
         assert [part for part in case.says if part not in line] == [], (case.changes, line)
-        assert len(line) < MOST, line
+        assert len(line) < 1000, line
         assert not Path("out").exists(), case

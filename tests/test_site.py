@@ -16,16 +16,13 @@ import pytest
 
 pytestmark = pytest.mark.pages
 
-pytest.importorskip("mkdocs", reason="the extra docs is not installed")
-pytest.importorskip("material", reason="the extra docs is not installed")
-pytest.importorskip("mkdocstrings", reason="the extra docs is not installed")
+for needed in ("mkdocs", "material", "mkdocstrings"):
+    pytest.importorskip(needed, reason="the extra docs is not installed")
 
 HOME = Path(__file__).parent.parent
 # Hosts that links may lead to; the project has no address of its own.
-REAL = {
-    "arxiv.org", "distributed.dask.org", "doi.org", "gymnasium.farama.org", "pettingzoo.farama.org",
-    "skops.readthedocs.io",
-}  # fmt: skip
+REAL = {"arxiv.org", "distributed.dask.org", "doi.org", "skops.readthedocs.io"}
+REAL |= {"gymnasium.farama.org", "pettingzoo.farama.org"}
 FORMULAS = ("deviations", "glossary", "guarantee", "measures")  # pages with formulas
 LOADED = dict.fromkeys(("script", "img", "iframe", "source"), "src") | {"link": "href", "a": "href"}
 NAMED = {  # what a page of the reference shows
@@ -53,14 +50,9 @@ class Addresses(HTMLParser):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder],
-        cwd=HOME,
-        env=os.environ | {"NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(HOME)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder]
+    env = os.environ | {"NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(HOME)}
+    done = subprocess.run(build, cwd=HOME, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -97,7 +89,6 @@ def test_formulas_are_set_in_a_folder(site: Path, tmp_path: Path) -> None:
 
 
 def test_search_works_in_a_folder(site: Path, tmp_path: Path) -> None:
-    """Without a server, without a network, and without complaint."""
     found = browser.visit(site / "index.html", tmp_path / "profile", query="q=exploitability")
     assert re.search(r"md-search-result__meta\">\s*\d+ matching documents", found.document)
     assert found.console == ()

@@ -30,8 +30,7 @@ def printed(notebook: nbformat.NotebookNode) -> list[str]:
 @pytest.mark.filterwarnings("default")  # of the client, which is no part of this project
 def test_the_tutorial_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
-    saved = nbformat.read(NOTEBOOK, as_version=4)
-    again = nbformat.read(NOTEBOOK, as_version=4)
+    saved, again = (nbformat.read(NOTEBOOK, as_version=4) for _ in range(2))
     resources = {"metadata": {"path": str(tmp_path)}}
     nbclient.NotebookClient(again, kernel_name="python3", resources=resources).execute()
     assert printed(again) == printed(saved)

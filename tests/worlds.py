@@ -94,9 +94,8 @@ def logs(model: MarketModel) -> dict[int, list[tuple[int, Array, Array]]]:
     found: dict[int, list[tuple[int, Array, Array]]] = {}
     while model.played < model.rounds:
         played, agent = model.conclude(model.begin()), 0
-        for cohort, decision, lost in zip(
-            model.game.cohorts, played.decisions, played.losses, strict=True
-        ):
+        told = zip(model.game.cohorts, played.decisions, played.losses, strict=True)
+        for cohort, decision, lost in told:
             for number, row in enumerate(cohort.row_of):
                 agent += 1
                 if decision is not None and decision.actions[number] >= 0:

@@ -46,18 +46,13 @@ if "golden-signal" not in register.agent:
 
     @register.agent("golden-signal")
     class Informed(ScriptedAgent):
-        """Acts on its signal alone; it has no memory."""
+        """Takes the first action where its signal is high; it has no memory."""
 
         def act(self, forecast: Any, context: Any) -> int:
-            """Take the first action where the signal is high."""
             return int(context["signal"] < 0.5)
 
         def state(self) -> dict[str, Any]:
-            """Return nothing."""
             return {}
-
-        def restore(self, state: dict[str, Any]) -> None:
-            """Continue."""
 
 
 def of_agents(frame: pd.DataFrame) -> Figures:
@@ -106,12 +101,10 @@ def workers() -> Figures:
 
 
 def figures(name: str) -> Figures:
-    """Return the figures of a name of ``known``."""
     return {"offline": offline, "workers": workers}.get(name, lambda: played(name))()
 
 
 def known() -> list[str]:
-    """Return all names."""
     bundled = [path.stem for path in CATALOGUE.glob("*.toml")]
     keyed = [f"keys/{path.stem}" for path in KEYS.glob("*.toml")]
     return sorted([*bundled, *keyed, "offline", "workers"])
@@ -131,7 +124,6 @@ def differences(old: Figures, new: Figures, tolerance: float) -> Iterator[str]:
 
 
 def compared(name: str, against: dict[str, Figures], tolerance: float) -> tuple[Figures, bool]:
-    """Measure one name and say what differs."""
     began, seen = time.perf_counter(), figures(name)
     rows = list(differences(against.get(name, {}), seen, tolerance))
     told = f"{len(rows)} differ" if rows else "same"
@@ -140,7 +132,6 @@ def compared(name: str, against: dict[str, Figures], tolerance: float) -> tuple[
 
 
 def main() -> int:
-    """Compare, and write if asked."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--out", type=Path)
@@ -150,10 +141,8 @@ def main() -> int:
     against = json.loads(options.against.read_text()) if options.against.exists() else {}
     found = {name: compared(name, against, options.tolerance) for name in options.names or known()}
     if options.out is not None:
-        text = json.dumps(
-            {name: seen for name, (seen, _) in found.items()}, indent=1, sort_keys=True
-        )
-        options.out.write_text(f"{text}\n")
+        kept = {name: seen for name, (seen, _) in found.items()}
+        options.out.write_text(f"{json.dumps(kept, indent=1, sort_keys=True)}\n")
     same = sum(fine for _, fine in found.values())
     print(f"{same} of {len(found)} give the same figures")
     return int(same < len(found))

@@ -14,7 +14,6 @@ from regretless import load
 
 LOOSE = 0.06  # of losses and regrets: two kinds of processor differed by up to .04 in these files
 KNOWN = json.loads((golden.HERE / "figures.json").read_text())
-ROUNDING = 1e-9
 
 
 def check_figures(name: str, seen: golden.Figures) -> None:
@@ -33,7 +32,7 @@ def test_a_key_plays_as_it_did_and_resumes(name: str, tmp_path: Path) -> None:
     check_figures(name, golden.of_agents(agents))
     for bound in agents.columns.intersection(["bound", "bound_from_bias", "bound_from_variation"]):
         told = agents[agents[bound].notna()]
-        assert (told["decision_swap_regret"] <= told[bound] + ROUNDING).all(), bound
+        assert (told["decision_swap_regret"] <= told[bound] + 1e-9).all(), bound
 
 
 @pytest.mark.parametrize("name", ["offline", "workers"])

@@ -11,12 +11,10 @@ import worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from regretless import MarketModel, UserError, register
 from regretless.agents import ScriptedAgent, ScriptedCrowd
-from regretless.market import register
-from regretless.market.core.errors import UserError
 from regretless.market.game.accounts import Accounts
 from regretless.market.game.market import Market
-from regretless.market.model import MarketModel
 from regretless.market.records import Decision
 
 
@@ -86,8 +84,6 @@ def test_agents_of_ones_own_read_their_accounts() -> None:
     assert tables[0]["cash"].min() < 0.5 <= tables[0]["cash"].max()
 
 
-# Agents who choose within their means: what they play, regret and are promised.
-
 COST = np.array([0.0, 0.25, 0.5])  # of each action in ``Tolls``
 
 
@@ -113,28 +109,24 @@ class Tolls(Market):
 
 @register.agent("toll-payer")
 class Spender(ScriptedCrowd):
-    """Plays the dearest action that it can pay for, or the dearest."""
+    """Plays the dearest action that it can pay for; who is careless, the dearest."""
 
-    def __init__(self, loss: Any, rng: Any, *, careful: Any = 1.0) -> None:
-        super().__init__(loss, rng)
-        self.careful = bool(np.all(careful))
+    careful = True
 
     def act_many(self, forecasts: Any, contexts: Any) -> Any:
         return np.where(self.affordable | (not self.careful), COST, -1.0).argmax(1)
 
 
 def tolls(response: str = "best-response", *, cash: float = 0.5, **keys: Any) -> MarketModel:
-    own = {"budget_constraint": True, "measures": ["swap", "decision_swap"], "count": 6} | keys
-    own |= {"name": "own", "utility": "linear", "actions": 3, "response": response}
+    keys = {"budget_constraint": True, "measures": [*worlds.FEW[1:]], "response": response} | keys
     given = {"market": {"kind": "tolls", "cash": cash}, "rounds": 120}
     given |= {"adversary": {"kind": "anti-forecast", "outcomes": 2}}
-    return worlds.scenario(own, worlds.cohort("x", 2, measures=["swap"]), **given).build(seed=3)
+    cohorts = worlds.cohort("own", 6, 3) | keys, worlds.cohort("x", 2, measures=["swap"])
+    return worlds.scenario(*cohorts, **given).build(seed=3)
 
 
 @pytest.mark.parametrize("response", ["best-response", "quantal", "hedge", "toll-payer"])
-def test_regret_counts_what_could_be_afforded_and_the_promise_pays_for_what_slept(
-    response: str,
-) -> None:
+def test_regret_counts_what_could_be_afforded_and_bounds_pay_for_what_slept(response: str) -> None:
     model = tolls(response, **({"eta": 4.0} if response == "quantal" else {}))
     market, cohort, seen = model.game.market, model.game.cohorts[0], []
     for _ in range(model.rounds):
@@ -171,8 +163,9 @@ def test_a_distribution_of_play_is_that_given_what_is_affordable() -> None:
     assert np.mean(drawn) == pytest.approx(0.6, abs=4 * np.sqrt(0.24 / 4000))
 
 
-def test_mistakes_are_a_line() -> None:
+def test_mistakes_are_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Spender, "careful", False)
     with pytest.raises(UserError, match="agent 1 of own chose what it cannot afford"):
-        tolls("toll-payer", settings={"careful": 0.0}, cash=0.25).run()
+        tolls("toll-payer", cash=0.25).run()
     with pytest.raises(UserError, match="exp3 takes every action to be possible"):
         tolls("exp3")

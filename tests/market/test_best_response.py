@@ -29,6 +29,8 @@ from regretless.market.records import Forecast, Mixture
 
 CHECKED = settings(deadline=None, max_examples=100, derandomize=True)
 LOSS = st.floats(-2, 2, allow_subnormal=False)  # predictions may leave the hull
+ETAS, PAIRS = st.floats(1e-3, 1e4), st.tuples(st.just(2), st.just(3), st.integers(1, 5))
+SEEDS = st.integers(0, 2**32 - 1)
 
 
 @given(data=st.data(), actions=st.integers(1, 9))
@@ -72,13 +74,7 @@ def test_the_forecaster_knows_every_agents_strategy(kind: str) -> None:
             assert np.abs(known - play).max() <= near
 
 
-@given(
-    pair=st.integers(1, 5).flatmap(
-        lambda actions: hnp.arrays(np.float64, (2, 3, actions), elements=LOSS)
-    ),
-    closer=st.sampled_from([1.0, 0.1, 1e-3]),
-    eta=st.floats(1e-3, 1e4),
-)
+@given(hnp.arrays(np.float64, PAIRS, elements=LOSS), st.sampled_from([1, 0.1, 1e-3]), ETAS)
 @settings(CHECKED, max_examples=200)
 def test_quantal_play_is_the_logit_strategy(pair: Array, closer: float, eta: float) -> None:
     """Its logs differ by eta times the losses, it loses at most ln(A) / eta, and is as smooth.
@@ -101,11 +97,6 @@ def test_quantal_play_is_the_logit_strategy(pair: Array, closer: float, eta: flo
     assert (moved <= Quantal(eta).lipschitz * np.abs(table - other).max(1) + 1e-12).all()
 
 
-# Sums, to the last bit.
-
-SEEDS = st.integers(0, 2**32 - 1)
-
-
 @given(seed=SEEDS, agents=st.integers(1, 300), scale=st.floats(1e-3, 1e5))
 def test_parts_add_up_to_the_whole_in_any_order(seed: int, agents: int, scale: float) -> None:
     """And weighted rows to as many single ones."""
@@ -123,9 +114,7 @@ def test_parts_add_up_to_the_whole_in_any_order(seed: int, agents: int, scale: f
 
 @given(seed=SEEDS, rows=st.integers(1, 6), actions=st.integers(1, 37), size=st.integers(1, 9))
 @settings(max_examples=60, deadline=None)
-def test_sums_are_in_index_order_however_weights_lie_in_memory(
-    seed: int, rows: int, actions: int, size: int
-) -> None:
+def test_sums_keep_index_order_in_any_layout(seed: int, rows: int, actions: int, size: int) -> None:
     rng = np.random.default_rng(seed)
     weights = rng.normal(size=(rows, actions, size)) * 10.0 ** rng.integers(-9, 9, size)
     offset, point, values = rng.normal(size=(rows, actions)), rng.random(size), rng.random(size)

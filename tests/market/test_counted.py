@@ -9,6 +9,7 @@ import pytest
 import worlds
 from resuming import check_resumes
 from scipy.stats import chisquare
+from worlds import Raw
 
 from regretless.market.core.errors import UserError
 from regretless.market.logs.comparisons import gains
@@ -20,8 +21,7 @@ from regretless.scenarios.config.validation import MANY
 from regretless.scenarios.studies.analysis.measures import cohorts_of
 
 REGRETS = ["mean_loss", "external_regret", "swap_regret", "decision_swap_regret"]
-Keys = dict[str, Any]
-MARKETS: dict[str, tuple[int, Keys, Keys]] = {  # outcomes, market, cohort
+MARKETS: dict[str, tuple[int, Raw, Raw]] = {  # outcomes, market, cohort
     "none": (3, {}, {}),
     "prices": (3, {"feedback": "same-round"}, {}),
     "attendance": (2, {"kind": "attendance"}, {"actions": 3}),
@@ -31,7 +31,7 @@ MARKETS: dict[str, tuple[int, Keys, Keys]] = {  # outcomes, market, cohort
 }
 
 
-def scenario(cohort: Keys, market: Keys, outcomes: int, **keys: Any) -> Scenario:
+def scenario(cohort: Raw, market: Raw, outcomes: int, **keys: Any) -> Scenario:
     few = worlds.cohort("few", 3, cohort.get("actions", 4))
     own = few | {"name": "crowd", "count": 3000, "types": 7} | cohort
     given = {"adversary": {"kind": "drifting", "outcomes": outcomes}, "market": market or None}
@@ -45,19 +45,15 @@ def handed_out(spec: Any, _: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", MARKETS)
-def test_a_counted_crowd_is_the_listed_one_in_every_market(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_counted_crowd_is_the_listed_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """To rounding errors: few rounds, since sums in another order differ, and markets answer."""
     monkeypatch.setattr(populations, "_shared", handed_out)
     monkeypatch.setattr(
         populations, "drawn_multiplicity", lambda spec, _: np.bincount(handed_out(spec, None))
     )
     goods, market, cohort = MARKETS[name]
-    listed, counted = (
-        worlds.played(scenario(cohort | {"multiplicity": n}, market, goods, rounds=8), seed=4)
-        for n in (False, True)
-    )
+    both = [scenario(cohort | {"multiplicity": n}, market, goods, rounds=8) for n in (False, True)]
+    listed, counted = (worlds.played(one, seed=4) for one in both)
     ours, theirs = counted.game.cohorts[0], listed.game.cohorts[0]
     assert ours.multiplicity is not None
     assert ours.population == len(theirs.row_of) == 3000
@@ -69,7 +65,7 @@ def test_a_counted_crowd_is_the_listed_one_in_every_market(
     for column in (*REGRETS, "exploitability", "bound", "bound_from_bias"):
         expected = rows.loc[rows["cohort"] == "crowd", column]
         np.testing.assert_allclose(mine[column], expected, rtol=0, atol=1e-12)
-    near: Keys = {"rtol": 1e-11, "atol": 1e-11, "check_dtype": False}
+    near: Raw = {"rtol": 1e-11, "atol": 1e-11, "check_dtype": False}
     pd.testing.assert_frame_equal(listed.rounds_frame(), counted.rounds_frame(), **near)
     pd.testing.assert_frame_equal(listed.verdict_frame(), counted.verdict_frame(), **near)
     pd.testing.assert_frame_equal(*(cohorts_of(frame, 0) for frame in frames), **near)
@@ -97,7 +93,7 @@ def test_those_who_draw_follow_their_strategy() -> None:
 
 
 @pytest.mark.parametrize("response", [{}, {"response": "quantal", "eta": 5.0}])
-def test_a_billion_agents_are_as_many_rows_as_archetypes(response: Keys) -> None:
+def test_a_billion_agents_are_as_many_rows_as_archetypes(response: Raw) -> None:
     made = scenario(response | {"count": 10**9, "types": 40}, {"impact": 0.3}, 3)
     assert made.peopled.cohort[0].multiplicity  # unasked
     model = made.build(seed=2)

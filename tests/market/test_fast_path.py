@@ -103,7 +103,6 @@ def check_sums(ledger: Ledger, row: int, log: list[Any]) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_cohorts_do_what_every_agent_would_alone(seed: int, tmp_path: Path) -> None:
-    """Same actions, same strategies, same sums, same regret."""
     model = drawn_market(seed, tmp_path)
     cohorts = model.game.cohorts
     logs: list[list[list[Any]]] = [[[] for _ in cohort.row_of] for cohort in cohorts]

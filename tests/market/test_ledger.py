@@ -16,6 +16,7 @@ from regretless.market.records import Decision, one_hot
 from regretless.market.regret.ledger import MEASURES, Ledger
 from regretless.scenarios.config.scenario import WindowsSpec
 
+SEEDS = st.integers(0, 2**32 - 1)
 every_measure = pytest.mark.parametrize("name", MEASURES)
 
 
@@ -63,17 +64,12 @@ def test_known_values() -> None:
     assert [worlds.measured(name, *log) for name in MEASURES] == [1 / 4, 2 / 4, 2 / 4, 3 / 4, 3 / 4]
 
 
-NAN = float("nan")
-RIGHT = {
-    "losses": [[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]],
-    "actions": [0, 1, 1],
-    "policies": [[0, 0, 1]],
-}
+RIGHT = {"losses": [[0, 1], [1, 0], [0.5, 0.5]], "actions": [0, 1, 1], "policies": [[0, 0, 1]]}
 WRONG: list[tuple[str, Any, str]] = [
     ("losses", [0.0, 1.0, 0.5], r"losses have shape \(3,\)"),
     ("losses", np.empty((0, 2)), r"losses have shape \(0, 2\)"),
     ("losses", np.empty((3, 0)), r"losses have shape \(3, 0\)"),
-    ("losses", [[0.0, 1.0], [NAN, 0.0], [0.5, 0.5]], "losses .* not finite"),
+    ("losses", [[0.0, 1.0], [np.nan, 0.0], [0.5, 0.5]], "losses .* not finite"),
     ("losses", [[0.0, 1.0], [np.inf, 0.0], [0.5, 0.5]], "losses .* not finite"),
     ("actions", [0, 1], r"actions have shape \(2,\)"),
     ("actions", [[0.5, 0.5]] * 2, r"actions have shape \(2, 2\)"),
@@ -81,10 +77,10 @@ WRONG: list[tuple[str, Any, str]] = [
     ("actions", [0, 1, 2], "actions must be whole numbers from 0 to 1"),
     ("actions", [0, -1, 1], "actions must be whole numbers from 0 to 1"),
     ("actions", [0, 0.5, 1], "actions must be whole numbers from 0 to 1"),
-    ("actions", [0, NAN, 1], "actions"),
+    ("actions", [0, np.nan, 1], "actions"),
     ("actions", [[0.5, 0.4]] * 3, "probabilities .* sum to 1"),
     ("actions", [[1.5, -0.5]] * 3, "probabilities .* at least 0"),
-    ("actions", [[0.5, 0.5], [NAN, 1.0], [1.0, 0.0]], "probabilities"),
+    ("actions", [[0.5, 0.5], [np.nan, 1.0], [1.0, 0.0]], "probabilities"),
     ("policies", [[0, 1]], r"policies have shape \(1, 2\)"),
     ("policies", [[[0, 1, 1]]], r"policies have shape \(1, 1, 3\)"),
     ("policies", [], r"policies have shape \(1, 0\)"),
@@ -101,9 +97,6 @@ def test_what_is_no_log_is_refused(name: str) -> None:
                 worlds.measured(name, **RIGHT | {wrong: value})
 
 
-# The ledger.
-
-
 def entered(losses: Array, play: Array, suggested: Indices, predicted: Any, **keys: Any) -> Ledger:
     """Enter a log of K rows: losses, play, predicted (T, K, A), suggested (T, C)."""
     policies = suggested.shape[1]
@@ -114,14 +107,10 @@ def entered(losses: Array, play: Array, suggested: Indices, predicted: Any, **ke
 
 
 @pytest.mark.parametrize("constants", [True, False])
-@given(
-    seed=st.integers(0, 2**32 - 1), policies=st.integers(0, 3), eta=st.none() | st.floats(0.1, 100)
-)
+@given(seed=SEEDS, policies=st.integers(0, 3), eta=st.none() | st.floats(0.1, 100))
 @settings(deadline=None, max_examples=100, derandomize=True)
-def test_running_sums_give_what_the_raw_log_gives_and_a_bound_for_those_who_respond(
-    seed: int, policies: int, eta: float | None, *, constants: bool
-) -> None:
-    """However wrong predictions are; a smooth response adds ln(A) / eta to the bound, no more."""
+def test_running_sums_are_the_log(seed: int, policies: int, eta: Any, *, constants: bool) -> None:
+    """And bound whoever responds, however wrong predictions are, with ln(A) / eta if smoothly."""
     rng = np.random.default_rng(seed)
     rounds, rows, actions = shape = rng.integers([1, 1, 2], [41, 5, 5])
     losses, suggested = rng.random(shape), rng.integers(0, actions, (rounds, policies))
@@ -160,25 +149,17 @@ def test_the_bound_is_exact_where_predictions_are_or_tie_and_none_where_one_is_m
             assert (bound is None) == (t > silent)
 
 
-# Windows.
-
-COHORTS = [
-    worlds.cohort("early", 4, 3),
-    worlds.cohort("late", 2, 3, enters=40),
-    worlds.cohort("noisy", 2, 3, response="quantal", eta=5.0),
-]
+COHORTS = [worlds.cohort("early", 4, 3), worlds.cohort("late", 2, 3, enters=40)]
+COHORTS += [worlds.cohort("noisy", 2, 3, response="quantal", eta=5.0)]
 
 
-@pytest.mark.parametrize(
-    ("windows", "sample"),
-    [
-        ({"every": 25}, None),
-        ({"starts": [10, 40, 70], "length": 20}, 5),
-        ({"starts": [30, 60]}, None),
-    ],
-)
-def test_a_windows_regret_is_that_of_its_slice(windows: dict[str, Any], sample: int | None) -> None:
+SPANS = {"every": 25}, {"starts": [10, 40, 70], "length": 20}, {"starts": [30, 60]}
+
+
+@pytest.mark.parametrize("windows", SPANS)
+def test_a_windows_regret_is_that_of_its_slice(windows: dict[str, Any]) -> None:
     """Of the recorded losses and plays, of latecomers over their own rounds."""
+    sample = 5 if "length" in windows else None
     keys = {"seed": 5, "adversary": {"kind": "switching", "outcomes": 2, "length": 30}}
     keys |= {"rounds": 90, "windows": windows, "log_agents": sample}
     model = worlds.scenario(*COHORTS, **keys).build()

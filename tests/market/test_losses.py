@@ -28,16 +28,15 @@ from regretless.market.losses.outcome_spaces import Box, Polytope
 from regretless.market.markets.price_impact import exposure
 
 DRAWS = 60  # losses of each form
-NAN, INF = float("nan"), float("inf")
+INF = float("inf")
 # multiples of 1/8: a range of numbers of one size is no smaller than 1/8, so rounding stays small
 EIGHTHS, FEW_EIGHTHS, SHARES, UNIT = (
     np.arange(low, high + 1) / 8 for low, high in ((-40, 40), (-12, 12), (0, 16), (0, 8))
 )
-FORMS = [
-    *("linear", "separable", "centred", "whole power", "fractional power", "negative power"),
-    *("exponential", "minimum", "convex", "trade", "lipschitz"),
-]
+FORMS = ["linear", "separable", "centred", "whole power", "fractional power", "negative power"]
+FORMS += ["exponential", "minimum", "convex", "trade", "lipschitz"]
 every_form = pytest.mark.parametrize("form", FORMS)
+TRIANGLE = [[0.0, 0.0], [4.0, 0.0], [0.0, 2.0]]
 
 
 @dataclass(frozen=True)
@@ -48,14 +47,11 @@ class Distance:
     rise: float
 
     def __call__(self, y: Array) -> Array:
-        """Tables of values at outcomes (T, d)."""
         spread = y.reshape(len(y), *(1,) * (self.points.ndim - 1), y.shape[-1])
         return np.asarray(self.rise * np.abs(spread - self.points).max(-1))
 
 
-def made(  # noqa: C901, PLR0911 - one per form
-    form: str, rng: np.random.Generator, *shape: int, zeros: float = 0.1
-) -> Loss:
+def made(form: str, rng: Any, *shape: int, zeros: float = 0.1) -> Loss:  # noqa: C901, PLR0911
     """Draw losses (..., actions, outcomes); a share of their numbers is the one nearest to 0."""
     *leading, actions, outcomes = shape
 
@@ -265,6 +261,11 @@ def test_a_rounding_error_below_zero_is_no_fractional_power() -> None:
         assert (loss.losses(np.ones(outcomes)) < 1e-6).all()
 
 
+BOX = Box([0.1, 0.3], [0.6, 1.0])
+SUMS: list[Loss] = [
+    PowerOfSum([[[1.0, 2.0], [0.5, 0.0]]], [3.0], intercept=[[0.5, 0.25]]).normalised(),
+    ExponentialOfSum([[[1.0, -2.0], [0.5, 0.0]]]).normalised(),
+]
 OUTCOMES = random_outcomes(2)
 STACKS = {form: made(form, np.random.default_rng(1), 4, 3, 2).normalised() for form in FORMS}
 
@@ -291,9 +292,7 @@ def test_a_stack_is_picked_from_and_keeps_one_of_each_in_order(form: str) -> Non
     assert np.array_equal(types[type_of].unit_scale, many.unit_scale)
 
 
-def test_zeros_are_equal_and_losses_whose_hashes_collide_are_kept_apart(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_zeros_are_equal_and_losses_of_one_hash_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Factors that are all alike do not see which of two weights is which."""
     assert unique_losses(Linear([[[0.0]], [[-0.0]], [[0.0]]]))[1].tolist() == [0, 0, 0]
     alike = SimpleNamespace(integers=lambda _, size, dtype: np.zeros(size, dtype))
@@ -302,13 +301,6 @@ def test_zeros_are_equal_and_losses_whose_hashes_collide_are_kept_apart(
     types, type_of = unique_losses(loss)
     assert types is loss
     assert type_of.tolist() == [0, 1]
-
-
-BOX = Box([0.1, 0.3], [0.6, 1.0])
-SUMS: list[Loss] = [
-    PowerOfSum([[[1.0, 2.0], [0.5, 0.0]]], [3.0], intercept=[[0.5, 0.25]]).normalised(),
-    ExponentialOfSum([[[1.0, -2.0], [0.5, 0.0]]]).normalised(),
-]
 
 
 @pytest.mark.parametrize("loss", [*map(STACKS.get, FORMS[:3] + FORMS[7:9] + FORMS[10:]), *SUMS])
@@ -327,11 +319,9 @@ def test_a_pulled_back_loss_is_the_loss_in_own_units(loss: Loss) -> None:
 @every_form
 def test_exposure_is_the_fall_of_the_loss_good_by_good(form: str) -> None:
     loss = STACKS[form]
-    gains = np.zeros((4, 3, 2))
-    for good in range(2):
-        low, high = np.full(2, 0.5), np.full(2, 0.5)
-        low[good], high[good] = 0.0, 1.0
-        gains[..., good] = np.maximum(loss.losses(low) - loss.losses(high), 0.0)
+    ends = [[0.0, 0.5], [0.5, 0.0]], [[1.0, 0.5], [0.5, 1.0]]  # of each good, the other at 1/2
+    low, high = (np.moveaxis(loss.losses(np.array(end)), 0, -1) for end in ends)
+    gains = np.maximum(low - high, 0.0)
     budget = gains.sum(2).max(1)[:, None, None]
     expected = np.divide(gains, budget, out=np.zeros_like(gains), where=budget > 1e-9)
     assert exposure(loss) == pytest.approx(expected, abs=1e-9)
@@ -342,14 +332,14 @@ def test_what_a_form_is_made_of_and_asked_about_must_fit(form: str) -> None:
     """Every array finite, by its name, and outcomes of as many numbers."""
     stack: Any = STACKS[form]
     for field in stack.AXES:
-        broken = np.full_like(getattr(stack, field), NAN)
+        broken = np.full_like(getattr(stack, field), np.nan)
         with pytest.raises(ValueError, match=rf"{field}|exponent 1|centre 0"):
             replace(stack, **{field: broken})
     wrong: list[Any] = [[0.5], [0.5, 0.5, 0.5], [[0.5, 0.5, 0.5]], 0.5]
     for loss, y in itertools.product((stack, stack[0]), wrong):
-        for asked in (loss.losses, lambda y, own=loss: own.enclosure(y, y)):
+        for asked, given in ((loss.losses, (y,)), (loss.enclosure, (y, y))):
             with pytest.raises(ValueError, match="an outcome has 2 coordinates"):
-                asked(y)
+                asked(*given)
 
 
 TWO, MINUS = [[1.0, 2.0], [3.0, 4.0]], np.array(-1.0)
@@ -361,11 +351,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (SeparablePower, HALF | {"exponent": 0.0}, "exponent must be positive"),
     (SeparablePower, HALF | {"exponent": -0.5}, "exponent must be positive"),
     (SeparablePower, HALF | {"unit_offset": -INF}, "unit_offset holds a number that is not finite"),
-    (
-        SeparablePower,
-        HALF | {"weights": [1.0, 2.0]},
-        r"weights have shape \(2,\); give \(actions, out",
-    ),
+    (SeparablePower, HALF | {"weights": [1.0, 2.0]}, r"shape \(2,\); give \(actions, out"),
     (SeparablePower, HALF | {"weights": np.empty((2, 0))}, r"weights have shape \(2, 0\)"),
     (SeparablePower, HALF | {"offset": [0.0, 0.0, 0.0]}, "broadcast"),
     (SeparablePower, HALF | {"exponent": [0.5, 0.5]}, "broadcast"),
@@ -411,9 +397,6 @@ def test_what_is_no_loss_or_no_space_is_refused() -> None:
         tall.pulled_back(ExponentialOfSum(np.ones((1, 3)), power=0.0, floor=0.1))
     with pytest.raises(ValueError, match="2 outcomes in 3"):
         tall.pulled_back(Linear(np.ones((1, 2))))
-
-
-TRIANGLE = [[0.0, 0.0], [4.0, 0.0], [0.0, 2.0]]
 
 
 def test_a_polytope_keeps_what_is_inside_and_draws_the_rest_to_its_border() -> None:

@@ -397,8 +397,7 @@ def test_a_report_shows_the_book_and_tells_how_prices_move(reference: Reference)
 
 def test_followers_choose_price_and_side_by_the_forecast() -> None:
     """Whose unit is worth more than the price that is forecast bids for it, others offer it."""
-    crowd = TRADERS | {"response": "best-response", "count": 8}
-    crowd |= {"parameters": GRID | {"width": 0.25}}
+    crowd = people("orders", 8, 15, "best-response", **GRID, width=0.25)
     model = scenario([crowd, MAKERS], {}, rounds=60).build()
     loss, seen = model.game.cohorts[0].loss, set()
     for _ in range(model.rounds):
@@ -419,8 +418,7 @@ def test_followers_choose_price_and_side_by_the_forecast() -> None:
 class BookReader(ScriptedAgent):
     """Notes what it sees, and tries to change it."""
 
-    def __init__(self, loss: Any, rng: np.random.Generator) -> None:
-        super().__init__(loss, rng)
+    def arrive(self) -> None:
         self.seen: list[tuple[float, float]] = []
 
     def act(self, forecast: Any, context: Any) -> int:
