@@ -166,19 +166,16 @@ def begun(desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> Starter:
     return starter_of
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
+def test_weekdays_and_months_are_coded_in_their_order(begun: Starter) -> None:
+    for names in (
         "Monday Tuesday Wednesday Thursday Friday Saturday Sunday",
         "Jan. Feb. Mar. Apr. May June July Aug. Sept. Oct. Nov. Dec.",
         "cold mild warm",
-    ],
-)
-def test_weekdays_and_months_are_coded_in_their_order(begun: Starter, names: str) -> None:
-    words = names.split()
-    rows = [f"{words[(11 * i) % len(words)]},{one}" for i, one in enumerate(WHOLE)]
-    written, _ = begun("when,sold", rows)
-    assert written["data"]["codes"] == {"when": {word: i for i, word in enumerate(words)}}
+    ):
+        words = names.split()
+        rows = [f"{words[(11 * i) % len(words)]},{one}" for i, one in enumerate(WHOLE)]
+        written, _ = begun("when,sold", rows)
+        assert written["data"]["codes"] == {"when": {word: i for i, word in enumerate(words)}}
 
 
 @pytest.mark.parametrize(("values", "edges"), [("012345", [1.5, 3.5]), ("799992", [8.0])])
@@ -189,21 +186,16 @@ def test_the_policy_is_cut_between_values_near_thirds_of_the_rows(
     assert written["policy"]["rule"]["edges"] == edges
 
 
-@pytest.mark.parametrize(
-    ("head", "told"),
-    [
+def test_columns_without_a_usable_name_are_left_out(begun: Starter) -> None:
+    for head, told in (
         ("sold,", ["(column 2)"]),
         ('sold,"no\n\nte"', ["(column 2)"]),
         (",sold,", ["(column 1)", "(column 3)"]),
         ("odd,sold,odd", [f"odd (column {i}): another column has its name" for i in (1, 3)]),
-    ],
-)
-def test_columns_without_a_usable_name_are_left_out(
-    begun: Starter, head: str, told: list[str]
-) -> None:
-    written, printed = begun(head, [",".join([one] * (head.count(",") + 1)) for one in WHOLE])
-    assert written["data"]["outcomes"] == ["sold"]
-    assert [line for line in told if line not in printed] == []
+    ):
+        written, printed = begun(head, [",".join([one] * (head.count(",") + 1)) for one in WHOLE])
+        assert written["data"]["outcomes"] == ["sold"]
+        assert [line for line in told if line not in printed] == []
 
 
 @pytest.mark.parametrize("cell", ["1e308", "1e-320", "inf", "1e400"])

@@ -413,9 +413,7 @@ def test_the_command_prints_the_address_with_a_token_of_its_own(tmp_path: Path, 
     words += [word for size in SIZES for word in ("--set", size)]
     with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as served:
         try:
-            assert served.stdout is not None
             found = re.search(r"http://127\.0\.0\.1:\d+/([\w-]{30,})/", served.stdout.readline())
-            assert found is not None
             assert b"regretless" in urlopen(found[0], timeout=60).read()  # noqa: S310 - http
             assert found[1] != live.token
         finally:

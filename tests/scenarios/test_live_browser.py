@@ -244,7 +244,6 @@ def test_nothing_is_wider_than_the_screen(chromium: Browser, live: Live) -> None
         expect(slider).to_be_visible()
         for name in ("regret", "loss", "forecast", "network", "path"):
             inside = viewer.drawn(name).bounding_box()
-            assert inside is not None
             assert 0 <= inside["x"] <= width - inside["width"]
         assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.context.close()

@@ -23,7 +23,6 @@ def played(name: str, *assignments: str) -> MarketModel:
 
 
 def told(model: MarketModel) -> dict[str, Any]:
-    assert model.game.market is not None
     return model.game.market.described()
 
 

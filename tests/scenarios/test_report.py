@@ -65,7 +65,6 @@ def tables(finished: Path) -> Tables:
 
 
 def drawn(figure: go.Figure | None) -> tuple[Any, ...]:
-    assert figure is not None
     return tuple(figure.data)
 
 
@@ -98,20 +97,15 @@ def test_page_shows_the_tables(tmp_path: Path, form: str) -> None:
     assert sums.to_list() == pytest.approx(worst.tolist(), abs=5e-4)
 
 
-@pytest.mark.parametrize(
-    ("change", "there", "gone"),
-    [
+def test_figures_are_those_that_the_logs_have(tmp_path: Path) -> None:
+    for change, there, gone in (
         ("forecaster.kind=running-mean", "loss regret forecast", "certificates"),
         ('cohort.growers.measures=["external"]', "loss forecast", "regret spread"),
         ("rounds=1", "alternatives agents", "loss regret forecast"),
-    ],
-)
-def test_figures_are_those_that_the_logs_have(
-    change: str, there: str, gone: str, tmp_path: Path
-) -> None:
-    shown = panels(report(played(tmp_path / "run", change)))
-    assert {*there.split()} <= shown
-    assert not {*gone.split()} & shown
+    ):
+        shown = panels(report(played(tmp_path / change, change)))
+        assert {*there.split()} <= shown, change
+        assert not {*gone.split()} & shown, change
 
 
 def test_data_of_a_figure_cannot_end_their_element() -> None:
@@ -281,17 +275,14 @@ def test_what_is_printed_is_in_the_tables(
             assert re.search(" +".join(map(re.escape, filter(None, cells))), whole), cells
 
 
-@pytest.mark.parametrize(
-    ("gap", "half", "words"),
-    [
+def test_an_interval_around_0_is_no_difference_found() -> None:
+    for gap, half, words in (
         (0.02, 0.03, "no difference found (between -0.0100 and 0.0500)"),
         (-0.02, 0.01, "0.0200 less (95 % interval -0.0300 to -0.0100)"),
         (0.02, float("nan"), "0.0200 more"),
         (0.00001, float("nan"), "a difference below 0.0001"),
-    ],
-)
-def test_an_interval_around_0_is_no_difference_found(gap: float, half: float, words: str) -> None:
-    assert difference({"difference": gap, "low": gap - half, "high": gap + half}) == words
+    ):
+        assert difference({"difference": gap, "low": gap - half, "high": gap + half}) == words
 
 
 NASTY = "</script><script>document.title = 'broken'</script><b>%{x} $y$ & \"q\""

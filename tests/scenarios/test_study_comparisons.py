@@ -260,7 +260,6 @@ def test_values_are_those_of_the_table(arms: Study, page: Page) -> None:
 def test_whiskers_of_means_end_where_their_intervals_do(arms: Study) -> None:
     data = StudyData(arms)
     figure, rows = study_page.interactions(data), data.of("pair_effects").dropna(subset="low")
-    assert figure is not None
     drawn = set()
     for mark in figure.data:
         assert not mark.error_y.symmetric
@@ -277,7 +276,6 @@ def test_curves_end_at_the_regret_of_the_last_round(arms: Study) -> None:
     """A mean over agents, then over seeds; swap regret for who kept no decision swap regret."""
     names = setting_names(arms.parameters())
     curves = setting_curves(arms, names)
-    assert curves is not None
     agents = arms.agents()
     agents["regret"] = agents["decision_swap_regret"].fillna(agents["swap_regret"])
     agents["setting"] = agents["run"].map(names)
@@ -287,7 +285,6 @@ def test_curves_end_at_the_regret_of_the_last_round(arms: Study) -> None:
     assert (last["seeds"] == 2).all()
     pd.testing.assert_series_equal(last["mean"], expected, check_names=False, check_like=True)
     figure = study_page.curves(StudyData(arms))
-    assert figure is not None
     assert len(figure.data) == 10
     assert all(trace.y[-1] in last["mean"].to_numpy() for trace in figure.data)
 

@@ -73,7 +73,6 @@ def test_parameters_are_columns_of_those_who_have_them(home: Path) -> None:
     assert shops["param_rho"].isna().all()
     assert others["param_underage"].isna().all()
     drawn = regret_by_parameter(Run({}, {"agents": agents}))
-    assert drawn is not None
     points = [trace for trace in drawn.data if len(trace.x) == 4]
     np.testing.assert_array_equal(points[0].x, shops["param_underage"])
 
