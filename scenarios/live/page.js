@@ -37,6 +37,7 @@ async function ask(path, more = {}, figures = []) {
   if (live.agent && live.told !== live.version) asked.agent = live.agent;
   try {
     const state = await post(path, asked);
+    if (state.error || path === "do") live.refused = Boolean(state.error);
     if (state.error) fail(state.error);
     else if (state.clock > live.clock) show(state);
     if (state.builds === live.builds) draw(state, figures);
@@ -49,7 +50,8 @@ const act = (action, more = {}) => ask("do", { action, ...more });
 function show(state) {
   live.clock = state.clock;
   if (state.build && state.builds !== live.builds) build(state);
-  if (state.version !== live.version || state.fault) fail(state.fault);
+  // what was refused stays to be read while it plays, until something else is done
+  if (state.fault || (state.version !== live.version && !live.refused)) fail(state.fault);
   live.version = state.version;
   live.playing = state.playing;
   live.played = state.played;

@@ -152,6 +152,9 @@ def test_a_slider_is_moved_while_it_plays(viewer: Viewer, live: Live) -> None:
     number = viewer.enter("market impact", "7")
     expect(number).to_have_accessible_description(re.compile("^How far demand moves outcomes"))
     viewer.shows("#fault", r"^market.impact = 7: must be less than or equal to 1")
+    count = viewer.page.locator("#count")
+    expect(count).not_to_have_text(count.inner_text())
+    viewer.shows("#fault", "^market.impact = 7")  # while it plays
     expect(agent).to_have_attribute("max", "13")  # as before
 
 
