@@ -148,6 +148,7 @@ MEAN_BASED = ("hedge", "follow-the-leader", "regret-matching")
 SURPLUSES = [f"mean leader_surplus {name}" for name in MEAN_BASED]
 LEADER = [f"mean leader_payoff_{place}" for place in range(3)]
 CAUGHT = [f"100 * mean leader_payoff_{place}" for place in range(10) if place != 1]
+EARNED = "mean leader_payoff_0 - mean leader_surplus hedge"
 POSTED = str(revenue_cap([0.25, 0.5, 1], [0.5, 0.25, 0.25]))
 CLAIMED = [  # of whom, how, a pattern around the figure, and what it is
     ("assembly-lines", BELOW, r"is below ([\d.]+)\.", "max swap_regret workshops"),
@@ -203,12 +204,7 @@ CLAIMED = [  # of whom, how, a pattern around the figure, and what it is
     ("producers", BELOW, r"is below ([\d.]+), and", "max swap_regret"),
     ("producers", ABOUT, r"loss is ([\d.]+) lower", "mean loss | running mean - mean loss"),
     ("pump-and-dump", ABOUT, r"earns ([\d.]+) per round", " min ".join(LEADER)),
-    (
-        "pump-and-dump",
-        ABOUT,
-        r"earned it ([\d.]+) from",
-        "mean leader_payoff_0 - mean leader_surplus hedge",
-    ),
+    ("pump-and-dump", ABOUT, r"earned it ([\d.]+) from", EARNED),
     ("quiet-times", BELOW, r"at most ([\d.]+)\.", "max swap_regret"),
     ("quiet-times", BELOW, r"less than ([\d.]+)\.", "max swap_regret | decision swap"),
     ("retailers", ABOUT, r"loss is ([\d.]+) per hour", "mean loss"),

@@ -20,6 +20,7 @@ BUNDLED = [
     ("scenario", design.CATALOGUE / "scenarios"),  # bases of studies that are in no catalogue
     ("study", design.CATALOGUE),
 ]
+COVER = {"kind": "snap"}
 FEW = {"name": "few", "utility": "linear", "actions": 2, "basis": "linear"}
 SMALL: dict[str, dict[str, Any]] = {
     "scenario": {
@@ -92,11 +93,7 @@ def test_what_a_file_may_not_say_is_seen_and_a_misspelt_key_is_named(
         ("forecaster", {"kind": "exponential-smoothing", "rate": 0.2}, {"rate": 0.2}),
         ("cohort", {"response": "quantal", "eta": 2.0}, {"response": "quantal"}),
         ("cohort", {"response": "ensemble", "eta": 2.0}, {"eta": 2.0}),
-        (
-            "cohort",
-            {"cover": {"kind": "snap"}},
-            {"response": "ensemble", "cover": {"kind": "snap"}},
-        ),
+        ("cohort", {"cover": COVER}, {"response": "ensemble", "cover": COVER}),
         ("cohort", {"entry_rate": 0.1}, {"response": "hedge", "entry_rate": 0.1}),
         ("cohort", {"response": "hedge", "settings": {"rate": 0.1}}, {"settings": {"rate": 0.1}}),
         ("cohort", {"response": "my-own", "signal": {"noise": 0.2}}, {"signal": {"noise": 0.2}}),
