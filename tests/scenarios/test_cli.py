@@ -109,18 +109,15 @@ def test_a_real_mistake_is_one_line() -> None:
     assert not Path("logs").exists()
 
 
-@pytest.mark.parametrize(
-    ("error", "told"),
-    [
+def test_what_the_system_refuses_anywhere_is_one_line(
+    refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for error, told in (
         (MemoryError(), "there is not enough memory; lower counts, actions or rounds"),
         (OSError(28, "No space left", "f"), "f: No space left; make room, then continue with --re"),
-    ],
-)
-def test_what_the_system_refuses_anywhere_is_one_line(
-    refused: Refused, monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
-) -> None:
-    monkeypatch.setattr(commands.shared, "loaded", Mock(side_effect=error))
-    assert refused("run", "nature.toml").startswith(told)
+    ):
+        monkeypatch.setattr(commands.shared, "loaded", Mock(side_effect=error))
+        assert refused("run", "nature.toml").startswith(told)
 
 
 def test_a_folder_that_goes_away_is_one_line(refused: Refused) -> None:

@@ -93,12 +93,12 @@ def test_gaps_days_before_months_and_percent_signs(tmp_path: Path) -> None:
     assert str(table_files.calendar(rounds["Tag"])[0]) == "2024-01-02 00:00:00"
 
 
-@pytest.mark.parametrize(("freq", "told"), [("MS", "a month apart"), ("h", "an hour apart")])
-def test_dates_are_so_far_apart(tmp_path: Path, freq: str, told: str) -> None:
-    days = pd.date_range("2024-01-01", periods=30, freq=freq)
-    frame = pd.DataFrame({"when": days, "sold": np.random.default_rng(0).random(30)})
-    frame.to_csv(tmp_path / "sold.csv", index=False)
-    assert described(tmp_path / "sold.csv").columns[0].note == told
+def test_dates_are_so_far_apart(tmp_path: Path) -> None:
+    for freq, told in ("MS", "a month apart"), ("h", "an hour apart"):
+        days = pd.date_range("2024-01-01", periods=30, freq=freq)
+        frame = pd.DataFrame({"when": days, "sold": np.random.default_rng(0).random(30)})
+        frame.to_csv(tmp_path / "sold.csv", index=False)
+        assert described(tmp_path / "sold.csv").columns[0].note == told
 
 
 @pytest.mark.usefixtures("desk")
@@ -221,21 +221,18 @@ def test_outcomes_that_are_small_or_nearly_all_equal_fill_their_scale(begun: Sta
     assert begun("sold", rows)[0]["data"]["scale"]["sold"] == [0.0, 0.5]
 
 
-@pytest.mark.parametrize(
-    ("head", "row", "reason"),
-    [
+def test_where_nothing_can_be_an_outcome_each_column_has_its_reason(
+    desk: Path, refused: Refused
+) -> None:
+    for head, row, reason in (
         ("x,y", "{i},{j}", "'x': a counter: it only grows or only falls; 'y': whole numbers, 2 di"),
         ("x", "{one}e-200", "'x': no number above 1e-100: give them in a smaller unit"),
         ("x,x", "{one},{one}", "'x (column 1)': another column has its name: rename one"),
         ("a,b,c,d,e,f", "u,u,u,u,u,u", "'d': always the same; and 2 more"),
-    ],
-)
-def test_where_nothing_can_be_an_outcome_each_column_has_its_reason(
-    desk: Path, refused: Refused, head: str, row: str, reason: str
-) -> None:
-    rows = [row.format(i=i, j=i % 2, one=f"1{one[1:]}") for i, one in enumerate(WHOLE)]
-    (desk / "a.csv").write_text("\n".join([head, *rows, ""]), encoding="utf-8")
-    line = refused("describe", "a.csv", "--out", "own.toml")
-    assert line.startswith("a.csv has no column that can be an outcome; ")
-    assert reason in line
-    assert not Path("own.toml").exists()
+    ):
+        rows = [row.format(i=i, j=i % 2, one=f"1{one[1:]}") for i, one in enumerate(WHOLE)]
+        (desk / "a.csv").write_text("\n".join([head, *rows, ""]), encoding="utf-8")
+        line = refused("describe", "a.csv", "--out", "own.toml")
+        assert line.startswith("a.csv has no column that can be an outcome; ")
+        assert reason in line
+        assert not Path("own.toml").exists()

@@ -343,15 +343,14 @@ def test_whoever_lacks_the_token_gets_nothing(live: Live) -> None:
     assert set(live.sessions) == before
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST:80", "127.0.0.1:8642"])
-def test_the_page_is_there_at_every_port(live: Live, host: str) -> None:
+def test_the_page_is_there_at_every_port(live: Live) -> None:
     """Browsers leave port 80 out of Host and Origin."""
-    status, page = get(live, f"{live.token}/", host)
-    assert status == 200
-    assert "connect-src 'self'" in page
-    assert live.token not in page
-    own = {"Host": host, "Origin": f"http://{host}"}
-    assert post(live, f"{live.token}/open", b"{}", **own)[0] == 200
+    for host in ("127.0.0.1", "localhost", "LOCALHOST:80", "127.0.0.1:8642"):
+        status, page = get(live, f"{live.token}/", host)
+        assert (status, live.token in page) == (200, False)
+        assert "connect-src 'self'" in page
+        own = {"Host": host, "Origin": f"http://{host}"}
+        assert post(live, f"{live.token}/open", b"{}", **own)[0] == 200
 
 
 def test_what_there_is_not_is_not_found(live: Live) -> None:
