@@ -152,33 +152,6 @@ def halve(path: Path | str) -> None:
     os.truncate(path, Path(path).stat().st_size // 2)
 
 
-class Stream:
-    """A stream whose writes are counted."""
-
-    def __init__(self, stream: Any, faults: Faults) -> None:
-        self.stream, self.faults = stream, faults
-
-    def write(self, data: Any) -> Any:
-        """Write, or half of it."""
-        text = data if isinstance(data, str) else bytes(data)
-
-        def half() -> None:
-            self.stream.write(text[: len(text) // 2])
-            self.stream.flush()
-
-        self.faults.step(half)
-        return self.stream.write(data)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stream.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
-
-
 class Bench:
     """A folder in which one command is played again and again."""
 

@@ -12,12 +12,7 @@ import worlds
 
 from regretless.forecaster.events.bounds import BiasBound, GainBound
 from regretless.forecaster.events.cover import paper_gamma
-from regretless.forecaster.events.weights import (
-    RULES,
-    AdaptiveWeights,
-    ExponentialWeights,
-    rule_of,
-)
+from regretless.forecaster.events.weights import RULES, AdaptiveWeights, ExponentialWeights, rule_of
 from regretless.forecaster.reference import Trust
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel

@@ -388,8 +388,7 @@ TRADERS = [{"name": "traders", "utility": "linear", "actions": 2}]
 @linux
 @few_and_many
 @pytest.mark.parametrize(
-    ("ending", "drawn"),
-    [("csv", csv_tables(HEAD + GOOD, ",,,;\t")), ("parquet", parquet_tables())],
+    ("ending", "drawn"), [("csv", csv_tables(HEAD + GOOD, ",,,;\t")), ("parquet", parquet_tables())]
 )
 def test_any_table_is_played_or_says_why(
     tmp_path: Path, share: int, ending: str, drawn: st.SearchStrategy[bytes]
