@@ -3,7 +3,7 @@
 const at = (id) => document.getElementById(id);
 const KEPT = "regretless session";
 const live = { session: sessionStorage.getItem(KEPT) || "", builds: 0, version: -1, clock: 0, agents: 0,
-  played: 0, playing: false, names: "", agent: null, told: -1, drawn: {}, named: {} };
+  played: 0, playing: false, refused: false, names: "", agent: null, told: -1, drawn: {}, named: {} };
 const places = [...document.querySelectorAll(".place")];
 const visible = new Set();
 
@@ -37,9 +37,11 @@ async function ask(path, more = {}, figures = []) {
   if (live.agent && live.told !== live.version) asked.agent = live.agent;
   try {
     const state = await post(path, asked);
-    if (state.error || path === "do") live.refused = Boolean(state.error);
-    if (state.error) fail(state.error);
-    else if (state.clock > live.clock) show(state);
+    if (state.error || path === "do") {
+      live.refused = Boolean(state.error);
+      fail(state.error || state.fault);
+    }
+    if (!state.error && state.clock > live.clock) show(state);
     if (state.builds === live.builds) draw(state, figures);
   } catch (error) {
     fail(`The page has lost its server (${error.message}); start it again and reload.`);

@@ -155,6 +155,8 @@ def test_a_slider_is_moved_while_it_plays(viewer: Viewer, live: Live) -> None:
     count = viewer.page.locator("#count")
     expect(count).not_to_have_text(count.inner_text())
     viewer.shows("#fault", "^market.impact = 7")  # while it plays
+    viewer.button("Pause").click()
+    viewer.shows("#fault", "^$")
     expect(agent).to_have_attribute("max", "13")  # as before
 
 
