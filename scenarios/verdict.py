@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from regretless.market.exploitability.tracker import TOLERANCE
-from regretless.market.logs.comparisons import EVERYBODY
+from regretless.market.logs.alternatives import EVERYBODY
 from regretless.market.logs.counted import agents_in, mean_of
 from regretless.market.regret.inference import FEWEST, TRUSTED
 from regretless.scenarios.logs.reading import leading_regret

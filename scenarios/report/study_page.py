@@ -25,7 +25,7 @@ from markupsafe import Markup
 from plotly.colors import sample_colorscale
 
 from regretless.market.core.errors import UserError
-from regretless.market.logs.comparisons import EVERYBODY
+from regretless.market.logs.alternatives import EVERYBODY
 from regretless.scenarios.logs.reading import log_parts, regret_curves, thinned
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import drawn, figure

@@ -4,7 +4,7 @@ The first value of a key, or its ``control``, is what its others are compared wi
 runs that differ in that key alone and have the same seed: D_s is the mean over all settings of the
 other keys of a measure at the value less that at the control, at seed s of n. An **interaction** of
 two keys is a difference of differences, [m(a, b) - m(a_0, b)] - [m(a, b_0) - m(a_0, b_0)].
-Measures of branches are ``gain`` and ``loss_gain`` (``market.logs.comparisons``).
+Measures of branches are ``gain`` and ``loss_gain`` (``market.logs.branch_gains``).
 
 **Tests.** The differences of a table are a family. The mean of D_s has the error e = sd(D) /
 sqrt(n), and mean / e is a t variable with n - 1 degrees of freedom if it is 0 in truth; where seeds
@@ -27,7 +27,7 @@ from scipy.special import stdtr, stdtrit
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
-from regretless.market.logs.comparisons import EVERYBODY
+from regretless.market.logs.alternatives import EVERYBODY
 from regretless.market.logs.counted import means_of
 from regretless.market.regret.inference import LEVEL, critical, holm
 from regretless.scenarios.studies.analysis.measures import (
