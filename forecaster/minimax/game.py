@@ -131,7 +131,7 @@ def project(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled k
             excess = (total - 1.0) / (i + 1)
     for i in range(size):
         moved = point[i] - excess
-        point[i] = moved if moved > 0.0 else 0.0
+        point[i] = max(0.0, moved)
 
 
 @compiled()
