@@ -131,6 +131,8 @@ FEATURES: dict[str, dict[str, Any]] = {
     "own agent": {RESPONSE: "pair-agent"},
     "entry by round": {"cohort.first.enters": 2},
     "exit by round": {"cohort.first.exits": 4},
+    "learners of another utility": {"cohort.third.response": "hedge"},
+    "entry of another utility": {"cohort.third.enters": 2},
     "entry by rate": {"cohort.first.entry_rate": 0.5},
     "exit by rate": {"cohort.first.exit_rate": 0.3},
     "multiplicity": {"cohort.first.types": 2, "cohort.first.multiplicity": True},

@@ -372,3 +372,18 @@ def test_projection_is_onto_the_box_or_the_simplex() -> None:
     on_the_simplex = np.array([0.5, 1.25, -1.0])
     project(on_the_simplex, simplex=True)
     assert on_the_simplex.tolist() == [0.125, 0.875, 0.0]
+
+
+def test_welfare_leaves_out_learners_whose_losses_no_block_spans() -> None:
+    """They hear no forecast, so nothing is expected of them at a prediction, and a line says so."""
+    risks = {"risk_aversion": 2.0, "weights": [[0.7, 0.3], [0.2, 0.8]]}
+    learners = worlds.cohort("learners", 4, 2, "cara", parameters=risks, response="hedge")
+    followers = worlds.cohort("followers", 4, 2)
+    adversary = {"kind": "iid", "outcomes": 2}
+    told = {"forecaster": {"objective": "welfare"}, "adversary": adversary, "rounds": 6}
+    model = worlds.played(worlds.scenario(learners, followers, **told))
+    assert model.played == 6
+    left_out = [note for note in model.notes if "leaves them out" in note]
+    assert left_out == [
+        "learners: forecaster.objective leaves them out, since they hear no forecast"
+    ]

@@ -237,6 +237,49 @@ def test_they_hear_the_block_that_spans_their_losses() -> None:
     model.run()
 
 
+def test_who_comes_late_with_losses_that_nobody_else_has_gets_a_block_from_the_start() -> None:
+    """What the others hear does not change, and the bound counts from the entry."""
+    late = cohort("late", utility="leontief", parameters={}, enters=40, count=2)
+    early = linear("early", WEIGHTS)
+    keys: dict[str, Any] = {"forecaster": {"events": "coordinates"}, "stream": "iid"}
+    alone = market(early, **keys)
+    joined = market(early, late, **keys)
+    alone.run()
+    joined.run()
+    assert [block.name for block in joined.game.blocks] == ["linear", "reduced"]
+    pd.testing.assert_frame_equal(alone.rounds_frame()[["y_0"]], joined.rounds_frame()[["y_0"]])
+    agents = of(joined, "late")
+    assert set(agents["guarantee"]) == {"decision-swap"}
+    assert (agents["entered"] == 40).all()
+    assert (agents["decision_swap_regret"] <= agents["bound"]).all()
+    assert "block reduced is made for them from the start" in joined.guarantees[1].note
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"basis": "ramps", "utility": "cobb-douglas", "parameters": {}},
+        {"cover": {"kind": "cluster", "count": 1}},
+        {"reports": {"risk_aversion": 5.0}},
+    ],
+)
+def test_who_comes_late_may_name_a_basis_a_cover_or_reports(keys: dict[str, Any]) -> None:
+    """Something is protected for such a cohort from the start, in a block of its own."""
+    model = market(cohort("early"), cohort("late", enters=4, **keys), rounds=8)
+    early, late = model.game.cohorts
+    assert early.block != late.block
+    model.run()
+    assert of(model, "late")["mean_loss"].between(0, 1).all()
+
+
+def test_blocks_of_late_cohorts_have_names_of_their_own() -> None:
+    reports = {"risk_aversion": 5.0}
+    late = [cohort("late", enters=4, reports=reports), cohort("plain", enters=5)]
+    model = market(*late, cohort("early"), rounds=8)
+    assert [block.name for block in model.game.blocks] == ["monomials", "monomials-2"]
+    assert [seated.block for seated in model.game.cohorts] == [1, 0, 0]
+
+
 # What the log holds.
 
 
