@@ -203,6 +203,8 @@ class Cohort(ABC):
     # What those who respond to the forecast expect, linear in its statistics: (K, A), (K, A, n).
     coefficients: tuple[Array, Array]
     expects_own: bool = False  # whether these are the coefficients of its own losses
+    # What all agents expect to lose (N, A) at an outcome (d,), if a market has losses of its own.
+    market_losses: Callable[[Array], Array] | None = None
     listens: ClassVar[bool] = True  # whether its agents are told the forecast
     # Whether ``strategy`` says what is played before the draw, without side effects.
     foreseeable: ClassVar[bool] = False
