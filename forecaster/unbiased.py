@@ -27,6 +27,7 @@ certificate that it has, and bounds count what was logged.
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,6 +39,7 @@ from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.cost_of_draws import Draws
 from regretless.forecaster.events.decision_events import VectorEvents
 from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses, played_of
+from regretless.forecaster.events.stays import StayRecord
 from regretless.forecaster.events.weights import Moment, rule_of
 from regretless.forecaster.minimax.cube import Box, cube
 from regretless.forecaster.minimax.game import HullSolver, Solution
@@ -100,7 +102,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
     REMEMBERED: ClassVar[tuple[str, ...]] = (
         *("events", "draws", "certificate_sum", "time", "solver", "rng", "_own_reference"),
-        *("_start", "_spent"),
+        *("_start", "_spent", "stays"),
     )
 
     def __init__(
@@ -124,6 +126,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self._pending: tuple[Any, Solution] | None = None  # the round whose outcome is to come
         self._drawn: int | None = None
         self.instances = (self,)
+        self.stays: list[StayRecord] = []  # of agents that come and go
 
     spelled = Delegated("solver")
     prefer = Delegated("solver")
@@ -215,6 +218,8 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self.certificate_sum += max(solution.certificate or 0.0, 0.0)
         self.solver.remember(solution)
         self.time += 1
+        for record in self.stays:
+            record.note(self.time, partial(self.known_bound, record.events))
         if self.reference is None:
             return
 
@@ -267,15 +272,37 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         most = max(self.certificate_sum, certificate_limit(rounds))
         return replace(self.bias_bound(), rounds=rounds, certificate_sum=most, trusted=False)
 
-    def from_variation(
-        self, group: ProtectedLosses, events: EventSet | None = None, *, stays: bool = False
-    ) -> Array:
+    def from_variation(self, group: ProtectedLosses, events: EventSet | None = None) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,) so far.
 
         By ``events`` that are ``others``, of losses that are not listed.
         """
-        bound = replace(self.known_bound(events), stays=stays)
-        return (events or self.events).from_variation(bound, group)
+        return (events or self.events).from_variation(self.known_bound(events), group)
+
+    def follow(
+        self,
+        group: ProtectedLosses,
+        losses: Indices,
+        *,
+        entered: Indices,
+        left: Indices,
+        events: EventSet | None = None,
+    ) -> StayRecord:
+        """Record from now on what the stays of agents with some of a group's losses gain.
+
+        The rounds are this forecaster's own, and ``events`` those that serve losses that are not
+        listed. ValueError once a round was played.
+        """
+        if self.time:
+            raise ValueError("stays are followed from the first round on; call follow before it")
+        promising = events or self.events
+        record = StayRecord(promising, group, losses, entered=entered, left=left)
+        self.stays.append(record)
+        return record
+
+    def over_stays(self, record: StayRecord) -> Array:
+        """Bound the sum of expected decision swap regret of every recorded stay so far (k,)."""
+        return record.bound(self.time, partial(self.known_bound, record.events))
 
     def realised(self, group: ProtectedLosses) -> Array | None:
         """Bound the sum of decision swap regret (K,) of who acts on what was broadcast, or None."""

@@ -28,6 +28,7 @@ MODULES = {  # which has which tables
     "omniprediction": "omniprediction",
     "rates": "rates",
     "series": "series",
+    "stays": "stays",
     "statements": "assignments certificates delay distance entry intervals",
     "trust": "trust-benign trust-hostile trust-series",
 }

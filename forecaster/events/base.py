@@ -147,6 +147,28 @@ class EventSet(Checkpointable, ABC):
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,) so far."""
 
+    @abstractmethod
+    def least_gained(self, group: ProtectedLosses, losses: Indices) -> Array:
+        """Return what actions have gained over comparators so far, or less (k, A, C).
+
+        Of k of a group's losses by their places in it, in units of the loss; 0 for an action over
+        itself.
+        """
+
+    @abstractmethod
+    def most_gained(self, bound: BiasBound, group: ProtectedLosses, losses: Indices) -> Array:
+        """Bound the same from above by the theorem (k, A, C); while trusted, by what it is."""
+
+    def over_stay(
+        self, bound: BiasBound, group: ProtectedLosses, losses: Indices, at_entry: Array
+    ) -> Array:
+        """Bound the sum of expected decision swap regret of k stays that end now (k,).
+
+        ``at_entry`` (k, A, C) is what ``least_gained`` returned when each stay began.
+        """
+        gained = self.most_gained(bound, group, losses) - at_entry
+        return np.asarray(np.maximum(gained, 0.0).max(2).sum(1))
+
     def realised(self, bound: BiasBound, group: ProtectedLosses) -> Array | None:
         """Bound the same of who acts on what was broadcast; None if only expectations are known."""
         return None
@@ -211,6 +233,9 @@ class Together(EventSet):
 
     bound = Delegated("first")
     from_variation = Delegated("first")
+    least_gained = Delegated("first")
+    most_gained = Delegated("first")
+    over_stay = Delegated("first")
     table = Delegated("first")
 
 

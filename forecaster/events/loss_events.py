@@ -214,6 +214,21 @@ class GainEvents(EventSet):
             gains = np.maximum(member.gain, 0.0) + ROUNDING
         return np.asarray(member.scale * gains[:, :, : member.fixed].max(2).sum(1))
 
+    def least_gained(self, group: ProtectedLosses, losses: Indices) -> Array:
+        """Return the gains against actions and policies (k, A, C), without those against models."""
+        member = self.members[self.rows.place(group)]
+        gain = member.gain[losses][:, :, : member.fixed]
+        known = np.where(np.isfinite(gain), gain, 0.0)
+        return np.asarray(member.scale[losses, None, None] * known)
+
+    def most_gained(self, bound: BiasBound, group: ProtectedLosses, losses: Indices) -> Array:
+        """Bound the same by the rule's proof; while a reference is trusted, by the gains."""
+        if bound.trusted:
+            return self.least_gained(group, losses) + ROUNDING
+        member = self.members[self.rows.place(group)]
+        most = bound.bias_at(member.variation[losses][:, :, : member.fixed])
+        return np.asarray(member.scale[losses, None, None] * most)
+
     def table(self) -> Iterator[Event]:
         """Yield loss, action, None, None, occupancy and gains (C,) in units of the loss."""
         for member in self.members:
@@ -293,6 +308,28 @@ class Assignments(GainEvents):
         alone = super().from_variation(bound, group)
         own = None if self.drawn else self._assigned(bound, group)
         return alone if own is None else np.minimum(alone, own)
+
+    def over_stay(
+        self, bound: BiasBound, group: ProtectedLosses, losses: Indices, at_entry: Array
+    ) -> Array:
+        """Bound it by the gains, and by the assignments where they are charged in expectation.
+
+        An assignment gained G_0 before the games and, since then, what its potential allows:
+        from entry to exit at most sum_a max_c (G_0 - G_s) more than that.
+        """
+        alone = super().over_stay(bound, group, losses, at_entry)
+        if self.drawn:
+            return alone
+        place = self.rows.place(group)
+        member, (_, squares, before) = self.members[place], self._parts[place]
+        most_squares = squares[losses][:, :, : member.fixed].max(2).sum(1)
+        since_the_games_began = bound.assigned(most_squares, *member.shape[1:])
+        if since_the_games_began is None:
+            return alone
+        scale = member.scale[losses]
+        known = scale[:, None, None] * before[losses][:, :, : member.fixed] - at_entry
+        together = known.max(2).sum(1) + scale * since_the_games_began
+        return np.asarray(np.minimum(alone, together))
 
     def realised(self, bound: BiasBound, group: ProtectedLosses) -> Array | None:
         return self._assigned(bound, group) if self.drawn and not self.unseen else None

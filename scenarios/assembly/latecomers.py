@@ -24,7 +24,14 @@ from regretless.market.game.round import Block
 from regretless.market.losses import unique_losses
 from regretless.scenarios.assembly.cohorts import Place, Placement, learner_cohort, seat_of
 from regretless.scenarios.assembly.populations import Draft
-from regretless.scenarios.assembly.theorems import Member, Terms, exact_for, guarantee, of_anybody
+from regretless.scenarios.assembly.theorems import (
+    Member,
+    Terms,
+    exact_for,
+    follow_stays,
+    guarantee,
+    of_anybody,
+)
 from regretless.scenarios.config.cohort import CohortSpec
 
 UNMATCHED = (
@@ -133,7 +140,8 @@ def served(seat: Placement, block: Block, *, reach: float, losses: int) -> Membe
     member = replace(cohort, **through, expects_own=False)
     seat = replace(seat, cohort=member)
     alone = replace(seat, cover=cover, kind=None)
-    terms = Terms(alone, block, member, groups, losses, covered=covered)
+    stays = follow_stays(alone, block, groups)
+    terms = Terms(alone, block, member, groups, losses, covered=covered, stays=stays)
     known = terms.from_variation
     return seat, Guarantee(promised.label, terms.bound, note, covered, from_variation=known)
 
