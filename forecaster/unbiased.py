@@ -117,7 +117,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self.events, self.reference, self.basis = events, reference, basis
         self.solver = solver or Box(events.size)
         self.models = () if reference is None else reference.model.made_of
-        self.trust = None if reference is None else reference.trust(events.experts)
+        self.trust = None if reference is None else reference.trust(events.alarms)
         self.draws, self.rng = Draws(events.rows), stream(seed, "forecaster")
         self.certificate_sum, self.time = 0.0, 0
         # Logarithm of the mean potential, and mean logarithm, at the first game.
@@ -225,7 +225,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
         evidence: dict[str, Any] = {"unchanged": solution.unchanged}
         if self.trust is not None and came is not None:
-            # s_t / m_t, in the terms of ``reference``
+            # s_t / m_t, in the terms of ``switch_test``
             cost, slopes = -float((played.bias * rows.weights).sum()), played.seen @ rows.weights
             most = float(slopes @ truth - np.minimum(slopes, 0.0).sum()) - cost
             evidence["surprise"] = cost / most if most > ROUNDING else 0.0

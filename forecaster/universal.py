@@ -90,6 +90,11 @@ class CellEvents(VectorEvents):
             for s, q in enumerate(shares(scales, self.experts), start=1)
         ]  # fmt: skip
 
+    @property
+    def alarms(self) -> int:
+        """Count all cells with both signs, however few experts they count as in the prior."""
+        return 2 * self.beyond
+
     def active(self, x: object, suggestions: Indices | None = None) -> list[View]:
         return list(self.views)
 

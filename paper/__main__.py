@@ -30,6 +30,7 @@ MODULES = {  # which has which tables
     "series": "series",
     "stays": "stays",
     "statements": "assignments certificates delay distance entry intervals",
+    "switch_test": "switch-alarms switch-found",
     "trust": "trust-benign trust-hostile trust-series",
 }
 TABLES = {name: module for module, names in MODULES.items() for name in names.split()}

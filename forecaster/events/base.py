@@ -26,7 +26,8 @@ import numpy as np
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
 from regretless.forecaster.events.weights import Moment, WeightRule, Weights
-from regretless.forecaster.reference import Band, Trust
+from regretless.forecaster.reference import Band
+from regretless.forecaster.switch_test import SwitchTest
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated
@@ -120,8 +121,13 @@ class EventSet(Checkpointable, ABC):
     def charge(self, active: Any, played: Played) -> None:
         """Add a round to the gains, in expectation over the mixture."""
 
+    @property
+    def alarms(self) -> int:
+        """Count what can reject a reference, in units of equal parts of the switch test's alpha."""
+        return self.experts
+
     @abstractmethod
-    def exceeds(self, active: Any, trust: Trust, *, hint: bool = False) -> bool:
+    def exceeds(self, active: Any, trust: SwitchTest, *, hint: bool = False) -> bool:
         """Whether a reference cost some event more than it may; with ``hint``, than nothing."""
 
     def spent(self) -> float:
@@ -217,7 +223,11 @@ class Together(EventSet):
         for part, own in active:
             part.charge(own, played)
 
-    def exceeds(self, active: Shared, trust: Trust, *, hint: bool = False) -> bool:
+    @property
+    def alarms(self) -> int:
+        return sum(part.alarms for part in self.parts)
+
+    def exceeds(self, active: Shared, trust: SwitchTest, *, hint: bool = False) -> bool:
         return any(part.exceeds(own, trust, hint=hint) for part, own in active)
 
     def spent(self) -> float:
@@ -273,6 +283,12 @@ class Intervals(Together):
             if self._time % length == 0:  # the interval is over
                 self._ended += self.parts[i].spent() * self.parts[i].prior
                 self.parts[i] = self._made(length)
+
+    @property
+    def alarms(self) -> int:
+        """Those of the whole run and of every interval that it will have, each by its own."""
+        intervals = sum(max(math.ceil(self.run / length) - 1, 0) for length in self.lengths)
+        return self.first.alarms * (1 + intervals)
 
     def spent(self) -> float:
         return super().spent() + self._ended

@@ -21,7 +21,7 @@ from regretless.forecaster.events.base import EventSet, View
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
 from regretless.forecaster.events.weights import AdaptiveWeights, Moment, WeightRule, Weights
-from regretless.forecaster.reference import Trust
+from regretless.forecaster.switch_test import SwitchTest
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
 from regretless.market.records import Event, checked_suggestion
@@ -83,7 +83,7 @@ class VectorEvents(EventSet):
         for view in active:
             add(view.arrays, played.bias[view.rows], played.seen[view.rows], self.rule.squared)
 
-    def exceeds(self, active: list[View], trust: Trust, *, hint: bool = False) -> bool:
+    def exceeds(self, active: list[View], trust: SwitchTest, *, hint: bool = False) -> bool:
         return any(trust.rejects(np.abs(view.gain), view.squares, hint=hint) for view in active)
 
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:

@@ -214,7 +214,9 @@ class Scenario:
             later = [spec.name for spec in guests if spec.response == "ensemble"]
             ensembles += [name for name in later if homes[name].block == place.block]
             hears = next(iter(ensembles), None)
-            forecaster = make_forecaster(self.peopled, place.basis, groups, listener=hears)
+            forecaster = make_forecaster(
+                self.peopled, place.basis, groups, listener=hears, blocks=len(places)
+            )
             blocks.append(Block(place.name, place.basis, forecaster, place.relay))
         promises = sum(one.promises for one in seats)
         members = list[Member]()

@@ -13,7 +13,7 @@ import worlds
 from regretless.forecaster.events.bounds import BiasBound, GainBound
 from regretless.forecaster.events.cover import paper_gamma
 from regretless.forecaster.events.weights import RULES, AdaptiveWeights, ExponentialWeights, rule_of
-from regretless.forecaster.reference import Trust
+from regretless.forecaster.switch_test import SwitchTest
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
 from regretless.market.records import Round
@@ -125,7 +125,7 @@ def test_bound_since_the_start_is_the_bound() -> None:
 def test_who_leaves_may_have_the_bias_up_to_which_a_reference_is_trusted() -> None:
     """Bounds of stays hold after every round, those before trust was lost included."""
     occupancy = np.array([1.0, 5.0, 100.0])
-    for rule, trust in product(map(rule_of, RULES), (Trust(100), Trust(100, 2.0))):
+    for rule, trust in product(map(rule_of, RULES), (SwitchTest(100), SwitchTest(100, 2.0))):
         stay = BiasBound(rule, 100, 500, 2.0, trust=trust, stays=True)
         kept = np.minimum(trust.most(occupancy), occupancy)
         assert (stay.bias(occupancy) >= kept).all()
