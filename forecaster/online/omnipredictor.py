@@ -35,6 +35,7 @@ from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.models import Aggregate, adapted
 from regretless.forecaster.models.aggregate import PANEL
 from regretless.forecaster.models.outcomes import ColumnForecast, lattice
+from regretless.forecaster.online import saved
 from regretless.forecaster.online.inputs import Contexts, Inputs, maker_of, naming, policy_of
 from regretless.forecaster.online.outcome_distribution import OnlineForecast, Task
 from regretless.forecaster.reference import Reference
@@ -358,7 +359,7 @@ class OnlineOmnipredictor(Checkpointable):
             "actions": self.actions,
             "seed": self.seed,
         }
-        checkpoint.save(Path(path), {"made": made, "state": self.state()})
+        saved.write(path, made, self.state())
 
     @classmethod
     def load(
@@ -374,9 +375,8 @@ class OnlineOmnipredictor(Checkpointable):
         those that were functions, by loss and name. UserError if it is no such file, or one of them
         is wanted.
         """
+        made, state = saved.read(path)
         try:
-            tree = checkpoint.load(Path(path))
-            made = tree["made"]
             losses = {name: _read(**told) for name, told in made["losses"].items()}
             if made["models"] != "panel":
                 made["models"] = _filled(made["models"], models or {}, "models")
@@ -384,12 +384,12 @@ class OnlineOmnipredictor(Checkpointable):
                 given = (policies or {}).get(loss, {})
                 made["policies"][loss] = _filled(told, given, f"policies['{loss}']")
             own = cls(**made | {"losses": losses})
-            own.restore(tree["state"])
+            saved.check_state(state, own.state())
+            own.restore(state)
         except UserError:
             raise
         except checkpoint.DAMAGED as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise UserError(f"'{path}' is no saved OnlineOmnipredictor: {reason}") from error
+            raise saved.refused(path, error) from error
         return own
 
     def restore(self, state: dict[str, Any]) -> None:
