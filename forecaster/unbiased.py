@@ -48,7 +48,9 @@ from regretless.market.best_response import SmoothResponse
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated
+from regretless.market.core.errors import ParameterError, brief
 from regretless.market.core.randomness import stream
+from regretless.market.core.validation import check_int, check_positive
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses import Linear, Loss
 from regretless.market.losses.basis import Basis
@@ -114,6 +116,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         basis: Basis | None = None,
         seed: int = 0,
     ) -> None:
+        check_int("seed", seed, least=0)
         self.events, self.reference, self.basis = events, reference, basis
         self.solver = solver or Box(events.size)
         self.models = () if reference is None else reference.model.made_of
@@ -309,6 +312,42 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         return self.events.realised(self.known_bound(), group)
 
 
+def checked_losses(losses: Any, kind: type[Loss] = Loss) -> list[Any]:
+    """Return the losses to protect as a list; ParameterError unless all are of a kind and fit."""
+    listed = list(losses) if isinstance(losses, list | tuple) else [losses]
+    cure = f"give a list of {kind.__name__} losses of market.losses, at least one"
+    if not listed or not all(isinstance(loss, kind) for loss in listed):
+        raise ParameterError(f"losses = {brief(losses)}: {cure}")
+    sizes = sorted({loss.outcomes for loss in listed})
+    if len(sizes) > 1:
+        told = " and ".join(map(str, sizes))
+        raise ParameterError(f"losses are of {told} outcomes; give losses of equally many")
+    return listed
+
+
+def checked_policies(policies: Any) -> list[Policy]:
+    """Return benchmark policies as a list; ParameterError unless each can be called."""
+    if not isinstance(policies, list | tuple) or not all(map(callable, policies)):
+        cure = "give a list of functions, from a context to the number of an action"
+        raise ParameterError(f"policies = {brief(policies)}: {cure}")
+    return list(policies)
+
+
+def checked_basis(basis: Any) -> Basis:
+    """Return a basis; ParameterError if it is none."""
+    if not isinstance(basis, Basis):
+        raise ParameterError(f"basis = {brief(basis)}: give a basis of forecaster.bases")
+    return basis
+
+
+def coefficients_of(basis: Basis, losses: Sequence[Loss]) -> list[tuple[Array, Array]]:
+    """Return each loss's coefficients; ParameterError where the basis does not span it."""
+    try:
+        return [basis.coefficients(loss) for loss in losses]
+    except ValueError as error:
+        raise ParameterError(f"losses: {error}; give another basis") from error
+
+
 class DecisionSwap(UnbiasedPrediction):
     """No decision swap regret for agents with linear losses who best-respond.
 
@@ -332,7 +371,9 @@ class DecisionSwap(UnbiasedPrediction):
         horizon: int | None = None,
         seed: int = 0,
     ) -> None:
-        groups = grouped([(loss.offset, loss.weights) for loss in losses], policies)
+        protected = checked_losses(losses, Linear)
+        forms = [(loss.offset, loss.weights) for loss in protected]
+        groups = grouped(forms, checked_policies(policies))
         super().__init__(VectorEvents(groups, rule_of(weights, horizon)), seed=seed)
 
 
@@ -369,14 +410,20 @@ class SmoothDecisionSwap(UnbiasedPrediction):
         seed: int = 0,
     ) -> None:
         if (eta is None) == (response is None):
-            raise ValueError("give exactly one of eta and response")
-        basis = basis or LinearBasis(losses[0].outcomes)
+            raise ParameterError("eta, response: give exactly one of them")
+        if eta is not None:
+            check_positive("eta", eta)
+        if response is not None and not isinstance(response, SmoothResponse):
+            raise ParameterError(f"response = {brief(response)}: give a SmoothResponse")
+        losses = checked_losses(losses, Linear if basis is None else Loss)
+        policies = checked_policies(policies)
+        basis = LinearBasis(losses[0].outcomes) if basis is None else checked_basis(basis)
         if not basis.convex_image:
-            raise ValueError(
-                f"the image of {type(basis).__name__} is curved, so that a prediction of s(y) "
-                "has no label forecast; broadcast ensembles, or use NonLinearDecisionSwap"
+            raise ParameterError(
+                f"basis: the image of {type(basis).__name__} is curved, so that a prediction of "
+                "s(y) has no label forecast; broadcast ensembles, or use NonLinearDecisionSwap"
             )
-        tables = [basis.coefficients(loss) for loss in losses]
+        tables = coefficients_of(basis, losses)
         groups = grouped(tables, policies, eta=eta, play=response.play if response else None)
         super().__init__(VectorEvents(groups, rule_of(weights, horizon)), basis=basis, seed=seed)
 
@@ -398,7 +445,8 @@ class NonLinearDecisionSwap(UnbiasedPrediction):
         horizon: int | None = None,
         seed: int = 0,
     ) -> None:
-        groups = grouped([basis.coefficients(loss) for loss in losses], policies)
+        tables = coefficients_of(checked_basis(basis), checked_losses(losses))
+        groups = grouped(tables, checked_policies(policies))
         events = VectorEvents(groups, rule_of(weights, horizon))
         super().__init__(events, cube(basis.size, basis.hull), basis=basis, seed=seed)
 

@@ -36,6 +36,8 @@ from regretless.forecaster.reference import PLAIN, Band
 from regretless.forecaster.switch_test import SwitchTest
 from regretless.market.core.arrays import Array
 from regretless.market.core.compiled import compiled
+from regretless.market.core.errors import ParameterError, brief
+from regretless.market.core.validation import check_int
 
 GROWTH = (math.exp(1 / 3) - math.exp(-1)) / 2  # k
 REMAINDER = 0.338  # q
@@ -353,7 +355,12 @@ RULES: dict[str, type[WeightRule]] = {
 
 
 def rule_of(name: str, horizon: int | None = None) -> WeightRule:
-    """Make the rule of a name; the exponential rate may use the horizon. ValueError if unknown."""
-    if name not in RULES:
-        raise ValueError(f"weights '{name}' are unknown; choose from {', '.join(RULES)}")
+    """Make the rule of a name; the exponential rate may use the horizon.
+
+    ParameterError if the name is unknown, or the horizon no number of rounds.
+    """
+    if not isinstance(name, str) or name not in RULES:
+        raise ParameterError(f"weights = {brief(name)}: choose from {', '.join(RULES)}")
+    if horizon is not None:
+        check_int("horizon", horizon, least=1)
     return RULES[name](horizon)

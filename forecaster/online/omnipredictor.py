@@ -35,7 +35,7 @@ from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.models import Aggregate, adapted
 from regretless.forecaster.models.aggregate import PANEL
 from regretless.forecaster.models.outcomes import ColumnForecast, lattice
-from regretless.forecaster.online import saved
+from regretless.forecaster.online import saved, validation
 from regretless.forecaster.online.inputs import Contexts, Inputs, maker_of, naming, policy_of
 from regretless.forecaster.online.outcome_distribution import OnlineForecast, Task
 from regretless.forecaster.reference import Reference
@@ -48,6 +48,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable, remembers
 from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.core.randomness import stream
+from regretless.market.core.validation import check_int
 from regretless.market.losses import Convex1D, Loss
 from regretless.market.losses.outcome_spaces import Box
 from regretless.market.records import Decision
@@ -76,8 +77,10 @@ class OnlineOmnipredictor(Checkpointable):
     losses : mapping of str to Loss
         Single losses, functions of the outcome in its own units.
     scale : mapping of str to (float, float), optional
-        By the name of each outcome what becomes 0 and 1; without it outcomes are in [0, 1], called
-        ``y``, or ``y_0`` and so on. Values beyond are clipped, counted and warned of once.
+        By the name of each outcome what becomes 0 and 1; a pair alone is that of one outcome,
+        ``y``. Without it orders of a newsvendor above 1 say it, from 0 to the largest; else
+        outcomes are in [0, 1], called ``y``, or ``y_0`` and so on. Values beyond are clipped,
+        counted and warned of once; what lies 1,000 scales away is refused.
     models : "panel" or mapping of str to model
         Models by name: the name of a registered one, a table ``{"kind": ..., ...}`` of one with its
         parameters, or an untrained object of River's, sktime's, statsforecast's or scikit-learn's
@@ -128,12 +131,13 @@ class OnlineOmnipredictor(Checkpointable):
         actions: Mapping[str, Sequence[Any]] | None = None,
         seed: int = 0,
     ) -> None:
-        self.losses, self.models, self.seed = dict(losses), models, seed
-        self.scale = dict(scale or {})
-        columns = dict(forecasts or {}).items()
-        self.forecasts = {name: [k] if isinstance(k, str) else list(k) for name, k in columns}
-        self.actions = {name: list(told) for name, told in (actions or {}).items()}
-        self.policies = {name: dict(told) for name, told in (policies or {}).items()}
+        self.losses = validation.checked_losses(losses)
+        self.models = models
+        self.seed = check_int("seed", seed, least=0)
+        self.scale = validation.checked_scale(scale, self.losses)
+        self.forecasts = validation.checked_forecasts(forecasts)
+        self.actions = validation.checked_actions(actions)
+        self.policies = validation.checked_policies(policies)
         for name in {*self.actions, *self.policies} - set(self.losses):
             raise UserError(f"actions, policies: no loss '{name}'; {closest(name, self.losses)}")
         self.names, self.space = _outcomes(self.losses, self.scale)
@@ -179,8 +183,8 @@ class OnlineOmnipredictor(Checkpointable):
         return Task(own, called, *self.basis.coefficients(own), policies)
 
     def _models(self) -> dict[str, Any]:
-        told = PANEL if self.models == "panel" else self.models
-        if not isinstance(told, Mapping):
+        told = PANEL if isinstance(self.models, str) and self.models == "panel" else self.models
+        if not isinstance(told, Mapping) or not all(isinstance(name, str) for name in told):
             raise UserError(f"models = {brief(told)}: give 'panel', or models by name")
         made = {name: self._model(name, model) for name, model in told.items()}
         for name, columns in self.forecasts.items():
@@ -208,9 +212,10 @@ class OnlineOmnipredictor(Checkpointable):
 
         ``key`` (str or int) is what ``learn_late`` will give the outcome under.
         """
+        place = None if key is None else validation.check_key(key)
         open_ = self._opened(self._context(x))
-        if key is not None:
-            self._waiting[str(key)] = open_
+        if place is not None:
+            self._waiting[place] = open_
             while len(self._waiting) > WAITING:
                 del self._waiting[next(iter(self._waiting))]
                 self.counts["forgotten"] += 1
@@ -231,7 +236,9 @@ class OnlineOmnipredictor(Checkpointable):
 
         UserError if no forecast waits under the key.
         """
-        if (open_ := self._waiting.pop(str(key), None)) is None:
+        place = validation.check_key(key)
+        self._vector(y)  # what is refused leaves the forecast open
+        if (open_ := self._waiting.pop(place, None)) is None:
             raise UserError(f"no forecast waits under {key!r}; predict_one(x, key=...) opens one")
         learned = self.counts["learned"]
         self._learn(open_, y, None)
@@ -293,19 +300,10 @@ class OnlineOmnipredictor(Checkpointable):
 
     def _vector(self, y: Any) -> Array | None:
         """Return an outcome as numbers (d,); None where one is missing."""
-        if isinstance(y, Mapping):
-            for name in y:
-                if name not in self.names:
-                    raise UserError(f"no outcome '{name}'; {closest(str(name), self.names)}")
-            y = [y.get(name) for name in self.names]
-        if y is None:
-            return None
-        values = [np.nan if v is None or v is pd.NA else v for v in (y if np.ndim(y) else [y])]
-        try:
-            vector = np.array(values, float).reshape(len(self.names))
-        except (TypeError, ValueError) as error:
-            raise UserError(f"y = {brief(y)}: give a number for each outcome, or None") from error
-        return vector if np.isfinite(vector).all() else None
+        vector = validation.outcome_vector(y, self.names)
+        if vector is not None:
+            validation.check_not_absurd(self.space.to_unit(vector), self.names, vector)
+        return vector
 
     # its results
 
@@ -375,13 +373,15 @@ class OnlineOmnipredictor(Checkpointable):
         those that were functions, by loss and name. UserError if it is no such file, or one of them
         is wanted.
         """
+        given_models = validation.checked_table("models", models, "models")
+        given_policies = validation.checked_policies(policies)
         made, state = saved.read(path)
         try:
             losses = {name: _read(**told) for name, told in made["losses"].items()}
             if made["models"] != "panel":
-                made["models"] = _filled(made["models"], models or {}, "models")
+                made["models"] = _filled(made["models"], given_models, "models")
             for loss, told in made["policies"].items():
-                given = (policies or {}).get(loss, {})
+                given = given_policies.get(loss, {})
                 made["policies"][loss] = _filled(told, given, f"policies['{loss}']")
             own = cls(**made | {"losses": losses})
             saved.check_state(state, own.state())
@@ -400,11 +400,6 @@ class OnlineOmnipredictor(Checkpointable):
 def _outcomes(
     losses: Mapping[str, Loss], scale: Mapping[str, tuple[float, float]]
 ) -> tuple[list[str], Box]:
-    if not losses:
-        raise UserError("losses: there are none; give one by name")
-    for name, loss in losses.items():
-        if not isinstance(loss, Loss) or loss.stack:
-            raise UserError(f"losses['{name}'] is {brief(loss)}; give a single loss")
     size = {loss.outcomes for loss in losses.values()}
     many = min(size)
     if len(size) > 1 or (scale and len(scale) != many):

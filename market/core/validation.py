@@ -4,13 +4,13 @@ Each function returns the checked value, or raises ``ParameterError``, which is 
 Whoever calls for a key of a scenario file puts that key in front of the line.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import ParameterError, brief
+from regretless.market.core.errors import ParameterError, brief, closest
 
 
 class Rule(NamedTuple):
@@ -21,6 +21,8 @@ class Rule(NamedTuple):
 
 
 FINITE = Rule(np.isfinite, "give finite numbers")
+LARGEST = 1e100  # in size: products of a few parameters must be numbers, too
+MODERATE = Rule(lambda found: np.abs(found) <= LARGEST, f"give numbers of at most {LARGEST:g}")
 POSITIVE = Rule(lambda found: found > 0, "must be positive")
 NOT_NEGATIVE = Rule(lambda found: found >= 0, "must be at least 0")
 SHARE = Rule(lambda found: (found >= 0) & (found <= 1), "give numbers in [0, 1]")
@@ -30,13 +32,13 @@ def numbers(name: str, value: Any, rule: Rule = FINITE) -> Array:
     """Return a number, a list or a table of finite numbers, its rows equally long, as an array."""
     try:
         given = np.asarray(value)
-    except ValueError:  # rows of different lengths
+    except (TypeError, ValueError, OverflowError):  # rows of different lengths, or no array
         given = np.asarray("ragged")
     if given.dtype.kind not in "iuf":  # text, truth values and tables of a file are no numbers
         cure = ", all rows equally long" if isinstance(value, list) else ""
         raise ParameterError(f"{name} = {brief(value)}: give numbers{cure}")
     found = given.astype(np.float64)
-    for one in (FINITE, rule):
+    for one in (FINITE, MODERATE, rule):
         require(name, found, one.holds(found), one.cure)
     return found
 
@@ -91,3 +93,28 @@ def check_range(name: str, value: Any, low: float, high: float) -> float:
         wanted = f"in [{low:g}, {high:g}]" if high < np.inf else f"of at least {low:g}"
         raise ParameterError(f"{name} is {brief(value)}; give a number {wanted}")
     return float(found)
+
+
+def check_positive(name: str, value: Any) -> float:
+    """Return a number above 0."""
+    found = numbers(name, value, POSITIVE)
+    if found.ndim:
+        raise ParameterError(f"{name} is {brief(value)}; give one number above 0")
+    return float(found)
+
+
+def check_probability(name: str, value: Any) -> float:
+    """Return a number above 0 and below 1."""
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not is_number or isinstance(value, np.complexfloating) or not 0 < value < 1:
+        raise ParameterError(f"{name} = {brief(value)}: give a number between 0 and 1")
+    return float(value)
+
+
+def check_name(what: str, value: Any, known: Iterable[str]) -> str:
+    """Return a name that is among those known; ``what`` it is a name of goes into the line."""
+    names = list(known)
+    if not isinstance(value, str) or value not in names:
+        shown = f"'{value}'" if isinstance(value, str) else brief(value)
+        raise ParameterError(f"no {what} {shown}; {closest(str(value), names)}")
+    return value
