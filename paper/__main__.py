@@ -23,6 +23,7 @@ MODULES = {  # which has which tables
     "everyone": "everyone everyone-rates everyone-series newsvendors",
     "exploitation.table": "exploitation",
     "games": "games",
+    "late_outcomes": "late-outcomes",
     "listed": "listed",
     "listeners": "listeners",
     "omniprediction": "omniprediction",

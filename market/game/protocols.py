@@ -46,6 +46,7 @@ class Forecaster(ABC):
     instances: Sequence[Any] = ()  # its unbiased predictions, one per turn, if it has any
     rng: np.random.Generator  # of ``predict``, for one that mixes
     ahead: int = 0  # rounds before the one asked for that are open, where outcomes come late
+    newer: int = 0  # outcomes of later rounds that it knows already when it learns an old one
 
     @abstractmethod
     def mixture(self, x: object = None) -> Mixture:
