@@ -65,15 +65,15 @@ AHEAD = "seven steps ahead"
 
 
 def serve_late(server: OnlineOmnipredictor, rounds: Any, delays: np.ndarray) -> None:
-    """Serve a series of contexts and outcomes, each told so many rounds late."""
+    """Serve a series of contexts and outcomes, each told so many rounds late.
+
+    What has not come when the series ends is never told.
+    """
     due: dict[int, list[int]] = {}
     for t, (context, _) in enumerate(rounds):
         server.predict_one(context, key=t)
         due.setdefault(t + int(delays[t]), []).append(t)
         for past in due.pop(t, []):
-            server.learn_late(past, rounds[past][1])
-    for late in sorted(due):
-        for past in due[late]:
             server.learn_late(past, rounds[past][1])
 
 
@@ -89,18 +89,18 @@ def serve(instance: tuple[str, str], rounds: int, seed: int) -> Iterator[Row]:
     """Serve a series whose outcomes arrive in one way; yield its mean loss."""
     name, arrival = instance
     contexts, outcomes = SERIES[name]()
-    played = list(zip(contexts, outcomes.tolist(), strict=True))[:rounds]
-    values = np.array([outcome for _, outcome in played])
+    values = outcomes[:rounds]
     margin = MARGIN * float(np.ptp(values))
-    low = float(values.min()) - margin
-    high = float(values.max()) + margin
-    orders = np.linspace(low, high, ORDERS)
+    above_least = values - values.min() + margin  # no order is negative
+    highest = float(above_least.max()) + margin
+    played = list(zip(contexts[:rounds], above_least.tolist(), strict=True))
+    orders = np.linspace(0.0, highest, ORDERS)
     losses = {
         owner: Newsvendor(orders=orders, underage=underage, overage=overage)
         for owner, (underage, overage) in COSTS.items()
     }
     options: dict[str, Any] = {"steps_ahead": STEPS_AHEAD} if arrival == AHEAD else {}
-    server = OnlineOmnipredictor(losses, scale={"y": (low, high)}, seed=seed, **options)
+    server = OnlineOmnipredictor(losses, scale={"y": (0.0, highest)}, seed=seed, **options)
     if arrival == AHEAD:
         serve_ahead(server, played)
     else:
@@ -114,11 +114,11 @@ def serve(instance: tuple[str, str], rounds: int, seed: int) -> Iterator[Row]:
         "series": name,
         "outcomes": arrival,
         "rounds": int(regrets["rounds"].iloc[0]),
-        "mean loss": float(regrets["mean_loss"].mean()) / (high - low),
-        "swap regret": float(regrets["swap_regret"].max()) / (high - low),
+        "mean loss": float(regrets["mean_loss"].mean()) / highest,
+        "swap regret": float(regrets["swap_regret"].max()) / highest,
     }
     if "bound_from_variation" in regrets:
-        row["promised"] = float(regrets["bound_from_variation"].max()) / (high - low)
+        row["promised"] = float(regrets["bound_from_variation"].max()) / highest
         row["slots"] = int(regrets["slots"].iloc[0])
     yield row
 
