@@ -7,7 +7,9 @@ once to who forecasts seven steps ahead. ``slots`` counts the instances of the t
 regret`` is the greatest of the three losses, ``promised`` the greatest bound, added up over slots.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from itertools import product
 from typing import Any
@@ -18,6 +20,7 @@ import pandas as pd
 from paper.harness import Row, Table
 from regretless import OnlineOmnipredictor
 from regretless.agents.utilities import Newsvendor
+from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.scenarios.studies.design import CATALOGUE
 
@@ -27,28 +30,42 @@ MARGIN = 0.05  # of the range, by which the scale is wider on either side
 STEPS_AHEAD = 7
 
 
-def bikes() -> tuple[list[dict[str, float]], np.ndarray]:
+@dataclass(frozen=True)
+class Series:
+    """Outcomes (T,) and the context of each."""
+
+    contexts: Sequence[dict[str, float]]
+    outcomes: Array
+
+
+def bundled(file: str, outcome: str, context: list[str]) -> Series:
+    """Read columns of a table of the project."""
+    table = pd.read_csv(CATALOGUE.parents[1] / "data" / file)
+    contexts = [
+        dict(zip(context, row, strict=True)) for row in table[context].to_numpy(float).tolist()
+    ]
+    return Series(contexts, table[outcome].to_numpy(float))
+
+
+def bikes() -> Series:
     """Read the hourly demand for bicycles, with the hour and whether people work."""
-    table = pd.read_csv(CATALOGUE.parents[1] / "data" / "bike-demand.csv")
-    return table[["hour", "workingday"]].to_dict("records"), table["bikers"].to_numpy(float)
+    return bundled("bike-demand.csv", "bikers", ["hour", "workingday"])
 
 
-def weather() -> tuple[list[dict[str, float]], np.ndarray]:
+def weather() -> Series:
     """Read the highest temperature of each day, with the month."""
-    table = pd.read_csv(CATALOGUE.parents[1] / "data" / "seattle-weather.csv")
-    return table[["month"]].to_dict("records"), table["temp_max"].to_numpy(float)
+    return bundled("seattle-weather.csv", "temp_max", ["month"])
 
 
-def passengers() -> tuple[list[dict[str, float]], np.ndarray]:
+def passengers() -> Series:
     """Read the monthly passengers of airlines, in thousands, with the month."""
-    from river.datasets import AirlinePassengers  # noqa: PLC0415 - an extra
-
-    rows = list(AirlinePassengers())
+    datasets: Any = import_module("river.datasets")
+    rows = list(datasets.AirlinePassengers())
     contexts = [{"month": float(x["month"].month)} for x, _ in rows]
-    return contexts, np.array([count for _, count in rows], dtype=np.float64)
+    return Series(contexts, np.array([count for _, count in rows], dtype=np.float64))
 
 
-SERIES: dict[str, Callable[[], tuple[list[dict[str, float]], np.ndarray]]] = {
+SERIES: dict[str, Callable[[], Series]] = {
     "bikes": bikes,
     "weather": weather,
 }
@@ -62,9 +79,10 @@ ARRIVALS: dict[str, int] = {  # rounds that an outcome comes late, at most
     "up to six late, in any order": 6,
 }
 AHEAD = "seven steps ahead"
+Round = tuple[dict[str, float], float]  # a context and its outcome
 
 
-def serve_late(server: OnlineOmnipredictor, rounds: Any, delays: np.ndarray) -> None:
+def serve_late(server: OnlineOmnipredictor, rounds: Sequence[Round], delays: Array) -> None:
     """Serve a series of contexts and outcomes, each told so many rounds late.
 
     What has not come when the series ends is never told.
@@ -77,7 +95,7 @@ def serve_late(server: OnlineOmnipredictor, rounds: Any, delays: np.ndarray) -> 
             server.learn_late(past, rounds[past][1])
 
 
-def serve_ahead(server: OnlineOmnipredictor, rounds: Any) -> None:
+def serve_ahead(server: OnlineOmnipredictor, rounds: Sequence[Round]) -> None:
     """Serve a series whose outcomes come at once, and forecast ``STEPS_AHEAD`` steps ahead."""
     for t, (context, outcome) in enumerate(rounds):
         if t + STEPS_AHEAD - 1 < len(rounds):
@@ -88,12 +106,12 @@ def serve_ahead(server: OnlineOmnipredictor, rounds: Any) -> None:
 def serve(instance: tuple[str, str], rounds: int, seed: int) -> Iterator[Row]:
     """Serve a series whose outcomes arrive in one way; yield its mean loss."""
     name, arrival = instance
-    contexts, outcomes = SERIES[name]()
-    values = outcomes[:rounds]
+    series = SERIES[name]()
+    values = series.outcomes[:rounds]
     margin = MARGIN * float(np.ptp(values))
     above_least = values - values.min() + margin  # no order is negative
     highest = float(above_least.max()) + margin
-    played = list(zip(contexts[:rounds], above_least.tolist(), strict=True))
+    played = list(zip(series.contexts[:rounds], above_least.tolist(), strict=True))
     orders = np.linspace(0.0, highest, ORDERS)
     losses = {
         owner: Newsvendor(orders=orders, underage=underage, overage=overage)
