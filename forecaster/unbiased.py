@@ -413,7 +413,7 @@ class SmoothDecisionSwap(UnbiasedPrediction):
             raise ParameterError("eta, response: give exactly one of them")
         if eta is not None:
             check_positive("eta", eta)
-        if response is not None and not isinstance(response, SmoothResponse):
+        if response is not None and not callable(getattr(response, "play", None)):
             raise ParameterError(f"response = {brief(response)}: give a SmoothResponse")
         losses = checked_losses(losses, Linear if basis is None else Loss)
         policies = checked_policies(policies)

@@ -113,7 +113,7 @@ class Contexts(Checkpointable):
         except ValueError as error:
             cure = "give a date such as 2026-03-01"
             raise UserError(f"'{name}' is {brief(value)}, which is no date; {cure}") from error
-        if day is pd.NaT:
+        if pd.isna(day):
             return {}
         since = float((day - EPOCH) / pd.Timedelta(days=1))
         parts = {"_month": float(day.month), "_weekday": float(day.weekday())}
