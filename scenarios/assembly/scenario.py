@@ -14,6 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+# First: while Mesa is imported it looks several times through all loaded modules and the whole
+# stack of calls, which are short here.
+import regretless.market.model  # noqa: F401
 from regretless.market.core.errors import UserError, closest
 from regretless.market.exploitability.tracker import MEASURES, Tracker
 from regretless.market.game.network import Network
