@@ -109,23 +109,28 @@ def dashboard(
     imports: shared.Imports = None,
 ) -> None:
     """Play a scenario live in the browser. Ctrl-C ends it."""
-    import_for_good("regretless.scenarios.live.server")
-    import webbrowser
+    from importlib.util import find_spec
 
+    if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
+        reason = "dashboard: this needs Starlette and Uvicorn, which are not installed"
+        raise UserError(f"{reason}; run pip install 'regretless[live]'")
+    import_for_good("regretless.scenarios.live.server")
+    from regretless.scenarios.live.browser import opened_in_browser
     from regretless.scenarios.live.server import Live
     from regretless.scenarios.live.source import Source
 
     import_modules(imports or [])
     source = Source.of(scenario, tuple(assignments or ()))
-    source.scenario().build()  # so that what is wrong is said here, and not on the page
+    with shared.compilation_announced(quiet=False):
+        source.scenario().build()  # so that what is wrong is said here, and not on the page
     with Live(source, Path.cwd(), port, tuple(imports or ())) as server:
         typer.echo(f"Live page: {server.address} (Ctrl-C ends it)")
-        if not no_browser:
-            webbrowser.open(server.address)
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            typer.echo("Ended.")
+        opened = nullcontext() if no_browser else opened_in_browser(server.address)
+        with opened:
+            try:
+                server.serve_forever()
+            except KeyboardInterrupt:
+                typer.echo("Ended.")
 
 
 ALGORITHMS = "Needed: cma (CMA-ES) or exp3 (bandit)."
@@ -172,7 +177,10 @@ def train(  # noqa: PLR0913 - one parameter per option
     given = {"resume": resume, "overwrite": overwrite}
     name = f"{chosen.spec.name}-{algorithm}"
     target = out or shared.free_directory(name, TrainingDirectory, **given, quiet=quiet)
-    with shared.progress_bar(f"{chosen.spec.name}, {algorithm}", runs, quiet=quiet) as advance:
+    with (
+        shared.compilation_announced(quiet=quiet),
+        shared.progress_bar(f"{chosen.spec.name}, {algorithm}", runs, quiet=quiet) as advance,
+    ):
         table = train_attackers(chosen, order, target, **given, progress=advance, warn=shared.warn)
     if not quiet:
         typer.echo(text(table))
@@ -243,6 +251,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     options = Options(target, format, log_every, resume, overwrite)
     with (
         shared.traced(wanted=verbose),
+        shared.compilation_announced(quiet=quiet),
         _players(loaded, options, workers, scheduler, tuple(imports or ())) as player,
         shared.progress_bar(loaded.spec.name, loaded.spec.rounds, quiet=quiet) as advance,
     ):
@@ -327,7 +336,10 @@ def study(  # noqa: PLR0913 - one parameter per option
     options = Options(
         out, jobs, scheduler, resume, overwrite, tuple(imports or []), patience or PATIENCE
     )
-    with shared.progress_bar(design.name, len(design), quiet=quiet) as advance:
+    with (
+        shared.compilation_announced(quiet=quiet),
+        shared.progress_bar(design.name, len(design), quiet=quiet) as advance,
+    ):
         done = conduct(design, options, progress=advance, warn=shared.warn)
     if not quiet:
         print_summary(done)

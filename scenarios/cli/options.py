@@ -124,6 +124,21 @@ def progress_bar(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[i
         yield lambda done: bar.update(task, completed=done)
 
 
+COMPILING = "Compiling kernels, once per installation ..."
+
+
+@contextmanager
+def compilation_announced(*, quiet: bool) -> Iterator[None]:
+    """Write one line on standard error before kernels are compiled, which takes a while."""
+    if quiet:
+        yield
+        return
+    from regretless.market.core.compiled import first_compilation_announced
+
+    with first_compilation_announced(lambda: typer.echo(COMPILING, err=True)):
+        yield
+
+
 INTERRUPTED = 130
 LONGEST = 2000  # characters of a line
 RESUMABLE = (["run"], ["study"], ["train"])

@@ -191,8 +191,11 @@ class Session:
             yield promise.note or f"{cohort.name}: {promise.summary(cohort)}"
 
     def end(self) -> None:
-        """Stop the thread; nothing is played any more."""
-        self.pause()
+        """Stop the thread; nothing is played any more.
+
+        The lock is not taken: a round of an agent that never answers would hold it for ever.
+        """
+        self.playing = False
         self.ended = True
         self._going.set()
 
