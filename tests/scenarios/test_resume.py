@@ -160,6 +160,27 @@ def test_a_killed_run_resumes_to_the_same_bytes(
     assert_same(logs, reference(TINY, rounds))
 
 
+class NeverDone(ScriptedAgent):
+    """Presses Ctrl-C in a round that it never lets end."""
+
+    def act(self, forecast: Any, context: Any) -> int:
+        signal.raise_signal(signal.SIGINT)
+        while True:
+            pass
+
+
+def test_an_interrupt_ends_a_round_that_never_ends(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register.agent("never-done")(NeverDone)
+    monkeypatch.setattr("regretless.scenarios.run.ROUND_GRACE", 0.1)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # as at a terminal
+    code, _, err = call(*RUN, "--set", "cohort.farmers.response=never-done")
+    signal.signal(signal.SIGINT, handler)
+    assert (code, err.count("\n")) == (130, 1)
+    assert not Path("logs").exists()  # no half of a round is written
+
+
 @pytest.mark.parametrize("where", ["act", "learn"])
 def test_an_interrupt_never_splits_a_round(
     where: str, call: Call, reference: Reference, monkeypatch: pytest.MonkeyPatch
