@@ -23,6 +23,16 @@ Traits = Mapping[str, pd.DataFrame]  # by cohort, a row per entry: what is known
 
 RARE = 0.01  # events below this share of the rounds are left out of the bias table
 
+# Every column that ``agents_table`` may have, beside those of traits and of a user's own.
+AGENT_COLUMNS = (
+    *("agent", "cohort", "kind", "utility", "response", "actions", "unit"),
+    *("mean_loss", "loss_scale", "loss_offset", *(f"{name}_regret" for name in MEASURES)),
+    *("bound_from_bias", "bound_from_variation", "bound", "contextual_swap_bound", "guarantee"),
+    *("first_correction", "exploitability", "exploitability_exact", "leader_surplus"),
+    *("surplus_cap", COUNT, "regret_to_models", "regret_to_models_bound", "distance"),
+    *("entered", "left", "logged"),
+)
+
 
 def agents_table(
     game: Game,

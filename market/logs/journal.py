@@ -146,7 +146,9 @@ class Journal(Checkpointable):
                 tables[table] = make_rows(played)
         for table, columns in tables.items():
             row_count = len(next(iter(columns.values()), ()))
-            if row_count:
+            # A market's table keeps its columns and their types although nothing was traded.
+            is_first_of_market = table in MARKET_TABLES and columns and not self._open[table]
+            if row_count or is_first_of_market:
                 round_column = np.full(row_count, played.number)
                 self._open[table].append({"round": round_column, **columns})
         if self.windows is not None:
@@ -159,7 +161,7 @@ class Journal(Checkpointable):
         """Hand the open rows on, if there are any."""
         if self._open_rounds == 0:
             return
-        chunk = {table: pd.DataFrame(concatenate_columns(self._open[table])) for table in TABLES}
+        chunk = {table: _make_frame(self._open[table]) for table in TABLES}
         self._open = {table: [] for table in TABLES}
         self._open_rounds = 0
         if self.sink is not None:
@@ -170,12 +172,16 @@ class Journal(Checkpointable):
 
     def frame(self, table: str) -> pd.DataFrame:
         """Return a table of what is in memory."""
-        parts = [part for part in self._kept[table] if len(part)]
+        parts = list(self._kept[table])
         if self._open[table]:
-            parts.append(pd.DataFrame(concatenate_columns(self._open[table])))
-        if not parts:
-            return pd.DataFrame()
-        return pd.concat(parts, ignore_index=True)
+            parts.append(_make_frame(self._open[table]))
+        parts_with_rows = [part for part in parts if len(part)]
+        if parts_with_rows:
+            return pd.concat(parts_with_rows, ignore_index=True)
+        parts_with_columns = [part for part in parts if len(part.columns)]
+        if parts_with_columns:
+            return parts_with_columns[0]
+        return pd.DataFrame()
 
     def marked(self, agents: pd.DataFrame) -> pd.DataFrame:
         """Add a column ``logged`` to an agents table, where not everybody is logged."""
@@ -235,6 +241,18 @@ class Journal(Checkpointable):
             return {}
         ids = np.concatenate([logged.ids for logged in self.logged])
         return {"agent": ids} | self._market.accounts.columns(ids - 1)
+
+
+def _make_frame(parts: Sequence[Columns]) -> pd.DataFrame:
+    """Put parts of a table together as a frame; text columns keep their type without rows.
+
+    Of an empty array of objects pandas cannot tell that its values would have been text.
+    """
+    frame = pd.DataFrame(concatenate_columns(parts))
+    if len(frame):
+        return frame
+    text_columns = [name for name in frame if frame[name].dtype == object]
+    return frame.astype(dict.fromkeys(text_columns, "str"))
 
 
 def _atom_rows(block: str, forecast: Forecast, *, width: int, has_labels: bool) -> Columns:

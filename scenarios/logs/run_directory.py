@@ -153,7 +153,8 @@ class RunDirectory(RecordedDirectory):
     def add_chunk(self, chunk: dict[str, pd.DataFrame]) -> None:
         """Write one part of every streamed table."""
         for table, frame in chunk.items():
-            if len(frame):
+            # A chunk without rows counts if it has columns: those of a market without trades.
+            if len(frame.columns):
                 part = self._part(table, self._chunks)
                 rows = pa.Table.from_pandas(frame, preserve_index=False, nthreads=1)
                 rows = rows.take(_order(rows)) if table in BY_AGENT else rows
