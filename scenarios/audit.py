@@ -46,8 +46,8 @@ NOTE = (
     "\nLosses are per round, in the unit of the data. Regret: the loss that the best alternative "
     "in hindsight would have avoided. Gain: the loss that the best alternative of one half of the "
     "rounds avoids in the other half, with a 95 % interval; if that contains 0, no gain was found. "
-    "Exploitability: the least share of the rounds that would have to differ so that no "
-    "replacement avoids any loss."
+    "Exploitability: the maximum surplus per round, over commitment, that a leader with payoffs in "
+    "[0, 1] could have extracted from an agent."
 )
 
 
