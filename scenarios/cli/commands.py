@@ -16,7 +16,7 @@ from typer import Argument, Option
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.cli import options as shared
-from regretless.scenarios.cli.options import File, Text, Whole, Words
+from regretless.scenarios.cli.options import File, Text, Whole, Words, path_of
 from regretless.scenarios.imports import import_for_good, import_modules
 
 app = typer.Typer(name="regretless", rich_markup_mode=None)
@@ -40,9 +40,14 @@ def _whole(*, version: Annotated[bool, Version] = False) -> None:
 
 @app.command()
 def audit(  # noqa: PLR0913 - one parameter per option
-    decisions: Annotated[Path, Argument(help="A row for each round: what was done.")],
+    decisions: Annotated[
+        Path,
+        Argument(parser=path_of, metavar="DECISIONS", help="A row for each round: what was done."),
+    ],
     *,
-    outcomes: Annotated[Path, Option(help="A row for each round: what happened.")],
+    outcomes: Annotated[
+        Path, Option(parser=path_of, metavar="PATH", help="A row for each round: what happened.")
+    ],
     utility: Annotated[
         Text, Option(help="By name; without it columns are the actions' losses.")
     ] = None,
@@ -59,7 +64,7 @@ def audit(  # noqa: PLR0913 - one parameter per option
     agent: Annotated[str, Option(help="Column that says who decided.")] = "agent",
     action: Annotated[str, Option(help="Column that says what was done.")] = "action",
     out: Annotated[
-        File, Option(metavar="DIR", help="Write agents.csv and swaps.csv there.")
+        File, Option(parser=path_of, metavar="DIR", help="Write agents.csv and swaps.csv there.")
     ] = None,
     imports: shared.Imports = None,
 ) -> None:
@@ -153,7 +158,12 @@ def train(  # noqa: PLR0913 - one parameter per option
     rounds: shared.Rounds = None,
     seed: shared.Seed = None,
     out: Annotated[
-        File, Option(help="Directory; runs/NAME-ALGORITHM by default, or the next free one.")
+        File,
+        Option(
+            parser=path_of,
+            metavar="PATH",
+            help="Directory; runs/NAME-ALGORITHM by default, or the next free one.",
+        ),
     ] = None,
     jobs: Annotated[Whole, Option(min=1, help="Worker processes.")] = None,
     assignments: shared.Assignments = None,
@@ -288,10 +298,15 @@ def _players(
 
 @app.command()
 def report(
-    run_directory: Annotated[Path, Argument(metavar="DIR", help="Directory of a run or a study.")],
+    run_directory: Annotated[
+        Path, Argument(parser=path_of, metavar="DIR", help="Directory of a run or a study.")
+    ],
     *,
     tables: Annotated[
-        File, Option(metavar="FOLDER", help="Write its tables there too, as CSV and LaTeX.")
+        File,
+        Option(
+            parser=path_of, metavar="FOLDER", help="Write its tables there too, as CSV and LaTeX."
+        ),
     ] = None,
 ) -> None:
     """Write an HTML page from the logs of a run or a study."""
@@ -308,7 +323,7 @@ def study(  # noqa: PLR0913 - one parameter per option
         str, Argument(metavar="STUDY|FILE.toml", help="Name of a bundled one, or a file.")
     ],
     *,
-    out: Annotated[Path, Option(help="Study directory.")],
+    out: Annotated[Path, Option(parser=path_of, metavar="PATH", help="Study directory.")],
     rounds: shared.Rounds = None,
     seeds: shared.Seeds = None,
     jobs: Annotated[Whole, Option(min=1, help="Worker processes.")] = None,
@@ -349,10 +364,12 @@ def study(  # noqa: PLR0913 - one parameter per option
 
 @app.command()
 def describe(
-    data: Annotated[Path, Argument(metavar="DATA", help="A .csv or .parquet file.")],
+    data: Annotated[
+        Path, Argument(parser=path_of, metavar="DATA", help="A .csv or .parquet file.")
+    ],
     *,
     out: Annotated[
-        File, Option(metavar="FILE.toml", help="Write a starter scenario there.")
+        File, Option(parser=path_of, metavar="FILE.toml", help="Write a starter scenario there.")
     ] = None,
 ) -> None:
     """Inspect the columns of a table. With --out, write a scenario."""

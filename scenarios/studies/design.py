@@ -21,7 +21,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.final_tables import AGENT_COLUMNS
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.files import assign, check_values, read, shown
+from regretless.scenarios.config.files import assign, check_values, expanded, read, shown
 from regretless.scenarios.config.files import catalogue as named_scenarios
 from regretless.scenarios.config.files import find as find_scenario
 from regretless.scenarios.config.scenario import ScenarioSpec
@@ -269,7 +269,7 @@ class Design:
 def read_study(name: str) -> Design:
     """Read a study file, a bundled one by its name; UserError if it may not be what it is."""
     bundled = {path.stem: path for path in sorted(CATALOGUE.glob("*.toml"))}
-    path = bundled.get(name, Path(name))
+    path = bundled.get(name) or expanded(name)
     if not path.is_file() and path.suffix == ".toml":
         raise UserError(f"study file '{name}' does not exist; check the path")
     if not path.is_file():
