@@ -10,7 +10,7 @@ rows were compared, how many had a regret above the bound (of bounds for realise
 rounds.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +49,12 @@ def random_game(rng: np.random.Generator) -> dict[str, Any]:
         "seed": int(rng.integers(2**31)),
         "adversary": random_adversary(rng, rounds, outcomes),
         "forecaster": random_forecaster(rng, events),
-        "cohort": [random_cohort(rng, "crowd", outcomes)],  # somebody is always there
     }
+    cohorts = [random_cohort(rng, "crowd", outcomes)]  # somebody is always there
     for name in ("first", "second")[: int(rng.integers(1, 3))]:
         passing = random_cohort(rng, name, outcomes) | random_stay(rng, rounds)
-        game["cohort"].append(passing)
+        cohorts.append(passing)
+    game["cohort"] = cohorts
     if rng.random() < 1 / 2:
         game["windows"] = {"every": int(rng.integers(5, rounds + 1))}
     return game
@@ -140,7 +141,7 @@ def compared(model: MarketModel) -> Iterator[tuple[str, str, float, float]]:
             yield WINDOW, stay, window["decision_swap_regret"], window["bound"]
 
 
-def stay_of_agent(agent: dict[str, Any], played: int) -> str:
+def stay_of_agent(agent: Mapping[Any, Any], played: int) -> str:
     """Say in words when an agent was there."""
     entered, left = agent.get("entered", 0), agent.get("left", played)
     if pd.isna(entered):

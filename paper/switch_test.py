@@ -20,7 +20,7 @@ from paper.harness import Row, Table
 from regretless.forecaster.mixture_of_rates import COSTS, RATES
 from regretless.forecaster.switch_test import FALSE_ALARMS, SwitchTest
 from regretless.forecaster.universal import scales_for
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.compiled import compiled
 from regretless.market.core.randomness import stream
 
@@ -44,20 +44,20 @@ def exceeds_mixture(gain: float, squares: float, evidence: float) -> bool:
     total = 0.0
     for j in range(RATES.shape[0]):
         total += np.exp(RATES[j] * gain - COSTS[j] * squares - evidence)
-    return total > RATES.shape[0]
+    return bool(total > RATES.shape[0])
 
 
 @compiled()
 def exceeds_former(gain: float, squares: float, evidence: float) -> bool:
     """Whether R is above w(V)."""
     known = 1.0 + squares
-    return gain > np.sqrt(2.0 * known * (np.log(known) / 2.0 + evidence))
+    return bool(gain > np.sqrt(2.0 * known * (np.log(known) / 2.0 + evidence)))
 
 
 @compiled()
 def first_alarms_of_cells(
     predictions: Array, outcomes: Array, scales: int, evidence: Array
-) -> Array:
+) -> Integers:
     """Return the round (from 1, else 0) in which each limit first rejects a model of one number.
 
     ``predictions`` and ``outcomes`` are (T,); ``evidence`` (3,) is ln(m / alpha) of the limits.
@@ -84,7 +84,7 @@ def first_alarms_of_cells(
 @compiled()
 def first_alarms_of_losses(
     chosen: Array, losses: Array, scale: Array, single: Array, together: Array
-) -> Array:
+) -> Integers:
     """Return the round (from 1, else 0) in which each limit first rejects a model.
 
     ``chosen`` (T, K) are the best responses to it, ``losses`` (T, K, A) what actions lost,
@@ -122,7 +122,7 @@ def first_alarms_of_losses(
     return found
 
 
-def of_cells(chances: Array, predictions: Array, rng: np.random.Generator) -> Array:
+def of_cells(chances: Array, predictions: Array, rng: np.random.Generator) -> Integers:
     """Play one number (T,) and return the first alarms of its cells."""
     scales = scales_for(len(chances))
     every_cell = SwitchTest(2 * (2 ** (scales + 1) - 2)).evidence
@@ -132,7 +132,7 @@ def of_cells(chances: Array, predictions: Array, rng: np.random.Generator) -> Ar
     return first_alarms_of_cells(predictions, outcomes, scales, evidence)
 
 
-def of_losses(chances: Array, predictions: Array, rng: np.random.Generator) -> Array:
+def of_losses(chances: Array, predictions: Array, rng: np.random.Generator) -> Integers:
     """Play several numbers (T, n) and return the first alarms of random listed losses."""
     weights = -rng.dirichlet(np.ones(SIZE), (LOSSES, ACTIONS))
     outcomes = (rng.random(chances.shape) < chances).astype(float)

@@ -338,7 +338,7 @@ class Assignments(GainEvents):
         return alone if own is None else np.minimum(alone, own)
 
     def over_stay(
-        self, bound: BiasBound, group: ProtectedLosses, losses: Indices, at_entry: Array
+        self, bound: Any, group: ProtectedLosses, losses: Indices, at_entry: Array
     ) -> Array:
         """Bound it by the gains, and by the assignments where they are charged in expectation.
 
