@@ -365,8 +365,8 @@ HOW = """\
 Means over seeds, with half the width of the 95 % interval. Click on a head to sort by it; a \
 run's number leads to its folder."""
 TESTED = """\
-Simultaneous intervals (max-t) and adjusted p-values (Holm) hold for all rows of the table at \
-once."""
+Simultaneous intervals (max-t; below 40 seeds Bonferroni's, by Student's t) and adjusted p-values \
+(Holm) hold for all rows of the table at once. Intervals end where a measure cannot go further."""
 FITTED = "Least squares over agents, errors clustered by seed."
 
 

@@ -129,7 +129,9 @@ REFUSED: list[tuple[Callable[[Path], None], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("damage", "reason"), REFUSED, ids=str)
+@pytest.mark.parametrize(
+    ("damage", "reason"), REFUSED, ids=[damage.__name__ for damage, _ in REFUSED]
+)
 def test_what_is_no_whole_file_of_ours_is_refused_in_one_line(
     damage: Callable[[Path], None], reason: str, copied_file: Path
 ) -> None:
