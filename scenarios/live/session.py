@@ -324,7 +324,11 @@ class Watched:
             before = point.chosen
         made = {name: pd.DataFrame(rows[name], columns=TABLES[name]) for name in TABLES}
         made["regret_curves"] = made["regret_curves"].set_index(["cohort", "round"])
-        closing = {"agents": model.agents_frame(), "verdict": model.verdict_frame()}
+        closing = {
+            "agents": model.agents_frame(),
+            "verdict": model.verdict_frame(),
+            "bounds": model.bounds_frame(),
+        }
         return made | closing | {"edges": model.edges_frame()} | self.window
 
     def path(self, agent: int) -> pd.DataFrame:
