@@ -307,31 +307,24 @@ def expected_in_market(market: Market, place: int, outcome: Array) -> Array:
     return table
 
 
-def _says_what_to_expect(market: Market | None) -> bool:
-    """Whether a market's class says what agents may expect to lose before the round."""
-    return type(market) is not Market and (
-        getattr(type(market), "expected_losses", None) is not Market.expected_losses
-    )
-
-
 def tell_followers(market: Market | None, cohorts: Sequence[Cohort]) -> None:
     """Let cohorts that respond to the forecast know what they may expect to lose in a market.
 
     UserError, before anything is changed, if they have losses of their own there of which nothing
     is known before the round.
     """
-    followers = [place for place, cohort in enumerate(cohorts) if not cohort.unguided]
-    personal = market is not None and market.personal and not market.utility_is_expected
-    known = personal and _says_what_to_expect(market)
-    if personal and not known and followers:
+    followers = [index for index, cohort in enumerate(cohorts) if not cohort.unguided]
+    if market is None or not market.personal or market.utility_is_expected:
+        for index in followers:
+            cohorts[index].market_losses = None
+        return
+    if followers and type(market).expected_losses is Market.expected_losses:
         who = f"market {type(market).__name__}: agents of cohort.{cohorts[followers[0]].name}"
         why = "cannot respond to the forecast, since their losses depend on more than the outcome"
         cure = "choose a learner as response, or write the market's expected_losses"
         raise UserError(f"{who} {why}; {cure}")
-    for place in followers:
-        cohorts[place].market_losses = None
-        if market is not None and known:
-            cohorts[place].market_losses = partial(expected_in_market, market, place)
+    for index in followers:
+        cohorts[index].market_losses = partial(expected_in_market, market, index)
 
 
 def check_leader(adversary: Adversary, market: Market) -> None:
