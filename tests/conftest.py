@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, nullcontext
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from written import Reference
 from regretless.market import register
 from regretless.market.numerics import linear_program
 from regretless.scenarios.assembly import scenario  # noqa: F401 - registers what is built in
-from regretless.scenarios.cli import commands, options
+from regretless.scenarios.cli import commands
 from regretless.scenarios.executor import Executor, executor
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.studies import conduct
@@ -80,12 +80,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """Return what calls the command in this process.
-
-    It says nothing of kernels that are compiled, which depends on which test comes first.
-    """
+    """Return what calls the command in this process."""
     monkeypatch.setattr(sys, "path", sys.path[:])
-    monkeypatch.setattr(options, "compilation_announced", lambda **_: nullcontext())
 
     def called(*words: object) -> Answer:
         capsys.readouterr()

@@ -140,8 +140,11 @@ COMPILING = "Compiling kernels, once per installation ..."
 
 @contextmanager
 def compilation_announced(*, quiet: bool) -> Iterator[None]:
-    """Write one line on standard error before kernels are compiled, which takes a while."""
-    if quiet:
+    """Say in one line before kernels are compiled, which takes a while.
+
+    The line is for who waits at a terminal: nothing is written where standard error is a pipe.
+    """
+    if quiet or not sys.stderr.isatty():
         yield
         return
     from regretless.market.core.compiled import first_compilation_announced
