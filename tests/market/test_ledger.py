@@ -80,7 +80,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("actions", [0, np.nan, 1], "actions"),
     ("actions", [[0.5, 0.4]] * 3, "probabilities .* sum to 1"),
     ("actions", [[1.5, -0.5]] * 3, "probabilities .* at least 0"),
-    ("actions", [[0.5, 0.5], [np.nan, 1.0], [1.0, 0.0]], "probabilities"),
+    ("actions", [[0.5, 0.5], [np.nan, 1.0], [1.0, 0.0]], "actions = nan: give finite numbers"),
     ("policies", [[0, 1]], r"policies have shape \(1, 2\)"),
     ("policies", [[[0, 1, 1]]], r"policies have shape \(1, 1, 3\)"),
     ("policies", [], r"policies have shape \(1, 0\)"),
