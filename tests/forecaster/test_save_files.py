@@ -210,6 +210,7 @@ def test_a_path_that_cannot_be_read_or_written_is_named(tmp_path: Path) -> None:
         OnlineOmnipredictor.load(tmp_path)
 
 
+@pytest.mark.filterwarnings("ignore:x lacks")
 def test_writers_at_one_path_leave_one_whole_file(tmp_path: Path) -> None:
     file = tmp_path / "server.bin"
     servers = [server_after(rounds) for rounds in (1, 2, 3)]
