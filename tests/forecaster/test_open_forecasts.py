@@ -276,7 +276,7 @@ def test_a_missing_outcome_takes_its_forecast_with_it() -> None:
 
 @pytest.mark.parametrize("steps_ahead", [0, -1, 1.5, True, "two", 10**6])
 def test_a_number_of_steps_that_is_none_is_refused(steps_ahead: object) -> None:
-    with pytest.raises(UserError, match="steps_ahead is .*; give a whole number of at least 1"):
+    with pytest.raises(UserError, match=r"steps_ahead is .*; give a whole number of at least 1"):
         make_server(steps_ahead=steps_ahead)
 
 
