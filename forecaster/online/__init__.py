@@ -2,6 +2,5 @@
 
 from regretless.forecaster.online.omnipredictor import OnlineOmnipredictor
 from regretless.forecaster.online.outcome_distribution import OnlineForecast
-from regretless.forecaster.online.validation import FeatureWarning
 
-__all__ = ["FeatureWarning", "OnlineForecast", "OnlineOmnipredictor"]
+__all__ = ["OnlineForecast", "OnlineOmnipredictor"]

@@ -104,8 +104,7 @@ class TrainingDirectory(RecordedDirectory):
                 checkpoint.check_like(state[str(place)], one.state())
                 one.restore(state[str(place)])
         except checkpoint.DAMAGED as error:
-            reason = str(error).partition("\n")[0] or type(error).__name__
-            where = f"--resume: {self.path / CHECKPOINT} is damaged: {reason}"
+            where = f"--resume: {self.path / CHECKPOINT} is damaged"
             raise UserError(f"{where}; {AGAIN}") from error
         return True
 
