@@ -2,7 +2,7 @@
 
     OLD/.venv/bin/python tests/golden/outputs.py write /tmp/before
     NEW/.venv/bin/python tests/golden/outputs.py write /tmp/after
-    python tests/golden/outputs.py compare /tmp/before /tmp/after
+    NEW/.venv/bin/python tests/golden/outputs.py compare /tmp/before /tmp/after
 
 ``write`` plays short runs of every bundled scenario, a study, a training, an audit, the serving
 and the offline predictor, and the commands that only print. It uses what users use: the command
