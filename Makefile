@@ -68,7 +68,7 @@ crashes: .venv/.test
 
 .venv/.demo: pyproject.toml .venv/.pip
 	@echo "Installing into .venv; this takes about a minute."
-	$(PIP) --editable .
+	$(PIP) --editable '.[live]'
 	touch $@
 
 .venv/.test: pyproject.toml .venv/.pip

@@ -9,7 +9,7 @@ predicts is the same as if it waited.
 The **reference** is asked every round, and so it waits (``models.late_model``): it learns each
 outcome once, D rounds late, with the context of its own round and what it had said then, and it
 predicts as many rounds ahead as are open. What the rounds say for or against it waits as long. A
-forecaster whose events are told at once has gains of at most w(V) + 1 when trust is lost, as
+forecaster whose events are told at once has gains of at most L(V) + 1 when trust is lost, as
 without delay: it has no turn until then.
 """
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from regretless.market.core.checkpoint import DAMAGED, Own, refuse_expanding, replacing
+from regretless.market.core.archive import refuse_expanding
+from regretless.market.core.checkpoint import DAMAGED, Own, replacing
 from regretless.market.core.errors import UserError
 
 READ = (  # of what skops does not trust; arrays that say where to go are checked below
@@ -85,7 +86,7 @@ def save(model: Any, path: Path) -> None:
     """Write a fitted model atomically; UserError where a part of it is code."""
     data = dumps(model)
     try:
-        with replacing(path) as draft:
+        with replacing(path, contested=True) as draft:
             draft.write_bytes(data)
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}; give a file to write") from error

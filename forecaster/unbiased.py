@@ -27,6 +27,7 @@ certificate that it has, and bounds count what was logged.
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,6 +39,7 @@ from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.cost_of_draws import Draws
 from regretless.forecaster.events.decision_events import VectorEvents
 from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses, played_of
+from regretless.forecaster.events.stays import StayRecord
 from regretless.forecaster.events.weights import Moment, rule_of
 from regretless.forecaster.minimax.cube import Box, cube
 from regretless.forecaster.minimax.game import HullSolver, Solution
@@ -46,7 +48,9 @@ from regretless.market.best_response import SmoothResponse
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated
+from regretless.market.core.errors import ParameterError, brief
 from regretless.market.core.randomness import stream
+from regretless.market.core.validation import check_int, check_positive
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses import Linear, Loss
 from regretless.market.losses.basis import Basis
@@ -100,7 +104,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
     REMEMBERED: ClassVar[tuple[str, ...]] = (
         *("events", "draws", "certificate_sum", "time", "solver", "rng", "_own_reference"),
-        *("_start", "_spent"),
+        *("_start", "_spent", "stays"),
     )
 
     def __init__(
@@ -112,10 +116,11 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         basis: Basis | None = None,
         seed: int = 0,
     ) -> None:
+        check_int("seed", seed, least=0)
         self.events, self.reference, self.basis = events, reference, basis
         self.solver = solver or Box(events.size)
         self.models = () if reference is None else reference.model.made_of
-        self.trust = None if reference is None else reference.trust(events.experts)
+        self.trust = None if reference is None else reference.trust(events.alarms)
         self.draws, self.rng = Draws(events.rows), stream(seed, "forecaster")
         self.certificate_sum, self.time = 0.0, 0
         # Logarithm of the mean potential, and mean logarithm, at the first game.
@@ -124,6 +129,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self._pending: tuple[Any, Solution] | None = None  # the round whose outcome is to come
         self._drawn: int | None = None
         self.instances = (self,)
+        self.stays: list[StayRecord] = []  # of agents that come and go
 
     spelled = Delegated("solver")
     prefer = Delegated("solver")
@@ -215,12 +221,14 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self.certificate_sum += max(solution.certificate or 0.0, 0.0)
         self.solver.remember(solution)
         self.time += 1
+        for record in self.stays:
+            record.note(self.time, partial(self.known_bound, record.events))
         if self.reference is None:
             return
 
         evidence: dict[str, Any] = {"unchanged": solution.unchanged}
         if self.trust is not None and came is not None:
-            # s_t / m_t, in the terms of ``reference``
+            # s_t / m_t, in the terms of ``switch_test``
             cost, slopes = -float((played.bias * rows.weights).sum()), played.seen @ rows.weights
             most = float(slopes @ truth - np.minimum(slopes, 0.0).sum()) - cost
             evidence["surprise"] = cost / most if most > ROUNDING else 0.0
@@ -267,19 +275,77 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         most = max(self.certificate_sum, certificate_limit(rounds))
         return replace(self.bias_bound(), rounds=rounds, certificate_sum=most, trusted=False)
 
-    def from_variation(
-        self, group: ProtectedLosses, events: EventSet | None = None, *, stays: bool = False
-    ) -> Array:
+    def from_variation(self, group: ProtectedLosses, events: EventSet | None = None) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,) so far.
 
         By ``events`` that are ``others``, of losses that are not listed.
         """
-        bound = replace(self.known_bound(events), stays=stays)
-        return (events or self.events).from_variation(bound, group)
+        return (events or self.events).from_variation(self.known_bound(events), group)
+
+    def follow(
+        self,
+        group: ProtectedLosses,
+        losses: Indices,
+        *,
+        entered: Indices,
+        left: Indices,
+        events: EventSet | None = None,
+    ) -> StayRecord:
+        """Record from now on what the stays of agents with some of a group's losses gain.
+
+        The rounds are this forecaster's own, and ``events`` those that serve losses that are not
+        listed. ValueError once a round was played.
+        """
+        if self.time:
+            raise ValueError("stays are followed from the first round on; call follow before it")
+        promising = events or self.events
+        record = StayRecord(promising, group, losses, entered=entered, left=left)
+        self.stays.append(record)
+        return record
+
+    def over_stays(self, record: StayRecord) -> Array:
+        """Bound the sum of expected decision swap regret of every recorded stay so far (k,)."""
+        return record.bound(self.time, partial(self.known_bound, record.events))
 
     def realised(self, group: ProtectedLosses) -> Array | None:
         """Bound the sum of decision swap regret (K,) of who acts on what was broadcast, or None."""
         return self.events.realised(self.known_bound(), group)
+
+
+def checked_losses(losses: Any, kind: type[Loss] = Loss) -> list[Any]:
+    """Return the losses to protect as a list; ParameterError unless all are of a kind and fit."""
+    listed = list(losses) if isinstance(losses, list | tuple) else [losses]
+    cure = f"give a list of {kind.__name__} losses of market.losses, at least one"
+    if not listed or not all(isinstance(loss, kind) for loss in listed):
+        raise ParameterError(f"losses = {brief(losses)}: {cure}")
+    sizes = sorted({loss.outcomes for loss in listed})
+    if len(sizes) > 1:
+        told = " and ".join(map(str, sizes))
+        raise ParameterError(f"losses are of {told} outcomes; give losses of equally many")
+    return listed
+
+
+def checked_policies(policies: Any) -> list[Policy]:
+    """Return benchmark policies as a list; ParameterError unless each can be called."""
+    if not isinstance(policies, list | tuple) or not all(map(callable, policies)):
+        cure = "give a list of functions, from a context to the number of an action"
+        raise ParameterError(f"policies = {brief(policies)}: {cure}")
+    return list(policies)
+
+
+def checked_basis(basis: Any) -> Basis:
+    """Return a basis; ParameterError if it is none."""
+    if not isinstance(basis, Basis):
+        raise ParameterError(f"basis = {brief(basis)}: give a basis of forecaster.bases")
+    return basis
+
+
+def coefficients_of(basis: Basis, losses: Sequence[Loss]) -> list[tuple[Array, Array]]:
+    """Return each loss's coefficients; ParameterError where the basis does not span it."""
+    try:
+        return [basis.coefficients(loss) for loss in losses]
+    except ValueError as error:
+        raise ParameterError(f"losses: {error}; give another basis") from error
 
 
 class DecisionSwap(UnbiasedPrediction):
@@ -305,7 +371,9 @@ class DecisionSwap(UnbiasedPrediction):
         horizon: int | None = None,
         seed: int = 0,
     ) -> None:
-        groups = grouped([(loss.offset, loss.weights) for loss in losses], policies)
+        protected = checked_losses(losses, Linear)
+        forms = [(loss.offset, loss.weights) for loss in protected]
+        groups = grouped(forms, checked_policies(policies))
         super().__init__(VectorEvents(groups, rule_of(weights, horizon)), seed=seed)
 
 
@@ -342,14 +410,20 @@ class SmoothDecisionSwap(UnbiasedPrediction):
         seed: int = 0,
     ) -> None:
         if (eta is None) == (response is None):
-            raise ValueError("give exactly one of eta and response")
-        basis = basis or LinearBasis(losses[0].outcomes)
+            raise ParameterError("eta, response: give exactly one of them")
+        if eta is not None:
+            check_positive("eta", eta)
+        if response is not None and not callable(getattr(response, "play", None)):
+            raise ParameterError(f"response = {brief(response)}: give a SmoothResponse")
+        losses = checked_losses(losses, Linear if basis is None else Loss)
+        policies = checked_policies(policies)
+        basis = LinearBasis(losses[0].outcomes) if basis is None else checked_basis(basis)
         if not basis.convex_image:
-            raise ValueError(
-                f"the image of {type(basis).__name__} is curved, so that a prediction of s(y) "
-                "has no label forecast; broadcast ensembles, or use NonLinearDecisionSwap"
+            raise ParameterError(
+                f"basis: the image of {type(basis).__name__} is curved, so that a prediction of "
+                "s(y) has no label forecast; broadcast ensembles, or use NonLinearDecisionSwap"
             )
-        tables = [basis.coefficients(loss) for loss in losses]
+        tables = coefficients_of(basis, losses)
         groups = grouped(tables, policies, eta=eta, play=response.play if response else None)
         super().__init__(VectorEvents(groups, rule_of(weights, horizon)), basis=basis, seed=seed)
 
@@ -371,7 +445,8 @@ class NonLinearDecisionSwap(UnbiasedPrediction):
         horizon: int | None = None,
         seed: int = 0,
     ) -> None:
-        groups = grouped([basis.coefficients(loss) for loss in losses], policies)
+        tables = coefficients_of(checked_basis(basis), checked_losses(losses))
+        groups = grouped(tables, checked_policies(policies))
         events = VectorEvents(groups, rule_of(weights, horizon))
         super().__init__(events, cube(basis.size, basis.hull), basis=basis, seed=seed)
 

@@ -90,6 +90,11 @@ class CellEvents(VectorEvents):
             for s, q in enumerate(shares(scales, self.experts), start=1)
         ]  # fmt: skip
 
+    @property
+    def alarms(self) -> int:
+        """Count all cells with both signs, however few experts they count as in the prior."""
+        return 2 * self.beyond
+
     def active(self, x: object, suggestions: Indices | None = None) -> list[View]:
         return list(self.views)
 
@@ -115,6 +120,18 @@ class CellEvents(VectorEvents):
         shared = ((replace(bound, share=view.share), view.variation[:, 0]) for view in self.views)
         biases = np.concatenate([own.bias_at(variation) for own, variation in shared])
         return np.array([gaps @ biases[cells] for cells, gaps in stretches(group, self.scales)])
+
+    def least_gained(self, group: ProtectedLosses, losses: Indices) -> Array:
+        """Return minus what all cells may have cost, gap by bias, as one gain (k, 1, 1)."""
+        biases = np.concatenate([view.gain[:, 0] for view in self.views])
+        known = stretches(group, self.scales)
+        of_losses = (known[k] for k in losses)
+        costs = [gaps @ np.abs(biases[cells]) for cells, gaps in of_losses]
+        return -np.reshape(np.array(costs, dtype=np.float64), (-1, 1, 1))
+
+    def most_gained(self, bound: BiasBound, group: ProtectedLosses, losses: Indices) -> Array:
+        """Bound what all cells of a loss gain, cell by cell, as one gain (k, 1, 1)."""
+        return self.from_variation(bound, group)[losses, None, None]
 
     def table(self) -> Iterator[Event]:
         return iter(())

@@ -31,12 +31,13 @@ from regretless.market.game.guarantee import Guarantee
 from regretless.market.game.protocols import Cohort, numbered
 from regretless.market.game.round import Game, commit_and_draw, decide, finish, offer
 from regretless.market.game.seats import present
-from regretless.market.logs import comparisons, final_tables, user_columns
-from regretless.market.logs.comparisons import Fork
+from regretless.market.logs import alternatives, final_tables, user_columns
+from regretless.market.logs.bounds_log import BoundsLog
+from regretless.market.logs.branch_gains import Fork
 from regretless.market.logs.forecast_scores import scores_table
 from regretless.market.logs.journal import Journal, Sink
 from regretless.market.logs.sampling import logged_agents
-from regretless.market.logs.windows import BoundsLog, Span, Windows
+from regretless.market.logs.windows import Span, Windows
 from regretless.market.records import KEPT, Round
 
 
@@ -432,17 +433,17 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
 
     def models_frame(self) -> pd.DataFrame:
         """One row per agent and model it could have followed; empty where there are none."""
-        return comparisons.models_table(self.game)
+        return alternatives.models_table(self.game)
 
     def verdict_frame(self) -> pd.DataFrame:
         """One row per cohort and alternative: who would have been better off with what."""
-        return comparisons.verdict_table(comparisons.comparisons(self.game))
+        return alternatives.verdict_table(alternatives.losses_of_cohorts(self.game))
 
     def scores_frame(self) -> pd.DataFrame:
         """One row per forecast of an outcome, and per action: errors, and calibration."""
         records = {block.name: block.record for block in self.game.blocks}
         outcomes = self.game.history.last(KEPT)
-        return scores_table(records, outcomes, comparisons.comparisons(self.game))
+        return scores_table(records, outcomes, alternatives.losses_of_cohorts(self.game))
 
     def biases_frame(self) -> pd.DataFrame:
         """One row per event with at least one per cent of the rounds."""

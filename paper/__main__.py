@@ -23,12 +23,15 @@ MODULES = {  # which has which tables
     "everyone": "everyone everyone-rates everyone-series newsvendors",
     "exploitation.table": "exploitation",
     "games": "games",
+    "late_outcomes": "late-outcomes",
     "listed": "listed",
     "listeners": "listeners",
     "omniprediction": "omniprediction",
     "rates": "rates",
     "series": "series",
+    "stays": "stays",
     "statements": "assignments certificates delay distance entry intervals",
+    "switch_test": "switch-alarms switch-found",
     "trust": "trust-benign trust-hostile trust-series",
 }
 TABLES = {name: module for module, names in MODULES.items() for name in names.split()}

@@ -167,14 +167,24 @@ def stays(_: str, rounds: int, seed: int) -> Iterator[Row]:
     }
     crowd, listed = crowd_of(seed)
     player = UnbiasedPrediction(VectorEvents([listed]))
-    sums, bounds, costs = {0: crowd.sums.copy()}, {0: 0.0}, {0: 0.0}
+    every_loss = np.arange(TRUSTED)
+    records = {
+        name: player.follow(
+            listed,
+            every_loss,
+            entered=np.full(TRUSTED, start),
+            left=np.full(TRUSTED, end),
+        )
+        for name, (start, end) in ends.items()
+    }
+    sums, costs = {0: crowd.sums.copy()}, {0: 0.0}
     for t, __ in play(player, crowd, answer("against the mean", seed), rounds):
         if any(t in pair for pair in ends.values()):
             sums[t], costs[t] = crowd.sums.copy(), crowd.cost.mean()
-            bounds[t] = float(player.from_variation(listed).max())
     for name, (start, end) in ends.items():
         regret = (sums[end] - sums[start]).max(2).sum(1).max()
-        row = {"regret": regret, "variation": bounds[end] + bounds[start]}
+        bound = float(player.over_stays(records[name]).max())
+        row = {"regret": regret, "variation": bound}
         row["loss"] = costs[end] - costs[start]
         yield {"there": name} | {key: value / (end - start) for key, value in row.items()}
 

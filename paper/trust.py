@@ -33,13 +33,19 @@ from regretless.forecaster import (
 from regretless.forecaster.events.loss_events import Assignments
 from regretless.forecaster.models import Aggregate, ExponentialSmoothing
 from regretless.forecaster.models.aggregate import PANEL, made
-from regretless.forecaster.reference import ALARM, MOST, SHARES, Trust
+from regretless.forecaster.switch_test import (
+    BET_SHARES,
+    FALSE_ALARMS,
+    GREATEST_SURPRISE,
+    SwitchTest,
+)
 from regretless.forecaster.unbiased import ROUNDING
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.scenarios.studies.design import CATALOGUE
 
 AGENTS, ACTIONS, SIZE = 20, 5, 3
+KINDS_OF_TEST = 2  # single regrets, and their sums over actions
 
 
 def outcomes_of(kind: str, rounds: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -79,17 +85,20 @@ def said(make: Any, seen: Array, means: Array) -> Array:
     return np.array(points)
 
 
-def found(steps: Array, surprise: Array) -> bool:
-    """Whether increments (T, ...) of R, and surprises s / m (T,), ever make the test fail."""
-    trust = Trust(int(np.prod(steps.shape[1:])))
+def found(steps: Array, surprise: Array, *, kinds: int) -> bool:
+    """Whether increments (T, ...) of R, and surprises s / m (T,), ever make the test fail.
+
+    Alpha is shared among so many ``kinds`` of test.
+    """
+    trust = SwitchTest(kinds * int(np.prod(steps.shape[1:])))
     regret, squares = steps.cumsum(0), (steps**2).cumsum(0)
     wealth = np.logaddexp.reduce(
-        np.log1p(np.outer(np.minimum(surprise, MOST), SHARES)).cumsum(0), axis=1
+        np.log1p(np.outer(np.minimum(surprise, GREATEST_SURPRISE), BET_SHARES)).cumsum(0), axis=1
     )
-    surprising = wealth > np.log(len(SHARES) / ALARM)
+    surprising = wealth > np.log(len(BET_SHARES) / FALSE_ALARMS)
     axes = tuple(range(1, steps.ndim))
     doubtful = (regret > trust.hint(squares)).any(axes)
-    return bool((regret > trust.limit(squares)).any() or (surprising & doubtful).any())
+    return trust.rejects(regret, squares) or bool((surprising & doubtful).any())
 
 
 def summed(steps: Array) -> bool:
@@ -97,7 +106,7 @@ def summed(steps: Array) -> bool:
     regret, squares = steps.cumsum(0), (steps**2).cumsum(0)
     best = regret.argmax(3)[..., None]
     total, spread = (np.take_along_axis(own, best, 3).sum((2, 3)) for own in (regret, squares))
-    return Trust(AGENTS * ACTIONS**ACTIONS).rejects(total, spread)
+    return SwitchTest(KINDS_OF_TEST * AGENTS * ACTIONS**ACTIONS).rejects(total, spread)
 
 
 def benign(kind: str, rounds: int, seed: int) -> Iterator[Row]:
@@ -120,9 +129,9 @@ def benign(kind: str, rounds: int, seed: int) -> Iterator[Row]:
     most = (slopes * points).sum(1) - np.minimum(slopes, 0.0).sum(1)
     surprise = np.divide(cost, most, out=np.zeros(rounds), where=most > ROUNDING)
     biases = chosen[..., None] * (points - seen)[:, None, None]
-    known = found(regrets, surprise) or summed(regrets)
+    known = found(regrets, surprise, kinds=KINDS_OF_TEST) or summed(regrets)
     signed = np.stack([biases, -biases], 1)
-    for events, lost in (("losses", known), ("coordinates", found(signed, surprise))):
+    for events, lost in (("losses", known), ("coordinates", found(signed, surprise, kinds=1))):
         yield {"events": events, "runs": 1, "given up": int(lost), "kinds": kind if lost else ""}
 
 

@@ -12,6 +12,7 @@ distribution of outcome and action (``market.exploitability``).
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,9 +33,9 @@ from regretless.market.regret import (
     external_regret,
     swap_regret,
 )
-from regretless.market.regret.inference import TRUSTED, mean_differences
+from regretless.market.regret.inference import ROUNDING, TRUSTED, mean_differences
 from regretless.scenarios.assembly.construct import construct
-from regretless.scenarios.config.files import DATA
+from regretless.scenarios.config.files import DATA, expanded
 from regretless.scenarios.table_files import numeric, place, read_frame, texts
 from regretless.scenarios.terminal import console, print_plainly
 from regretless.scenarios.terminal import table as laid_out
@@ -46,8 +47,8 @@ NOTE = (
     "\nLosses are per round, in the unit of the data. Regret: the loss that the best alternative "
     "in hindsight would have avoided. Gain: the loss that the best alternative of one half of the "
     "rounds avoids in the other half, with a 95 % interval; if that contains 0, no gain was found. "
-    "Exploitability: the least share of the rounds that would have to differ so that no "
-    "replacement avoids any loss."
+    "Exploitability: the maximum surplus per round, over commitment, that a leader with payoffs in "
+    "[0, 1] could have extracted from an agent."
 )
 
 
@@ -102,8 +103,9 @@ def audit(  # noqa: PLR0913 - what a table may call its columns
     scale : mapping of str to (float, float), optional
         With a utility, for each of the columns that are outcomes the values that become 0 and 1.
     actions : sequence of str, optional
-        All actions that there were, in the order of the utility's parameters; by default those
-        that the columns, or the decisions, name.
+        All actions that there were, in the order of the utility's parameters; by default the
+        utility's ``orders`` where these are given, else those that the columns, or the decisions,
+        name.
     policies : sequence of str, optional
         Columns of the decisions that say what a rule would have done.
     round, agent, action : str, optional
@@ -126,7 +128,7 @@ def audit(  # noqa: PLR0913 - what a table may call its columns
     taken = _words(done, action, "decisions, --action")
     when = _words(done, round, "decisions, --round")
     if utility is not None:
-        names = tuple(actions or _ordered(taken))
+        names = tuple(actions or _menu(taken, parameters or {}, scale or {}))
         table = _valued(what, names, utility, dict(parameters or {}), dict(scale or {}))
     elif parameters or scale:
         raise UserError("parameters and scale are a utility's; give utility, or drop them")
@@ -163,7 +165,7 @@ def _frame(table: pd.DataFrame | Path | str, where: str) -> pd.DataFrame:
         if not len(table):
             raise UserError(f"{where} have no rows; give them at least one")
         return table
-    path = Path(table)
+    path = expanded(table)
     if not path.is_file() and not (path := DATA / (given := path)).is_file():
         raise UserError(f"{where}: no file '{given}'; give the path of a .csv or .parquet file")
     return read_frame(path, f"{where} {path.name}")
@@ -184,6 +186,32 @@ def _ordered(taken: Sequence[str]) -> list[str]:
         return sorted(dict.fromkeys(taken), key=float)
     except ValueError:
         return sorted(set(taken))
+
+
+def _menu(
+    taken: Sequence[str],
+    parameters: Mapping[str, Any],
+    scale: Mapping[str, tuple[float, float]],
+) -> list[str]:
+    """Return all actions that a utility lets choose: its orders, else those that were taken.
+
+    Orders are in [0, 1] of the first outcome's scale. One that was taken is spelled as it was.
+    """
+    orders = np.ravel(np.asarray(parameters.get("orders", ()), dtype=object))
+    numeric_orders = [order for order in orders if isinstance(order, int | float)]
+    if not numeric_orders or len(numeric_orders) < len(orders) or not scale:
+        return _ordered(taken)
+    low, high = next(iter(scale.values()))
+    spelled = {}
+    for name in taken:
+        with suppress(ValueError):  # it is no number, which is said where it is looked for
+            spelled[float(name)] = name
+    names = []
+    for order in numeric_orders:
+        quantity = low + order * (high - low)
+        same = [name for value, name in spelled.items() if np.isclose(value, quantity)]
+        names.append(same[0] if same else f"{quantity:.10g}")
+    return names
 
 
 def _valued(
@@ -256,9 +284,11 @@ def _measured(
     np.add.at(joint, (where.ravel(), chosen), 1 / len(unit))
     row["exploitability"] = exploitability(joint, outcomes)
     for measure, best in (("external", _best_action), ("swap", _best_swaps)):
-        found = mean_differences(_gained(table, chosen, best)[:, None])
+        gained = _gained(table, chosen, best)
+        found = mean_differences(gained[:, None])
         own = {"gain": found.mean, "low": found.low, "high": found.high}
-        own["effective"] = found.effective
+        constant = np.ptp(gained) <= ROUNDING * span  # all rounds say the same: one observation
+        own["effective"] = np.minimum(found.effective, 1.0) if constant else found.effective
         row |= {f"{measure}_{what}": float(value[0]) for what, value in own.items()}
     better, taken = _best_swaps(table, chosen), np.unique(chosen)
     swaps = {

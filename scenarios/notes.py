@@ -47,6 +47,9 @@ def annotate(
         if not cohort.predictable:
             why = "nobody foresees what they do"
             notes.append(f"{cohort.name}: forecaster.objective leaves them out, since {why}")
+        elif spec.forecaster.objective == "welfare" and not (game.market or cohort.listens):
+            why = "they hear no forecast"
+            notes.append(f"{cohort.name}: forecaster.objective leaves them out, since {why}")
     key = game.adversary.innermost.noise
     if own is not None and key is not None and own.parameters.get(key) == 0:  # no limit of noise
         notes.append(f"adversary.{key} = 0: outcomes are the mean itself, without noise")

@@ -1,5 +1,6 @@
 """Run one scenario and write its logs."""
 
+import _thread
 import platform
 import signal
 import threading
@@ -26,6 +27,7 @@ from regretless.scenarios.logs.run_directory import RunDirectory
 from regretless.scenarios.notes import exploitability_record
 
 MISFIT = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
+ROUND_GRACE = 2.0  # seconds that a round may go on after Ctrl-C
 PACKAGES = ("regretless", "mesa", "numpy", "numba", "highspy", "pandas", "pyarrow")
 
 
@@ -145,6 +147,9 @@ def _write(
         try:
             player.play(directory, config, progress)
             manifest["status"] = "complete"
+        except RoundInterrupted:
+            directory.abandon()
+            raise
         except KeyboardInterrupt as error:
             stopped = error
         tables = player.tables()
@@ -172,17 +177,46 @@ def _misfit(directory: RunDirectory, error: BaseException) -> UserError:
     return UserError(f"{reason}; {AGAIN}")
 
 
+class RoundInterrupted(KeyboardInterrupt):
+    """Ctrl-C in the middle of a round that did not end in time: its model is of no use any more."""
+
+
 @contextmanager
 def interrupts_between_rounds() -> Iterator[threading.Event]:
-    """Note Ctrl-C instead of raising it in the middle of a round; yields the note."""
+    """Note Ctrl-C instead of raising it in the middle of a round; yields the note.
+
+    A round that has not ended ``ROUND_GRACE`` seconds after Ctrl-C, as of an agent that loops for
+    ever, is ended by RoundInterrupted. Compiled code that never returns cannot be ended so.
+    """
     noted = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
+    overdue = threading.Event()
+    main_thread = threading.main_thread()
+    if threading.current_thread() is not main_thread:
         yield noted
         return
-    before = signal.signal(signal.SIGINT, lambda *_: noted.set())
+
+    def end_the_round() -> None:
+        overdue.set()
+        if hasattr(signal, "pthread_kill") and main_thread.ident is not None:
+            signal.pthread_kill(main_thread.ident, signal.SIGINT)  # also ends a sleep
+        else:
+            _thread.interrupt_main()
+
+    timer = threading.Timer(ROUND_GRACE, end_the_round)
+    timer.daemon = True
+
+    def note_interrupt(_signal: int, _frame: object) -> None:
+        if overdue.is_set():
+            raise RoundInterrupted
+        if not noted.is_set():
+            noted.set()
+            timer.start()
+
+    before = signal.signal(signal.SIGINT, note_interrupt)
     try:
         yield noted
     finally:
+        timer.cancel()
         signal.signal(signal.SIGINT, before)
 
 

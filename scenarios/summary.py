@@ -13,7 +13,7 @@ import pandas as pd
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 
-from regretless.market.logs.comparisons import EVERYBODY
+from regretless.market.logs.alternatives import EVERYBODY
 from regretless.market.logs.counted import agents_in, mean_of
 from regretless.market.model import MarketModel
 from regretless.scenarios import verdict as words

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from regretless.market.exploitability.tracker import TOLERANCE
-from regretless.market.logs.comparisons import EVERYBODY
+from regretless.market.logs.alternatives import EVERYBODY
 from regretless.market.logs.counted import agents_in, mean_of
 from regretless.market.regret.inference import FEWEST, TRUSTED
 from regretless.scenarios.logs.reading import leading_regret
@@ -27,6 +27,7 @@ REGRETS = {
     "swap": "swap_regret",
     "decision swap": "decision_swap_regret",
 }
+NOT_NEEDED = "no correction was needed, and the bound without correction holds"
 BEFORE, UNCORRECTED = "before the run", "without correction"  # of a reference
 BOUNDS = {
     "given the biases": "bound_from_bias",
@@ -54,8 +55,8 @@ DEFINITIONS = {
         "models' forecast is broadcast as it is."
     ),
     "Exploitability": (
-        "the maximum surplus, over what commitment gives, that a leader with payoffs in [0, 1] "
-        f"could have extracted from an agent; swap regret up to {TOLERANCE} is tolerated."
+        "the maximum surplus per round, over commitment, that a leader with payoffs in [0, 1] "
+        f"could have extracted from an agent. Swap regret up to {TOLERANCE} is tolerated."
     ),
     "Models": (
         "the number in a name is the model's rate or forgetting: smoothing-0.2 is exponential "
@@ -218,7 +219,7 @@ def unchanged(base: str, blocks: Mapping[str, Mapping[str, Any]]) -> Iterator[st
     who = "weighted mean of the models" if base == "aggregate" else base
     lines = {}
     for name, block in blocks.items():
-        since, lost = "never corrected", block["disproved_at"]
+        since, lost = f"never corrected; {NOT_NEEDED}", block["disproved_at"]
         if lost is not None:
             since = f"corrected from round {lost + 1:,} on" if lost else "corrected from the start"
         share = f"{100 * block['kept']:.0f}"

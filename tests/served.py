@@ -15,7 +15,7 @@ from regretless.scenarios.live.source import Source
 def serving(source: Source, folder: Path) -> Iterator[Live]:
     """Serve the live page of a scenario at a free port; it saves to a folder."""
     with Live(source, folder, 0) as made:
-        thread = threading.Thread(target=made.serve_forever, args=(0.05,))
+        thread = threading.Thread(target=made.serve_forever)
         thread.start()
         yield made
         made.shutdown()

@@ -48,14 +48,6 @@ def targets(name: str) -> set[str]:
     return {full if full in PATHS else full.rpartition(".")[0] for full in own} - {""}
 
 
-def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Lines of a function without its docstring."""
-    first, lines = function.body[0], (function.end_lineno or 0) - function.lineno + 1
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-        lines -= (first.end_lineno or 0) - first.lineno + 1
-    return lines
-
-
 def folder_of(name: str) -> str:
     """Package in which a module lies; files right in a room stand for themselves."""
     folder = name if name in PACKAGES else name.rpartition(".")[0]
@@ -68,9 +60,6 @@ def test_modules_keep_the_house_rules() -> None:
         assert {target.partition(".")[0] for target in targets(name)} <= ROOMS[room], name
         assert ast.get_docstring(tree), name
         assert not FORBIDDEN.search(TEXTS[name]), name
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                assert length(node) <= 50, (name, node.name)
 
 
 def test_only_the_model_imports_mesa_and_none_what_is_not_installed() -> None:

@@ -18,7 +18,8 @@ from regretless.forecaster.events.loss_table import ProtectedLosses, played_of
 from regretless.forecaster.events.weights import RULES, Moment, Stand, rule_of
 from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.models import Aggregate, Constant, LastValue, RunningMean
-from regretless.forecaster.reference import Band, Reference, Trust
+from regretless.forecaster.reference import Band, Reference
+from regretless.forecaster.switch_test import SwitchTest
 from regretless.forecaster.unbiased import UnbiasedPrediction, certificate_limit
 from regretless.market.best_response import best_response, expected_losses
 from regretless.market.core.arrays import Array
@@ -80,9 +81,11 @@ def test_events_weigh_and_resume(name: str, rule: str, zone: float) -> None:
 
 
 @pytest.mark.parametrize("zone", [0.0, 0.5])
-@pytest.mark.parametrize("trust", [None, Trust(12), Trust(12, 0.3)])
+@pytest.mark.parametrize("trust", [None, SwitchTest(12), SwitchTest(12, 0.3)])
 @pytest.mark.parametrize("name", RULES)
-def test_no_gain_passes_what_a_rule_proves(name: str, trust: Trust | None, zone: float) -> None:
+def test_no_gain_passes_what_a_rule_proves(
+    name: str, trust: SwitchTest | None, zone: float
+) -> None:
     """Gains that push the leading expert as far as sum w g <= 0 lets them, from a head start."""
     rule, count, rounds = rule_of(name), 12, 400
     rng, band = np.random.default_rng(1), Band(zone)
@@ -111,7 +114,7 @@ def test_a_budget_grows_with_what_it_is_spent_on(name: str) -> None:
     plain = rule.budget(Stand(rule, 100, 1000, 0.1))
     assert rule.budget(Stand(rule, 1000, 1000, 0.1)) > plain
     assert rule.budget(Stand(rule, 100, 1000, 1.0)) > plain
-    assert rule.budget(Stand(rule, 100, 1000, 0.1, trust=Trust(100))) > plain
+    assert rule.budget(Stand(rule, 100, 1000, 0.1, trust=SwitchTest(100))) > plain
 
 
 @pytest.mark.parametrize("name", SETS)

@@ -14,6 +14,7 @@ each has a row of its own and is charged what it did.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import Any, Self
@@ -137,6 +138,7 @@ class RespondingCohort(Cohort, Checkpointable):
     acts_on: Loss | None = None  # what rows respond by, if not ``loss``: what they reported
     multiplicity: Indices | None = None  # (K,), at least 1
     expects_own: bool = True  # whether coefficients are of ``loss`` itself
+    market_losses: Callable[[Array], Array] | None = field(default=None, init=False)
     groups: tuple[DelayGroup, ...] = field(default=(), init=False)
     kind: str = field(default="follower", init=False)
 
@@ -179,7 +181,8 @@ class RespondingCohort(Cohort, Checkpointable):
         return replace(self, **own, **parts.heard(self, own["loss"], rows))
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
-        if self._one_table and self.response.pure and self.response.at_prediction:
+        of_utility = self._one_table and self.market_losses is None
+        if of_utility and self.response.pure and self.response.at_prediction:
             return Unread(self.groups[0].coefficients, forecast.statistics, self.row_of)
         return self._decision(self._predicted(forecast))
 
@@ -204,16 +207,34 @@ class RespondingCohort(Cohort, Checkpointable):
 
     def _predicted(self, forecast: Forecast) -> Array:
         """Losses (K, A) that the rows expect."""
+        if self.relay is None and self.market_losses is not None:
+            return self._predicted_in_market(forecast, self.market_losses)
         if self.relay is None:
             return self.groups[0].expected(self.response, forecast)
         table = np.empty(self.ledger.count.shape)
         for group in self.groups:
             heard = forecast if group.distance == 0 else self.relay.heard(group.distance)
-            if heard is None:
+            if self.market_losses is not None:
+                latest = self.relay.stand_in() if heard is None else heard
+                expected = self._predicted_in_market(latest, self.market_losses)
+                table[group.rows] = expected[group.rows]
+            elif heard is None:
                 table[group.rows] = group.from_mean(self.relay.mean)
             else:
                 table[group.rows] = group.expected(self.response, heard)
         return table
+
+    def _predicted_in_market(
+        self, forecast: Forecast, market_losses: Callable[[Array], Array]
+    ) -> Array:
+        """Losses (K, A) that a market with losses of its own lets the rows expect."""
+        if self.hears_ensemble and forecast.ensemble is not None:
+            ensemble = forecast.ensemble
+            tables = np.array([market_losses(outcome) for outcome in ensemble.outcomes])
+            return np.asarray(np.tensordot(ensemble.weights, tables, axes=1))
+        if forecast.label is None:
+            raise ValueError("this forecast has no label")
+        return market_losses(forecast.label)
 
     def gap(self) -> float:
         return self.response.gap(self.loss.actions)

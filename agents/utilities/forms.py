@@ -29,9 +29,11 @@ from regretless.agents.parameters import (
 )
 from regretless.market import losses
 from regretless.market.core.arrays import Array
+from regretless.market.core.errors import ParameterError
 
 Form = TypeVar("Form", bound=losses.Loss)
 
+MOST_OUTCOMES = 1_000_000  # coordinates of an outcome; an array of them must fit into memory
 LEAST = 1e-6  # a curvature nearer to 0 drowns in rounding; its limit has a utility of its own
 AVERSE = Rule(
     lambda found: found >= LEAST,
@@ -47,7 +49,8 @@ def LinearUtility(weights: ArrayLike) -> losses.Linear:  # noqa: N802 - beside C
     >>> LinearUtility([[1.0, 0.0], [0.0, 1.0]]).losses([0.25, 0.75])  # one good or the other
     array([0.75, 0.25])
     """
-    return losses.Linear(-table("weights", weights)).normalised()
+    values = table("weights", weights)
+    return _normalised(lambda: losses.Linear(-values), "lower the weights")
 
 
 def CES(  # noqa: N802 - the economist's name
@@ -71,7 +74,8 @@ def CES(  # noqa: N802 - the economist's name
         cure = "must be positive; at 0 use Cobb-Douglas, below 0 give v and y_min"
         require("rho", power, power > 0, cure)
         require("y_min", floor, floor == 0, "needs v; the additive form starts at 0")
-        return losses.SeparablePower(-table("weights", weights, [power]), power).normalised()
+        values = table("weights", weights, [power])
+        return _normalised(lambda: losses.SeparablePower(-values, power), "lower the weights")
     degree = numbers("v", v, POSITIVE)
     shares = table("weights", weights, [power, degree])
     require("rho", power, np.abs(power) >= LEAST, "too near 0; use Cobb-Douglas, the limit there")
@@ -106,6 +110,8 @@ def CobbDouglas(  # noqa: N802
     """
     factor, floor = numbers("A", A, POSITIVE), _floor(y_min)
     require("y_min", floor, floor > 0, "must be above 0, such as 0.01: ln 0 is no number")
+    if 0 in factor.shape:
+        raise ParameterError(f"A has shape {factor.shape}; give one number, or one for each action")
     each = factor[..., 0] if factor.ndim else factor
     exponents = table("alpha", alpha, [each], rule=NOT_NEGATIVE)
     return _normalised(
@@ -194,16 +200,20 @@ def Newsvendor(  # noqa: N802
     over = numbers("overage", overage, NOT_NEGATIVE)
     quantity = table("orders", orders, [short, over], axes="actions", rule=NOT_NEGATIVE)
     require("underage", short, short + over > 0, "must be positive where overage is 0")
-    check_int("coordinate", coordinate, least=0, below=outcomes)
+    dimension = check_int("outcomes", outcomes, least=1, below=MOST_OUTCOMES)
+    demand = check_int("coordinate", coordinate, least=0, below=dimension)
     both, over = short[..., None] + over[..., None], over[..., None]
-    return losses.Convex1D(
-        kinks=np.broadcast_to(both, quantity.shape)[..., None],
-        knots=quantity[..., None],
-        slope=-over,
-        offset=over * quantity,
-        coordinate=coordinate,
-        dimension=outcomes,
-    ).normalised()
+    return _normalised(
+        lambda: losses.Convex1D(
+            kinks=np.broadcast_to(both, quantity.shape)[..., None],
+            knots=quantity[..., None],
+            slope=-over,
+            offset=over * quantity,
+            coordinate=demand,
+            dimension=dimension,
+        ),
+        "lower underage, overage or orders",
+    )
 
 
 def LpTarget(  # noqa: N802
@@ -225,22 +235,26 @@ def LpTarget(  # noqa: N802
         importance = np.broadcast_to(importance, centre.shape)
     except ValueError:
         told = f"weights have shape {importance.shape}, targets {centre.shape}"
-        raise ValueError(f"{told}; give one weight for each good") from None
-    return losses.SeparablePower(importance, power, centre=centre).normalised()
+        raise ParameterError(f"{told}; give one weight for each good") from None
+    return _normalised(
+        lambda: losses.SeparablePower(importance, power, centre=centre), "lower p or the targets"
+    )
 
 
 def _floor(y_min: float) -> Array:
     floor = numbers("y_min", y_min)
     if floor.ndim:
-        raise ValueError("y_min must be one number for all agents; write y_min = 0.01, say")
+        raise ParameterError("y_min must be one number for all agents; write y_min = 0.01, say")
     require("y_min", floor, (floor >= 0) & (floor < 1), "must lie in [0, 1)")
     return floor
 
 
 def _normalised(make: Callable[[], Form], cure: str) -> Form:
-    """Map a loss onto [0, 1]; ValueError where it is too large for a number."""
+    """Map a loss onto [0, 1]; ParameterError where it is no loss, or too large for a number."""
     try:
-        with np.errstate(over="raise"):
+        with np.errstate(over="raise", invalid="raise", divide="raise"):
             return make().normalised()
     except FloatingPointError:
-        raise ValueError(f"the utility overflows; {cure}") from None
+        raise ParameterError(f"the utility overflows; {cure}") from None
+    except ValueError as error:
+        raise ParameterError(f"{error}; {cure}") from error

@@ -26,7 +26,8 @@ import numpy as np
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
 from regretless.forecaster.events.weights import Moment, WeightRule, Weights
-from regretless.forecaster.reference import Band, Trust
+from regretless.forecaster.reference import Band
+from regretless.forecaster.switch_test import SwitchTest
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated
@@ -120,8 +121,13 @@ class EventSet(Checkpointable, ABC):
     def charge(self, active: Any, played: Played) -> None:
         """Add a round to the gains, in expectation over the mixture."""
 
+    @property
+    def alarms(self) -> int:
+        """Count what can reject a reference, in units of equal parts of the switch test's alpha."""
+        return self.experts
+
     @abstractmethod
-    def exceeds(self, active: Any, trust: Trust, *, hint: bool = False) -> bool:
+    def exceeds(self, active: Any, trust: SwitchTest, *, hint: bool = False) -> bool:
         """Whether a reference cost some event more than it may; with ``hint``, than nothing."""
 
     def spent(self) -> float:
@@ -146,6 +152,28 @@ class EventSet(Checkpointable, ABC):
     @abstractmethod
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,) so far."""
+
+    @abstractmethod
+    def least_gained(self, group: ProtectedLosses, losses: Indices) -> Array:
+        """Return what actions have gained over comparators so far, or less (k, A, C).
+
+        Of k of a group's losses by their places in it, in units of the loss; 0 for an action over
+        itself.
+        """
+
+    @abstractmethod
+    def most_gained(self, bound: BiasBound, group: ProtectedLosses, losses: Indices) -> Array:
+        """Bound the same from above by the theorem (k, A, C); while trusted, by what it is."""
+
+    def over_stay(
+        self, bound: BiasBound, group: ProtectedLosses, losses: Indices, at_entry: Array
+    ) -> Array:
+        """Bound the sum of expected decision swap regret of k stays that end now (k,).
+
+        ``at_entry`` (k, A, C) is what ``least_gained`` returned when each stay began.
+        """
+        gained = self.most_gained(bound, group, losses) - at_entry
+        return np.asarray(np.maximum(gained, 0.0).max(2).sum(1))
 
     def realised(self, bound: BiasBound, group: ProtectedLosses) -> Array | None:
         """Bound the same of who acts on what was broadcast; None if only expectations are known."""
@@ -195,7 +223,11 @@ class Together(EventSet):
         for part, own in active:
             part.charge(own, played)
 
-    def exceeds(self, active: Shared, trust: Trust, *, hint: bool = False) -> bool:
+    @property
+    def alarms(self) -> int:
+        return sum(part.alarms for part in self.parts)
+
+    def exceeds(self, active: Shared, trust: SwitchTest, *, hint: bool = False) -> bool:
         return any(part.exceeds(own, trust, hint=hint) for part, own in active)
 
     def spent(self) -> float:
@@ -211,6 +243,9 @@ class Together(EventSet):
 
     bound = Delegated("first")
     from_variation = Delegated("first")
+    least_gained = Delegated("first")
+    most_gained = Delegated("first")
+    over_stay = Delegated("first")
     table = Delegated("first")
 
 
@@ -248,6 +283,12 @@ class Intervals(Together):
             if self._time % length == 0:  # the interval is over
                 self._ended += self.parts[i].spent() * self.parts[i].prior
                 self.parts[i] = self._made(length)
+
+    @property
+    def alarms(self) -> int:
+        """Those of the whole run and of every interval that it will have, each by its own."""
+        intervals = sum(max(math.ceil(self.run / length) - 1, 0) for length in self.lengths)
+        return self.first.alarms * (1 + intervals)
 
     def spent(self) -> float:
         return super().spent() + self._ended

@@ -23,8 +23,8 @@ r(a), B_{a, c_j = b}>. The A^2 events of a policy share T rounds: D A sqrt(3 T L
 add up to at most 2 n_T(E), so that sum_i |d_i| sqrt(C_i) <= ||d||_2 sqrt(2 n_T(E)): with adaptive
 weights every l1 norm above may be replaced by sqrt(2) times the l2 norm.
 
-**Trust.** When the games begin all biases and gains are within w(V) + 1 (``reference``), and the
-rules say what that costs. As long as a reference is trusted, w(V) <= w(C) says more, and of listed
+**Trust.** When the games begin all biases and gains are within L(V) + 1 (``switch_test``), and the
+rules say what that costs. As long as a reference is trusted, L(V) <= L(C) says more, and of listed
 losses the limit of the greatest sum over actions: V <= T / g^2, as no regret exceeds 1.
 
 **Scalar events.** One expert per loss, action and comparator, gains divided by the range g of
@@ -37,7 +37,7 @@ where the models' band is wider by y it is D y sqrt(A T) more.
 B_{t_0} of its own rounds: (T - t_0) x regret <= T R(T) + t_0 R(t_0), R(t) the bound after t rounds
 with S_T for S_{t_0} <= S_T, as every step above is linear in the biases' absolute values. With what
 is known from the moment when trust was lost, for every t <= T, on either side of it, |B_t| <=
-max(w(C_T), z sqrt(C_T) + greatest(C_T)). Scalar gains have one sign only: an old gain far below
+max(L(C_T), z sqrt(C_T) + greatest(C_T)). Scalar gains have one sign only: an old gain far below
 zero may be regained, and nothing follows.
 
 **Variation.** An event's variation C so far, of which n_T(E) is the a-priori bound, may stand in
@@ -58,6 +58,7 @@ import numpy as np
 
 from regretless.forecaster.events.cost_of_draws import drawn
 from regretless.forecaster.events.weights import AdaptiveWeights, Stand
+from regretless.forecaster.switch_test import SwitchTest
 from regretless.market.core.arrays import Array
 from regretless.market.losses.basis import Hull
 
@@ -202,14 +203,13 @@ class GainBound(BiasBound):
         if not self.trusted or self.trust is None:
             return alone
         scale = gain_range(weights, self.within)
-        trust = replace(self.trust, tests=self._copies * tests)
+        trust = replace(self.trust, tests=self._tested_losses(self.trust) * tests)
         most = trust.most(rounds / np.maximum(scale, 1.0) ** 2)
         return np.minimum(alone, scale * most / rounds)
 
-    @property
-    def _copies(self) -> int:
-        """K, times as many as there are copies of the gains."""
-        return self.losses * self.experts // self.own
+    def _tested_losses(self, trust: SwitchTest) -> int:
+        """Count the losses that share a kind of the switch test, as ``GainEvents`` does."""
+        return self.losses * trust.tests // self.own
 
     def realised(self, weights: Array, *, policies: int = 0) -> Array | None:
         return self._assignments(weights, policies) if self.risk < 1 else None
@@ -219,7 +219,8 @@ class GainBound(BiasBound):
         most = self.assigned(self.rounds, actions, actions + policies + self.models)
         if most is not None and self.trust is not None:  # gained when the games began, at most
             each = actions * (self.trust.limit(self.rounds / actions) + 1)
-            together = replace(self.trust, tests=self._copies * (actions + policies) ** actions)
+            losses = self._tested_losses(self.trust)
+            together = replace(self.trust, tests=losses * (actions + policies) ** actions)
             least = together.limit(self.rounds / np.maximum(scale, 1.0) ** 2) + 1
             most = most + np.minimum(each, least)
         return None if most is None else np.asarray(scale * most / self.rounds)

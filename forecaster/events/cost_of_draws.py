@@ -30,7 +30,7 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses
-from regretless.forecaster.events.weights import greatest_of
+from regretless.forecaster.mixture_of_rates import greatest_of
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 

@@ -21,7 +21,7 @@ from regretless.forecaster.events.base import EventSet, View
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
 from regretless.forecaster.events.weights import AdaptiveWeights, Moment, WeightRule, Weights
-from regretless.forecaster.reference import Trust
+from regretless.forecaster.switch_test import SwitchTest
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
 from regretless.market.records import Event, checked_suggestion
@@ -83,7 +83,7 @@ class VectorEvents(EventSet):
         for view in active:
             add(view.arrays, played.bias[view.rows], played.seen[view.rows], self.rule.squared)
 
-    def exceeds(self, active: list[View], trust: Trust, *, hint: bool = False) -> bool:
+    def exceeds(self, active: list[View], trust: SwitchTest, *, hint: bool = False) -> bool:
         return any(trust.rejects(np.abs(view.gain), view.squares, hint=hint) for view in active)
 
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
@@ -91,17 +91,43 @@ class VectorEvents(EventSet):
 
         A policy's suggestions b add up, for r(c) = r(b).
         """
-        weights, decision = group.weights, self.views[0].variation[self.rows.slice(group)]
-        gaps = [np.abs(weights - weights[:, [c]]) for c in range(weights.shape[1])]
+        every_loss = np.arange(len(group.weights))
+        return np.asarray(self.most_gained(bound, group, every_loss).max(2).sum(1))
 
-        def costs(variations: Sequence[Array]) -> list[Array]:
-            biases = (bound.bias_at(own).reshape(weights.shape) for own in variations)
-            return [(gap * own).sum(2) for gap, own in zip(gaps, biases, strict=True)]
+    def least_gained(self, group: ProtectedLosses, losses: Indices) -> Array:
+        """Return <r(c) - r(a), B_a>, and for a policy the sum over what it suggests (k, A, C)."""
+        coefficients = group.weights[losses]
+        decision, cross = self._of_losses(group, losses, "gain")
+        value = decision @ coefficients.swapaxes(1, 2)
+        gained = [value - np.einsum("kaa->ka", value)[:, :, None]]
+        for bias in cross:  # (suggestions, k, A, n)
+            suggested = np.einsum("bkan,kbn->ka", bias, coefficients)
+            played = np.einsum("bkan,kan->ka", bias, coefficients)
+            gained.append((suggested - played)[:, :, None])
+        return np.concatenate(gained, axis=2)
 
-        cross = self.views[1 + self.rows.place(group)].variation
-        each = [np.max(costs([decision] * len(gaps)), axis=0)]
-        each += [np.sum(costs(list(own)), axis=0) for own in cross]
-        return np.asarray(np.max(each, axis=0).sum(1))
+    def most_gained(self, bound: BiasBound, group: ProtectedLosses, losses: Indices) -> Array:
+        """Bound it by sum_i |r(c) - r(a)|_i |B_{a,i}|, and likewise what policies suggest."""
+        coefficients = group.weights[losses]
+        gaps = [np.abs(coefficients - coefficients[:, [c]]) for c in range(coefficients.shape[1])]
+        decision, cross = self._of_losses(group, losses, "variation")
+        bias = bound.bias_at(decision)
+        gained = [(gap * bias).sum(2) for gap in gaps]
+        for variation in cross:  # (suggestions, k, A, n)
+            of_suggestions = zip(gaps, variation, strict=True)
+            costs = [(gap * bound.bias_at(own)).sum(2) for gap, own in of_suggestions]
+            gained.append(np.sum(costs, axis=0))
+        return np.stack(gained, axis=2)
+
+    def _of_losses(self, group: ProtectedLosses, losses: Indices, name: str) -> tuple[Array, Array]:
+        """Return one of the accumulators, by the name of a ``View``'s field, of k losses.
+
+        Of decision events (k, A, n), and of cross events (policies, suggestions, k, A, n).
+        """
+        shape = group.weights.shape
+        decision = getattr(self.views[0], name)[self.rows.slice(group)].reshape(shape)
+        cross = getattr(self.views[1 + self.rows.place(group)], name)
+        return decision[losses], cross.reshape(*cross.shape[:2], *shape)[:, :, losses]
 
     def table(self) -> Iterator[Event]:
         loss_of = np.repeat(np.arange(len(self.rows.start) - 1), np.diff(self.rows.start))

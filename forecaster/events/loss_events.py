@@ -33,7 +33,7 @@ one game keeps W, the sum of the gains' potentials and r (N / K) sum_k F_k, r = 
 e^(k S) (1 + r + l ln(1 + T)), and so T x regret of k <= scale_k min_j (L + psi_j U) / eta_j, U =
 sum_a max_c U(a, c) <= T, L = A ln C + ln(J K / r) + ln P. Gains keep their own bound, with this P,
 and the lesser of both is printed. Where a reference was trusted the F_k begin at 1 when the games
-begin; what was regretted before is added: known, or at most A w(T / A) + A. **As drawn**, charged
+begin; what was regretted before is added: known, or at most A L(T / A) + A. **As drawn**, charged
 with the prediction that was broadcast, P / risk stands for P in both; the gains stay charged in
 expectation.
 """
@@ -50,14 +50,15 @@ from regretless.forecaster.events.base import EventSet, View
 from regretless.forecaster.events.bounds import CURBS, RATES, BiasBound, GainBound, gain_range
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
 from regretless.forecaster.events.weights import AdaptiveWeights, Moment, WeightRule, Weights
-from regretless.forecaster.reference import Band, Trust
+from regretless.forecaster.reference import Band
+from regretless.forecaster.switch_test import SwitchTest
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 from regretless.market.records import Event, checked_suggestion
 
 ROUNDING = 1e-9  # of a sum of gains
 SHARE = 0.01  # r
-MOST = 200_000_000  # gains, 24 bytes each
+MOST = 200_000_000  # gains, 32 bytes each
 
 
 class Gains:
@@ -70,6 +71,7 @@ class Gains:
     gain: Array
     variation: Array
     squares: Array
+    played_squares: Array  # of gains given that the action is played, times the chance of that
     scale: Array
 
     def __init__(
@@ -119,25 +121,32 @@ class Gains:
         table = pull @ rows - pull.sum(2, keepdims=True) * rows
         return np.asarray(table.reshape(-1, rows.shape[2]))
 
-    def exceeds(self, trust: Trust, copies: int, *, hint: bool) -> bool:
-        """Whether some regret is more than chance explains, or adds up to more over actions."""
+    def exceeds(self, trust: SwitchTest, losses: int, *, hint: bool) -> bool:
+        """Whether some regret is more than chance explains, or adds up to more over actions.
+
+        ``losses`` counts the losses that share a kind of test, as the switch test counts.
+        """
         regret = np.where(np.isfinite(self.gain), self.gain, 0.0)
-        common = regret.sum(1), self.squares.sum(1)  # to the same comparator in place of each
         if trust.rejects(regret, self.squares, hint=hint):
             return True
+        common = regret.sum(1)  # to the same comparator whatever is played
+        common_squares = self.played_squares.sum(1)
         if hint:
-            return trust.rejects(*common, hint=True)
-        found = False
+            return trust.rejects(common, common_squares, hint=True)
+        rejected = False
         if self.fixed:
             best = regret[:, :, : self.fixed].argmax(2)[:, :, None]
             gain = np.take_along_axis(regret, best, 2)[:, :, 0]
-            squares = np.take_along_axis(self.squares, best, 2)[:, :, 0]
-            both = np.maximum(gain, 0.0).sum(1), np.where(gain > 0, squares, 0.0).sum(1)
-            found = replace(trust, tests=copies * self.fixed ** self.shape[1]).rejects(*both)
+            squares = np.take_along_axis(self.played_squares, best, 2)[:, :, 0]
+            total = np.maximum(gain, 0.0).sum(1)
+            total_squares = np.where(gain > 0, squares, 0.0).sum(1)
+            assignments = replace(trust, tests=losses * self.fixed ** self.shape[1])
+            rejected = assignments.rejects(total, total_squares)
         if self.models:
-            to_models = (own[:, self.fixed :] for own in common)
-            found |= replace(trust, tests=copies * self.models).rejects(*to_models)
-        return found
+            to_models = replace(trust, tests=losses * self.models)
+            models = slice(self.fixed, None)
+            rejected |= to_models.rejects(common[:, models], common_squares[:, models])
+        return rejected
 
 
 class GainEvents(EventSet):
@@ -146,6 +155,8 @@ class GainEvents(EventSet):
     ``within`` is the range of the gains where predictions stay in conv s(Y): 2 + 4 delta for a
     basis of error delta. Groups are all over the same basis; the rule is adaptive by default.
     """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_played_squares",)
 
     def __init__(
         self,
@@ -159,20 +170,24 @@ class GainEvents(EventSet):
         self.rows, self.rule, self.within = LossTable(groups), rule or AdaptiveWeights(), within
         self.members = [Gains(own, self.rows, fixed=fixed, models=models) for own in self.groups]
         self.models, self.losses = models, len(self.rows.start) - 1
+        self.has_fixed = fixed
         self.experts = sum(k * a * (c - fixed) for k, a, c in (one.shape for one in self.members))
         if self.experts > MOST:
             many = f"{self.experts:,} gains of an action over another, above {MOST:,}"
             raise UserError(f"forecaster.events = 'losses': {many}; take 'coordinates'")
         *self._ends, end = np.cumsum([math.prod(member.shape) for member in self.members])
-        sums = np.zeros((3, end))  # gains, variations, and squares whatever variations are
+        # gains, variations, squares whatever variations are, and squares given the action
+        sums = np.zeros((4, end))
         parts = zip(self.members, np.split(sums, self._ends, axis=1), strict=True)
         for member, flat in parts:
-            member.gain, member.variation, member.squares = flat.reshape(3, *member.shape)
+            by_kind = flat.reshape(4, *member.shape)
+            member.gain, member.variation, member.squares, member.played_squares = by_kind
             member.scale = gain_range(member.group.weights, within)
             actions = np.arange(member.constants)
             member.gain[:, actions, actions] = -np.inf  # never weighed against itself
         follows = [np.broadcast_to(np.arange(m.shape[2]) >= m.fixed, m.shape) for m in self.members]
         wide = np.concatenate([own.ravel() for own in follows])
+        self._played_squares = sums[3]
         known = sums[0], sums[1], sums[2], np.zeros(self.rows.shape[0])
         self.views = [View(slice(None), *known, both=False, wide=wide)]
 
@@ -196,11 +211,24 @@ class GainEvents(EventSet):
             member.gain += gain
             member.variation += gain**2 if self.rule.squared else np.abs(gain)
             member.squares += gain**2
+            if played.losses is not None:  # the switch test goes on
+                chance = played.seen[member.rows].reshape(*member.shape[:2], 1)
+                member.played_squares += gain**2 / np.where(chance > 0, chance, 1.0)
         self.views[0].occupancy[:] += played.seen
 
-    def exceeds(self, active: list[Indices], trust: Trust, *, hint: bool = False) -> bool:
-        copies = self.losses * trust.tests // self.experts
-        return any(member.exceeds(trust, copies, hint=hint) for member in self.members)
+    @property
+    def alarms(self) -> int:
+        """Count every kind of test as often as there are experts: they share alpha equally.
+
+        The kinds are single regrets, sums over actions against actions and policies where these
+        are comparators, and regrets to models where there are any.
+        """
+        kinds = 1 + self.has_fixed + (self.models > 0)
+        return self.experts * kinds
+
+    def exceeds(self, active: list[Indices], trust: SwitchTest, *, hint: bool = False) -> bool:
+        losses = self.losses * trust.tests // self.experts
+        return any(member.exceeds(trust, losses, hint=hint) for member in self.members)
 
     def bound(self, stand: BiasBound) -> GainBound:
         counts: Any = {"losses": self.losses, "own": self.experts, "models": self.models}
@@ -213,6 +241,21 @@ class GainEvents(EventSet):
         if bound.trusted:
             gains = np.maximum(member.gain, 0.0) + ROUNDING
         return np.asarray(member.scale * gains[:, :, : member.fixed].max(2).sum(1))
+
+    def least_gained(self, group: ProtectedLosses, losses: Indices) -> Array:
+        """Return the gains against actions and policies (k, A, C), without those against models."""
+        member = self.members[self.rows.place(group)]
+        gain = member.gain[losses][:, :, : member.fixed]
+        known = np.where(np.isfinite(gain), gain, 0.0)
+        return np.asarray(member.scale[losses, None, None] * known)
+
+    def most_gained(self, bound: BiasBound, group: ProtectedLosses, losses: Indices) -> Array:
+        """Bound the same by the rule's proof; while a reference is trusted, by the gains."""
+        if bound.trusted:
+            return self.least_gained(group, losses) + ROUNDING
+        member = self.members[self.rows.place(group)]
+        most = bound.bias_at(member.variation[losses][:, :, : member.fixed])
+        return np.asarray(member.scale[losses, None, None] * most)
 
     def table(self) -> Iterator[Event]:
         """Yield loss, action, None, None, occupancy and gains (C,) in units of the loss."""
@@ -293,6 +336,28 @@ class Assignments(GainEvents):
         alone = super().from_variation(bound, group)
         own = None if self.drawn else self._assigned(bound, group)
         return alone if own is None else np.minimum(alone, own)
+
+    def over_stay(
+        self, bound: Any, group: ProtectedLosses, losses: Indices, at_entry: Array
+    ) -> Array:
+        """Bound it by the gains, and by the assignments where they are charged in expectation.
+
+        An assignment gained G_0 before the games and, since then, what its potential allows:
+        from entry to exit at most sum_a max_c (G_0 - G_s) more than that.
+        """
+        alone = super().over_stay(bound, group, losses, at_entry)
+        if self.drawn:
+            return alone
+        place = self.rows.place(group)
+        member, (_, squares, before) = self.members[place], self._parts[place]
+        most_squares = squares[losses][:, :, : member.fixed].max(2).sum(1)
+        since_the_games_began = bound.assigned(most_squares, *member.shape[1:])
+        if since_the_games_began is None:
+            return alone
+        scale = member.scale[losses]
+        known = scale[:, None, None] * before[losses][:, :, : member.fixed] - at_entry
+        together = known.max(2).sum(1) + scale * since_the_games_began
+        return np.asarray(np.minimum(alone, together))
 
     def realised(self, bound: BiasBound, group: ProtectedLosses) -> Array | None:
         return self._assigned(bound, group) if self.drawn and not self.unseen else None

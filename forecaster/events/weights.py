@@ -4,7 +4,7 @@ Each event E, coordinate i and sign sigma is an expert with gain g_t = sigma * E
 s_i)], |g_t| <= 1, and cumulative gain G = sigma * B; scalar events have one expert each. A rule
 weighs R = G - z sqrt(C), z a tolerance band (docs/theory.md, 8), by the variation C = sum_t |g_t|
 or sum_t g_t^2, at most the event's occupancy n_T(E). Where a reference was trusted the games begin
-late, with gains of at most w(V) + 1 (``forecaster.reference``).
+late, with gains of at most L(V) + 1 (``forecaster.switch_test``).
 
 **One step of the adaptive potential.** With Phi and w of ``AdaptiveWeights``, |g| <= 1, R <= C,
 
@@ -31,16 +31,19 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from regretless.forecaster.reference import PLAIN, Band, Trust
+from regretless.forecaster.mixture_of_rates import COSTS, RATES, greatest_gain
+from regretless.forecaster.reference import PLAIN, Band
+from regretless.forecaster.switch_test import SwitchTest
 from regretless.market.core.arrays import Array
 from regretless.market.core.compiled import compiled
+from regretless.market.core.errors import ParameterError, brief
+from regretless.market.core.validation import check_int
 
 GROWTH = (math.exp(1 / 3) - math.exp(-1)) / 2  # k
 REMAINDER = 0.338  # q
 LOGARITHM = REMAINDER / math.log(2)
 LEAST = -1e300  # of an exponent
 NEGLIGIBLE = 40.0  # e^-40 of the greatest summand adds nothing to a sum of doubles
-NEWTON = 4  # steps
 
 
 class Moment(NamedTuple):
@@ -70,7 +73,7 @@ class Stand:
     rounds: int  # T
     certificate_sum: float  # S, the sum of the positive certificates
     band: Band = PLAIN
-    trust: Trust | None = None  # within which a reference was broadcast unchanged, if any was
+    trust: SwitchTest | None = None  # within which a reference was broadcast unchanged, if any was
     # logarithm of the mean potential when the games begin, and mean of ln(1 + C) over all experts
     start: float | None = None  # since then; None for the most that they can be
     spent: float | None = None
@@ -213,26 +216,6 @@ class AdaptiveWeights(WeightRule):
         return np.asarray(math.sqrt(3 * budget) * np.sqrt(variation))
 
 
-def greatest_of(v: Array | float, exponent: Array | float, *, rates: Array, costs: Array) -> Array:
-    """Return the greatest x with sum_j exp(eta_j x - c_j v) / J <= exp(exponent) at each v.
-
-    By Newton's steps on a convex function from the right: every step is an upper bound.
-    """
-    paid = costs * np.asarray(v, dtype=np.float64)[..., None] + math.log(len(rates))
-    x = ((exponent + paid) / rates).min(-1)
-    for _ in range(NEWTON):
-        powers = rates * x[..., None] - paid
-        top = powers.max(-1)
-        parts = np.exp(powers - top[..., None])
-        total = parts.sum(-1)
-        x = x - (top + np.log(total) - exponent) * total / (parts @ rates)
-    return np.asarray(x)
-
-
-RATES = np.array([0.75 * 0.5**j for j in range(10)])  # enough for V up to ten million
-COSTS = -np.log1p(-RATES) - RATES
-
-
 @compiled()
 def _weigh(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     gain: Array, noise: Array, variation: Array, sign: float, share: float, top: float, out: Array
@@ -263,9 +246,9 @@ class SecondOrderWeights(WeightRule):
     eta_1 S, P_0 the mean potential at the start, R <= beta(V), the greatest R with Phi(R, V) <=
     e^Lambda (docs/theory.md, 3), which is concave in V <= n_T(E).
 
-    **After trust.** With M the ``strength`` of the test, R <= sqrt(2 (V + 1) M) + 1 and
-    eta sqrt(2 (V + 1) M) - psi (V + 1) <= eta^2 M / (2 psi), so that
-    P_0 <= sum_j exp(eta_j + psi_j + eta_j^2 M / (2 psi_j)) / J, in place of 1.
+    **After trust.** The switch test has kept this very Phi, with the same V, below its level until
+    the round in which it failed, and one round multiplies it by e^(eta_1) at most: ln P_0 is at
+    most the test's ``evidence`` + eta_1, in place of 0.
     """
 
     name, squared = "second-order", True
@@ -293,8 +276,7 @@ class SecondOrderWeights(WeightRule):
     def budget(self, stand: Stand) -> float:
         most = 0.0
         if stand.trust is not None:
-            known = RATES**2 * stand.trust.strength(stand.rounds) / (2 * COSTS)
-            most = float(np.logaddexp.reduce(RATES + COSTS + known)) - math.log(len(RATES))
+            most = stand.trust.evidence + float(RATES[0])
         if stand.start is not None:
             most = min(most, stand.start)
         own = math.log(stand.experts) - math.log(stand.share)
@@ -302,7 +284,7 @@ class SecondOrderWeights(WeightRule):
 
     def greatest(self, variation: Array | float, budget: float) -> Array:
         """Return beta(V)."""
-        return greatest_of(variation, budget, rates=RATES, costs=COSTS)
+        return greatest_gain(variation, budget)
 
 
 @compiled()
@@ -327,7 +309,7 @@ class ExponentialWeights(WeightRule):
 
         R <= ln N / rate + rate T / 2 + S;
 
-    after trust it starts at w(T) + 1 at most, in place of 0.
+    after trust it starts at L(T) + 1 at most, in place of 0.
     """
 
     name = "exponential"
@@ -373,7 +355,12 @@ RULES: dict[str, type[WeightRule]] = {
 
 
 def rule_of(name: str, horizon: int | None = None) -> WeightRule:
-    """Make the rule of a name; the exponential rate may use the horizon. ValueError if unknown."""
-    if name not in RULES:
-        raise ValueError(f"weights '{name}' are unknown; choose from {', '.join(RULES)}")
+    """Make the rule of a name; the exponential rate may use the horizon.
+
+    ParameterError if the name is unknown, or the horizon no number of rounds.
+    """
+    if not isinstance(name, str) or name not in RULES:
+        raise ParameterError(f"weights = {brief(name)}: choose from {', '.join(RULES)}")
+    if horizon is not None:
+        check_int("horizon", horizon, least=1)
     return RULES[name](horizon)

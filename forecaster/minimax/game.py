@@ -87,17 +87,51 @@ def _field(rows: RowArrays, table: Array, point: Array) -> Array:
 
 
 @compiled()
+def sort_descending(values: Array) -> None:
+    """Sort numbers (n,) in place, the greatest first: insertion sort over shrinking gaps.
+
+    NumPy's sort is the same to the reader but takes Numba four seconds to compile (Shell 1959,
+    "A high-speed sorting procedure").
+    """
+    gap = values.shape[0] // 2
+    while gap > 0:
+        for i in range(gap, values.shape[0]):
+            value = values[i]
+            j = i
+            while j >= gap and values[j - gap] < value:
+                values[j] = values[j - gap]
+                j -= gap
+            values[j] = value
+        gap //= 2
+
+
+@compiled()
 def project(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled kernel
-    """Move a point to the nearest one of the box or simplex."""
+    """Move a point (n,) in place to the nearest one of the box or simplex.
+
+    Plain loops: expressions of whole arrays bring the formatting of errors about their shapes,
+    which takes longer to compile than everything else here.
+    """
+    size = point.shape[0]
     if not simplex:
-        point[:] = np.minimum(1.0, np.maximum(0.0, point))
+        for i in range(size):
+            if point[i] <= 0.0:  # -0 becomes 0
+                point[i] = 0.0
+            elif point[i] > 1.0:
+                point[i] = 1.0
         return
+    descending = np.empty(size)
+    for i in range(size):
+        descending[i] = point[i]
+    sort_descending(descending)
     total, excess = 0.0, 0.0
-    for i, number in enumerate(np.sort(point)[::-1]):
-        total += number
-        if number * (i + 1) > total - 1.0:
+    for i in range(size):
+        total += descending[i]
+        if descending[i] * (i + 1) > total - 1.0:
             excess = (total - 1.0) / (i + 1)
-    point[:] = np.maximum(0.0, point - excess)
+    for i in range(size):
+        moved = point[i] - excess
+        point[i] = max(0.0, moved)
 
 
 @compiled()

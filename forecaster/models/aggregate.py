@@ -98,6 +98,7 @@ class Aggregate(Model):
     def _predicted(self, x: object) -> Array:
         for model in self.members.values():
             model.ahead = self.ahead
+            model.newer = self.newer
         self._points = kept(np.array([model.point(x) for model in self.members.values()]))
         self._shares = own, common, choice = self._weighed()
         if self._chosen is not None:
@@ -112,6 +113,7 @@ class Aggregate(Model):
     def reopen(self, x: object, opened: Any) -> None:
         for name, model in self.members.items():
             model.ahead = self.ahead
+            model.newer = self.newer
             model.reopen(x, opened["members"][name])
         self._points = opened["points"]
         self._shares = opened["own"], opened["common"], opened["choice"]

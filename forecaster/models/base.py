@@ -4,6 +4,13 @@ A model is a ``Forecaster`` whose mixture is one point. It serves as a forecaste
 reference of another one, or as one of several in an aggregate. What it predicts is a function of
 the past and of the context: asking twice changes nothing, and ``update`` learns from the context
 that was asked for last.
+
+**Outcomes that come late.** ``ahead`` is the number of rounds between the last outcome that is
+known and the round that is asked for: a model forecasts ``ahead`` + 1 rounds ahead, from what it
+knows. What ``opened`` returns is kept until the outcome comes; ``reopen`` goes back to that round,
+so that ``update`` learns how the outcome followed from what was known when it was forecast.
+Outcomes may come in any order: one that is learned after ``newer`` outcomes of later rounds does
+not pass for the newest one.
 """
 
 from collections.abc import Mapping

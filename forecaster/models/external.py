@@ -82,8 +82,19 @@ class _Wrapped(Model):
         self._open = features(x) | lagged
         return self._answer() if self.time >= self.silent else self._last
 
+    def opened(self) -> Any:
+        return dict(self._open)
+
+    def reopen(self, x: object, opened: Any) -> None:
+        self._open = dict(opened)
+
     def _answer(self) -> Array:
         raise NotImplementedError
+
+    def _saw(self, truth: Array) -> None:
+        """Remember the vector of the latest round that is known."""
+        if not self.newer:
+            self._last = truth
 
 
 def _numbers(ask: Callable[[Any], Any], count: int, seen: Any) -> Array:
@@ -109,7 +120,7 @@ class OnlineModel(_Wrapped):
     def _learn(self, truth: Array) -> None:
         for held, value in zip(self._copies, truth.tolist(), strict=True):
             held.model.learn_one(dict(self._open), value)
-        self._last = truth
+        self._saw(truth)
 
 
 class BatchModel(_Wrapped):
@@ -130,7 +141,8 @@ class BatchModel(_Wrapped):
     def _learn(self, truth: Array) -> None:
         row = np.array([list(self._open.values())])
         self._seen = _window(self._seen.reshape(-1, row.size), row)
-        self._truths, self._last = _window(self._truths, truth[None]), truth
+        self._truths = _window(self._truths, truth[None])
+        self._saw(truth)
         if self.time + 1 >= self._next_fit:
             table = self._truths[:, 0] if self.size == 1 else self._truths
             self._copies[0].model.fit(self._seen, table)
@@ -167,7 +179,9 @@ class SeriesModel(OutcomeModel):
         return Spread(np.where(np.isfinite(point), point, last)[:, None])
 
     def _seen(self, outcome: Array) -> None:
-        self._series, self._ahead = _window(self._series, outcome[None]), self._ahead[1:]
+        place = max(len(self._series) - self.newer, 0)  # in the order of the rounds
+        self._series = np.insert(self._series, place, outcome, axis=0)[-WINDOW:]
+        self._ahead = self._ahead[1:]
         rounds = self.time + 1
         fit = rounds >= self._next_fit
         if fit:

@@ -113,6 +113,10 @@ class LeastSquares(Model):
     Features are ``lags`` outcomes of the past (of s(y), where it observes none) and the one
     ``season`` rounds ago, which has room first: as many as fit in ``MOST`` numbers. ``forgetting``
     in (0, 1] multiplies a round's weight from round to round, ``ridge`` is above 0.
+
+    Where outcomes come late it forecasts directly: the lags are those of the last outcomes that are
+    known when it is asked, and it learns the outcome from these. The season keeps its phase: it is
+    the latest known one that lies whole seasons back.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_columns", "_past", "_gram", "_cross")
@@ -133,21 +137,24 @@ class LeastSquares(Model):
         check(fine, "season", season, f"a whole number from 1 to {LONGEST}")
         check(0 < forgetting <= 1, "forgetting", forgetting, "a number in (0, 1]")
         check(0 < ridge < np.inf, "ridge", ridge, "a number greater than 0")
-        self.lags = [*([int(season)] if season else []), *range(1, int(lags) + 1)]
+        self.season = int(season) if season else None
+        self.lags = [*([self.season] if self.season else []), *range(1, int(lags) + 1)]
         self.forgetting, self.ridge = forgetting, ridge
         self._columns = Columns(MOST)
         self._past = np.empty((0, 0))  # the last outcomes, the newest first
-        self._seen = self._past  # those that the open round's prediction was made of
+        self._seen = self._past  # the lags (lags, width) of the open round's prediction
         self._gram, self._cross = np.zeros((1, 1)), np.zeros((1, size))
 
     def opened(self) -> Any:
-        return self._past.copy()
+        return self._seen.copy()
 
     def reopen(self, x: object, opened: Any) -> None:
-        self._open, self._seen = features(x), opened
+        self._open = features(x)
+        self._seen = opened
 
     def _predicted(self, x: object) -> Array:
-        self._open, self._seen = features(x), self._past
+        self._open = features(x)
+        self._seen = self._past[self._places(self._past.shape[1])]
         row = self._row()
         if not self.time:
             return np.full(self.size, 0.5)
@@ -155,8 +162,14 @@ class LeastSquares(Model):
         return np.asarray(0.5 + np.linalg.solve(gram, row) @ self._cross)
 
     def _row(self) -> Array:
-        past = [self._seen[lag - 1] for lag in self._lagged(self._seen.shape[1])]
-        return np.concatenate([ONE, *past, self._columns.encoded(self._open)])
+        return np.concatenate([ONE, *self._seen, self._columns.encoded(self._open)])
+
+    def _places(self, width: int) -> list[int]:
+        """Return where the lags are among the last outcomes, seen from the round that is asked."""
+        places = [lag - 1 for lag in self._lagged(width)]
+        if places and self.season:
+            places[0] = (self.season - 1 - self.ahead) % self.season
+        return places
 
     def _lagged(self, width: int) -> list[int]:
         """Return the lags that have room, one at least; none before the first round."""
@@ -170,8 +183,9 @@ class LeastSquares(Model):
             self._past = np.zeros((max(lagged, default=0), width))
             known = 1 + width * len(lagged)
             self._gram, self._cross = np.zeros((known, known)), np.zeros((known, self.size))
-        if self._seen.shape != self._past.shape:  # the first round's, of which nothing was known
-            self._seen = np.zeros_like(self._past)
+        lagged_shape = (len(self._lagged(self._past.shape[1])), self._past.shape[1])
+        if self._seen.shape != lagged_shape:  # a round that was opened before anything was known
+            self._seen = np.zeros(lagged_shape)
         before = self._columns.size
         remain = self._columns.learn(self._open)
         first = len(self._gram) - before
@@ -185,6 +199,7 @@ class LeastSquares(Model):
         row = self._row()
         self._gram = self._gram * self.forgetting + np.outer(row, row)
         self._cross = self._cross * self.forgetting + np.outer(row, truth - 0.5)
-        if len(self._past):
-            self._past[1:] = self._past[:-1]
-            self._past[0] = told[:MOST] - 0.5
+        place = self.newer  # the newest first
+        if place < len(self._past):
+            self._past[place + 1 :] = self._past[place:-1]
+            self._past[place] = told[:MOST] - 0.5

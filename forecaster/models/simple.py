@@ -40,10 +40,11 @@ class Constant(Baseline):
 
 @register.forecaster("last-value")
 class LastValue(Baseline):
-    """The last vector seen; one half at first."""
+    """The vector of the latest round that is known; one half at first."""
 
     def _learn(self, truth: Array) -> None:
-        self._value = truth
+        if not self.newer:
+            self._value = truth
 
 
 @register.forecaster("running-mean")
@@ -57,7 +58,10 @@ class RunningMean(Baseline):
 
 @register.forecaster("exponential-smoothing")
 class ExponentialSmoothing(Baseline):
-    """Geometrically discounted mean; ``rate`` in (0, 1] is the share of the newest vector."""
+    """Geometrically discounted mean; ``rate`` in (0, 1] is the share of the newest vector.
+
+    A vector that comes after k newer ones has what k rounds would have left of that share.
+    """
 
     def __init__(self, size: int, *, rate: float = 0.1) -> None:
         super().__init__(size)
@@ -65,7 +69,8 @@ class ExponentialSmoothing(Baseline):
         self.rate = rate
 
     def _learn(self, truth: Array) -> None:
-        self._value = kept(self._value + self.rate * (truth - self._value))
+        share = self.rate * (1 - self.rate) ** self.newer
+        self._value = kept(self._value + share * (truth - self._value))
 
 
 @register.forecaster("seasonal-naive")
@@ -76,7 +81,8 @@ class SeasonalNaive(Model):
     features of the context that have been integers so far: the hour, the weekday, whether it
     rained. In a season that is new, the last vector is predicted. At most ``MOST`` combinations are
     kept, the oldest makes way. ``rate`` in (0, 1] is the share of the newest vector within its
-    season; 1 is the naive forecast.
+    season; 1 is the naive forecast. A vector that comes after a newer one of its season has the
+    share that one round would have left of it.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_last", "_uneven")
@@ -89,6 +95,7 @@ class SeasonalNaive(Model):
         self.period, self.rate = period, rate
         self._last = np.full(size, 0.5)
         self._seasons: dict[str, Array] = {}  # the oldest first
+        self._rounds: dict[str, int] = {}  # the latest round that is known of each season
         self._uneven: list[str] = []  # features that were no integers
 
     def _predicted(self, x: object) -> Array:
@@ -106,15 +113,27 @@ class SeasonalNaive(Model):
         self._uneven.extend(name for name in odd if name not in self._uneven)
         season = self._season()
         if season not in self._seasons and len(self._seasons) == (self.period or MOST):
-            del self._seasons[next(iter(self._seasons))]
+            oldest = next(iter(self._seasons))
+            del self._seasons[oldest]
+            del self._rounds[oldest]
         before = self._seasons.get(season, truth)
-        self._seasons[season] = truth + (1 - self.rate) * (before - truth)
-        self._last = truth
+        learned_round = self.time + self.ahead
+        latest_round = self._rounds.get(season, learned_round)
+        if learned_round >= latest_round:
+            self._seasons[season] = truth + (1 - self.rate) * (before - truth)
+            self._rounds[season] = learned_round
+        else:
+            self._seasons[season] = before + self.rate * (1 - self.rate) * (truth - before)
+        if not self.newer:
+            self._last = truth
 
     def state(self) -> dict[str, Any]:
         table = np.array([*self._seasons.values()]).reshape(-1, self.size)
-        return super().state() | {"seasons": list(self._seasons), "table": table}
+        rounds = np.array([*self._rounds.values()], dtype=np.int64)
+        seasons = {"seasons": list(self._seasons), "table": table, "rounds": rounds}
+        return super().state() | seasons
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
         self._seasons = dict(zip(state["seasons"], np.array(state["table"]), strict=True))
+        self._rounds = dict(zip(state["seasons"], np.array(state["rounds"]).tolist(), strict=True))

@@ -2,5 +2,6 @@
 
 from regretless.forecaster.online.omnipredictor import OnlineOmnipredictor
 from regretless.forecaster.online.outcome_distribution import OnlineForecast
+from regretless.forecaster.online.validation import FeatureWarning
 
-__all__ = ["OnlineForecast", "OnlineOmnipredictor"]
+__all__ = ["FeatureWarning", "OnlineForecast", "OnlineOmnipredictor"]

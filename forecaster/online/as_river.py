@@ -7,6 +7,7 @@ from river import base
 
 from regretless.forecaster.online.inputs import targets
 from regretless.forecaster.online.omnipredictor import OnlineOmnipredictor
+from regretless.forecaster.online.validation import checked_ends
 from regretless.market.losses import Loss
 
 
@@ -28,8 +29,10 @@ class OmnipredictorRegressor(base.Regressor):
     ) -> None:
         self.low, self.high, self.losses = low, high, losses
         self.models, self.seed = models, seed
+        ends = checked_ends("low, high", (low, high))
+        protected = targets(*ends) if losses is None else losses
         self.omnipredictor = OnlineOmnipredictor(
-            losses or targets(low, high), scale={"y": (low, high)}, models=models, seed=seed
+            protected, scale={"y": ends}, models=models, seed=seed
         )
 
     @classmethod

@@ -9,7 +9,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from regretless.forecaster.online.inputs import targets
 from regretless.forecaster.online.omnipredictor import OnlineOmnipredictor
+from regretless.forecaster.online.validation import checked_ends
 from regretless.market.core.arrays import Array
+from regretless.market.core.validation import check_int
 from regretless.market.losses import Loss
 
 
@@ -58,10 +60,13 @@ class OmnipredictorEstimator(RegressorMixin, BaseEstimator):  # type: ignore[mis
         X, y = validate_data(self, X, y, y_numeric=True, reset=first)
         if first:
             margin = float(np.ptp(y)) / 10 or max(abs(float(y[0])), 1.0)
-            low, high = self.scale or (float(y.min()) - margin, float(y.max()) + margin)
+            ends = self.scale or (float(y.min()) - margin, float(y.max()) + margin)
+            low, high = checked_ends("scale", ends)
             own: Any = {"scale": {"y": (low, high)}, "models": self.models}
-            own["seed"] = int(self.random_state or 0)
-            self.omnipredictor_ = OnlineOmnipredictor(self.losses or targets(low, high), **own)
+            own["seed"] = check_int("random_state", self.random_state or 0, least=0)
+            self.omnipredictor_ = OnlineOmnipredictor(
+                targets(low, high) if self.losses is None else self.losses, **own
+            )
         for row, outcome in zip(X, y, strict=True):
             self.omnipredictor_.learn_one(row, float(outcome))
         return self

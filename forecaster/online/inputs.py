@@ -1,15 +1,23 @@
 """What users give an ``OnlineOmnipredictor``: contexts, policies, and losses of a scale."""
 
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date
+from decimal import Decimal
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
+from regretless.forecaster.online.validation import (
+    FeatureWarning,
+    feature_line,
+    is_missing,
+    named_values,
+)
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
@@ -48,35 +56,51 @@ class Contexts(Checkpointable):
     is Monday) and the days since 1970. What is missing is left out.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("_codes",)
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_codes", "_features", "_said")
 
     def __init__(self) -> None:
         self._codes: dict[str, dict[str, int]] = {}
+        self._features: list[str] = []  # names of values that a context had, in order
+        self._said: list[str] = []  # names that were missing or new, and warned of
 
     def numbers(self, x: Inputs, *, learn: bool = False) -> dict[str, float]:
         """Return the numbers of a context by name, in the order of their names.
 
         ``x`` has values by name, or of the columns ``x_0``, ``x_1`` and so on; new words are left
-        out, and remembered with ``learn``.
+        out, and remembered with ``learn``. FeatureWarning, once for each name, where earlier
+        contexts had other names; UserError if a value is none.
         """
-        if x is None:
-            return {}
-        named = x if isinstance(x, Mapping) else {f"x_{i}": value for i, value in enumerate(x)}
+        named = named_values(x)
         found: dict[str, float] = {}
-        for name in sorted(map(str, named)):
-            value = named.get(name, named.get(int(name) if name.isdigit() else name))
-            found |= self._read(name, value, learn)
-        return {name: value for name, value in found.items() if np.isfinite(value)}
+        for name in sorted(named):
+            found |= self._read(name, named[name], learn)
+        if learn:
+            self._features += [name for name in named if name not in self._features]
+        else:
+            self._compare_features(named)
+        return {name: value for name, value in found.items() if not np.isnan(value)}
+
+    def _compare_features(self, named: Mapping[str, Any]) -> None:
+        """Warn of names that are missing or new, of each one once."""
+        if not self._features:
+            return
+        said = set(self._said)
+        missing = [name for name in self._features if name not in named and name not in said]
+        new = [name for name in named if name not in self._features and name not in said]
+        if missing or new:
+            self._said += [*missing, *new]
+            # beyond numbers, the omnipredictor's own two functions, to whoever called it
+            warnings.warn(feature_line(missing, new), FeatureWarning, stacklevel=5)
 
     def _read(self, name: str, value: Any, learn: bool) -> dict[str, float]:  # noqa: FBT001
-        if value is None or value is pd.NaT:
+        if is_missing(value):
             return {}
-        if isinstance(value, bool | int | float | np.number | np.bool_):
-            return {name: float(value)}
+        if isinstance(value, bool | int | float | np.number | np.bool_ | Decimal):
+            return {name: finite(name, value)}
         if isinstance(value, str):
             if not DATE.fullmatch(value):
                 with suppress(ValueError):
-                    return {name: float(value)}
+                    return {name: finite(name, float(value))}
                 codes = self._codes.get(name, {})
                 if learn:
                     codes = self._codes.setdefault(name, codes)
@@ -84,10 +108,27 @@ class Contexts(Checkpointable):
                 return {name: float(codes[value])} if value in codes else {}
         elif not isinstance(value, date | np.datetime64 | pd.Timestamp):
             raise UserError(f"'{name}' is {brief(value)}; give a number, a word or a date")
-        day = pd.Timestamp(value).tz_localize(None)
+        try:
+            day = pd.Timestamp(value).tz_localize(None)
+        except ValueError as error:
+            cure = "give a date such as 2026-03-01"
+            raise UserError(f"'{name}' is {brief(value)}, which is no date; {cure}") from error
+        if pd.isna(day):
+            return {}
         since = float((day - EPOCH) / pd.Timedelta(days=1))
         parts = {"_month": float(day.month), "_weekday": float(day.weekday())}
         return {name: since} | {f"{name}{part}": number for part, number in parts.items()}
+
+
+def finite(name: str, value: Any) -> float:
+    """Return a number of a context, NaN where it is missing; UserError if it is infinite."""
+    try:
+        number = float(value)
+    except (OverflowError, TypeError):  # of hundreds of digits, or complex
+        number = np.inf
+    if np.isinf(number):
+        raise UserError(f"'{name}' is {brief(value)}; give a finite number, or None") from None
+    return number
 
 
 def policy_of(name: str, told: Any, actions: Sequence[Any]) -> Policy:

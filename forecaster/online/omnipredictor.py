@@ -2,7 +2,8 @@ r"""A forecaster that runs on one's own data, round by round, with the verbs of 
 
     forecast = o.predict_one(x)     before the round
     o.learn_one(x, y)               after it; y is None where the outcome is missing
-    o.learn_late(key, y)            for predict_one(x, key=...), whenever the outcome comes
+    o.learn_late(key, y)            for predict_one(x, key=...), whenever the outcome comes, in any
+                                    order
 
 Losses and outcomes are in the user's units: ``scale`` says which values of an outcome become 0 and
 1, and losses are functions of the outcome as it is measured. Inside, it is unbiased prediction
@@ -14,6 +15,20 @@ the realised outcomes differ by as much as the forecast is biased on the rounds 
 no swap can gain more than these biases and twice the error of the basis
 (``market.regret.ledger``). It holds for outcomes of any kind, late and missing ones included:
 of rounds that were learned.
+
+**Open forecasts.** A forecast whose outcome has not come is open. It keeps its context, what it
+said, and what the models and its game need to learn the outcome as if nothing had happened since.
+It takes the lowest free slot (``online.slots``): each slot has a game and a switch test of its own,
+and what the theorem promises is the sum over the slots. The models are shared, and a forecast is
+made of every outcome that is known.
+
+**Steps ahead.** The outcomes that ``learn_one`` brings are counted 0, 1, 2, ..., missing ones
+included. After n of them ``predict_one`` without a key forecasts outcome n + h - 1, h being
+``steps_ahead``: with h = 1 the next one, as without the parameter. The context is that of the
+outcome that is forecast, in ``predict_one`` and in ``learn_one``. With h > 1 an outcome is charged
+to the last forecast that was asked for it. One for which nobody asked is forecast when it comes, by
+models that are taught h - 1 outcomes late until the next ``predict_one``, so that they learn what
+it takes to forecast h steps ahead.
 """
 
 import inspect
@@ -21,7 +36,7 @@ import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypedDict
+from typing import Any, ClassVar, NamedTuple, Self, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -29,16 +44,16 @@ import pandas as pd
 from regretless.forecaster.bases.default import default_basis
 from regretless.forecaster.bases.exact import DirectSumBasis
 from regretless.forecaster.bases.polynomial import LinearBasis
-from regretless.forecaster.events.loss_events import GainEvents
+from regretless.forecaster.events.cost_of_draws import swap_draws
 from regretless.forecaster.events.loss_table import ProtectedLosses
-from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.models import Aggregate, adapted
 from regretless.forecaster.models.aggregate import PANEL
 from regretless.forecaster.models.outcomes import ColumnForecast, lattice
+from regretless.forecaster.online import saved, validation
 from regretless.forecaster.online.inputs import Contexts, Inputs, maker_of, naming, policy_of
 from regretless.forecaster.online.outcome_distribution import OnlineForecast, Task
-from regretless.forecaster.reference import Reference
-from regretless.forecaster.unbiased import UnbiasedPrediction, grouped
+from regretless.forecaster.online.slots import MAX_SLOTS, Slot
+from regretless.forecaster.unbiased import grouped
 from regretless.market import losses as forms
 from regretless.market import register
 from regretless.market.best_response import best_response
@@ -47,6 +62,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable, remembers
 from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.core.randomness import stream
+from regretless.market.core.validation import check_int
 from regretless.market.losses import Convex1D, Loss
 from regretless.market.losses.outcome_spaces import Box
 from regretless.market.records import Decision
@@ -55,16 +71,30 @@ from regretless.market.regret.ledger import Ledger
 WINDOW = 512  # past forecast errors that a distribution is made of
 EVEN = 2.0  # how many errors a lattice of all outcomes counts for
 WAITING = 10_000  # forecasts whose outcomes may come late
+MAX_STEPS_AHEAD = 1_000
 COUNTS = ("learned", "missing", "clipped", "late", "forgotten")
 MEASURES = ("external", "swap", "decision_swap")
 
 
-class Open(TypedDict):
-    """A forecast whose outcome is not learned yet."""
+class OpenForecast(TypedDict):
+    """A forecast whose outcome is not learned yet, in arrays and plain values."""
 
+    number: int  # rounds before it that are learned or open; missing ones do not count
+    slot: int
     context: dict[str, float]
     statistics: Array  # (n,), as they were broadcast
     points: Array  # (M, n), what the models predicted
+    models: Any  # what they need to learn the outcome (``Aggregate.opened``)
+    game: dict[str, Any]  # that of its slot
+    outcome: Array | None  # (d,) of the unit cube, once it is known; the models are taught later
+
+
+class Peek(NamedTuple):
+    """The last forecast that was made, as long as nothing has changed since."""
+
+    context: dict[str, float]
+    lead: int  # rounds between the last outcome that is known and the one that is forecast
+    forecast: OpenForecast
 
 
 class OnlineOmnipredictor(Checkpointable):
@@ -75,8 +105,10 @@ class OnlineOmnipredictor(Checkpointable):
     losses : mapping of str to Loss
         Single losses, functions of the outcome in its own units.
     scale : mapping of str to (float, float), optional
-        By the name of each outcome what becomes 0 and 1; without it outcomes are in [0, 1], called
-        ``y``, or ``y_0`` and so on. Values beyond are clipped, counted and warned of once.
+        By the name of each outcome what becomes 0 and 1; a pair alone is that of one outcome,
+        ``y``. Without it orders of a newsvendor above 1 say it, from 0 to the largest; else
+        outcomes are in [0, 1], called ``y``, or ``y_0`` and so on. Values beyond are clipped,
+        counted and warned of once; what lies 1,000 scales away is refused.
     models : "panel" or mapping of str to model
         Models by name: the name of a registered one, a table ``{"kind": ..., ...}`` of one with its
         parameters, or an untrained object of River's, sktime's, statsforecast's or scikit-learn's
@@ -91,6 +123,8 @@ class OnlineOmnipredictor(Checkpointable):
     actions : mapping of str to sequence, optional
         What the actions of a loss are called. By default orders of a newsvendor are quantities,
         and other actions have numbers from 0.
+    steps_ahead : int
+        h, at least 1: after n outcomes ``predict_one`` forecasts outcome n + h - 1, counted from 0.
     seed : int
         Of the draws.
 
@@ -113,7 +147,8 @@ class OnlineOmnipredictor(Checkpointable):
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = (
-        *("forecaster", "counts", "_contexts", "_ledgers", "_followed", "_errors", "_waiting"),
+        *("counts", "_contexts", "_ledgers", "_followed", "_errors", "_shared_models", "_slots"),
+        *("_brought", "_slots_were_shared"),
     )
 
     def __init__(  # noqa: PLR0913 - keyword-only from the second
@@ -125,14 +160,17 @@ class OnlineOmnipredictor(Checkpointable):
         forecasts: Mapping[str, str | Sequence[str]] | None = None,
         policies: Mapping[str, Mapping[str, Any]] | None = None,
         actions: Mapping[str, Sequence[Any]] | None = None,
+        steps_ahead: int = 1,
         seed: int = 0,
     ) -> None:
-        self.losses, self.models, self.seed = dict(losses), models, seed
-        self.scale = dict(scale or {})
-        columns = dict(forecasts or {}).items()
-        self.forecasts = {name: [k] if isinstance(k, str) else list(k) for name, k in columns}
-        self.actions = {name: list(told) for name, told in (actions or {}).items()}
-        self.policies = {name: dict(told) for name, told in (policies or {}).items()}
+        self.losses = validation.checked_losses(losses)
+        self.models = models
+        self.seed = check_int("seed", seed, least=0)
+        self.scale = validation.checked_scale(scale, self.losses)
+        self.forecasts = validation.checked_forecasts(forecasts)
+        self.actions = validation.checked_actions(actions)
+        self.policies = validation.checked_policies(policies)
+        self.steps_ahead = check_int("steps_ahead", steps_ahead, least=1, below=MAX_STEPS_AHEAD + 1)
         for name in {*self.actions, *self.policies} - set(self.losses):
             raise UserError(f"actions, policies: no loss '{name}'; {closest(name, self.losses)}")
         self.names, self.space = _outcomes(self.losses, self.scale)
@@ -144,16 +182,18 @@ class OnlineOmnipredictor(Checkpointable):
         self.basis = DirectSumBasis([default_basis(list(unit.values())), linear])
         self.tasks = {name: self._task(name, own) for name, own in unit.items()}
         self._members = made = self._models()
-        stacks: dict[Any, list[Task]] = {}  # by actions; who has policies is alone
+        stacks: dict[Any, list[str]] = {}  # by actions; who has policies is alone
         for name, task in self.tasks.items():
-            stacks.setdefault(name if task.policies else len(task.offset), []).append(task)
-        groups: list[ProtectedLosses] = []
-        for same in stacks.values():
-            groups += grouped([(task.offset, task.weights) for task in same], same[0].policies)
-        events = GainEvents(groups, models=len(made))
-        reference = Reference(Aggregate(made, self.basis.size))
-        solver = cube(self.basis.size, self.basis.hull)
-        self.forecaster = UnbiasedPrediction(events, solver, reference)
+            stacks.setdefault(name if task.policies else len(task.offset), []).append(name)
+        self._groups: list[ProtectedLosses] = []
+        self._names_in_group = list(stacks.values())
+        for names in self._names_in_group:
+            tables = [(self.tasks[name].offset, self.tasks[name].weights) for name in names]
+            self._groups += grouped(tables, self.tasks[names[0]].policies)
+        self._shared_models = Aggregate(made, self.basis.size)
+        self._slots: list[Slot] = []
+        self._add_slot()
+        self._slots_were_shared = False
         self.counts = dict.fromkeys(COUNTS, 0)
         self._contexts = Contexts()
         self._ledgers = {
@@ -163,8 +203,15 @@ class OnlineOmnipredictor(Checkpointable):
         self._followed = np.zeros((len(self.tasks), len(made)))  # losses of following each model
         self._errors = np.zeros((0, len(self.names)))
         self._grid = lattice(len(self.names))
-        self._waiting: dict[str, Open] = {}
-        self._last: tuple[int, Open] | None = None  # not remembered: it is made again
+        self._waiting: dict[str, OpenForecast] = {}  # by the key of ``learn_late``
+        # With steps_ahead > 1: forecasts by the number of their outcome, and forecasts whose
+        # outcomes are known but not taught yet, in the order of the outcomes.
+        self._planned: dict[str, OpenForecast] = {}
+        self._untaught: list[OpenForecast] = []
+        self._brought = 0  # outcomes that learn_one has brought, missing ones included
+        # Neither is remembered by a file: a forecast is made again, and the same.
+        self._peek: Peek | None = None
+        self._asked: OpenForecast | None = None  # the models and its slot stand at this one
 
     def _task(self, name: str, own: Loss) -> Task:
         loss, actions = self.losses[name], self.actions.get(name)
@@ -178,8 +225,8 @@ class OnlineOmnipredictor(Checkpointable):
         return Task(own, called, *self.basis.coefficients(own), policies)
 
     def _models(self) -> dict[str, Any]:
-        told = PANEL if self.models == "panel" else self.models
-        if not isinstance(told, Mapping):
+        told = PANEL if isinstance(self.models, str) and self.models == "panel" else self.models
+        if not isinstance(told, Mapping) or not all(isinstance(name, str) for name in told):
             raise UserError(f"models = {brief(told)}: give 'panel', or models by name")
         made = {name: self._model(name, model) for name, model in told.items()}
         for name, columns in self.forecasts.items():
@@ -205,36 +252,66 @@ class OnlineOmnipredictor(Checkpointable):
     def predict_one(self, x: Inputs = None, *, key: Hashable = None) -> OnlineForecast:
         """Forecast the outcome of a context: numbers, words and dates, by name or in a row.
 
-        ``key`` (str or int) is what ``learn_late`` will give the outcome under.
+        ``key`` (str or int) is what ``learn_late`` will give the outcome under; a forecast that
+        waits under the same key is dropped, as if nobody had asked for it. Without a key it is of
+        the outcome that ``learn_one`` brings after ``steps_ahead`` - 1 others.
         """
-        open_ = self._opened(self._context(x))
-        if key is not None:
-            self._waiting[str(key)] = open_
-            while len(self._waiting) > WAITING:
-                del self._waiting[next(iter(self._waiting))]
-                self.counts["forgotten"] += 1
+        place = None if key is None else validation.check_key(key)
+        context = self._context(x)
+        self._teach_known_outcomes()
+        lead = self.steps_ahead - 1
+        if place is not None:
+            forecast = self._forecast_for_key(place, context, lead)
+        elif lead:
+            forecast = self._forecast_for_outcome(str(self._brought + lead), context, lead)
+        else:
+            forecast = self._forecast(context, lead)
+        if place is not None or lead:
             self._contexts.numbers(x, learn=True)
-        about = open_["statistics"][-len(self.names) :]  # what it expects of the outcomes
-        likely = np.concatenate([np.clip(about + self._errors, 0.0, 1.0), self._grid])
-        counts = len(self._errors), len(self._grid)
-        prior = np.repeat([1.0, EVEN / counts[1]], counts)
-        told = self.names, self.space, self.basis, self.tasks
-        return OnlineForecast(open_["statistics"], likely, prior, *told)
+        return self._distribution(forecast)
 
     def learn_one(self, x: Inputs, y: Any) -> None:
         """Learn the outcome of a context: a number, a dict, a row, or None where it is missing."""
-        self._learn(self._opened(self._context(x)), y, x)
+        context = self._context(x)
+        outcome = self._vector(y)
+        number = str(self._brought)
+        forecast = self._planned.get(number)
+        if outcome is None:
+            self.counts["missing"] += 1
+            if forecast is not None:
+                del self._planned[number]
+                self._drop(forecast)
+        else:
+            if forecast is None:
+                forecast = self._forecast(context, lead=len(self._untaught))
+            self._charge(forecast, outcome)
+            self._planned.pop(number, None)
+            self._untaught.append(forecast)
+            self._peek = None
+            while len(self._untaught) >= self.steps_ahead:
+                self._teach(self._untaught.pop(0))
+            self._contexts.numbers(x, learn=True)
+        self._brought += 1
 
     def learn_late(self, key: Hashable, y: Any) -> None:
         """Learn the outcome of an earlier ``predict_one(x, key=...)``; None closes it as missing.
 
-        UserError if no forecast waits under the key.
+        Outcomes come in any order. UserError if no forecast waits under the key.
         """
-        if (open_ := self._waiting.pop(str(key), None)) is None:
+        place = validation.check_key(key)
+        outcome = self._vector(y)  # what is refused leaves the forecast open
+        forecast = self._waiting.get(place)
+        if forecast is None:
             raise UserError(f"no forecast waits under {key!r}; predict_one(x, key=...) opens one")
-        learned = self.counts["learned"]
-        self._learn(open_, y, None)
-        self.counts["late"] += self.counts["learned"] - learned
+        if outcome is None:
+            self.counts["missing"] += 1
+            del self._waiting[place]
+            self._drop(forecast)
+        else:
+            self._charge(forecast, outcome)
+            self.counts["late"] += 1
+            del self._waiting[place]
+            self._teach(forecast)
 
     def _context(self, x: Inputs) -> dict[str, float]:
         named = self._contexts.numbers(x)
@@ -246,65 +323,173 @@ class OnlineOmnipredictor(Checkpointable):
                 named[column] = (named[column] - low) / (high - low)
         return named
 
-    def _opened(self, context: dict[str, float]) -> Open:
-        """Ask the forecaster, or return what it has said of this context in this round."""
-        learned = self.counts["learned"]
-        if self._last and self._last[0] == learned and self._last[1]["context"] == context:
-            return self._last[1]
-        mixture = self.forecaster.mixture(context)
-        drawn = mixture.draw(stream(self.seed, "online", str(learned)))
-        open_: Open = {
+    # open forecasts
+
+    @property
+    def _open_forecasts(self) -> list[OpenForecast]:
+        return [*self._waiting.values(), *self._planned.values(), *self._untaught]
+
+    def _forecast_for_key(self, key: str, context: dict[str, float], lead: int) -> OpenForecast:
+        """Make a forecast that waits until its outcome comes late."""
+        if key in self._waiting:
+            self._drop(self._waiting.pop(key))
+        forecast = self._forecast(context, lead)
+        self._waiting[key] = forecast
+        self._peek = None  # its slot is taken
+        while len(self._waiting) > WAITING:
+            oldest_key = next(iter(self._waiting))
+            self._drop(self._waiting.pop(oldest_key))
+            self.counts["forgotten"] += 1
+        return forecast
+
+    def _forecast_for_outcome(
+        self, number: str, context: dict[str, float], lead: int
+    ) -> OpenForecast:
+        """Make the forecast that outcome ``number`` is charged to, or return it as it is."""
+        planned = self._planned.get(number)
+        if planned is not None:
+            if planned is self._asked and planned["context"] == context:
+                return planned
+            self._drop(self._planned.pop(number))
+        forecast = self._forecast(context, lead)
+        self._planned[number] = forecast
+        self._peek = None  # its slot is taken
+        return forecast
+
+    def _forecast(self, context: dict[str, float], lead: int) -> OpenForecast:
+        """Forecast the outcome that ``lead`` others separate from those that the models know.
+
+        It is that of the lowest free slot, or what was said of this context just before.
+        """
+        peek = self._peek
+        if peek is not None and peek.lead == lead and peek.context == context:
+            return peek.forecast
+        slot_place = self._lowest_free_slot()
+        slot = self._slots[slot_place]
+        self._shared_models.ahead = lead + len(self._waiting)
+        self._shared_models.newer = 0
+        mixture = slot.mixture(context)
+        stream_name = ["online", str(self.counts["learned"])]
+        if slot_place:
+            stream_name.append(str(slot_place))
+        drawn = mixture.draw(stream(self.seed, *stream_name))
+        forecast: OpenForecast = {
+            "number": self._shared_models.time + self._shared_models.ahead,
+            "slot": slot_place,
             "context": context,
             "statistics": np.array(drawn.statistics),
-            "points": np.array(self.forecaster.points),
+            "points": np.array(self._shared_models.points),
+            "models": self._shared_models.opened(),
+            "game": slot.open_game(),
+            "outcome": None,
         }
-        self._last = learned, open_
-        return open_
+        self._peek = Peek(context, lead, forecast)
+        self._asked = forecast
+        return forecast
 
-    def _learn(self, open_: Open, y: Any, x: Inputs) -> None:
-        if (vector := self._vector(y)) is None:
-            self.counts["missing"] += 1
-            return
-        given = self.space.to_unit(vector)
-        unit = np.clip(given, 0.0, 1.0)
-        if (unit != given).any():
+    def _lowest_free_slot(self) -> int:
+        """Return its place; beyond ``MAX_SLOTS`` the last slot is shared."""
+        taken = {forecast["slot"] for forecast in self._open_forecasts}
+        place = 0
+        while place in taken and place < MAX_SLOTS - 1:
+            place += 1
+        if place in taken:
+            self._slots_were_shared = True
+        if place == len(self._slots):
+            self._add_slot()
+        return place
+
+    def _add_slot(self) -> None:
+        slot = Slot(self._groups, self.basis, self._shared_models, place=len(self._slots))
+        self._slots.append(slot)
+
+    def _drop(self, forecast: OpenForecast) -> None:
+        """Go on as if a forecast, which is open no more, had never been asked for."""
+        for later in self._open_forecasts:
+            if later["number"] > forecast["number"]:
+                later["number"] -= 1
+        self._peek = None
+        self._asked = None
+
+    def _distribution(self, forecast: OpenForecast) -> OnlineForecast:
+        """Return the forecast as a distribution of outcomes, from past errors."""
+        statistics = forecast["statistics"]
+        expected_outcome = statistics[-len(self.names) :]
+        outcomes = np.clip(expected_outcome + self._errors, 0.0, 1.0)
+        counts = len(self._errors), len(self._grid)
+        return OnlineForecast(
+            statistics=statistics,
+            likely=np.concatenate([outcomes, self._grid]),
+            prior=np.repeat([1.0, EVEN / counts[1]], counts),
+            names=self.names,
+            space=self.space,
+            basis=self.basis,
+            tasks=self.tasks,
+        )
+
+    # learning
+
+    def _charge(self, forecast: OpenForecast, outcome: Array) -> None:
+        """Count a round whose outcome has come, and charge what was said of it."""
+        suggestions = {
+            name: np.array([policy(forecast["context"]) for policy in task.policies], dtype=np.intp)
+            for name, task in self.tasks.items()
+        }
+        scaled = self.space.to_unit(outcome)
+        unit_outcome = np.clip(scaled, 0.0, 1.0)
+        beyond = unit_outcome != scaled
+        if beyond.any():
             if not self.counts["clipped"]:
-                name = self.names[int((unit != given).argmax())]
+                name = self.names[int(beyond.argmax())]
                 told = f"an outcome '{name}' lies beyond its scale and is clipped; widen scale"
                 warnings.warn(told, stacklevel=3)
             self.counts["clipped"] += 1
-        if self._last is None or self._last[1] is not open_:  # it was asked something else since
-            self.forecaster.mixture(open_["context"])
         for place, (name, task) in enumerate(self.tasks.items()):
-            expected, losses = task.expected(open_["statistics"]), task.loss.losses(unit)
-            choice = best_response(expected[None])
-            decision = Decision(None, choice, predicted=expected[None], choices=choice)
-            rules = [policy(open_["context"]) for policy in task.policies]
-            self._ledgers[name].add(decision, losses[None], np.array(rules, dtype=np.intp))
-            followed = best_response(task.offset + open_["points"] @ task.weights.T)
+            losses = task.loss.losses(unit_outcome)
+            expected = task.expected(forecast["statistics"])[None]
+            choice = best_response(expected)
+            decision = Decision(None, choice, predicted=expected, choices=choice)
+            self._ledgers[name].add(decision, losses[None], suggestions[name])
+            followed = best_response(task.offset + forecast["points"] @ task.weights.T)
             self._followed[place] += losses[followed]
-        self.forecaster.observe_outcome(unit)
-        self.forecaster.update(self.basis.transform(unit))
-        error = unit - open_["statistics"][-len(unit) :]
+        error = unit_outcome - forecast["statistics"][-len(unit_outcome) :]
         self._errors = np.concatenate([self._errors[1 - WINDOW :], error[None]])
-        self._contexts.numbers(x, learn=True)
         self.counts["learned"] += 1
+        forecast["outcome"] = unit_outcome
+
+    def _teach(self, forecast: OpenForecast) -> None:
+        """Teach its slot and the models an outcome, in the state of the forecast's own round.
+
+        The forecast is open no more; its outcome has been charged.
+        """
+        outcome = np.asarray(forecast["outcome"])
+        statistics = self.basis.transform(outcome)
+        slot = self._slots[forecast["slot"]]
+        slot.reopen_game(forecast["game"])
+        slot.update(statistics)
+        earlier_rounds_open = sum(
+            other["number"] < forecast["number"] for other in self._open_forecasts
+        )
+        self._shared_models.ahead = forecast["number"] - self._shared_models.time
+        self._shared_models.newer = max(earlier_rounds_open - self._shared_models.ahead, 0)
+        if self._asked is not forecast:
+            self._shared_models.reopen(forecast["context"], forecast["models"])
+        self._shared_models.observe_outcome(outcome)
+        self._shared_models.update(statistics)
+        self._peek = None
+        self._asked = None
+
+    def _teach_known_outcomes(self) -> None:
+        """Teach the models all outcomes that have come, before they forecast."""
+        while self._untaught:
+            self._teach(self._untaught.pop(0))
 
     def _vector(self, y: Any) -> Array | None:
         """Return an outcome as numbers (d,); None where one is missing."""
-        if isinstance(y, Mapping):
-            for name in y:
-                if name not in self.names:
-                    raise UserError(f"no outcome '{name}'; {closest(str(name), self.names)}")
-            y = [y.get(name) for name in self.names]
-        if y is None:
-            return None
-        values = [np.nan if v is None or v is pd.NA else v for v in (y if np.ndim(y) else [y])]
-        try:
-            vector = np.array(values, float).reshape(len(self.names))
-        except (TypeError, ValueError) as error:
-            raise UserError(f"y = {brief(y)}: give a number for each outcome, or None") from error
-        return vector if np.isfinite(vector).all() else None
+        vector = validation.outcome_vector(y, self.names)
+        if vector is not None:
+            validation.check_not_absurd(self.space.to_unit(vector), self.names, vector)
+        return vector
 
     # its results
 
@@ -312,10 +497,13 @@ class OnlineOmnipredictor(Checkpointable):
         """Return how each loss has fared so far, per round that was learned, in its own units.
 
         A row per loss: ``loss``, ``rounds``, ``mean_loss``, ``external_regret``, ``swap_regret``,
-        ``decision_swap_regret`` (swaps for policies, too), ``bound`` on them, ``best_model`` in
-        hindsight and ``regret_to_model``.
+        ``decision_swap_regret`` (swaps for policies, too), ``bound`` on them from the biases of all
+        rounds, ``bound_from_variation``, which is what the theorem promises, the sum over the
+        ``slots``, ``best_model`` in hindsight and ``regret_to_model``. The sum is missing once more
+        than 256 forecasts were open: there is no theorem for those that share a slot.
         """
         table, rounds = [], self.counts["learned"]
+        promised = self._promised_regret()
         for place, (name, task) in enumerate(self.tasks.items()):
             row: dict[str, Any] = {"loss": name, "rounds": rounds}
             if rounds:
@@ -328,11 +516,41 @@ class OnlineOmnipredictor(Checkpointable):
                         row[f"{measure}_regret"] = scale * float(regret[0])
                 best = int(self._followed[place].argmin())
                 row["bound"] = scale * (float(bias[0]) + 2 * self.basis.error)
-                row["best_model"] = self.forecaster.models[best]
+                promised_per_round = promised[name] / rounds + 2 * self.basis.error
+                row["bound_from_variation"] = scale * promised_per_round
+                row["slots"] = len(self._slots)
+                row["best_model"] = self._shared_models.made_of[best]
                 above = own - float(self._followed[place, best]) / rounds
                 row["regret_to_model"] = scale * above
             table.append(row)
         return pd.DataFrame(table)
+
+    def _promised_regret(self) -> dict[str, float]:
+        """Bound the sum of each loss's decision swap regret so far: the slots' bounds, added up.
+
+        In [0, 1] a round, without the error of the basis; what the draws add is bounded once for
+        all slots. NaN if forecasts had to share a slot.
+        """
+        promised: dict[str, float] = {}
+        slots = [slot for slot in self._slots if slot.time]
+        for group, names in zip(self._groups, self._names_in_group, strict=True):
+            total = np.zeros(len(names))
+            known_of_draws = np.zeros((2, len(names)))
+            for slot in slots:
+                total += slot.from_variation(group)
+                known_of_draws += slot.draws.of(group, fixed=True)
+            actions = group.offset.shape[1]
+            total += swap_draws(
+                known_of_draws,
+                promises=len(self.tasks),
+                actions=actions,
+                comparators=actions + len(group.policies),
+                width=1 + 2 * self.basis.error,
+            )
+            if self._slots_were_shared:
+                total[:] = np.nan
+            promised |= dict(zip(names, total.tolist(), strict=True))
+        return promised
 
     def __repr__(self) -> str:
         told = ", ".join(f"{count:,} {what}" for what, count in self.counts.items() if count)
@@ -356,9 +574,10 @@ class OnlineOmnipredictor(Checkpointable):
             "forecasts": self.forecasts,
             "policies": {loss: _plain(told) for loss, told in self.policies.items()},
             "actions": self.actions,
+            "steps_ahead": self.steps_ahead,
             "seed": self.seed,
         }
-        checkpoint.save(Path(path), {"made": made, "state": self.state()})
+        saved.write(path, made, self.state())
 
     @classmethod
     def load(
@@ -374,37 +593,69 @@ class OnlineOmnipredictor(Checkpointable):
         those that were functions, by loss and name. UserError if it is no such file, or one of them
         is wanted.
         """
+        given_models = validation.checked_table("models", models, "models")
+        given_policies = validation.checked_policies(policies)
+        made, state = saved.read(path)
         try:
-            tree = checkpoint.load(Path(path))
-            made = tree["made"]
             losses = {name: _read(**told) for name, told in made["losses"].items()}
             if made["models"] != "panel":
-                made["models"] = _filled(made["models"], models or {}, "models")
+                made["models"] = _filled(made["models"], given_models, "models")
             for loss, told in made["policies"].items():
-                given = (policies or {}).get(loss, {})
+                given = given_policies.get(loss, {})
                 made["policies"][loss] = _filled(told, given, f"policies['{loss}']")
             own = cls(**made | {"losses": losses})
-            own.restore(tree["state"])
+            saved.check_state(state, own.state())
+            own.restore(state)
         except UserError:
             raise
         except checkpoint.DAMAGED as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise UserError(f"'{path}' is no saved OnlineOmnipredictor: {reason}") from error
+            raise saved.refused(path, error) from error
         return own
 
+    def state(self) -> dict[str, Any]:
+        return super().state() | {"open": self._open_state()}
+
+    def _open_state(self) -> dict[str, Any]:
+        """Return the open forecasts as arrays and plain values, for a file."""
+        return {
+            "waiting": {key: _arrays_last(one) for key, one in self._waiting.items()},
+            "planned": {key: _arrays_last(one) for key, one in self._planned.items()},
+            "untaught": {str(i): _arrays_last(one) for i, one in enumerate(self._untaught)},
+        }
+
     def restore(self, state: dict[str, Any]) -> None:
+        while len(self._slots) < len(state["slots"]):
+            self._add_slot()
         super().restore(state)
-        self._last = None
+        open_state = state["open"]
+        self._waiting = dict(open_state["waiting"])
+        self._planned = dict(open_state["planned"])
+        untaught = open_state["untaught"]
+        self._untaught = [untaught[str(i)] for i in range(len(untaught))]
+        self._peek = None
+        self._asked = None
+
+
+def _arrays_last(tree: Any) -> Any:
+    """Return a copy of a tree of tables in the order in which a file is read.
+
+    A file that is saved again then has the same bytes. Plain values keep their order, which is that
+    of a model's features.
+    """
+    if not isinstance(tree, dict):
+        return tree
+    plain = {key: _arrays_last(value) for key, value in tree.items() if not _is_array(value)}
+    arrays = {key: value for key, value in tree.items() if _is_array(value)}
+    return plain | arrays
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray)
 
 
 def _outcomes(
     losses: Mapping[str, Loss], scale: Mapping[str, tuple[float, float]]
 ) -> tuple[list[str], Box]:
-    if not losses:
-        raise UserError("losses: there are none; give one by name")
-    for name, loss in losses.items():
-        if not isinstance(loss, Loss) or loss.stack:
-            raise UserError(f"losses['{name}'] is {brief(loss)}; give a single loss")
     size = {loss.outcomes for loss in losses.values()}
     many = min(size)
     if len(size) > 1 or (scale and len(scale) != many):

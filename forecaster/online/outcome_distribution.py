@@ -25,7 +25,7 @@ from scipy.optimize import minimize
 
 from regretless.market.best_response import best_response
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import UserError, closest
+from regretless.market.core.validation import check_name, check_probability
 from regretless.market.losses import Loss
 from regretless.market.losses.basis import Basis
 from regretless.market.losses.outcome_spaces import Box
@@ -88,9 +88,7 @@ class OnlineForecast:
 
     def quantile(self, q: float) -> Any:
         """Return the q-quantile of each outcome, q in (0, 1): a number, or by name."""
-        if not 0 < q < 1:
-            raise UserError(f"quantile({q!r}): give a number between 0 and 1")
-        return self._told(self._at(q))
+        return self._told(self._at(check_probability("q", q)))
 
     def act(self, name: str) -> Any:
         """Return the best action of a loss, by its name or quantity."""
@@ -107,9 +105,7 @@ class OnlineForecast:
         return np.asarray(np.quantile(self.outcomes, q, axis=0, **own))
 
     def _task(self, name: str) -> Task:
-        if name not in self.tasks:
-            raise UserError(f"no loss '{name}'; {closest(name, self.tasks)}")
-        return self.tasks[name]
+        return self.tasks[check_name("loss", name, self.tasks)]
 
     def _told(self, values: Array) -> Any:
         if len(self.names) == 1:

@@ -6,9 +6,9 @@ its memory once and can be stopped and continued:
     class Counter(Checkpointable):
         REMEMBERED = ("rounds", "_sums")
 
-Arrays are stored under their path in the tree, everything else in one JSON text. Reading a
-checkpoint can load numbers and text, nothing else. Those of a run are written and read by
-``scenarios/logs/run_directory.py``.
+Arrays are stored under their path in the tree, everything else in one JSON text, in an archive with
+a format and a digest (``market/core/archive.py``). Reading a checkpoint can load numbers and text,
+nothing else. Those of a run are written and read by ``scenarios/logs/run_directory.py``.
 """
 
 import errno
@@ -17,26 +17,32 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 from urllib.parse import quote, unquote
-from zipfile import ZIP_STORED, ZipFile
+from uuid import uuid4
 
 import numpy as np
 
+from regretless.market.core import archive
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import generator_state, restore_generator
 
 
 @contextmanager
-def replacing(path: Path, *, alone: bool = True) -> Iterator[Path]:
+def replacing(path: Path, *, alone: bool = True, contested: bool = False) -> Iterator[Path]:
     """Yield a draft beside a file that takes the file's name once the block is done.
 
     The draft, ``.NAME.tmp``, is synced before it is renamed and the folder after (if ``alone``;
     else who replaces several files does that once); whoever reads sees the old file or the new one.
     If the block raises or writes nothing the file stays. OSError with the file's own name if the
     draft cannot be written, or is a link, which is not followed.
+
+    Where a path is ``contested``, that is where nothing keeps a second writer away, each writer has
+    a draft of its own, ``.NAME.HEX.tmp``, and the last one that is done stays. A writer that is
+    killed leaves its draft.
     """
-    draft = path.with_name(f".{path.name}.tmp")
+    own_part = f".{uuid4().hex}" if contested else ""
+    draft = path.with_name(f".{path.name}{own_part}.tmp")
     if draft.is_symlink():
         raise OSError(errno.ELOOP, "is a symbolic link", str(draft))
     try:
@@ -72,15 +78,16 @@ PLAIN_VALUES = bool | int | float | str | np.generic | None
 DAMAGED = Exception  # what reading a file may raise that somebody else wrote
 
 
-def save(path: Path, tree: dict[str, Any]) -> None:
-    """Write a tree of tables, arrays, numbers, text, lists and None, atomically; else UserError."""
+def save(path: Path, tree: dict[str, Any], *, contested: bool = False) -> None:
+    """Write a tree of tables, arrays, numbers, text, lists and None, atomically; else UserError.
+
+    ``contested`` is as in ``replacing``.
+    """
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     plain = _split(tree, (), arrays)
     text = np.frombuffer(json.dumps(plain).encode(), dtype=np.uint8)
-    with replacing(path) as draft, ZipFile(draft, "w") as archive:  # closed whatever happens
-        for name, array in {PLAIN: text, **arrays}.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
+    with replacing(path, contested=contested) as draft:
+        archive.write(draft, {PLAIN: text, **arrays})
 
 
 def check_tree(tree: Any) -> None:
@@ -107,27 +114,23 @@ def _split(tree: Any, place: tuple[str, ...], arrays: dict[str, np.ndarray[Any, 
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Read a tree that ``save`` wrote; one of ``DAMAGED`` if it is no such file."""
-    refuse_expanding(path, path.stat().st_size)
-    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
-    plain: dict[str, Any] = json.loads(arrays.pop(PLAIN).tobytes().decode())
-    for name, array in arrays.items():
-        *path_to, last = (unquote(step) for step in name.split("/"))
-        table = plain
-        for step in path_to:
-            table = table[step]
-        table[last] = array
+    """Read a tree that ``save`` wrote.
+
+    ArchiveError, which is among ``DAMAGED``, if the file is torn, edited, of an older format or of
+    something else; OSError if it cannot be opened.
+    """
+    arrays = archive.read(path)
+    try:
+        plain: dict[str, Any] = json.loads(arrays.pop(PLAIN).tobytes().decode())
+        for name, array in arrays.items():
+            *path_to, last = (unquote(step) for step in name.split("/"))
+            table = plain
+            for step in path_to:
+                table = table[step]
+            table[last] = array
+    except DAMAGED as error:
+        raise archive.ArchiveError("its parts do not fit together") from error
     return plain
-
-
-def refuse_expanding(file: Path | BinaryIO, size: int) -> None:
-    """Raise ValueError if more would be read than the bytes of a file, which compresses nothing."""
-    with ZipFile(file) as archive:
-        members = archive.infolist()
-    stored = all(member.compress_type == ZIP_STORED for member in members)
-    if not stored or sum(member.file_size for member in members) > size:
-        raise ValueError("its members are compressed or overlap")
 
 
 class Own(dict[str, Any]):

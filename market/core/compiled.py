@@ -14,14 +14,15 @@ busy elsewhere takes fewer spans.
 import os
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+from numba.core import event
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -39,6 +40,36 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
             return numba.njit(**options)(function)
 
     return decorated
+
+
+class _FirstCompilation(event.Listener):
+    """Calls a function when Numba begins to compile, once.
+
+    Numba triggers this event only for code that it does not find in its cache.
+    """
+
+    def __init__(self, announce: Callable[[], object]) -> None:
+        self._announce = announce
+        self._announced = False
+
+    def on_start(self, _event: object) -> None:
+        """Announce the first compilation."""
+        if not self._announced:
+            self._announced = True
+            self._announce()
+
+    def on_end(self, _event: object) -> None:
+        """Do nothing: the end of one compilation is the beginning of the next."""
+
+
+@contextmanager
+def first_compilation_announced(announce: Callable[[], object]) -> Iterator[None]:
+    """Call ``announce`` before the first function that this process compiles within the block.
+
+    It is not called where all compiled code is found in the cache. Other processes are not seen.
+    """
+    with event.install_listener("numba:compile", _FirstCompilation(announce)):
+        yield
 
 
 def _private(home: Path) -> Path:

@@ -9,6 +9,13 @@ class UserError(ValueError):
     """A mistake in what the user gave; its text is one line that names the key and the cure."""
 
 
+class ParameterError(UserError):
+    """A parameter of a function or class that is refused, by the name that it has there.
+
+    Whoever knows under which key it was given puts that in front.
+    """
+
+
 WHOLE = 300  # characters of names that a line lists; of more it lists FEW, those that are near
 FEW = 6
 SHORT = 40  # characters of a value

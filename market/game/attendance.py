@@ -35,6 +35,8 @@ class Attendance:
 
     def some(self, number: int) -> Mask | None:
         """Say which rows take part in a round (K,); None where all do."""
+        if self.throughout and self.entered.item() <= number < self.left.item():
+            return None  # asked many times a round, where a look ahead plays whole games
         rows = np.asarray((self.entered <= number) & (number < self.left))
         return None if rows.all() else rows
 

@@ -67,6 +67,7 @@ class Rollout:
 
     def __init__(self, view: GameView, context: Context) -> None:
         self._view, self._context = view, context
+        self._reached: dict[str, list[Any]] = {}  # by player, what ``_within`` yields
 
     def __call__(self, outcome: ArrayLike, rounds: int, *, seed: int) -> list[Strategies]:
         """Return the mixed strategies of the rounds to come if one outcome happens in all of them.
@@ -76,7 +77,7 @@ class Rollout:
         if rounds < 1:
             raise ValueError(f"rounds is {rounds}; roll out at least 1")
         y = np.asarray(outcome, dtype=np.float64)
-        view, strategies = _cloned(self._view, seed), list[Strategies]()
+        view, strategies = self._cloned(seed), list[Strategies]()
         fresh = stream(seed, "rehearsal", "forecast")
         while True:
             mixtures = [block.mixture(self._context) for block in view.blocks]
@@ -93,33 +94,41 @@ class Rollout:
                 block.learn(forecast, y)
             view = replace(view, rounds=view.rounds + 1)
 
+    def _cloned(self, seed: int) -> GameView:
+        """Copy forecasters and foreseeable cohorts, with fresh random streams."""
+        view = self._view
+        relays = {id(block.relay): copy.copy(block.relay) for block in view.blocks}
+        blocks, seats = [], []
+        for block in view.blocks:
+            own = self._copied(block.forecaster, seed, f"block {block.name}", {})
+            parts = {"relay": relays[id(block.relay)], "record": ForecastRecord()}
+            blocks.append(replace(block, forecaster=own, **parts))
+        for seat in view.seats:
+            if (cohort := seat.cohort).foreseeable:
+                known = {id(part): part for part in cohort.fixed_parts()} | relays
+                cohort = self._copied(cohort, seed, f"cohort {cohort.name}", known)
+            seats.append(replace(seat, cohort=cohort))
+        return replace(view, blocks=blocks, seats=seats)
 
-def _cloned(view: GameView, seed: int) -> GameView:
-    """Copy forecasters and foreseeable cohorts, with fresh random streams."""
-    relays = {id(block.relay): copy.copy(block.relay) for block in view.blocks}
-    blocks, seats = [], []
-    for block in view.blocks:
-        own = _copied(block.forecaster, seed, f"block {block.name}", {})
-        parts = {"relay": relays[id(block.relay)], "record": ForecastRecord()}
-        blocks.append(replace(block, forecaster=own, **parts))
-    for seat in view.seats:
-        if (cohort := seat.cohort).foreseeable:
-            known = {id(part): part for part in cohort.fixed_parts()} | relays
-            cohort = _copied(cohort, seed, f"cohort {cohort.name}", known)
-        seats.append(replace(seat, cohort=cohort))
-    return replace(view, blocks=blocks, seats=seats)
+    def _copied(self, thing: Any, seed: int, name: str, known: dict[int, Any]) -> Any:
+        """Copy a thing; what is ``known`` (by id) is put in as it is given.
 
-
-def _copied(thing: Any, seed: int, name: str, known: dict[int, Any]) -> Any:
-    """Copy a thing; what is ``known`` (by id) is put in as it is given."""
-    memo = dict(known)
-    for number, found in enumerate(_within(thing, set(memo))):
-        fresh = stream(seed, "rehearsal", name, str(number))
-        memo[id(found)] = fresh if isinstance(found, np.random.Generator) else found
-    try:
-        return copy.deepcopy(thing, memo)
-    except (TypeError, AttributeError) as error:
-        raise UserError(f"{name} cannot be rolled out: {error}; give it __deepcopy__") from error
+        The true players do not change while a round is looked ahead of: what a copy of them would
+        reach is looked up once for all imagined outcomes.
+        """
+        if name not in self._reached:
+            self._reached[name] = list(_within(thing, set(known)))
+        memo = dict(known)
+        for number, found in enumerate(self._reached[name]):
+            if isinstance(found, np.random.Generator):
+                memo[id(found)] = stream(seed, "rehearsal", name, str(number))
+            else:
+                memo[id(found)] = found
+        try:
+            return copy.deepcopy(thing, memo)
+        except (TypeError, AttributeError) as error:
+            cure = "give it __deepcopy__"
+            raise UserError(f"{name} cannot be rolled out: {error}; {cure}") from error
 
 
 def _within(thing: Any, seen: set[int]) -> Iterator[Any]:

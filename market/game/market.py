@@ -16,11 +16,14 @@ which is exact for linear losses (Hotelling 1932); a market may also look at the
                       but to agents who draw for themselves (``market.game.caveats``)
     otherwise         y is settled before the draw: the theorem stands, regret holds outcomes fixed
     personal          what an agent loses is no function of y alone: ledger, learners and logs work
-                      on ``losses``. Followers hear the forecast of y all the same
+                      on ``losses``. Followers hear the forecast of y all the same, and respond by
+                      ``expected_losses``, or by their utility where the market says that it is
+                      what they may expect (``utility_is_expected``); otherwise they are refused
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -60,6 +63,9 @@ class Market(Checkpointable, ABC):
     column_labels: ClassVar[Mapping[str, str]] = {}  # what the names of ``last`` mean in words
     by_cohort: ClassVar[bool] = False  # whether the numbers of ``last`` are the cohorts', in order
     personal: ClassVar[bool] = False  # whether the class writes ``losses``
+    # Whether a cohort's utility at a forecast outcome is what its agents may expect to lose there,
+    # although they are charged ``losses``: as where actions are orders at a forecast price.
+    utility_is_expected: ClassVar[bool] = False
     accounts: Accounts | None = None  # what agents own, for a market that keeps it
 
     def __init_subclass__(cls) -> None:
@@ -114,6 +120,27 @@ class Market(Checkpointable, ABC):
             losses of the cohort's utility at the outcome, as by default.
         """
         return (None,) * len(self.cohorts)
+
+    def expected_losses(self, place: int, outcome: Array) -> Array | None:
+        """Return what agents of a cohort may expect to lose in the next round, if it is known.
+
+        Whoever responds to the forecast in a market with ``losses`` responds to these. They are
+        asked for before agents decide, once for each prediction; nothing is modified.
+
+        Parameters
+        ----------
+        place : int
+            Of the cohort, in ``cohorts``.
+        outcome : array (d,)
+            The outcome that is forecast.
+
+        Returns
+        -------
+        array (N, A) or None
+            Each agent's loss of each action, normalised as in ``losses``. None where nothing is
+            known of it before the round, as by default; then no agents may respond to a forecast.
+        """
+        return None
 
     def price_impact(self, place: int) -> Array | None:
         """Return the most by which an agent of each row can move each y_g (K, d), if known."""
@@ -263,6 +290,41 @@ def personal_losses(market: Market, decisions: Decisions) -> Sequence[Array | No
                 raise UserError(f"{who} returned {strange}; {wanted}")
         tables.append(table)
     return tuple(tables)
+
+
+def expected_in_market(market: Market, place: int, outcome: Array) -> Array:
+    """Ask a market what agents of a cohort expect to lose at a forecast outcome: (N, A).
+
+    UserError unless these are finite numbers.
+    """
+    cohort = market.cohorts[place]
+    shape = cohort.ledger.count.shape
+    wanted = f"for cohort.{cohort.name} return an array {shape} of numbers"
+    answer = market.expected_losses(place, outcome)
+    table = numbers_of(market.expected_losses, answer, wanted).astype(np.float64)
+    if table.shape != shape or not np.isfinite(table).all():
+        raise UserError(f"{name_of(market.expected_losses)} returned {brief(answer)}; {wanted}")
+    return table
+
+
+def tell_followers(market: Market | None, cohorts: Sequence[Cohort]) -> None:
+    """Let cohorts that respond to the forecast know what they may expect to lose in a market.
+
+    UserError, before anything is changed, if they have losses of their own there of which nothing
+    is known before the round.
+    """
+    followers = [index for index, cohort in enumerate(cohorts) if not cohort.unguided]
+    if market is None or not market.personal or market.utility_is_expected:
+        for index in followers:
+            cohorts[index].market_losses = None
+        return
+    if followers and type(market).expected_losses is Market.expected_losses:
+        who = f"market {type(market).__name__}: agents of cohort.{cohorts[followers[0]].name}"
+        why = "cannot respond to the forecast, since their losses depend on more than the outcome"
+        cure = "choose a learner as response, or write the market's expected_losses"
+        raise UserError(f"{who} {why}; {cure}")
+    for index in followers:
+        cohorts[index].market_losses = partial(expected_in_market, market, index)
 
 
 def check_leader(adversary: Adversary, market: Market) -> None:

@@ -36,6 +36,7 @@ from regretless.market.game.market import (
     checked_outcome,
     personal_losses,
     shown,
+    tell_followers,
 )
 from regretless.market.game.network import DelayedForecasts, Network
 from regretless.market.game.protocols import Adversary, Cohort, Forecaster
@@ -111,6 +112,7 @@ class Game:
         self.outcome_stream = stream(seed, "referee", "outcome")
         if market is not None:
             check_leader(adversary, market)
+        tell_followers(market, self.cohorts)
         introduce(adversary, self.cohorts)
 
     @property

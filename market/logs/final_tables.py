@@ -23,6 +23,16 @@ Traits = Mapping[str, pd.DataFrame]  # by cohort, a row per entry: what is known
 
 RARE = 0.01  # events below this share of the rounds are left out of the bias table
 
+# Every column that ``agents_table`` may have, beside those of traits and of a user's own.
+AGENT_COLUMNS = (
+    *("agent", "cohort", "kind", "utility", "response", "actions", "unit"),
+    *("mean_loss", "loss_scale", "loss_offset", *(f"{name}_regret" for name in MEASURES)),
+    *("bound_from_bias", "bound_from_variation", "bound", "contextual_swap_bound", "guarantee"),
+    *("first_correction", "exploitability", "exploitability_exact", "leader_surplus"),
+    *("surplus_cap", COUNT, "regret_to_models", "regret_to_models_bound", "distance"),
+    *("entered", "left", "logged"),
+)
+
 
 def agents_table(
     game: Game,
@@ -43,7 +53,9 @@ def agents_table(
     parts = []
     for place, (first, cohort) in enumerate(numbered(game.cohorts)):
         seat, promise, row_of = game.seats[place], guarantees[place], cohort.row_of
-        rows = _measured(first, cohort, promise, here := ~game.awaited(place))
+        here = ~game.awaited(place)
+        correction = _first_correction(game, cohort)
+        rows = _measured(first, cohort, promise, here, first_correction=correction)
         for name, values in exploited[place].items():
             rows[name] = values[row_of]
         if counted:
@@ -67,7 +79,28 @@ def agents_table(
     return pd.concat(parts, ignore_index=True)
 
 
-def _measured(first: int, cohort: Cohort, promise: Guarantee, here: Mask) -> pd.DataFrame:
+def _first_correction(game: Game, cohort: Cohort) -> int | None:
+    """Return the round in which a cohort's forecast was first corrected; None if it never was.
+
+    A reference that is disproved after so many rounds is corrected from the round of this number
+    on, as rounds are counted from 0.
+    """
+    if cohort.unguided:
+        return None
+    disproved_at: Any = game.blocks[cohort.block].forecaster.described().get("disproved_at")
+    if disproved_at is None or disproved_at >= game.history.rounds:
+        return None
+    return int(disproved_at)
+
+
+def _measured(
+    first: int,
+    cohort: Cohort,
+    promise: Guarantee,
+    here: Mask,
+    *,
+    first_correction: int | None,
+) -> pd.DataFrame:
     """Say who the agents are, and what is measured or promised of the rows that came."""
     loss, ledger, row_of = cohort.loss, cohort.ledger, cohort.row_of
     gap, bias = cohort.gap(), ledger.bound_from_bias()
@@ -88,6 +121,7 @@ def _measured(first: int, cohort: Cohort, promise: Guarantee, here: Mask) -> pd.
         "bound": _promised(promise.bound, cohort, promise, here),
         "contextual_swap_bound": _promised(promise.contextual, cohort, promise, here),
         "guarantee": promise.label if promise.covers is None else promise.labels(row_of),
+        "first_correction": pd.array([first_correction] * len(row_of), dtype="Int64"),
     }
     return pd.DataFrame(columns)
 

@@ -1,23 +1,25 @@
 r"""How good the forecast was: of the outcomes, beside every model, and of what agents decided on.
 
-**Outcomes.** Of the last rounds there are the label forecasts (the outcomes that the predictions
-suggest) of the broadcast and of every model (``market.game.round``). Scored are the
-errors of the label, and the distribution that it makes with the last ``ERRORS`` errors of its own,
+**Outcomes.** The run keeps, of its last rounds, the label forecasts (the outcomes that the
+predictions suggest) of the broadcast and of every model (``market.game.round``). Scored are the
+errors of the label, and the distribution that the label makes with the last ``WINDOW`` errors of
+its own,
 
-    F_t = the empirical distribution of  label_t + error_s,  s = t - ERRORS .. t - 1,
+    F_t = the empirical distribution of  label_t + error_s,  s = t - WINDOW .. t - 1,
 
 by its continuous ranked probability score, E|X - y| - E|X - X'| / 2, its probability integral
 transforms F_t(y_t), even on [0, 1] where it is calibrated, and the coverage of its intervals
 (Gneiting and Katzfuss 2014, Annual Review of Statistics and Its Application 1,
 doi:10.1146/annurev-statistics-062713-085831).
 
-**Probabilities.** F_t says how probable it is that the outcome is above its median. Of the rounds
-whose probability is in the same tenth its mean, and the share in which the outcome was above
-(as ``sklearn.calibration.calibration_curve``).
+**Probabilities.** F_t gives the probability that the outcome is above its median over the run.
+Rounds are grouped by the tenth in which that probability lies. Each group has a row: the mean
+probability, and the share of its rounds in which the outcome was above the median (as
+``sklearn.calibration.calibration_curve``).
 
-**Decisions.** Of each action of a cohort the loss that agents expected when they took it, and the
-loss that they had: equal where the forecast is decision calibrated (Zhao, Kim, Sahoo, Ma and Ermon
-2021, arXiv:2107.05719).
+**Decisions.** Each action of a cohort has a row: the loss that agents expected when they took it,
+and the loss that they had. The two are equal where the forecast is decision calibrated (Zhao, Kim,
+Sahoo, Ma and Ermon 2021, arXiv:2107.05719).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,92 +29,157 @@ import numpy as np
 import pandas as pd
 
 from regretless.market.core.arrays import Array
-from regretless.market.logs.comparisons import Compared
+from regretless.market.logs.alternatives import CohortLosses
 from regretless.market.records import KEPT, ForecastRecord
 
-ERRORS = 64  # that a distribution is made of
-FIRST = 16  # errors, without which there is none
-BINS = 10  # of probability integral transforms
-COVERED = {"coverage_50": (0.25, 0.75), "coverage_90": (0.05, 0.95)}
+WINDOW = 64  # errors that a distribution is made of
+FEWEST_ERRORS = 16  # without so many earlier rounds a round has no distribution
+PIT_BINS = 10  # of the histogram of probability integral transforms
+PROBABILITY_BINS = 10  # tenths
+INTERVALS = {"coverage_50": (0.25, 0.75), "coverage_90": (0.05, 0.95)}
 BROADCAST = "broadcast"
+
+WORD_COLUMNS = ["block", "source", "outcome", "cohort"]
+COLUMNS = [
+    *("kind", "block", "source", "outcome", "cohort", "action", "rounds", "share"),
+    *("mae", "rmse", "crps", *INTERVALS, *(f"pit_{i}" for i in range(PIT_BINS))),
+    *("predicted", "observed", "expected_loss", "mean_loss"),
+]
+
+Row = dict[str, Any]
 
 
 def scores_table(
-    records: Mapping[str, ForecastRecord], outcomes: Array, compared: Sequence[Compared]
+    records: Mapping[str, ForecastRecord], outcomes: Array, cohorts: Sequence[CohortLosses]
 ) -> pd.DataFrame:
-    """One row per block, source and outcome, per tenth of its probabilities, and per action taken.
+    """Make the table of scores; columns that say nothing of a row are empty.
 
-    ``outcomes`` (T, d): the last ones. The columns that say nothing of a row are empty.
+    Parameters
+    ----------
+    records : mapping
+        By block, the label forecasts of its last rounds.
+    outcomes : ndarray
+        The last outcomes (T, d).
+    cohorts : sequence of CohortLosses
+        What each cohort decided and lost.
+
+    Returns
+    -------
+    frame
+        A row per block, source and outcome, a row per tenth of its probabilities, and a row per
+        cohort and action taken.
     """
-    rows = [row for name, own in records.items() for row in _of_outcomes(name, own, outcomes)]
-    for own in compared:
-        if own.decisions is None:
-            continue
-        count, lost, expected = own.decisions.sum(0).reshape(3, -1)
-        for action in np.flatnonzero(count):
-            row = {"kind": "decision", "cohort": own.cohort, "action": int(action)}
-            row |= {"share": count[action] / count.sum(), "mean_loss": lost[action] / count[action]}
-            rows.append(row | {"expected_loss": expected[action] / count[action]})
-    names = ["kind", "block", "source", "outcome", "cohort", "action", "rounds", "share"]
-    names += ["mae", "rmse", "crps", *COVERED, *(f"pit_{i}" for i in range(BINS))]
-    names += ["predicted", "observed", "expected_loss", "mean_loss"]
-    table = pd.DataFrame(rows, columns=names)
-    words = ["block", "source", "outcome", "cohort"]
-    table[words] = table[words].astype(object).fillna("")
+    rows: list[Row] = []
+    for block, record in records.items():
+        rows.extend(_outcome_rows(block, record, outcomes))
+    for cohort in cohorts:
+        if cohort.decisions is not None:
+            rows.extend(_decision_rows(cohort.cohort, cohort.decisions))
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    table[WORD_COLUMNS] = table[WORD_COLUMNS].astype(object).fillna("")
     return table.astype({"action": "Int64", "rounds": "Int64"})
 
 
-def _of_outcomes(block: str, record: ForecastRecord, outcomes: Array) -> Iterator[dict[str, Any]]:
-    labels = record.last(KEPT)
-    outcomes = outcomes[len(outcomes) - len(labels) :]
-    for place, source in enumerate((BROADCAST, *record.models)):
-        for which, (outcome, label) in enumerate(zip(outcomes.T, labels[:, place].T, strict=True)):
-            error, row = (
-                outcome - label,
-                {"block": block, "source": source, "outcome": f"y_{which}"},
-            )
-            whole = row | {"kind": "outcome", "rounds": len(error)}
-            whole |= {"mae": np.abs(error).mean(), "rmse": np.sqrt((error**2).mean())}
-            if len(error) <= FIRST:
-                yield whole
-                continue
-            places, came = np.arange(FIRST, len(error)), outcome[FIRST:]
-            before = places[:, None] - np.arange(1, ERRORS + 1)  # of each round, the last first
-            drawn = label[places, None] + error[np.maximum(before, 0)]
-            members = np.where(before >= 0, drawn, np.nan)
-            crps, pit = ensemble_scores(members, came)
-            for name, (low, high) in COVERED.items():
-                whole[name] = ((low <= pit) & (pit <= high)).mean()
-            shares = np.histogram(pit, BINS, (0.0, 1.0))[0] / len(pit)
-            yield whole | {"crps": crps.mean()} | {f"pit_{i}": own for i, own in enumerate(shares)}
-            yield from (row | one for one in reliability(members, came))
+def _decision_rows(cohort: str, decisions: Array) -> Iterator[Row]:
+    """Yield a row per action taken; ``decisions`` as in ``CohortLosses``."""
+    count, realised_losses, expected_losses = decisions.sum(0).reshape(3, -1)
+    for action in np.flatnonzero(count):
+        yield {
+            "kind": "decision",
+            "cohort": cohort,
+            "action": int(action),
+            "share": count[action] / count.sum(),
+            "mean_loss": realised_losses[action] / count[action],
+            "expected_loss": expected_losses[action] / count[action],
+        }
 
 
-def reliability(members: Array, outcome: Array) -> Iterator[dict[str, Any]]:
-    """Yield shares of outcomes (T,) above their median by what ensembles (T, m) say, by tenths."""
-    middle = np.median(outcome)
-    told = (members > middle).sum(1) / (~np.isnan(members)).sum(1)
-    tenth = np.searchsorted(np.arange(1, BINS) / BINS, told)
-    for one in np.unique(tenth):
-        own = tenth == one
-        shares = {"predicted": told[own].mean(), "observed": (outcome[own] > middle).mean()}
-        yield {"kind": "probability", "share": own.mean()} | shares
+def _outcome_rows(block: str, record: ForecastRecord, outcomes: Array) -> Iterator[Row]:
+    """Yield the rows of a block's broadcast and of its models, for each outcome."""
+    labels = record.last(KEPT)  # (T, sources, d)
+    recorded_outcomes = outcomes[len(outcomes) - len(labels) :]
+    for source_index, source in enumerate((BROADCAST, *record.models)):
+        for coordinate, outcome in enumerate(recorded_outcomes.T):
+            identity = {"block": block, "source": source, "outcome": f"y_{coordinate}"}
+            label = labels[:, source_index, coordinate]
+            yield from (identity | row for row in score_series(outcome, label))
+
+
+def score_series(outcome: Array, label: Array) -> Iterator[Row]:
+    """Yield the scores of a forecast (T,) of one outcome (T,), then a row per tenth.
+
+    With at most ``FEWEST_ERRORS`` rounds there are only the scores of the label.
+    """
+    error = outcome - label
+    scores: Row = {
+        "kind": "outcome",
+        "rounds": len(error),
+        "mae": np.abs(error).mean(),
+        "rmse": np.sqrt((error**2).mean()),
+    }
+    if len(error) <= FEWEST_ERRORS:
+        yield scores
+        return
+    members = error_ensembles(label, error)
+    scored_outcome = outcome[FEWEST_ERRORS:]
+    crps, transform = ensemble_scores(members, scored_outcome)
+    scores["crps"] = crps.mean()
+    for name, (low, high) in INTERVALS.items():
+        scores[name] = ((low <= transform) & (transform <= high)).mean()
+    histogram, _ = np.histogram(transform, PIT_BINS, (0.0, 1.0))
+    for i, share in enumerate(histogram / len(transform)):
+        scores[f"pit_{i}"] = share
+    yield scores
+    yield from reliability(members, scored_outcome)
+
+
+def error_ensembles(label: Array, error: Array) -> Array:
+    """Return the distribution of each round from ``FEWEST_ERRORS`` on, as members (t, WINDOW).
+
+    Member i is the round's label plus the error of i + 1 rounds before; NaN before the first round.
+    """
+    rounds = np.arange(FEWEST_ERRORS, len(error))
+    error_rounds = rounds[:, np.newaxis] - np.arange(1, WINDOW + 1)
+    members = label[rounds, np.newaxis] + error[np.maximum(error_rounds, 0)]
+    return np.where(error_rounds >= 0, members, np.nan)
+
+
+def reliability(members: Array, outcome: Array) -> Iterator[Row]:
+    """Yield, by tenths of the probability, how often outcomes (T,) were above their median.
+
+    ``members`` (T, m) are ensembles, NaN for members that are not there.
+    """
+    median = np.median(outcome)
+    probability = (members > median).sum(1) / (~np.isnan(members)).sum(1)
+    upper_ends = np.arange(1, PROBABILITY_BINS) / PROBABILITY_BINS
+    tenth_of_round = np.searchsorted(upper_ends, probability)
+    for tenth in np.unique(tenth_of_round):
+        in_tenth = tenth_of_round == tenth
+        yield {
+            "kind": "probability",
+            "share": in_tenth.mean(),
+            "predicted": probability[in_tenth].mean(),
+            "observed": (outcome[in_tenth] > median).mean(),
+        }
 
 
 def ensemble_scores(members: Array, outcome: Array) -> tuple[Array, Array]:
     """Return the CRPS (T,) and the probability integral transforms (T,) of ensembles.
 
-    ``members`` (T, m) are alike, NaN for those that are not there; ``outcome`` is (T,).
+    ``members`` (T, m) are equally likely, NaN for those that are not there; ``outcome`` is (T,).
 
-    >>> crps, pit = ensemble_scores(np.array([[0.0, 1.0, 2.0, np.nan]]), np.array([1.0]))
-    >>> crps.round(4), pit
+    >>> crps, transform = ensemble_scores(np.array([[0.0, 1.0, 2.0, np.nan]]), np.array([1.0]))
+    >>> crps.round(4), transform
     (array([0.2222]), array([0.5]))
     """
     ordered = np.sort(members, axis=1)  # NaN last
     count = (~np.isnan(ordered)).sum(1)
     rank = np.arange(ordered.shape[1])
-    apart = np.nansum((2 * rank + 1 - count[:, None]) * ordered, axis=1) / count**2
-    away = np.nansum(np.abs(ordered - outcome[:, None]), axis=1) / count
+    # E|X - X'| / 2, by ranks of the ordered members.
+    spread = np.nansum((2 * rank + 1 - count[:, None]) * ordered, axis=1) / count**2
+    distance = np.nansum(np.abs(ordered - outcome[:, None]), axis=1) / count
     below = (ordered < outcome[:, None]).sum(1)
     tied = (ordered == outcome[:, None]).sum(1)
-    return away - apart, (below + (tied + 1) / 2) / (count + 1)  # the outcome is one more member
+    # The outcome counts as one more member, in the middle of those that it ties with.
+    transform = (below + (tied + 1) / 2) / (count + 1)
+    return distance - spread, transform

@@ -1,7 +1,8 @@
 """The model's own logs: tables of rounds, row by row, handed on in chunks of bounded size.
 
-docs/columns.md says what a row of each table is. A full chunk goes to the ``sink``; without one the
-chunks stay in memory for the model's frames.
+``MarketModel`` adds every round. A full chunk, one frame per table, goes to the ``sink``; without a
+sink the chunks stay in memory for the model's frames. docs/columns.md says what a row of each table
+is.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,74 +11,120 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.game.adversary_view import earned, per_agent
 from regretless.market.game.round import Game
 from regretless.market.game.seats import present
 from regretless.market.logs.sampling import Logged
-from regretless.market.logs.user_columns import Columns, joined, states
+from regretless.market.logs.user_columns import Columns, concatenate_columns, states
 from regretless.market.logs.windows import Windows
-from regretless.market.records import Round
+from regretless.market.records import Decision, Forecast, Round
+from regretless.market.regret.ledger import Ledger
 
 Sink = Callable[[dict[str, pd.DataFrame]], None]
-CHUNK_ROWS = 200_000
-CHUNK_ROUNDS = 512
-MARKET_TABLES = ("trades", "quotes")  # of every round
+CHUNK_ROWS = 200_000  # of the regret log, at most
+CHUNK_ROUNDS = 512  # at most
+MARKET_TABLES = ("trades", "quotes")  # have rows of every round
 TABLES = (
     *("rounds", "forecasts", "regret_log", "windows", "accounts", "states", "measures"),
     *MARKET_TABLES,
 )
-LOGGED_REGRETS = ("external_regret", "swap_regret", "decision_swap_regret")
+LOGGED_MEASURES = ("external", "swap", "decision_swap")
 
 
 class Journal(Checkpointable):
-    """Collects rounds into tables; UserError if the payoff does not fit a cohort."""
+    """Collects rounds into tables; UserError if the adversary's payoff does not fit a cohort.
+
+    Parameters
+    ----------
+    game : Game
+        The game whose rounds are logged.
+    logged : sequence of Logged
+        Which agents of each cohort the regret log and the windows follow.
+    log_every : int
+        Rounds between two entries of the regret log, counted from the first.
+    windows : Windows or None
+
+    Attributes
+    ----------
+    sink : callable or None
+        Receives each full chunk, a frame per table.
+    watchers : dict
+        By table, what makes the rows of a logged round.
+    """
 
     REMEMBERED = ("windows",)
 
     def __init__(
         self,
         game: Game,
-        logged: Sequence[Logged],  # whom regret log and windows follow
+        logged: Sequence[Logged],
         *,
-        log_every: int,  # rounds between two of the regret log, counted from the first
+        log_every: int,
         windows: Windows | None,
     ) -> None:
-        self._game, self._cohorts, self.log_every = game, game.cohorts, log_every
-        self.sink: Sink | None = None  # receives each full chunk, a frame per table
-        self.logged, self.windows = tuple(logged), windows
-        agents = sum(len(own.ids) for own in self.logged)  # with latecomers: chunks stay short
-        every = log_every if windows is None else min(log_every, windows.shortest)
-        self.chunk_rounds = max(1, min(CHUNK_ROUNDS, CHUNK_ROWS * every // max(agents, 1)))
+        self._game = game
+        self._cohorts = game.cohorts
+        self.log_every = log_every
+        self.logged = tuple(logged)
+        self.windows = windows
+        self.sink: Sink | None = None
+        self.chunk_rounds = self._rounds_per_chunk()
         self._open: dict[str, list[Columns]] = {table: [] for table in TABLES}
         self._kept: dict[str, list[pd.DataFrame]] = {table: [] for table in TABLES}
-        self._pending = 0
-        # What makes the rows of each table of the logged rounds.
+        self._open_rounds = 0
         self.watchers: dict[str, Callable[[Round], Columns]] = {
-            "regret_log": self._regrets,
-            "accounts": self._accounts,
+            "regret_log": self._regret_rows,
+            "accounts": self._account_rows,
             "states": partial(states, self._cohorts, self.logged),
         }
         self.face()
 
+    def _rounds_per_chunk(self) -> int:
+        """Return after how many rounds a chunk has about ``CHUNK_ROWS`` rows per agent's table.
+
+        Agents who have not entered yet count, so that chunks stay short.
+        """
+        agents = sum(len(logged.ids) for logged in self.logged)
+        rounds_between_rows = self.log_every
+        if self.windows is not None:
+            rounds_between_rows = min(self.log_every, self.windows.shortest)
+        rounds = CHUNK_ROWS * rounds_between_rows // max(agents, 1)
+        return max(1, min(CHUNK_ROUNDS, rounds))
+
     def face(self) -> None:
-        """Log the game's leader and market, as they are now, in a chunk of their own columns."""
+        """Log the game's leader and market as they are now; their columns begin a new chunk."""
         payoff: Any = self._game.adversary.payoff
-        self._payoff, self._market = payoff, self._game.market
-        for cohort in () if payoff is None else self._cohorts:
-            try:
-                payoff.values(cohort.loss[:1], np.zeros((1, cohort.loss.outcomes)))
-            except ValueError as error:
-                raise UserError(f"the adversary's payoff, cohort.{cohort.name}: {error}") from error
+        self._payoff = payoff
+        self._market = self._game.market
+        if payoff is not None:
+            for cohort in self._cohorts:
+                try:
+                    payoff.values(cohort.loss[:1], np.zeros((1, cohort.loss.outcomes)))
+                except ValueError as error:
+                    place = f"the adversary's payoff, cohort.{cohort.name}"
+                    raise UserError(f"{place}: {error}") from error
         self.flush()
 
     def part(self, game: Game, agents: Mapping[int, slice]) -> "Journal":
-        """Return one of a game of parts of these cohorts: ``agents`` of each, by its place here."""
-        pairs = zip(agents.items(), game.cohorts, strict=True)
-        logged = [self.logged[at].part(mine, own.row_of) for (at, mine), own in pairs]
-        windows = self.windows and Windows(game.cohorts, logged, self.windows.spans)
+        """Return the journal of a part of the cohorts.
+
+        ``game`` is the part's game, and ``agents`` has, by the index of a cohort here, which of its
+        agents belong to the part.
+        """
+        logged = []
+        for (cohort_index, agents_of_part), cohort in zip(
+            agents.items(), game.cohorts, strict=True
+        ):
+            whole = self.logged[cohort_index]
+            logged.append(whole.part(agents_of_part, cohort.row_of))
+        windows = None
+        if self.windows is not None:
+            windows = Windows(game.cohorts, logged, self.windows.spans)
         part = Journal(game, logged, log_every=self.log_every, windows=windows)
         part.chunk_rounds = self.chunk_rounds
         return part
@@ -85,29 +132,38 @@ class Journal(Checkpointable):
     @property
     def at_chunk_end(self) -> bool:
         """Whether everything so far has been handed on."""
-        return self._pending == 0
+        return self._open_rounds == 0
 
     def add(self, played: Round) -> None:
         """Append a round; hand the chunk on when it is full."""
-        found = {} if self._market is None else dict(self._market.extra_tables())
-        found |= {"rounds": self._round(played), "forecasts": self._forecasts(played)}
+        tables: dict[str, Mapping[str, NDArray[Any]]] = {}
+        if self._market is not None:
+            tables |= self._market.extra_tables()
+        tables["rounds"] = self._round_row(played)
+        tables["forecasts"] = self._forecast_rows(played)
         if played.number % self.log_every == 0:
-            found |= {table: watcher(played) for table, watcher in self.watchers.items()}
-        for table, columns in found.items():
-            if rows := len(next(iter(columns.values()), ())):
-                self._open[table].append({"round": np.full(rows, played.number), **columns})
+            for table, make_rows in self.watchers.items():
+                tables[table] = make_rows(played)
+        for table, columns in tables.items():
+            row_count = len(next(iter(columns.values()), ()))
+            # A market's table keeps its columns and their types although nothing was traded.
+            is_first_of_market = table in MARKET_TABLES and columns and not self._open[table]
+            if row_count or is_first_of_market:
+                round_column = np.full(row_count, played.number)
+                self._open[table].append({"round": round_column, **columns})
         if self.windows is not None:
             self._open["windows"] += self.windows.add(played.number)
-        self._pending += 1
-        if self._pending >= self.chunk_rounds:
+        self._open_rounds += 1
+        if self._open_rounds >= self.chunk_rounds:
             self.flush()
 
     def flush(self) -> None:
         """Hand the open rows on, if there are any."""
-        if not self._pending:
+        if self._open_rounds == 0:
             return
-        chunk = {table: pd.DataFrame(joined(self._open[table])) for table in TABLES}
-        self._open, self._pending = {table: [] for table in TABLES}, 0
+        chunk = {table: _make_frame(self._open[table]) for table in TABLES}
+        self._open = {table: [] for table in TABLES}
+        self._open_rounds = 0
         if self.sink is not None:
             self.sink(chunk)
         else:
@@ -116,80 +172,125 @@ class Journal(Checkpointable):
 
     def frame(self, table: str) -> pd.DataFrame:
         """Return a table of what is in memory."""
-        parts = [part for part in self._kept[table] if len(part)]
+        parts = list(self._kept[table])
         if self._open[table]:
-            parts.append(pd.DataFrame(joined(self._open[table])))
-        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+            parts.append(_make_frame(self._open[table]))
+        parts_with_rows = [part for part in parts if len(part)]
+        if parts_with_rows:
+            return pd.concat(parts_with_rows, ignore_index=True)
+        parts_with_columns = [part for part in parts if len(part.columns)]
+        if parts_with_columns:
+            return parts_with_columns[0]
+        return pd.DataFrame()
 
     def marked(self, agents: pd.DataFrame) -> pd.DataFrame:
-        """Say in an agents table who is ``logged``, where not everybody is."""
-        ids = np.concatenate([own.ids for own in self.logged])
-        return agents.assign(logged=agents["agent"].isin(ids)) if self.samples else agents
+        """Add a column ``logged`` to an agents table, where not everybody is logged."""
+        if not self.samples:
+            return agents
+        logged_ids = np.concatenate([logged.ids for logged in self.logged])
+        return agents.assign(logged=agents["agent"].isin(logged_ids))
 
     @property
     def samples(self) -> bool:
         """Whether a sample of the agents is logged."""
-        return any(isinstance(own.agents, np.ndarray) for own in self.logged)
+        return any(isinstance(logged.agents, np.ndarray) for logged in self.logged)
 
-    def _round(self, played: Round) -> Columns:
-        certificates = [f.certificate for f in played.forecasts if f.certificate is not None]
+    def _round_row(self, played: Round) -> Columns:
         row: dict[str, Any] = {}
         if played.context.index is not None:
-            name, value = played.context.index
-            row[name] = value
+            index_name, index_value = played.context.index
+            row[index_name] = index_value
         row |= {f"y_{i}": value for i, value in enumerate(played.outcome)}
         row |= {f"x_{i}": value for i, value in enumerate(played.context.shown)}
-        row |= {} if self._market is None else self._market.columns()
+        if self._market is not None:
+            row |= self._market.columns()
+        certificates = [
+            forecast.certificate
+            for forecast in played.forecasts
+            if forecast.certificate is not None
+        ]
         row["certificate"] = max(certificates, default=np.nan)
-        row["atoms"] = sum(len(f.mixture.weights) for f in played.forecasts)
+        row["atoms"] = sum(len(forecast.mixture.weights) for forecast in played.forecasts)
         if self._payoff is not None:
-            paid, agents = earned(self._payoff, self._cohorts, played)
-            row["leader_payoff"] = per_agent(paid, agents)
-            if len(paid) > 1:
-                row |= {f"leader_payoff_{i}": own for i, own in enumerate(paid)}
+            cohort_payoffs, agents = earned(self._payoff, self._cohorts, played)
+            row["leader_payoff"] = per_agent(cohort_payoffs, agents)
+            if len(cohort_payoffs) > 1:
+                row |= {f"leader_payoff_{i}": value for i, value in enumerate(cohort_payoffs)}
         return {name: np.atleast_1d(value) for name, value in row.items()}
 
-    def _forecasts(self, played: Round) -> Columns:
+    def _forecast_rows(self, played: Round) -> Columns:
+        """Return a row per block and atom of its mixture; shorter predictions end in NaN."""
+        width = max(forecast.statistics.size for forecast in played.forecasts)
+        has_labels = all(forecast.mixture.labels is not None for forecast in played.forecasts)
         parts = []
-        widest = max(forecast.statistics.size for forecast in played.forecasts)
-        labelled = all(forecast.mixture.labels is not None for forecast in played.forecasts)
         for block, forecast in zip(self._game.blocks, played.forecasts, strict=True):
-            mixture = forecast.mixture
-            atoms = np.arange(len(mixture.weights))
-            points = np.full((widest, len(atoms)), np.nan)
-            points[: mixture.points.shape[1]] = mixture.points.T
-            columns: Columns = {
-                "block": np.array([block.name] * len(atoms), dtype=object),
-                "atom": atoms,
-                "weight": mixture.weights,
-                "drawn": atoms == forecast.index,
-            }
-            columns |= {f"p_{i}": column for i, column in enumerate(points)}
-            if labelled and mixture.labels is not None:
-                columns |= {f"label_{i}": column for i, column in enumerate(mixture.labels.T)}
-            parts.append(columns)
-        return joined(parts)
+            parts.append(_atom_rows(block.name, forecast, width=width, has_labels=has_labels))
+        return concatenate_columns(parts)
 
-    def _regrets(self, played: Round) -> Columns:
+    def _regret_rows(self, played: Round) -> Columns:
         parts = []
-        for place, cohort, decision, losses in present(self._cohorts, played):
-            own = self.logged[place]
-            every = isinstance(own.rows, slice)
-            ledger = cohort.ledger if every else cohort.ledger.excerpt(own.rows)
-            strategy = decision.probabilities[own.rows]
-            suffered = np.einsum("ka,ka->k", strategy, losses[own.rows])[own.row_of]
-            columns = {"agent": own.ids, "action": decision.actions[own.agents], "loss": suffered}
-            for name in LOGGED_REGRETS:
-                known = ledger.regret(name.removesuffix("_regret"))
-                each = np.full(len(ledger.count), np.nan) if known is None else known
-                columns[name] = each[own.row_of]
-            here = columns["action"] >= 0
-            some = {name: column[here] for name, column in columns.items() if not here.all()}
-            parts.append(some or columns)
-        return joined(parts)
+        for cohort_index, cohort, decision, losses in present(self._cohorts, played):
+            logged = self.logged[cohort_index]
+            logs_all = isinstance(logged.rows, slice)
+            ledger = cohort.ledger if logs_all else cohort.ledger.excerpt(logged.rows)
+            parts.append(_agent_rows(logged, ledger, decision, losses))
+        return concatenate_columns(parts)
 
-    def _accounts(self, played: Round) -> Columns:
+    def _account_rows(self, played: Round) -> Columns:
         if self._market is None or self._market.accounts is None or not any(played.decisions):
             return {}
-        ids = np.concatenate([own.ids for own in self.logged])
+        ids = np.concatenate([logged.ids for logged in self.logged])
         return {"agent": ids} | self._market.accounts.columns(ids - 1)
+
+
+def _make_frame(parts: Sequence[Columns]) -> pd.DataFrame:
+    """Put parts of a table together as a frame; text columns keep their type without rows.
+
+    Of an empty array of objects pandas cannot tell that its values would have been text.
+    """
+    frame = pd.DataFrame(concatenate_columns(parts))
+    if len(frame):
+        return frame
+    text_columns = [name for name in frame if frame[name].dtype == object]
+    return frame.astype(dict.fromkeys(text_columns, "str"))
+
+
+def _atom_rows(block: str, forecast: Forecast, *, width: int, has_labels: bool) -> Columns:
+    """Return a row per atom of one block's mixture."""
+    mixture = forecast.mixture
+    atoms = np.arange(len(mixture.weights))
+    coordinates = np.full((width, len(atoms)), np.nan)
+    coordinates[: mixture.points.shape[1]] = mixture.points.T
+    columns: Columns = {
+        "block": np.array([block] * len(atoms), dtype=object),
+        "atom": atoms,
+        "weight": mixture.weights,
+        "drawn": atoms == forecast.index,
+    }
+    columns |= {f"p_{i}": values for i, values in enumerate(coordinates)}
+    if has_labels and mixture.labels is not None:
+        columns |= {f"label_{i}": values for i, values in enumerate(mixture.labels.T)}
+    return columns
+
+
+def _agent_rows(logged: Logged, ledger: Ledger, decision: Decision, losses: Array) -> Columns:
+    """Return a row per logged agent who was present: action, loss, regrets so far.
+
+    ``ledger`` has the logged rows alone, ``losses`` (K, A) are those of all rows.
+    """
+    strategies = decision.probabilities[logged.rows]
+    expected_losses = np.einsum("ka,ka->k", strategies, losses[logged.rows])
+    columns: Columns = {
+        "agent": logged.ids,
+        "action": decision.actions[logged.agents],
+        "loss": expected_losses[logged.row_of],
+    }
+    for measure in LOGGED_MEASURES:
+        regret = ledger.regret(measure)
+        if regret is None:
+            regret = np.full(len(ledger.count), np.nan)
+        columns[f"{measure}_regret"] = regret[logged.row_of]
+    is_present = columns["action"] >= 0
+    if is_present.all():
+        return columns
+    return {name: values[is_present] for name, values in columns.items()}

@@ -1,10 +1,12 @@
 """States and measures of a user's own: the tables ``states`` and ``measures``.
 
-**States** are what a user's agents show of themselves, of the cohorts whose class declares
-``columns``, as it stands after a logged round. **Measures** are registered functions of the model
-that a scenario names (``@register.measure("gini")``): what one returns says of whom it speaks. A
-number is of the round, a dictionary by cohort has a number for each, an array (N,) one for every
-agent, in the order of the agents' numbers (of these the logged ones get rows).
+**States** are what a user's agents show of themselves: the columns that a cohort's class declares
+in ``columns``, as they stand after a logged round.
+
+**Measures** are registered functions of the model that a scenario names
+(``@register.measure("gini")``). What a measure returns says of whom it speaks: a number is of the
+round, a dictionary by cohort has a number for each, an array (N,) has one for every agent, in the
+order of the agents' numbers. Of these only the logged agents get rows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,68 +23,104 @@ from regretless.market.logs.sampling import Logged
 from regretless.market.records import Round
 
 Columns = dict[str, NDArray[Any]]
-ROUNDING = 1e-9
+RANGE_TOLERANCE = 1e-9  # by which rounding may take a measure out of the range it declares
 
 
-def joined(parts: Sequence[Columns]) -> Columns:
-    """Put parts of a table together, column by column; none of none."""
-    return {name: np.concatenate([p[name] for p in parts]) for name in (parts[0] if parts else ())}
+def concatenate_columns(parts: Sequence[Columns]) -> Columns:
+    """Put parts of a table below one another, column by column; no columns if there are no parts.
+
+    Every part has the columns of the first.
+    """
+    if not parts:
+        return {}
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def states(cohorts: Sequence[Cohort], logged: Sequence[Logged], played: Round) -> Columns:
-    """Return what the logged agents show after a round; none where nobody shows anything."""
-    names, parts = dict.fromkeys(name for cohort in cohorts for name in cohort.columns), []
-    for place, cohort, decision, _ in present(cohorts, played):
+    """Return what the logged agents show after a round; no columns where nobody shows anything."""
+    names = dict.fromkeys(name for cohort in cohorts for name in cohort.columns)
+    parts = []
+    for cohort_index, cohort, decision, _ in present(cohorts, played):
         if not cohort.columns:
             continue
-        agents = logged[place].agents
-        here = attending(decision, cohort)[agents]
-        columns: Columns = {"agent": logged[place].ids[here]}
+        agents = logged[cohort_index].agents
+        is_present = attending(decision, cohort)[agents]
+        columns: Columns = {"agent": logged[cohort_index].ids[is_present]}
         for name in names:
-            known = name in cohort.columns
-            columns[name] = (
-                cohort.column(name)[agents][here] if known else np.full(here.sum(), np.nan)
-            )
+            if name in cohort.columns:
+                columns[name] = cohort.column(name)[agents][is_present]
+            else:
+                columns[name] = np.full(is_present.sum(), np.nan)
         parts.append(columns)
-    return joined(parts)
+    return concatenate_columns(parts)
 
 
-def measures(model: Any, taken: Mapping[str, Callable[..., Any]]) -> Columns:
-    """Take measures of a model, by name; of every agent the logged ones get rows.
+def measures(model: Any, functions: Mapping[str, Callable[..., Any]]) -> Columns:
+    """Take measures of a model: ``measure``, ``cohort``, ``agent`` and ``value``.
 
-    UserError if one returns something else, or leaves the range that it is registered with.
+    UserError if a function returns something else, or leaves the range that it is registered with.
     """
-    parts = list[Columns]()
-    for name, measure in taken.items():
-        ids = np.concatenate([own.ids for own in model.journal.logged])
-        names = [cohort.name for cohort in model.game.cohorts]
-        count = sum(len(cohort.row_of) for cohort in model.game.cohorts)
-        where, found = f"measure '{name}'", measure(model)
-        told: Any = np.asarray(found, dtype=object)
-        if isinstance(found, Mapping):
-            for cohort in found:
-                if cohort not in names:
-                    raise UserError(f"{where}: no cohort '{cohort}'; {closest(str(cohort), names)}")
-            cohorts, agents, told = list(found), np.full(len(found), np.nan), list(found.values())
-        elif told.ndim == 0:
-            cohorts, agents, told = [""], np.array([np.nan]), [found]
-        elif told.shape == (count,):
-            cohorts, agents, told = [""] * len(ids), ids.astype(np.float64), told[ids - 1]
-        else:
-            wanted = f"a number, one for each cohort by name, or {count}, one per agent"
-            raise UserError(f"{where} returned shape {told.shape}; return {wanted}")
-        values = np.array([_number(where, value) for value in told], dtype=np.float64)
-        low, high = register.measure.within.get(name, (-np.inf, np.inf))
-        for outside in values[(values < low - ROUNDING) | (values > high + ROUNDING)][:1]:
-            reason = f"{where} returned {outside:g}, not within {low:g} and {high:g}"
-            raise UserError(f"{reason}; correct it, or `within` where it is registered")
-        said = np.array([name] * len(values), dtype=object), np.array(cohorts, dtype=object)
-        parts.append({"measure": said[0], "cohort": said[1], "agent": agents, "value": values})
-    return joined(parts)
+    parts = []
+    for name, function in functions.items():
+        columns = _rows_of_answer(model, name, function(model))
+        _check_range(name, columns["value"])
+        columns["measure"] = np.array([name] * len(columns["value"]), dtype=object)
+        parts.append({key: columns[key] for key in ("measure", "cohort", "agent", "value")})
+    return concatenate_columns(parts)
 
 
-def _number(where: str, value: Any) -> float:
+def _rows_of_answer(model: Any, name: str, answer: Any) -> Columns:
+    """Make ``cohort``, ``agent`` and ``value`` of what a measure returned.
+
+    ``cohort`` is empty and ``agent`` NaN where the measure does not speak of one.
+    """
+    if isinstance(answer, Mapping):
+        known_cohorts = [cohort.name for cohort in model.game.cohorts]
+        for cohort in answer:
+            if cohort not in known_cohorts:
+                hint = closest(str(cohort), known_cohorts)
+                raise UserError(f"measure '{name}': no cohort '{cohort}'; {hint}")
+        cohorts = list(answer)
+        agents = np.full(len(answer), np.nan)
+        values = list(answer.values())
+        return _rows(name, cohorts=cohorts, agents=agents, values=values)
+
+    array: NDArray[Any] = np.asarray(answer, dtype=object)
+    population = sum(len(cohort.row_of) for cohort in model.game.cohorts)
+    if array.ndim == 0:
+        return _rows(name, cohorts=[""], agents=np.array([np.nan]), values=[answer])
+    if array.shape == (population,):
+        logged_ids = np.concatenate([logged.ids for logged in model.journal.logged])
+        return _rows(
+            name,
+            cohorts=[""] * len(logged_ids),
+            agents=logged_ids.astype(np.float64),
+            values=list(array[logged_ids - 1]),
+        )
+    expected = f"a number, one for each cohort by name, or {population}, one per agent"
+    raise UserError(f"measure '{name}' returned shape {array.shape}; return {expected}")
+
+
+def _rows(name: str, *, cohorts: list[str], agents: NDArray[Any], values: Sequence[Any]) -> Columns:
+    numbers = np.array([_as_number(name, value) for value in values], dtype=np.float64)
+    return {"cohort": np.array(cohorts, dtype=object), "agent": agents, "value": numbers}
+
+
+def _as_number(name: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError) as error:
-        raise UserError(f"{where} returned {value!r:.60}, no number; return one") from error
+        raise UserError(
+            f"measure '{name}' returned {value!r:.60}, no number; return one"
+        ) from error
+
+
+def _check_range(name: str, values: NDArray[Any]) -> None:
+    """Refuse a value outside the range that the measure is registered with."""
+    low, high = register.measure.within.get(name, (-np.inf, np.inf))
+    is_outside = (values < low - RANGE_TOLERANCE) | (values > high + RANGE_TOLERANCE)
+    if not is_outside.any():
+        return
+    first = values[is_outside][0]
+    reason = f"measure '{name}' returned {first:g}, not within {low:g} and {high:g}"
+    raise UserError(f"{reason}; correct it, or `within` where it is registered")

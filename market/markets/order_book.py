@@ -70,6 +70,7 @@ class OrderBook(Exchange):
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("open", "price", "rounds", "sums")
+    utility_is_expected = True  # what orders gain at a forecast price
     column_labels: ClassVar[Mapping[str, str]] = {"volume": "units traded"}
 
     def __init__(

@@ -34,6 +34,7 @@ class SealedBids(Market):
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("sums",)
+    utility_is_expected = True  # what a bid gains at a forecast price
     own_bid: ClassVar[bool]  # whether winners pay what they bid
 
     def __init__(

@@ -29,6 +29,7 @@ STANDARD |= {"solver": "choose", "run_crossover": "on"}
 # What is tried in turn, each from scratch: options beside those that the program came with.
 METHODS: list[dict[str, Any]] = [{}, {"simplex_strategy": PRIMAL}, {"presolve": "on"}]
 METHODS += [{"solver": "ipm", "run_crossover": "off"}]
+SCALINGS = 4  # of rows and then columns, until they hardly change
 GAP = 1e-6  # between a solution and the bound that its duals prove, where no method is sure
 # Limits of each method.
 FEWEST_PIVOTS, PIVOTS = 1000, 5  # in every program, and for each row and column
@@ -41,14 +42,21 @@ class UnsolvedError(RuntimeError):
 
     Value and duals of ``best`` are the greatest lower bound that was proved, None where nothing
     was; its x is no solution. ``infeasible`` says whether nothing satisfies the rows; the least
-    value is at least ``bound``, -inf where nothing was proved.
+    value is at least ``bound``, -inf where nothing was proved, and at most ``found``, the value of
+    the best x that satisfies rows and bounds within ``FEASIBILITY``, inf where there is none.
     """
 
-    def __init__(self, status: highspy.HighsModelStatus, best: "Optimum | None" = None) -> None:
+    def __init__(
+        self,
+        status: highspy.HighsModelStatus,
+        best: "Optimum | None" = None,
+        found: float = np.inf,
+    ) -> None:
         super().__init__(f"the linear program was not solved: {status}")
         self.status, self.best = status, best
         self.infeasible = status == STATUS.kInfeasible
         self.bound = -np.inf if best is None else best.value
+        self.found = found
 
 
 class UnprovedError(ValueError):
@@ -62,6 +70,8 @@ class UnprovedError(ValueError):
         ends = {"at least": low, "at most": high}
         proved = " and ".join(f"{s} {end:.6g}" for s, end in ends.items() if np.isfinite(end))
         known = f"; it is {proved}" if proved else ""
+        if np.isfinite(low) and np.isfinite(high):
+            known += f", a gap of {high - low:.3g}"
         super().__init__(f"{what}: no method proved an optimum within its limits{known}; {cure}")
         self.low, self.high = low, high
 
@@ -168,6 +178,54 @@ class Optimum:
     duals: Array  # of the rows (r,)
 
 
+@dataclass(frozen=True, eq=False)
+class CoveringProgram:
+    """Minimise cost . x subject to matrix x >= demand and x >= 0, with all numbers of like size.
+
+    The rows, the columns, the cost and the demand of a program are each divided by a power of 2, so
+    that nothing is rounded. Payoffs and losses that are spread over many orders of magnitude stop
+    every method of HiGHS otherwise, whose tolerances are absolute.
+    """
+
+    scaled: Program
+    unit: float  # of the value: what a value of 1 of the scaled program stands for
+    column_scale: Array  # (n,), what an x of 1 of the scaled program stands for
+
+    @classmethod
+    def of(cls, cost: Array, matrix: Array, demand: Array) -> "CoveringProgram":
+        """Scale a program with a cost (n,) above 0, a matrix (r, n) and a demand (r,)."""
+        row_scale, column_scale = np.ones(len(matrix)), np.ones(matrix.shape[1])
+        for _ in range(SCALINGS):
+            sizes = np.abs(matrix) * row_scale[:, None] * column_scale
+            row_scale /= _middle_size(sizes, axis=1)
+            sizes = np.abs(matrix) * row_scale[:, None] * column_scale
+            column_scale /= _middle_size(sizes, axis=0)
+        scaled_cost, scaled_demand = cost * column_scale, demand * row_scale
+        cost_unit = power_of_two(np.abs(scaled_cost).max(initial=0.0))
+        demand_unit = power_of_two(np.abs(scaled_demand).max(initial=0.0))
+        program = Program(
+            scaled_cost / cost_unit,
+            matrix * row_scale[:, None] * column_scale,
+            scaled_demand / demand_unit,
+        )
+        unit = float(cost_unit * demand_unit)
+        return cls(program, unit, column_scale * demand_unit)
+
+
+def _middle_size(sizes: Array, axis: int) -> Array:
+    """Return the power of 2 nearest the geometric mean of the extreme sizes that are not 0."""
+    largest = sizes.max(axis)
+    smallest = np.where(sizes > 0, sizes, np.inf).min(axis)
+    smallest = np.where(largest > 0, smallest, 0.0)  # of rows and columns of zeros
+    return power_of_two(np.sqrt(largest) * np.sqrt(smallest))
+
+
+def power_of_two(size: Array | float) -> Array:
+    """Return the powers of 2 nearest to sizes; 1 where a size is 0."""
+    positive = np.where(np.asarray(size) > 0, size, 1.0)
+    return np.asarray(np.exp2(np.round(np.log2(positive))))
+
+
 def hand_over(highs: highspy.Highs, program: Program) -> None:
     """Let ``highs`` hold a program; UnsolvedError if it is none."""
     matrix = sp.csr_array(program.matrix)
@@ -197,19 +255,23 @@ def solve(program: Program) -> Optimum:
     highs: highspy.Highs = _KEPT.highs
     hand_over(highs, program)
     held: list[Optimum] = []
+    values: list[float] = []  # of what satisfies rows and bounds
 
     def proved() -> bool:
         found = highs.getSolution()  # zeros where it holds none
         x = np.array(found.col_value) if found.value_valid else np.zeros(highs.getNumCol())
         duals = np.array(found.row_dual) if found.dual_valid else np.zeros(highs.getNumRow())
         held.append(Optimum(x, program.bound(duals), duals))
+        if program.excess(x) <= FEASIBILITY:
+            values.append(float(program.cost @ x))
         return abs(float(program.cost @ x) - held[-1].value) <= GAP and program.excess(x) <= GAP
 
     try:
         optimise(highs, proved)
     except UnsolvedError as error:
         best = max(held, key=lambda one: one.value, default=None)
-        raise UnsolvedError(error.status, best) from None
+        found_value = min(values, default=np.inf)
+        raise UnsolvedError(error.status, best, found_value) from None
     if highs.getModelStatus() != STATUS.kOptimal:
         return held[-1]
     found = highs.getSolution()

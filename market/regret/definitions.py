@@ -15,15 +15,17 @@ as it is. These functions are the reference for ``market.regret.ledger``, which 
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.errors import ParameterError
+from regretless.market.core.validation import numbers
 
 
 def external_regret(losses: ArrayLike, actions: ArrayLike) -> float:
     """Loss above that of the best single action, per round.
 
-    ValueError if the shapes do not fit or the actions are none.
+    UserError if the shapes do not fit or the actions are none.
 
     Parameters
     ----------
@@ -111,26 +113,25 @@ def contextual_swap_regret(losses: ArrayLike, actions: ArrayLike, policies: Arra
 
 
 def _checked(losses: ArrayLike, actions: ArrayLike) -> tuple[Array, Array]:
-    """Losses and the mixed strategy as arrays (T, A), or ValueError."""
-    table = np.asarray(losses, dtype=np.float64)
+    """Losses and the mixed strategy as arrays (T, A), or ParameterError."""
+    table = numbers("losses", losses)
     if table.ndim != 2 or 0 in table.shape:
-        raise ValueError(f"losses have shape {table.shape}; give (rounds, actions)")
-    if not np.isfinite(table).all():
-        raise ValueError("losses hold a number that is not finite")
-    play = np.asarray(actions)
+        raise ParameterError(f"losses have shape {table.shape}; give (rounds, actions)")
+    play = numbers("actions", actions)
     if play.shape == table.shape[:1]:
         play = np.eye(table.shape[1])[_indices("actions", play, table.shape[1])]
     if play.shape != table.shape:
-        raise ValueError(f"actions have shape {play.shape}; give (T,) or {table.shape}")
+        raise ParameterError(f"actions have shape {play.shape}; give (T,) or {table.shape}")
     if not (play >= 0).all() or (np.abs(play.sum(1) - 1) > 1e-9).any():
-        raise ValueError("the probabilities of a round's actions must be at least 0 and sum to 1")
-    return table, play.astype(np.float64)
+        cure = "must be at least 0 and sum to 1"
+        raise ParameterError(f"actions: the probabilities of a round's actions {cure}")
+    return table, play
 
 
 def _suggestions(policies: ArrayLike, shape: tuple[int, ...]) -> Indices:
-    suggested = np.atleast_2d(np.asarray(policies))
+    suggested = np.atleast_2d(numbers("policies", policies))
     if suggested.ndim != 2 or suggested.shape[1] != shape[0] or not len(suggested):
-        raise ValueError(f"policies have shape {suggested.shape}; give (policies, {shape[0]})")
+        raise ParameterError(f"policies have shape {suggested.shape}; give (policies, {shape[0]})")
     return _indices("policies", suggested, shape[1])
 
 
@@ -140,8 +141,7 @@ def _followed(table: Array, policies: ArrayLike) -> Array:
     return np.take_along_axis(table, suggested.T, axis=1)
 
 
-def _indices(name: str, values: NDArray[np.generic], count: int) -> Indices:
-    numbers = np.asarray(values, dtype=np.float64)
-    if not ((numbers >= 0) & (numbers < count) & (numbers % 1 == 0)).all():
-        raise ValueError(f"{name} must be whole numbers from 0 to {count - 1}")
-    return numbers.astype(np.intp)
+def _indices(name: str, values: Array, count: int) -> Indices:
+    if not ((values >= 0) & (values < count) & (values % 1 == 0)).all():
+        raise ParameterError(f"{name} must be whole numbers from 0 to {count - 1}")
+    return values.astype(np.intp)

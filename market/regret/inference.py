@@ -13,7 +13,8 @@ numbers turns mean and z back into nu + 1 **nearly independent rows** with this 
 From here on the rounds of a run are what the runs of a study are, and one rule says what the
 greatest |t| of several differences exceeds (``critical``): the intervals hold together (max-t).
 
-The **effective sample** is T (1 - r) / (1 + r), r the correlation of successive rounds. Below
+The **effective sample** is T (1 - r) / (1 + r), r the correlation of successive rounds, and at most
+T. Below
 ``TRUSTED`` an interval is too short to be trusted.
 """
 
@@ -65,6 +66,7 @@ def mean_differences(differences: Array) -> MeanDifferences:
         power = (centred**2).sum(0)
         follows = np.where(power > 0, (centred[1:] * centred[:-1]).sum(0) / power, 0.0)
         effective = np.asarray(rounds * (1 - follows) / (1 + follows))
+        effective = np.minimum(effective, rounds)  # alternation makes no more rounds than there are
     p = holm(2 * stdtr(len(rows) - 1, -t))
     return MeanDifferences(mean, mean - half, mean + half, p, effective)
 

@@ -25,7 +25,7 @@ from regretless.market.game.network import Network
 from regretless.market.game.protocols import Adversary
 from regretless.market.game.roster import uncovered
 from regretless.market.game.round import Block
-from regretless.market.logs.comparisons import Fork, suffered
+from regretless.market.logs.branch_gains import Fork, total_losses
 from regretless.market.losses.basis import Basis
 from regretless.market.model import MarketModel
 from regretless.market.records import Deviations
@@ -155,7 +155,11 @@ def carry_on(trunk: MarketModel, branch: MarketModel, whom: Mapping[str, bool]) 
         branch.restore(state)
     except DAMAGED as error:
         raise UserError(f"branch: what changes does not fit the past: {error}") from error
-    branch.fork = Fork(trunk.played, suffered(trunk.game.cohorts), suffered(branch.game.cohorts))
+    branch.fork = Fork(
+        shared_rounds=trunk.played,
+        trunk_losses=total_losses(trunk.game.cohorts),
+        branch_losses=total_losses(branch.game.cohorts),
+    )
 
 
 def _books(trunk: MarketModel, branch: MarketModel, name: str) -> dict[str, Any]:

@@ -8,8 +8,9 @@ equal losses share a row, unless all agents are to be apart; a bandit, told its 
 one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,9 +51,17 @@ class Place(NamedTuple):
 
 
 def layout(
-    drafts: Sequence[Draft], root: int, rounds: int, network: Network | None
+    drafts: Sequence[Draft],
+    root: int,
+    rounds: int,
+    network: Network | None,
+    *,
+    existing: Sequence[Place] = (),
 ) -> list[tuple[Draft, Place]]:
-    """Put cohorts whose losses live in the same basis into one block."""
+    """Put cohorts whose losses live in the same basis into one block.
+
+    The blocks are new. They are numbered after the ``existing`` ones and have other names.
+    """
     groups: dict[tuple[Any, ...], list[Draft]] = {}
     for draft in drafts:
         wish = draft.spec.basis
@@ -60,8 +69,12 @@ def layout(
         key = kind, variant(kind, draft.declared), repr(sorted(wish.parameters.items()))
         groups.setdefault(key, []).append(draft)
     kinds, sits = [key[0] for key in groups], dict[str, Place]()
+    taken_names = {place.name for place in existing}
     for at, (kind, own) in enumerate(zip(kinds, groups.values(), strict=True)):
         name = kind if kinds.count(kind) == 1 else f"{kind}-{1 + kinds[:at].count(kind)}"
+        if existing:
+            name = _new_name(kind, taken_names)
+        taken_names.add(name)
         losses = [draft.declared for draft in own]
         losses += [draft.loss for draft in own if draft.reported is not None]
         given, where = own[0].spec.basis.parameters, f"cohort.{own[0].spec.name}.basis"
@@ -72,8 +85,16 @@ def layout(
             raise UserError(f"{where}: error = {error!r}; give a positive number")
         basis: Basis = construct(f"{where} '{kind}'", register.basis[kind], losses, **given)
         relay = None if network is None else network.relay(basis)
-        sits |= {one.spec.name: Place(root, rounds, at, name, basis, relay) for one in own}
+        block = len(existing) + at
+        sits |= {one.spec.name: Place(root, rounds, block, name, basis, relay) for one in own}
     return [(draft, sits[draft.spec.name]) for draft in drafts]
+
+
+def _new_name(kind: str, taken_names: Container[str]) -> str:
+    """Return the kind of a basis as the name of a block, numbered from 2 if it is taken."""
+    if kind not in taken_names:
+        return kind
+    return next(f"{kind}-{i}" for i in count(2) if f"{kind}-{i}" not in taken_names)
 
 
 def coefficients(name: str, basis: Basis, loss: Loss) -> tuple[Array, Array]:

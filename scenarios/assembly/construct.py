@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import UserError, hinted
+from regretless.market.core.errors import ParameterError, UserError, hinted
 from regretless.market.core.own_code import blamed, is_ours, is_writing, lent
 from regretless.scenarios.config.validation import fault_line
 
@@ -67,9 +67,9 @@ def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any
             _check(f"{where}: {name}", parameters[name], reader)
     try:
         return maker(*arguments, **{name: lent(maker, own) for name, own in parameters.items()})
-    except UserError:
-        raise
     except (TypeError, ValueError, ArithmeticError, MemoryError) as error:
+        if isinstance(error, UserError) and not isinstance(error, ParameterError):
+            raise
         if is_writing(error) and (written := blamed(error)):
             raise UserError(f"{where}: {written}") from error
         told = {name: value for name, value in parameters.items() if not callable(value)}

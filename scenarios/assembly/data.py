@@ -5,7 +5,7 @@ Statistical Association 89, 1994): rows follow one another as in the table, the 
 last, and after each a new block begins with probability 1 / block at any row alike.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +24,9 @@ from regretless.scenarios.table_files import (
     spelled,
     texts,
 )
+
+MOST_COLUMNS = 4  # that a sentence on clipped values names
+LEAST_SHARE = 0.0005  # of rows; a smaller one would be written as 0.0 %
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,15 +88,14 @@ def read_table(spec: DataSpec) -> Table:
     index = () if spec.index is None else texts(frame, spec.index, "data.index")
     read = pd.DataFrame({c: numeric(frame, [c], key, form)[:, 0] for c, key in key_of.items()})
     values, gaps = _mended(read, frame, spec), int(read.isna().any(axis=1).sum())
-    outcomes, clipped = _scaled(values[spec.outcomes].to_numpy(), spec)
-    parts, shares, notes = [values[spec.context].to_numpy()], {"": clipped}, list[str]()
+    outcomes, clipping = _scaled(values[spec.outcomes].to_numpy(), spec)
+    clippings = {"": clipping}
+    parts = [values[spec.context].to_numpy()]
     for name in spec.forecasts:
-        part, shares[name] = _forecast(values, spec, name, frame)
+        part, clippings[name] = _forecast(values, spec, name, frame)
         parts.append(part)
-    for name, share in shares.items():
-        of = f" of forecast {name}" * bool(name)
-        clips = f"{100 * share:.1f} % of all rows{of} were outside their scale and were clipped."
-        notes += [clips] * bool(share)
+    shares = {name: clipping.share_of_rows for name, clipping in clippings.items()}
+    notes = [clipping.sentence(name) for name, clipping in clippings.items() if clipping]
     if gaps:
         done = "filled from the row before" if spec.missing == "previous" else "dropped"
         were = "rows lacked a value and were" if gaps > 1 else "row lacked a value and was"
@@ -115,14 +117,48 @@ def _mended(values: pd.DataFrame, frame: pd.DataFrame, spec: DataSpec) -> pd.Dat
     return values.ffill()
 
 
-def _clipped(scaled: Array) -> tuple[Array, float]:
-    """Clip scaled values (T, k); also the share of rows in which one was."""
-    found = np.clip(scaled, 0, 1)
-    return found + 0.0, float((found != scaled).any(axis=1).mean())
+@dataclass(frozen=True)
+class Clipping:
+    """How much of a table was outside its scale and was clipped; false if nothing was."""
+
+    share_of_rows: float  # in which some column was clipped
+    share_by_column: Mapping[str, float]  # of the rows, of each column that was clipped at all
+
+    def __bool__(self) -> bool:
+        return self.share_of_rows > 0
+
+    def sentence(self, forecast: str) -> str:
+        """Say which columns were clipped, the most often clipped first.
+
+        ``forecast`` names the forecast whose columns they are; it is empty for outcomes.
+        """
+        rows = f"rows of forecast {forecast}" if forecast else "rows"
+        ranked = sorted(self.share_by_column.items(), key=lambda item: -item[1])
+        columns = [f"{column} {_percent(share)}" for column, share in ranked[:MOST_COLUMNS]]
+        if len(ranked) > MOST_COLUMNS:
+            columns.append(f"and {len(ranked) - MOST_COLUMNS} more columns")
+        share = _percent(self.share_of_rows)
+        return f"{share} of all {rows} were outside their scale and were clipped: " + (
+            ", ".join(columns) + "."
+        )
 
 
-def _scaled(raw: Array, spec: DataSpec) -> tuple[Array, float]:
-    """Scale and clip outcomes (T, d); also the share of rows that were clipped."""
+def _percent(share: float) -> str:
+    """Write a share above 0 in per cent, never as 0."""
+    return f"{100 * share:.1f} %" if share >= LEAST_SHARE else f"below {100 * LEAST_SHARE:.1f} %"
+
+
+def _clipped(scaled: Array, columns: Sequence[str]) -> tuple[Array, Clipping]:
+    """Clip scaled values (T, k) of these columns; say how much of each was outside [0, 1]."""
+    clipped = np.clip(scaled, 0, 1)
+    outside = clipped != scaled
+    shares = dict(zip(columns, outside.mean(axis=0).tolist(), strict=True))
+    share_by_column = {column: share for column, share in shares.items() if share}
+    return clipped + 0.0, Clipping(float(outside.any(axis=1).mean()), share_by_column)
+
+
+def _scaled(raw: Array, spec: DataSpec) -> tuple[Array, Clipping]:
+    """Scale and clip outcomes (T, d); also say what was clipped."""
     low, high = np.array([spec.scale.get(column, (0.0, 1.0)) for column in spec.outcomes]).T
     scaled = (raw - low) / (high - low)
     outside = ((scaled < 0) | (scaled > 1)).any(0)
@@ -136,17 +172,17 @@ def _scaled(raw: Array, spec: DataSpec) -> tuple[Array, float]:
         scale = (f"{spelled(c)} = [{ends}]" for c, ends in ranges.items())
         there = f"data.outcomes: {', '.join(found)}, outside [0, 1]"
         raise UserError(f"{there}; add scale = {{ {', '.join(scale)} }}")
-    return _clipped(scaled)
+    return _clipped(scaled, spec.outcomes)
 
 
 def _forecast(
     values: pd.DataFrame, spec: DataSpec, name: str, frame: pd.DataFrame
-) -> tuple[Array, float]:
-    """Read a forecast (T, k), scaled and clipped as outcomes are; also the share of clipped rows.
+) -> tuple[Array, Clipping]:
+    """Read a forecast (T, k), scaled and clipped as outcomes are; also say what was clipped.
 
     Quantiles ascend before and after: a reversed scale reverses their columns, too.
     """
-    own, parts = spec.forecasts[name], []
+    own, parts, names = spec.forecasts[name], [], list[str]()
     for outcome, columns in zip(spec.outcomes, own.columns, strict=True):
         raw, (low, high) = values[columns].to_numpy(), spec.scale.get(outcome, (0.0, 1.0))
         if own.kind == "quantiles":
@@ -156,5 +192,6 @@ def _forecast(
                 cure = "order the columns as the levels are"
                 raise UserError(f"data.forecasts.{name}: {there}; {cure}")
             raw = raw[:, ::-1] if low > high else raw
+        names += columns[::-1] if own.kind == "quantiles" and low > high else columns
         parts.append((raw - low) / (high - low))
-    return _clipped(np.concatenate(parts, axis=1))
+    return _clipped(np.concatenate(parts, axis=1), names)

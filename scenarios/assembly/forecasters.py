@@ -95,12 +95,13 @@ def make_forecaster(
     groups: Sequence[ProtectedLosses],
     *,
     listener: str | None = None,
+    blocks: int = 1,
 ) -> Forecaster:
-    """Make the forecaster of a block.
+    """Make the forecaster of one of so many ``blocks``.
 
     ``listener`` (str or None): a cohort that listens to ensembles; None where points are enough.
     """
-    spec, parts = scenario.forecaster, _Parts(scenario, basis, listener)
+    spec, parts = scenario.forecaster, _Parts(scenario, basis, listener, blocks)
     if spec.kind == "decision-swap":
         return parts.unbiased(groups)
     where = f"forecaster '{spec.kind}'"
@@ -120,6 +121,7 @@ class _Parts:
     scenario: ScenarioSpec
     basis: Basis
     listener: str | None  # a cohort that listens to ensembles
+    blocks: int  # of the run
 
     @property
     def spec(self) -> ForecasterSpec:
@@ -234,4 +236,5 @@ class _Parts:
             base = self.model(f"forecaster.reference '{own.kind}'", own.kind, own.parameters)
         band = BAND if spec.band is None else spec.band
         give_up = 1.0 if spec.give_up is None else spec.give_up
-        return Reference(base, band=band, give_up=give_up, turns=spec.delay + 1)
+        turns = spec.delay + 1
+        return Reference(base, band=band, give_up=give_up, turns=turns, blocks=self.blocks)

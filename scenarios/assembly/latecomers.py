@@ -1,11 +1,13 @@
 """Agents who join after the start: who hears which block, and whom the theorem still covers.
 
-Late cohorts do not shape the broadcast. One hears the first block whose basis spans its losses, an
-exact one before others. A late loss is **covered** if it lies within gamma
-(``forecaster.events.cover``) of a loss that is protected by coordinates for agents with as many
-actions, the same smoothness and at least the same policies. Covered agents play the response of
-that loss, at the price of twice the distance (``forecaster.events.bounds``, "Joining late"); all
-others respond with their own and are promised nothing.
+Late cohorts do not shape what others hear. One hears the first block whose basis spans its losses,
+an exact one before others. Where no basis does, or the cohort names a basis, has a cover or reports
+losses, a block of its own is made for it from the start, as for any other cohort, and its bound
+counts from its entry. In a block that is made for others, a late loss is **covered** if it lies
+within gamma (``forecaster.events.cover``) of a loss that is protected by coordinates for agents
+with as many actions, the same smoothness and at least the same policies. Covered agents play the
+response of that loss, at the price of twice the distance (``forecaster.events.bounds``, "Joining
+late"); all others respond with their own and are promised nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,14 +19,20 @@ import numpy as np
 
 from regretless.forecaster.events.cover import Cover, nearest, paper_gamma
 from regretless.forecaster.events.loss_table import ProtectedLosses
-from regretless.market.core.errors import UserError
 from regretless.market.game.guarantee import Guarantee
 from regretless.market.game.round import Block
 from regretless.market.losses import unique_losses
 from regretless.scenarios.assembly.cohorts import Place, Placement, learner_cohort, seat_of
 from regretless.scenarios.assembly.populations import Draft
-from regretless.scenarios.assembly.theorems import Member, Terms, exact_for, guarantee, of_anybody
-from regretless.scenarios.config import reasons
+from regretless.scenarios.assembly.theorems import (
+    Member,
+    Terms,
+    exact_for,
+    follow_stays,
+    guarantee,
+    of_anybody,
+)
+from regretless.scenarios.config.cohort import CohortSpec
 
 UNMATCHED = (
     "no loss is protected by coordinates for agents with its actions, response rule and policies"
@@ -32,6 +40,11 @@ UNMATCHED = (
 UNLISTED = (
     "forecaster.events protects listed losses alone; "
     'events = "coordinates" serves who comes with a loss near one of them'
+)
+
+REGAINED = (
+    "gains of listed losses may fall before they enter and rise afterwards; "
+    'events = "coordinates" bounds what comes after an entry'
 )
 
 
@@ -50,11 +63,27 @@ def latecomers(
     members: list[Member] = []
     for seat, spec, block in late:
         reach = spec.gamma or paper_gamma(block.basis.size, homes[spec.name].rounds)
-        when = "before" if spec.entry_rate is None else "at a rate after"
-        note = f"{spec.name}: {spec.count} agents entered {when} round {spec.enters}"
+        note = entry_note(spec)
         member, given = served(seat, block, reach=reach, losses=losses)
         members.append((member, replace(given, note=note + given.note)))
     return members
+
+
+def entry_note(spec: CohortSpec) -> str:
+    """Say how many agents of a cohort came late, and when."""
+    when = "before" if spec.entry_rate is None else "at a rate after"
+    return f"{spec.name}: {spec.count} agents entered {when} round {spec.enters}"
+
+
+def in_own_block(seat: Placement, spec: CohortSpec, block: Block, losses: int) -> Member:
+    """Promise a late cohort, for which a block was made from the start, what its stay allows."""
+    given = guarantee(seat, block, losses)
+    note = f"{entry_note(spec)}, and block {block.name} is made for them from the start"
+    players = block.forecaster.instances
+    listed = bool(players) and not players[0].events.joinable
+    if listed and given.covers is not None and not given.covers.any():
+        note += f"; no guarantee, since {REGAINED}"
+    return seat, replace(given, note="; ".join(filter(None, [note, given.note])))
 
 
 def idle(draft: Draft, root: int, *, rounds: int) -> Member:
@@ -67,21 +96,21 @@ def idle(draft: Draft, root: int, *, rounds: int) -> Member:
     return seat, Guarantee(note=note)
 
 
-def home(draft: Draft, places: Sequence[Place]) -> Place:
+def home(draft: Draft, places: Sequence[Place]) -> Place | None:
     """Choose the block that a late cohort hears: exact if possible, else of least certified error.
 
-    UserError if no basis spans the losses.
+    None if it needs a block of its own: no basis of the others spans its losses, or it names a
+    basis, has a cover or reports, so that something is to be protected for it from the start.
     """
+    if draft.spec.basis.given or draft.spec.cover is not None or draft.spec.reports:
+        return None
     (loss, _), able = unique_losses(draft.loss), list[Place]()
     for place in places:
         with suppress(ValueError):  # it does not span them
             place.basis.coefficients(loss)
             able.append(place)
     if not able:
-        known = ", ".join(place.name for place in places)
-        cure = "drop enters, or let agents with such losses be there from the start"
-        where = f"cohort.{draft.spec.name}: {reasons.UNSPANNED}"
-        raise UserError(f"{where} (there are: {known}); {cure}")
+        return None
     best = [place for place in able if place.basis.error == 0][:1] or able
     return best[0] if len(best) == 1 else min(best, key=lambda own: own.basis.certified_error(loss))
 
@@ -111,7 +140,8 @@ def served(seat: Placement, block: Block, *, reach: float, losses: int) -> Membe
     member = replace(cohort, **through, expects_own=False)
     seat = replace(seat, cohort=member)
     alone = replace(seat, cover=cover, kind=None)
-    terms = Terms(alone, block, member, groups, losses, covered=covered)
+    stays = follow_stays(alone, block, groups)
+    terms = Terms(alone, block, member, groups, losses, covered=covered, stays=stays)
     known = terms.from_variation
     return seat, Guarantee(promised.label, terms.bound, note, covered, from_variation=known)
 

@@ -5,7 +5,8 @@ is to ``"welfare"``, less what agents would lose, on average in their own units:
 p, or, where a market answers them, what they would lose in the next rounds as the market stands; to
 a planner with a payoff u_c(a, y) for the agents of cohorts c, the mean over all agents of sum_a
 q_i(a) u_c(a, y), with y the outcome that p speaks of. Each block prefers for itself, the others at
-the mean of their last mixture; agents whose answers nobody foresees are left out.
+the mean of their last mixture; agents whose answers nobody foresees are left out, and from the
+expected welfare learners, who hear no forecast.
 
 A wish is no knowledge: where outcomes do not depend on forecasts, a planner gets in the long run
 its payoff by best responses to the distribution of outcomes. A sender who knows the outcome before
@@ -66,12 +67,15 @@ def _moved(game: Game, market: Market, at: int, solution: Solution) -> Array:
 
 
 def _expected(game: Game, at: int) -> Objective:
-    """Return what those who hear a block expect to lose by what they would do."""
+    """Return what those who hear a block expect to lose by what they would do.
+
+    Learners hear none and expect nothing at a prediction; no block need span their losses.
+    """
     basis = game.blocks[at].basis
     tables = {
         place: cohort.coefficients if cohort.expects_own else basis.coefficients(cohort.loss)
         for place, cohort in enumerate(game.cohorts)
-        if cohort.block == at and cohort.predictable
+        if cohort.block == at and cohort.predictable and cohort.listens
     }
 
     def losses(solution: Solution) -> Array:

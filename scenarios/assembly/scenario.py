@@ -14,6 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+# First: while Mesa is imported it looks several times through all loaded modules and the whole
+# stack of calls, which are short here.
+import regretless.market.model  # noqa: F401
 from regretless.market.core.errors import UserError, closest
 from regretless.market.exploitability.tracker import MEASURES, Tracker
 from regretless.market.game.network import Network
@@ -21,10 +24,10 @@ from regretless.market.game.round import Block, Game
 from regretless.market.game.seats import Seat
 from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.branches import Parts, carry_on, changes_of, deviate, grafted
-from regretless.scenarios.assembly.cohorts import layout, seat_of
+from regretless.scenarios.assembly.cohorts import Place, layout, seat_of
 from regretless.scenarios.assembly.data import Table, read_table
 from regretless.scenarios.assembly.forecasters import followed, make_forecaster
-from regretless.scenarios.assembly.latecomers import home, idle, latecomers
+from regretless.scenarios.assembly.latecomers import home, idle, in_own_block, latecomers
 from regretless.scenarios.assembly.objectives import wish
 from regretless.scenarios.assembly.populations import Draft, drafted, drawn_signal
 from regretless.scenarios.assembly.theorems import Member, guarantee
@@ -193,20 +196,41 @@ class Scenario:
         places = list({place.block: place for _, place in sitting}.values())
         places.sort(key=lambda place: place.block)
         seats = [seat_of(draft, place) for draft, place in sitting]
-        homes = {own.spec.name: home(own, places) for own in late}
+        homes = dict[str, Place]()  # of those who hear a block that is made for others
+        unhoused = []
+        for own in late:
+            found = home(own, places)
+            if found is None:
+                unhoused.append(own)
+            else:
+                homes[own.spec.name] = found
+        own_blocks = layout(unhoused, root, rounds, network, existing=places)
+        places += {place.block: place for _, place in own_blocks}.values()
+        seats += [seat_of(draft, place) for draft, place in own_blocks]
+        late_specs = {draft.spec.name: draft.spec for draft in unhoused}
         blocks = []
         for place in places:
             near = [one for one in seats if one.cohort.block == place.block]
             groups = [one.group for one in near if one.group is not None]
             ensembles = [one.cohort.name for one in near if one.cohort.hears_ensemble]
-            later = [own.spec.name for own in late if own.spec.response == "ensemble"]
+            guests = [own.spec for own in late if own.spec.name in homes]
+            later = [spec.name for spec in guests if spec.response == "ensemble"]
             ensembles += [name for name in later if homes[name].block == place.block]
             hears = next(iter(ensembles), None)
-            forecaster = make_forecaster(self.peopled, place.basis, groups, listener=hears)
+            forecaster = make_forecaster(
+                self.peopled, place.basis, groups, listener=hears, blocks=len(places)
+            )
             blocks.append(Block(place.name, place.basis, forecaster, place.relay))
         promises = sum(one.promises for one in seats)
-        members = [(one, guarantee(one, blocks[one.cohort.block], promises)) for one in seats]
-        members += latecomers(late, homes, blocks)
+        members = list[Member]()
+        for seat in seats:
+            block = blocks[seat.cohort.block]
+            late_spec = late_specs.get(seat.cohort.name)
+            if late_spec is None:
+                members.append((seat, guarantee(seat, block, promises)))
+            else:
+                members.append(in_own_block(seat, late_spec, block, promises))
+        members += latecomers([own for own in late if own.spec.name in homes], homes, blocks)
         others = [own for own in drafts if own not in heard and own not in late]
         members += [idle(own, root, rounds=rounds) for own in others]
         order = [draft.spec.name for draft in drafts]

@@ -25,11 +25,11 @@ from regretless.forecaster.events.base import EventSet, covering
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.cost_of_draws import swap_draws
 from regretless.forecaster.events.loss_table import ProtectedLosses
+from regretless.forecaster.events.stays import StayRecord
 from regretless.forecaster.unbiased import UnbiasedPrediction
-from regretless.market.core.arrays import Array, Mask
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.game.attendance import Attendance
 from regretless.market.game.guarantee import Guarantee
-from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import Block
 from regretless.market.numerics.storage import is_mapped
 from regretless.scenarios.assembly.cohorts import Placement
@@ -51,18 +51,16 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
         return replace(whoever or Guarantee(), note="; ".join(notes))
     first: UnbiasedPrediction = block.forecaster.instances[0]
     covers, throughout = seat.at_once(), seat.attendance.throughout
-    if not throughout and not first.events.joinable:
-        there = seat.attendance.entered == 0  # scalar gains promise nothing to who comes later
-        covers = there if covers is None else covers & there
     given = Guarantee(
         "smooth-decision-swap" if math.isfinite(cohort.response.lipschitz) else "decision-swap",
         note="; ".join(notes),
         covers=covers,
-        unbounded=tuple(unbounded(cohort, first, throughout=throughout)),
+        unbounded=tuple(unbounded(seat, first)),
     )
     if group not in first.events.groups:  # latecomers, of whom ``latecomers.served`` says more
         return given
-    terms = Terms(seat, block, cohort, [group], losses)
+    stays = follow_stays(seat, block, [group])
+    terms = Terms(seat, block, cohort, [group], losses, stays=stays)
     crossed = len(cohort.policies) and throughout and first.events.crossed
     return replace(
         given,
@@ -73,6 +71,48 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
         contextual=terms.contextual if crossed else None,
         window=terms.window if throughout and len(first.events.lengths) else None,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class FollowedStays:
+    """What one forecaster records of the stays of some rows."""
+
+    player: UnbiasedPrediction
+    record: StayRecord
+    rows: Indices  # of the cohort
+
+
+def follow_stays(
+    seat: Placement, block: Block, groups: Sequence[ProtectedLosses], *, listed: bool = True
+) -> list[FollowedStays]:
+    """Let forecasters record the stays of a cohort that comes and goes.
+
+    Its rows are served through losses of the ``groups``, one below the other. Nothing is recorded
+    of a cohort that is there throughout.
+    """
+    if seat.attendance.throughout:
+        return []
+    followed = list[FollowedStays]()
+    line_of_row = np.arange(sum(len(group.offset) for group in groups))[seat.lines]
+    stays, players = seat.attendance.span(len(line_of_row)), block.forecaster.instances
+    for turn, player in enumerate(players):
+        own_stays = stays.turn(turn, len(players))  # in rounds of its own
+        events = player.events if listed else player.events.others
+        first_line = 0
+        for group in groups:
+            end_line = first_line + len(group.offset)
+            rows = np.flatnonzero((first_line <= line_of_row) & (line_of_row < end_line))
+            if len(rows):
+                record = player.follow(
+                    group,
+                    line_of_row[rows] - first_line,
+                    entered=own_stays.entered[rows],
+                    left=own_stays.left[rows],
+                    events=events,
+                )
+                followed.append(FollowedStays(player, record, rows))
+            first_line = end_line
+    return followed
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +127,7 @@ class Terms:
     horizon: int | None = None  # rounds, whatever happens in them; None for what happened so far
     covered: Mask | None = None  # rows that are served, of a cohort that joins late; None for all
     listed: bool = True  # whether the forecaster knows its losses, and need not serve all there are
+    stays: Sequence["FollowedStays"] = ()  # of rows that come and go, before every forecaster
 
     def beforehand(self, rounds: int) -> Array:
         """Bound what ``bound`` will be after so many rounds (K,)."""
@@ -112,21 +153,31 @@ class Terms:
 
     def from_variation(self) -> Array:
         """Bound the same by the variations of the biases so far, too."""
-        stays, lines = not self.seat.attendance.throughout, self.seat.lines
+        if not self.seat.attendance.throughout:
+            return self._over_followed_stays()
+        lines = self.seat.lines
         total = np.zeros(sum(len(group.weights) for group in self.groups))
         for player in self._players:
             others = self._others(player)
-            own = [player.from_variation(group, others, stays=stays) for group in self.groups]
+            own = [player.from_variation(group, others) for group in self.groups]
             total += np.concatenate(own)
         total = total[lines]
-        if stays:  # the sums before one entered may have been regained
-            total = total * np.where(self.seat.attendance.entered == 0, 1, 2)
         total = total + self._drawn()
         drawn = [p.realised(self.groups[0]) for p in self._players] if self._heard else [None]
         known = [own for own in drawn if own is not None]
         if len(known) == len(drawn):
             total = np.minimum(total, np.sum(known, axis=0)[lines])
         return np.asarray(np.minimum(self.bound(), total / self._rounds + self._beside()))
+
+    def _over_followed_stays(self) -> Array:
+        """Bound the same of who comes and goes, by what is known of both ends of each stay."""
+        total = np.zeros(len(self.cohort.loss))
+        for followed in self.stays:
+            total[followed.rows] += followed.player.over_stays(followed.record)
+        total = total + self._drawn()
+        known = total / self._rounds + self._beside()
+        # Who enters later has no bound beforehand where gains are scalar.
+        return np.asarray(np.fmin(self.bound(), known))
 
     def window(self, first: int, last: int) -> Array:
         """Bound the same from a first to a last round that was played (K,)."""
@@ -263,7 +314,8 @@ def of_anybody(seat: Placement, block: Block, losses: int) -> Guarantee | None:
     if not cohort.expects_own or not plain or not exact_for(cohort, block):
         return None
     alone, groups = replace(seat, cover=None, kind=None), [ProtectedLosses(*cohort.coefficients)]
-    terms = Terms(alone, block, cohort, groups, losses, listed=False)
+    stays = follow_stays(alone, block, groups, listed=False)
+    terms = Terms(alone, block, cohort, groups, losses, listed=False, stays=stays)
     known = terms.from_variation
     return Guarantee("decision-swap", terms.bound, covers=seat.at_once(), from_variation=known)
 
@@ -315,9 +367,13 @@ def unproved(seat: Placement, block: Block) -> str:
     return next((reason for reason, holds in reasons.items() if holds), "")
 
 
-def unbounded(cohort: Cohort, player: UnbiasedPrediction, *, throughout: bool) -> Iterator[str]:
+def unbounded(seat: Placement, player: UnbiasedPrediction) -> Iterator[str]:
     """Yield why regrets that a run measures have no bound although a theorem covers the cohort."""
+    cohort, throughout = seat.cohort, seat.attendance.throughout
     events, here = player.events, f"{cohort.name}: no bound on"
+    if not events.joinable and (seat.attendance.entered > 0).any():
+        why = "an old gain far below zero may be regained (bound_from_variation counts it)"
+        yield f"{cohort.name}: no bound beforehand for agents who enter later, since {why}"
     if "contextual_swap" in cohort.ledger.measures and cohort.policies and not events.crossed:
         yield f'{here} contextual swap regret, which needs events = "coordinates"'
     if not throughout:

@@ -16,7 +16,7 @@ from typer import Argument, Option
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.cli import options as shared
-from regretless.scenarios.cli.options import File, Text, Whole, Words
+from regretless.scenarios.cli.options import File, Text, Whole, Words, path_of
 from regretless.scenarios.imports import import_for_good, import_modules
 
 app = typer.Typer(name="regretless", rich_markup_mode=None)
@@ -40,9 +40,14 @@ def _whole(*, version: Annotated[bool, Version] = False) -> None:
 
 @app.command()
 def audit(  # noqa: PLR0913 - one parameter per option
-    decisions: Annotated[Path, Argument(help="A row for each round: what was done.")],
+    decisions: Annotated[
+        Path,
+        Argument(parser=path_of, metavar="DECISIONS", help="A row for each round: what was done."),
+    ],
     *,
-    outcomes: Annotated[Path, Option(help="A row for each round: what happened.")],
+    outcomes: Annotated[
+        Path, Option(parser=path_of, metavar="PATH", help="A row for each round: what happened.")
+    ],
     utility: Annotated[
         Text, Option(help="By name; without it columns are the actions' losses.")
     ] = None,
@@ -59,7 +64,7 @@ def audit(  # noqa: PLR0913 - one parameter per option
     agent: Annotated[str, Option(help="Column that says who decided.")] = "agent",
     action: Annotated[str, Option(help="Column that says what was done.")] = "action",
     out: Annotated[
-        File, Option(metavar="DIR", help="Write agents.csv and swaps.csv there.")
+        File, Option(parser=path_of, metavar="DIR", help="Write agents.csv and swaps.csv there.")
     ] = None,
     imports: shared.Imports = None,
 ) -> None:
@@ -109,23 +114,28 @@ def dashboard(
     imports: shared.Imports = None,
 ) -> None:
     """Play a scenario live in the browser. Ctrl-C ends it."""
-    import_for_good("regretless.scenarios.live.server")
-    import webbrowser
+    from importlib.util import find_spec
 
+    if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
+        reason = "dashboard: this needs Starlette and Uvicorn, which are not installed"
+        raise UserError(f"{reason}; run pip install 'regretless[live]'")
+    import_for_good("regretless.scenarios.live.server")
+    from regretless.scenarios.live.browser import opened_in_browser
     from regretless.scenarios.live.server import Live
     from regretless.scenarios.live.source import Source
 
     import_modules(imports or [])
     source = Source.of(scenario, tuple(assignments or ()))
-    source.scenario().build()  # so that what is wrong is said here, and not on the page
+    with shared.compilation_announced(quiet=False):
+        source.scenario().build()  # so that what is wrong is said here, and not on the page
     with Live(source, Path.cwd(), port, tuple(imports or ())) as server:
         typer.echo(f"Live page: {server.address} (Ctrl-C ends it)")
-        if not no_browser:
-            webbrowser.open(server.address)
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            typer.echo("Ended.")
+        opened = nullcontext() if no_browser else opened_in_browser(server.address)
+        with opened:
+            try:
+                server.serve_forever()
+            except KeyboardInterrupt:
+                typer.echo("Ended.")
 
 
 ALGORITHMS = "Needed: cma (CMA-ES) or exp3 (bandit)."
@@ -148,7 +158,12 @@ def train(  # noqa: PLR0913 - one parameter per option
     rounds: shared.Rounds = None,
     seed: shared.Seed = None,
     out: Annotated[
-        File, Option(help="Directory; runs/NAME-ALGORITHM by default, or the next free one.")
+        File,
+        Option(
+            parser=path_of,
+            metavar="PATH",
+            help="Directory; runs/NAME-ALGORITHM by default, or the next free one.",
+        ),
     ] = None,
     jobs: Annotated[Whole, Option(min=1, help="Worker processes.")] = None,
     assignments: shared.Assignments = None,
@@ -172,7 +187,10 @@ def train(  # noqa: PLR0913 - one parameter per option
     given = {"resume": resume, "overwrite": overwrite}
     name = f"{chosen.spec.name}-{algorithm}"
     target = out or shared.free_directory(name, TrainingDirectory, **given, quiet=quiet)
-    with shared.progress_bar(f"{chosen.spec.name}, {algorithm}", runs, quiet=quiet) as advance:
+    with (
+        shared.compilation_announced(quiet=quiet),
+        shared.progress_bar(f"{chosen.spec.name}, {algorithm}", runs, quiet=quiet) as advance,
+    ):
         table = train_attackers(chosen, order, target, **given, progress=advance, warn=shared.warn)
     if not quiet:
         typer.echo(text(table))
@@ -243,6 +261,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     options = Options(target, format, log_every, resume, overwrite)
     with (
         shared.traced(wanted=verbose),
+        shared.compilation_announced(quiet=quiet),
         _players(loaded, options, workers, scheduler, tuple(imports or ())) as player,
         shared.progress_bar(loaded.spec.name, loaded.spec.rounds, quiet=quiet) as advance,
     ):
@@ -279,10 +298,15 @@ def _players(
 
 @app.command()
 def report(
-    run_directory: Annotated[Path, Argument(metavar="DIR", help="Directory of a run or a study.")],
+    run_directory: Annotated[
+        Path, Argument(parser=path_of, metavar="DIR", help="Directory of a run or a study.")
+    ],
     *,
     tables: Annotated[
-        File, Option(metavar="FOLDER", help="Write its tables there too, as CSV and LaTeX.")
+        File,
+        Option(
+            parser=path_of, metavar="FOLDER", help="Write its tables there too, as CSV and LaTeX."
+        ),
     ] = None,
 ) -> None:
     """Write an HTML page from the logs of a run or a study."""
@@ -299,7 +323,7 @@ def study(  # noqa: PLR0913 - one parameter per option
         str, Argument(metavar="STUDY|FILE.toml", help="Name of a bundled one, or a file.")
     ],
     *,
-    out: Annotated[Path, Option(help="Study directory.")],
+    out: Annotated[Path, Option(parser=path_of, metavar="PATH", help="Study directory.")],
     rounds: shared.Rounds = None,
     seeds: shared.Seeds = None,
     jobs: Annotated[Whole, Option(min=1, help="Worker processes.")] = None,
@@ -327,7 +351,10 @@ def study(  # noqa: PLR0913 - one parameter per option
     options = Options(
         out, jobs, scheduler, resume, overwrite, tuple(imports or []), patience or PATIENCE
     )
-    with shared.progress_bar(design.name, len(design), quiet=quiet) as advance:
+    with (
+        shared.compilation_announced(quiet=quiet),
+        shared.progress_bar(design.name, len(design), quiet=quiet) as advance,
+    ):
         done = conduct(design, options, progress=advance, warn=shared.warn)
     if not quiet:
         print_summary(done)
@@ -337,10 +364,12 @@ def study(  # noqa: PLR0913 - one parameter per option
 
 @app.command()
 def describe(
-    data: Annotated[Path, Argument(metavar="DATA", help="A .csv or .parquet file.")],
+    data: Annotated[
+        Path, Argument(parser=path_of, metavar="DATA", help="A .csv or .parquet file.")
+    ],
     *,
     out: Annotated[
-        File, Option(metavar="FILE.toml", help="Write a starter scenario there.")
+        File, Option(parser=path_of, metavar="FILE.toml", help="Write a starter scenario there.")
     ] = None,
 ) -> None:
     """Inspect the columns of a table. With --out, write a scenario."""

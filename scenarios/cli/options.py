@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     from regretless.scenarios.assembly.scenario import Scenario
     from regretless.scenarios.logs.ownership import RecordedDirectory
 
+
+def path_of(text: str) -> Path:
+    """Read a path from the command line, with ``~`` expanded, which no shell does in --out=~/x."""
+    from regretless.scenarios.config.files import expanded
+
+    return expanded(text)
+
+
 Text = str | None
 Words = list[str] | None
 File = Path | None
@@ -49,7 +57,10 @@ Name = Annotated[
 Rounds = Annotated[Whole, Option(min=1, help="Number of rounds.")]
 Seed = Annotated[Whole, Option(min=0, help="Root seed.")]
 Seeds = Annotated[Whole, Option(min=1, help="Number of seeds: 0, 1, ...")]
-Out = Annotated[File, Option(help="Run directory; runs/NAME by default, or NAME-2.")]
+Out = Annotated[
+    File,
+    Option(parser=path_of, metavar="PATH", help="Run directory; runs/NAME by default, or NAME-2."),
+]
 Format = Annotated[str, Option(help="parquet or csv.")]
 Assignments = Annotated[
     Words, Option("--set", metavar="KEY=VALUE", help="Replace a key; repeatable.")
@@ -122,6 +133,24 @@ def progress_bar(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[i
     with Progress(console=console) as bar:
         task = bar.add_task(title, total=total)
         yield lambda done: bar.update(task, completed=done)
+
+
+COMPILING = "Compiling kernels, once per installation ..."
+
+
+@contextmanager
+def compilation_announced(*, quiet: bool) -> Iterator[None]:
+    """Say in one line before kernels are compiled, which takes a while.
+
+    The line is for who waits at a terminal: nothing is written where standard error is a pipe.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from regretless.market.core.compiled import first_compilation_announced
+
+    with first_compilation_announced(lambda: typer.echo(COMPILING, err=True)):
+        yield
 
 
 INTERRUPTED = 130

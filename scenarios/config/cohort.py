@@ -198,9 +198,6 @@ class CohortSpec(Strict, Counted, Variant):
             raise ValueError("constants = false leaves nothing to compare with; name policies")
         if not self.enters and self.gamma is not None:
             raise ValueError("gamma is for a cohort that enters late; give enters")
-        given = {"cover": self.cover, "basis": self.basis.given, "reports": self.reports}
-        for key in (key for key, value in given.items() if value and self.enters):
-            raise ValueError(f"{key} does not go with enters: {reasons.LATE[key]}; drop one")
         if self.reports and self.cover is not None:
             raise ValueError(f"reports do not go with a cover: {reasons.UNREPORTED}; drop one")
         return self

@@ -26,11 +26,24 @@ def catalogue() -> dict[str, Path]:
     return {path.stem: path for path in sorted(CATALOGUE.glob("*.toml"))}
 
 
+def expanded(path: str | Path) -> Path:
+    """Return a path with a leading ``~`` or ``~user`` as that folder, as a shell would.
+
+    A shell leaves the ``~`` of ``--out=~/x`` as it is, and nothing expands one in a file. UserError
+    if nobody knows the folder.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise UserError(f"path {shown(str(path))}: no such home folder; write it out") from error
+
+
 def find(name: str) -> Path:
     """Path of a named scenario or of a user's file; UserError if there is none."""
-    known, path = catalogue(), Path(name)
+    known = catalogue()
     if name in known:
         return known[name]
+    path = expanded(name)
     try:
         there, file = path.exists(), path.is_file()
         unended = path.with_name(f"{path.name}.toml").is_file() if path.name else False

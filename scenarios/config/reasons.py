@@ -9,7 +9,6 @@ TOGETHER = "agents with memory enter and leave together, by enters and exits"
 APART = "distinguishes agents with equal losses"
 HOPS = "decides for each agent when it hears the forecast"
 SINGLY = "treats agents one by one"
-UNSPANNED = "no block of the forecast spans its losses"
 UNREPORTED = "a representative stands for true losses, not for reported ones"
 MOVED = "[market] moves outcomes out of a [game] or [space]"
 UNFORESEEN = "agents have accounts, or losses of their own, which the forecaster cannot compute"
@@ -40,11 +39,6 @@ COHORTS = {  # by kind: the keys without a meaning, and why
         "reports": "learners report nothing to the forecaster; drop it",
     },
     "agent": _REMEMBERING,
-}
-LATE = {  # keys of a cohort that is there from the start, and why another cannot have them
-    "cover": "agents who enter late are served through losses that are protected already",
-    "basis": "agents who enter late hear a forecast that exists already",
-    "reports": "the forecaster asks for losses before the first round",
 }
 OURS = ("decision-swap", "calibration")  # forecasters that correct; all others are models
 BASELINE = dict.fromkeys(

@@ -8,29 +8,46 @@
 TOKEN is random and new for every server: other users of this machine do not know it and are
 refused, and so are requests that name another host or come from a page of another site. A refusal
 is an HTTP status and one line of text. The page's policy lets it talk to this server alone.
+
+Starlette finds who answers a request, and Uvicorn reads it from the connection. Each question is
+answered in a thread of its own that dies with the process, so that no market, and no slow client,
+keeps the page from ending.
 """
 
+import asyncio
 import hmac
 import json
-import re
+import os
 import secrets
 import socket
-import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
+import uvicorn
 from plotly.io import to_json
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.config.files import catalogue, shown
 from regretless.scenarios.config.validation import resolved
+from regretless.scenarios.live.connections import TimedProtocol
 from regretless.scenarios.live.session import SPEEDS, TURN, Session
 from regretless.scenarios.live.source import Saving, Source
 from regretless.scenarios.report import theme
@@ -49,12 +66,14 @@ PATH = (
 )
 
 
-class Refused(Exception):  # noqa: N818 - no fault: the answer to a bad request
+class Refused(HTTPException):
     """A request that is not answered; its text is one line that says why, with the cure."""
 
     def __init__(self, status: HTTPStatus, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
+        super().__init__(status, reason)
+
+    def __str__(self) -> str:
+        return self.detail
 
 
 class Question(BaseModel):
@@ -74,15 +93,15 @@ class Question(BaseModel):
 
 
 HOST = "127.0.0.1"
-OURS = re.compile(
-    r"(127\.0\.0\.1|localhost)(:\d+)?", re.IGNORECASE
-)  # any port: a tunnel has its own
+LOOPBACK_NAMES = (HOST, "localhost")  # at any port: a tunnel has its own
 MOST = 8  # sessions; whoever asked for nothing for longest goes first
-LONGEST = 16_000  # bytes of a question
-PATIENCE = 20.0  # seconds that a client may take to send a part of a request
+LONGEST = 16_000  # bytes of a question, and of the head of a request
+PATIENCE = 20.0  # seconds that a client may take to send the body of a request
+ENDING = 2  # seconds from Ctrl-C until requests that are being answered are given up
 UNKNOWN = "this address lacks the server's token; open the address that the command printed"
 HEADERS = {
     "Cache-Control": "no-store",
+    "Connection": "close",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -129,100 +148,118 @@ def live_page() -> str:
     return page("live.html", (program,), style=style, **values)
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Answers one question; ``server`` is a ``Live``."""
+class TokenGuard:
+    """Middleware that refuses requests without the token, and those of another site's page."""
 
-    server: "Live"
-    timeout = PATIENCE
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._token = token.encode()
 
-    def do_GET(self) -> None:
-        """Send the page, or answer a question; what the viewer can mend is in its ``error``."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request on with its path below the token, or refuse it."""
+        headers = Headers(scope=scope)
+        origin = headers.get("origin")
+        _, _, path_after_root = scope["path"].partition("/")
+        token, slash, path_after_token = path_after_root.partition("/")
+        refusal = ""
+        if origin not in {None, f"http://{headers['host']}"}:
+            refusal = "Origin is another site; open the page itself"
+        elif not slash or not hmac.compare_digest(token.encode(), self._token):
+            refusal = UNKNOWN
+        if refusal:
+            response = PlainTextResponse(f"{refusal}\n", HTTPStatus.FORBIDDEN)
+            await response(scope, receive, send)
+            return
+        scope_below_token = dict(scope, path=f"/{path_after_token}")
+        await self._app(scope_below_token, receive, send)
+
+
+async def _body_of(request: Request) -> bytes:
+    """Return the body of a request; Refused if it is too long, or takes too long to come."""
+    too_long = Refused(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is above {LONGEST:,} bytes; send less"
+    )
+    announced_length = int(request.headers.get("content-length", 0))  # h11 lets only digits pass
+    if announced_length > LONGEST:
+        raise too_long
+    body = bytearray()
+    try:
+        async with asyncio.timeout(PATIENCE):
+            async for part in request.stream():
+                body += part
+                if len(body) > LONGEST:
+                    raise too_long
+    except TimeoutError as error:
+        reason = "the body is shorter than Content-Length; send all of it"
+        raise Refused(HTTPStatus.REQUEST_TIMEOUT, reason) from error
+    return bytes(body)
+
+
+def _question_in(body: bytes) -> Question:
+    """Return the question in a body of JSON; Refused if it is none."""
+    try:
+        return Question.model_validate_json(body)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, fault["loc"])) or "the body"
+        reason = f"{place}: {fault['msg'][0].lower()}{fault['msg'][1:]}; send another"
+        raise Refused(HTTPStatus.BAD_REQUEST, reason) from error
+
+
+async def _in_thread(work: Callable[[], str]) -> str:
+    """Do work in a thread that does not keep the process from ending, as those of a pool do."""
+    loop = asyncio.get_running_loop()
+    result: asyncio.Future[str] = loop.create_future()
+
+    def settle(answer: str | None, error: BaseException | None) -> None:
+        if result.done():  # the server ends, and nobody waits any more
+            return
+        if error is not None:
+            result.set_exception(error)
+        elif answer is not None:
+            result.set_result(answer)
+
+    def run() -> None:
+        answer: str | None = None
+        failure: BaseException | None = None
         try:
-            text = self._answered()
-        except Refused as refusal:
-            self.send_error(refusal.status, str(refusal))
-        except Exception as error:  # of ours, or of a user's own class: the page is told, too
-            self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}")
-            raise
-        else:
-            kind = "text/html; charset=utf-8" if self.command == "GET" else "application/json"
-            self._send(text.encode(), kind)
+            answer = work()
+        except Exception as error:  # noqa: BLE001 - it is raised where the answer is awaited
+            failure = error
+        except BaseException as error:  # noqa: BLE001 - SystemExit of a user's class, as a fault
+            failure = RuntimeError(f"{type(error).__name__}: {error}")
+        with suppress(RuntimeError):  # the loop is closed: the server has ended
+            loop.call_soon_threadsafe(settle, answer, failure)
 
-    do_POST = do_GET  # noqa: N815 - the library's name
-
-    def _answered(self) -> str:
-        path = self._path()
-        if self.command == "GET":
-            if path:
-                raise Refused(HTTPStatus.NOT_FOUND, "there is no such page")
-            return self.server.page
-        if self.headers.get_content_type() != "application/json":
-            reason = "Content-Type is not application/json; send JSON"
-            raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, reason)
-        try:
-            body = self.rfile.read(self._length())
-        except TimeoutError as error:
-            reason = "the body is shorter than Content-Length; send all of it"
-            raise Refused(HTTPStatus.REQUEST_TIMEOUT, reason) from error
-        try:
-            return self.server.ask(path, Question.model_validate_json(body))
-        except ValidationError as error:
-            fault = error.errors(include_url=False, include_input=False)[0]
-            place = ".".join(map(str, fault["loc"])) or "the body"
-            reason = f"{place}: {fault['msg'][0].lower()}{fault['msg'][1:]}; send another"
-            raise Refused(HTTPStatus.BAD_REQUEST, reason) from error
-        except UserError as error:
-            return json.dumps({"error": str(error)})
-
-    def _path(self) -> str:
-        """Return what was asked for below the token; Refused to whoever may not ask."""
-        host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
-        if not OURS.fullmatch(host):
-            raise Refused(HTTPStatus.FORBIDDEN, "Host is not this machine; ask 127.0.0.1")
-        if origin not in {None, f"http://{host}"}:
-            raise Refused(HTTPStatus.FORBIDDEN, "Origin is another site; open the page itself")
-        _, _, rest = self.path.partition("/")
-        token, slash, path = rest.partition("/")
-        if not slash or not hmac.compare_digest(token.encode(), self.server.token.encode()):
-            raise Refused(HTTPStatus.FORBIDDEN, UNKNOWN)
-        return path
-
-    def _length(self) -> int:
-        """Return how many bytes the body has; Refused if that is unknown or too many."""
-        given = self.headers.get_all("Content-Length", [])
-        if not given:
-            raise Refused(HTTPStatus.LENGTH_REQUIRED, "Content-Length is missing; send it")
-        if len(given) > 1 or not re.fullmatch("[0-9]+", given[0]):
-            raise Refused(HTTPStatus.BAD_REQUEST, "Content-Length is no number; send bytes")
-        if len(given[0]) > len(str(LONGEST)) or int(given[0]) > LONGEST:
-            reason = f"Content-Length is above {LONGEST:,} bytes; send less"
-            raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, reason)
-        return int(given[0])
-
-    def send_error(self, code: int, message: str | None = None, _: str | None = None) -> None:
-        """Answer with a status and a line of text."""
-        line = " ".join((message or HTTPStatus(code).phrase).split())
-        self.close_connection = True
-        self._send(f"{line}\n".encode(), "text/plain; charset=utf-8", code)
-
-    def _send(self, body: bytes, kind: str, status: int = HTTPStatus.OK) -> None:
-        self.send_response(status)
-        for header in {"Content-Type": kind, "Content-Length": str(len(body)), **HEADERS}.items():
-            self.send_header(*header)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 - the library's name
-        """Say nothing."""
+    threading.Thread(target=run, name="question", daemon=True).start()
+    return await result
 
 
-class Live(ThreadingHTTPServer):
+def _refusal_response(_request: Request, refusal: Exception) -> Response:
+    """Answer with a status and one line of text."""
+    if not isinstance(refusal, HTTPException):
+        raise refusal
+    line = " ".join(refusal.detail.split())
+    return PlainTextResponse(f"{line}\n", refusal.status_code, headers=refusal.headers)
+
+
+def _fault_response(_request: Request, error: Exception) -> Response:
+    """Tell the page of a fault of ours or of a user's own class; its traceback is printed."""
+    traceback.print_exception(error)
+    line = " ".join(f"{type(error).__name__}: {error}".split())
+    return PlainTextResponse(f"{line}\n", HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+def _nobody_response(_request: Request, _error: Exception) -> Response:
+    """Return what nobody reads: the client went away before it had sent its question."""
+    return Response(status_code=HTTPStatus.BAD_REQUEST)
+
+
+class Live:
     """The server of the live page; UserError if it cannot have the port (0 for any).
 
     ``sessions`` are by their secret names; each begins with ``first`` and saves into ``folder``.
     """
-
-    daemon_threads = True
 
     def __init__(
         self, first: Source, folder: Path, port: int, modules: tuple[str, ...] = ()
@@ -231,9 +268,88 @@ class Live(ThreadingHTTPServer):
         self._lock, self.sessions = threading.Lock(), dict[str, Session]()
         self.page, self.token = live_page(), secrets.token_urlsafe(32)
         try:
-            super().__init__((HOST, port), Handler)
+            self._listener = socket.create_server((HOST, port))
         except OSError as error:
-            raise UserError(f"--port {port}: {error.strerror}; give another one") from error
+            why = os.strerror(error.errno or 0)
+            raise UserError(f"--port {port}: {why}; give another one") from error
+        self.server_address: tuple[str, int] = self._listener.getsockname()
+        config = uvicorn.Config(
+            self.application(),
+            loop="asyncio",
+            http=TimedProtocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            headers=list(HEADERS.items()),
+            h11_max_incomplete_event_size=LONGEST,
+            timeout_graceful_shutdown=ENDING,
+        )
+        self._server = uvicorn.Server(config)
+
+    def application(self) -> Starlette:
+        """Return what answers requests, whoever reads them from a connection."""
+        application = Starlette(
+            routes=[
+                Route("/", self._send_page, methods=["GET"]),
+                Route("/{question}", self._send_answer, methods=["POST"]),
+            ],
+            middleware=[
+                Middleware(TrustedHostMiddleware, allowed_hosts=LOOPBACK_NAMES, www_redirect=False),
+                Middleware(TokenGuard, token=self.token),
+            ],
+            exception_handlers={
+                HTTPException: _refusal_response,
+                ClientDisconnect: _nobody_response,
+                Exception: _fault_response,
+            },
+        )
+        application.router.redirect_slashes = False
+        return application
+
+    async def _send_page(self, _request: Request) -> Response:
+        return HTMLResponse(self.page)
+
+    async def _send_answer(self, request: Request) -> Response:
+        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if content_type != "application/json":
+            reason = "Content-Type is not application/json; send JSON"
+            raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, reason)
+        question = _question_in(await _body_of(request))
+        path = request.path_params["question"]
+        try:
+            text = await _in_thread(lambda: self.ask(path, question))
+        except UserError as error:
+            text = json.dumps({"error": str(error)})
+        return Response(text, media_type="application/json")
+
+    def serve_forever(self) -> None:
+        """Answer requests until Ctrl-C, which is KeyboardInterrupt, or ``shutdown``."""
+        self._server.run(sockets=[self._listener])
+
+    def shutdown(self) -> None:
+        """Let ``serve_forever`` return, from another thread."""
+        self._server.should_exit = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the port back and end all sessions."""
+        self._listener.close()
+        for session in self.sessions.values():
+            session.end()
 
     @property
     def address(self) -> str:
@@ -275,19 +391,6 @@ class Live(ThreadingHTTPServer):
                 raise Refused(HTTPStatus.BAD_REQUEST, reason)
             ACTIONS[asked.action](session, asked)
         return answer(session, asked.figures, asked.agent, asked.builds)
-
-    def handle_error(
-        self, request: socket.socket | tuple[bytes, socket.socket], address: Any
-    ) -> None:
-        """Let a page that went away before it was answered go; anything else is a fault of ours."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, address)
-
-    def server_close(self) -> None:
-        """End all sessions."""
-        super().server_close()
-        for session in self.sessions.values():
-            session.end()
 
 
 def answer(session: Session, wanted: Sequence[str], agent: int | None, builds: int) -> str:

@@ -191,8 +191,11 @@ class Session:
             yield promise.note or f"{cohort.name}: {promise.summary(cohort)}"
 
     def end(self) -> None:
-        """Stop the thread; nothing is played any more."""
-        self.pause()
+        """Stop the thread; nothing is played any more.
+
+        The lock is not taken: a round of an agent that never answers would hold it for ever.
+        """
+        self.playing = False
         self.ended = True
         self._going.set()
 
@@ -321,7 +324,11 @@ class Watched:
             before = point.chosen
         made = {name: pd.DataFrame(rows[name], columns=TABLES[name]) for name in TABLES}
         made["regret_curves"] = made["regret_curves"].set_index(["cohort", "round"])
-        closing = {"agents": model.agents_frame(), "verdict": model.verdict_frame()}
+        closing = {
+            "agents": model.agents_frame(),
+            "verdict": model.verdict_frame(),
+            "bounds": model.bounds_frame(),
+        }
         return made | closing | {"edges": model.edges_frame()} | self.window
 
     def path(self, agent: int) -> pd.DataFrame:

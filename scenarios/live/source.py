@@ -107,7 +107,8 @@ class Saving:
         if self._process is not None and self._process.poll() is None:
             raise UserError(f"{self._target} is being written; wait for it")
         path, self._target = self.file(source, name), self.folder / "runs" / name
-        words = [sys.executable, "-m", "regretless", "run", str(path), "--quiet"]
+        # -P: a file of the folder, such as a typer.py, is not imported in place of a library.
+        words = [sys.executable, "-P", "-m", "regretless", "run", str(path), "--quiet"]
         words += ["--out", str(self._target)]
         words += [word for module in self.modules for word in ("--import", module)]
         self._process = subprocess.Popen(  # noqa: S603 - our own command, its words checked

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.counted import COUNT, with_counts
+from regretless.scenarios.config.files import expanded
 from regretless.scenarios.logs import run_directory
 
 SHORT = {"scores": "forecast_scores"}
@@ -37,7 +38,7 @@ class PlayedRun:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = expanded(path)
         self.manifest: dict[str, Any] = self._read(None)[0]
 
     def table(self, name: str) -> pd.DataFrame:

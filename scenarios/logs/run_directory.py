@@ -30,6 +30,7 @@ from regretless.market.core import checkpoint
 from regretless.market.core.arrays import Integers
 from regretless.market.core.checkpoint import replacing, sync
 from regretless.market.core.errors import UserError
+from regretless.market.core.validation import check_int
 from regretless.market.logs.journal import TABLES
 from regretless.scenarios.logs.ownership import (
     AGAIN,
@@ -152,7 +153,8 @@ class RunDirectory(RecordedDirectory):
     def add_chunk(self, chunk: dict[str, pd.DataFrame]) -> None:
         """Write one part of every streamed table."""
         for table, frame in chunk.items():
-            if len(frame):
+            # A chunk without rows counts if it has columns: those of a market without trades.
+            if len(frame.columns):
                 part = self._part(table, self._chunks)
                 rows = pa.Table.from_pandas(frame, preserve_index=False, nthreads=1)
                 rows = rows.take(_order(rows)) if table in BY_AGENT else rows
@@ -179,16 +181,19 @@ class RunDirectory(RecordedDirectory):
         try:
             tree = checkpoint.load(file)
             checkpoint.check_like(tree, {"state": {}, "chunks": 0, "config": "", "parts": 0})
+            most_chunks = config["rounds"]  # each has a round at least
+            self._chunks = check_int("chunks", tree["chunks"], least=0, below=most_chunks + 1)
+            checksum_of_parts = check_int("parts", tree["parts"], least=0)
         except checkpoint.DAMAGED as error:
-            reason = f"--resume: the checkpoint in {self.path} cannot be read"
-            raise UserError(f"{reason}; {AGAIN}") from error
+            reason = str(error).partition("\n")[0] or type(error).__name__
+            unread = f"--resume: the checkpoint in {self.path} cannot be read: {reason}"
+            raise UserError(f"{unread}; {AGAIN}") from error
         if tree["config"] != json.dumps(config):
             other = f"{self.path} holds another configuration"
             raise UserError(f"--resume: {other}; give another --out")
-        self._chunks = tree["chunks"]
         for part in (self._part(table, i) for i in range(self._chunks) for table in TABLES):
             self._checksum = _chained(self._checksum, part) if part.is_file() else self._checksum
-        if self._checksum != tree["parts"]:
+        if self._checksum != checksum_of_parts:
             known = f"--resume: {self.partial} holds a damaged part, or lacks one"
             raise UserError(f"{known}; {AGAIN}")
         for part in self.partial.glob("*.arrow"):  # written since

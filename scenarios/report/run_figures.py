@@ -5,7 +5,7 @@ Those of a run with a market are in ``market_figures``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ BOUNDS: dict[str, tuple[str, str]] = {
     "bound_from_variation": ("bound given the variation", "dashdot"),
     "bound": ("bound before the run", "dash"),
 }
+FAR_ABOVE = 30.0  # times the worst regret at the end; a bound beyond waits in the legend
 
 
 @figure("run")
@@ -116,27 +117,45 @@ def regret(run: Run) -> go.Figure | None:
     if not names:
         return None
     panels = {name: [*_regrets(run, curves.loc[name], name)] for name in names}
-    wide = theme.spans_decades(curves["mean"]) or any(len(own) > 2 for own in panels.values())
+    has_bounds = any(_draws_a_bound(panel) for panel in panels.values())
+    wide = theme.spans_decades(curves["mean"]) or has_bounds
     word = "regret per round"
     return theme.stacked(panels, each=260, y=word, log=wide, shared_yaxes="all")
 
 
+def _draws_a_bound(panel: Sequence[go.Scatter]) -> bool:
+    """Whether more than the two lines of regret is drawn without a click on the legend."""
+    drawn_lines = [line for line in panel if line.visible != theme.LEGEND_ONLY]
+    return len(drawn_lines) > 2
+
+
 def _regrets(run: Run, curve: pd.DataFrame, name: Any) -> Iterator[go.Scatter]:
+    """Yield mean and worst regret of a cohort, and each bound as of the rounds where it is known.
+
+    A bound far above the regret would leave it no room: it waits in the legend, and is drawn on a
+    click.
+    """
     for word, column, width in (("mean", "mean", 1.5), ("worst agent", "max", 3)):
         yield theme.line(curve.index, curve[column], word, color=run.shades[name], width=width)
-    bounds, agents = run.table("bounds"), run.agents
-    own = bounds[bounds["cohort"] == name] if len(bounds) else bounds
-    if len(own) < 2:
-        last = agents.loc[agents["cohort"] == name, list(BOUNDS)].max()
-        ends = run.table("regret_curves").index.unique("round")[[0, -1]]
-        own = pd.DataFrame([last, last]).assign(round=ends)
-    uncorrected = words.UNCORRECTED in words.bounds_to_print(agents[agents["cohort"] == name])
+    bounds = run.table("bounds")
+    if not len(bounds):
+        return
+    bounds_of_cohort = bounds[bounds["cohort"] == name]
+    agents_of_cohort = run.agents[run.agents["cohort"] == name]
+    is_uncorrected = words.UNCORRECTED in words.bounds_to_print(agents_of_cohort)
+    highest_to_draw = FAR_ABOVE * curve["max"].iloc[-1]
     for column, (word, dash) in BOUNDS.items():
-        if uncorrected and column == "bound_from_variation":
+        if is_uncorrected and column == "bound_from_variation":
+            continue  # equal to the regret by construction, as long as a reference is trusted
+        known = bounds_of_cohort[bounds_of_cohort[column] < 1]
+        if known.empty:
             continue
-        known = own[own[column] < 1]
-        if len(known) > 1:
-            yield theme.line(known["round"], known[column], word, color=theme.FAINT, dash=dash)
+        bound = theme.line(known["round"], known[column], word, color=theme.FAINT, dash=dash)
+        if len(known) == 1:
+            bound.update(mode="markers", marker={"color": theme.FAINT})
+        if known[column].iloc[-1] > highest_to_draw > 0:
+            bound.update(visible=theme.LEGEND_ONLY, name=f"{word} (far above)")
+        yield bound
 
 
 @figure("run")

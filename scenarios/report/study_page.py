@@ -25,7 +25,7 @@ from markupsafe import Markup
 from plotly.colors import sample_colorscale
 
 from regretless.market.core.errors import UserError
-from regretless.market.logs.comparisons import EVERYBODY
+from regretless.market.logs.alternatives import EVERYBODY
 from regretless.scenarios.logs.reading import log_parts, regret_curves, thinned
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import drawn, figure
@@ -365,8 +365,8 @@ HOW = """\
 Means over seeds, with half the width of the 95 % interval. Click on a head to sort by it; a \
 run's number leads to its folder."""
 TESTED = """\
-Simultaneous intervals (max-t) and adjusted p-values (Holm) hold for all rows of the table at \
-once."""
+Simultaneous intervals (max-t; below 40 seeds Bonferroni's, by Student's t) and adjusted p-values \
+(Holm) hold for all rows of the table at once. Intervals end where a measure cannot go further."""
 FITTED = "Least squares over agents, errors clustered by seed."
 
 

@@ -39,6 +39,7 @@ DARK = {  # the partner of each colour on a dark page
     "#b0b0b0": "#7c7c7a",
     "#c9c9c9": "#4a4a48",
 }
+LEGEND_ONLY = "legendonly"  # Plotly's word: a curve is drawn on a click on its name
 LEAST = 1e-5  # logarithmic axes end here: what is smaller, or zero, is drawn on their edge
 EDGE = 96  # pixels above and below the panels: margins, the name of the axis, one line of legend
 GAP = 46  # pixels between panels
@@ -140,7 +141,8 @@ def stacked(  # noqa: PLR0913 - keyword-only from the second
     held, seen = {name: list(marks) for name, marks in parts.items()}, set[str]()
     made = panels(list(map(heading, held)), each=each, **grid)
     if log:
-        logarithmic(made, [curve.y for marks in held.values() for curve in marks])
+        curves = [curve for marks in held.values() for curve in marks]
+        logarithmic(made, [curve.y for curve in curves if curve.visible != LEGEND_ONLY])
     for row, marks in enumerate(held.values(), 1):
         for mark in marks:
             if log:  # what is never negative is raised to the edge of the axis, and tells truly

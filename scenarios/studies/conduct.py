@@ -17,7 +17,7 @@ import pandas as pd
 
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
-from regretless.market.logs.comparisons import gains
+from regretless.market.logs.branch_gains import gains
 from regretless.market.model import MarketModel
 from regretless.scenarios.executor import DIED, Executor, beat, executor
 from regretless.scenarios.imports import import_modules

@@ -19,10 +19,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from regretless.market.core.errors import UserError, closest
+from regretless.market.logs.final_tables import AGENT_COLUMNS
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.files import assign, check_values, read, shown
+from regretless.scenarios.config.files import assign, check_values, expanded, read, shown
 from regretless.scenarios.config.files import catalogue as named_scenarios
 from regretless.scenarios.config.files import find as find_scenario
+from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.tables import Count, Name, Strict
 from regretless.scenarios.config.validation import fault_line, validated
 from regretless.scenarios.studies.analysis.contrasts import check_margin, controls_of
@@ -33,7 +35,9 @@ from regretless.scenarios.studies.sampling import SampleSpec, check_targets
 Dispensable = Literal["rounds", "forecasts", "regret_log", "swaps", "biases", "edges"]
 # Columns of a study's tables and of what is merged with them.
 TAKEN = {*COHORTS, *EFFECTS, *VALUE, "seed", "setting", "first", "last", "branch", "against"}
+TAKEN |= set(AGENT_COLUMNS)
 MOST_RUNS = 1_000_000
+LABEL_NAMES = "labels need a name without dots that no table's column has"
 CATALOGUE = Path(__file__).parent / "catalogue"
 Setting = dict[str, Any]
 Margin = Annotated[float, Field(gt=0)]
@@ -231,11 +235,24 @@ class Design:
                 tasks.append(self.task(run, imports))
                 scenario = tasks[-1].scenario()
                 check_margin(self.spec.margin, scenario.spec.measures)
+                self._check_labels(scenario.spec)
                 if self.spec.sample is not None:
                     check_targets(self.spec.sample, scenario.spec)
             except UserError as error:
                 raise self.complaint(run, str(error)) from error
         return tasks
+
+    def _check_labels(self, scenario: ScenarioSpec) -> None:
+        """Refuse labels named like a column that only this scenario's tables have.
+
+        These are the parameters of its utilities and the measures that it names.
+        """
+        columns = set(scenario.measures)
+        for cohort in scenario.cohort:
+            columns |= set(cohort.parameters)
+        for name, values in self.spec.grid.items():
+            if isinstance(values, dict) and name in columns:
+                raise UserError(f"grid.{name}: {LABEL_NAMES}")
 
     def complaint(self, run: int, reason: str) -> UserError:
         """Return the error that says which setting of the study has a fault."""
@@ -252,7 +269,7 @@ class Design:
 def read_study(name: str) -> Design:
     """Read a study file, a bundled one by its name; UserError if it may not be what it is."""
     bundled = {path.stem: path for path in sorted(CATALOGUE.glob("*.toml"))}
-    path = bundled.get(name, Path(name))
+    path = bundled.get(name) or expanded(name)
     if not path.is_file() and path.suffix == ".toml":
         raise UserError(f"study file '{name}' does not exist; check the path")
     if not path.is_file():
@@ -303,7 +320,7 @@ def _check_axis(key: str, values: Any) -> None:
         _refuse_repeats(f"grid.{key}", values)
         _refuse_taken(f"grid.{key}", key)
     elif key in TAKEN or "." in key:
-        raise ValueError(f"grid.{key}: labels need a name without dots that no table's column has")
+        raise ValueError(f"grid.{key}: {LABEL_NAMES}")
 
 
 def _refuse_taken(where: str, key: str) -> None:

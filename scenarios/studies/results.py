@@ -9,6 +9,7 @@ import pandas as pd
 
 from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.counted import with_counts
+from regretless.scenarios.config.files import expanded
 from regretless.scenarios.studies.analysis import contrasts as tests
 from regretless.scenarios.studies.analysis import measures as analysis
 from regretless.scenarios.studies.analysis import parameters as people
@@ -51,7 +52,7 @@ class Study:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = expanded(path)
         record = StudyDirectory.record_in(self.path)
         if record is None:
             raise UserError(f"{self.path} is not a study directory: give one with a study.json")

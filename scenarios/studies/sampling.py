@@ -37,7 +37,7 @@ from scipy.stats import qmc
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, closest
-from regretless.market.logs.comparisons import EVERYBODY
+from regretless.market.logs.alternatives import EVERYBODY
 from regretless.scenarios.config.files import shown
 from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.tables import Count, Name, Strict

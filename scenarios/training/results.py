@@ -104,7 +104,8 @@ class TrainingDirectory(RecordedDirectory):
                 checkpoint.check_like(state[str(place)], one.state())
                 one.restore(state[str(place)])
         except checkpoint.DAMAGED as error:
-            where = f"--resume: {self.path / CHECKPOINT} is damaged"
+            reason = str(error).partition("\n")[0] or type(error).__name__
+            where = f"--resume: {self.path / CHECKPOINT} is damaged: {reason}"
             raise UserError(f"{where}; {AGAIN}") from error
         return True
 

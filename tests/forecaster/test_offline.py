@@ -407,7 +407,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"x": X[:0], "y": Y[:0]}, "minimum of 1 is required"),
     ({"y": Y[:, :1]}, "y has 1 outcomes, a loss has 2"),
     ({"ends": [(0, 1)]}, "a low and a high for each outcome"),
-    ({"weights": "flat"}, "weights 'flat'"),
+    ({"weights": "flat"}, "weights = 'flat'"),
     ({"losses": []}, "losses is empty"),
     ({"losses": LinearBasis(2)}, "holds a LinearBasis; give"),
     ({"losses": [Linear(np.eye(2) * 9)]}, r"use loss.normalised\(\)"),

@@ -18,7 +18,8 @@ from regretless.forecaster.events.loss_events import Assignments, GainEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses
 from regretless.forecaster.events.weights import AdaptiveWeights, SecondOrderWeights
 from regretless.forecaster.minimax.cube import cube
-from regretless.forecaster.reference import ALARM, Band, Reference, Trust
+from regretless.forecaster.reference import Band, Reference
+from regretless.forecaster.switch_test import FALSE_ALARMS, SwitchTest
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.records import Forecast, Mixture
 from regretless.scenarios.run import Options, run
@@ -133,7 +134,7 @@ def test_what_a_base_costs_every_action_a_little_adds_up(make: Any) -> None:
         taught(player, np.roll(right, 1))
         most = player.time * player.bias_bound().regret(apart.weights)
         assert player.time <= most + (not player.reference.trusted)
-    alone = Trust(player.events.experts)
+    alone = SwitchTest(player.events.experts)
     assert player.time / 4 + 3 < float(alone.limit(player.time / 4))
 
 
@@ -178,7 +179,7 @@ def test_nobody_regrets_not_following_a_model(*, beside: bool, stream: str, trus
 @pytest.mark.parametrize("kind", [BiasBound, GainBound])
 def test_the_models_zone_is_in_their_bound_alone(kind: Any) -> None:
     """D (z + y + sqrt(3 Lambda)) sqrt(A / T) for models, without y for swaps."""
-    weights, run = group().weights, {"band": Band(0.25, 1.0), "trust": Trust(50)}
+    weights, run = group().weights, {"band": Band(0.25, 1.0), "trust": SwitchTest(50)}
     bound = kind(AdaptiveWeights(), 50, 300, 0.2, **run)
     root = spread(weights) * np.sqrt(3 / 300)
     beyond = 0.25 + np.sqrt(3 * bound.exponent)
@@ -188,7 +189,7 @@ def test_the_models_zone_is_in_their_bound_alone(kind: Any) -> None:
 
 
 def test_a_base_is_broadcast_until_a_bias_exceeds_trust() -> None:
-    """Trust is lost in the first round in which some |B| > w(V), and never comes back."""
+    """Trust is lost in the first round in which some |B| > L(V), and never comes back."""
     player, trusted = anchored(VectorEvents([group()]), Constant(SIZE, value=0.9)), []
     for _ in range(60):
         trusted.append(player.reference.trusted)
@@ -196,7 +197,7 @@ def test_a_base_is_broadcast_until_a_bias_exceeds_trust() -> None:
         player.update(np.full(SIZE, 0.4))
     lost = trusted.index(False)
     assert not any(trusted[lost:])
-    assert 0.5 * lost > float(Trust(player.events.experts).hint(0.25 * lost))
+    assert 0.5 * lost > float(SwitchTest(player.events.experts).hint(0.25 * lost))
     described = player.described()["disproved_at"]
     assert player.reference.unchanged_rounds == player.reference.disproved_at == described == lost
 
@@ -204,10 +205,12 @@ def test_a_base_is_broadcast_until_a_bias_exceeds_trust() -> None:
 def test_a_head_start_is_the_potential_of_a_bias_that_has_just_lost_its_trust() -> None:
     """No R that the test lets through has a potential above e^(u^2 / 3), u = reach - z."""
     for rule in (AdaptiveWeights(), SecondOrderWeights()):
-        wide = [BiasBound(rule, 10, 1000, 0.3, trust=Trust(10, u)).exponent for u in (1, 10, 1000)]
-        assert wide[0] < wide[1] < wide[2] < np.inf  # e^u^2 is no double, its logarithm is
+        tests = [SwitchTest(10, width) for width in (1, 10, 1000)]
+        wide = [BiasBound(rule, 10, 1000, 0.3, trust=test).exponent for test in tests]
+        # e^u^2 is no double, its logarithm is; no gain exceeds the number of rounds
+        assert wide[0] < wide[1] <= wide[2] < np.inf
     for width, zone in [(1.0, 0.25), (0.3, 0.0), (2.0, 1.0)]:
-        trust = Trust(10, width)
+        trust = SwitchTest(10, width)
         bound = BiasBound(AdaptiveWeights(), 10, 1000, 0.3, band=Band(zone), trust=trust)
         total = (np.exp(bound.exponent) - 1) / 10 + 1
         most = total * np.exp(-rules.GROWTH * 0.3) - rules.LOGARITHM * np.log1p(1000)
@@ -242,11 +245,11 @@ def test_who_bets_against_a_calibrated_model_gains_nothing(p: float) -> None:
             # of a loss y: it can fall short by p
             own.judge(unchanged=True, surprise=(y - p) / p, doubtful=doubtful)
         chance = p ** sum(outcomes) * (1 - p) ** (11 - sum(outcomes))
-        mean += chance * np.exp(bets[False].wealth).mean()
+        mean += chance * np.exp(bets[False].bets.wealth).mean()
         winning += chance * (not bets[True].trusted)
     assert mean <= 1 + 1e-12
     assert (mean == pytest.approx(1)) == (p != 0.2)  # where no gain is above 2
-    assert winning <= ALARM
+    assert winning <= FALSE_ALARMS
     worst = Reference(Constant(1))
     for _ in range(11):
         worst.judge(unchanged=True, surprise=1.0, doubtful=True)

@@ -106,7 +106,7 @@ def test_labels_need_a_convex_image() -> None:
     losses = [SeparablePower(rng.dirichlet(np.ones(2), 3) / 2, 0.5)]
     with pytest.raises(ValueError, match="image of PowerBasis is curved"):
         SmoothDecisionSwap(losses, eta=ETA, basis=bases.PowerBasis([0.5, 1.0], 2))
-    with pytest.raises(ValueError, match="exactly one of eta and response"):
+    with pytest.raises(ValueError, match="eta, response: give exactly one of them"):
         SmoothDecisionSwap(losses)
     player = SmoothDecisionSwap(losses, eta=ETA, basis=bases.PowerBasis([0.5], 2))
     for outcome in rng.random((20, 2)):

@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from regretless.forecaster import ProtectedLosses, UnbiasedPrediction, VectorEvents, bases
 from regretless.forecaster.events.loss_table import LossTable
 from regretless.forecaster.minimax.cube import Box, Simplex, cube
-from regretless.forecaster.minimax.game import INSET, HullSolver, Solution, steps_for, walked
+from regretless.forecaster.minimax.game import (
+    INSET,
+    HullSolver,
+    Solution,
+    project,
+    sort_descending,
+    steps_for,
+    walked,
+)
 from regretless.forecaster.minimax.image import ensemble_solver
 from regretless.forecaster.unbiased import certificate_limit, tolerance_at
 from regretless.market.core.arrays import Array
@@ -346,3 +354,36 @@ def test_agents_who_draw_for_themselves_are_left_out_of_an_objective_which_a_lin
     cohorts = worlds.cohort("own", 4, 3, response="private"), worlds.cohort("other", 4, 3)
     notes = worlds.scenario(*cohorts, forecaster={"objective": "welfare"}).build().notes
     assert ["own" in note for note in notes if "leaves them out" in note] == [True]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 40])
+def test_sorting_in_compiled_code_is_that_of_numpy(size: int) -> None:
+    values = np.random.default_rng(size).normal(size=size).round(1)  # with ties
+    expected = np.sort(values)[::-1]
+    sort_descending(values)
+    assert values.tolist() == expected.tolist()
+
+
+def test_projection_is_onto_the_box_or_the_simplex() -> None:
+    on_the_box = np.array([-0.5, -0.0, 0.25, 1.5])
+    project(on_the_box, simplex=False)
+    assert on_the_box.tolist() == [0.0, 0.0, 0.25, 1.0]
+    assert not np.signbit(on_the_box).any()
+    on_the_simplex = np.array([0.5, 1.25, -1.0])
+    project(on_the_simplex, simplex=True)
+    assert on_the_simplex.tolist() == [0.125, 0.875, 0.0]
+
+
+def test_welfare_leaves_out_learners_whose_losses_no_block_spans() -> None:
+    """They hear no forecast, so nothing is expected of them at a prediction, and a line says so."""
+    risks = {"risk_aversion": 2.0, "weights": [[0.7, 0.3], [0.2, 0.8]]}
+    learners = worlds.cohort("learners", 4, 2, "cara", parameters=risks, response="hedge")
+    followers = worlds.cohort("followers", 4, 2)
+    adversary = {"kind": "iid", "outcomes": 2}
+    told = {"forecaster": {"objective": "welfare"}, "adversary": adversary, "rounds": 6}
+    model = worlds.played(worlds.scenario(learners, followers, **told))
+    assert model.played == 6
+    left_out = [note for note in model.notes if "leaves them out" in note]
+    assert left_out == [
+        "learners: forecaster.objective leaves them out, since they hear no forecast"
+    ]

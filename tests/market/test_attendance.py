@@ -85,6 +85,63 @@ def test_the_bound_over_own_rounds_holds(stream: str) -> None:
     assert shorter["bound"].iloc[0] > shorter["bound"].iloc[-1]
 
 
+LEAVERS = Path(__file__).parent / "data" / "leavers"
+EACH_ITS_OUTCOME = np.eye(4)
+LEAVER = ALONE | {
+    "name": "leaver",
+    "actions": 2,
+    "parameters": {"weights": EACH_ITS_OUTCOME[:2].tolist()},
+    "exits": 300,
+}
+CROWD = ALONE | {
+    "name": "crowd",
+    "actions": 2,
+    "parameters": {"weights": EACH_ITS_OUTCOME[2:].tolist()},
+}
+FORECASTER_OF_LEAVERS = {"events": "losses", "models": [], "reference": {"kind": "constant"}}
+
+
+@pytest.mark.parametrize(
+    ("file", "rounds", "crowd", "keys"),
+    [
+        ("private.csv", 386, {"response": "private"}, {}),
+        ("intervals.csv", 390, {}, {"intervals": True}),
+    ],
+)
+def test_what_a_leaver_would_have_regained_later_lowers_no_bound(
+    file: str, rounds: int, crowd: worlds.Raw, keys: worlds.Raw
+) -> None:
+    """The leaver regrets .2267 of its 300 rounds; its gains fall in the rounds that follow."""
+    outcomes = ["a", "b", "c", "d"]
+    data = {"file": file, "outcomes": outcomes, "scale": {name: [0, 1] for name in outcomes}}
+    forecaster = FORECASTER_OF_LEAVERS | keys
+    world = worlds.scenario(
+        LEAVER, CROWD | crowd, origin=LEAVERS, rounds=rounds, data=data, forecaster=forecaster
+    )
+    agents = worlds.played(world, seed=0).agents_frame().set_index("cohort")
+    assert agents.loc["leaver", "decision_swap_regret"] == pytest.approx(0.2267, abs=1e-4)
+    assert (agents["decision_swap_regret"] <= agents["bound_from_variation"]).all()
+    assert agents.loc["leaver", "bound_from_variation"] == pytest.approx(0.2267, abs=1e-4)
+
+
+def test_who_enters_late_is_bounded_by_what_was_gained_at_entry() -> None:
+    """Scalar gains have no bound beforehand: an old gain far below zero may be regained."""
+    adversary = {"kind": "switching", "outcomes": 2, "length": 20}
+    guests = rated(entry_rate=0.05, exit_rate=0.02)
+    world = worlds.scenario(
+        guests, rounds=120, adversary=adversary, forecaster={"events": "losses"}
+    )
+    model = worlds.played(world)
+    agents = model.agents_frame().dropna(subset=["entered"])
+    late = agents[agents["entered"] > 0]
+    assert len(late) > 3
+    assert late["bound"].isna().all()
+    assert set(late["guarantee"]) == {"decision-swap"}
+    assert (late["decision_swap_regret"] <= late["bound_from_variation"] + 1e-9).all()
+    assert late["bound_from_variation"].notna().all()
+    assert "no bound beforehand" in " ".join(model.guarantees[0].unbounded)
+
+
 def test_over_stays_is_the_theorem_row_by_row() -> None:
     weights = np.random.default_rng(0).random((4, 3, 2))
     rule, keys = AdaptiveWeights(), {"experts": 24, "certificate_sum": 0.3}

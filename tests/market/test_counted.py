@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 from worlds import Raw
 
 from regretless.market.core.errors import UserError
-from regretless.market.logs.comparisons import gains
+from regretless.market.logs.branch_gains import gains
 from regretless.market.logs.counted import COUNT, agents_in
 from regretless.market.logs.welfare import welfare_record
 from regretless.scenarios.assembly import populations

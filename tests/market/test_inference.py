@@ -44,6 +44,12 @@ def test_intervals_of_many_differences_hold_together(rho: float, common: float) 
     assert 0.92 - 0.03 <= together <= 0.985
 
 
+def test_rounds_that_alternate_are_no_more_than_there_are() -> None:
+    """The formula alone says 7,998,000 of 2,000."""
+    alternating = np.tile([0.0, 1.0], 1000)[:, None]
+    assert mean_differences(alternating).effective[0] == 2000
+
+
 def test_batches_say_the_same_as_rounds() -> None:
     run = correlated(0.5, 2)[0]
     alone, batched = mean_differences(run), mean_differences(run.reshape(250, 4, 2).mean(1))

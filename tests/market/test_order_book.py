@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,12 @@ import pytest
 import worlds
 from written import Reference
 
-from regretless import register
+from regretless import load, register
 from regretless.agents import ScriptedAgent
 from regretless.scenarios.logs.run_directory import read_run
 from regretless.scenarios.report import market_figures  # noqa: F401 - registered
 from regretless.scenarios.report.figures import Run, drawn
+from regretless.scenarios.run import Options, run
 
 
 @dataclass
@@ -393,6 +395,23 @@ def test_a_report_shows_the_book_and_tells_how_prices_move(reference: Reference)
     assert shown(tables | few, "book-facts") is None
     del tables["quotes"]
     assert shown(tables, "book") is None
+
+
+def test_a_book_without_trades_has_a_table_with_its_columns_and_types(tmp_path: Path) -> None:
+    """Nobody has cash, so that nobody trades."""
+    played = load("zero-intelligence", rounds=5, seed=1, **{"market.cash": 0})
+    model = played.build()
+    model.run()
+    of_those_who_trade = load("zero-intelligence", rounds=30).build(seed=1)
+    of_those_who_trade.run()
+    trades = model.trades_frame()
+    assert len(trades) == 0
+    assert trades.dtypes.equals(of_those_who_trade.trades_frame().dtypes)
+    assert trades["quantity"].sum() == 0
+    run(played, Options(tmp_path / "run"))
+    written = read_run(tmp_path / "run")[1]["trades"]
+    assert len(written) == 0
+    assert written.dtypes.equals(trades.dtypes)
 
 
 def test_followers_choose_price_and_side_by_the_forecast() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.exploitability import swap_regret_of
-from regretless.market.exploitability.outcome_bins import OutcomeBins
+from regretless.market.exploitability.outcome_bins import FINEST, OutcomeBins
 from regretless.market.losses import Linear, PowerOfSum, SeparablePower
 from regretless.market.regret.definitions import swap_regret
 
@@ -30,7 +30,7 @@ def checked(outcomes: Array, index: Array | None = None, *, most: int = 64) -> O
     widest = 0.0
     if index is None:
         cells, finer = cells_of(outcomes, bins.halvings), bins.halvings.copy()
-        order = [np.frombuffer(key, np.int64).tolist() for key in bins._places]
+        order = cells_of(bins._known("low"), bins.halvings)
         index, widest = np.array([order.index(cell) for cell in cells]), 0.5**bins.halvings
         finer[finer.argmin()] += 1  # the last coordinate whose intervals were doubled
         assert len({*map(tuple, cells_of(outcomes, finer))}) > most
@@ -75,3 +75,53 @@ def test_many_outcomes_fill_at_most_so_many_cells(dimension: int, most: int, see
     bins = checked(outcomes, most=most)
     assert not bins.exact
     assert 1 <= len(bins.points) <= most
+
+
+def coarsest_needed(outcomes: Array, most: int) -> Indices:
+    """Double intervals one after the other, the finest first, until few enough cells are in use."""
+    dimension = outcomes.shape[1]
+    halvings = np.full(dimension, FINEST)
+    halvings[-1] -= 1
+    while len(np.unique(cells_of(outcomes, halvings), axis=0)) > most:
+        finest_from_the_end = int(halvings[::-1].argmax())
+        halvings[dimension - 1 - finest_from_the_end] -= 1
+    return halvings
+
+
+@pytest.mark.parametrize("dimension", [1, 3, 9])
+def test_grid_is_the_finest_that_leaves_few_enough_cells(dimension: int) -> None:
+    rng = np.random.default_rng(dimension)
+    near_the_ends = rng.choice([0.0, 1e-5, 1 - 1e-5, 1.0], size=(60, dimension))
+    outcomes = np.clip(near_the_ends + rng.normal(0, 1e-3, (60, dimension)), 0.0, 1.0)
+    bins = OutcomeBins(1, 2, dimension, most=8)
+    for outcome in outcomes:
+        bins.add(np.array([[0.5, 0.5]]), outcome)
+    assert bins.halvings is not None
+    assert bins.halvings.tolist() == coarsest_needed(outcomes, most=8).tolist()
+
+
+def test_a_coarse_grid_goes_on_as_if_it_had_never_been_stopped() -> None:
+    rng = np.random.default_rng(3)
+    outcomes = rng.random((120, 2))
+    strategies = rng.dirichlet(np.ones(4), size=(120, 3))
+    whole = OutcomeBins(*SIZE, 2, most=16)
+    stopped = OutcomeBins(*SIZE, 2, most=16)
+    for strategy, outcome in zip(strategies[:60], outcomes[:60], strict=True):
+        whole.add(strategy, outcome)
+        stopped.add(strategy, outcome)
+    resumed = OutcomeBins(*SIZE, 2, most=16)
+    resumed.restore(stopped.state())
+    for strategy, outcome in zip(strategies[60:], outcomes[60:], strict=True):
+        whole.add(strategy, outcome)
+        resumed.add(strategy, outcome)
+    assert (resumed.counts() == whole.counts()).all()
+    assert (resumed.points == whole.points).all()
+
+
+def test_a_damaged_grid_is_refused() -> None:
+    bins = OutcomeBins(*SIZE, 2, most=4)
+    for outcome in np.random.default_rng(5).random((20, 2)):
+        bins.add(np.full(SIZE, 0.25), outcome)
+    damaged = bins.state() | {"halvings": np.array([9, 2])}
+    with pytest.raises(ValueError, match="no grid"):
+        OutcomeBins(*SIZE, 2, most=4).restore(damaged)

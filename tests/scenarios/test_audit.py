@@ -46,6 +46,26 @@ def test_orders_are_quantities_of_the_data() -> None:
         assert told == pytest.approx([mean, swap_regret(costs, chosen)])
 
 
+def test_the_effective_sample_is_at_most_the_rounds_and_1_where_all_rounds_say_the_same() -> None:
+    rounds = range(2000)
+    costs = pd.DataFrame({"round": rounds, "leave": [0.0] * 2000, "take": [1.0] * 2000})
+    alternating = pd.DataFrame({"round": rounds, "action": ["leave", "take"] * 1000})
+    constant = pd.DataFrame({"round": rounds, "action": ["take"] * 2000})
+    assert audit(alternating, costs).agents.loc[0, "external_effective"] == 2000
+    assert audit(constant, costs).agents.loc[0, "external_effective"] == 1
+
+
+@pytest.mark.parametrize("orders", [[0.0, 0.5, 1.0], [[0.0, 0.5, 1.0]]], ids=["menu", "row"])
+def test_alternatives_are_all_orders_of_a_menu_that_is_known(orders: list[Any]) -> None:
+    """Nobody took 20, which would have cost nothing."""
+    done = pd.DataFrame({"round": range(20), "action": ["0", "10.0"] * 10})
+    demand = pd.DataFrame({"round": range(20), "demand": [20.0] * 20})
+    told: dict[str, Any] = {"utility": "newsvendor", "scale": {"demand": (0.0, 20.0)}}
+    found = audit(done, demand, **told, parameters={"orders": orders})
+    assert set(found.swaps["action"]) == {"0", "10.0"}
+    assert set(found.swaps["best_replacement"]) == {"20"}
+
+
 def test_a_chance_regret_is_no_gain() -> None:
     """Costs are noise: hindsight finds something better, the other half of the rounds does not."""
     rng = stream(0, "noise")

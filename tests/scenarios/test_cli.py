@@ -63,7 +63,7 @@ REFUSED = [
     *(HOME / "commands.txt").read_text(encoding="utf-8").splitlines()[2:],
     f"run market.toml --{'x' * 5000} | No such option | --help",
     f'run nature.toml --set name="{LONG}" | nnn\': string should have at most 100 characters',
-    f'run nature.toml --set network={{graph="edge-list",file="{"x/" * 3000}"}} | x/\' does not',
+    f'run nature.toml --set network={{graph="edge-list",file="{"x/" * 3000}"}} | x\' does not',
     f"run nature.toml --set rounds={'[' * 5000}{']' * 5000} | --set",
     f"run nature.toml --set rounds={'9' * 5000} | --set",
     f"run nature.toml --out {LONG} | File name too long; shorten it",

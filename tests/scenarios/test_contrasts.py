@@ -125,7 +125,7 @@ def test_an_interaction_is_a_difference_of_differences() -> None:
 
 
 def test_a_family_is_tested_as_the_textbooks_say() -> None:
-    """Student's tests and Schuirmann's two one-sided ones, by Holm's method, and max-t."""
+    """Student's tests and Schuirmann's two one-sided ones, by Holm's method, and Bonferroni's."""
     parameters = runs_of({"arm": ["one", "two", "none"]})
     names = ["mean_loss", "swap_regret_mean"]
     loss = RNG.normal([0.0, 0.02], [0.1, 0.01], (len(parameters), 2))
@@ -137,7 +137,8 @@ def test_a_family_is_tested_as_the_textbooks_say() -> None:
     arms = rows[found["measure"].unique()].to_numpy().reshape(3, SEEDS, 3)
     differences = np.concatenate([arms[0] - arms[2], arms[1] - arms[2]], axis=1)
     np.testing.assert_allclose(found["mean"], differences.mean(0))
-    for prefix, reach in (("simultaneous_", critical(differences)), ("", 2.262157)):  # Student's
+    bonferroni = stats.t.ppf(1 - 0.05 / (2 * len(found)), SEEDS - 1)
+    for prefix, reach in (("simultaneous_", bonferroni), ("", 2.262157)):  # Student's
         half = reach * differences.std(0, ddof=1) / np.sqrt(SEEDS)
         np.testing.assert_allclose(found[f"{prefix}low"], differences.mean(0) - half, rtol=1e-6)
         np.testing.assert_allclose(found[f"{prefix}high"], differences.mean(0) + half, rtol=1e-6)
@@ -153,6 +154,29 @@ def test_a_family_is_tested_as_the_textbooks_say() -> None:
     words = found.apply(contrasts.equivalent, axis=1)
     assert set(words) == {"", "equivalent within 0.05"}
     assert (words[found["measure"] == "swap_regret_mean"] != "").all()
+
+
+def study_of_differences(seeds: int, spread: float) -> pd.DataFrame:
+    """Return the contrasts of three arms of which one is compared with, with random losses."""
+    parameters = runs_of({"arm": ["one", "two", "none"]}, seeds=seeds)
+    generator = np.random.default_rng(seeds)
+    loss = generator.uniform(0.5 - spread, 0.5 + spread, len(parameters))
+    return contrasts.contrasts_table(measured(parameters, mean_loss=loss), parameters)
+
+
+def test_few_seeds_have_intervals_within_what_is_possible() -> None:
+    found = study_of_differences(seeds=3, spread=0.5)
+    assert found["simultaneous_low"].min() >= -1.0
+    assert found["simultaneous_high"].max() <= 1.0
+
+
+def test_with_forty_seeds_intervals_follow_how_differences_depend_on_one_another() -> None:
+    found = study_of_differences(seeds=40, spread=0.1)
+    half = (found["simultaneous_high"] - found["simultaneous_low"]) / 2
+    student_half = (found["high"] - found["low"]) / 2
+    ratio = half / student_half * stats.t.ppf(0.975, 39)
+    assert (ratio < stats.t.ppf(1 - 0.05 / 4, 39)).all()  # narrower than Bonferroni's
+    assert (ratio > stats.t.ppf(0.975, 39)).all()
 
 
 def test_all_contrasts_hold_at_once_where_nothing_is_different() -> None:

@@ -330,8 +330,19 @@ def test_forecasts_follow_the_context_in_the_units_of_outcomes(tmp_path: Path) -
     by_hand = np.column_stack([FORECAST["month"], temp[:, 1], wind[:, 1], temp, wind])
     by_hand[:, 1:] = by_hand[:, 1:].clip(0, 1)  # 25, 30 and -0.5 are beyond the scale
     np.testing.assert_allclose(found.contexts, by_hand, atol=1e-15)
-    said = "33.3 % of all rows of forecast {} were outside their scale and were clipped."
-    assert found.notes == tuple(map(said.format, both))
+    said = "33.3 % of all rows of forecast {} were outside their scale and were clipped: {}."
+    assert found.notes == (
+        said.format("office", "t2 33.3 %"),
+        said.format("ensemble", "t2 33.3 %, t3 33.3 %, w1 33.3 %"),
+    )
+
+
+def test_the_note_on_clipped_rows_names_the_columns_and_their_shares(tmp_path: Path) -> None:
+    scale = {"rain": [0.0, 10.0], "warmth": [-10, 20]}
+    read = table(tmp_path, FRAME, outcomes=["rain", "warmth", "share"], scale=scale)
+    (note,) = read.notes
+    said = "40.0 % of all rows were outside their scale and were clipped"
+    assert note == f"{said}: rain 40.0 %, warmth 40.0 %."
 
 
 def test_a_reversed_scale_turns_quantiles_round(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import worlds
 from regretless.forecaster.events.bounds import BiasBound, GainBound
 from regretless.forecaster.events.cover import paper_gamma
 from regretless.forecaster.events.weights import RULES, AdaptiveWeights, ExponentialWeights, rule_of
-from regretless.forecaster.reference import Trust
+from regretless.forecaster.switch_test import SwitchTest
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
 from regretless.market.records import Round
@@ -125,7 +125,7 @@ def test_bound_since_the_start_is_the_bound() -> None:
 def test_who_leaves_may_have_the_bias_up_to_which_a_reference_is_trusted() -> None:
     """Bounds of stays hold after every round, those before trust was lost included."""
     occupancy = np.array([1.0, 5.0, 100.0])
-    for rule, trust in product(map(rule_of, RULES), (Trust(100), Trust(100, 2.0))):
+    for rule, trust in product(map(rule_of, RULES), (SwitchTest(100), SwitchTest(100, 2.0))):
         stay = BiasBound(rule, 100, 500, 2.0, trust=trust, stays=True)
         kept = np.minimum(trust.most(occupancy), occupancy)
         assert (stay.bias(occupancy) >= kept).all()
@@ -235,6 +235,49 @@ def test_they_hear_the_block_that_spans_their_losses() -> None:
     assert heard == expected | {"plain": "linear"}
     assert list(heard) == [*expected, "plain"]
     model.run()
+
+
+def test_who_comes_late_with_losses_that_nobody_else_has_gets_a_block_from_the_start() -> None:
+    """What the others hear does not change, and the bound counts from the entry."""
+    late = cohort("late", utility="leontief", parameters={}, enters=40, count=2)
+    early = linear("early", WEIGHTS)
+    keys: dict[str, Any] = {"forecaster": {"events": "coordinates"}, "stream": "iid"}
+    alone = market(early, **keys)
+    joined = market(early, late, **keys)
+    alone.run()
+    joined.run()
+    assert [block.name for block in joined.game.blocks] == ["linear", "reduced"]
+    pd.testing.assert_frame_equal(alone.rounds_frame()[["y_0"]], joined.rounds_frame()[["y_0"]])
+    agents = of(joined, "late")
+    assert set(agents["guarantee"]) == {"decision-swap"}
+    assert (agents["entered"] == 40).all()
+    assert (agents["decision_swap_regret"] <= agents["bound"]).all()
+    assert "block reduced is made for them from the start" in joined.guarantees[1].note
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"basis": "ramps", "utility": "cobb-douglas", "parameters": {}},
+        {"cover": {"kind": "cluster", "count": 1}},
+        {"reports": {"risk_aversion": 5.0}},
+    ],
+)
+def test_who_comes_late_may_name_a_basis_a_cover_or_reports(keys: dict[str, Any]) -> None:
+    """Something is protected for such a cohort from the start, in a block of its own."""
+    model = market(cohort("early"), cohort("late", enters=4, **keys), rounds=8)
+    early, late = model.game.cohorts
+    assert early.block != late.block
+    model.run()
+    assert of(model, "late")["mean_loss"].between(0, 1).all()
+
+
+def test_blocks_of_late_cohorts_have_names_of_their_own() -> None:
+    reports = {"risk_aversion": 5.0}
+    late = [cohort("late", enters=4, reports=reports), cohort("plain", enters=5)]
+    model = market(*late, cohort("early"), rounds=8)
+    assert [block.name for block in model.game.blocks] == ["monomials", "monomials-2"]
+    assert [seated.block for seated in model.game.cohorts] == [1, 0, 0]
 
 
 # What the log holds.

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import written
+from archives import members_of, with_right_digest, write_members
 from desk import Call, Refused
 from faults import SWEEP
 from worlds import told
@@ -157,6 +158,27 @@ def test_a_killed_run_resumes_to_the_same_bytes(
     (logs / ".rounds.parquet.tmp").write_bytes(b"PAR1 torn")
     finished(*RUN, "--set", rounds, "--resume")
     assert_same(logs, reference(TINY, rounds))
+
+
+class NeverDone(ScriptedAgent):
+    """Presses Ctrl-C in a round that it never lets end."""
+
+    def act(self, forecast: Any, context: Any) -> int:
+        signal.raise_signal(signal.SIGINT)
+        while True:
+            pass
+
+
+def test_an_interrupt_ends_a_round_that_never_ends(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register.agent("never-done")(NeverDone)
+    monkeypatch.setattr("regretless.scenarios.run.ROUND_GRACE", 0.1)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # as at a terminal
+    code, _, err = call(*RUN, "--set", "cohort.farmers.response=never-done")
+    signal.signal(signal.SIGINT, handler)
+    assert (code, err.count("\n")) == (130, 1)
+    assert not Path("logs").exists()  # no half of a round is written
 
 
 @pytest.mark.parametrize("where", ["act", "learn"])
@@ -376,9 +398,13 @@ class Trap:
 
 @pytest.mark.parametrize("name", [checkpoint.PLAIN, "state"])
 def test_a_pickled_object_is_never_loaded(name: str) -> None:
+    """Not even from a file whose format and digest are right."""
     plain = np.frombuffer(b'{"state": null}', dtype=np.uint8)
     arrays = {checkpoint.PLAIN: plain} | {name: np.array([Trap()], dtype=object)}
     Path("c.npz").write_bytes(archive(**arrays))
+    members = members_of(Path("c.npz"))
+    with_right_digest(members)
+    write_members(Path("c.npz"), members)
     with pytest.raises(ValueError, match="pickle"):
         checkpoint.load(Path("c.npz"))
     assert not Path("trace").exists()

@@ -39,6 +39,15 @@ wild = { "adversary.kind" = "switching", "adversary.length" = 5 }
 """
 
 
+@pytest.mark.parametrize("label", ["count", "swap_regret", "utility", "bound", "entered"])
+def test_labels_named_like_a_column_of_agents_are_refused(label: str, tmp_path: Path) -> None:
+    """They would be found only when the tables are made, after all runs."""
+    text = LABELS.replace("[grid.stream]", f"[grid.{label}]")
+    assert text != LABELS
+    with pytest.raises(UserError, match=f"grid.{label}: labels need a name without dots"):
+        study(tmp_path, text)
+
+
 def test_a_grid_is_the_full_product_times_the_seeds(tmp_path: Path) -> None:
     """A label stands for several keys."""
     found = study(tmp_path, LABELS)

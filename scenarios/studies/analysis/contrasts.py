@@ -4,13 +4,15 @@ The first value of a key, or its ``control``, is what its others are compared wi
 runs that differ in that key alone and have the same seed: D_s is the mean over all settings of the
 other keys of a measure at the value less that at the control, at seed s of n. An **interaction** of
 two keys is a difference of differences, [m(a, b) - m(a_0, b)] - [m(a, b_0) - m(a_0, b_0)].
-Measures of branches are ``gain`` and ``loss_gain`` (``market.logs.comparisons``).
+Measures of branches are ``gain`` and ``loss_gain`` (``market.logs.branch_gains``).
 
 **Tests.** The differences of a table are a family. The mean of D_s has the error e = sd(D) /
 sqrt(n), and mean / e is a t variable with n - 1 degrees of freedom if it is 0 in truth; where seeds
 are replicates of one history e is sd(D). p-values are adjusted by Holm's method. Simultaneous
-intervals are mean +- c e, c the 95 % quantile of the greatest |t| of all (max-t,
-``market.regret.inference.critical``), with fewer than 10 seeds that are common to all Bonferroni's.
+intervals are mean +- c e. From 40 seeds that are common to all on, c is the 95 % quantile of the
+greatest |t| of all (max-t, ``market.regret.inference.critical``); fewer seeds say too little about
+how the differences depend on one another, and c is Student's value at Bonferroni's level. An
+interval ends where the difference cannot go further: within -1 and 1 for a measure in [0, 1].
 Equivalence within a margin m is shown where both one-sided tests, of mean <= -m and of mean >= m,
 are significant at 5 % (Schuirmann 1987, Journal of Pharmacokinetics and Biopharmaceutics 15(6),
 doi:10.1007/BF01068419): the greater of their p-values, by Holm's method for all with a margin.
@@ -27,7 +29,7 @@ from scipy.special import stdtr, stdtrit
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
-from regretless.market.logs.comparisons import EVERYBODY
+from regretless.market.logs.alternatives import EVERYBODY
 from regretless.market.logs.counted import means_of
 from regretless.market.regret.inference import LEVEL, critical, holm
 from regretless.scenarios.studies.analysis.measures import (
@@ -48,6 +50,7 @@ from regretless.scenarios.studies.analysis.measures import (
 
 GAINS = ("gain", "loss_gain")  # of branches
 NOTHING = 1e-12  # a difference that is rounding
+FEWEST_SEEDS_FOR_MAX_T = 40
 TESTED = dict.fromkeys(
     ["p_adjusted", "simultaneous_low", "simultaneous_high", "margin", "p_equivalence"], "float64"
 )
@@ -80,7 +83,7 @@ def family(found: Sequence[Difference], columns: Mapping[str, Any], rules: Rules
     rows = []
     for words, by_seed, same in found:
         values, within = by_seed.dropna().to_numpy(), rules.within.get(words["measure"])
-        ends = rules.ends(values, within and (within[0] - within[1], within[1] - within[0]))
+        ends = rules.ends(values, range_of_difference(within))
         own = rules.margin if within == (0.0, 1.0) else None
         if isinstance(rules.margin, Mapping):
             own = rules.margin.get(words["measure"])
@@ -94,16 +97,35 @@ def family(found: Sequence[Difference], columns: Mapping[str, Any], rules: Rules
     count = 1 if rules.ends is replicates else seeds
     error = np.array([one.std(ddof=1) for one in differences]) / np.sqrt(count)
     common = pd.concat(differences, axis=1).dropna()
-    few = np.asarray(stdtrit(seeds - 1, 1 - (1 - LEVEL) / (2 * len(known))))
-    half = (critical(common.to_numpy()) if len(common) >= 2 else few) * error
+    if len(common) >= FEWEST_SEEDS_FOR_MAX_T:
+        half = critical(common.to_numpy()) * error
+    else:
+        half = stdtrit(seeds - 1, 1 - (1 - LEVEL) / (2 * len(known))) * error  # Bonferroni
+    least, most = _extreme_differences(tested["measure"], rules)
     table.loc[known, "p_adjusted"] = holm(2 * _above(np.abs(mean), error, seeds))
-    table.loc[known, "simultaneous_low"] = mean - half
-    table.loc[known, "simultaneous_high"] = mean + half
+    table.loc[known, "simultaneous_low"] = np.maximum(mean - half, least)
+    table.loc[known, "simultaneous_high"] = np.minimum(mean + half, most)
     margin = tested["margin"].to_numpy()
     some = ~np.isnan(margin)
     one_sided = _above((margin - np.abs(mean))[some], error[some], seeds[some])
     table.loc[known[some], "p_equivalence"] = holm(one_sided)
     return table
+
+
+def range_of_difference(within: Range | None) -> Range | None:
+    """Return between what a difference of two values of a measure lies; None if it has no range."""
+    if within is None:
+        return None
+    width = within[1] - within[0]
+    return -width, width
+
+
+def _extreme_differences(measures: "pd.Series[str]", rules: Rules) -> tuple[Array, Array]:
+    """Return the least and the greatest possible difference of each row's measure."""
+    ranges = [range_of_difference(rules.within.get(measure)) for measure in measures]
+    least = [-np.inf if possible is None else possible[0] for possible in ranges]
+    most = [np.inf if possible is None else possible[1] for possible in ranges]
+    return np.array(least), np.array(most)
 
 
 def _above(distance: Array, error: Array, seeds: Array) -> Array:

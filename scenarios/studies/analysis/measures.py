@@ -25,7 +25,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
-from regretless.market.logs.comparisons import EVERYBODY
+from regretless.market.logs.alternatives import EVERYBODY
 from regretless.market.logs.counted import COUNT, means_of, with_counts
 from regretless.market.logs.welfare import cohort_welfare
 

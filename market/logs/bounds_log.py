@@ -1,0 +1,124 @@
+"""The table ``bounds``: worst regret and its bounds at selected rounds, per cohort.
+
+A row is written four times in every doubling of the rounds, and after the last round, for every
+cohort to which a theorem applies. Each column has the greatest value over the cohort's agents.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from regretless.market.core.arrays import Array
+from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.game.guarantee import Guarantee
+from regretless.market.game.protocols import Cohort
+
+FIRST_LOGGED_ROUND = 8
+ROWS_PER_DOUBLING = 4
+MAX_LEDGER_ROWS = 20_000  # of larger ledgers only the last round is logged
+COLUMNS = ("decision_swap_regret", "bound_from_bias", "bound_from_variation", "bound")
+KEYS = 2  # columns of the array before these: rounds played, and the cohort's index
+
+
+class BoundsLog(Checkpointable):
+    """Collects the table of bounds.
+
+    Parameters
+    ----------
+    cohorts, guarantees : sequences
+        The cohorts, and one guarantee for each.
+    rounds : int
+        How many rounds the run has; the last one is logged.
+    """
+
+    REMEMBERED = ("_kept",)
+
+    def __init__(
+        self, cohorts: Sequence[Cohort], guarantees: Sequence[Guarantee], *, rounds: int
+    ) -> None:
+        self._cohorts = tuple(cohorts)
+        self.guarantees = tuple(guarantees)
+        self._rounds = rounds
+        self._kept = np.zeros((0, KEYS + len(COLUMNS)))
+
+    def add(self, played: int) -> None:
+        """Write the rows of this moment, if it is one of those that are logged.
+
+        ``played`` is the number of rounds that have been played.
+        """
+        is_last = played == self._rounds
+        if not is_last and not _is_logged(played):
+            return
+        for cohort_index, (cohort, guarantee) in enumerate(
+            zip(self._cohorts, self.guarantees, strict=True)
+        ):
+            is_too_large = len(cohort.ledger.count) > MAX_LEDGER_ROWS and not is_last
+            if guarantee.bound is None or is_too_large or not np.any(cohort.ledger.rounds):
+                continue
+            worst = [_greatest(values) for values in _values_per_row(cohort, guarantee)]
+            self._kept = np.vstack([self._kept, [played, cohort_index, *worst]])
+
+    def join(self, parts: Sequence[tuple[Sequence[int], Array]]) -> None:
+        """Take over the greatest regret and bias bound from parts of the run.
+
+        Each part gives the indices here of its cohorts, and the array that it kept. The bounds of
+        the other two columns do not depend on agents, and are known here.
+        """
+        part_rows: dict[tuple[float, float], list[Array]] = {}
+        for cohort_indices, kept in parts:
+            for played, index_in_part, *values in kept:
+                key = played, float(cohort_indices[int(index_in_part)])
+                part_rows.setdefault(key, []).append(np.array(values[:2]))
+        for row in self._kept:
+            same_moment = part_rows.get((row[0], row[1]))
+            if same_moment is not None:
+                row[KEYS : KEYS + 2] = np.fmax.reduce(same_moment)
+
+    def frame(self) -> pd.DataFrame:
+        """Return a row per logged round and cohort."""
+        cohort_names = [cohort.name for cohort in self._cohorts]
+        table = pd.DataFrame(self._kept[:, KEYS:], columns=COLUMNS)
+        table.insert(0, "cohort", [cohort_names[int(index)] for index in self._kept[:, 1]])
+        table.insert(0, "round", self._kept[:, 0].astype(np.int64))
+        return table
+
+
+def _is_logged(played: int) -> bool:
+    """Say whether a row is due: when log2 of the rounds passes a multiple of a quarter."""
+    if played < FIRST_LOGGED_ROUND:
+        return False
+    quarter_before = math.floor(ROWS_PER_DOUBLING * math.log2(played - 1))
+    quarter_now = math.floor(ROWS_PER_DOUBLING * math.log2(played))
+    return quarter_now > quarter_before
+
+
+def _values_per_row(cohort: Cohort, guarantee: Guarantee) -> list[Array]:
+    """Return the values of ``COLUMNS`` for each row of a ledger (K,); NaN where unknown."""
+    ledger = cohort.ledger
+    regret = ledger.regret("decision_swap")
+    if regret is None:
+        regret = ledger.regret("swap")
+    bound_from_bias = ledger.bound_from_bias()
+    response_gap = cohort.gap()
+    if bound_from_bias is not None and response_gap is not None:
+        bound_from_bias = bound_from_bias + response_gap
+    else:
+        bound_from_bias = None
+    bound_from_variation = guarantee.from_variation() if guarantee.from_variation else None
+    bound = guarantee.bound() if guarantee.bound else None
+
+    is_covered = ledger.played
+    if guarantee.covers is not None:
+        is_covered = is_covered & guarantee.covers
+    columns: list[Any] = [regret, bound_from_bias, bound_from_variation, bound]
+    return [
+        np.where(is_covered, np.nan if column is None else column, np.nan) for column in columns
+    ]
+
+
+def _greatest(values: Array) -> float:
+    """Return the greatest number of an array; NaN if there is none."""
+    return float(np.fmax.reduce(values, initial=np.nan))

@@ -1,0 +1,18 @@
+"""A hundred random games of agents who come and go: no regret is above a bound."""
+
+import pandas as pd
+import pytest
+
+from paper.stays import TABLES
+
+pytestmark = pytest.mark.slow
+
+
+def test_no_bound_is_below_the_regret_of_whoever_stays_enters_or_leaves() -> None:
+    table = pd.DataFrame(TABLES["stays"].rows("", rounds=100, seed=0))
+    violated = table[table["below"] > 0]
+    assert violated.empty, violated.to_string()
+    compared = table.groupby(["bound", "who"])["rows"].sum()
+    for bound in ("bound", "bound_from_bias", "bound_from_variation"):
+        assert {"stays", "enters", "leaves", "enters and leaves"} <= set(compared[bound].index)
+    assert "bound of a window" in compared.index
