@@ -7,7 +7,7 @@ quick.
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -131,11 +131,9 @@ def dashboard(
     with Live(source, Path.cwd(), port, tuple(imports or ())) as server:
         typer.echo(f"Live page: {server.address} (Ctrl-C ends it)")
         opened = nullcontext() if no_browser else opened_in_browser(server.address)
-        with opened:
-            try:
-                server.serve_forever()
-            except KeyboardInterrupt:
-                typer.echo("Ended.")
+        with opened, suppress(KeyboardInterrupt):  # of which the server may keep the last word
+            server.serve_forever()
+        typer.echo("Ended.")
 
 
 ALGORITHMS = "Needed: cma (CMA-ES) or exp3 (bandit)."
