@@ -178,7 +178,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             said += f", worst regret so far {max(known.max(), 0.0):.4f}"
         return f"{said}>"
 
-    def __init__(  # noqa: PLR0913 - keyword-only from the third
+    def __init__(
         self,
         game: Game,
         guarantees: Sequence[Guarantee],

@@ -95,7 +95,7 @@ class Game:
     do moves no outcome, and where everybody hears the forecast at once.
     """
 
-    def __init__(  # noqa: PLR0913 - keyword-only from the third
+    def __init__(
         self,
         blocks: Sequence[Block],
         seats: Sequence[Seat],
