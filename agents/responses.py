@@ -35,11 +35,11 @@ from regretless.market.best_response import (
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import (
-    handed,
     is_ours,
     name_of,
     numbers_of,
     read_only,
+    readonly_for_user,
     strategies_of,
 )
 from regretless.market.losses import Loss
@@ -178,7 +178,7 @@ class Checked(Response):
     def play(self, predicted: Array) -> Array:
         """Return the mixed strategy (K, A); UserError where it is none, or exceeds its gap."""
         ask, gap = self.rule.play, self.gap(predicted.shape[1])
-        play = strategies_of(ask, ask(handed(ask, predicted)), predicted.shape)
+        play = strategies_of(ask, ask(readonly_for_user(ask, predicted)), predicted.shape)
         excess = ((play * predicted).sum(1) - predicted.min(1)).max()
         if excess > gap + 1e-9:
             declared = f"declares a gap of {gap:.4g}"

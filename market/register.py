@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from regretless.market.core.errors import UserError, closest
-from regretless.market.core.own_code import PROJECT, misfit, own_packages, package_of
+from regretless.market.core.own_code import PROJECT, package_of, signature_fault, user_packages
 
 Thing = TypeVar("Thing", bound=Callable[..., Any])
 
@@ -53,10 +53,10 @@ class Registry:
                 if name in other:
                     taken = f"there is a {other.kind} of that name; choose another name"
                     raise UserError(f"{self.kind} '{name}': {taken}")
-            if package_of(thing.__module__) != PROJECT and (told := misfit(thing)):
+            if package_of(thing.__module__) != PROJECT and (told := signature_fault(thing)):
                 raise UserError(f"{self.kind} '{name}': {told}")
             self._known[name] = thing
-            own_packages.update({package_of(thing.__module__)} - {PROJECT})
+            user_packages.update({package_of(thing.__module__)} - {PROJECT})
             return thing
 
         return add

@@ -15,7 +15,7 @@ from regretless.agents.cohorts import parts
 from regretless.agents.learners.base import RowLearner
 from regretless.market.core.arrays import Array, Indices, draw_rows
 from regretless.market.core.checkpoint import Checkpointable
-from regretless.market.core.own_code import handed, is_ours, strategies_of
+from regretless.market.core.own_code import is_ours, readonly_for_user, strategies_of
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
 from regretless.market.records import Context, Decision, Forecast, Mixture, Policy, one_hot
@@ -106,4 +106,4 @@ class LearnerCohort(Cohort, Checkpointable):
         else:
             played = decision.actions[self._first]
         learn = self.learner.learn
-        learn(handed(learn, losses), handed(learn, played))
+        learn(readonly_for_user(learn, losses), readonly_for_user(learn, played))

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from regretless.market.core.arrays import Array, Indices, Mask, draw_index, draw_rows
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import ROUNDING, name_of, numbers_of, read_only
+from regretless.market.core.own_code import SUM_TOLERANCE, name_of, numbers_of, read_only
 from regretless.market.game.network import DelayedForecasts
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
@@ -255,7 +255,11 @@ class ScriptedCohort(Cohort, Checkpointable):
             if not np.isfinite(answer) or answer != int(answer) or not 0 <= answer < count:
                 raise UserError(f"{name_of(agent.act)} chose action {answer}; {wanted}")
             return int(answer), one_hot(np.array([int(answer)]), count)[0]
-        if answer.shape != (count,) or not (answer >= 0).all() or abs(answer.sum() - 1) > ROUNDING:
+        if (
+            answer.shape != (count,)
+            or not (answer >= 0).all()
+            or abs(answer.sum() - 1) > SUM_TOLERANCE
+        ):
             raise UserError(f"{name_of(agent.act)} returned {brief(given)}; {wanted}")
         return draw_index(answer, agent.rng), answer.astype(np.float64)
 
@@ -290,5 +294,5 @@ def strategy_of(answer: ArrayLike, agents: int, count: int) -> Array | None:
         return one_hot(given.astype(np.intp), count)
     if given.shape != (agents, count) or given.dtype.kind not in "biuf":
         return None
-    lawful = (given >= 0).all() and (abs(given.sum(1) - 1) <= ROUNDING).all()
+    lawful = (given >= 0).all() and (abs(given.sum(1) - 1) <= SUM_TOLERANCE).all()
     return given.astype(np.float64) if lawful else None

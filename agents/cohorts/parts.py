@@ -1,7 +1,7 @@
 """A part of a cohort: some of its agents, who play by themselves as they would in the whole.
 
 All that is random about agents is drawn from streams of the whole cohort, of which a part takes its
-own numbers (``market.core.randomness.Some``). Losses are computed row by row, and come out the same
+own numbers (``randomness.SubsetGenerator``). Losses are computed row by row, and come out the same
 to the last bit if NumPy takes the same path for a part of the rows as for all. It asks whether
 there is one row, and a loss form whether all rows have one exponent: therefore a part keeps, beside
 its agents' rows, a few that answer such questions as the whole does (``company``), and it is
@@ -14,7 +14,7 @@ import numpy as np
 
 from regretless.market.core.arrays import Indices
 from regretless.market.core.errors import UserError
-from regretless.market.core.randomness import Some, stream
+from regretless.market.core.randomness import SubsetGenerator, stream
 from regretless.market.losses import Loss
 from regretless.market.numerics.storage import side_by_side
 from regretless.market.regret.ledger import Ledger
@@ -57,7 +57,7 @@ def common(cohort: Any, rows: Indices, agents: slice) -> dict[str, Any]:
             measures=ledger.measures,
             constants=ledger.constants,
         ),
-        "rng": Some(cohort.rng, rows if by_row else everybody[agents], len(everybody)),
+        "rng": SubsetGenerator(cohort.rng, rows if by_row else everybody[agents], len(everybody)),
     }
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import handed, name_of, numbers_of
+from regretless.market.core.own_code import name_of, numbers_of, readonly_for_user
 
 Actions = Indices
 
@@ -91,7 +91,9 @@ class RowLearner(Checkpointable):
             raise ValueError(f"losses have shape {told.shape}; the rows are {self.strategy.shape}")
         self.rounds += 1
         wanted = f"return mixed strategies of shape {self.strategy.shape}"
-        answer = self.step(handed(self.step, told), handed(self.step, actions))
+        answer = self.step(
+            readonly_for_user(self.step, told), readonly_for_user(self.step, actions)
+        )
         strategy = numbers_of(self.step, answer, wanted).astype(np.float64, copy=False)
         if strategy.shape != self.strategy.shape:
             raise UserError(f"{name_of(self.step)} returned {brief(answer)}; {wanted}")

@@ -34,7 +34,7 @@ from regretless.forecaster.models.base import Model, kept
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
-from regretless.market.core.own_code import handed
+from regretless.market.core.own_code import readonly_for_user
 from regretless.market.game.protocols import Forecaster
 
 SCALE = 0.001  # c
@@ -131,7 +131,7 @@ class Aggregate(Model):
         self._common.add(gains[1].mean(1, keepdims=True))
         self._choice.add((told - truth) * (told - means))
         for model in self.members.values():
-            model.update(handed(model.update, truth))
+            model.update(readonly_for_user(model.update, truth))
 
 
 # the models that come with the forecaster, as data that a scenario file could write

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from regretless.forecaster.wrapping import Wrapping
 from regretless.market.core.arrays import Array
-from regretless.market.core.own_code import handed
+from regretless.market.core.own_code import readonly_for_user
 from regretless.market.game.protocols import Forecaster
 from regretless.market.records import Context, Forecast, Mixture
 
@@ -64,5 +64,5 @@ class LateModel(Wrapping):
             beside = oldest["beside"]
         if outcome is not None:
             self.inner.observe_outcome(outcome)
-        self.inner.update(handed(self.inner.update, truth))
+        self.inner.update(readonly_for_user(self.inner.update, truth))
         return beside

@@ -87,7 +87,7 @@ def check_finite(value: Any, new_value: Any, place: str) -> None:
     What has no counterpart in a new object is not looked at, and neither is an array whose
     counterpart has numbers that are not finite: there they have a meaning.
     """
-    if isinstance(new_value, checkpoint.Own):  # the state of a user's own object
+    if isinstance(new_value, checkpoint.ForeignState):  # the state of a user's own object
         return
     if isinstance(new_value, dict):
         for key in new_value:

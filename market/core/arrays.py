@@ -28,20 +28,24 @@ def draw_rows(weights: Array, uniforms: Array, row_of: Indices | None = None) ->
     >>> draw_rows(np.array([[0.2, 0.0, 0.8]]), np.array([0.1, 0.2]), np.array([0, 0])).tolist()
     [0, 2]
     """
-    drawn = np.empty(len(uniforms), dtype=np.intp)
-    rows = np.arange(len(drawn)) if row_of is None else row_of
-    _write_draws(np.ascontiguousarray(np.cumsum(weights, axis=1)), uniforms, rows, drawn)
-    return drawn
+    drawn_indices = np.empty(len(uniforms), dtype=np.intp)
+    row_of_draw = np.arange(len(drawn_indices)) if row_of is None else row_of
+    _write_draws(
+        np.ascontiguousarray(np.cumsum(weights, axis=1)), uniforms, row_of_draw, drawn_indices
+    )
+    return drawn_indices
 
 
 @compiled(nogil=True)
-def _write_draws(sums: Array, uniforms: Array, row_of: Indices, drawn: Indices) -> None:
-    last = sums.shape[1] - 1
-    for i in range(drawn.shape[0]):
-        row, index = sums[row_of[i]], 0
-        while index < last and uniforms[i] * row[last] >= row[index]:
+def _write_draws(
+    cumulative_weights: Array, uniforms: Array, row_of: Indices, drawn: Indices
+) -> None:
+    last = cumulative_weights.shape[1] - 1
+    for draw in range(drawn.shape[0]):
+        cumulative, index = cumulative_weights[row_of[draw]], 0
+        while index < last and uniforms[draw] * cumulative[last] >= cumulative[index]:
             index += 1
-        drawn[i] = index
+        drawn[draw] = index
 
 
 def draw_index(weights: Array, rng: np.random.Generator) -> int:

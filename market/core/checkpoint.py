@@ -29,7 +29,7 @@ from regretless.market.core.randomness import generator_state, restore_generator
 
 
 @contextmanager
-def replacing(path: Path, *, alone: bool = True, contested: bool = False) -> Iterator[Path]:
+def replacing(path: Path, *, sync_folder: bool = True, contested: bool = False) -> Iterator[Path]:
     """Yield a draft beside a file that takes the file's name once the block is done.
 
     The draft, ``.NAME.tmp``, is synced before it is renamed and the folder after (if ``alone``;
@@ -41,8 +41,8 @@ def replacing(path: Path, *, alone: bool = True, contested: bool = False) -> Ite
     a draft of its own, ``.NAME.HEX.tmp``, and the last one that is done stays. A writer that is
     killed leaves its draft.
     """
-    own_part = f".{uuid4().hex}" if contested else ""
-    draft = path.with_name(f".{path.name}{own_part}.tmp")
+    writer_part = f".{uuid4().hex}" if contested else ""
+    draft = path.with_name(f".{path.name}{writer_part}.tmp")
     if draft.is_symlink():
         raise OSError(errno.ELOOP, "is a symbolic link", str(draft))
     try:
@@ -50,7 +50,7 @@ def replacing(path: Path, *, alone: bool = True, contested: bool = False) -> Ite
         if draft.exists():
             sync(draft)
             draft.replace(path)
-            if alone:
+            if sync_folder:
                 sync(path.parent)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
@@ -71,9 +71,9 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-PLAIN = "plain.json"
-DEEPEST = 50  # tables within one another
-SHOWN = 80  # characters of a value in an error line
+PLAIN_MEMBER = "plain.json"
+MAX_DEPTH = 50  # tables within one another
+MAX_SHOWN_CHARACTERS = 80  # characters of a value in an error line
 PLAIN_VALUES = bool | int | float | str | np.generic | None
 DAMAGED = Exception  # what reading a file may raise that somebody else wrote
 
@@ -84,33 +84,39 @@ def save(path: Path, tree: dict[str, Any], *, contested: bool = False) -> None:
     ``contested`` is as in ``replacing``.
     """
     arrays: dict[str, np.ndarray[Any, Any]] = {}
-    plain = _split(tree, (), arrays)
+    plain = _extract_arrays(tree, (), arrays)
     text = np.frombuffer(json.dumps(plain).encode(), dtype=np.uint8)
     with replacing(path, contested=contested) as draft:
-        archive.write(draft, {PLAIN: text, **arrays})
+        archive.write(draft, {PLAIN_MEMBER: text, **arrays})
 
 
 def check_tree(tree: Any) -> None:
     """Raise UserError at the first thing in a tree that ``save`` cannot write."""
-    _split(tree, (), {})
+    _extract_arrays(tree, (), {})
 
 
-def _split(tree: Any, place: tuple[str, ...], arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
+def _extract_arrays(
+    tree: Any, path: tuple[str, ...], arrays: dict[str, np.ndarray[Any, Any]]
+) -> Any:
     """Take the arrays out of a tree, each under its path, and return the rest."""
-    plain = tree.item() if isinstance(tree, np.generic) else tree
-    if isinstance(tree, dict) and len(place) < DEEPEST and all(isinstance(k, str) for k in tree):
-        found = {key: _split(value, (*place, key), arrays) for key, value in tree.items()}
-        return {key: value for key, value in found.items() if value is not np.ndarray}
+    plain_value = tree.item() if isinstance(tree, np.generic) else tree
+    if isinstance(tree, dict) and len(path) < MAX_DEPTH and all(isinstance(k, str) for k in tree):
+        parts = {key: _extract_arrays(value, (*path, key), arrays) for key, value in tree.items()}
+        return {key: value for key, value in parts.items() if value is not np.ndarray}
     if isinstance(tree, np.ndarray) and not tree.dtype.hasobject:
-        arrays["/".join(quote(step, safe="") for step in place)] = tree
+        arrays["/".join(quote(step, safe="") for step in path)] = tree
         return np.ndarray  # stands for one that was taken out
     with suppress(TypeError, ValueError, RecursionError):
         if not isinstance(tree, np.ndarray | dict):
-            json.dumps(plain)
-            return plain
-    what = repr(tree) if len(repr(tree)) <= SHOWN else f"{repr(tree)[:SHOWN]}..."
-    cure = "give arrays, numbers, text, lists and None, in tables by text"
-    raise UserError(f"state(): {'.'.join(place)} = {what} cannot be kept in a file; {cure}")
+            json.dumps(plain_value)
+            return plain_value
+    shown_value = (
+        repr(tree)
+        if len(repr(tree)) <= MAX_SHOWN_CHARACTERS
+        else f"{repr(tree)[:MAX_SHOWN_CHARACTERS]}..."
+    )
+    hint = "give arrays, numbers, text, lists and None, in tables by text"
+    raise UserError(f"state(): {'.'.join(path)} = {shown_value} cannot be kept in a file; {hint}")
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -121,7 +127,7 @@ def load(path: Path) -> dict[str, Any]:
     """
     arrays = archive.read(path)
     try:
-        plain: dict[str, Any] = json.loads(arrays.pop(PLAIN).tobytes().decode())
+        plain: dict[str, Any] = json.loads(arrays.pop(PLAIN_MEMBER).tobytes().decode())
         for name, array in arrays.items():
             *path_to, last = (unquote(step) for step in name.split("/"))
             table = plain
@@ -133,43 +139,58 @@ def load(path: Path) -> dict[str, Any]:
     return plain
 
 
-class Own(dict[str, Any]):
+class ForeignState(dict[str, Any]):
     """What an object of somebody else's class remembers: any table, which may change its form."""
 
 
 def memory(holder: "Memory") -> dict[str, Any]:
     """Return the state of an object, marked as ``Own`` unless its class is this project's."""
-    ours = type(holder).__module__.partition(".")[0] == __name__.partition(".")[0]
+    is_of_this_project = type(holder).__module__.partition(".")[0] == __name__.partition(".")[0]
     state: dict[str, Any] = holder.state()
-    return state if ours else Own(state)
+    return state if is_of_this_project else ForeignState(state)
 
 
-def check_like(found: Any, fresh: Any, place: str = "state") -> None:
+def check_like(restored: Any, reference: Any, path: str = "state") -> None:
     """Raise ValueError unless a tree has the keys, types and shapes of a new object's.
 
     Where that is None, anything may have come; a table may have more keys; the first axis of an
     array, and any of length 0 or 1, may be longer.
     """
-    if fresh is None:
+    if reference is None:
         return
-    if isinstance(fresh, dict):
-        if not isinstance(found, dict) or (fresh.keys() - found and not isinstance(fresh, Own)):
-            raise ValueError(f"{place} is no table of {', '.join(fresh)}")
-        for key in {} if isinstance(fresh, Own) else fresh:
-            check_like(found[key], fresh[key], f"{place}.{key}")
-    elif isinstance(fresh, np.ndarray):
-        fits = isinstance(found, np.ndarray)
-        fits = fits and (found.dtype, found.ndim) == (fresh.dtype, fresh.ndim)
-        sizes = enumerate(zip(found.shape, fresh.shape, strict=True)) if fits else ()
-        for axis, (now, new) in sizes:
-            fits = fits and (now == new or new <= 1 or (axis == 0 and now > new))
-        if not fits:
-            raise ValueError(f"{place} is no array of {fresh.dtype} and shape {fresh.shape}")
+    if isinstance(reference, dict):
+        if not isinstance(restored, dict) or (
+            reference.keys() - restored and not isinstance(reference, ForeignState)
+        ):
+            raise ValueError(f"{path} is no table of {', '.join(reference)}")
+        for key in {} if isinstance(reference, ForeignState) else reference:
+            check_like(restored[key], reference[key], f"{path}.{key}")
+    elif isinstance(reference, np.ndarray):
+        is_compatible = isinstance(restored, np.ndarray)
+        is_compatible = is_compatible and (restored.dtype, restored.ndim) == (
+            reference.dtype,
+            reference.ndim,
+        )
+        axis_lengths = (
+            enumerate(zip(restored.shape, reference.shape, strict=True)) if is_compatible else ()
+        )
+        for axis, (restored_length, reference_length) in axis_lengths:
+            is_compatible = is_compatible and (
+                restored_length == reference_length
+                or reference_length <= 1
+                or (axis == 0 and restored_length > reference_length)
+            )
+        if not is_compatible:
+            raise ValueError(f"{path} is no array of {reference.dtype} and shape {reference.shape}")
     else:
-        kind = type(fresh.item() if isinstance(fresh, np.generic) else fresh)
-        fitting = {int: (int, float), float: (int, float), tuple: (list,)}.get(kind, (kind,))
-        if type(found) not in fitting:
-            raise ValueError(f"{place} is {type(found).__name__}, where {kind.__name__} belongs")
+        expected_type = type(reference.item() if isinstance(reference, np.generic) else reference)
+        accepted_types = {int: (int, float), float: (int, float), tuple: (list,)}.get(
+            expected_type, (expected_type,)
+        )
+        if type(restored) not in accepted_types:
+            raise ValueError(
+                f"{path} is {type(restored).__name__}, where {expected_type.__name__} belongs"
+            )
 
 
 class Checkpointable:
@@ -188,8 +209,10 @@ class Checkpointable:
 
     @classmethod
     def _remembered(cls) -> list[str]:
-        named = [kind.__dict__.get("REMEMBERED", ()) for kind in reversed(cls.__mro__)]
-        return list(dict.fromkeys(name for names in named for name in names))
+        names_per_class = [
+            base_class.__dict__.get("REMEMBERED", ()) for base_class in reversed(cls.__mro__)
+        ]
+        return list(dict.fromkeys(name for names in names_per_class for name in names))
 
     @property
     def resumable(self) -> bool:
@@ -198,7 +221,7 @@ class Checkpointable:
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs; nothing in it changes with this object."""
-        return {name.lstrip("_"): _record(getattr(self, name)) for name in self._remembered()}
+        return {name.lstrip("_"): _recorded(getattr(self, name)) for name in self._remembered()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint; KeyError, TypeError or ValueError if it does not fit."""
@@ -220,29 +243,31 @@ class Memory(Protocol):
         """Continue from it."""
 
 
-LIVING = np.random.Generator | Memory  # is put back where it is, and never replaced
+OBJECTS_WITH_MEMORY = np.random.Generator | Memory  # is put back where it is, and never replaced
 
 
 def remembers(value: Any) -> bool:
     """Whether a checkpoint can hold a value: plain ones, or what has ``state`` and ``restore``."""
     if isinstance(value, dict | list | tuple):
-        return all(remembers(held) for held in _keyed(value).values())
+        return all(remembers(element) for element in _by_key(value).values())
     if isinstance(value, np.ndarray | np.random.Generator | PLAIN_VALUES):
         return True
     return value.resumable if isinstance(value, Checkpointable) else isinstance(value, Memory)
 
 
-def _record(value: Any) -> Any:
+def _recorded(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.copy()
     if isinstance(value, np.random.Generator):
         return generator_state(value)
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, list | tuple) and all(isinstance(held, PLAIN_VALUES) for held in value):
-        return [_record(held) for held in value]
+    if isinstance(value, list | tuple) and all(
+        isinstance(element, PLAIN_VALUES) for element in value
+    ):
+        return [_recorded(element) for element in value]
     if isinstance(value, dict | list | tuple):
-        return {key: _record(held) for key, held in _keyed(value).items()}
+        return {key: _recorded(element) for key, element in _by_key(value).items()}
     return value if isinstance(value, PLAIN_VALUES) else memory(value)
 
 
@@ -253,21 +278,32 @@ def _restored(current: Any, value: Any, *, in_place: bool) -> Any:
     elif isinstance(current, Memory):
         current.restore(value)
     elif isinstance(current, dict | list | tuple):
-        here, there = _keyed(current), _keyed(value)
-        if here.keys() != there.keys() and any(isinstance(held, LIVING) for held in here.values()):
-            raise ValueError(f"the state is of {list(there)}; here are {list(here)}")
-        found = {key: _restored(here.get(key), there[key], in_place=in_place) for key in there}
-        if here.keys() != found.keys() or any(found[key] is not here[key] for key in here):
-            listed = (found[str(i)] for i in range(len(found)))
-            return found if isinstance(current, dict) else type(current)(listed)
+        current_parts, saved_parts = _by_key(current), _by_key(value)
+        if current_parts.keys() != saved_parts.keys() and any(
+            isinstance(part, OBJECTS_WITH_MEMORY) for part in current_parts.values()
+        ):
+            raise ValueError(f"the state is of {list(saved_parts)}; here are {list(current_parts)}")
+        restored_parts = {
+            key: _restored(current_parts.get(key), saved_parts[key], in_place=in_place)
+            for key in saved_parts
+        }
+        if current_parts.keys() != restored_parts.keys() or any(
+            restored_parts[key] is not current_parts[key] for key in current_parts
+        ):
+            in_order = (restored_parts[str(i)] for i in range(len(restored_parts)))
+            return restored_parts if isinstance(current, dict) else type(current)(in_order)
     elif in_place and isinstance(current, np.ndarray) and isinstance(value, np.ndarray):
         if current.shape != value.shape:
             raise ValueError(f"the state is of shape {value.shape}; here it is {current.shape}")
         np.copyto(current, value, casting="same_kind")
     else:
-        return _record(value)
+        return _recorded(value)
     return current
 
 
-def _keyed(group: Any) -> dict[str, Any]:
-    return group if isinstance(group, dict) else {str(i): held for i, held in enumerate(group)}
+def _by_key(container: Any) -> dict[str, Any]:
+    return (
+        container
+        if isinstance(container, dict)
+        else {str(index): element for index, element in enumerate(container)}
+    )

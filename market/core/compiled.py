@@ -35,7 +35,7 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
             return numba.njit(cache=True, **options)(function)
         except RuntimeError:  # in a private temporary folder, or nowhere
             with suppress(OSError, RuntimeError):
-                numba.config.CACHE_DIR = str(_private(Path(tempfile.gettempdir())))  # type: ignore[attr-defined]
+                numba.config.CACHE_DIR = str(_private_folder(Path(tempfile.gettempdir())))  # type: ignore[attr-defined]
                 return numba.njit(cache=True, **options)(function)
             return numba.njit(**options)(function)
 
@@ -72,52 +72,59 @@ def first_compilation_announced(announce: Callable[[], object]) -> Iterator[None
         yield
 
 
-def _private(home: Path) -> Path:
+def _private_folder(parent: Path) -> Path:
     """Return our folder there, made if need be; OSError unless it is this user's alone.
 
     What is kept is code that will be run: a folder that somebody else has prepared is not used.
     """
     if os.name != "posix":  # there the temporary folder itself is the user's own
-        return home / "regretless-numba"
-    folder = home / f"regretless-numba-{os.getuid()}"
+        return parent / "regretless-numba"
+    folder = parent / f"regretless-numba-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    alone = stat.S_ISDIR(found.st_mode) and not found.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
-    if not alone or found.st_uid != os.getuid():
+    status = folder.lstat()
+    is_private = stat.S_ISDIR(status.st_mode) and not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+    if not is_private or status.st_uid != os.getuid():
         raise PermissionError(f"{folder} is not this user's alone")
     return folder
 
 
-LANES: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]  # cores, unless the environment says otherwise
-FEWEST = 20_000  # rows; sharing costs more than it saves below
-SPANS = 4  # per core
+MAX_THREADS: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]  # cores, unless the environment says otherwise
+MIN_SHARED_ROWS = 20_000  # rows; sharing costs more than it saves below
+SPANS_PER_THREAD = 4  # per core
 
-_pool: list[ThreadPoolExecutor] = []  # at most one
+_thread_pool: list[ThreadPoolExecutor] = []  # at most one
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.clear)  # a fork takes no threads along
+    os.register_at_fork(after_in_child=_thread_pool.clear)  # a fork takes no threads along
 
 
-def over_rows(kernel: Callable[..., object], rows: int, *arrays: Any, fewest: int = FEWEST) -> None:
+def over_rows(
+    kernel: Callable[..., object], rows: int, *arrays: Any, min_shared_rows: int = MIN_SHARED_ROWS
+) -> None:
     """Call ``kernel(*arrays, first, last)`` so that all rows are covered; ``fewest`` are shared.
 
     The kernel writes the rows from ``first`` to before ``last`` and no others, and has ``nogil``.
     """
-    if rows < fewest or LANES == 1:
+    if rows < min_shared_rows or MAX_THREADS == 1:
         kernel(*arrays, 0, rows)
         return
-    if not _pool:
-        _pool.append(ThreadPoolExecutor(LANES - 1, "lane"))
-    ends = [rows * span // (SPANS * LANES) for span in range(SPANS * LANES + 1)]
-    left = iter(list(pairwise(ends)))  # threads take from it in turn, under the interpreter's lock
+    if not _thread_pool:
+        _thread_pool.append(ThreadPoolExecutor(MAX_THREADS - 1, "lane"))
+    bounds = [
+        rows * span // (SPANS_PER_THREAD * MAX_THREADS)
+        for span in range(SPANS_PER_THREAD * MAX_THREADS + 1)
+    ]
+    open_spans = iter(
+        list(pairwise(bounds))
+    )  # threads take from it in turn, under the interpreter's lock
 
-    def work() -> None:
-        for first, last in left:
+    def process_spans() -> None:
+        for first, last in open_spans:
             kernel(*arrays, first, last)
 
-    others = [_pool[0].submit(work) for _ in range(LANES - 1)]
+    futures = [_thread_pool[0].submit(process_spans) for _ in range(MAX_THREADS - 1)]
     try:
-        work()
+        process_spans()
     finally:
-        for other in others:
-            if not other.cancel():  # it has begun
-                other.result()
+        for future in futures:
+            if not future.cancel():  # it has begun
+                future.result()

@@ -12,5 +12,5 @@ class Delegated:
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = self.name or name
 
-    def __get__(self, whole: Any, owner: type | None = None) -> Any:
-        return self if whole is None else getattr(getattr(whole, self.part), self.name)
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else getattr(getattr(instance, self.part), self.name)

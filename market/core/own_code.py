@@ -25,11 +25,14 @@ from numpy.typing import NDArray
 from regretless.market.core.errors import UserError, brief
 
 PROJECT = "regretless"
-INSTALLED = {"site-packages", "dist-packages"}  # folders of other packages
+PACKAGE_FOLDERS = {"site-packages", "dist-packages"}  # folders of other packages
 STDLIB = Path(sysconfig.get_path("stdlib")).resolve()
-READ_ONLY = "read-only", "mappingproxy"  # in what is said of arrays and tables not to be written
-ROUNDING = 1e-9  # of probabilities that sum to 1
-own_packages: set[str] = set()  # of what is registered, beside this project
+READ_ONLY_MESSAGES = (
+    "read-only",
+    "mappingproxy",
+)  # in what is said of arrays and tables not to be written
+SUM_TOLERANCE = 1e-9  # of probabilities that sum to 1
+user_packages: set[str] = set()  # of what is registered, beside this project
 
 
 def is_ours(code: Any) -> bool:
@@ -44,80 +47,98 @@ def package_of(module: str | None) -> str:
 
 def name_of(method: Any) -> str:
     """Name a bound method by its object's class, anything else by its own name."""
-    owner = getattr(method, "__self__", None)
+    instance = getattr(method, "__self__", None)
     name = str(getattr(method, "__name__", method))
-    return name if owner is None else f"{type(owner).__name__}.{name}"
+    return name if instance is None else f"{type(instance).__name__}.{name}"
 
 
-def misfit(thing: Any) -> str | None:
+def signature_fault(user_class: Any) -> str | None:
     """Say which method of a class cannot take what the one it overrides is called with."""
-    for name, own in vars(thing).items() if isinstance(thing, type) else ():
-        base = next((vars(kind)[name] for kind in thing.__mro__[1:] if name in vars(kind)), None)
-        if name.startswith("_") or not isfunction(own) or not isfunction(base):
+    for name, method in vars(user_class).items() if isinstance(user_class, type) else ():
+        overridden = next(
+            (
+                vars(base_class)[name]
+                for base_class in user_class.__mro__[1:]
+                if name in vars(base_class)
+            ),
+            None,
+        )
+        if name.startswith("_") or not isfunction(method) or not isfunction(overridden):
             continue
-        parameters = signature(base).parameters.values()
-        given = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+        parameters = signature(overridden).parameters.values()
+        argument_names = [
+            parameter.name
+            for parameter in parameters
+            if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+        ]
         try:
-            signature(own).bind(*given)
+            signature(method).bind(*argument_names)
         except TypeError:
-            called = ", ".join(given[1:])  # without self
-            return f"{thing.__name__}.{name} is called with ({called}); take these arguments"
+            names = ", ".join(argument_names[1:])  # without self
+            return f"{user_class.__name__}.{name} is called with ({names}); take these arguments"
     return None
 
 
 @contextmanager
-def in_round(number: int) -> Iterator[None]:
+def in_round(round_index: int) -> Iterator[None]:
     """Turn faults of the user's own code, and mistakes, into one line that names the round."""
     try:
         yield
     except (Exception, SystemExit) as error:
-        line = blamed(error) or (str(error) if isinstance(error, UserError) else None)
-        if line is None:
+        message = blamed(error) or (str(error) if isinstance(error, UserError) else None)
+        if message is None:
             raise
-        raise UserError(f"round {number}: {line}") from error
+        raise UserError(f"round {round_index}: {message}") from error
 
 
 def blamed(error: BaseException) -> str | None:
     """Say which class and method of the user's own a fault came from; None if from none."""
     if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
         error = error.__cause__  # a generator of ours was on the way
-    frames = [pair for pair in traceback.walk_tb(error.__traceback__) if _is_own(pair[0])]
-    if not frames:
+    user_frames = [
+        pair for pair in traceback.walk_tb(error.__traceback__) if _is_user_code(pair[0])
+    ]
+    if not user_frames:
         return None
-    first, (frame, line) = frames[0][0], frames[-1]
-    who = first.f_code.co_qualname.rpartition("<locals>.")[2]
-    if first.f_code.co_argcount and first.f_code.co_varnames[0] == "self":
-        who = f"{type(first.f_locals['self']).__name__}.{first.f_code.co_name}"
+    entry_frame, (frame, line) = user_frames[0][0], user_frames[-1]
+    method_name = entry_frame.f_code.co_qualname.rpartition("<locals>.")[2]
+    if entry_frame.f_code.co_argcount and entry_frame.f_code.co_varnames[0] == "self":
+        method_name = f"{type(entry_frame.f_locals['self']).__name__}.{entry_frame.f_code.co_name}"
     if isinstance(error, UserError):
-        return f"{who}: {error}"
+        return f"{method_name}: {error}"
     file = frame.f_code.co_filename
-    where = f"{Path(file).name}, line {line}"
+    location = f"{Path(file).name}, line {line}"
     if is_writing(error):
-        written = traceback.FrameSummary(file, line, who).line
-        return f"{who} writes into what it was given ({where}: {written}); copy it first"
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return f"{who} ({where}): {said}; mend it"
+        code = traceback.FrameSummary(file, line, method_name).line
+        return f"{method_name} writes into what it was given ({location}: {code}); copy it first"
+    fault = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"{method_name} ({location}): {fault}; mend it"
 
 
 def is_writing(error: BaseException) -> bool:
     """Whether an error is that of writing into what is read-only."""
-    return isinstance(error, FrozenInstanceError) or any(word in str(error) for word in READ_ONLY)
+    return isinstance(error, FrozenInstanceError) or any(
+        word in str(error) for word in READ_ONLY_MESSAGES
+    )
 
 
-def _is_own(frame: FrameType) -> bool:
+def _is_user_code(frame: FrameType) -> bool:
     """Whether a frame runs code of the user's own."""
-    package, file = package_of(frame.f_globals.get("__name__")), Path(frame.f_code.co_filename)
-    if package == PROJECT or package in own_packages:
+    package, source_file = (
+        package_of(frame.f_globals.get("__name__")),
+        Path(frame.f_code.co_filename),
+    )
+    if package == PROJECT or package in user_packages:
         return package != PROJECT
-    place = file.resolve()
-    elsewhere = INSTALLED.intersection(place.parts) or place.is_relative_to(STDLIB)
-    return place.is_file() and not elsewhere
+    path = source_file.resolve()
+    is_installed = PACKAGE_FOLDERS.intersection(path.parts) or path.is_relative_to(STDLIB)
+    return path.is_file() and not is_installed
 
 
-Numbers = TypeVar("Numbers", bound=NDArray[Any])
+NumberArray = TypeVar("NumberArray", bound=NDArray[Any])
 
 
-def read_only(array: Numbers) -> Numbers:
+def read_only(array: NumberArray) -> NumberArray:
     """Return a view of an array that cannot be written."""
     view = array.view()
     view.flags.writeable = False
@@ -133,35 +154,39 @@ def frozen(array: Any) -> NDArray[Any]:
     return copied
 
 
-def handed(method: Any, array: Numbers) -> Numbers:
+def readonly_for_user(method: Any, array: NumberArray) -> NumberArray:
     """Return what a method is handed: the array itself if it is ours, else a read-only view."""
     return array if is_ours(method) else read_only(array)
 
 
-def lent(maker: Any, value: Any) -> Any:
+def copy_for_user(maker: Any, value: Any) -> Any:
     """Return a parameter as a maker is handed it: who is not ours may not change it."""
     if is_ours(maker) or not isinstance(value, np.ndarray | list | dict):
         return value
     return read_only(value) if isinstance(value, np.ndarray) else deepcopy(value)
 
 
-def numbers_of(method: Any, answer: Any, wanted: str) -> NDArray[Any]:
+def numbers_of(method: Any, answer: Any, expected: str) -> NDArray[Any]:
     """Return a method's answer as an array; UserError, with what is wanted, if it is no numbers."""
     try:
         array = np.asarray(answer)
     except (TypeError, ValueError):
         array = np.empty(0, dtype=object)
     if array.dtype.kind not in "biuf":
-        raise UserError(f"{name_of(method)} returned {brief(answer)}; {wanted}")
+        raise UserError(f"{name_of(method)} returned {brief(answer)}; {expected}")
     return array
 
 
 def strategies_of(method: Any, answer: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """Return a method's answer as mixed strategies (K, A); UserError unless it is that."""
-    wanted = f"return probabilities of shape {shape} whose rows sum to 1"
-    found = numbers_of(method, answer, wanted).astype(np.float64, copy=False)
-    fine = found.shape == shape and (found >= 0).all(1) & (np.abs(found.sum(1) - 1) <= ROUNDING)
-    if not np.all(fine):
-        shown = found[int(np.argmin(fine))] if found.shape == shape else found
-        raise UserError(f"{name_of(method)} returned {brief(shown)}; {wanted}")
-    return found
+    expected = f"return probabilities of shape {shape} whose rows sum to 1"
+    strategies = numbers_of(method, answer, expected).astype(np.float64, copy=False)
+    is_distribution = strategies.shape == shape and (strategies >= 0).all(1) & (
+        np.abs(strategies.sum(1) - 1) <= SUM_TOLERANCE
+    )
+    if not np.all(is_distribution):
+        offending = (
+            strategies[int(np.argmin(is_distribution))] if strategies.shape == shape else strategies
+        )
+        raise UserError(f"{name_of(method)} returned {brief(offending)}; {expected}")
+    return strategies

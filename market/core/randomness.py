@@ -30,26 +30,26 @@ def restore_generator(rng: np.random.Generator, state: dict[str, Any]) -> None:
     rng.bit_generator.state = state
 
 
-class Some(np.random.Generator):
+class SubsetGenerator(np.random.Generator):
     """Draws uniform numbers for everybody, and returns those of a few; unused draws are skipped.
 
     Everybody's generator is from now on drawn by nobody else. ``places`` (n,) says whose numbers
     are wanted, ascending; everybody draws ``total`` at a time.
     """
 
-    def __init__(self, rng: np.random.Generator, places: Indices, total: int) -> None:
+    def __init__(self, rng: np.random.Generator, positions: Indices, total: int) -> None:
         super().__init__(rng.bit_generator)
-        runs = np.split(places, np.flatnonzero(np.diff(places) != 1) + 1)
-        self._runs = [(int(run[0]), len(run)) for run in runs if len(run)]
+        consecutive = np.split(positions, np.flatnonzero(np.diff(positions) != 1) + 1)
+        self._consecutive = [(int(run[0]), len(run)) for run in consecutive if len(run)]
         self.total = total
 
     def random(self, size: int) -> Array:  # type: ignore[override]  # what agents draw by
         """Return the next number of each (n,), as if all had drawn."""
-        bits: Any = self.bit_generator
-        parts, at = [np.zeros(0)], 0
-        for first, count in self._runs:
-            bits.advance(first - at)
-            parts.append(np.asarray(super().random(count)))
-            at = first + count
-        bits.advance(self.total - at)
-        return np.concatenate(parts)
+        bit_generator: Any = self.bit_generator
+        drawn_parts, position = [np.zeros(0)], 0
+        for first, count in self._consecutive:
+            bit_generator.advance(first - position)
+            drawn_parts.append(np.asarray(super().random(count)))
+            position = first + count
+        bit_generator.advance(self.total - position)
+        return np.concatenate(drawn_parts)

@@ -24,7 +24,7 @@ import numpy as np
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.checkpoint import remembers
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import handed, is_ours, name_of
+from regretless.market.core.own_code import is_ours, name_of, readonly_for_user
 from regretless.market.core.randomness import stream
 from regretless.market.game.adversary_view import announcement, introduce, sight_of, summed, teach
 from regretless.market.game.lookahead import GameView
@@ -83,7 +83,7 @@ class Block:
         self.record.add(np.array(labels), names)
         self.forecaster.observe_outcome(outcome)
         self.forecaster.drew(forecast.index)
-        self.forecaster.update(handed(self.forecaster.update, vector))
+        self.forecaster.update(readonly_for_user(self.forecaster.update, vector))
         if self.relay is not None:
             self.relay.add(forecast, vector)
 

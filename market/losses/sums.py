@@ -9,7 +9,7 @@ y ** power, and coordinates below ``floor`` count as the floor.
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.core.compiled import FEWEST, compiled, over_rows
+from regretless.market.core.compiled import MIN_SHARED_ROWS, compiled, over_rows
 
 
 @compiled(nogil=True)
@@ -62,7 +62,7 @@ def transformed(y: Array, power: Array, floor: Array) -> Array:
 def to_power(base: Array, exponent: Array) -> Array:
     """Compute base ** exponent (broadcast), many rows shared out among the cores."""
     shape = np.broadcast_shapes(base.shape, exponent.shape)
-    if not shape or shape[0] < FEWEST:
+    if not shape or shape[0] < MIN_SHARED_ROWS:
         return np.asarray(base**exponent)
     parts, out = (np.broadcast_to(part, shape) for part in (base, exponent)), np.empty(shape)
     over_rows(_to_power, shape[0], *parts, out)

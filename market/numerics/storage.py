@@ -28,7 +28,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from regretless.market.core.arrays import Array
-from regretless.market.core.compiled import FEWEST, compiled
+from regretless.market.core.compiled import MIN_SHARED_ROWS, compiled
 
 LARGE = 1 << 19  # numbers of a table that may be a file
 LINE, STAGGER = 8, 5  # numbers of a cache line; lines between the places of two tables
@@ -149,7 +149,7 @@ def side_by_side(weights: Array) -> Array:
 
 def narrowed(weights: Array) -> NDArray[Any]:
     """Return weights that lie well in memory in 32 bits where that loses nothing, else as is."""
-    if len(weights) < FEWEST or not lies_well(weights) or is_mapped(weights):
+    if len(weights) < MIN_SHARED_ROWS or not lies_well(weights) or is_mapped(weights):
         return weights
     with np.errstate(over="ignore"):
         narrow = weights.astype(np.float32, order="K")

@@ -121,7 +121,7 @@ import os
 import numpy as np
 from regretless.market.core import compiled
 from regretless.market.best_response import best_response
-compiled.LANES = 2
+compiled.MAX_THREADS = 2
 table = np.random.default_rng(0).random((30_000, 3))
 here = best_response(table)
 child = os.fork()
