@@ -1,14 +1,19 @@
-"""Files that are written whole or not at all, and checkpoints in them, without pickle.
+"""Checkpoints without pickle, and files that are written whole or not at all.
 
-A file that is there survives a loss of power. A class that inherits from ``Checkpointable`` names
-its memory once and can be stopped and continued:
+A class that inherits from ``Checkpointable`` names the attributes that are its memory, and can then
+be stopped and continued:
 
     class Counter(Checkpointable):
         REMEMBERED = ("rounds", "_sums")
 
-Arrays are stored under their path in the tree, everything else in one JSON text, in an archive with
-a format and a digest (``market/core/archive.py``). Reading a checkpoint can load numbers and text,
-nothing else. Those of a run are written and read by ``scenarios/logs/run_directory.py``.
+``save`` writes such a state, a tree of tables, arrays and plain values, and ``load`` reads it
+again: arrays are stored under their path in the tree, everything else in one JSON text, in an
+archive with a format and a digest (``market/core/archive.py``). Reading a checkpoint can load
+numbers and text, nothing else. Checkpoints of runs are written and read by
+``scenarios/logs/run_directory.py``.
+
+``replacing`` is how every file of this project is written: a reader sees the old file or the new
+one, and a file that is there survives a loss of power.
 """
 
 import errno
@@ -30,16 +35,27 @@ from regretless.market.core.randomness import generator_state, restore_generator
 
 @contextmanager
 def replacing(path: Path, *, sync_folder: bool = True, contested: bool = False) -> Iterator[Path]:
-    """Yield a draft beside a file that takes the file's name once the block is done.
+    """Yield a draft beside a file; it takes the file's name when the block has ended.
 
-    The draft, ``.NAME.tmp``, is synced before it is renamed and the folder after (if ``alone``;
-    else who replaces several files does that once); whoever reads sees the old file or the new one.
-    If the block raises or writes nothing the file stays. OSError with the file's own name if the
-    draft cannot be written, or is a link, which is not followed.
+    The draft, ``.NAME.tmp``, is synced before it is renamed. If the block raises, or writes
+    nothing, the file stays as it was. A writer that is killed leaves its draft.
 
-    Where a path is ``contested``, that is where nothing keeps a second writer away, each writer has
-    a draft of its own, ``.NAME.HEX.tmp``, and the last one that is done stays. A writer that is
-    killed leaves its draft.
+    Parameters
+    ----------
+    path : Path
+        The file that is written.
+    sync_folder : bool
+        Whether the folder is synced after the renaming. A caller that replaces several files of one
+        folder does that once, at the end.
+    contested : bool
+        Whether another process may write the same file at the same time. Then each writer has a
+        draft of its own, ``.NAME.HEX.tmp``, and the file of the last one stays.
+
+    Raises
+    ------
+    OSError
+        With the file's own name, if the draft cannot be written, or is a link: links are not
+        followed.
     """
     writer_part = f".{uuid4().hex}" if contested else ""
     draft = path.with_name(f".{path.name}{writer_part}.tmp")
@@ -61,19 +77,23 @@ def replacing(path: Path, *, sync_folder: bool = True, contested: bool = False) 
 
 
 def sync(path: Path) -> None:
-    """Wait until a file's content, or a folder's names (not on Windows), are on the disk."""
-    if os.name == "nt" and path.is_dir():
+    """Wait until a file's content, or the names in a folder, are on the disk.
+
+    Windows cannot sync a folder: there it does nothing for one.
+    """
+    is_windows = os.name == "nt"
+    if is_windows and path.is_dir():
         return
-    handle = os.open(path, os.O_RDONLY if os.name != "nt" else os.O_RDWR)
+    handle = os.open(path, os.O_RDWR if is_windows else os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
 
 
-PLAIN_MEMBER = "plain.json"
+PLAIN_MEMBER = "plain.json"  # the archive's member that holds everything but the arrays
 MAX_DEPTH = 50  # tables within one another
-MAX_SHOWN_CHARACTERS = 80  # characters of a value in an error line
+MAX_SHOWN_CHARACTERS = 80  # of a value in an error line
 PLAIN_VALUES = bool | int | float | str | np.generic | None
 DAMAGED = Exception  # what reading a file may raise that somebody else wrote
 
@@ -84,8 +104,8 @@ def save(path: Path, tree: dict[str, Any], *, contested: bool = False) -> None:
     ``contested`` is as in ``replacing``.
     """
     arrays: dict[str, np.ndarray[Any, Any]] = {}
-    plain = _extract_arrays(tree, (), arrays)
-    text = np.frombuffer(json.dumps(plain).encode(), dtype=np.uint8)
+    plain_tree = _extract_arrays(tree, (), arrays)
+    text = np.frombuffer(json.dumps(plain_tree).encode(), dtype=np.uint8)
     with replacing(path, contested=contested) as draft:
         archive.write(draft, {PLAIN_MEMBER: text, **arrays})
 
@@ -98,25 +118,31 @@ def check_tree(tree: Any) -> None:
 def _extract_arrays(
     tree: Any, path: tuple[str, ...], arrays: dict[str, np.ndarray[Any, Any]]
 ) -> Any:
-    """Take the arrays out of a tree, each under its path, and return the rest."""
-    plain_value = tree.item() if isinstance(tree, np.generic) else tree
+    """Return a tree without its arrays, which are added to ``arrays`` under their paths.
+
+    ``path`` is that of the tree itself. In place of a single array the class ``np.ndarray`` is
+    returned, which is no value of a tree.
+    """
     if isinstance(tree, dict) and len(path) < MAX_DEPTH and all(isinstance(k, str) for k in tree):
-        parts = {key: _extract_arrays(value, (*path, key), arrays) for key, value in tree.items()}
-        return {key: value for key, value in parts.items() if value is not np.ndarray}
+        plain_table = {}
+        for key, value in tree.items():
+            plain_value = _extract_arrays(value, (*path, key), arrays)
+            if plain_value is not np.ndarray:
+                plain_table[key] = plain_value
+        return plain_table
     if isinstance(tree, np.ndarray) and not tree.dtype.hasobject:
         arrays["/".join(quote(step, safe="") for step in path)] = tree
-        return np.ndarray  # stands for one that was taken out
+        return np.ndarray
     with suppress(TypeError, ValueError, RecursionError):
         if not isinstance(tree, np.ndarray | dict):
-            json.dumps(plain_value)
-            return plain_value
-    shown_value = (
-        repr(tree)
-        if len(repr(tree)) <= MAX_SHOWN_CHARACTERS
-        else f"{repr(tree)[:MAX_SHOWN_CHARACTERS]}..."
-    )
+            value = tree.item() if isinstance(tree, np.generic) else tree
+            json.dumps(value)
+            return value
+    text = repr(tree)
+    if len(text) > MAX_SHOWN_CHARACTERS:
+        text = f"{text[:MAX_SHOWN_CHARACTERS]}..."
     hint = "give arrays, numbers, text, lists and None, in tables by text"
-    raise UserError(f"state(): {'.'.join(path)} = {shown_value} cannot be kept in a file; {hint}")
+    raise UserError(f"state(): {'.'.join(path)} = {text} cannot be kept in a file; {hint}")
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -127,70 +153,80 @@ def load(path: Path) -> dict[str, Any]:
     """
     arrays = archive.read(path)
     try:
-        plain: dict[str, Any] = json.loads(arrays.pop(PLAIN_MEMBER).tobytes().decode())
+        tree: dict[str, Any] = json.loads(arrays.pop(PLAIN_MEMBER).tobytes().decode())
         for name, array in arrays.items():
-            *path_to, last = (unquote(step) for step in name.split("/"))
-            table = plain
-            for step in path_to:
-                table = table[step]
-            table[last] = array
+            *parents, key = (unquote(step) for step in name.split("/"))
+            table = tree
+            for parent in parents:
+                table = table[parent]
+            table[key] = array
     except DAMAGED as error:
         raise archive.ArchiveError("its parts do not fit together") from error
-    return plain
+    return tree
 
 
 class ForeignState(dict[str, Any]):
-    """What an object of somebody else's class remembers: any table, which may change its form."""
+    """The state of an object of a user's own class: any table, which may change its form."""
 
 
 def memory(holder: "Memory") -> dict[str, Any]:
-    """Return the state of an object, marked as ``Own`` unless its class is this project's."""
-    is_of_this_project = type(holder).__module__.partition(".")[0] == __name__.partition(".")[0]
+    """Return the state of an object, as ``ForeignState`` unless its class is this project's."""
     state: dict[str, Any] = holder.state()
+    package = type(holder).__module__.partition(".")[0]
+    is_of_this_project = package == __name__.partition(".")[0]
     return state if is_of_this_project else ForeignState(state)
 
 
 def check_like(restored: Any, reference: Any, path: str = "state") -> None:
-    """Raise ValueError unless a tree has the keys, types and shapes of a new object's.
+    """Raise ValueError unless a restored tree has the keys, types and shapes of a reference.
 
-    Where that is None, anything may have come; a table may have more keys; the first axis of an
-    array, and any of length 0 or 1, may be longer.
+    The reference is the state of a new object. Where it has None the restored tree may have
+    anything. A restored table may have more keys. Of an array the first axis may be longer, and so
+    may every axis whose reference length is 0 or 1. ``path`` names the tree in the error.
     """
     if reference is None:
         return
     if isinstance(reference, dict):
-        if not isinstance(restored, dict) or (
-            reference.keys() - restored and not isinstance(reference, ForeignState)
-        ):
-            raise ValueError(f"{path} is no table of {', '.join(reference)}")
-        for key in {} if isinstance(reference, ForeignState) else reference:
-            check_like(restored[key], reference[key], f"{path}.{key}")
+        _check_table(restored, reference, path)
     elif isinstance(reference, np.ndarray):
-        is_compatible = isinstance(restored, np.ndarray)
-        is_compatible = is_compatible and (restored.dtype, restored.ndim) == (
-            reference.dtype,
-            reference.ndim,
-        )
-        axis_lengths = (
-            enumerate(zip(restored.shape, reference.shape, strict=True)) if is_compatible else ()
-        )
-        for axis, (restored_length, reference_length) in axis_lengths:
-            is_compatible = is_compatible and (
-                restored_length == reference_length
-                or reference_length <= 1
-                or (axis == 0 and restored_length > reference_length)
-            )
-        if not is_compatible:
+        if not _is_compatible_array(restored, reference):
             raise ValueError(f"{path} is no array of {reference.dtype} and shape {reference.shape}")
     else:
-        expected_type = type(reference.item() if isinstance(reference, np.generic) else reference)
-        accepted_types = {int: (int, float), float: (int, float), tuple: (list,)}.get(
-            expected_type, (expected_type,)
-        )
-        if type(restored) not in accepted_types:
+        plain_reference = reference.item() if isinstance(reference, np.generic) else reference
+        expected = type(plain_reference)
+        # JSON does not tell 1 from 1.0, and has lists alone.
+        accepted_types = {int: (int, float), float: (int, float), tuple: (list,)}
+        if type(restored) not in accepted_types.get(expected, (expected,)):
             raise ValueError(
-                f"{path} is {type(restored).__name__}, where {expected_type.__name__} belongs"
+                f"{path} is {type(restored).__name__}, where {expected.__name__} belongs"
             )
+
+
+def _check_table(restored: Any, reference: dict[str, Any], path: str) -> None:
+    """Raise ValueError unless a restored table has a compatible value for each reference key."""
+    is_table = isinstance(restored, dict)
+    if isinstance(reference, ForeignState):
+        if not is_table:
+            raise ValueError(f"{path} is no table of {', '.join(reference)}")
+        return
+    if not is_table or reference.keys() - restored:
+        raise ValueError(f"{path} is no table of {', '.join(reference)}")
+    for key, value in reference.items():
+        check_like(restored[key], value, f"{path}.{key}")
+
+
+def _is_compatible_array(restored: Any, reference: np.ndarray[Any, Any]) -> bool:
+    """Whether a restored array may take the place of a reference array (``check_like``)."""
+    if not isinstance(restored, np.ndarray):
+        return False
+    if restored.dtype != reference.dtype or restored.ndim != reference.ndim:
+        return False
+    for axis, reference_length in enumerate(reference.shape):
+        length = restored.shape[axis]
+        may_be_longer = reference_length <= 1 or (axis == 0 and length > reference_length)
+        if length != reference_length and not may_be_longer:
+            return False
+    return True
 
 
 class Checkpointable:
@@ -202,6 +238,14 @@ class Checkpointable:
     ``restore``, in equal number; what is None then becomes an array or a plain value. With
     ``IN_PLACE`` arrays are written into, where others hold views of them, and must fit; else they
     are replaced by copies.
+
+    >>> class Counter(Checkpointable):
+    ...     REMEMBERED = ("rounds",)
+    ...     rounds = 0
+    >>> counter = Counter()
+    >>> counter.restore({"rounds": 3})
+    >>> counter.state()
+    {'rounds': 3}
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ()
@@ -209,14 +253,15 @@ class Checkpointable:
 
     @classmethod
     def _remembered(cls) -> list[str]:
-        names_per_class = [
-            base_class.__dict__.get("REMEMBERED", ()) for base_class in reversed(cls.__mro__)
-        ]
-        return list(dict.fromkeys(name for names in names_per_class for name in names))
+        """Return the remembered attributes, those of the bases first, each once."""
+        names: dict[str, None] = {}
+        for base_class in reversed(cls.__mro__):
+            names |= dict.fromkeys(base_class.__dict__.get("REMEMBERED", ()))
+        return list(names)
 
     @property
     def resumable(self) -> bool:
-        """Whether everything that is remembered offers a memory."""
+        """Whether a checkpoint can hold everything that is remembered."""
         return all(remembers(getattr(self, name)) for name in self._remembered())
 
     def state(self) -> dict[str, Any]:
@@ -234,7 +279,7 @@ class Checkpointable:
 
 @runtime_checkable
 class Memory(Protocol):
-    """What has a memory of its own: a ``Checkpointable``, or any such object of a user's."""
+    """An object with a memory of its own: a ``Checkpointable``, or one of a user's."""
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs."""
@@ -243,7 +288,7 @@ class Memory(Protocol):
         """Continue from it."""
 
 
-OBJECTS_WITH_MEMORY = np.random.Generator | Memory  # is put back where it is, and never replaced
+OBJECTS_WITH_MEMORY = np.random.Generator | Memory  # they are restored in place, never replaced
 
 
 def remembers(value: Any) -> bool:
@@ -252,58 +297,76 @@ def remembers(value: Any) -> bool:
         return all(remembers(element) for element in _by_key(value).values())
     if isinstance(value, np.ndarray | np.random.Generator | PLAIN_VALUES):
         return True
-    return value.resumable if isinstance(value, Checkpointable) else isinstance(value, Memory)
+    if isinstance(value, Checkpointable):
+        return value.resumable
+    return isinstance(value, Memory)
 
 
 def _recorded(value: Any) -> Any:
+    """Return a value of an attribute as a checkpoint holds it, copied."""
     if isinstance(value, np.ndarray):
         return value.copy()
     if isinstance(value, np.random.Generator):
         return generator_state(value)
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, list | tuple) and all(
-        isinstance(element, PLAIN_VALUES) for element in value
-    ):
+    if isinstance(value, list | tuple) and all(isinstance(e, PLAIN_VALUES) for e in value):
         return [_recorded(element) for element in value]
     if isinstance(value, dict | list | tuple):
         return {key: _recorded(element) for key, element in _by_key(value).items()}
-    return value if isinstance(value, PLAIN_VALUES) else memory(value)
+    if isinstance(value, PLAIN_VALUES):
+        return value
+    return memory(value)
 
 
-def _restored(current: Any, value: Any, *, in_place: bool) -> Any:
-    """Return ``current`` itself where it was put back, or what takes its place."""
+def _restored(current: Any, saved: Any, *, in_place: bool) -> Any:
+    """Return what an attribute is from now on, given its present value and the saved one.
+
+    That is ``current`` itself where it could be put back in place.
+    """
     if isinstance(current, np.random.Generator):
-        restore_generator(current, value)
-    elif isinstance(current, Memory):
-        current.restore(value)
-    elif isinstance(current, dict | list | tuple):
-        current_parts, saved_parts = _by_key(current), _by_key(value)
-        if current_parts.keys() != saved_parts.keys() and any(
-            isinstance(part, OBJECTS_WITH_MEMORY) for part in current_parts.values()
-        ):
-            raise ValueError(f"the state is of {list(saved_parts)}; here are {list(current_parts)}")
-        restored_parts = {
-            key: _restored(current_parts.get(key), saved_parts[key], in_place=in_place)
-            for key in saved_parts
-        }
-        if current_parts.keys() != restored_parts.keys() or any(
-            restored_parts[key] is not current_parts[key] for key in current_parts
-        ):
-            in_order = (restored_parts[str(i)] for i in range(len(restored_parts)))
-            return restored_parts if isinstance(current, dict) else type(current)(in_order)
-    elif in_place and isinstance(current, np.ndarray) and isinstance(value, np.ndarray):
-        if current.shape != value.shape:
-            raise ValueError(f"the state is of shape {value.shape}; here it is {current.shape}")
-        np.copyto(current, value, casting="same_kind")
-    else:
-        return _recorded(value)
-    return current
+        restore_generator(current, saved)
+        return current
+    if isinstance(current, Memory):
+        current.restore(saved)
+        return current
+    if isinstance(current, dict | list | tuple):
+        return _restored_container(current, saved, in_place=in_place)
+    if in_place and isinstance(current, np.ndarray) and isinstance(saved, np.ndarray):
+        if current.shape != saved.shape:
+            raise ValueError(f"the state is of shape {saved.shape}; here it is {current.shape}")
+        np.copyto(current, saved, casting="same_kind")
+        return current
+    return _recorded(saved)
+
+
+def _restored_container(current: Any, saved: Any, *, in_place: bool) -> Any:
+    """Return a restored dict, list or tuple: the current one if all its elements are the same."""
+    current_elements = _by_key(current)
+    saved_elements = _by_key(saved)
+    has_same_keys = current_elements.keys() == saved_elements.keys()
+    holds_objects = any(isinstance(e, OBJECTS_WITH_MEMORY) for e in current_elements.values())
+    if holds_objects and not has_same_keys:
+        raise ValueError(
+            f"the state is of {list(saved_elements)}; here are {list(current_elements)}"
+        )
+    restored_elements = {}
+    for key, saved_element in saved_elements.items():
+        current_element = current_elements.get(key)
+        restored_elements[key] = _restored(current_element, saved_element, in_place=in_place)
+    if has_same_keys:
+        is_unchanged = all(
+            restored_elements[key] is current_elements[key] for key in saved_elements
+        )
+        if is_unchanged:
+            return current
+    if isinstance(current, dict):
+        return restored_elements
+    return type(current)(restored_elements[str(index)] for index in range(len(restored_elements)))
 
 
 def _by_key(container: Any) -> dict[str, Any]:
-    return (
-        container
-        if isinstance(container, dict)
-        else {str(index): element for index, element in enumerate(container)}
-    )
+    """Return the elements of a dict by its keys, of a list or tuple by "0", "1", ...."""
+    if isinstance(container, dict):
+        return container
+    return {str(index): element for index, element in enumerate(container)}
