@@ -30,7 +30,7 @@ from regretless.market.game.caveats import effective_guarantees
 from regretless.market.game.guarantee import Guarantee
 from regretless.market.game.protocols import Cohort, numbered
 from regretless.market.game.round import Game, commit_and_draw, decide, finish, offer
-from regretless.market.game.seats import present
+from regretless.market.game.seats import present_cohorts
 from regretless.market.logs import alternatives, final_tables, user_columns
 from regretless.market.logs.bounds_log import BoundsLog
 from regretless.market.logs.branch_gains import Fork
@@ -255,7 +255,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     def passed(self, played: Round) -> None:
         """Let the agents' views be of this round, the last one, which may go unlogged."""
         self._cache.clear()
-        own = present(self.game.cohorts, played)
+        own = present_cohorts(self.game.cohorts, played)
         self.last = {place: (choice.actions, choice.counts) for place, _, choice, _ in own}
 
     def replace(self, **players: Any) -> None:
@@ -301,7 +301,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     def _admit(self, cohort: int, at: int) -> Trader:
         view = self._spare[cohort].pop(0)
         number, row = view.unique_id, int(self.game.cohorts[cohort].row_of[view.number])
-        roster.admit(self.game, cohort, row, at=at)
+        roster.admit(self.game, cohort, row, round_index=at)
         self._uncover(cohort, row)
         self.register_agent(view)
         view.unique_id = number  # some versions of Mesa would give it a new one

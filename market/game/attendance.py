@@ -33,26 +33,30 @@ class Attendance:
         """Whether all rows are there in all rounds."""
         return not self.entered.ndim
 
-    def some(self, number: int) -> Mask | None:
+    def present_rows(self, round_index: int) -> Mask | None:
         """Say which rows take part in a round (K,); None where all do."""
-        if self.throughout and self.entered.item() <= number < self.left.item():
+        if self.throughout and self.entered.item() <= round_index < self.left.item():
             return None  # asked many times a round, where a look ahead plays whole games
-        rows = np.asarray((self.entered <= number) & (number < self.left))
-        return None if rows.all() else rows
+        present = np.asarray((self.entered <= round_index) & (round_index < self.left))
+        return None if present.all() else present
 
     def spent(self, rounds: int) -> Indices | int:
         """Return how many of the first rounds each row was there (K,), one number for all alike."""
         spent = np.clip(rounds, self.entered, self.left) - self.entered
         return int(spent) if self.throughout else np.asarray(spent)
 
-    def turn(self, place: int, turns: int) -> "Attendance":
+    def turn(self, turn: int, turns: int) -> "Attendance":
         """Return the stay in the rounds of one of several who take turns, counted by its own."""
-        ends = self.entered, self.left
-        return Attendance(*(np.maximum(-((place - end) // turns), 0) for end in ends))
+        boundaries = self.entered, self.left
+        return Attendance(
+            *(np.maximum(-((turn - boundary) // turns), 0) for boundary in boundaries)
+        )
 
     def span(self, rows: int) -> "Attendance":
         """Return the same with a round for each of so many rows."""
-        return Attendance(*(np.broadcast_to(end, rows) for end in (self.entered, self.left)))
+        return Attendance(
+            *(np.broadcast_to(boundary, rows) for boundary in (self.entered, self.left))
+        )
 
     def of(self, rows: Indices) -> "Attendance":
         """Return when some of the rows are there."""
@@ -60,12 +64,15 @@ class Attendance:
 
     def watch(self) -> Indices:
         """Return rows of whom one is there whenever anybody is; None where everybody always is."""
-        rows, now = list[int](), 0
-        while not self.throughout and (later := self.left > np.maximum(now, self.entered)).any():
-            now = max(now, int(self.entered[later].min()))
-            rows.append(int(np.where(self.entered <= now, self.left, -1).argmax()))
-            now = int(self.left[rows[-1]])
-        return np.array(rows, dtype=np.intp)
+        watched, round_index = list[int](), 0
+        while (
+            not self.throughout
+            and (is_later := self.left > np.maximum(round_index, self.entered)).any()
+        ):
+            round_index = max(round_index, int(self.entered[is_later].min()))
+            watched.append(int(np.where(self.entered <= round_index, self.left, -1).argmax()))
+            round_index = int(self.left[watched[-1]])
+        return np.array(watched, dtype=np.intp)
 
 
 ALWAYS = Attendance()
@@ -85,8 +92,10 @@ def drawn_stays(
     None for everybody at once at the end of the window in question. Who would enter too late has
     entered and left at the end of the window.
     """
-    (first, last), (entry, leave) = window, rates
-    wait: ArrayLike = 0 if entry is None else rng.geometric(entry, agents) - 1
-    entered = np.minimum(np.broadcast_to(first + np.asarray(wait), agents), last).astype(np.intp)
-    stay: ArrayLike = last if leave is None else rng.geometric(leave, agents)
-    return Attendance(entered, np.minimum(entered + stay, last).astype(np.intp))
+    (first, last), (entry_rate, exit_rate) = window, rates
+    waiting_rounds: ArrayLike = 0 if entry_rate is None else rng.geometric(entry_rate, agents) - 1
+    entered = np.minimum(np.broadcast_to(first + np.asarray(waiting_rounds), agents), last).astype(
+        np.intp
+    )
+    played_rounds: ArrayLike = last if exit_rate is None else rng.geometric(exit_rate, agents)
+    return Attendance(entered, np.minimum(entered + played_rounds, last).astype(np.intp))

@@ -31,7 +31,7 @@ from regretless.market.records import (
 )
 from regretless.market.regret.ledger import Ledger
 
-USUAL = frozenset({"history", "mixture"})  # what an adversary sees that declares nothing
+DEFAULT_SIGHTS = frozenset({"history", "mixture"})  # what an adversary sees that declares nothing
 
 
 class Forecaster(ABC):
@@ -144,7 +144,7 @@ class Adversary(ABC):
     A subclass writes ``commit``. Outcomes have d = ``outcomes`` coordinates; ``rng`` is its own.
     """
 
-    sees: frozenset[str] = USUAL  # declared, out of ``market.game.adversary_view.SIGHTS``
+    sees: frozenset[str] = DEFAULT_SIGHTS  # declared, out of ``market.game.adversary_view.SIGHTS``
     # Whether it plans with what a market makes of outcomes (``announced.moved``); else one that
     # plans has no place in a market.
     minds_market: ClassVar[bool] = False
@@ -233,9 +233,9 @@ class Cohort(ABC):
         """How many agents each row stands for (K,)."""
         return Follower(self.name, self.loss, self.row_of, self.multiplicity).counts
 
-    def multiplicity_of(self, who: Mask) -> Indices | None:
+    def multiplicity_of(self, entries: Mask) -> Indices | None:
         """Return how many agents each of some entries (N,) stands for; None for one each."""
-        return None if self.multiplicity is None else self.multiplicity[who]
+        return None if self.multiplicity is None else self.multiplicity[entries]
 
     @property
     def predictable(self) -> bool:
@@ -262,7 +262,7 @@ class Cohort(ABC):
     def enter(self, model: object, first: int) -> None:  # noqa: B027 - most need not know
         """Be told the model and the number of the cohort's first agent in the tables."""
 
-    def attend(self, here: Mask | None, awake: Mask | None = None) -> None:  # noqa: B027 - as above
+    def attend(self, present_rows: Mask | None, affordable: Mask | None = None) -> None:  # noqa: B027 - as above
         """Be told which rows take part (K,), and what they can afford (K, A); None for all."""
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:  # noqa: B027
@@ -300,7 +300,7 @@ def numbered(cohorts: Iterable[Cohort]) -> Iterator[tuple[int, Cohort]]:
         first += len(cohort.row_of)
 
 
-METHODS = ("mixture", "predict", "update", "observe_outcome")
+FORECASTER_METHODS = ("mixture", "predict", "update", "observe_outcome")
 
 
 class ForeignForecaster(Checkpointable, Forecaster):
@@ -310,21 +310,23 @@ class ForeignForecaster(Checkpointable, Forecaster):
 
     def __init__(self, player: object) -> None:
         self.player = player
-        for name in METHODS:
+        for name in FORECASTER_METHODS:
             if (method := getattr(player, name, None)) is not None:
                 setattr(self, name, method)
 
     def mixture(self, x: object = None) -> Mixture:
-        return self._told(x).mixture
+        return self._checked_forecast(x).mixture
 
     def point(self, x: object = None) -> Array:
-        return self._told(x).statistics
+        return self._checked_forecast(x).statistics
 
-    def _told(self, x: object) -> Forecast:
-        told = self.predict(x)
-        if not isinstance(told, Forecast):
-            raise UserError(f"{name_of(self.predict)} returned {brief(told)}; return a Forecast")
-        return told
+    def _checked_forecast(self, x: object) -> Forecast:
+        forecast = self.predict(x)
+        if not isinstance(forecast, Forecast):
+            raise UserError(
+                f"{name_of(self.predict)} returned {brief(forecast)}; return a Forecast"
+            )
+        return forecast
 
     def update(self, y: ArrayLike) -> None:
         """Learn nothing: an object that learns has a method of this name."""

@@ -29,13 +29,13 @@ from regretless.market.core.randomness import stream
 from regretless.market.game.adversary_view import announcement, introduce, sight_of, summed, teach
 from regretless.market.game.lookahead import GameView
 from regretless.market.game.market import (
-    PERSONAL,
-    UNPROMISED,
+    NO_GUARANTEE_AT_ONCE,
+    NO_GUARANTEE_PERSONAL,
     Market,
     check_leader,
     checked_outcome,
     personal_losses,
-    shown,
+    readonly_decisions,
     tell_followers,
 )
 from regretless.market.game.network import DelayedForecasts, Network
@@ -65,27 +65,27 @@ class Block:
 
     def mixture(self, context: Context) -> Mixture:
         """Return the forecaster's mixture with labels, a copy of what is a user's own."""
-        ask = self.forecaster.mixture
-        mixture = ask(context)
+        method = self.forecaster.mixture
+        mixture = method(context)
         if not isinstance(mixture, Mixture):
-            raise UserError(f"{name_of(ask)} returned {brief(mixture)}; return a Mixture")
+            raise UserError(f"{name_of(method)} returned {brief(mixture)}; return a Mixture")
         labels = self.basis.inverse(mixture.points)
-        if is_ours(ask):
+        if is_ours(method):
             return replace(mixture, labels=labels)
         points, weights = np.array(mixture.points), np.array(mixture.weights)
         return replace(mixture, points=points, weights=weights, labels=labels)
 
     def learn(self, forecast: Forecast, outcome: Array) -> None:
         """Keep what was said, tell the forecaster the outcome (d,), and pass on what it said."""
-        vector, labels = self.basis.transform(outcome), [forecast.label]
-        if names := self.forecaster.models:
+        statistics, labels = self.basis.transform(outcome), [forecast.label]
+        if model_names := self.forecaster.models:
             labels += [*self.basis.inverse(np.asarray(self.forecaster.points))]
-        self.record.add(np.array(labels), names)
+        self.record.add(np.array(labels), model_names)
         self.forecaster.observe_outcome(outcome)
         self.forecaster.drew(forecast.index)
-        self.forecaster.update(readonly_for_user(self.forecaster.update, vector))
+        self.forecaster.update(readonly_for_user(self.forecaster.update, statistics))
         if self.relay is not None:
-            self.relay.add(forecast, vector)
+            self.relay.add(forecast, statistics)
 
 
 class Game:
@@ -131,9 +131,9 @@ class Game:
         if self.breaks_the_rule:
             return "no guarantee, since the adversary sees the drawn forecast before it commits"
         if self.personal:
-            return PERSONAL
+            return NO_GUARANTEE_PERSONAL
         answers = self.market is not None and self.market.answers_at_once
-        return UNPROMISED if answers else ""
+        return NO_GUARANTEE_AT_ONCE if answers else ""
 
     @property
     def personal(self) -> bool:
@@ -148,32 +148,35 @@ class Game:
 
     def answer(self, market: Market, begun: Round) -> object:
         """Ask the market for the outcome of a round, given what all do."""
-        return market.clear(begun.outcome, shown(market.clear, begun.decisions))
+        return market.clear(begun.outcome, readonly_decisions(market.clear, begun.decisions))
 
     def sums(self, played: Round) -> dict[str, Array]:
         """Return what the agents of each cohort come to (``market.game.adversary_view``)."""
         return summed(self.adversary.payoff, self.cohorts, played)
 
-    def awaited(self, place: int) -> Mask:
+    def awaited(self, cohort_index: int) -> Mask:
         """Return which rows of a cohort, of those that come late, have not played yet (K,)."""
-        entered = self.seats[place].attendance.entered
-        late = (entered > 0) & (entered >= self.history.rounds)
-        return np.broadcast_to(late, self.seats[place].rows)
+        entered = self.seats[cohort_index].attendance.entered
+        is_awaited = (entered > 0) & (entered >= self.history.rounds)
+        return np.broadcast_to(is_awaited, self.seats[cohort_index].rows)
 
     def players(self) -> dict[str, Any]:
         """Everything with a memory of its own, by name, for checkpoints."""
-        named: dict[str, Any] = {"adversary": self.adversary, "history": self.history}
-        named |= {} if self.market is None else {"market": self.market}
+        players: dict[str, Any] = {"adversary": self.adversary, "history": self.history}
+        players |= {} if self.market is None else {"market": self.market}
         for block in self.blocks:
-            named |= {f"block {block.name}": block.forecaster, f"record {block.name}": block.record}
-            named |= {} if block.relay is None else {f"relay {block.name}": block.relay}
+            players |= {
+                f"block {block.name}": block.forecaster,
+                f"record {block.name}": block.record,
+            }
+            players |= {} if block.relay is None else {f"relay {block.name}": block.relay}
         for seat in self.seats:
-            named |= seat.players()
-        return named
+            players |= seat.players()
+        return players
 
     def forgetful(self) -> list[str]:
         """Names of the players that offer no ``state`` and ``restore``."""
-        return [name for name, who in self.players().items() if not remembers(who)]
+        return [name for name, player in self.players().items() if not remembers(player)]
 
 
 def play_round(game: Game) -> Round:
@@ -185,8 +188,8 @@ def offer(game: Game) -> Round:
     """Ask for the context and the forecasters' mixtures."""
     context = game.adversary.context(game.history)
     if not isinstance(context, Context):
-        who = name_of(game.adversary.context)
-        raise UserError(f"{who} returned {brief(context)}; return a Context")
+        method_name = name_of(game.adversary.context)
+        raise UserError(f"{method_name} returned {brief(context)}; return a Context")
     mixtures = tuple(block.mixture(context) for block in game.blocks)
     return Round(game.history.rounds, context, mixtures)
 
@@ -194,49 +197,69 @@ def offer(game: Game) -> Round:
 def commit_and_draw(game: Game, offered: Round) -> Round:
     """Let the adversary commit, then draw; one that breaks the rule is shown the draw before."""
 
-    def drawn() -> tuple[Forecast, ...]:
+    def draw_forecasts() -> tuple[Forecast, ...]:
         return tuple(mixture.draw(game.forecast_stream) for mixture in offered.mixtures)
 
-    early = drawn() if game.breaks_the_rule else ()
-    announced = announcement(sight_of(game.adversary), game.view, replace(offered, forecasts=early))
-    distribution = game.adversary.commit(offered.context, game.history, announced)
-    who, wanted = name_of(game.adversary.innermost.commit), game.adversary.outcomes
+    drawn_before = draw_forecasts() if game.breaks_the_rule else ()
+    view = announcement(
+        sight_of(game.adversary), game.view, replace(offered, forecasts=drawn_before)
+    )
+    distribution = game.adversary.commit(offered.context, game.history, view)
+    method_name, expected_outcomes = (
+        name_of(game.adversary.innermost.commit),
+        game.adversary.outcomes,
+    )
     if not isinstance(distribution, OutcomeDistribution):
-        raise UserError(f"{who} returned {brief(distribution)}; return an OutcomeDistribution")
-    if (size := distribution.points.shape[1]) != wanted:
-        told = f"returned a distribution over {size} outcomes; return one over {wanted}"
-        raise UserError(f"{who} {told}")
-    forecasts = early or drawn()
+        raise UserError(
+            f"{method_name} returned {brief(distribution)}; return an OutcomeDistribution"
+        )
+    if (outcomes := distribution.points.shape[1]) != expected_outcomes:
+        fault = (
+            f"returned a distribution over {outcomes} outcomes; return one over {expected_outcomes}"
+        )
+        raise UserError(f"{method_name} {fault}")
+    forecasts = drawn_before or draw_forecasts()
     outcome = distribution.draw(game.outcome_stream)
     return replace(offered, forecasts=forecasts, distribution=distribution, outcome=outcome)
 
 
 def decide(game: Game, drawn: Round) -> Round:
     """Let every cohort decide on what it hears, sees and can afford."""
-    parts = []
-    for place, seat in enumerate(game.seats):
-        sees = seat.signal.seen(drawn.context, drawn.outcome)
+    choices = []
+    for cohort_index, seat in enumerate(game.seats):
+        context = seat.signal.seen(drawn.context, drawn.outcome)
         market = game.market if seat.budget.limits else None
-        can = None if market is None else market.affordable(place)
-        heard = drawn.forecasts[seat.cohort.block]
-        parts.append((sees, can, seat.decide(heard, sees, number=drawn.number, affordable=can)))
-    seen, affordable, decisions = zip(*parts, strict=True) if parts else ((), (), ())
+        affordable_actions = None if market is None else market.affordable(cohort_index)
+        forecast = drawn.forecasts[seat.cohort.block]
+        choices.append(
+            (
+                context,
+                affordable_actions,
+                seat.decide(
+                    forecast, context, round_index=drawn.number, affordable=affordable_actions
+                ),
+            )
+        )
+    seen, affordable, decisions = zip(*choices, strict=True) if choices else ((), (), ())
     return replace(drawn, seen=seen, affordable=affordable, decisions=decisions)
 
 
 def finish(game: Game, begun: Round) -> Round:
     """Reveal the outcome, charge everybody, and let all learn."""
-    outcome, personal = begun.outcome, list[Array | None]([None] * len(game.seats))
+    outcome, losses_of_agents = begun.outcome, list[Array | None]([None] * len(game.seats))
     if (market := game.market) is not None:  # it may move the outcome, or say who lost what
         outcome = checked_outcome(market, outcome, game.answer(market, begun))
-        personal = list(personal_losses(market, begun.decisions))
-    rows = zip(game.seats, begun.decisions, personal, begun.affordable, strict=True)
-    losses = tuple(seat.charge(choice, own, outcome, can) for seat, choice, own, can in rows)
+        losses_of_agents = list(personal_losses(market, begun.decisions))
+    rows = zip(game.seats, begun.decisions, losses_of_agents, begun.affordable, strict=True)
+    losses = tuple(
+        seat.charge(choice, personal, outcome, affordable_actions)
+        for seat, choice, personal, affordable_actions in rows
+    )
     played = replace(begun, outcome=outcome, losses=losses)
-    for seat, decision, own, seen in zip(
+    for seat, decision, personal, seen in zip(
         game.seats, played.decisions, losses, played.seen, strict=True
     ):
-        seat.record(decision, own, seen, number=played.number, outcome=outcome)
+        seat.record(decision, personal, seen, round_index=played.number, outcome=outcome)
     for block, forecast in zip(game.blocks, played.forecasts, strict=True):
         block.learn(forecast, outcome)
     game.history.add(outcome)

@@ -45,7 +45,7 @@ from regretless.market.regret.model_comparison import NOT_COMPARED, NotCompared
 
 
 @dataclass(frozen=True, eq=False)
-class Taken:
+class TakenActions:
     """Who of a cohort took which action in a round, by rows and actions (n,)."""
 
     rows: Indices
@@ -59,13 +59,13 @@ class Taken:
 
     def weighed(self, table: Array) -> Array:
         """Return what they have in a table (K, A, ...) by their rows and actions (n, ...)."""
-        own = table[self.rows, self.actions]
-        return own if self.multiplicity is None else np.asarray((own.T * self.multiplicity).T)
+        values = table[self.rows, self.actions]
+        return values if self.multiplicity is None else np.asarray((values.T * self.multiplicity).T)
 
     def total(self, table: Array) -> Array:
         """Return the sum of what all have in a table (K, A, c), exactly: (2, c)."""
-        many = np.ones(len(self.rows)) if self.multiplicity is None else self.multiplicity
-        return exact_sum.total(table[self.rows, self.actions], np.asarray(many, np.float64))
+        multiplicity = np.ones(len(self.rows)) if self.multiplicity is None else self.multiplicity
+        return exact_sum.total(table[self.rows, self.actions], np.asarray(multiplicity, np.float64))
 
     def per_action(self, actions: int) -> Array:
         """Return how many agents took each of so many actions (A,)."""
@@ -73,33 +73,37 @@ class Taken:
         return np.asarray(counts, np.float64)
 
 
-def taken(cohort: Cohort, actions: Indices, counts: Callable[[], Array] | None) -> Taken:
+def taken_actions(
+    cohort: Cohort, actions: Indices, counts: Callable[[], Array] | None
+) -> TakenActions:
     """Say who took which action, of those who were there; arguments as in a ``Decision``."""
     if counts is not None:  # every row and action, as often as it was drawn
         multiplicity = counts()
-        rows, columns = np.indices(multiplicity.shape)
-        return Taken(rows.ravel(), columns.ravel(), multiplicity.ravel())
-    here = actions >= 0
-    if here.all():
-        return Taken(cohort.row_of, actions, cohort.multiplicity)
-    return Taken(cohort.row_of[here], actions[here], cohort.multiplicity_of(here))
+        rows, actions_of_rows = np.indices(multiplicity.shape)
+        return TakenActions(rows.ravel(), actions_of_rows.ravel(), multiplicity.ravel())
+    is_present = actions >= 0
+    if is_present.all():
+        return TakenActions(cohort.row_of, actions, cohort.multiplicity)
+    return TakenActions(
+        cohort.row_of[is_present], actions[is_present], cohort.multiplicity_of(is_present)
+    )
 
 
-def attending(decision: Decision, cohort: Cohort) -> Mask:
+def is_taking_part(decision: Decision, cohort: Cohort) -> Mask:
     """Say which agents of a cohort took part in a round (N,)."""
     if decision.present is None:
         return np.ones(len(cohort.row_of), dtype=np.bool_)
     return np.asarray(decision.present[cohort.row_of])
 
 
-def present(
+def present_cohorts(
     cohorts: Sequence[Cohort], played: Round
 ) -> Iterator[tuple[int, Cohort, Decision, Array]]:
     """Yield the cohorts of which a row took part: place, cohort, decision and losses (K, A)."""
-    for place, cohort in enumerate(cohorts):
-        decision, losses = played.decisions[place], played.losses[place]
+    for cohort_index, cohort in enumerate(cohorts):
+        decision, losses = played.decisions[cohort_index], played.losses[cohort_index]
         if decision is not None and losses is not None:
-            yield place, cohort, decision, losses
+            yield cohort_index, cohort, decision, losses
 
 
 class NoSignal(Checkpointable):
@@ -124,18 +128,20 @@ class Signal(NoSignal):
         self.name, self.coordinate, self.noise, self.rng = name, coordinate, noise, rng
 
     def seen(self, context: Context, outcome: Array) -> Context:
-        drawn = outcome[self.coordinate] + self.noise * self.rng.standard_normal(len(self.noise))
-        return replace(context, own=MappingProxyType({self.name: read_only(drawn)}))
+        signals = outcome[self.coordinate] + self.noise * self.rng.standard_normal(len(self.noise))
+        return replace(context, own=MappingProxyType({self.name: read_only(signals)}))
 
 
 def suggestions(policies: Sequence[Policy], context: Context, actions: int) -> Indices:
     """Ask benchmark policies (C,), or (C, N) for each agent where they have signals."""
     agents = len(next(iter(context.own.values()))) if context.own else 1
-    each = [context.of(agent) for agent in range(agents)]
-    told = np.empty((len(policies), agents), dtype=np.intp)
+    contexts = [context.of(agent) for agent in range(agents)]
+    suggested = np.empty((len(policies), agents), dtype=np.intp)
     for j, policy in enumerate(policies):
-        told[j] = [checked_suggestion(policy, own, actions) for own in each]
-    return told if context.own else told[:, 0]
+        suggested[j] = [
+            checked_suggestion(policy, agent_context, actions) for agent_context in contexts
+        ]
+    return suggested if context.own else suggested[:, 0]
 
 
 @dataclass
@@ -154,38 +160,44 @@ class Seat:
         """K, of the ledger."""
         return len(self.cohort.ledger.count)
 
-    def present(self, number: int) -> bool:
+    def is_present(self, round_index: int) -> bool:
         """Whether anybody takes part in a round."""
-        here = self.attendance.some(number)
-        return here is None or bool(here.any())
+        present_rows = self.attendance.present_rows(round_index)
+        return present_rows is None or bool(present_rows.any())
 
     def decide(
-        self, forecast: Forecast, context: Context, *, number: int, affordable: Mask | None
+        self, forecast: Forecast, context: Context, *, round_index: int, affordable: Mask | None
     ) -> Decision | None:
         """Let those who are here decide in a round; None where nobody is.
 
         They hear the forecast of the cohort's block, and see the context with their signals.
         ``affordable`` (N, A) says what each can pay for; None for all.
         """
-        here = self.attendance.some(number)
-        if here is not None and not here.any():
+        present_rows = self.attendance.present_rows(round_index)
+        if present_rows is not None and not present_rows.any():
             return None
-        self.cohort.attend(here, affordable)
+        self.cohort.attend(present_rows, affordable)
         decision = self.deviations.decision(self.cohort.decide(forecast, context), context)
-        decision = self.budget.limited(decision, affordable, here)
-        if here is None:
+        decision = self.budget.limited(decision, affordable, present_rows)
+        if present_rows is None:
             return decision
         strategy, choices, counts = decision.strategy, decision.choices, decision.counts
         return decision.changed(  # without what absent rows and their agents would have done
-            strategy=None if strategy is None else np.where(here[:, None], strategy, 0.0),
-            choices=None if choices is None else np.where(here, choices, -1),
-            actions=np.where(here[self.cohort.row_of], decision.actions, -1),
-            counts=None if counts is None else lambda: np.where(here[:, None], counts(), 0.0),
-            present=here,
+            strategy=None if strategy is None else np.where(present_rows[:, None], strategy, 0.0),
+            choices=None if choices is None else np.where(present_rows, choices, -1),
+            actions=np.where(present_rows[self.cohort.row_of], decision.actions, -1),
+            counts=None
+            if counts is None
+            else lambda: np.where(present_rows[:, None], counts(), 0.0),
+            present=present_rows,
         )
 
     def charge(
-        self, decision: Decision | None, losses: Array | None, outcome: Array, awake: Mask | None
+        self,
+        decision: Decision | None,
+        losses: Array | None,
+        outcome: Array,
+        affordable: Mask | None,
     ) -> Array | None:
         """Return the losses (K, A) of all actions that the ledger charges.
 
@@ -194,8 +206,8 @@ class Seat:
         """
         if decision is None:
             return None
-        own = decision.losses(self.cohort.loss, outcome) if losses is None else losses
-        return self.budget.charged(own, decision, awake)
+        charged_losses = decision.losses(self.cohort.loss, outcome) if losses is None else losses
+        return self.budget.charged(charged_losses, decision, affordable)
 
     def record(
         self,
@@ -203,7 +215,7 @@ class Seat:
         losses: Array | None,
         context: Context,
         *,
-        number: int,
+        round_index: int,
         outcome: Array,
     ) -> None:
         """Add the round, unless nobody was here, and let the cohort learn."""
@@ -211,12 +223,12 @@ class Seat:
             return
         suggested = suggestions(self.cohort.policies, context, self.cohort.loss.actions)
         self.cohort.ledger.add(decision, losses, suggested)
-        self.comparison.add(number, decision, losses, suggested)
+        self.comparison.add(round_index, decision, losses, suggested)
         self.cohort.learn(decision, losses, outcome)
 
     def players(self) -> dict[str, object]:
         """Whatever here has a memory of its own, by name, for checkpoints."""
         name = self.cohort.name
-        around = {"models": self.comparison, "signal": self.signal, "means": self.budget}
-        named = {f"{what} of {name}": who for what, who in around.items() if who.REMEMBERED}
-        return named | {f"cohort {name}": self.cohort}
+        parts = {"models": self.comparison, "signal": self.signal, "means": self.budget}
+        players = {f"{title} of {name}": part for title, part in parts.items() if part.REMEMBERED}
+        return players | {f"cohort {name}": self.cohort}

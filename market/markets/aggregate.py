@@ -25,7 +25,7 @@ from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.game.market import Decisions, Market, check_key, check_word
 from regretless.market.game.protocols import Cohort
-from regretless.market.game.seats import taken
+from regretless.market.game.seats import taken_actions
 
 FEEDBACKS = ("lagged", "same-round")
 ROUNDING = 1e-12  # an outcome beyond [0, 1] by less was not clipped
@@ -101,7 +101,7 @@ class Settling(Market):
         sums = np.zeros((2, 1 + self.tables[0].shape[2]))
         for cohort, table, decision in zip(self.cohorts, self.tables, decisions, strict=True):
             if decision is not None:
-                who = taken(cohort, decision.actions, decision.counts)
+                who = taken_actions(cohort, decision.actions, decision.counts)
                 sums[0, 0] += who.agents
                 sums[:, 1:] += who.total(table)
         return sums
