@@ -13,7 +13,7 @@ longer chooses by what it expected, so that its expectation is left out, and wit
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -46,6 +46,26 @@ class Decision:
         """Return the same but for some parts."""
         return replace(self, **parts)
 
+    def masked(self, present: Mask, row_of: Indices) -> "Decision":
+        """Return the decision without what absent rows and their agents would have done.
+
+        ``present`` (K,) says which rows are there, ``row_of`` (N,) is the row of each agent. Absent
+        rows have the mixed strategy 0, choice and action -1, and counts of 0.
+        """
+        strategy = self.strategy
+        if strategy is not None:
+            strategy = np.where(present[:, None], strategy, 0.0)
+        choices = self.choices
+        if choices is not None:
+            choices = np.where(present, choices, -1)
+        counts = self.counts
+        if counts is not None:
+            counts = partial(_masked_counts, counts, present)
+        actions = np.where(present[row_of], self.actions, -1)
+        return self.changed(
+            strategy=strategy, choices=choices, actions=actions, counts=counts, present=present
+        )
+
     def losses(self, loss: Loss, outcome: Array) -> Array:
         """Return the losses (K, A) of all actions at the outcome (d,)."""
         return loss.losses(outcome)
@@ -58,6 +78,11 @@ class Decision:
         choices: Any = self.choices
         predicted: Any = self.predicted
         return one_hot(choices, predicted.shape[1])
+
+
+def _masked_counts(counts: Callable[[], Array], present: Mask) -> Array:
+    """Return counts (K, A) with 0 in the rows that are not present (K,)."""
+    return np.where(present[:, None], counts(), 0.0)
 
 
 def one_hot(actions: Indices, count: int) -> Array:

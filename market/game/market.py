@@ -355,6 +355,6 @@ def check_leader(adversary: Adversary, market: Market) -> None:
         affected = "losses" if market.personal else "outcomes"
         raise UserError(
             f"market: the adversary sees {', '.join(planning_sights)} and plans with {affected} "
-            "that the market would move; choose plan, cma or exp3, where feedback is lagged myopic, or "
-            "drop [market]"
+            "that the market would move; choose plan, cma or exp3, where feedback is lagged "
+            "myopic, or drop [market]"
         )

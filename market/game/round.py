@@ -11,8 +11,10 @@
                                charged
                      record    the ledger adds the round; forecaster, agents and adversary learn
 
-Whoever is asked from outside (an environment, a part of the run on another machine) is asked
-between two of them. Prediction and outcome are drawn from two streams that no player holds.
+Each function takes the round so far, a frozen ``Round``, and returns it with more in it. An
+environment that lets somebody outside decide, or a worker that plays a part of the run, acts
+between two of these functions. Prediction and outcome are drawn from two streams that no player
+holds. What each player must offer says ``market.game.protocols``.
 """
 
 from collections.abc import Sequence
@@ -44,6 +46,7 @@ from regretless.market.game.seats import Seat
 from regretless.market.losses.basis import Basis
 from regretless.market.records import (
     Context,
+    Decision,
     Forecast,
     ForecastRecord,
     History,
@@ -55,7 +58,7 @@ from regretless.market.records import (
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """One basis of the broadcast and the forecaster instance that predicts its statistics."""
+    """One basis of the broadcast and the forecaster that predicts its statistics."""
 
     name: str
     basis: Basis
@@ -64,7 +67,10 @@ class Block:
     record: ForecastRecord = field(default_factory=ForecastRecord)
 
     def mixture(self, context: Context) -> Mixture:
-        """Return the forecaster's mixture with labels, a copy of what is a user's own."""
+        """Return the forecaster's mixture with labels; UserError if it returns something else.
+
+        The arrays of a user's own forecaster are copied, since it may write into them later.
+        """
         method = self.forecaster.mixture
         mixture = method(context)
         if not isinstance(mixture, Mixture):
@@ -72,14 +78,20 @@ class Block:
         labels = self.basis.inverse(mixture.points)
         if is_ours(method):
             return replace(mixture, labels=labels)
-        points, weights = np.array(mixture.points), np.array(mixture.weights)
+        points = np.array(mixture.points)
+        weights = np.array(mixture.weights)
         return replace(mixture, points=points, weights=weights, labels=labels)
 
     def learn(self, forecast: Forecast, outcome: Array) -> None:
-        """Keep what was said, tell the forecaster the outcome (d,), and pass on what it said."""
-        statistics, labels = self.basis.transform(outcome), [forecast.label]
-        if model_names := self.forecaster.models:
-            labels += [*self.basis.inverse(np.asarray(self.forecaster.points))]
+        """Record the label forecasts, tell the forecaster the outcome (d,), and relay the forecast.
+
+        ``forecast`` is what the block broadcast in the round.
+        """
+        statistics = self.basis.transform(outcome)  # s(y) (n,)
+        labels = [forecast.label]
+        model_names = self.forecaster.models
+        if model_names:
+            labels.extend(self.basis.inverse(np.asarray(self.forecaster.points)))
         self.record.add(np.array(labels), model_names)
         self.forecaster.observe_outcome(outcome)
         self.forecaster.drew(forecast.index)
@@ -89,10 +101,22 @@ class Block:
 
 
 class Game:
-    """The players, and the referee's own belongings and streams.
+    """The players of a market, its history, and the referee's random streams.
 
-    Each cohort hears the block that it names. ``market`` and ``network`` are None where what agents
-    do moves no outcome, and where everybody hears the forecast at once.
+    Parameters
+    ----------
+    blocks : sequence of Block
+        The parts of the broadcast; each cohort hears the block whose index it names.
+    seats : sequence of Seat
+        One per cohort.
+    adversary : Adversary
+        Commits to the outcomes.
+    seed : int
+        Root seed of the referee's streams.
+    market : Market, optional
+        Left out where what agents do moves no outcome.
+    network : Network, optional
+        Left out where everybody hears the forecast at once.
     """
 
     def __init__(
@@ -105,8 +129,11 @@ class Game:
         market: Market | None = None,
         network: Network | None = None,
     ) -> None:
-        self.blocks, self.seats, self.adversary = tuple(blocks), tuple(seats), adversary
-        self.network, self.market = network, market
+        self.blocks = tuple(blocks)
+        self.seats = tuple(seats)
+        self.adversary = adversary
+        self.market = market
+        self.network = network
         self.history = History(adversary.outcomes)
         self.forecast_stream = stream(seed, "referee", "forecast")
         self.outcome_stream = stream(seed, "referee", "outcome")
@@ -155,37 +182,41 @@ class Game:
         return summed(self.adversary.payoff, self.cohorts, played)
 
     def awaited(self, cohort_index: int) -> Mask:
-        """Return which rows of a cohort, of those that come late, have not played yet (K,)."""
-        entered = self.seats[cohort_index].attendance.entered
+        """Return which rows of a cohort enter late and have not played yet (K,)."""
+        seat = self.seats[cohort_index]
+        entered = seat.attendance.entered
         is_awaited = (entered > 0) & (entered >= self.history.rounds)
-        return np.broadcast_to(is_awaited, self.seats[cohort_index].rows)
+        return np.broadcast_to(is_awaited, seat.rows)
 
     def players(self) -> dict[str, Any]:
-        """Everything with a memory of its own, by name, for checkpoints."""
+        """Return everything that has a memory of its own, by name, for checkpoints."""
         players: dict[str, Any] = {"adversary": self.adversary, "history": self.history}
-        players |= {} if self.market is None else {"market": self.market}
+        if self.market is not None:
+            players["market"] = self.market
         for block in self.blocks:
-            players |= {
-                f"block {block.name}": block.forecaster,
-                f"record {block.name}": block.record,
-            }
-            players |= {} if block.relay is None else {f"relay {block.name}": block.relay}
+            players[f"block {block.name}"] = block.forecaster
+            players[f"record {block.name}"] = block.record
+            if block.relay is not None:
+                players[f"relay {block.name}"] = block.relay
         for seat in self.seats:
             players |= seat.players()
         return players
 
     def forgetful(self) -> list[str]:
-        """Names of the players that offer no ``state`` and ``restore``."""
+        """Return the names of the players that offer no ``state`` and ``restore``."""
         return [name for name, player in self.players().items() if not remembers(player)]
 
 
 def play_round(game: Game) -> Round:
     """Play one round, and return everything that happened."""
-    return finish(game, decide(game, commit_and_draw(game, offer(game))))
+    offered = offer(game)
+    drawn = commit_and_draw(game, offered)
+    decided = decide(game, drawn)
+    return finish(game, decided)
 
 
 def offer(game: Game) -> Round:
-    """Ask for the context and the forecasters' mixtures."""
+    """Return a new round with the context and the forecasters' mixtures."""
     context = game.adversary.context(game.history)
     if not isinstance(context, Context):
         method_name = name_of(game.adversary.context)
@@ -195,71 +226,88 @@ def offer(game: Game) -> Round:
 
 
 def commit_and_draw(game: Game, offered: Round) -> Round:
-    """Let the adversary commit, then draw; one that breaks the rule is shown the draw before."""
+    """Return the round with the adversary's distribution, the drawn forecasts and the outcome.
 
-    def draw_forecasts() -> tuple[Forecast, ...]:
-        return tuple(mixture.draw(game.forecast_stream) for mixture in offered.mixtures)
-
-    drawn_before = draw_forecasts() if game.breaks_the_rule else ()
-    view = announcement(
-        sight_of(game.adversary), game.view, replace(offered, forecasts=drawn_before)
-    )
+    The forecasts are drawn after the adversary has committed; one that breaks the rule sees them
+    before. UserError if the adversary returns no distribution over its outcomes.
+    """
+    forecasts_in_advance: tuple[Forecast, ...] = ()
+    if game.breaks_the_rule:
+        forecasts_in_advance = _draw_forecasts(game, offered)
+    known = replace(offered, forecasts=forecasts_in_advance)
+    view = announcement(sight_of(game.adversary), game.view, known)
     distribution = game.adversary.commit(offered.context, game.history, view)
-    method_name, expected_outcomes = (
-        name_of(game.adversary.innermost.commit),
-        game.adversary.outcomes,
-    )
-    if not isinstance(distribution, OutcomeDistribution):
-        raise UserError(
-            f"{method_name} returned {brief(distribution)}; return an OutcomeDistribution"
-        )
-    if (outcomes := distribution.points.shape[1]) != expected_outcomes:
-        fault = (
-            f"returned a distribution over {outcomes} outcomes; return one over {expected_outcomes}"
-        )
-        raise UserError(f"{method_name} {fault}")
-    forecasts = drawn_before or draw_forecasts()
+    _check_distribution(game.adversary, distribution)
+    forecasts = forecasts_in_advance or _draw_forecasts(game, offered)
     outcome = distribution.draw(game.outcome_stream)
     return replace(offered, forecasts=forecasts, distribution=distribution, outcome=outcome)
 
 
+def _draw_forecasts(game: Game, offered: Round) -> tuple[Forecast, ...]:
+    return tuple(mixture.draw(game.forecast_stream) for mixture in offered.mixtures)
+
+
+def _check_distribution(adversary: Adversary, distribution: object) -> None:
+    """Raise UserError unless an adversary committed to a distribution over its outcomes."""
+    method_name = name_of(adversary.innermost.commit)
+    if not isinstance(distribution, OutcomeDistribution):
+        raise UserError(
+            f"{method_name} returned {brief(distribution)}; return an OutcomeDistribution"
+        )
+    coordinates = distribution.points.shape[1]
+    if coordinates != adversary.outcomes:
+        raise UserError(
+            f"{method_name} returned a distribution over {coordinates} outcomes; "
+            f"return one over {adversary.outcomes}"
+        )
+
+
 def decide(game: Game, drawn: Round) -> Round:
-    """Let every cohort decide on what it hears, sees and can afford."""
-    choices = []
+    """Return the round with what every cohort saw, could afford and decided."""
+    contexts: list[Context] = []
+    affordable_actions: list[Mask | None] = []
+    decisions: list[Decision | None] = []
     for cohort_index, seat in enumerate(game.seats):
         context = seat.signal.seen(drawn.context, drawn.outcome)
-        market = game.market if seat.budget.limits else None
-        affordable_actions = None if market is None else market.affordable(cohort_index)
+        affordable = None
+        if seat.budget.limits and game.market is not None:
+            affordable = game.market.affordable(cohort_index)
         forecast = drawn.forecasts[seat.cohort.block]
-        choices.append(
-            (
-                context,
-                affordable_actions,
-                seat.decide(
-                    forecast, context, round_index=drawn.number, affordable=affordable_actions
-                ),
+        decision = seat.decide(forecast, context, round_index=drawn.number, affordable=affordable)
+        contexts.append(context)
+        affordable_actions.append(affordable)
+        decisions.append(decision)
+    return replace(
+        drawn,
+        seen=tuple(contexts),
+        affordable=tuple(affordable_actions),
+        decisions=tuple(decisions),
+    )
+
+
+def finish(game: Game, decided: Round) -> Round:
+    """Reveal the outcome, charge everybody, let all learn, and return the round as played."""
+    outcome = decided.outcome
+    market_losses: Sequence[Array | None] = [None] * len(game.seats)
+    if game.market is not None:  # it may move the outcome, or say who lost what
+        outcome = checked_outcome(game.market, outcome, game.answer(game.market, decided))
+        market_losses = personal_losses(game.market, decided.decisions)
+    losses: list[Array | None] = []
+    for index, seat in enumerate(game.seats):
+        losses.append(
+            seat.charge(
+                decided.decisions[index], market_losses[index], outcome, decided.affordable[index]
             )
         )
-    seen, affordable, decisions = zip(*choices, strict=True) if choices else ((), (), ())
-    return replace(drawn, seen=seen, affordable=affordable, decisions=decisions)
-
-
-def finish(game: Game, begun: Round) -> Round:
-    """Reveal the outcome, charge everybody, and let all learn."""
-    outcome, losses_of_agents = begun.outcome, list[Array | None]([None] * len(game.seats))
-    if (market := game.market) is not None:  # it may move the outcome, or say who lost what
-        outcome = checked_outcome(market, outcome, game.answer(market, begun))
-        losses_of_agents = list(personal_losses(market, begun.decisions))
-    rows = zip(game.seats, begun.decisions, losses_of_agents, begun.affordable, strict=True)
-    losses = tuple(
-        seat.charge(choice, personal, outcome, affordable_actions)
-        for seat, choice, personal, affordable_actions in rows
-    )
-    played = replace(begun, outcome=outcome, losses=losses)
-    for seat, decision, personal, seen in zip(
-        game.seats, played.decisions, losses, played.seen, strict=True
-    ):
-        seat.record(decision, personal, seen, round_index=played.number, outcome=outcome)
+    played = replace(decided, outcome=outcome, losses=tuple(losses))
+    for index, seat in enumerate(game.seats):
+        seat.record(
+            played.decisions[index],
+            played.losses[index],
+            played.seen[index],
+            round_index=played.number,
+            outcome=outcome,
+        )
     for block, forecast in zip(game.blocks, played.forecasts, strict=True):
         block.learn(forecast, outcome)
     game.history.add(outcome)
