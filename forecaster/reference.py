@@ -125,9 +125,13 @@ class Reference(Checkpointable):
             raise UserError(f"the base model predicted {point!s}; {wanted}")
         return point
 
-    def learn(self, truth: Array, **evidence: Any) -> None:
-        """Learn s(y) of a round, and what ``judge`` is told of the round, once that is known."""
-        if (known := self.model.learn(truth, **evidence)) is not None:
+    def learn(self, truth: Array, outcome: Array | None = None, **evidence: Any) -> None:
+        """Learn s(y) and, where it is known, y of a round, and judge the round once it is learned.
+
+        ``evidence`` is what ``judge`` is told of the round.
+        """
+        known = self.model.learn(truth, outcome, **evidence)
+        if known is not None:
             self.judge(**known)
 
     def judge(

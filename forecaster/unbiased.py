@@ -54,7 +54,7 @@ from regretless.market.core.validation import check_int, check_positive
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses import Linear, Loss
 from regretless.market.losses.basis import Basis
-from regretless.market.records import Forecast, Mixture, Policy
+from regretless.market.records import Forecast, Mixture, Policy, RoundFeedback
 
 EARLY, LATE = 0.05, 1.5
 START = round((LATE / EARLY) ** 2)  # 900, where the two meet
@@ -128,6 +128,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self._spent = 0.0
         self._pending: tuple[Any, Solution] | None = None  # the round whose outcome is to come
         self._drawn: int | None = None
+        self._outcome: Array | None = None  # of the round that ``update`` learns, where it is known
         self.instances = (self,)
         self.stays: list[StayRecord] = []  # of agents that come and go
 
@@ -182,15 +183,13 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
     def predict(self, x: object = None) -> Forecast:
         forecast = super().predict(x)
-        self.drew(forecast.index)
+        self._drawn = forecast.index
         return forecast
 
-    def drew(self, index: int) -> None:
-        self._drawn = index
-
-    def observe_outcome(self, outcome: Array) -> None:
-        if self.reference is not None:
-            self.reference.model.observe_outcome(outcome)
+    def observe(self, feedback: RoundFeedback) -> None:
+        self._drawn = feedback.drawn
+        self._outcome = feedback.outcome
+        super().observe(feedback)
 
     def suggested(self, group: Any) -> Indices:
         if self._pending is None:
@@ -207,6 +206,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         truth = np.asarray(y, dtype=np.float64)
         self.solver.check(truth)
         (active, solution), self._pending = self._pending, None
+        outcome, self._outcome = self._outcome, None
         drawn, self._drawn, rows, mass = self._drawn, None, self.events.rows, solution.mass
         came = rows.offset + rows.times(truth) if self.trusting else None
         played = played_of(rows, solution.points, mass, truth)._replace(losses=came)
@@ -234,12 +234,14 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
             evidence["surprise"] = cost / most if most > ROUNDING else 0.0
             evidence["beyond"] = self.events.exceeds(active, self.trust)
             evidence["doubtful"] = self.events.exceeds(active, self.trust, hint=True)
-        self.reference.learn(truth, **evidence)
+        self.reference.learn(truth, outcome, **evidence)
 
-    def observe(self, outcome: ArrayLike) -> None:
+    def learn_outcome(self, outcome: ArrayLike) -> None:
         """Learn the outcome (d,); the forecaster knows its basis."""
         if self.basis is None:
-            raise ValueError("observe needs the basis that is predicted; use update with s(y)")
+            raise ValueError(
+                "learn_outcome needs the basis that is predicted; use update with s(y)"
+            )
         self.update(self.basis.transform(outcome))
 
     def __repr__(self) -> str:

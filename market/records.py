@@ -284,6 +284,15 @@ class OutcomeDistribution:
 
 
 @dataclass(frozen=True, eq=False)
+class RoundFeedback:
+    """What a forecaster is told of a round once its outcome is known."""
+
+    statistics: Array  # s(y) of the outcome, the vector that was predicted (n,)
+    outcome: Array | None = None  # the outcome y itself (d,); None where only s(y) is known
+    drawn: int | None = None  # index of the atom that was broadcast; None where none was drawn
+
+
+@dataclass(frozen=True, eq=False)
 class Round:
     """A round as far as it is played, one entry per block or cohort; what is yet to come is empty.
 

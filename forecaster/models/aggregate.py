@@ -34,8 +34,8 @@ from regretless.forecaster.models.base import Model, kept
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
-from regretless.market.core.own_code import readonly_for_user
 from regretless.market.game.protocols import Forecaster
+from regretless.market.records import RoundFeedback
 
 SCALE = 0.001  # c
 
@@ -118,10 +118,6 @@ class Aggregate(Model):
         self._points = opened["points"]
         self._shares = opened["own"], opened["common"], opened["choice"]
 
-    def observe_outcome(self, outcome: Array) -> None:
-        for model in self.members.values():
-            model.observe_outcome(outcome)
-
     def _learn(self, truth: Array) -> None:
         own, common, choice = self._shares
         means = np.stack([(own * self._points).sum(0), (common * self._points).sum(0)])
@@ -130,8 +126,9 @@ class Aggregate(Model):
         self._own.add(gains[0])
         self._common.add(gains[1].mean(1, keepdims=True))
         self._choice.add((told - truth) * (told - means))
+        outcome, self._outcome = self._outcome, None
         for model in self.members.values():
-            model.update(readonly_for_user(model.update, truth))
+            model.observe(RoundFeedback(truth, outcome))
 
 
 # the models that come with the forecaster, as data that a scenario file could write

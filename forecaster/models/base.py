@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.game.protocols import Forecaster
-from regretless.market.records import Context, Forecast, Mixture
+from regretless.market.records import Context, Forecast, Mixture, RoundFeedback
 
 
 class Model(Checkpointable, Forecaster):
@@ -44,8 +44,10 @@ class Model(Checkpointable, Forecaster):
     def predict(self, x: object = None) -> Forecast:
         return Forecast(self.mixture(x), 0)
 
-    def observe_outcome(self, outcome: Array) -> None:
-        self._outcome = np.array(outcome, dtype=np.float64)
+    def observe(self, feedback: RoundFeedback) -> None:
+        if feedback.outcome is not None:
+            self._outcome = np.array(feedback.outcome, dtype=np.float64)
+        super().observe(feedback)
 
     def update(self, y: ArrayLike) -> None:
         self._learn(np.array(y, dtype=np.float64))

@@ -65,7 +65,7 @@ from regretless.market.core.randomness import stream
 from regretless.market.core.validation import check_int
 from regretless.market.losses import Convex1D, Loss
 from regretless.market.losses.outcome_spaces import Box
-from regretless.market.records import Decision
+from regretless.market.records import Decision, RoundFeedback
 from regretless.market.regret.ledger import Ledger
 
 WINDOW = 512  # past forecast errors that a distribution is made of
@@ -474,8 +474,7 @@ class OnlineOmnipredictor(Checkpointable):
         self._shared_models.newer = max(earlier_rounds_open - self._shared_models.ahead, 0)
         if self._asked is not forecast:
             self._shared_models.reopen(forecast["context"], forecast["models"])
-        self._shared_models.observe_outcome(outcome)
-        self._shared_models.update(statistics)
+        self._shared_models.observe(RoundFeedback(statistics, outcome))
         self._peek = None
         self._asked = None
 

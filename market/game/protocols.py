@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import name_of
+from regretless.market.core.own_code import name_of, readonly_for_user
 from regretless.market.losses import Loss
 from regretless.market.records import (
     AdversaryView,
@@ -28,6 +28,7 @@ from regretless.market.records import (
     Observation,
     OutcomeDistribution,
     Policy,
+    RoundFeedback,
 )
 from regretless.market.regret.ledger import Ledger
 
@@ -64,11 +65,12 @@ class Forecaster(ABC):
         """Return what ``predict`` draws (n,), for those who want no more."""
         return np.asarray(self.predict(x).statistics)
 
-    def observe_outcome(self, outcome: Array) -> None:  # noqa: B027 - most need not know
-        """See the outcome (d,) itself, just before ``update`` in the same round."""
+    def observe(self, feedback: RoundFeedback) -> None:
+        """Learn from a finished round; the game calls it once a round, after ``mixture``.
 
-    def drew(self, index: int) -> None:  # noqa: B027 - most need not know
-        """Learn which of its open mixture's predictions was broadcast, just before ``update``."""
+        By default ``update`` is called with the statistics, read-only where it is a user's own.
+        """
+        self.update(readonly_for_user(self.update, feedback.statistics))
 
     @property
     def points(self) -> Array:
@@ -300,7 +302,7 @@ def numbered(cohorts: Iterable[Cohort]) -> Iterator[tuple[int, Cohort]]:
         first += len(cohort.row_of)
 
 
-FORECASTER_METHODS = ("mixture", "predict", "update", "observe_outcome")
+FORECASTER_METHODS = ("mixture", "predict", "update", "observe")
 
 
 class ForeignForecaster(Checkpointable, Forecaster):

@@ -53,6 +53,7 @@ from regretless.market.records import (
     Mixture,
     OutcomeDistribution,
     Round,
+    RoundFeedback,
 )
 
 
@@ -93,9 +94,14 @@ class Block:
         if model_names:
             labels.extend(self.basis.inverse(np.asarray(self.forecaster.points)))
         self.record.add(np.array(labels), model_names)
-        self.forecaster.observe_outcome(outcome)
-        self.forecaster.drew(forecast.index)
-        self.forecaster.update(readonly_for_user(self.forecaster.update, statistics))
+        observe = self.forecaster.observe
+        observe(
+            RoundFeedback(
+                statistics=readonly_for_user(observe, statistics),
+                outcome=readonly_for_user(observe, outcome),
+                drawn=forecast.index,
+            )
+        )
         if self.relay is not None:
             self.relay.add(forecast, statistics)
 
