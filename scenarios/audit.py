@@ -33,7 +33,11 @@ from regretless.market.regret import (
     external_regret,
     swap_regret,
 )
-from regretless.market.regret.inference import ROUNDING, TRUSTED, mean_differences
+from regretless.market.regret.inference import (
+    MIN_EFFECTIVE_ROUNDS,
+    RELATIVE_ROUNDING,
+    mean_differences,
+)
 from regretless.scenarios.assembly.construct import construct
 from regretless.scenarios.config.files import DATA, expanded
 from regretless.scenarios.table_files import numeric, place, read_frame, texts
@@ -287,8 +291,12 @@ def _measured(
         gained = _gained(table, chosen, best)
         found = mean_differences(gained[:, None])
         own = {"gain": found.mean, "low": found.low, "high": found.high}
-        constant = np.ptp(gained) <= ROUNDING * span  # all rounds say the same: one observation
-        own["effective"] = np.minimum(found.effective, 1.0) if constant else found.effective
+        constant = (
+            np.ptp(gained) <= RELATIVE_ROUNDING * span
+        )  # all rounds say the same: one observation
+        own["effective"] = (
+            np.minimum(found.effective_rounds, 1.0) if constant else found.effective_rounds
+        )
         row |= {f"{measure}_{what}": float(value[0]) for what, value in own.items()}
     better, taken = _best_swaps(table, chosen), np.unique(chosen)
     swaps = {
@@ -331,7 +339,7 @@ def print_audit(found: Audit) -> None:
         lost.append([row["agent"], f"{row['rounds']:,}", *numbers])
         for key, what in MEASURES.items():
             regret, gain, low, high = (row[f"{key}_{n}"] for n in ("regret", "gain", "low", "high"))
-            short = " (too short)" * (row[f"{key}_effective"] < TRUSTED)
+            short = " (too short)" * (row[f"{key}_effective"] < MIN_EFFECTIVE_ROUNDS)
             ends = f"{low:+.4g} to {high:+.4g}{short}" if low <= high else "too few rounds"
             saved.append([row["agent"], what, f"{regret:.4g}", f"{gain:+.4g}", ends])
         if (regret := row.get("decision_swap_regret")) is not None:

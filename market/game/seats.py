@@ -42,7 +42,7 @@ from regretless.market.records import (
     Round,
     checked_suggestion,
 )
-from regretless.market.regret.model_comparison import NOT_COMPARED, NotCompared
+from regretless.market.regret.model_comparison import NOT_COMPARED, Comparison
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +183,7 @@ class Seat:
     attendance: Attendance = ALWAYS  # when its rows are there
     signal: NoSignal = PUBLIC  # what its agents see of the outcome before they decide
     budget: Unlimited = UNLIMITED  # which actions they choose among
-    comparison: NotCompared = NOT_COMPARED  # the alternatives with which they are compared
+    comparison: Comparison = NOT_COMPARED  # the alternatives with which they are compared
     deviations: Deviations = NO_DEVIATIONS  # the rows that play something else than their rule
 
     @property

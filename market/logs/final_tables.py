@@ -176,13 +176,13 @@ def swaps_table(game: Game, namers: Namers) -> pd.DataFrame:
         named = (policy_name(policy, f"policy {j}") for j, policy in enumerate(cohort.policies))
         best, names = comparators[row, action].argmin(1), np.array([*named, ""], dtype=object)
         policy = best - (ledger.fixed.shape[2] if ledger.constants else 0)
-        saved = ledger.own[row, action] - comparators[row, action].min(1)
+        saved = ledger.played_losses[row, action] - comparators[row, action].min(1)
         columns = {
             "action": action,
             "count": ledger.count[row, action],
             "best_replacement": ledger.fixed[row, action].argmin(1),
             "best_policy": names[np.where(policy >= 0, policy, -1)],
-            "contribution": saved / ledger.each_rounds[row],
+            "contribution": saved / ledger.rounds_of_rows[row],
         }
         places = pd.DataFrame({"place": np.arange(len(cohort.row_of)), "row": cohort.row_of})
         own = places.merge(pd.DataFrame({"row": row} | columns), on="row").drop(columns="row")

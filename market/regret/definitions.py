@@ -38,8 +38,8 @@ def external_regret(losses: ArrayLike, actions: ArrayLike) -> float:
     >>> round(external_regret(losses, [0, 1, 0, 0]), 3)  # always take it
     0.275
     """
-    table, play = _checked(losses, actions)
-    return float(((play * table).sum() - table.sum(0).min()) / len(table))
+    loss_table, strategies = _losses_and_strategies(losses, actions)
+    return float(((strategies * loss_table).sum() - loss_table.sum(0).min()) / len(loss_table))
 
 
 def swap_regret(losses: ArrayLike, actions: ArrayLike) -> float:
@@ -53,9 +53,11 @@ def swap_regret(losses: ArrayLike, actions: ArrayLike) -> float:
     >>> round(swap_regret(losses, [0, 1, 0, 0]), 3)  # take it when left, leave it when taken
     0.35
     """
-    table, play = _checked(losses, actions)
-    sums = play.T @ table
-    return float((np.diag(sums) - sums.min(1)).sum() / len(table))
+    loss_table, strategies = _losses_and_strategies(losses, actions)
+    loss_of_replacement = strategies.T @ loss_table
+    return float(
+        (np.diag(loss_of_replacement) - loss_of_replacement.min(1)).sum() / len(loss_table)
+    )
 
 
 def omniprediction_regret(losses: ArrayLike, actions: ArrayLike, policies: ArrayLike) -> float:
@@ -69,9 +71,9 @@ def omniprediction_regret(losses: ArrayLike, actions: ArrayLike, policies: Array
     >>> round(omniprediction_regret(losses, [0, 1, 0, 0], [[1, 1, 0, 1]]), 3)  # as the radio said
     0.35
     """
-    table, play = _checked(losses, actions)
-    followed = _followed(table, policies)
-    return float(((play * table).sum() - followed.sum(0).min()) / len(table))
+    loss_table, strategies = _losses_and_strategies(losses, actions)
+    policy_losses = _losses_of_policies(loss_table, policies)
+    return float(((strategies * loss_table).sum() - policy_losses.sum(0).min()) / len(loss_table))
 
 
 def decision_swap_regret(losses: ArrayLike, actions: ArrayLike, policies: ArrayLike) -> float:
@@ -86,9 +88,12 @@ def decision_swap_regret(losses: ArrayLike, actions: ArrayLike, policies: ArrayL
     >>> round(decision_swap_regret(losses, [0, 1, 0, 0], policies), 3)
     0.425
     """
-    table, play = _checked(losses, actions)
-    own = (play * table).sum()
-    return float((own - (play.T @ _followed(table, policies)).min(1).sum()) / len(table))
+    loss_table, strategies = _losses_and_strategies(losses, actions)
+    suffered = (strategies * loss_table).sum()
+    return float(
+        (suffered - (strategies.T @ _losses_of_policies(loss_table, policies)).min(1).sum())
+        / len(loss_table)
+    )
 
 
 def contextual_swap_regret(losses: ArrayLike, actions: ArrayLike, policies: ArrayLike) -> float:
@@ -102,46 +107,61 @@ def contextual_swap_regret(losses: ArrayLike, actions: ArrayLike, policies: Arra
     >>> round(contextual_swap_regret(losses, [0, 1, 0, 0], [[1, 1, 0, 1]]), 3)  # as the radio says
     0.425
     """
-    table, play = _checked(losses, actions)
-    suggested = _suggestions(policies, table.shape)
-    own = (play * table).sum()
-    best = min(
-        sum((play[row == b].T @ table[row == b]).min(1).sum() for b in range(table.shape[1]))
-        for row in suggested
+    loss_table, strategies = _losses_and_strategies(losses, actions)
+    suggested_actions = _suggested_actions(policies, loss_table.shape)
+    suffered = (strategies * loss_table).sum()
+    best_replaced = min(
+        sum(
+            (strategies[suggestions == suggestion].T @ loss_table[suggestions == suggestion])
+            .min(1)
+            .sum()
+            for suggestion in range(loss_table.shape[1])
+        )
+        for suggestions in suggested_actions
     )
-    return float((own - best) / len(table))
+    return float((suffered - best_replaced) / len(loss_table))
 
 
-def _checked(losses: ArrayLike, actions: ArrayLike) -> tuple[Array, Array]:
+def _losses_and_strategies(losses: ArrayLike, actions: ArrayLike) -> tuple[Array, Array]:
     """Losses and the mixed strategy as arrays (T, A), or ParameterError."""
-    table = numbers("losses", losses)
-    if table.ndim != 2 or 0 in table.shape:
-        raise ParameterError(f"losses have shape {table.shape}; give (rounds, actions)")
-    play = numbers("actions", actions)
-    if play.shape == table.shape[:1]:
-        play = np.eye(table.shape[1])[_indices("actions", play, table.shape[1])]
-    if play.shape != table.shape:
-        raise ParameterError(f"actions have shape {play.shape}; give (T,) or {table.shape}")
-    if not (play >= 0).all() or (np.abs(play.sum(1) - 1) > 1e-9).any():
-        cure = "must be at least 0 and sum to 1"
-        raise ParameterError(f"actions: the probabilities of a round's actions {cure}")
-    return table, play
+    loss_table = numbers("losses", losses)
+    if loss_table.ndim != 2 or 0 in loss_table.shape:
+        raise ParameterError(f"losses have shape {loss_table.shape}; give (rounds, actions)")
+    strategies = numbers("actions", actions)
+    if strategies.shape == loss_table.shape[:1]:
+        strategies = np.eye(loss_table.shape[1])[
+            _as_indices("actions", strategies, loss_table.shape[1])
+        ]
+    if strategies.shape != loss_table.shape:
+        raise ParameterError(
+            f"actions have shape {strategies.shape}; give (T,) or {loss_table.shape}"
+        )
+    if not (strategies >= 0).all() or (np.abs(strategies.sum(1) - 1) > 1e-9).any():
+        requirement = "must be at least 0 and sum to 1"
+        raise ParameterError(f"actions: the probabilities of a round's actions {requirement}")
+    return loss_table, strategies
 
 
-def _suggestions(policies: ArrayLike, shape: tuple[int, ...]) -> Indices:
-    suggested = np.atleast_2d(numbers("policies", policies))
-    if suggested.ndim != 2 or suggested.shape[1] != shape[0] or not len(suggested):
-        raise ParameterError(f"policies have shape {suggested.shape}; give (policies, {shape[0]})")
-    return _indices("policies", suggested, shape[1])
+def _suggested_actions(policies: ArrayLike, table_shape: tuple[int, ...]) -> Indices:
+    suggested_actions = np.atleast_2d(numbers("policies", policies))
+    if (
+        suggested_actions.ndim != 2
+        or suggested_actions.shape[1] != table_shape[0]
+        or not len(suggested_actions)
+    ):
+        raise ParameterError(
+            f"policies have shape {suggested_actions.shape}; give (policies, {table_shape[0]})"
+        )
+    return _as_indices("policies", suggested_actions, table_shape[1])
 
 
-def _followed(table: Array, policies: ArrayLike) -> Array:
+def _losses_of_policies(loss_table: Array, policies: ArrayLike) -> Array:
     """Loss of following each policy at each round (T, C)."""
-    suggested = _suggestions(policies, table.shape)
-    return np.take_along_axis(table, suggested.T, axis=1)
+    suggested_actions = _suggested_actions(policies, loss_table.shape)
+    return np.take_along_axis(loss_table, suggested_actions.T, axis=1)
 
 
-def _indices(name: str, values: Array, count: int) -> Indices:
-    if not ((values >= 0) & (values < count) & (values % 1 == 0)).all():
-        raise ParameterError(f"{name} must be whole numbers from 0 to {count - 1}")
+def _as_indices(name: str, values: Array, size: int) -> Indices:
+    if not ((values >= 0) & (values < size) & (values % 1 == 0)).all():
+        raise ParameterError(f"{name} must be whole numbers from 0 to {size - 1}")
     return values.astype(np.intp)

@@ -27,14 +27,14 @@ from scipy.special import stdtr, stdtrit
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 
-LEVEL = 0.95
-SIGNS = 4_000  # of rows, drawn at random
-ROUNDING = 1e-12  # of the largest value: below, what differs is no variation
-FEW = 10  # independent rows, below which their dependence is not estimated
-MANY = 100  # differences whose t is drawn at a time
-FEWEST = 8  # rounds, for an interval
-FREEDOM, LEAST_FREEDOM = 1.3, 4  # nu = 1.3 T^0.4, at least 4
-TRUSTED = 30  # rounds of effective sample
+CONFIDENCE_LEVEL = 0.95
+N_SIGN_VECTORS = 4_000  # of rows, drawn at random
+RELATIVE_ROUNDING = 1e-12  # of the largest value: below, what differs is no variation
+MIN_ROWS_FOR_BOOTSTRAP = 10  # independent rows, below which their dependence is not estimated
+DIFFERENCES_PER_BATCH = 100  # differences whose t is drawn at a time
+MIN_ROUNDS = 8  # rounds, for an interval
+FREEDOM_FACTOR, MIN_FREEDOM = 1.3, 4  # nu = 1.3 T^0.4, at least 4
+MIN_EFFECTIVE_ROUNDS = 30  # rounds of effective sample
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,30 +45,40 @@ class MeanDifferences:
     low: Array  # ends of the 95 % intervals, NaN with fewer than 8 rounds
     high: Array
     p_adjusted: Array  # that the mean is 0, by Holm's method
-    effective: Array  # as many independent rounds would say as much
+    effective_rounds: Array  # as many independent rounds would say as much
 
 
 def mean_differences(differences: Array) -> MeanDifferences:
     """Say how sure the means of differences (T, J) are, per round or of equally many rounds."""
-    rounds, many = differences.shape
-    mean = differences.mean(0) if rounds else np.full(many, np.nan)
-    if rounds < FEWEST or not many:
-        nothing = np.full(many, np.nan)
-        return MeanDifferences(mean, nothing, nothing, nothing, nothing)
-    rank = 1 + max(LEAST_FREEDOM, int(FREEDOM * rounds**0.4))
-    waves = dct(differences, type=2, norm="ortho", axis=0)[:rank] * np.sqrt(rank / rounds)
-    rows = idct(waves, type=2, norm="ortho", axis=0)  # nearly independent, of the same means
-    error = rows.std(0, ddof=1) / np.sqrt(len(rows))
-    half = error * critical(rows)
+    rounds, n_differences = differences.shape
+    mean = differences.mean(0) if rounds else np.full(n_differences, np.nan)
+    if rounds < MIN_ROUNDS or not n_differences:
+        undefined = np.full(n_differences, np.nan)
+        return MeanDifferences(mean, undefined, undefined, undefined, undefined)
+    n_rows = 1 + max(MIN_FREEDOM, int(FREEDOM_FACTOR * rounds**0.4))
+    cosine_transforms = dct(differences, type=2, norm="ortho", axis=0)[:n_rows] * np.sqrt(
+        n_rows / rounds
+    )
+    rows = idct(
+        cosine_transforms, type=2, norm="ortho", axis=0
+    )  # nearly independent, of the same means
+    standard_error = rows.std(0, ddof=1) / np.sqrt(len(rows))
+    half_width = standard_error * critical(rows)
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.where(error > 0, np.abs(mean) / error, np.where(mean == 0, 0.0, np.inf))
+        t_statistic = np.where(
+            standard_error > 0, np.abs(mean) / standard_error, np.where(mean == 0, 0.0, np.inf)
+        )
         centred = differences - mean
-        power = (centred**2).sum(0)
-        follows = np.where(power > 0, (centred[1:] * centred[:-1]).sum(0) / power, 0.0)
-        effective = np.asarray(rounds * (1 - follows) / (1 + follows))
-        effective = np.minimum(effective, rounds)  # alternation makes no more rounds than there are
-    p = holm(2 * stdtr(len(rows) - 1, -t))
-    return MeanDifferences(mean, mean - half, mean + half, p, effective)
+        squared_deviations = (centred**2).sum(0)
+        autocorrelation = np.where(
+            squared_deviations > 0, (centred[1:] * centred[:-1]).sum(0) / squared_deviations, 0.0
+        )
+        effective_rounds = np.asarray(rounds * (1 - autocorrelation) / (1 + autocorrelation))
+        effective_rounds = np.minimum(
+            effective_rounds, rounds
+        )  # alternation makes no more rounds than there are
+    p_values = holm(2 * stdtr(len(rows) - 1, -t_statistic))
+    return MeanDifferences(mean, mean - half_width, mean + half_width, p_values, effective_rounds)
 
 
 def critical(samples: Array) -> float:
@@ -84,25 +94,31 @@ def critical(samples: Array) -> float:
     >>> round(critical(np.array([[1.0], [2.0], [4.0]])), 3)  # Student's, of one mean
     4.303
     """
-    rows, many = samples.shape
-    alone, most = (float(stdtrit(rows - 1, 1 - (1 - LEVEL) / (2 * n))) for n in (1, many))
-    left = samples - samples.mean(0)
-    square = (left**2).mean(0)
-    varies = square > (ROUNDING * np.abs(samples).max(0)) ** 2
-    left, square = left[:, varies], square[varies]
-    if rows < FEW or left.shape[1] < 2:
-        return most
-    signs = stream(0, "signs").choice([-1.0, 1.0], (SIGNS, rows))
-    greatest = np.zeros(SIGNS)
-    for first in range(0, left.shape[1], MANY):
-        part = slice(first, first + MANY)
-        mean = signs @ left[:, part] / rows
-        spread = np.maximum(square[part] - mean**2, np.finfo(float).tiny)
-        np.maximum(greatest, np.abs(mean / np.sqrt(spread)).max(1), out=greatest)
-    return float(np.clip(np.quantile(greatest, LEVEL) * np.sqrt(rows - 1), alone, most))
+    n_rows, n_means = samples.shape
+    student, bonferroni = (
+        float(stdtrit(n_rows - 1, 1 - (1 - CONFIDENCE_LEVEL) / (2 * n))) for n in (1, n_means)
+    )
+    deviations = samples - samples.mean(0)
+    variance = (deviations**2).mean(0)
+    varies = variance > (RELATIVE_ROUNDING * np.abs(samples).max(0)) ** 2
+    deviations, variance = deviations[:, varies], variance[varies]
+    if n_rows < MIN_ROWS_FOR_BOOTSTRAP or deviations.shape[1] < 2:
+        return bonferroni
+    signs = stream(0, "signs").choice([-1.0, 1.0], (N_SIGN_VECTORS, n_rows))
+    greatest_t = np.zeros(N_SIGN_VECTORS)
+    for first in range(0, deviations.shape[1], DIFFERENCES_PER_BATCH):
+        batch = slice(first, first + DIFFERENCES_PER_BATCH)
+        mean = signs @ deviations[:, batch] / n_rows
+        spread = np.maximum(variance[batch] - mean**2, np.finfo(float).tiny)
+        np.maximum(greatest_t, np.abs(mean / np.sqrt(spread)).max(1), out=greatest_t)
+    return float(
+        np.clip(
+            np.quantile(greatest_t, CONFIDENCE_LEVEL) * np.sqrt(n_rows - 1), student, bonferroni
+        )
+    )
 
 
-def holm(p: Array) -> Array:
+def holm(p_values: Array) -> Array:
     """Adjust p-values (J,) for their number (Holm 1979, Scandinavian Journal of Statistics 6).
 
     Examples
@@ -110,8 +126,8 @@ def holm(p: Array) -> Array:
     >>> holm(np.array([0.01, 0.04, 0.03]))  # 3 x 0.01, then 2 x 0.03, and no less for the last
     array([0.03, 0.06, 0.06])
     """
-    order = np.argsort(p, kind="stable")
-    steps = np.minimum(p[order] * np.arange(len(p), 0, -1), 1.0)
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.maximum.accumulate(steps)
+    order = np.argsort(p_values, kind="stable")
+    scaled = np.minimum(p_values[order] * np.arange(len(p_values), 0, -1), 1.0)
+    adjusted = np.empty_like(p_values)
+    adjusted[order] = np.maximum.accumulate(scaled)
     return adjusted

@@ -29,41 +29,41 @@ from regretless.market.core.compiled import compiled, over_rows
 from regretless.market.numerics.storage import fetch, staggered
 from regretless.market.records import Decision
 
-AHEAD = 32  # rows between asking memory for one and its use
+PREFETCH_DISTANCE = 32  # rows between asking memory for one and its use
 MEASURES = ("external", "swap", "omniprediction", "decision_swap", "contextual_swap")
 
 
 @compiled(nogil=True)
-def _record(
-    play: Array, losses: Array, suggested: Indices,
+def _add_mixed_play(
+    strategies: Array, losses: Array, suggested: Indices,
     fixed: Array, followed: Array, contextual: Array, first: int, last: int,
 ) -> None:  # fmt: skip
-    alike = suggested.shape[1] == 1
+    same_for_all = suggested.shape[1] == 1
     for k in range(first, last):
-        told = suggested[:, 0 if alike else k]
-        for a in range(play.shape[1]):
-            q = play[k, a]
-            if q == 0.0:
+        suggested_actions = suggested[:, 0 if same_for_all else k]
+        for a in range(strategies.shape[1]):
+            probability = strategies[k, a]
+            if probability == 0.0:
                 continue
             for b in range(losses.shape[1]):
-                fixed[k, a, b] += q * losses[k, b]
-            for j in range(len(told)):
-                followed[k, a, j] += q * losses[k, told[j]]
+                fixed[k, a, b] += probability * losses[k, b]
+            for j in range(len(suggested_actions)):
+                followed[k, a, j] += probability * losses[k, suggested_actions[j]]
                 for b in range(losses.shape[1] if contextual.shape[0] else 0):
-                    contextual[k, j, told[j], a, b] += q * losses[k, b]
+                    contextual[k, j, suggested_actions[j], a, b] += probability * losses[k, b]
 
 
 @compiled(nogil=True)
-def _record_choices(
+def _add_pure_play(
     choices: Indices, predicted: Array, losses: Array, suggested: Indices, count: Array,
     fixed: Array, followed: Array, surprise_fixed: Array, surprise_followed: Array,
     first: int, last: int,
 ) -> None:  # fmt: skip
     """Add what ``_record`` adds for pure play, touching the rows of the actions played alone."""
     for k in range(first, last):
-        ahead = min(k + AHEAD, last - 1)
-        fetch(fixed, ahead, max(choices[ahead], 0))
-        fetch(surprise_fixed, ahead, max(choices[ahead], 0))
+        later_row = min(k + PREFETCH_DISTANCE, last - 1)
+        fetch(fixed, later_row, max(choices[later_row], 0))
+        fetch(surprise_fixed, later_row, max(choices[later_row], 0))
         a = choices[k]
         if a < 0:
             continue
@@ -78,29 +78,38 @@ def _record_choices(
 
 
 @compiled(nogil=True)
-def _least(table: Array, k: int, start: int, end: int) -> float:
+def _least_sum(table: Array, k: int, first_action: int, end_action: int) -> float:
     """Least entry of a row, summed over actions from ``start`` to before ``end`` (compiled)."""
     least = np.inf
     for b in range(table.shape[2]):
-        total = 0.0
-        for a in range(start, end):
-            total += table[k, a, b]
-        least = min(least, total)
+        sum_over_actions = 0.0
+        for a in range(first_action, end_action):
+            sum_over_actions += table[k, a, b]
+        least = min(least, sum_over_actions)
     return least
 
 
 @compiled(nogil=True)
-def _above(
-    fixed: Array, constant: Array, followed: Array, step: int, out: Array, first: int, last: int
+def _write_regrets(
+    fixed: Array,
+    constant_sums: Array,
+    policy_sums: Array,
+    actions_per_comparator: int,
+    regrets: Array,
+    first: int,
+    last: int,
 ) -> None:
     """Write losses (K,) above that of the best comparator for each ``step`` actions (compiled)."""
     for k in range(first, last):
-        out[k] = 0.0
-        for start in range(0, fixed.shape[1], step):
-            end, own = start + step, 0.0
-            for a in range(start, end):
-                own += fixed[k, a, a]
-            out[k] += own - min(_least(constant, k, start, end), _least(followed, k, start, end))
+        regrets[k] = 0.0
+        for first_action in range(0, fixed.shape[1], actions_per_comparator):
+            end_action, suffered = first_action + actions_per_comparator, 0.0
+            for a in range(first_action, end_action):
+                suffered += fixed[k, a, a]
+            regrets[k] += suffered - min(
+                _least_sum(constant_sums, k, first_action, end_action),
+                _least_sum(policy_sums, k, first_action, end_action),
+            )
 
 
 class Ledger(Checkpointable):
@@ -131,11 +140,13 @@ class Ledger(Checkpointable):
     ) -> None:
         self.measures, self.constants = tuple(measures), constants
         self.rounds: int | Indices = 0  # one for all, or (K,) once a row was absent
-        contextual = rows if "contextual_swap" in measures else 0
-        square = rows, actions, actions
-        self.fixed, self.surprise_fixed, self.count = staggered(square, square, square[:2])
+        contextual_rows = rows if "contextual_swap" in measures else 0
+        square_shape = rows, actions, actions
+        self.fixed, self.surprise_fixed, self.count = staggered(
+            square_shape, square_shape, square_shape[:2]
+        )
         self.followed = np.zeros((rows, actions, policies))
-        self.contextual = np.zeros((contextual, policies, actions, actions, actions))
+        self.contextual = np.zeros((contextual_rows, policies, actions, actions, actions))
         self.surprise_followed = np.zeros((rows, actions, policies))
         self.expects = True
 
@@ -152,19 +163,32 @@ class Ledger(Checkpointable):
             What each policy suggested, or what it did to each row.
         """
         self.rounds = self.rounds + (1 if decision.present is None else decision.present)
-        predicted, surprises = decision.predicted, (self.surprise_fixed, self.surprise_followed)
-        sums, rows = (self.fixed, self.followed), len(self.count)
+        predicted, surprise_tables = (
+            decision.predicted,
+            (self.surprise_fixed, self.surprise_followed),
+        )
+        loss_tables, n_rows = (self.fixed, self.followed), len(self.count)
         if decision.choices is not None and suggested.ndim == 1 and not len(self.contextual):
-            played = decision.choices, predicted, losses, suggested, self.count
-            over_rows(_record_choices, rows, *played, *sums, *surprises)
+            arguments = decision.choices, predicted, losses, suggested, self.count
+            over_rows(_add_pure_play, n_rows, *arguments, *loss_tables, *surprise_tables)
             return
-        play, self.expects = decision.probabilities, self.expects and predicted is not None
+        strategies, self.expects = decision.probabilities, self.expects and predicted is not None
         suggested = suggested if suggested.ndim > 1 else suggested[:, None]
-        self.count += play
-        over_rows(_record, rows, play, losses, suggested, *sums, self.contextual)
+        self.count += strategies
+        over_rows(
+            _add_mixed_play, n_rows, strategies, losses, suggested, *loss_tables, self.contextual
+        )
         if predicted is not None:
-            nothing = np.zeros((0, 0, 0, 0, 0))
-            over_rows(_record, rows, play, predicted - losses, suggested, *surprises, nothing)
+            no_contextual = np.zeros((0, 0, 0, 0, 0))
+            over_rows(
+                _add_mixed_play,
+                n_rows,
+                strategies,
+                predicted - losses,
+                suggested,
+                *surprise_tables,
+                no_contextual,
+            )
 
     def state(self) -> dict[str, Any]:
         return super().state() | {"rounds": np.atleast_1d(self.rounds).copy()}
@@ -179,31 +203,31 @@ class Ledger(Checkpointable):
 
         Biases and contextual sums are left out: it gives no bound and no contextual swap regret.
         """
-        part = copy(self)
-        part.expects = False
-        part.measures = tuple(name for name in self.measures if name != "contextual_swap")
+        excerpt = copy(self)
+        excerpt.expects = False
+        excerpt.measures = tuple(name for name in self.measures if name != "contextual_swap")
         for name in self.SUMS:
-            own, kept = vars(self)[name], name in ("count", "fixed", "followed")
-            setattr(part, name, np.array(own[rows]) if kept else own[:0])
+            table, is_kept = vars(self)[name], name in ("count", "fixed", "followed")
+            setattr(excerpt, name, np.array(table[rows]) if is_kept else table[:0])
         if isinstance(self.rounds, np.ndarray):
-            part.rounds = np.array(self.rounds[rows])
-        return part
+            excerpt.rounds = np.array(self.rounds[rows])
+        return excerpt
 
     def since(self, earlier: "Ledger") -> "Ledger":
         """Return the sums of the rounds after an earlier excerpt of the same rows."""
-        span = copy(self)
-        span.rounds = self.rounds - earlier.rounds
-        span.count, span.fixed = self.count - earlier.count, self.fixed - earlier.fixed
-        span.followed = self.followed - earlier.followed
-        return span
+        difference = copy(self)
+        difference.rounds = self.rounds - earlier.rounds
+        difference.count, difference.fixed = self.count - earlier.count, self.fixed - earlier.fixed
+        difference.followed = self.followed - earlier.followed
+        return difference
 
     def join(self, rows: Indices, part: Mapping[str, Any]) -> None:
         """Take over the state of a part, which holds some of the rows (k,)."""
         self.rounds = np.array(np.broadcast_to(self.rounds, len(self.count)))
         self.rounds[rows], self.expects = part["rounds"], self.expects and part["expects"]
         for name in self.SUMS:
-            if len(own := vars(self)[name]):
-                own[rows] = part[name]
+            if len(table := vars(self)[name]):
+                table[rows] = part[name]
 
     @property
     def played(self) -> Mask:
@@ -211,22 +235,22 @@ class Ledger(Checkpointable):
         return np.broadcast_to(np.asarray(self.rounds) > 0, len(self.count))
 
     @property
-    def each_rounds(self) -> Array:
+    def rounds_of_rows(self) -> Array:
         """The rounds of each row (K,), 1 for one that has not played."""
         return np.broadcast_to(np.maximum(self.rounds, 1.0), len(self.count))
 
     @property
-    def own(self) -> Array:
+    def played_losses(self) -> Array:
         """Loss suffered while playing each action (K, A), summed over rounds."""
         return np.asarray(np.einsum("kaa->ka", self.fixed))
 
     def mean_loss(self) -> Array:
         """Loss suffered per round (K,)."""
-        return np.asarray(self.own.sum(1) / self.each_rounds)
+        return np.asarray(self.played_losses.sum(1) / self.rounds_of_rows)
 
     def comparators(self) -> Array:
         """Loss of every policy of the benchmark class per played action (K, A, A + C or C)."""
-        return np.concatenate(self._benchmark(self.fixed, self.followed), axis=2)
+        return np.concatenate(self._comparator_tables(self.fixed, self.followed), axis=2)
 
     def regret(self, measure: str) -> Array | None:
         """Regret per round of every row (K,); None where the measure is not kept or has no policy.
@@ -235,17 +259,27 @@ class Ledger(Checkpointable):
         """
         if measure not in self.measures:
             return None
-        nobody = self.fixed[..., :0]
+        no_comparators = self.fixed[..., :0]
         if measure == "contextual_swap":  # the worst policy's; the constants add the swap regret
-            own = self.own.sum(1)[:, None] - self.contextual.min(4, initial=np.inf).sum((2, 3))
-            plain = [self._above(self.fixed, nobody, swap=True)] if self.constants else []
-            regrets = np.column_stack([own, *plain])
-            return regrets.max(1) / self.each_rounds if regrets.shape[1] else None
-        plainly = measure in ("external", "swap")
-        against = [self.fixed, nobody] if plainly else self._benchmark(self.fixed, self.followed)
-        if not any(table.shape[2] for table in against):
+            regret_to_policies = self.played_losses.sum(1)[:, None] - self.contextual.min(
+                4, initial=np.inf
+            ).sum((2, 3))
+            swap_regrets = (
+                [self._regret_to(self.fixed, no_comparators, swap=True)] if self.constants else []
+            )
+            regrets = np.column_stack([regret_to_policies, *swap_regrets])
+            return regrets.max(1) / self.rounds_of_rows if regrets.shape[1] else None
+        is_against_actions = measure in ("external", "swap")
+        comparator_tables = (
+            [self.fixed, no_comparators]
+            if is_against_actions
+            else self._comparator_tables(self.fixed, self.followed)
+        )
+        if not any(comparator_table.shape[2] for comparator_table in comparator_tables):
             return None
-        return self._above(*against, swap=measure.endswith("swap")) / self.each_rounds
+        return (
+            self._regret_to(*comparator_tables, swap=measure.endswith("swap")) / self.rounds_of_rows
+        )
 
     def bound_from_bias(self) -> Array | None:
         """Right-hand side of the module's inequality without the gap (K,).
@@ -254,19 +288,32 @@ class Ledger(Checkpointable):
         """
         if not self.expects:
             return None
-        against = self._benchmark(self.surprise_fixed, self.surprise_followed)
-        if not any(table.shape[2] for table in against):
+        comparator_tables = self._comparator_tables(self.surprise_fixed, self.surprise_followed)
+        if not any(table.shape[2] for table in comparator_tables):
             return None
-        own = np.einsum("kaa->ka", self.surprise_fixed)
-        most = [table.max(2, initial=-np.inf) for table in against]
-        return np.asarray((np.maximum(*most) - own).sum(1) / self.each_rounds)
+        surprise_of_played = np.einsum("kaa->ka", self.surprise_fixed)
+        greatest_surprise = [table.max(2, initial=-np.inf) for table in comparator_tables]
+        return np.asarray(
+            (np.maximum(*greatest_surprise) - surprise_of_played).sum(1) / self.rounds_of_rows
+        )
 
-    def _benchmark(self, fixed: Array, followed: Array) -> list[Array]:
+    def _comparator_tables(self, action_sums: Array, policy_sums: Array) -> list[Array]:
         """Return sums over the benchmark class, of constants and of policies."""
-        return [fixed if self.constants else fixed[..., :0], followed]
+        return [action_sums if self.constants else action_sums[..., :0], policy_sums]
 
-    def _above(self, constant: Array, followed: Array, *, swap: bool) -> Array:
+    def _regret_to(self, constant_sums: Array, policy_sums: Array, *, swap: bool) -> Array:
         """Return the loss (K,) above that of the best comparators, for each action or for all."""
-        out, step = np.empty(len(self.count)), 1 if swap else self.count.shape[1]
-        over_rows(_above, len(out), self.fixed, constant, followed, step, out)
-        return out
+        regrets, actions_per_comparator = (
+            np.empty(len(self.count)),
+            1 if swap else self.count.shape[1],
+        )
+        over_rows(
+            _write_regrets,
+            len(regrets),
+            self.fixed,
+            constant_sums,
+            policy_sums,
+            actions_per_comparator,
+            regrets,
+        )
+        return regrets
