@@ -1,5 +1,11 @@
 r"""How sure a mean difference per round is: intervals that hold for all comparisons at once.
 
+The verdict of a run, an audit and the contrasts of a study call ``mean_differences`` or its parts
+``critical`` and ``holm``. All results are reproducible: the only random numbers, signs of the
+bootstrap, come from a stream with a fixed seed.
+
+Mathematics
+-----------
 The rounds of a market follow one another, so that a difference of losses d_t is correlated over
 time and its mean is less certain than that of T independent rounds. With the cosine transforms
 
@@ -14,8 +20,7 @@ From here on the rounds of a run are what the runs of a study are, and one rule 
 greatest |t| of several differences exceeds (``critical``): the intervals hold together (max-t).
 
 The **effective sample** is T (1 - r) / (1 + r), r the correlation of successive rounds, and at most
-T. Below
-``TRUSTED`` an interval is too short to be trusted.
+T. Below ``MIN_EFFECTIVE_ROUNDS`` an interval is too short to be trusted.
 """
 
 from dataclasses import dataclass
@@ -28,57 +33,84 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 
 CONFIDENCE_LEVEL = 0.95
-N_SIGN_VECTORS = 4_000  # of rows, drawn at random
+N_SIGN_VECTORS = 4_000  # draws of the bootstrap, each a random sign for every row
 RELATIVE_ROUNDING = 1e-12  # of the largest value: below, what differs is no variation
-MIN_ROWS_FOR_BOOTSTRAP = 10  # independent rows, below which their dependence is not estimated
-DIFFERENCES_PER_BATCH = 100  # differences whose t is drawn at a time
-MIN_ROUNDS = 8  # rounds, for an interval
-FREEDOM_FACTOR, MIN_FREEDOM = 1.3, 4  # nu = 1.3 T^0.4, at least 4
-MIN_EFFECTIVE_ROUNDS = 30  # rounds of effective sample
+MIN_ROWS_FOR_BOOTSTRAP = 10  # below, the dependence of the differences is not estimated
+DIFFERENCES_PER_BATCH = 100  # whose t statistics are drawn at a time, to bound memory
+MIN_ROUNDS = 8  # for an interval
+MIN_EFFECTIVE_ROUNDS = 30  # for an interval that is trusted
+
+# Degrees of freedom of T rounds: nu = 1.3 T^0.4, at least 4.
+FREEDOM_FACTOR = 1.3
+FREEDOM_EXPONENT = 0.4
+MIN_FREEDOM = 4
 
 
 @dataclass(frozen=True, eq=False)
 class MeanDifferences:
-    """Means (J,) of differences, with intervals that hold for all of them at once."""
+    """Means of J differences, with intervals that hold for all of them at once.
+
+    Attributes
+    ----------
+    mean : ndarray
+        Mean of each difference (J,), NaN without a round.
+    low, high : ndarray
+        Ends of the 95 % intervals (J,), NaN with fewer than ``MIN_ROUNDS`` rounds.
+    p_adjusted : ndarray
+        p-values (J,) of the hypothesis that the mean is 0, adjusted by Holm's method.
+    effective_rounds : ndarray
+        How many independent rounds would say as much (J,).
+    """
 
     mean: Array
-    low: Array  # ends of the 95 % intervals, NaN with fewer than 8 rounds
+    low: Array
     high: Array
-    p_adjusted: Array  # that the mean is 0, by Holm's method
-    effective_rounds: Array  # as many independent rounds would say as much
+    p_adjusted: Array
+    effective_rounds: Array
 
 
 def mean_differences(differences: Array) -> MeanDifferences:
     """Say how sure the means of differences (T, J) are, per round or of equally many rounds."""
     rounds, n_differences = differences.shape
-    mean = differences.mean(0) if rounds else np.full(n_differences, np.nan)
+    undefined = np.full(n_differences, np.nan)
+    mean = differences.mean(0) if rounds else undefined
     if rounds < MIN_ROUNDS or not n_differences:
-        undefined = np.full(n_differences, np.nan)
         return MeanDifferences(mean, undefined, undefined, undefined, undefined)
-    n_rows = 1 + max(MIN_FREEDOM, int(FREEDOM_FACTOR * rounds**0.4))
-    cosine_transforms = dct(differences, type=2, norm="ortho", axis=0)[:n_rows] * np.sqrt(
-        n_rows / rounds
-    )
-    rows = idct(
-        cosine_transforms, type=2, norm="ortho", axis=0
-    )  # nearly independent, of the same means
+
+    n_rows = 1 + max(MIN_FREEDOM, int(FREEDOM_FACTOR * rounds**FREEDOM_EXPONENT))
+    cosine_transforms = dct(differences, type=2, norm="ortho", axis=0)[:n_rows]
+    scaled_transforms = cosine_transforms * np.sqrt(n_rows / rounds)
+    rows = idct(scaled_transforms, type=2, norm="ortho", axis=0)  # of the same means
     standard_error = rows.std(0, ddof=1) / np.sqrt(len(rows))
     half_width = standard_error * critical(rows)
+
     with np.errstate(divide="ignore", invalid="ignore"):
-        t_statistic = np.where(
-            standard_error > 0, np.abs(mean) / standard_error, np.where(mean == 0, 0.0, np.inf)
-        )
-        centred = differences - mean
-        squared_deviations = (centred**2).sum(0)
-        autocorrelation = np.where(
-            squared_deviations > 0, (centred[1:] * centred[:-1]).sum(0) / squared_deviations, 0.0
-        )
-        effective_rounds = np.asarray(rounds * (1 - autocorrelation) / (1 + autocorrelation))
-        effective_rounds = np.minimum(
-            effective_rounds, rounds
-        )  # alternation makes no more rounds than there are
-    p_values = holm(2 * stdtr(len(rows) - 1, -t_statistic))
-    return MeanDifferences(mean, mean - half_width, mean + half_width, p_values, effective_rounds)
+        t_without_error = np.where(mean == 0, 0.0, np.inf)
+        has_error = standard_error > 0
+        t_statistic = np.where(has_error, np.abs(mean) / standard_error, t_without_error)
+    p_values = 2 * stdtr(len(rows) - 1, -t_statistic)
+    return MeanDifferences(
+        mean=mean,
+        low=mean - half_width,
+        high=mean + half_width,
+        p_adjusted=holm(p_values),
+        effective_rounds=_effective_rounds(differences, mean),
+    )
+
+
+def _effective_rounds(differences: Array, mean: Array) -> Array:
+    """Return how many independent rounds say as much as differences (T, J) with these means (J,).
+
+    At most T: differences that alternate make no more rounds than there are.
+    """
+    rounds = len(differences)
+    centred = differences - mean
+    squares = (centred**2).sum(0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        products = (centred[1:] * centred[:-1]).sum(0)
+        autocorrelation = np.where(squares > 0, products / squares, 0.0)
+        effective = rounds * (1 - autocorrelation) / (1 + autocorrelation)
+    return np.asarray(np.minimum(effective, rounds))
 
 
 def critical(samples: Array) -> float:
@@ -87,7 +119,8 @@ def critical(samples: Array) -> float:
     The rows' deviations from their mean are given random signs (wild bootstrap; Chernozhukov,
     Chetverikov and Kato 2013, Annals of Statistics 41(6), doi:10.1214/13-AOS1161): unlike the
     correlations of few rows these do not make many means look more alike than they are. It is at
-    least Student's value for one mean and at most Bonferroni's, which fewer than 10 rows have.
+    least Student's value for one mean and at most Bonferroni's, which is returned for fewer than
+    ``MIN_ROWS_FOR_BOOTSTRAP`` rows.
 
     Examples
     --------
@@ -95,27 +128,31 @@ def critical(samples: Array) -> float:
     4.303
     """
     n_rows, n_means = samples.shape
-    student, bonferroni = (
-        float(stdtrit(n_rows - 1, 1 - (1 - CONFIDENCE_LEVEL) / (2 * n))) for n in (1, n_means)
-    )
+    student = _student_value(n_rows, n_means=1)
+    bonferroni = _student_value(n_rows, n_means=n_means)
     deviations = samples - samples.mean(0)
     variance = (deviations**2).mean(0)
     varies = variance > (RELATIVE_ROUNDING * np.abs(samples).max(0)) ** 2
-    deviations, variance = deviations[:, varies], variance[varies]
-    if n_rows < MIN_ROWS_FOR_BOOTSTRAP or deviations.shape[1] < 2:
+    deviations = deviations[:, varies]
+    variance = variance[varies]
+    n_varying = deviations.shape[1]
+    if n_rows < MIN_ROWS_FOR_BOOTSTRAP or n_varying < 2:
         return bonferroni
+
     signs = stream(0, "signs").choice([-1.0, 1.0], (N_SIGN_VECTORS, n_rows))
-    greatest_t = np.zeros(N_SIGN_VECTORS)
-    for first in range(0, deviations.shape[1], DIFFERENCES_PER_BATCH):
+    greatest_t = np.zeros(N_SIGN_VECTORS)  # over all differences, of each draw of signs
+    for first in range(0, n_varying, DIFFERENCES_PER_BATCH):
         batch = slice(first, first + DIFFERENCES_PER_BATCH)
         mean = signs @ deviations[:, batch] / n_rows
         spread = np.maximum(variance[batch] - mean**2, np.finfo(float).tiny)
         np.maximum(greatest_t, np.abs(mean / np.sqrt(spread)).max(1), out=greatest_t)
-    return float(
-        np.clip(
-            np.quantile(greatest_t, CONFIDENCE_LEVEL) * np.sqrt(n_rows - 1), student, bonferroni
-        )
-    )
+    quantile = np.quantile(greatest_t, CONFIDENCE_LEVEL) * np.sqrt(n_rows - 1)
+    return float(np.clip(quantile, student, bonferroni))
+
+
+def _student_value(n_rows: int, *, n_means: int) -> float:
+    """Return what |t| of one of several means exceeds with 5 % shared out evenly among them."""
+    return float(stdtrit(n_rows - 1, 1 - (1 - CONFIDENCE_LEVEL) / (2 * n_means)))
 
 
 def holm(p_values: Array) -> Array:
@@ -127,7 +164,8 @@ def holm(p_values: Array) -> Array:
     array([0.03, 0.06, 0.06])
     """
     order = np.argsort(p_values, kind="stable")
-    scaled = np.minimum(p_values[order] * np.arange(len(p_values), 0, -1), 1.0)
+    n_hypotheses_left = np.arange(len(p_values), 0, -1)
+    scaled = np.minimum(p_values[order] * n_hypotheses_left, 1.0)
     adjusted = np.empty_like(p_values)
     adjusted[order] = np.maximum.accumulate(scaled)
     return adjusted
