@@ -20,7 +20,7 @@ from regretless.agents.utilities import units as say
 from regretless.agents.utilities.populations import Population
 from regretless.market import register
 from regretless.market.core.arrays import Array
-from regretless.market.losses.orders import MOST_FEE, Orders, order_losses
+from regretless.market.losses.orders import MAX_FEE, Orders, order_losses
 
 
 @register.utility("bidder", units=say.orders)
@@ -191,7 +191,7 @@ def _traders(  # noqa: PLR0913 - keyword-only from the third
     least = 2 * largest if most is None else most
     if not 0 < largest <= least:
         raise ValueError(f"most = {least:g}: the largest action sends {largest:g} units")
-    worst = np.maximum(worth + shared, 1 - worth) + MOST_FEE
+    worst = np.maximum(worth + shared, 1 - worth) + MAX_FEE
     each = np.full(population.count, float(least))
     return order_losses(
         units,

@@ -30,7 +30,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import brief
 from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.losses import Linear, Loss
-from regretless.market.losses.base import MANY
+from regretless.market.losses.base import MAX_LOSSES_AT_ONCE
 from regretless.market.numerics.storage import fresh, laid
 
 
@@ -54,8 +54,10 @@ class Population:
             if concentration is not None:
                 raise ValueError("a concentration needs weights to draw around; give weights too")
             shares, alike = laid(self.count, self.actions, self.goods), np.ones(self.goods)
-            for i in range(0, self.count, MANY):  # part by part: the same numbers as at once
-                part = shares[i : i + MANY]
+            for i in range(
+                0, self.count, MAX_LOSSES_AT_ONCE
+            ):  # part by part: the same numbers as at once
+                part = shares[i : i + MAX_LOSSES_AT_ONCE]
                 part[...] = self.rng.dirichlet(alike, part.shape[:2])
             return shares
         common = self.table("weights", weights)

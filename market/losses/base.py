@@ -23,10 +23,10 @@ from regretless.market.numerics.storage import Fresh, copied, fresh, laid
 
 Range = tuple[Array, Array]
 
-MANY = 50_000  # losses whose ranges are computed at a time
-UNITS = {"offset": "a", "unit_scale": "", "unit_offset": ""}  # axes of the fields that all have
+MAX_LOSSES_AT_ONCE = 50_000  # losses whose ranges are computed at a time
+UNIT_AXES = {"offset": "a", "unit_scale": "", "unit_offset": ""}  # axes of the fields that all have
 STEEPEST = 1e150  # stands for an infinite slope, and can be multiplied and added up
-BLOCK = 4096  # rows compared at a time
+ROWS_PER_BLOCK = 4096  # rows compared at a time
 
 
 def default(value: float) -> Any:
@@ -66,26 +66,30 @@ class Loss(ABC):
 
     def __post_init__(self) -> None:
         """Broadcast all arrays to the sizes of the first."""
-        lead, axes = next(iter(self.AXES.items()))
+        first_name, first_axes = next(iter(self.AXES.items()))
         shape = np.shape(self.lead)
-        stack = shape[: len(shape) - len(axes)]
-        if len(shape) < len(axes) or 0 in shape:
-            names = {"a": "actions", "d": "outcomes", "m": "terms"}
-            wanted = ", ".join(names[axis] for axis in axes)
-            raise ValueError(f"{lead} have shape {shape}; give ({wanted})")
-        sizes = dict(zip(axes, shape[len(stack) :], strict=True))
-        for name, given in self.tables().items():
+        stack = shape[: len(shape) - len(first_axes)]
+        if len(shape) < len(first_axes) or 0 in shape:
+            axis_names = {"a": "actions", "d": "outcomes", "m": "terms"}
+            expected_axes = ", ".join(axis_names[axis] for axis in first_axes)
+            raise ValueError(f"{first_name} have shape {shape}; give ({expected_axes})")
+        sizes = dict(zip(first_axes, shape[len(stack) :], strict=True))
+        for name, array in self.tables().items():
             trailing = self.AXES[name]
-            sizes = dict(zip(trailing, np.shape(given)[-len(trailing) :], strict=False)) | sizes
-            own = given
-            if not isinstance(given, Fresh):  # once along the axes on which it only repeats itself
-                own = np.asarray(given, dtype=np.float64)
-                own = own[tuple(slice(None, None if step else 1) for step in own.strides)]
-            value = copied(own) if trailing == "ad" else np.array(own)
-            if not np.isfinite([np.min(value, initial=0.0), np.max(value, initial=0.0)]).all():
+            sizes = dict(zip(trailing, np.shape(array)[-len(trailing) :], strict=False)) | sizes
+            distinct = array
+            if not isinstance(array, Fresh):  # once along the axes on which it only repeats itself
+                distinct = np.asarray(array, dtype=np.float64)
+                distinct = distinct[
+                    tuple(slice(None, None if step else 1) for step in distinct.strides)
+                ]
+            copied_array = copied(distinct) if trailing == "ad" else np.array(distinct)
+            if not np.isfinite(
+                [np.min(copied_array, initial=0.0), np.max(copied_array, initial=0.0)]
+            ).all():
                 raise ValueError(f"{name} holds a number that is not finite")
-            full = np.broadcast_to(value, (*stack, *(sizes[axis] for axis in trailing)))
-            object.__setattr__(self, name, full)
+            broadcast = np.broadcast_to(copied_array, (*stack, *(sizes[axis] for axis in trailing)))
+            object.__setattr__(self, name, broadcast)
 
     @property
     def outcomes(self) -> int:
@@ -109,8 +113,8 @@ class Loss(ABC):
 
     def tables(self) -> dict[str, Array]:
         """Return the arrays of the loss by the names of their fields, the lead first."""
-        own = vars(self)
-        return {name: own[name] for name in self.AXES}
+        fields = vars(self)
+        return {name: fields[name] for name in self.AXES}
 
     @property
     def unit_map(self) -> dict[str, Any]:
@@ -137,12 +141,12 @@ class Loss(ABC):
 
         Two actions of losses with one ``identity`` are equal functions if their rows are equal.
         """
-        shape, parts = self.offset.shape, []
+        shape, columns = self.offset.shape, []
         for name, table in self.tables().items():
             if not name.startswith("unit_"):
-                value = table.reshape(*table.shape, *(1,) * (2 - len(self.AXES[name])))
-                parts.append(np.broadcast_to(value, (*shape, value.shape[-1])))
-        return np.concatenate(parts, axis=-1)
+                expanded = table.reshape(*table.shape, *(1,) * (2 - len(self.AXES[name])))
+                columns.append(np.broadcast_to(expanded, (*shape, expanded.shape[-1])))
+        return np.concatenate(columns, axis=-1)
 
     @abstractmethod
     def _at(self, y: Array) -> Array:
@@ -189,17 +193,23 @@ class Loss(ABC):
         """
         axes = *(1,) * self.offset.ndim, self.outcomes
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            ends = self._slopes(low.reshape(-1, *axes), high.reshape(-1, *axes))
+            bounds = self._slopes(low.reshape(-1, *axes), high.reshape(-1, *axes))
         shape = len(low), *self.offset.shape, self.outcomes
-        least, most = (np.broadcast_to(end, shape) for end in ends)
-        return np.maximum(least, -STEEPEST), np.minimum(most, STEEPEST)
+        least, greatest = (np.broadcast_to(bound, shape) for bound in bounds)
+        return np.maximum(least, -STEEPEST), np.minimum(greatest, STEEPEST)
 
     def range(self) -> Range:
         """Least and greatest loss of any action over the cube, each of shape (...)."""
-        if len(self.stack) == 1 and len(self) >= 2 * MANY:  # part by part: boxes take room
-            ends = np.linspace(0, len(self), len(self) // MANY + 1, dtype=np.intp)
-            parts = [self[first:last].range() for first, last in pairwise(ends)]
-            return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+        if (
+            len(self.stack) == 1 and len(self) >= 2 * MAX_LOSSES_AT_ONCE
+        ):  # part by part: boxes take room
+            part_ends = np.linspace(
+                0, len(self), len(self) // MAX_LOSSES_AT_ONCE + 1, dtype=np.intp
+            )
+            part_ranges = [self[first:last].range() for first, last in pairwise(part_ends)]
+            return np.concatenate([part_range[0] for part_range in part_ranges]), np.concatenate(
+                [part_range[1] for part_range in part_ranges]
+            )
         low, high = self.enclosure(np.zeros(self.outcomes), np.ones(self.outcomes))
         return low.min(-1), high.max(-1)
 
@@ -207,31 +217,35 @@ class Loss(ABC):
         """Return the same loss mapped onto [0, 1], with the map kept in ``unit_*``."""
         low, high = self.range()
         scale = np.where(high > low, high - low, 1.0)
-        shrunk = {}
+        scaled = {}
         for name in self.PROPORTIONAL:
-            own = vars(self)[name]
-            by = scale.reshape((*scale.shape, *(1,) * len(self.AXES[name])))
-            to = laid(*own.shape) if own.ndim == 3 else None
-            shrunk[name] = fresh(np.divide(own, by, out=to))
+            array = vars(self)[name]
+            divisor = scale.reshape((*scale.shape, *(1,) * len(self.AXES[name])))
+            scaled_array = laid(*array.shape) if array.ndim == 3 else None
+            scaled[name] = fresh(np.divide(array, divisor, out=scaled_array))
         return replace(
             self,
             offset=(self.offset - low[..., None]) / scale[..., None],
             unit_scale=self.unit_scale * scale,
             unit_offset=self.unit_offset + self.unit_scale * low,
-            **shrunk,
+            **scaled,
         )
 
     def __getitem__(self, index: int | slice | Indices) -> Self:
         """Pick from a stack of losses along its first axis."""
-        places, picked = np.arange(len(self))[index], {}
-        for name, own in self.tables().items():
-            aside = own.swapaxes(1, 2) if own.ndim == 3 else own
-            if not own.strides[0] and np.ndim(places):  # what repeats itself still does so
-                picked[name] = np.broadcast_to(own[0], (len(places), *own.shape[1:]))
-            elif isinstance(index, np.ndarray) and own.ndim == 3 and aside.flags.c_contiguous:
-                picked[name] = fresh(aside[index].swapaxes(1, 2))  # lies as the whole does
+        row_indices, picked = np.arange(len(self))[index], {}
+        for name, array in self.tables().items():
+            by_coordinate = array.swapaxes(1, 2) if array.ndim == 3 else array
+            if not array.strides[0] and np.ndim(row_indices):  # what repeats itself still does so
+                picked[name] = np.broadcast_to(array[0], (len(row_indices), *array.shape[1:]))
+            elif (
+                isinstance(index, np.ndarray)
+                and array.ndim == 3
+                and by_coordinate.flags.c_contiguous
+            ):
+                picked[name] = fresh(by_coordinate[index].swapaxes(1, 2))  # lies as the whole does
             else:
-                picked[name] = np.asarray(own[index])
+                picked[name] = np.asarray(array[index])
         return replace(self, **picked)
 
     def __len__(self) -> int:
@@ -243,7 +257,9 @@ class Loss(ABC):
         """View a single loss as a stack of one; a stack is returned as it is."""
         if self.stack:
             return self
-        return replace(self, **{n: np.asarray(own)[None] for n, own in self.tables().items()})
+        return replace(
+            self, **{name: np.asarray(array)[None] for name, array in self.tables().items()}
+        )
 
     def _spread(self, outcomes: ArrayLike) -> Array:
         y = np.asarray(outcomes, dtype=np.float64)
@@ -254,8 +270,10 @@ class Loss(ABC):
 
 def product(first: Range, second: Range) -> Range:
     """Range of a product of two quantities in these ranges."""
-    ones, others = ([np.clip(end, -STEEPEST, STEEPEST) for end in pair] for pair in (first, second))
-    products = [one * other for one in ones for other in others]
+    first_ends, second_ends = (
+        [np.clip(end, -STEEPEST, STEEPEST) for end in quantity] for quantity in (first, second)
+    )
+    products = [first_end * second_end for first_end in first_ends for second_end in second_ends]
     return (
         np.minimum(np.minimum(products[0], products[1]), np.minimum(products[2], products[3])),
         np.maximum(np.maximum(products[0], products[1]), np.maximum(products[2], products[3])),
@@ -281,20 +299,27 @@ def unique_losses(loss: Form) -> tuple[Form, Indices]:
     >>> len(types), type_of
     (2, array([0, 1, 0]))
     """
-    rng, keys = stream(0, "distinct losses"), np.zeros(len(loss), dtype=np.uint64)
-    parts = [part for part in loss.tables().values() if part.strides[0]]  # others are all the same
-    blocks = [slice(begin, begin + BLOCK) for begin in range(0, len(loss), BLOCK)]
-    for part in parts:
-        factors = rng.integers(1 << 63, size=part[0].size, dtype=np.uint64) * 2 + 1
-        for rows in blocks:
-            bits = (part[rows].reshape(-1, factors.size) + 0.0).view(np.uint64)  # no minus zero
-            keys[rows] += (bits * factors).sum(1, dtype=np.uint64)
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    first, kind = first[order], np.argsort(order)[inverse]
-    same = (
-        np.array_equal(part[rows], part[first[kind[rows]]]) for part in parts for rows in blocks
+    rng, hashes = stream(0, "distinct losses"), np.zeros(len(loss), dtype=np.uint64)
+    arrays = [
+        array for array in loss.tables().values() if array.strides[0]
+    ]  # others are all the same
+    row_blocks = [
+        slice(first_row, first_row + ROWS_PER_BLOCK)
+        for first_row in range(0, len(loss), ROWS_PER_BLOCK)
+    ]
+    for array in arrays:
+        factors = rng.integers(1 << 63, size=array[0].size, dtype=np.uint64) * 2 + 1
+        for rows in row_blocks:
+            bits = (array[rows].reshape(-1, factors.size) + 0.0).view(np.uint64)  # no minus zero
+            hashes[rows] += (bits * factors).sum(1, dtype=np.uint64)
+    _, first_rows, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+    order = np.argsort(first_rows)
+    first_rows, row_of_loss = first_rows[order], np.argsort(order)[inverse]
+    are_equal = (
+        np.array_equal(array[rows], array[first_rows[row_of_loss[rows]]])
+        for array in arrays
+        for rows in row_blocks
     )
-    if len(first) == len(loss) or not all(same):
+    if len(first_rows) == len(loss) or not all(are_equal):
         return loss, np.arange(len(loss))
-    return loss[first], kind
+    return loss[first_rows], row_of_loss

@@ -107,13 +107,15 @@ class Basis(ABC):
         """Least squares of the outcome on its own functions: (d,) and (n, d)."""
         outcomes = stream(0, "readout").random((READOUT_POINTS, self.outcomes))
         design = np.column_stack([np.ones(READOUT_POINTS), self.transform(outcomes)])
-        table = np.linalg.lstsq(design, outcomes, rcond=1e-8)[0]
-        return table[0], np.ascontiguousarray(table[1:])
+        solution = np.linalg.lstsq(design, outcomes, rcond=1e-8)[0]
+        return solution[0], np.ascontiguousarray(solution[1:])
 
     def support(self) -> Support:
         """Return the support oracle, with which ensembles are made; ValueError if there is none."""
-        known = "powers, bernstein, monomials, chebyshev, ramps, relu or reduced"
-        raise ValueError(f"there is no ensemble forecast for {type(self).__name__}; use {known}")
+        bases_with_support = "powers, bernstein, monomials, chebyshev, ramps, relu or reduced"
+        raise ValueError(
+            f"there is no ensemble forecast for {type(self).__name__}; use {bases_with_support}"
+        )
 
     def accept(self, loss: Loss, form: type[Form]) -> Form:
         """Return the loss if it has this form and length; ValueError otherwise."""
@@ -146,11 +148,13 @@ class Basis(ABC):
 
 def of_form(losses: Sequence[Loss], form: type[Form]) -> list[Form]:
     """Return the losses if all have this form; ValueError otherwise."""
-    own = [loss for loss in losses if isinstance(loss, form)]
-    if len(own) != len(losses):
-        other = next(loss.form for loss in losses if not isinstance(loss, form))
-        raise ValueError(f"it does not serve {other} losses; leave the basis out for the default")
-    return own
+    losses_of_form = [loss for loss in losses if isinstance(loss, form)]
+    if len(losses_of_form) != len(losses):
+        other_form = next(loss.form for loss in losses if not isinstance(loss, form))
+        raise ValueError(
+            f"it does not serve {other_form} losses; leave the basis out for the default"
+        )
+    return losses_of_form
 
 
 def steepest(losses: Sequence[Loss]) -> float:

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.losses.base import UNITS, Loss, Range, default
+from regretless.market.losses.base import UNIT_AXES, Loss, Range, default
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Convex1D(Loss):
     """
 
     form: ClassVar[str] = "convex-1d"
-    AXES: ClassVar[Mapping[str, str]] = {"kinks": "am", "knots": "am", "slope": "a", **UNITS}
+    AXES: ClassVar[Mapping[str, str]] = {"kinks": "am", "knots": "am", "slope": "a", **UNIT_AXES}
     PROPORTIONAL: ClassVar[tuple[str, ...]] = ("kinks", "slope")
 
     kinks: Array
@@ -69,9 +69,9 @@ class Convex1D(Loss):
         return (self.coordinate,)
 
     def lipschitz(self) -> Array:
-        first = self.slope + np.where(self.knots <= 0, self.kinks, 0.0).sum(-1)
-        last = self.slope + np.where(self.knots < 1, self.kinks, 0.0).sum(-1)
-        return np.asarray(np.maximum(np.abs(first), np.abs(last)).max(-1))
+        first_slope = self.slope + np.where(self.knots <= 0, self.kinks, 0.0).sum(-1)
+        last_slope = self.slope + np.where(self.knots < 1, self.kinks, 0.0).sum(-1)
+        return np.asarray(np.maximum(np.abs(first_slope), np.abs(last_slope)).max(-1))
 
     def in_unit_cube(self, low: Array, side: Array) -> Loss:
         start, length = low[self.coordinate], side[self.coordinate]
@@ -92,16 +92,18 @@ class Convex1D(Loss):
         return self._along(y[..., self.coordinate, None])
 
     def _between(self, low: Array, high: Array) -> Range:
-        left, right = (end[..., self.coordinate, None] for end in (low, high))
-        ends = self._along(left), self._along(right)
-        least = np.minimum(*ends)
+        left_end, right_end = (end[..., self.coordinate, None] for end in (low, high))
+        losses_at_ends = self._along(left_end), self._along(right_end)
+        least = np.minimum(*losses_at_ends)
         for k in range(self.knots.shape[-1]):  # a convex broken line is least at an end or a knot
-            least = np.minimum(least, self._along(np.clip(self.knots[..., k], left, right)))
-        return least, np.maximum(*ends)
+            least = np.minimum(least, self._along(np.clip(self.knots[..., k], left_end, right_end)))
+        return least, np.maximum(*losses_at_ends)
 
     def _slopes(self, low: Array, high: Array) -> Range:
-        own = np.arange(self.outcomes) == self.coordinate
-        left, right = (end[..., self.coordinate, None] for end in (low, high))
-        least = self.slope + np.where(self.knots <= left, self.kinks, 0.0).sum(-1)
-        most = self.slope + np.where(self.knots < right, self.kinks, 0.0).sum(-1)
-        return least[..., None] * own, most[..., None] * own
+        is_own_coordinate = np.arange(self.outcomes) == self.coordinate
+        left_end, right_end = (end[..., self.coordinate, None] for end in (low, high))
+        least_slope = self.slope + np.where(self.knots <= left_end, self.kinks, 0.0).sum(-1)
+        greatest_slope = self.slope + np.where(self.knots < right_end, self.kinks, 0.0).sum(-1)
+        return least_slope[..., None] * is_own_coordinate, greatest_slope[
+            ..., None
+        ] * is_own_coordinate

@@ -26,9 +26,9 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.losses.base import UNITS, Loss, Range, default
+from regretless.market.losses.base import UNIT_AXES, Loss, Range, default
 
-NODES = ((-np.sqrt(3.0), 1 / 6), (0.0, 2 / 3), (np.sqrt(3.0), 1 / 6))
+HERMITE_NODES = ((-np.sqrt(3.0), 1 / 6), (0.0, 2 / 3), (np.sqrt(3.0), 1 / 6))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +53,11 @@ class LipschitzLoss(Loss):
     """
 
     form: ClassVar[str] = "lipschitz"
-    _OWN: ClassVar[tuple[str, ...]] = ("constant", "low", "high", "amplitude")
+    _PER_LOSS: ClassVar[tuple[str, ...]] = ("constant", "low", "high", "amplitude")
     AXES: ClassVar[Mapping[str, str]] = {
         "offset": "a",
-        **dict.fromkeys(_OWN, ""),
-        **UNITS,
+        **dict.fromkeys(_PER_LOSS, ""),
+        **UNIT_AXES,
         "row": "",
     }
     PROPORTIONAL: ClassVar[tuple[str, ...]] = ("amplitude",)
@@ -100,19 +100,30 @@ class LipschitzLoss(Loss):
         return np.asarray(self.constant * np.abs(self.amplitude))
 
     def in_unit_cube(self, low: Array, side: Array) -> Loss:
-        return wrapped(self, low, side)
+        return as_lipschitz_loss(self, low, side)
 
     def _values(self, y: Array) -> Array:
         """Evaluate the function at spread outcomes: (T, ..., A)."""
         points = y.reshape(-1, self.dimension)
-        table, wanted = np.asarray(self.function(points), np.float64), (len(points), *self.shape)
-        if table.shape != wanted:
-            raise ValueError(f"the loss function gave shape {table.shape}; return {wanted}")
-        table = table.reshape(len(points), -1, self.actions)[:, np.asarray(self.row, dtype=np.intp)]
-        values = table.reshape(*y.shape[: y.ndim - 1 - len(self.stack)], *self.offset.shape)
+        values_of_rows, expected_shape = (
+            np.asarray(self.function(points), np.float64),
+            (len(points), *self.shape),
+        )
+        if values_of_rows.shape != expected_shape:
+            raise ValueError(
+                f"the loss function gave shape {values_of_rows.shape}; return {expected_shape}"
+            )
+        values_of_rows = values_of_rows.reshape(len(points), -1, self.actions)[
+            :, np.asarray(self.row, dtype=np.intp)
+        ]
+        values = values_of_rows.reshape(
+            *y.shape[: y.ndim - 1 - len(self.stack)], *self.offset.shape
+        )
         slack = 1e-9 * (1 + np.abs(self.high - self.low))[..., None]
-        inside = (values >= self.low[..., None] - slack) & (values <= self.high[..., None] + slack)
-        if not inside.all():
+        is_within_range = (values >= self.low[..., None] - slack) & (
+            values <= self.high[..., None] + slack
+        )
+        if not is_within_range.all():
             raise ValueError("the loss function left its declared range; widen low and high")
         return values
 
@@ -122,11 +133,11 @@ class LipschitzLoss(Loss):
     def _between(self, low: Array, high: Array) -> Range:
         least, greatest = self.low[..., None], self.high[..., None]
         if not ((low <= 0) & (high >= 1)).all():
-            middle = self._values((low + high) / 2)
-            reach = self.constant[..., None] * (high - low).max(-1)[..., None] / 2
+            value_at_middle = self._values((low + high) / 2)
+            half_width = self.constant[..., None] * (high - low).max(-1)[..., None] / 2
             least, greatest = (
-                np.maximum(middle - reach, least),
-                np.minimum(middle + reach, greatest),
+                np.maximum(value_at_middle - half_width, least),
+                np.minimum(value_at_middle + half_width, greatest),
             )
         shape = *low.shape[: low.ndim - 1 - len(self.stack)], *self.offset.shape
         ends = [
@@ -155,9 +166,11 @@ def averaged(loss: Loss, deviation: float, coordinates: Sequence[int]) -> Averag
     >>> averaged(SeparablePower([[1.0]], 2.0), 0.1, [0]).losses([0.5]).round(6)  # 0.5^2 + 0.1^2
     array([0.26])
     """
-    nodes = list(product(NODES, repeat=len(coordinates)))
+    nodes = list(product(HERMITE_NODES, repeat=len(coordinates)))
     shifts = np.zeros((len(nodes), loss.outcomes))
-    shifts[:, list(coordinates)] = [[deviation * at for at, _ in node] for node in nodes]
+    shifts[:, list(coordinates)] = [
+        [deviation * node_position for node_position, _ in node] for node in nodes
+    ]
     weights = [float(np.prod([weight for _, weight in node])) for node in nodes]
 
     def mean(y: Array) -> Array:
@@ -166,13 +179,15 @@ def averaged(loss: Loss, deviation: float, coordinates: Sequence[int]) -> Averag
             total += weight * loss.losses(np.clip(y + shift, 0.0, 1.0))
         return total
 
-    known = loss.lipschitz(), loss.offset.shape, loss.outcomes, *loss.range()
-    return AveragedLoss(mean, *known, **loss.unit_map)
+    loss_facts = loss.lipschitz(), loss.offset.shape, loss.outcomes, *loss.range()
+    return AveragedLoss(mean, *loss_facts, **loss.unit_map)
 
 
-def wrapped(loss: Loss, low: Array, side: Array) -> LipschitzLoss:
+def as_lipschitz_loss(loss: Loss, low: Array, side: Array) -> LipschitzLoss:
     """Return u -> l(low + side u), for ``low`` and ``side`` (d,), if L holds everywhere."""
     least, greatest = loss.enclosure(low, low + side)
-    known = loss.lipschitz() * side.max(), loss.offset.shape, loss.outcomes
-    ends = least.min(-1), greatest.max(-1)
-    return LipschitzLoss(lambda u: loss.losses(low + side * u), *known, *ends, **loss.unit_map)
+    loss_facts = loss.lipschitz() * side.max(), loss.offset.shape, loss.outcomes
+    range_ends = least.min(-1), greatest.max(-1)
+    return LipschitzLoss(
+        lambda u: loss.losses(low + side * u), *loss_facts, *range_ends, **loss.unit_map
+    )

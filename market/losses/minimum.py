@@ -11,8 +11,8 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.losses.base import UNITS, Loss, Range, default, product
-from regretless.market.losses.lipschitz import wrapped
+from regretless.market.losses.base import UNIT_AXES, Loss, Range, default, product
+from regretless.market.losses.lipschitz import as_lipschitz_loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class MinimumOfRatios(Loss):
     """
 
     form: ClassVar[str] = "minimum-of-ratios"
-    AXES: ClassVar[Mapping[str, str]] = {"requirements": "ad", "amplitude": "a", **UNITS}
+    AXES: ClassVar[Mapping[str, str]] = {"requirements": "ad", "amplitude": "a", **UNIT_AXES}
     PROPORTIONAL: ClassVar[tuple[str, ...]] = ("amplitude",)
 
     requirements: Array
@@ -53,15 +53,15 @@ class MinimumOfRatios(Loss):
         return np.asarray((np.abs(self.amplitude) * rates.max(-1)).max(-1))
 
     def in_unit_cube(self, low: Array, side: Array) -> Loss:
-        return wrapped(self, low, side)
+        return as_lipschitz_loss(self, low, side)
 
     def _at(self, y: Array) -> Array:
-        least = np.asarray(np.inf)
+        least_ratio = np.asarray(np.inf)
         for j in range(self.outcomes):  # over whole planes: the last axis is short
-            column = self.requirements[..., j]
-            ratio = y[..., None, j] / np.where(column > 0, column, 1.0)
-            least = np.minimum(least, np.where(column > 0, ratio, np.inf))
-        return np.asarray(self.offset + self.amplitude * least)
+            requirement = self.requirements[..., j]
+            ratio = y[..., None, j] / np.where(requirement > 0, requirement, 1.0)
+            least_ratio = np.minimum(least_ratio, np.where(requirement > 0, ratio, np.inf))
+        return np.asarray(self.offset + self.amplitude * least_ratio)
 
     def _between(self, low: Array, high: Array) -> Range:
         ends = self._at(low), self._at(high)
@@ -69,11 +69,18 @@ class MinimumOfRatios(Loss):
 
     def _slopes(self, low: Array, high: Array) -> Range:
         """Return A / a_j where input j is scarcest, 0 elsewhere."""
-        needed = self.requirements > 0
-        rates = 1 / np.where(needed, self.requirements, np.inf)
-        under, over = (np.where(needed, end * rates, np.inf) for end in (low, high))
-        possible = under <= over.min(-1, keepdims=True)
-        rivals = np.where(np.eye(self.outcomes, dtype=bool), np.inf, under[..., None, :]).min(-1)
+        is_needed = self.requirements > 0
+        rates = 1 / np.where(is_needed, self.requirements, np.inf)
+        least_ratios, greatest_ratios = (
+            np.where(is_needed, end * rates, np.inf) for end in (low, high)
+        )
+        may_be_scarcest = least_ratios <= greatest_ratios.min(-1, keepdims=True)
+        least_other_ratio = np.where(
+            np.eye(self.outcomes, dtype=bool), np.inf, least_ratios[..., None, :]
+        ).min(-1)
         scale = self.amplitude[..., None] * rates
-        sole, among = (chance.astype(np.float64) for chance in (over < rivals, possible))
-        return product((scale, scale), (sole, among))
+        surely_scarcest, maybe_scarcest = (
+            indicator.astype(np.float64)
+            for indicator in (greatest_ratios < least_other_ratio, may_be_scarcest)
+        )
+        return product((scale, scale), (surely_scarcest, maybe_scarcest))

@@ -16,10 +16,10 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.losses.base import UNITS, Loss, Range, default, product
+from regretless.market.losses.base import UNIT_AXES, Loss, Range, default, product
 from regretless.market.losses.sums import check_floor, offset_sum, slope, to_power, transformed
 
-SHARED = {"weights": "ad", "power": "", "floor": "", "amplitude": "a", **UNITS}
+SHARED_AXES = {"weights": "ad", "power": "", "floor": "", "amplitude": "a", **UNIT_AXES}
 
 
 class OfSum(Loss):
@@ -51,18 +51,18 @@ class OfSum(Loss):
         """Apply the function of the sum."""
 
     @abstractmethod
-    def _steepness(self, least: Array, most: Array) -> Range:
+    def _outer_derivatives(self, least: Array, most: Array) -> Range:
         """Return the range of its derivative over ranges of the sum."""
 
     @abstractmethod
-    def _moved(self, shift: Array, weights: Array) -> "OfSum":
+    def _with_shifted_sum(self, shift: Array, weights: Array) -> "OfSum":
         """Return the loss with these weights and more in the sum, by ``shift`` (..., A)."""
 
     def in_unit_cube(self, low: Array, side: Array) -> Loss:
         """Absorb the map into weights and a constant where g is y itself."""
         if (self.power != 1).any() or self.floor.any():
             return super().in_unit_cube(low, side)
-        return self._moved(self.weights @ low, self.weights * side)
+        return self._with_shifted_sum(self.weights @ low, self.weights * side)
 
     def sum_range(self) -> Range:
         """Least and greatest S over the cube, each (..., A)."""
@@ -81,32 +81,38 @@ class OfSum(Loss):
         least = self.intercept + np.minimum(*terms).sum(-1)
         return least, self.intercept + np.maximum(*terms).sum(-1)
 
-    def _mapped(self, first: Array, second: Array) -> Range:
+    def _outer_affine(self, first: Array, second: Array) -> Range:
         """Apply the outer affine map to a pair of ends."""
         ends = self.amplitude * first, self.amplitude * second
         return self.offset + np.minimum(*ends), self.offset + np.maximum(*ends)
 
-    def _bounded(self, outer: Array) -> Array:
+    def _slope_bound(self, outer_bound: Array) -> Array:
         """Bound the slope (...), given a bound on the outer function's slope (..., A)."""
-        rates = slope(self.power, self.floor)[..., None, None]
-        inner = (np.abs(self.weights) * np.where(self.weights == 0, 0, rates)).sum(-1)
-        still = (self.amplitude == 0) | (inner == 0) | (outer == 0)  # no matter how steep the rest
-        steepest = np.where(still, 0, outer) * np.where(still, 0, inner)
+        inner_slopes = slope(self.power, self.floor)[..., None, None]
+        inner_bound = (np.abs(self.weights) * np.where(self.weights == 0, 0, inner_slopes)).sum(-1)
+        is_constant = (
+            (self.amplitude == 0) | (inner_bound == 0) | (outer_bound == 0)
+        )  # no matter how steep the rest
+        steepest = np.where(is_constant, 0, outer_bound) * np.where(is_constant, 0, inner_bound)
         return np.asarray((np.abs(self.amplitude) * steepest).max(-1))
 
     def _slopes(self, low: Array, high: Array) -> Range:
         """Multiply the outer derivative by amplitude, weight and g', which is 0 below the floor."""
         power, floor = self.power[..., None, None], self.floor[..., None, None]
-        outer = self._steepness(*self._sum_between(low[..., 0, :], high[..., 0, :]))
-        size = np.where(power == 0, 1.0, power)
-        ends = [size * np.maximum(y, floor) ** (power - 1) for y in (low, high)]
-        least, most = np.minimum(*ends), np.maximum(*ends)
-        flat, partly = high <= floor, low < floor
-        least = np.where(flat, 0.0, np.where(partly, np.minimum(least, 0), least))
-        most = np.where(flat, 0.0, np.where(partly, np.maximum(most, 0), most))
+        outer_range = self._outer_derivatives(*self._sum_between(low[..., 0, :], high[..., 0, :]))
+        factor = np.where(power == 0, 1.0, power)
+        derivatives_at_ends = [factor * np.maximum(y, floor) ** (power - 1) for y in (low, high)]
+        least, greatest = np.minimum(*derivatives_at_ends), np.maximum(*derivatives_at_ends)
+        is_below_floor, is_partly_below = high <= floor, low < floor
+        least = np.where(
+            is_below_floor, 0.0, np.where(is_partly_below, np.minimum(least, 0), least)
+        )
+        greatest = np.where(
+            is_below_floor, 0.0, np.where(is_partly_below, np.maximum(greatest, 0), greatest)
+        )
         scale = self.amplitude[..., None] * self.weights
-        inner = product((scale, scale), (least, most))
-        return product((outer[0][..., None], outer[1][..., None]), inner)
+        inner_range = product((scale, scale), (least, greatest))
+        return product((outer_range[0][..., None], outer_range[1][..., None]), inner_range)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +136,7 @@ class PowerOfSum(OfSum):
     """
 
     form: ClassVar[str] = "power-of-sum"
-    AXES: ClassVar[Mapping[str, str]] = {**SHARED, "exponent": "", "intercept": "a"}
+    AXES: ClassVar[Mapping[str, str]] = {**SHARED_AXES, "exponent": "", "intercept": "a"}
 
     weights: Array
     exponent: Array
@@ -153,9 +159,9 @@ class PowerOfSum(OfSum):
         beta = self.exponent[..., None]
         with np.errstate(divide="ignore"):
             outer = np.abs(beta) * np.maximum(np.abs(low) ** (beta - 1), np.abs(high) ** (beta - 1))
-        return self._bounded(outer)
+        return self._slope_bound(outer)
 
-    def _moved(self, shift: Array, weights: Array) -> OfSum:
+    def _with_shifted_sum(self, shift: Array, weights: Array) -> OfSum:
         return replace(self, weights=weights, intercept=self.intercept + shift)
 
     def _outer(self, total: Array) -> Array:
@@ -163,16 +169,18 @@ class PowerOfSum(OfSum):
         if (self.exponent == 2).all():
             return np.asarray(np.square(total))
         beta = self.exponent[..., None]
-        least = np.where(beta == np.round(beta), -np.inf, 0.0)
-        return to_power(np.maximum(total, least), beta)
+        lower_limit = np.where(beta == np.round(beta), -np.inf, 0.0)
+        return to_power(np.maximum(total, lower_limit), beta)
 
     def _between(self, low: Array, high: Array) -> Range:
         least, greatest = self._sum_between(low, high)
-        return self._mapped(*_turned(least, greatest, self._outer(least), self._outer(greatest)))
+        return self._outer_affine(
+            *_range_of_power(least, greatest, self._outer(least), self._outer(greatest))
+        )
 
-    def _steepness(self, least: Array, most: Array) -> Range:
+    def _outer_derivatives(self, least: Array, most: Array) -> Range:
         beta = self.exponent[..., None]
-        return _turned(least, most, beta * least ** (beta - 1), beta * most ** (beta - 1))
+        return _range_of_power(least, most, beta * least ** (beta - 1), beta * most ** (beta - 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +202,7 @@ class ExponentialOfSum(OfSum):
     """
 
     form: ClassVar[str] = "exponential-of-sum"
-    AXES: ClassVar[Mapping[str, str]] = SHARED
+    AXES: ClassVar[Mapping[str, str]] = SHARED_AXES
 
     weights: Array
     power: Array = default(1.0)
@@ -202,23 +210,23 @@ class ExponentialOfSum(OfSum):
     amplitude: Array = default(-1.0)
 
     def lipschitz(self) -> Array:
-        return self._bounded(np.exp(self.sum_range()[1]))
+        return self._slope_bound(np.exp(self.sum_range()[1]))
 
-    def _moved(self, shift: Array, weights: Array) -> OfSum:
+    def _with_shifted_sum(self, shift: Array, weights: Array) -> OfSum:
         return replace(self, weights=weights, amplitude=self.amplitude * np.exp(shift))
 
     def _outer(self, total: Array) -> Array:
         return np.asarray(np.exp(total))
 
     def _between(self, low: Array, high: Array) -> Range:
-        return self._mapped(*self._steepness(*self._sum_between(low, high)))
+        return self._outer_affine(*self._outer_derivatives(*self._sum_between(low, high)))
 
-    def _steepness(self, least: Array, most: Array) -> Range:
+    def _outer_derivatives(self, least: Array, most: Array) -> Range:
         return np.exp(least), np.exp(most)
 
 
-def _turned(least: Array, most: Array, first: Array, last: Array) -> Range:
+def _range_of_power(least: Array, greatest: Array, first: Array, last: Array) -> Range:
     """Range of a power between its values at the ends, which may turn at 0 in between."""
-    across = (least < 0) & (most > 0)
+    contains_zero = (least < 0) & (greatest > 0)
     ends = np.minimum(first, last), np.maximum(first, last)
-    return np.where(across, np.minimum(0, ends[0]), ends[0]), ends[1]
+    return np.where(contains_zero, np.minimum(0, ends[0]), ends[0]), ends[1]

@@ -106,6 +106,6 @@ class Polytope(Box):
     def confined(self, u: ArrayLike) -> Array:
         """Draw outcomes (..., d) outside to the border, straight towards the vertices' mean."""
         from_centre = np.asarray(u, dtype=np.float64) - self._centre
-        room = self._levels - self._normals @ self._centre
-        stretch = np.maximum((from_centre @ self._normals.T / room).max(-1), 1.0)
+        distance_to_facets = self._levels - self._normals @ self._centre
+        stretch = np.maximum((from_centre @ self._normals.T / distance_to_facets).max(-1), 1.0)
         return np.asarray(np.clip(self._centre + from_centre / stretch[..., None], 0.0, 1.0))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
-from regretless.market.losses.base import STEEPEST, UNITS, Loss, Range, default, product
+from regretless.market.losses.base import STEEPEST, UNIT_AXES, Loss, Range, default, product
 from regretless.market.losses.sums import offset_sum, to_power
 
 
@@ -40,7 +40,12 @@ class SeparablePower(Loss):
     """
 
     form: ClassVar[str] = "separable-power"
-    AXES: ClassVar[Mapping[str, str]] = {"weights": "ad", "exponent": "", **UNITS, "centre": "ad"}
+    AXES: ClassVar[Mapping[str, str]] = {
+        "weights": "ad",
+        "exponent": "",
+        **UNIT_AXES,
+        "centre": "ad",
+    }
     PROPORTIONAL: ClassVar[tuple[str, ...]] = ("weights",)
 
     weights: Array
@@ -70,12 +75,18 @@ class SeparablePower(Loss):
 
     def lipschitz(self) -> Array:
         """Bound the slope in sup norm; infinite where an exponent is below 1."""
-        steep = self.exponent[..., None, None] - 1
-        far = np.maximum(np.abs(self.centre), np.abs(1 - self.centre))
-        near = np.maximum(np.maximum(-self.centre, self.centre - 1), 0)
+        slope_exponent = self.exponent[..., None, None] - 1
+        farthest = np.maximum(np.abs(self.centre), np.abs(1 - self.centre))
+        nearest = np.maximum(np.maximum(-self.centre, self.centre - 1), 0)
         with np.errstate(divide="ignore"):
-            power = np.where(steep >= 0, far**steep, near**steep)
-        slopes = np.abs(self.weights) * (steep + 1) * np.where(self.weights == 0, 0.0, power)
+            distance_power = np.where(
+                slope_exponent >= 0, farthest**slope_exponent, nearest**slope_exponent
+            )
+        slopes = (
+            np.abs(self.weights)
+            * (slope_exponent + 1)
+            * np.where(self.weights == 0, 0.0, distance_power)
+        )
         return np.asarray(slopes.sum(-1).max(-1))
 
     def in_unit_cube(self, low: Array, side: Array) -> Loss:
@@ -93,22 +104,22 @@ class SeparablePower(Loss):
         return offset_sum(self.offset, self.weights, to_power(y, common))
 
     def _between(self, low: Array, high: Array) -> Range:
-        left, right = low[..., None, :] - self.centre, high[..., None, :] - self.centre
+        from_low, from_high = low[..., None, :] - self.centre, high[..., None, :] - self.centre
         power = self.exponent[..., None, None]
-        near = self.weights * np.maximum(np.maximum(left, -right), 0) ** power
-        far = self.weights * np.maximum(np.abs(left), np.abs(right)) ** power
-        ends = np.minimum(near, far), np.maximum(near, far)
+        at_nearest = self.weights * np.maximum(np.maximum(from_low, -from_high), 0) ** power
+        at_farthest = self.weights * np.maximum(np.abs(from_low), np.abs(from_high)) ** power
+        ends = np.minimum(at_nearest, at_farthest), np.maximum(at_nearest, at_farthest)
         return self.offset + ends[0].sum(-1), self.offset + ends[1].sum(-1)
 
     def _slopes(self, low: Array, high: Array) -> Range:
-        left, right = low - self.centre, high - self.centre
+        from_low, from_high = low - self.centre, high - self.centre
         rho = self.exponent[..., None, None]
-        first = rho * np.abs(left) ** (rho - 1) * np.where(left >= 0, 1.0, -1.0)
-        last = rho * np.abs(right) ** (rho - 1) * np.where(right > 0, 1.0, -1.0)
-        steep = (rho < 1) & (left <= 0) & (right >= 0)
-        least = np.where(steep, -STEEPEST, np.minimum(first, last))
-        most = np.where(steep, STEEPEST, np.maximum(first, last))
-        return product((self.weights, self.weights), (least, most))
+        slope_at_low = rho * np.abs(from_low) ** (rho - 1) * np.where(from_low >= 0, 1.0, -1.0)
+        slope_at_high = rho * np.abs(from_high) ** (rho - 1) * np.where(from_high > 0, 1.0, -1.0)
+        may_be_infinite = (rho < 1) & (from_low <= 0) & (from_high >= 0)
+        least = np.where(may_be_infinite, -STEEPEST, np.minimum(slope_at_low, slope_at_high))
+        greatest = np.where(may_be_infinite, STEEPEST, np.maximum(slope_at_low, slope_at_high))
+        return product((self.weights, self.weights), (least, greatest))
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -142,8 +153,11 @@ class Linear(SeparablePower):
 
     def moved(self, impact: Array) -> Array:
         """Return the greatest l1 norm of the gap between two actions' weights, times ``impact``."""
-        felt = self.weights * impact[..., None, :]
-        gaps = [np.abs(felt - felt[..., [a], :]).sum(-1).max(-1) for a in range(self.actions)]
+        weights_times_impact = self.weights * impact[..., None, :]
+        gaps = [
+            np.abs(weights_times_impact - weights_times_impact[..., [a], :]).sum(-1).max(-1)
+            for a in range(self.actions)
+        ]
         return np.asarray(np.max(gaps, axis=0))
 
     def in_single_precision(self) -> Self:

@@ -14,16 +14,16 @@ from regretless.market.core.compiled import MIN_SHARED_ROWS, compiled, over_rows
 
 @compiled(nogil=True)
 def weighted_rows(
-    offset: Array, table: Array, values: Array, out: Array, first: int, last: int
+    offset: Array, weights: Array, values: Array, out: Array, first: int, last: int
 ) -> None:
     """Write the sums of some rows; ``table`` is (K, d, A) (compiled)."""
     for k in range(first, last):
-        own = values[min(k, values.shape[0] - 1)]
+        row_values = values[min(k, values.shape[0] - 1)]
         for a in range(out.shape[1]):
             out[k, a] = -0.0  # changes no sum, not even the sign of a zero
-        for i in range(own.shape[0]):
+        for i in range(row_values.shape[0]):
             for a in range(out.shape[1]):
-                out[k, a] += table[k, i, a] * own[i]
+                out[k, a] += weights[k, i, a] * row_values[i]
         for a in range(out.shape[1]):
             out[k, a] += offset[k, a]
 
@@ -49,14 +49,14 @@ def transformed(y: Array, power: Array, floor: Array) -> Array:
     """Compute g(y) of outcomes (..., d), against which ``power`` and ``floor`` broadcast."""
     if (power == 1).all() and not floor.any():
         return y  # beyond the cube too: an affine map of outcomes may come first
-    level = np.maximum(y, floor)
+    floored = np.maximum(y, floor)
     if (power == 1).all():
-        return level
+        return floored
     if (power == 0).all():
-        return np.asarray(np.log(level))
+        return np.asarray(np.log(floored))
     with np.errstate(divide="ignore"):
-        raised = to_power(level, power)
-        return raised if power.all() else np.where(power == 0, np.log(level), raised)
+        raised = to_power(floored, power)
+        return raised if power.all() else np.where(power == 0, np.log(floored), raised)
 
 
 def to_power(base: Array, exponent: Array) -> Array:
@@ -64,21 +64,24 @@ def to_power(base: Array, exponent: Array) -> Array:
     shape = np.broadcast_shapes(base.shape, exponent.shape)
     if not shape or shape[0] < MIN_SHARED_ROWS:
         return np.asarray(base**exponent)
-    parts, out = (np.broadcast_to(part, shape) for part in (base, exponent)), np.empty(shape)
-    over_rows(_to_power, shape[0], *parts, out)
+    operands, out = (
+        (np.broadcast_to(operand, shape) for operand in (base, exponent)),
+        np.empty(shape),
+    )
+    over_rows(_to_power, shape[0], *operands, out)
     return out
 
 
 def _to_power(base: Array, exponent: Array, out: Array, first: int, last: int) -> None:
-    rows = slice(first, last)  # NumPy lets go of the interpreter's lock in here
-    np.power(base[rows], exponent[rows], out=out[rows])
+    span = slice(first, last)  # NumPy lets go of the interpreter's lock in here
+    np.power(base[span], exponent[span], out=out[span])
 
 
 def slope(power: Array, floor: Array) -> Array:
     """Compute the greatest |g'| on [floor, 1]; infinite for a power in (0, 1) without a floor."""
-    size = np.where(power == 0, 1.0, np.abs(power))
+    factor = np.where(power == 0, 1.0, np.abs(power))
     with np.errstate(divide="ignore"):
-        return np.asarray(size * np.maximum(1.0, floor ** (power - 1.0)))
+        return np.asarray(factor * np.maximum(1.0, floor ** (power - 1.0)))
 
 
 def check_floor(power: Array, floor: Array) -> None:

@@ -26,7 +26,7 @@ from regretless.market.core.own_code import read_only
 from regretless.market.game.accounts import UNIT, Endowment
 from regretless.market.game.market import Decisions, check_key, check_word
 from regretless.market.game.protocols import Cohort
-from regretless.market.losses.orders import MOST_FEE, Orders
+from regretless.market.losses.orders import MAX_FEE, Orders
 from regretless.market.markets import order_book_matching as kernels
 from regretless.market.markets.call_auction import Exchange
 from regretless.market.markets.order_book_matching import ASK, BID, FIRST, Rules, Sent, Tape, Whole
@@ -263,8 +263,8 @@ def _check_grid(ticks: Any, lots: Any) -> None:
 
 def _fee(key: str, fee: float, lots: int) -> int:
     """Return a fee for a lot in units of the accounts."""
-    fine = isinstance(fee, int | float) and not isinstance(fee, bool) and abs(fee) <= MOST_FEE
-    check_key(key, fee, fine, f"a number from -{MOST_FEE:g} to {MOST_FEE:g}")
+    fine = isinstance(fee, int | float) and not isinstance(fee, bool) and abs(fee) <= MAX_FEE
+    check_key(key, fee, fine, f"a number from -{MAX_FEE:g} to {MAX_FEE:g}")
     return round(fee / lots / UNIT)
 
 
