@@ -1,11 +1,17 @@
-r"""What every loss form offers: losses, exact ranges over boxes, normalisation, stacking.
+r"""The base class of all losses: what every loss form offers, and how a new one is written.
 
-Arrays may carry leading axes: a loss whose weights are ``(K, A, d)`` is K losses stacked.
+Utilities make losses, cohorts and ledgers evaluate them (``losses``), and bases read their
+coefficients and certify errors by ``enclosure`` and ``slopes``, the ranges of a loss and of its
+partial derivatives over boxes of outcomes. At kinks the slopes hold the derivatives of both sides,
+which is what the mean value theorem needs. A loss never changes, its ranges are exact, and K losses
+of one form can be stacked: arrays then carry a leading axis, as weights ``(K, A, d)`` do.
 
 ``normalised`` maps the exact range of a loss over the cube onto [0, 1]: in the utility's own units
-it is ``unit_offset + unit_scale * l``. ``enclosure`` and ``slopes`` are the ranges of the loss and
-of its partial derivatives over boxes of outcomes, with which errors of bases are certified. At
-kinks the slopes hold the derivatives of both sides, which is what the mean value theorem needs.
+it is ``unit_offset + unit_scale * l``.
+
+A form subclasses ``Loss`` with frozen array fields, says their axes in ``AXES`` and which of them
+scale with the loss in ``PROPORTIONAL``, and overrides ``_at``, ``_between`` and ``lipschitz``;
+``_slopes`` and ``in_unit_cube`` where they can be said.
 """
 
 from abc import ABC, abstractmethod
@@ -21,10 +27,11 @@ from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.randomness import stream
 from regretless.market.numerics.storage import Fresh, copied, fresh, laid
 
-Range = tuple[Array, Array]
+Range = tuple[Array, Array]  # the least and the greatest value
 
-MAX_LOSSES_AT_ONCE = 50_000  # losses whose ranges are computed at a time
+MAX_LOSSES_AT_ONCE = 50_000  # whose ranges are computed at a time, to bound memory
 UNIT_AXES = {"offset": "a", "unit_scale": "", "unit_offset": ""}  # axes of the fields that all have
+AXIS_NAMES = {"a": "actions", "d": "outcomes", "m": "terms"}
 STEEPEST = 1e150  # stands for an infinite slope, and can be multiplied and added up
 ROWS_PER_BLOCK = 4096  # rows compared at a time
 
@@ -65,31 +72,25 @@ class Loss(ABC):
     unit_offset: Array = default(0.0)
 
     def __post_init__(self) -> None:
-        """Broadcast all arrays to the sizes of the first."""
+        """Check and copy all arrays, and broadcast them to the sizes of the first."""
         first_name, first_axes = next(iter(self.AXES.items()))
         shape = np.shape(self.lead)
         stack = shape[: len(shape) - len(first_axes)]
         if len(shape) < len(first_axes) or 0 in shape:
-            axis_names = {"a": "actions", "d": "outcomes", "m": "terms"}
-            expected_axes = ", ".join(axis_names[axis] for axis in first_axes)
+            expected_axes = ", ".join(AXIS_NAMES[axis] for axis in first_axes)
             raise ValueError(f"{first_name} have shape {shape}; give ({expected_axes})")
-        sizes = dict(zip(first_axes, shape[len(stack) :], strict=True))
+        size_of_axis = dict(zip(first_axes, shape[len(stack) :], strict=True))
         for name, array in self.tables().items():
-            trailing = self.AXES[name]
-            sizes = dict(zip(trailing, np.shape(array)[-len(trailing) :], strict=False)) | sizes
-            distinct = array
-            if not isinstance(array, Fresh):  # once along the axes on which it only repeats itself
-                distinct = np.asarray(array, dtype=np.float64)
-                distinct = distinct[
-                    tuple(slice(None, None if step else 1) for step in distinct.strides)
-                ]
-            copied_array = copied(distinct) if trailing == "ad" else np.array(distinct)
-            if not np.isfinite(
-                [np.min(copied_array, initial=0.0), np.max(copied_array, initial=0.0)]
-            ).all():
+            axes = self.AXES[name]
+            for axis, size in zip(axes, np.shape(array)[-len(axes) :], strict=False):
+                size_of_axis.setdefault(axis, size)
+            distinct = array if isinstance(array, Fresh) else _without_repetitions(array)
+            copied_array = copied(distinct) if axes == "ad" else np.array(distinct)
+            extremes = [np.min(copied_array, initial=0.0), np.max(copied_array, initial=0.0)]
+            if not np.isfinite(extremes).all():
                 raise ValueError(f"{name} holds a number that is not finite")
-            broadcast = np.broadcast_to(copied_array, (*stack, *(sizes[axis] for axis in trailing)))
-            object.__setattr__(self, name, broadcast)
+            full_shape = *stack, *(size_of_axis[axis] for axis in axes)
+            object.__setattr__(self, name, np.broadcast_to(copied_array, full_shape))
 
     @property
     def outcomes(self) -> int:
@@ -113,8 +114,7 @@ class Loss(ABC):
 
     def tables(self) -> dict[str, Array]:
         """Return the arrays of the loss by the names of their fields, the lead first."""
-        fields = vars(self)
-        return {name: fields[name] for name in self.AXES}
+        return {name: vars(self)[name] for name in self.AXES}
 
     @property
     def unit_map(self) -> dict[str, Any]:
@@ -141,23 +141,28 @@ class Loss(ABC):
 
         Two actions of losses with one ``identity`` are equal functions if their rows are equal.
         """
-        shape, columns = self.offset.shape, []
+        columns = []
         for name, table in self.tables().items():
-            if not name.startswith("unit_"):
-                expanded = table.reshape(*table.shape, *(1,) * (2 - len(self.AXES[name])))
-                columns.append(np.broadcast_to(expanded, (*shape, expanded.shape[-1])))
+            if name.startswith("unit_"):
+                continue
+            missing_axes = 2 - len(self.AXES[name])
+            expanded = table.reshape(*table.shape, *(1,) * missing_axes)
+            columns.append(np.broadcast_to(expanded, (*self.offset.shape, expanded.shape[-1])))
         return np.concatenate(columns, axis=-1)
 
     @abstractmethod
     def _at(self, y: Array) -> Array:
-        """Losses (T, ..., A) at outcomes (T, 1 for each stacked axis, d)."""
+        """Return losses (T, ..., A) at outcomes y (T, 1 for each stacked axis, d)."""
 
     @abstractmethod
     def _between(self, low: Array, high: Array) -> Range:
-        """Least and greatest loss (T, ..., A) over boxes with ends as in ``_at``."""
+        """Return the least and greatest loss (T, ..., A) over boxes with ends as in ``_at``."""
 
     def _slopes(self, low: Array, high: Array) -> Range:
-        """Least and greatest derivatives over boxes (T, 1 for each axis, d), to be broadcast."""
+        """Return the least and greatest derivatives over boxes with ends as in ``_at``.
+
+        They are broadcast to (T, ..., A, d); ``STEEPEST`` stands where there is no bound.
+        """
         return np.array(-STEEPEST), np.array(STEEPEST)
 
     @abstractmethod
@@ -179,17 +184,20 @@ class Loss(ABC):
         )
 
     def losses(self, y: ArrayLike) -> Array:
-        """Losses (..., A) of all actions at one outcome (d,), or (T, ..., A) at many (T, d)."""
+        """Return losses (..., A) at one outcome y (d,), or (T, ..., A) at many (T, d)."""
         return self._at(self._spread(y))
 
     def enclosure(self, low: ArrayLike, high: ArrayLike) -> Range:
-        """Least and greatest loss of every action over boxes (T, d): (T, ..., A) twice."""
+        """Return the least and greatest loss of every action over boxes (T, d), each (T, ..., A).
+
+        ``low`` and ``high`` are the corners of the boxes.
+        """
         return self._between(self._spread(low), self._spread(high))
 
     def slopes(self, low: Array, high: Array) -> Range:
-        """Least and greatest partial derivatives over boxes (T, d): (T, ..., A, d) twice.
+        """Return the least and greatest partial derivatives over boxes (T, d).
 
-        ``STEEPEST`` stands where there is no bound.
+        Each is (T, ..., A, d); ``STEEPEST`` stands where there is no bound.
         """
         axes = *(1,) * self.offset.ndim, self.outcomes
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
@@ -199,17 +207,13 @@ class Loss(ABC):
         return np.maximum(least, -STEEPEST), np.minimum(greatest, STEEPEST)
 
     def range(self) -> Range:
-        """Least and greatest loss of any action over the cube, each of shape (...)."""
-        if (
-            len(self.stack) == 1 and len(self) >= 2 * MAX_LOSSES_AT_ONCE
-        ):  # part by part: boxes take room
-            part_ends = np.linspace(
-                0, len(self), len(self) // MAX_LOSSES_AT_ONCE + 1, dtype=np.intp
-            )
+        """Return the least and greatest loss of any action over the cube, each of shape (...)."""
+        if len(self.stack) == 1 and len(self) >= 2 * MAX_LOSSES_AT_ONCE:
+            n_parts = len(self) // MAX_LOSSES_AT_ONCE
+            part_ends = np.linspace(0, len(self), n_parts + 1, dtype=np.intp)
             part_ranges = [self[first:last].range() for first, last in pairwise(part_ends)]
-            return np.concatenate([part_range[0] for part_range in part_ranges]), np.concatenate(
-                [part_range[1] for part_range in part_ranges]
-            )
+            lows, highs = zip(*part_ranges, strict=True)
+            return np.concatenate(lows), np.concatenate(highs)
         low, high = self.enclosure(np.zeros(self.outcomes), np.ones(self.outcomes))
         return low.min(-1), high.max(-1)
 
@@ -233,17 +237,14 @@ class Loss(ABC):
 
     def __getitem__(self, index: int | slice | Indices) -> Self:
         """Pick from a stack of losses along its first axis."""
-        row_indices, picked = np.arange(len(self))[index], {}
+        row_indices = np.arange(len(self))[index]
+        picked = {}
         for name, array in self.tables().items():
-            by_coordinate = array.swapaxes(1, 2) if array.ndim == 3 else array
-            if not array.strides[0] and np.ndim(row_indices):  # what repeats itself still does so
+            repeats_itself = not array.strides[0]
+            if repeats_itself and np.ndim(row_indices):
                 picked[name] = np.broadcast_to(array[0], (len(row_indices), *array.shape[1:]))
-            elif (
-                isinstance(index, np.ndarray)
-                and array.ndim == 3
-                and by_coordinate.flags.c_contiguous
-            ):
-                picked[name] = fresh(by_coordinate[index].swapaxes(1, 2))  # lies as the whole does
+            elif isinstance(index, np.ndarray) and _lies_by_coordinate(array):
+                picked[name] = fresh(array.swapaxes(1, 2)[index].swapaxes(1, 2))  # lies so, too
             else:
                 picked[name] = np.asarray(array[index])
         return replace(self, **picked)
@@ -257,26 +258,39 @@ class Loss(ABC):
         """View a single loss as a stack of one; a stack is returned as it is."""
         if self.stack:
             return self
-        return replace(
-            self, **{name: np.asarray(array)[None] for name, array in self.tables().items()}
-        )
+        stacked = {name: np.asarray(array)[None] for name, array in self.tables().items()}
+        return replace(self, **stacked)
 
     def _spread(self, outcomes: ArrayLike) -> Array:
+        """Return outcomes (..., d) with an axis of length 1 for each stacked axis, before d."""
         y = np.asarray(outcomes, dtype=np.float64)
         if y.shape[-1:] != (self.outcomes,):
             raise ValueError(f"an outcome has {self.outcomes} coordinates, got shape {y.shape}")
         return y.reshape(*y.shape[:-1], *(1,) * len(self.stack), self.outcomes)
 
 
+def _without_repetitions(values: ArrayLike) -> Array:
+    """Return values once along each axis on which an array only repeats itself (stride 0)."""
+    array = np.asarray(values, dtype=np.float64)
+    return array[tuple(slice(None, None if stride else 1) for stride in array.strides)]
+
+
+def _lies_by_coordinate(array: Array) -> bool:
+    """Whether an array (K, A, d) lies in memory by loss, coordinate, action."""
+    return array.ndim == 3 and bool(array.swapaxes(1, 2).flags.c_contiguous)
+
+
 def product(first: Range, second: Range) -> Range:
-    """Range of a product of two quantities in these ranges."""
-    first_ends, second_ends = (
-        [np.clip(end, -STEEPEST, STEEPEST) for end in quantity] for quantity in (first, second)
-    )
-    products = [first_end * second_end for first_end in first_ends for second_end in second_ends]
+    """Return the range of a product of two quantities in these ranges: that of its four corners."""
+    first_low, first_high = (np.clip(end, -STEEPEST, STEEPEST) for end in first)
+    second_low, second_high = (np.clip(end, -STEEPEST, STEEPEST) for end in second)
+    low_low = first_low * second_low
+    low_high = first_low * second_high
+    high_low = first_high * second_low
+    high_high = first_high * second_high
     return (
-        np.minimum(np.minimum(products[0], products[1]), np.minimum(products[2], products[3])),
-        np.maximum(np.maximum(products[0], products[1]), np.maximum(products[2], products[3])),
+        np.minimum(np.minimum(low_low, low_high), np.minimum(high_low, high_high)),
+        np.maximum(np.maximum(low_low, low_high), np.maximum(high_low, high_high)),
     )
 
 
@@ -299,14 +313,12 @@ def unique_losses(loss: Form) -> tuple[Form, Indices]:
     >>> len(types), type_of
     (2, array([0, 1, 0]))
     """
-    rng, hashes = stream(0, "distinct losses"), np.zeros(len(loss), dtype=np.uint64)
-    arrays = [
-        array for array in loss.tables().values() if array.strides[0]
-    ]  # others are all the same
-    row_blocks = [
-        slice(first_row, first_row + ROWS_PER_BLOCK)
-        for first_row in range(0, len(loss), ROWS_PER_BLOCK)
-    ]
+    rng = stream(0, "distinct losses")
+    hashes = np.zeros(len(loss), dtype=np.uint64)
+    # An array with stride 0 has the same values for all losses, and tells none apart.
+    arrays = [array for array in loss.tables().values() if array.strides[0]]
+    block_starts = range(0, len(loss), ROWS_PER_BLOCK)
+    row_blocks = [slice(start, start + ROWS_PER_BLOCK) for start in block_starts]
     for array in arrays:
         factors = rng.integers(1 << 63, size=array[0].size, dtype=np.uint64) * 2 + 1
         for rows in row_blocks:
@@ -314,12 +326,12 @@ def unique_losses(loss: Form) -> tuple[Form, Indices]:
             hashes[rows] += (bits * factors).sum(1, dtype=np.uint64)
     _, first_rows, inverse = np.unique(hashes, return_index=True, return_inverse=True)
     order = np.argsort(first_rows)
-    first_rows, row_of_loss = first_rows[order], np.argsort(order)[inverse]
-    are_equal = (
-        np.array_equal(array[rows], array[first_rows[row_of_loss[rows]]])
-        for array in arrays
-        for rows in row_blocks
-    )
-    if len(first_rows) == len(loss) or not all(are_equal):
+    first_rows = first_rows[order]
+    row_of_loss = np.argsort(order)[inverse]
+    if len(first_rows) == len(loss):
         return loss, np.arange(len(loss))
+    for array in arrays:
+        for rows in row_blocks:
+            if not np.array_equal(array[rows], array[first_rows[row_of_loss[rows]]]):
+                return loss, np.arange(len(loss))
     return loss[first_rows], row_of_loss

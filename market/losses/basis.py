@@ -1,5 +1,11 @@
-"""What a basis is: functions s_1..s_n of the outcome in which losses are (nearly) linear.
+"""The base class of all bases: functions s_1..s_n of the outcome in which losses are linear.
 
+``forecaster.bases`` subclasses ``Basis``; a forecaster predicts s(y), cohorts and events read the
+``coefficients`` of their losses, and reports turn predictions into outcomes by ``inverse``. A basis
+does not change once it is made, so that players may share one.
+
+Mathematics
+-----------
 Definition (paper, (n, lambda, delta)-approximate basis). ``s`` maps outcomes into [0, 1]^n, and
 every loss of the basis's family has coefficients with
 
@@ -87,14 +93,14 @@ class Basis(ABC):
 
     @abstractmethod
     def transform(self, y: ArrayLike) -> Array:
-        """Map outcomes (d,) or (T, d) to (n,) or (T, n)."""
+        """Return s(y), in [0, 1]: (n,) of an outcome (d,), or (T, n) of outcomes (T, d)."""
 
     @abstractmethod
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
-        """Offset (..., A) and weights (..., A, n) of a loss; ValueError where it has none."""
+        """Return a loss's offset (..., A) and weights (..., A, n); ValueError where it has none."""
 
     def inverse(self, points: Array) -> Array:
-        """Label forecasts (..., d) for predictions (..., n).
+        """Return label forecasts (..., d), outcomes in [0, 1], for predictions (..., n).
 
         Where the image is convex this is s^-1, else the mean outcome that a prediction suggests:
         the linear readout of y from s that fits best on the cube.
@@ -113,9 +119,8 @@ class Basis(ABC):
     def support(self) -> Support:
         """Return the support oracle, with which ensembles are made; ValueError if there is none."""
         bases_with_support = "powers, bernstein, monomials, chebyshev, ramps, relu or reduced"
-        raise ValueError(
-            f"there is no ensemble forecast for {type(self).__name__}; use {bases_with_support}"
-        )
+        name = type(self).__name__
+        raise ValueError(f"there is no ensemble forecast for {name}; use {bases_with_support}")
 
     def accept(self, loss: Loss, form: type[Form]) -> Form:
         """Return the loss if it has this form and length; ValueError otherwise."""

@@ -1,9 +1,9 @@
 r"""Convex losses of one coordinate, piecewise linear.
 
-    l(a, y) = offset_a + slope_a y_j + sum_k kinks_ak max(y_j - knots_ak, 0)
+Newsvendor, pinball and hinge losses are of this form, with kinks >= 0 and one coordinate j
+(``coordinate``) for a whole stack; any convex function of one coordinate is a limit of these.
 
-Newsvendor, pinball and hinge losses are of this form, with kinks >= 0 and one coordinate j for a
-whole stack; any convex function of one coordinate is a limit of these.
+    l(a, y) = offset_a + slope_a y_j + sum_k kinks_ak max(y_j - knots_ak, 0)
 """
 
 from collections.abc import Mapping
@@ -74,7 +74,8 @@ class Convex1D(Loss):
         return np.asarray(np.maximum(np.abs(first_slope), np.abs(last_slope)).max(-1))
 
     def in_unit_cube(self, low: Array, side: Array) -> Loss:
-        start, length = low[self.coordinate], side[self.coordinate]
+        start = low[self.coordinate]
+        length = side[self.coordinate]
         return replace(
             self,
             kinks=self.kinks * length,
@@ -92,18 +93,21 @@ class Convex1D(Loss):
         return self._along(y[..., self.coordinate, None])
 
     def _between(self, low: Array, high: Array) -> Range:
-        left_end, right_end = (end[..., self.coordinate, None] for end in (low, high))
-        losses_at_ends = self._along(left_end), self._along(right_end)
-        least = np.minimum(*losses_at_ends)
+        start = low[..., self.coordinate, None]
+        end = high[..., self.coordinate, None]
+        at_start = self._along(start)
+        at_end = self._along(end)
+        least = np.minimum(at_start, at_end)
         for k in range(self.knots.shape[-1]):  # a convex broken line is least at an end or a knot
-            least = np.minimum(least, self._along(np.clip(self.knots[..., k], left_end, right_end)))
-        return least, np.maximum(*losses_at_ends)
+            at_knot = self._along(np.clip(self.knots[..., k], start, end))
+            least = np.minimum(least, at_knot)
+        return least, np.maximum(at_start, at_end)
 
     def _slopes(self, low: Array, high: Array) -> Range:
+        start = low[..., self.coordinate, None]
+        end = high[..., self.coordinate, None]
+        least_slope = self.slope + np.where(self.knots <= start, self.kinks, 0.0).sum(-1)
+        greatest_slope = self.slope + np.where(self.knots < end, self.kinks, 0.0).sum(-1)
         is_own_coordinate = np.arange(self.outcomes) == self.coordinate
-        left_end, right_end = (end[..., self.coordinate, None] for end in (low, high))
-        least_slope = self.slope + np.where(self.knots <= left_end, self.kinks, 0.0).sum(-1)
-        greatest_slope = self.slope + np.where(self.knots < right_end, self.kinks, 0.0).sum(-1)
-        return least_slope[..., None] * is_own_coordinate, greatest_slope[
-            ..., None
-        ] * is_own_coordinate
+        least = least_slope[..., None] * is_own_coordinate
+        return least, greatest_slope[..., None] * is_own_coordinate

@@ -64,23 +64,20 @@ class MinimumOfRatios(Loss):
         return np.asarray(self.offset + self.amplitude * least_ratio)
 
     def _between(self, low: Array, high: Array) -> Range:
-        ends = self._at(low), self._at(high)
-        return np.minimum(*ends), np.maximum(*ends)
+        at_low = self._at(low)
+        at_high = self._at(high)
+        return np.minimum(at_low, at_high), np.maximum(at_low, at_high)
 
     def _slopes(self, low: Array, high: Array) -> Range:
-        """Return A / a_j where input j is scarcest, 0 elsewhere."""
+        # The derivative in y_j is A / a_j where input j is scarcest, 0 elsewhere.
         is_needed = self.requirements > 0
         rates = 1 / np.where(is_needed, self.requirements, np.inf)
-        least_ratios, greatest_ratios = (
-            np.where(is_needed, end * rates, np.inf) for end in (low, high)
-        )
+        least_ratios = np.where(is_needed, low * rates, np.inf)
+        greatest_ratios = np.where(is_needed, high * rates, np.inf)
         may_be_scarcest = least_ratios <= greatest_ratios.min(-1, keepdims=True)
-        least_other_ratio = np.where(
-            np.eye(self.outcomes, dtype=bool), np.inf, least_ratios[..., None, :]
-        ).min(-1)
-        scale = self.amplitude[..., None] * rates
-        surely_scarcest, maybe_scarcest = (
-            indicator.astype(np.float64)
-            for indicator in (greatest_ratios < least_other_ratio, may_be_scarcest)
-        )
-        return product((scale, scale), (surely_scarcest, maybe_scarcest))
+        is_itself = np.eye(self.outcomes, dtype=bool)
+        ratios_of_others = np.where(is_itself, np.inf, least_ratios[..., None, :])
+        is_scarcest = greatest_ratios < ratios_of_others.min(-1)
+        steepness = self.amplitude[..., None] * rates
+        scarcity = is_scarcest.astype(np.float64), may_be_scarcest.astype(np.float64)
+        return product((steepness, steepness), scarcity)

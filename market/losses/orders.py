@@ -23,8 +23,16 @@ from regretless.market.core.arrays import Array
 from regretless.market.losses.base import default
 from regretless.market.losses.separable import Linear
 
-ORDER_AXES = dict.fromkeys(("units", "limit", "asset"), "am") | {"keeps": "a", "rests": "a"}
-ORDER_AXES |= {"worth": "ad", "common": "", "most": ""}
+ORDER_AXES = {  # of the fields that a linear loss has not
+    "units": "am",
+    "limit": "am",
+    "asset": "am",
+    "keeps": "a",
+    "rests": "a",
+    "worth": "ad",
+    "common": "",
+    "most": "",
+}
 MAX_FEE = 1 / 8  # that a market may charge, or pay, for a unit
 
 
@@ -72,20 +80,26 @@ def order_losses(
     ``keeps`` and ``rests`` (A,) of all. The chance moves by 1 as a limit moves by ``width``;
     ``reach`` (N,) is the most that an agent can gain or lose in a round, in units of its utility.
     """
-    common_value, asset = fields["common"][:, None, None], fields["asset"]
-    is_good = np.eye(worth.shape[1])[asset.astype(np.intp)]  # (N, A, m, d)
+    common_value = fields["common"][:, None, None]
+    has_common_value = common_value > 0
+    good_of_order = fields["asset"].astype(np.intp)
+    is_good = np.eye(worth.shape[1])[good_of_order]  # (N, A, m, d)
     profit_per_unit = (is_good * worth[:, None, None]).sum(-1) - limit
     chance_per_price = np.sign(units) / width
-    chance = 0.5 + chance_per_price * (limit - np.where(common_value > 0, 0.5, 0.0))
-    slope = np.where(
-        common_value > 0, -units * common_value * chance, units * profit_per_unit * chance_per_price
-    )
-    weights = (slope[..., None] * is_good).sum(2)
+    chance = 0.5 + chance_per_price * (limit - np.where(has_common_value, 0.5, 0.0))
+
+    slope_in_fundamental = -units * common_value * chance
+    slope_in_price = units * profit_per_unit * chance_per_price
+    slope = np.where(has_common_value, slope_in_fundamental, slope_in_price)
+    weights = (slope[..., None] * is_good).sum(2)  # (N, A, d), in the utility's own units
     offset = -(units * profit_per_unit * chance).sum(2)
-    range_ends = np.minimum(weights, 0).sum(2), np.maximum(weights, 0).sum(2)
-    greatest_loss = np.maximum(*(np.abs(offset + range_end).max(1) for range_end in range_ends))
-    scale = np.maximum(np.maximum(reach, greatest_loss), np.finfo(float).tiny)
-    flag_arrays = {key: np.broadcast_to(fields[key], offset.shape) for key in ("keeps", "rests")}
+
+    least_loss = offset + np.minimum(weights, 0).sum(2)
+    greatest_loss = offset + np.maximum(weights, 0).sum(2)
+    largest_loss = np.maximum(np.abs(least_loss).max(1), np.abs(greatest_loss).max(1))
+    scale = np.maximum(np.maximum(reach, largest_loss), np.finfo(float).tiny)
+    fields["keeps"] = np.broadcast_to(fields["keeps"], offset.shape)
+    fields["rests"] = np.broadcast_to(fields["rests"], offset.shape)
     return Orders(
         weights / (2 * scale)[:, None, None],
         0.5 + offset / (2 * scale)[:, None],
@@ -94,5 +108,5 @@ def order_losses(
         units=units,
         limit=limit,
         worth=np.repeat(worth[:, None], offset.shape[1], axis=1),
-        **(fields | flag_arrays),
+        **fields,
     )

@@ -79,14 +79,11 @@ class SeparablePower(Loss):
         farthest = np.maximum(np.abs(self.centre), np.abs(1 - self.centre))
         nearest = np.maximum(np.maximum(-self.centre, self.centre - 1), 0)
         with np.errstate(divide="ignore"):
-            distance_power = np.where(
-                slope_exponent >= 0, farthest**slope_exponent, nearest**slope_exponent
-            )
-        slopes = (
-            np.abs(self.weights)
-            * (slope_exponent + 1)
-            * np.where(self.weights == 0, 0.0, distance_power)
-        )
+            at_farthest = farthest**slope_exponent
+            at_nearest = nearest**slope_exponent
+        steepest_power = np.where(slope_exponent >= 0, at_farthest, at_nearest)
+        steepest_power = np.where(self.weights == 0, 0.0, steepest_power)
+        slopes = np.abs(self.weights) * (slope_exponent + 1) * steepest_power
         return np.asarray(slopes.sum(-1).max(-1))
 
     def in_unit_cube(self, low: Array, side: Array) -> Loss:
@@ -104,15 +101,20 @@ class SeparablePower(Loss):
         return offset_sum(self.offset, self.weights, to_power(y, common))
 
     def _between(self, low: Array, high: Array) -> Range:
-        from_low, from_high = low[..., None, :] - self.centre, high[..., None, :] - self.centre
+        low_from_centre = low[..., None, :] - self.centre
+        high_from_centre = high[..., None, :] - self.centre
+        least_distance = np.maximum(np.maximum(low_from_centre, -high_from_centre), 0)
+        greatest_distance = np.maximum(np.abs(low_from_centre), np.abs(high_from_centre))
         power = self.exponent[..., None, None]
-        at_nearest = self.weights * np.maximum(np.maximum(from_low, -from_high), 0) ** power
-        at_farthest = self.weights * np.maximum(np.abs(from_low), np.abs(from_high)) ** power
-        ends = np.minimum(at_nearest, at_farthest), np.maximum(at_nearest, at_farthest)
-        return self.offset + ends[0].sum(-1), self.offset + ends[1].sum(-1)
+        at_nearest = self.weights * least_distance**power
+        at_farthest = self.weights * greatest_distance**power
+        least = np.minimum(at_nearest, at_farthest).sum(-1)
+        greatest = np.maximum(at_nearest, at_farthest).sum(-1)
+        return self.offset + least, self.offset + greatest
 
     def _slopes(self, low: Array, high: Array) -> Range:
-        from_low, from_high = low - self.centre, high - self.centre
+        from_low = low - self.centre
+        from_high = high - self.centre
         rho = self.exponent[..., None, None]
         slope_at_low = rho * np.abs(from_low) ** (rho - 1) * np.where(from_low >= 0, 1.0, -1.0)
         slope_at_high = rho * np.abs(from_high) ** (rho - 1) * np.where(from_high > 0, 1.0, -1.0)
@@ -140,12 +142,15 @@ class Linear(SeparablePower):
 
     form: ClassVar[str] = "linear"
 
-    def __init__(self, weights: ArrayLike, offset: ArrayLike = 0.0, **units: Array) -> None:
-        if (np.asarray(units.pop("exponent", 1)) != 1).any():  # `dataclasses.replace` hands it back
+    def __init__(self, weights: ArrayLike, offset: ArrayLike = 0.0, **fields: Array) -> None:
+        # `dataclasses.replace` hands exponent and centre back with the fields of units.
+        exponent = np.asarray(fields.pop("exponent", 1))
+        centre = fields.pop("centre", 0)
+        if (exponent != 1).any():
             raise ValueError("a linear loss has exponent 1; use SeparablePower")
-        if np.any(units.pop("centre", 0)):
+        if np.any(centre):
             raise ValueError("a linear loss has centre 0; use SeparablePower")
-        super().__init__(np.asanyarray(weights), offset=np.asarray(offset), **units)
+        super().__init__(np.asanyarray(weights), offset=np.asarray(offset), **fields)
 
     @property
     def linear_weights(self) -> Array:
@@ -154,10 +159,10 @@ class Linear(SeparablePower):
     def moved(self, impact: Array) -> Array:
         """Return the greatest l1 norm of the gap between two actions' weights, times ``impact``."""
         weights_times_impact = self.weights * impact[..., None, :]
-        gaps = [
-            np.abs(weights_times_impact - weights_times_impact[..., [a], :]).sum(-1).max(-1)
-            for a in range(self.actions)
-        ]
+        gaps = []  # of each action to the one furthest from it
+        for a in range(self.actions):
+            differences = weights_times_impact - weights_times_impact[..., [a], :]
+            gaps.append(np.abs(differences).sum(-1).max(-1))
         return np.asarray(np.max(gaps, axis=0))
 
     def in_single_precision(self) -> Self:

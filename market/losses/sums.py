@@ -16,7 +16,21 @@ from regretless.market.core.compiled import MIN_SHARED_ROWS, compiled, over_rows
 def weighted_rows(
     offset: Array, weights: Array, values: Array, out: Array, first: int, last: int
 ) -> None:
-    """Write the sums of some rows; ``table`` is (K, d, A) (compiled)."""
+    """Write offset + sum_i weights[:, i] values[i] for a span of losses (compiled).
+
+    Parameters
+    ----------
+    offset : array (K, A)
+        Added last.
+    weights : array (K, d, A)
+        By loss, coordinate and action.
+    values : array (K, d) or (1, d)
+        Of each loss, or of all.
+    out : array (K, A)
+        Written.
+    first, last : int
+        Span of losses.
+    """
     for k in range(first, last):
         row_values = values[min(k, values.shape[0] - 1)]
         for a in range(out.shape[1]):
@@ -29,15 +43,16 @@ def weighted_rows(
 
 
 def offset_sum(offset: Array | float, weights: Array, values: Array) -> Array:
-    """Compute offset (..., A) + sum_j weights[..., a, j] values[..., j], values (T, ..., d).
+    """Return offset (..., A) + sum_j weights[..., a, j] values[..., j]: (T, ..., A).
 
-    Many losses at one outcome are bound by memory: a kernel reads each weight once. Of others
-    adding up whole planes beats a product over the short axis.
+    ``weights`` are (..., A, d) and ``values`` (T, ..., d); without the axis T it is missing in what
+    is returned, too. Many losses at one outcome are bound by memory: a kernel reads each weight
+    once. Of others adding up whole planes beats a product over the short axis.
     """
     if weights.ndim == 3 and values.ndim == 2:
         out = np.empty(weights.shape[:2])
-        first = np.broadcast_to(offset, out.shape)
-        over_rows(weighted_rows, len(out), first, weights.swapaxes(1, 2), values, out)
+        offsets = np.broadcast_to(offset, out.shape)
+        over_rows(weighted_rows, len(out), offsets, weights.swapaxes(1, 2), values, out)
         return out
     total = weights[..., 0] * values[..., None, 0]
     for j in range(1, weights.shape[-1]):
@@ -46,7 +61,7 @@ def offset_sum(offset: Array | float, weights: Array, values: Array) -> Array:
 
 
 def transformed(y: Array, power: Array, floor: Array) -> Array:
-    """Compute g(y) of outcomes (..., d), against which ``power`` and ``floor`` broadcast."""
+    """Return g(y) of outcomes (..., d), against which ``power`` and ``floor`` broadcast."""
     if (power == 1).all() and not floor.any():
         return y  # beyond the cube too: an affine map of outcomes may come first
     floored = np.maximum(y, floor)
@@ -56,29 +71,35 @@ def transformed(y: Array, power: Array, floor: Array) -> Array:
         return np.asarray(np.log(floored))
     with np.errstate(divide="ignore"):
         raised = to_power(floored, power)
-        return raised if power.all() else np.where(power == 0, np.log(floored), raised)
+        if power.all():
+            return raised
+        return np.where(power == 0, np.log(floored), raised)
 
 
 def to_power(base: Array, exponent: Array) -> Array:
-    """Compute base ** exponent (broadcast), many rows shared out among the cores."""
+    """Return base ** exponent (broadcast); many rows are shared out among the cores."""
     shape = np.broadcast_shapes(base.shape, exponent.shape)
     if not shape or shape[0] < MIN_SHARED_ROWS:
         return np.asarray(base**exponent)
-    operands, out = (
-        (np.broadcast_to(operand, shape) for operand in (base, exponent)),
-        np.empty(shape),
-    )
-    over_rows(_to_power, shape[0], *operands, out)
+    out = np.empty(shape)
+    bases = np.broadcast_to(base, shape)
+    exponents = np.broadcast_to(exponent, shape)
+    over_rows(_to_power, shape[0], bases, exponents, out)
     return out
 
 
 def _to_power(base: Array, exponent: Array, out: Array, first: int, last: int) -> None:
-    span = slice(first, last)  # NumPy lets go of the interpreter's lock in here
+    """Write base ** exponent of a span of rows; all arrays are of one shape.
+
+    It is not compiled: NumPy lets go of the interpreter's lock by itself, and the results are
+    NumPy's to the last bit.
+    """
+    span = slice(first, last)
     np.power(base[span], exponent[span], out=out[span])
 
 
 def slope(power: Array, floor: Array) -> Array:
-    """Compute the greatest |g'| on [floor, 1]; infinite for a power in (0, 1) without a floor."""
+    """Return the greatest |g'| on [floor, 1]; infinite for a power in (0, 1) without a floor."""
     factor = np.where(power == 0, 1.0, np.abs(power))
     with np.errstate(divide="ignore"):
         return np.asarray(factor * np.maximum(1.0, floor ** (power - 1.0)))

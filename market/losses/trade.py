@@ -50,6 +50,8 @@ class Trade(Loss):
         return losses
 
     def _between(self, low: Array, high: Array) -> Range:
-        gains_at_ends = [self.quantity * (self.limit - y[..., None, :]) for y in (low, high)]
-        least = self.offset - np.maximum(np.maximum(*gains_at_ends), 0.0).sum(-1)
-        return least, self.offset - np.maximum(np.minimum(*gains_at_ends), 0.0).sum(-1)
+        gain_at_low = self.quantity * (self.limit - low[..., None, :])
+        gain_at_high = self.quantity * (self.limit - high[..., None, :])
+        greatest_gain = np.maximum(np.maximum(gain_at_low, gain_at_high), 0.0).sum(-1)
+        least_gain = np.maximum(np.minimum(gain_at_low, gain_at_high), 0.0).sum(-1)
+        return self.offset - greatest_gain, self.offset - least_gain
