@@ -19,22 +19,24 @@ import scipy.sparse as sp
 
 from regretless.market.core.arrays import Array
 
-FEASIBILITY = 1e-9  # of rows and reduced costs; HiGHS's own 1e-7 blurs actions that nearly tie
-OPTIONS: dict[str, Any] = {"output_flag": False, "presolve": "off", "threads": 1}
+FEASIBILITY_TOLERANCE = (
+    1e-9  # of rows and reduced costs; HiGHS's own 1e-7 blurs actions that nearly tie
+)
+HIGHS_OPTIONS: dict[str, Any] = {"output_flag": False, "presolve": "off", "threads": 1}
 STATUS = highspy.HighsModelStatus
 UNDECIDED = STATUS.kUnknown, STATUS.kSolveError, STATUS.kIterationLimit, STATUS.kTimeLimit
-DUAL, PRIMAL = 1, 4  # HiGHS's numbers of its simplex methods
-STANDARD: dict[str, Any] = {"simplex_strategy": DUAL, "presolve": "off"}
-STANDARD |= {"solver": "choose", "run_crossover": "on"}
+DUAL_SIMPLEX, PRIMAL_SIMPLEX = 1, 4  # HiGHS's numbers of its simplex methods
+STANDARD_OPTIONS: dict[str, Any] = {"simplex_strategy": DUAL_SIMPLEX, "presolve": "off"}
+STANDARD_OPTIONS |= {"solver": "choose", "run_crossover": "on"}
 # What is tried in turn, each from scratch: options beside those that the program came with.
-METHODS: list[dict[str, Any]] = [{}, {"simplex_strategy": PRIMAL}, {"presolve": "on"}]
+METHODS: list[dict[str, Any]] = [{}, {"simplex_strategy": PRIMAL_SIMPLEX}, {"presolve": "on"}]
 METHODS += [{"solver": "ipm", "run_crossover": "off"}]
-SCALINGS = 4  # of rows and then columns, until they hardly change
-GAP = 1e-6  # between a solution and the bound that its duals prove, where no method is sure
+SCALING_STEPS = 4  # of rows and then columns, until they hardly change
+PROVED_GAP = 1e-6  # between a solution and the bound that its duals prove, where no method is sure
 # Limits of each method.
-FEWEST_PIVOTS, PIVOTS = 1000, 5  # in every program, and for each row and column
-STEPS = 200  # of the interior point method
-SECONDS, EACH = 60.0, 0.01  # likewise; the pivots run out long before
+MIN_PIVOTS, PIVOTS_PER_LINE = 1000, 5  # in every program, and for each row and column
+MAX_INTERIOR_STEPS = 200  # of the interior point method
+MIN_SECONDS, SECONDS_PER_LINE = 60.0, 0.01  # likewise; the pivots run out long before
 
 
 class UnsolvedError(RuntimeError):
@@ -50,13 +52,13 @@ class UnsolvedError(RuntimeError):
         self,
         status: highspy.HighsModelStatus,
         best: "Optimum | None" = None,
-        found: float = np.inf,
+        best_value: float = np.inf,
     ) -> None:
         super().__init__(f"the linear program was not solved: {status}")
         self.status, self.best = status, best
         self.infeasible = status == STATUS.kInfeasible
         self.bound = -np.inf if best is None else best.value
-        self.found = found
+        self.best_value = best_value
 
 
 class UnprovedError(ValueError):
@@ -67,12 +69,14 @@ class UnprovedError(ValueError):
     """
 
     def __init__(self, what: str, cure: str, *, low: float = -np.inf, high: float = np.inf) -> None:
-        ends = {"at least": low, "at most": high}
-        proved = " and ".join(f"{s} {end:.6g}" for s, end in ends.items() if np.isfinite(end))
-        known = f"; it is {proved}" if proved else ""
+        proved_ends = {"at least": low, "at most": high}
+        proved = " and ".join(
+            f"{relation} {end:.6g}" for relation, end in proved_ends.items() if np.isfinite(end)
+        )
+        proof = f"; it is {proved}" if proved else ""
         if np.isfinite(low) and np.isfinite(high):
-            known += f", a gap of {high - low:.3g}"
-        super().__init__(f"{what}: no method proved an optimum within its limits{known}; {cure}")
+            proof += f", a gap of {high - low:.3g}"
+        super().__init__(f"{what}: no method proved an optimum within its limits{proof}; {cure}")
         self.low, self.high = low, high
 
 
@@ -87,7 +91,7 @@ class _Silent(highspy.Highs):
 def new_highs(**options: float) -> highspy.Highs:
     """Return a HiGHS object for small programs: silent, on one thread, without presolve."""
     highs = _Silent()  # type: ignore[no-untyped-call]
-    _set(highs, OPTIONS | options)
+    _set_options(highs, HIGHS_OPTIONS | options)
     return highs
 
 
@@ -98,23 +102,26 @@ def optimise(highs: highspy.Highs, proved: Callable[[], bool] = lambda: False) -
     1e-8 to 1e-3 meet a row of ones. The others of ``METHODS`` follow; ``proved`` is asked whether
     what was found is good enough. UnsolvedError if there is no optimum, or none finds it.
     """
-    for i, method in enumerate(METHODS):
-        if i:
+    for method_index, method in enumerate(METHODS):
+        if method_index:
             highs.clearSolver()
-            _set(highs, STANDARD | method)
+            _set_options(highs, STANDARD_OPTIONS | method)
         size = highs.getNumRow() + highs.getNumCol()
-        limits: dict[str, Any] = {"simplex_iteration_limit": FEWEST_PIVOTS + PIVOTS * size}
-        used = highs.getRunTime()  # HiGHS counts the seconds of all its runs together
-        limits |= {"ipm_iteration_limit": STEPS, "time_limit": used + SECONDS + EACH * size}
-        _set(highs, limits)
+        limits: dict[str, Any] = {"simplex_iteration_limit": MIN_PIVOTS + PIVOTS_PER_LINE * size}
+        seconds_used = highs.getRunTime()  # HiGHS counts the seconds of all its runs together
+        limits |= {
+            "ipm_iteration_limit": MAX_INTERIOR_STEPS,
+            "time_limit": seconds_used + MIN_SECONDS + SECONDS_PER_LINE * size,
+        }
+        _set_options(highs, limits)
         highs.run()
         status = highs.getModelStatus()
-        found = proved() if status in UNDECIDED else status == STATUS.kOptimal
-        if found or status not in UNDECIDED:
+        is_solved = proved() if status in UNDECIDED else status == STATUS.kOptimal
+        if is_solved or status not in UNDECIDED:
             break
-    if i:
-        _set(highs, STANDARD)
-    if not found:
+    if method_index:
+        _set_options(highs, STANDARD_OPTIONS)
+    if not is_solved:
         raise UnsolvedError(status)
 
 
@@ -131,7 +138,7 @@ def fitted(highs: highspy.Highs) -> Array:
     return np.array(highs.getSolution().col_value)
 
 
-def _set(highs: highspy.Highs, options: Mapping[str, Any]) -> None:
+def _set_options(highs: highspy.Highs, options: Mapping[str, Any]) -> None:
     for option, value in options.items():
         highs.setOptionValue(option, value)
 
@@ -150,8 +157,8 @@ class Program:
     def excess(self, x: Array) -> float:
         """By how much x leaves the bounds of a row or a column, at most."""
         sums = self.matrix @ x
-        beyond = [sums - self.row_upper, self.row_lower - sums, x - self.upper, self.lower - x]
-        return max(float(np.max(by, initial=0.0)) for by in beyond)
+        violations = [sums - self.row_upper, self.row_lower - sums, x - self.upper, self.lower - x]
+        return max(float(np.max(violation, initial=0.0)) for violation in violations)
 
     def bound(self, duals: Array) -> float:
         """Return a lower bound on the least value that any row duals (r,) prove (weak duality).
@@ -159,13 +166,18 @@ class Program:
         They are clipped where their sign does not fit the side that is bounded; -inf where they
         prove nothing, as may be where a column has no bound.
         """
-        least = np.where(np.isinf(self.row_upper), 0.0, -np.inf)
-        held = np.clip(duals, least, np.where(np.isinf(self.row_lower), 0.0, np.inf))
-        sides = [(held, self.row_lower, self.row_upper)]
-        sides += [(self.cost - held @ self.matrix, self.lower, self.upper)]
+        least_dual = np.where(np.isinf(self.row_upper), 0.0, -np.inf)
+        clipped_duals = np.clip(duals, least_dual, np.where(np.isinf(self.row_lower), 0.0, np.inf))
+        boxes = [(clipped_duals, self.row_lower, self.row_upper)]
+        boxes += [(self.cost - clipped_duals @ self.matrix, self.lower, self.upper)]
         return sum(  # of the least value of cost . x over a box
-            float((c * np.where(c > 0, low, np.where(c < 0, high, 0.0))).sum())
-            for c, low, high in sides
+            float(
+                (
+                    coefficients
+                    * np.where(coefficients > 0, lower, np.where(coefficients < 0, upper, 0.0))
+                ).sum()
+            )
+            for coefficients, lower, upper in boxes
         )
 
 
@@ -195,7 +207,7 @@ class CoveringProgram:
     def of(cls, cost: Array, matrix: Array, demand: Array) -> "CoveringProgram":
         """Scale a program with a cost (n,) above 0, a matrix (r, n) and a demand (r,)."""
         row_scale, column_scale = np.ones(len(matrix)), np.ones(matrix.shape[1])
-        for _ in range(SCALINGS):
+        for _ in range(SCALING_STEPS):
             sizes = np.abs(matrix) * row_scale[:, None] * column_scale
             row_scale /= _middle_size(sizes, axis=1)
             sizes = np.abs(matrix) * row_scale[:, None] * column_scale
@@ -232,16 +244,16 @@ def hand_over(highs: highspy.Highs, program: Program) -> None:
     rows, columns = matrix.shape
     bounds = [np.broadcast_to(bound, columns) for bound in (program.lower, program.upper)]
     bounds += [np.broadcast_to(bound, rows) for bound in (program.row_lower, program.row_upper)]
-    given: list[Any] = [columns, rows, matrix.nnz]
-    given += [int(highspy.MatrixFormat.kRowwise), int(highspy.ObjSense.kMinimize), 0.0]
-    given += [np.array(values, dtype=np.float64) for values in (program.cost, *bounds)]
-    given += [matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)]
-    given += [matrix.data.astype(np.float64), np.zeros(columns, dtype=np.int32)]  # no integers
-    if highs.passModel(*given) == highspy.HighsStatus.kError:
+    arguments: list[Any] = [columns, rows, matrix.nnz]
+    arguments += [int(highspy.MatrixFormat.kRowwise), int(highspy.ObjSense.kMinimize), 0.0]
+    arguments += [np.array(values, dtype=np.float64) for values in (program.cost, *bounds)]
+    arguments += [matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)]
+    arguments += [matrix.data.astype(np.float64), np.zeros(columns, dtype=np.int32)]  # no integers
+    if highs.passModel(*arguments) == highspy.HighsStatus.kError:
         raise UnsolvedError(STATUS.kModelError)
 
 
-_KEPT = threading.local()
+_THREAD = threading.local()
 
 
 def solve(program: Program) -> Optimum:
@@ -249,31 +261,34 @@ def solve(program: Program) -> Optimum:
 
     Results do not depend on what it solved before.
     """
-    if not vars(_KEPT):
-        sides = "primal_feasibility_tolerance", "dual_feasibility_tolerance"
-        _KEPT.highs = new_highs(**dict.fromkeys(sides, FEASIBILITY))
-    highs: highspy.Highs = _KEPT.highs
+    if not vars(_THREAD):
+        tolerance_names = "primal_feasibility_tolerance", "dual_feasibility_tolerance"
+        _THREAD.highs = new_highs(**dict.fromkeys(tolerance_names, FEASIBILITY_TOLERANCE))
+    highs: highspy.Highs = _THREAD.highs
     hand_over(highs, program)
-    held: list[Optimum] = []
-    values: list[float] = []  # of what satisfies rows and bounds
+    candidates: list[Optimum] = []
+    feasible_values: list[float] = []  # of what satisfies rows and bounds
 
     def proved() -> bool:
-        found = highs.getSolution()  # zeros where it holds none
-        x = np.array(found.col_value) if found.value_valid else np.zeros(highs.getNumCol())
-        duals = np.array(found.row_dual) if found.dual_valid else np.zeros(highs.getNumRow())
-        held.append(Optimum(x, program.bound(duals), duals))
-        if program.excess(x) <= FEASIBILITY:
-            values.append(float(program.cost @ x))
-        return abs(float(program.cost @ x) - held[-1].value) <= GAP and program.excess(x) <= GAP
+        solution = highs.getSolution()  # zeros where it holds none
+        x = np.array(solution.col_value) if solution.value_valid else np.zeros(highs.getNumCol())
+        duals = np.array(solution.row_dual) if solution.dual_valid else np.zeros(highs.getNumRow())
+        candidates.append(Optimum(x, program.bound(duals), duals))
+        if program.excess(x) <= FEASIBILITY_TOLERANCE:
+            feasible_values.append(float(program.cost @ x))
+        return (
+            abs(float(program.cost @ x) - candidates[-1].value) <= PROVED_GAP
+            and program.excess(x) <= PROVED_GAP
+        )
 
     try:
         optimise(highs, proved)
     except UnsolvedError as error:
-        best = max(held, key=lambda one: one.value, default=None)
-        found_value = min(values, default=np.inf)
-        raise UnsolvedError(error.status, best, found_value) from None
+        best = max(candidates, key=lambda candidate: candidate.value, default=None)
+        best_value = min(feasible_values, default=np.inf)
+        raise UnsolvedError(error.status, best, best_value) from None
     if highs.getModelStatus() != STATUS.kOptimal:
-        return held[-1]
-    found = highs.getSolution()
+        return candidates[-1]
+    solution = highs.getSolution()
     value = float(highs.getObjectiveValue())
-    return Optimum(np.array(found.col_value), value, np.array(found.row_dual))
+    return Optimum(np.array(solution.col_value), value, np.array(solution.row_dual))
