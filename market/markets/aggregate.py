@@ -28,7 +28,7 @@ from regretless.market.game.protocols import Cohort
 from regretless.market.game.seats import taken_actions
 
 FEEDBACKS = ("lagged", "same-round")
-ROUNDING = 1e-12  # an outcome beyond [0, 1] by less was not clipped
+CLIPPING_TOLERANCE = 1e-12  # an outcome beyond [0, 1] by less was not clipped
 
 
 class Moments(Checkpointable):
@@ -42,9 +42,9 @@ class Moments(Checkpointable):
     def add(self, values: Array) -> None:
         """Add one observation."""
         self.count += 1
-        away = values - self.mean
-        self.mean = self.mean + away / self.count
-        self._squares = self._squares + away * (values - self.mean)
+        deviation = values - self.mean
+        self.mean = self.mean + deviation / self.count
+        self._squares = self._squares + deviation * (values - self.mean)
 
     def deviation(self) -> Array:
         """Return the standard deviation so far."""
@@ -101,9 +101,9 @@ class Settling(Market):
         sums = np.zeros((2, 1 + self.tables[0].shape[2]))
         for cohort, table, decision in zip(self.cohorts, self.tables, decisions, strict=True):
             if decision is not None:
-                who = taken_actions(cohort, decision.actions, decision.counts)
-                sums[0, 0] += who.agents
-                sums[:, 1:] += who.total(table)
+                takers = taken_actions(cohort, decision.actions, decision.counts)
+                sums[0, 0] += takers.agents
+                sums[:, 1:] += takers.total(table)
         return sums
 
     @abstractmethod
@@ -115,10 +115,14 @@ class Settling(Market):
 
     def part(self, cohorts: Sequence[Cohort], rows: Mapping[int, Indices]) -> Self:
         """Return one for ``aggregate`` alone: of ``cohorts`` of some rows, by their place here."""
-        own = copy(self)
-        own.cohorts = tuple(cohorts)
-        own.tables = [self.tables[at][kept] for at, kept in rows.items()] if self.tables else []
-        return own
+        part = copy(self)
+        part.cohorts = tuple(cohorts)
+        part.tables = (
+            [self.tables[cohort_index][part_rows] for cohort_index, part_rows in rows.items()]
+            if self.tables
+            else []
+        )
+        return part
 
     @property
     def clipped_share(self) -> float:
@@ -127,9 +131,9 @@ class Settling(Market):
 
     def settle(self, load: Array) -> Array:
         """Let the level follow the load; return the level that moves this round's outcome."""
-        before = self.level
-        self.level = (1 - self.adjustment) * before + self.adjustment * load
-        return self.level if self.answers_at_once else before
+        level_before = self.level
+        self.level = (1 - self.adjustment) * level_before + self.adjustment * load
+        return self.level if self.answers_at_once else level_before
 
     def swayed(self, loads: Array, reach: Array | float) -> Array:
         """Return the price impact, from the loads of actions (K, A, d) and what a unit moves."""
@@ -138,7 +142,7 @@ class Settling(Market):
     def within_cube(self, moved: Array) -> Array:
         """Return the outcome within [0, 1], and count whether it had left."""
         outcome = np.clip(moved, 0.0, 1.0) + 0.0  # one zero, not two
-        self.clipped += int(bool((np.abs(moved - outcome) > ROUNDING).any()))
+        self.clipped += int(bool((np.abs(moved - outcome) > CLIPPING_TOLERANCE).any()))
         self.rounds += 1
         self.outcomes.add(outcome)
         return outcome

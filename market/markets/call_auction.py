@@ -39,9 +39,9 @@ from regretless.market.game.market import Decisions, Market, check_key
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses.trade import Trade
 
-TICKS = 1024  # between the least and the greatest price
-LOTS = 1024  # to a unit
-MOST = 2.0**62  # of an order times all of them, in lots: what 64 bits hold
+TICKS_PER_UNIT = 1024  # between the least and the greatest price
+LOTS_PER_UNIT = 1024  # to a unit
+MAX_ORDER_PRODUCT = 2.0**62  # of an order times all of them, in lots: what 64 bits hold
 
 Whole = NDArray[np.int64]
 
@@ -65,11 +65,11 @@ class Exchange(Market):
         stocks = stock if isinstance(stock, list) else [stock] * self.goods
         if len(stocks) != self.goods:
             raise UserError(f"market.stock has {len(stocks)} entries; give one per good")
-        fine = type(refresh) is int and refresh >= 0
-        check_key("refresh", refresh, fine, "a whole number of at least 0")
+        is_whole = type(refresh) is int and refresh >= 0
+        check_key("refresh", refresh, is_whole, "a whole number of at least 0")
         self.accounts: Accounts = Accounts(cohorts, cash, stocks)
         self.refresh, self.rounds = refresh, 0
-        self._begun = self.accounts.cash[:-1].copy(), self.accounts.goods[:-1].copy()
+        self._endowments = self.accounts.cash[:-1].copy(), self.accounts.goods[:-1].copy()
 
     @property
     def restores(self) -> bool:
@@ -78,14 +78,18 @@ class Exchange(Market):
 
     def restock(self) -> None:
         """Give agents what they began with."""
-        cash, goods = self._begun
+        cash, goods = self._endowments
         self.accounts.move(cash - self.accounts.cash[:-1], goods - self.accounts.goods[:-1])
 
     def covered(self, place: int, cost: Array, sold: Array) -> Mask:
         """Return where a cohort's agents own what it costs (N, A) and what is sold (N, A, g)."""
-        own = self.accounts.places[self.cohorts[place].name]
-        cash, goods = self._begun if self.restores else (self.accounts.cash, self.accounts.goods)
-        return np.asarray((cost <= cash[own, None]) & (sold <= goods[own, None]).all(2))
+        agent_rows = self.accounts.places[self.cohorts[place].name]
+        cash, goods = (
+            self._endowments if self.restores else (self.accounts.cash, self.accounts.goods)
+        )
+        return np.asarray(
+            (cost <= cash[agent_rows, None]) & (sold <= goods[agent_rows, None]).all(2)
+        )
 
 
 @register.market("call-auction")
@@ -116,13 +120,19 @@ class CallAuction(Exchange):
         for cohort in cohorts:
             loss = cohort.loss
             if not isinstance(loss, Trade):
-                why = f"a {loss.form} loss of cohort.{cohort.name} has no orders"
-                raise UserError(f"market 'call-auction': {why}; use utility = \"trader\"")
+                reason = f"a {loss.form} loss of cohort.{cohort.name} has no orders"
+                raise UserError(f"market 'call-auction': {reason}; use utility = \"trader\"")
             self._units.append(loss.quantity * loss.unit_scale[:, None, None])
             self._limits.append(loss.limit)
-        largest = max(float(np.abs(units).max()) for units in self._units)
-        if largest * LOTS * (largest * self.accounts.agents + outside) * LOTS > MOST:
-            raise UserError(f"orders of {largest:g} units are too large; give larger units")
+        largest_order = max(float(np.abs(units).max()) for units in self._units)
+        if (
+            largest_order
+            * LOTS_PER_UNIT
+            * (largest_order * self.accounts.agents + outside)
+            * LOTS_PER_UNIT
+            > MAX_ORDER_PRODUCT
+        ):
+            raise UserError(f"orders of {largest_order:g} units are too large; give larger units")
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         if self.restores:
@@ -132,33 +142,43 @@ class CallAuction(Exchange):
         bought, cash, cost = np.maximum(units, 0), self.accounts.cash[:-1], np.zeros(len(units))
         for g in range(self.goods):
             cost += bought[:, g] * limits[:, g]
-        enough = np.divide(cash, cost, out=np.ones_like(cost), where=cost > cash)
+        affordable_share = np.divide(cash, cost, out=np.ones_like(cost), where=cost > cash)
         sold = np.minimum(np.maximum(-units, 0), self.accounts.goods[:-1])
-        sent = np.floor(bought * enough[:, None] * LOTS) - np.floor(sold * LOTS)
-        outside = np.rint(self.outside * (fundamental - 0.5) * LOTS)
-        wanted = np.vstack([sent, outside]).astype(np.int64)
-        ends = np.where(outside > 0, TICKS, 0)
-        ticks = np.vstack([np.rint(limits * TICKS), ends]).astype(np.int64)
+        agent_orders = np.floor(bought * affordable_share[:, None] * LOTS_PER_UNIT) - np.floor(
+            sold * LOTS_PER_UNIT
+        )
+        outside_lots = np.rint(self.outside * (fundamental - 0.5) * LOTS_PER_UNIT)
+        orders = np.vstack([agent_orders, outside_lots]).astype(np.int64)
+        limit_of_outside = np.where(outside_lots > 0, TICKS_PER_UNIT, 0)
+        ticks = np.vstack([np.rint(limits * TICKS_PER_UNIT), limit_of_outside]).astype(np.int64)
 
-        traded, volume, price = np.empty_like(wanted), np.empty(self.goods), np.empty(self.goods)
+        trades, volume, price = np.empty_like(orders), np.empty(self.goods), np.empty(self.goods)
         for g in range(self.goods):
-            book = np.zeros((2, TICKS + 1), dtype=np.int64)
-            np.add.at(book, ((wanted[:, g] < 0).astype(np.intp), ticks[:, g]), np.abs(wanted[:, g]))
-            half, lots = clearing(book[0], book[1], int(self.price[g] * 2 * TICKS))
-            left = np.array(shares(half, lots, book[0], book[1]))
-            gained = fill(wanted[:, g], ticks[:, g], half, left, traded[:, g])
-            self.gains += gained / (2 * TICKS * LOTS)
-            volume[g], price[g] = lots / LOTS, half / (2 * TICKS)
-        self.accounts.trade(traded[:-1] / LOTS, price)
+            demand_and_supply = np.zeros((2, TICKS_PER_UNIT + 1), dtype=np.int64)
+            np.add.at(
+                demand_and_supply,
+                ((orders[:, g] < 0).astype(np.intp), ticks[:, g]),
+                np.abs(orders[:, g]),
+            )
+            half_ticks, volume_lots = clearing(
+                demand_and_supply[0], demand_and_supply[1], int(self.price[g] * 2 * TICKS_PER_UNIT)
+            )
+            lots_left = np.array(
+                shares(half_ticks, volume_lots, demand_and_supply[0], demand_and_supply[1])
+            )
+            gained = fill(orders[:, g], ticks[:, g], half_ticks, lots_left, trades[:, g])
+            self.gains += gained / (2 * TICKS_PER_UNIT * LOTS_PER_UNIT)
+            volume[g], price[g] = volume_lots / LOTS_PER_UNIT, half_ticks / (2 * TICKS_PER_UNIT)
+        self.accounts.trade(trades[:-1] / LOTS_PER_UNIT, price)
         self.price, self.volume, self.rounds = price, self.volume + volume, self.rounds + 1
         self.last = {"fundamental": fundamental, "price": price, "volume": volume}
         return price
 
     def affordable(self, place: int) -> Mask:
         """Return which orders an agent's cash, at its limits, and stock cover whole (N, A)."""
-        rows, units = self.cohorts[place].row_of, self._units[place]
-        cost = (np.maximum(units, 0) * self._limits[place]).sum(2)[rows]
-        return self.covered(place, cost, np.maximum(-units, 0)[rows])
+        row_of_agent, units = self.cohorts[place].row_of, self._units[place]
+        cost = (np.maximum(units, 0) * self._limits[place]).sum(2)[row_of_agent]
+        return self.covered(place, cost, np.maximum(-units, 0)[row_of_agent])
 
     def described(self) -> dict[str, Any]:
         rounds = max(self.rounds, 1)
@@ -174,24 +194,24 @@ class CallAuction(Exchange):
 
 
 @compiled(nogil=True)
-def fill(wanted: Whole, ticks: Whole, price: int, left: Whole, traded: Whole) -> int:
+def fill(orders: Whole, ticks: Whole, half_ticks: int, lots_left: Whole, traded: Whole) -> int:
     """Write what orders trade at a price (n,), in lots; return what agents gain by it.
 
     In half ticks times lots, without the last order (the world outside's); ``left`` is as
     ``shares`` returns it. Shares at the limit are those of running sums, rounded down: their sum is
     exactly what is left, and nobody gets more than it wanted.
     """
-    gained, over = 0, np.zeros(2, dtype=np.int64)
-    for i in range(len(wanted)):
-        side, sign = (0, 1) if wanted[i] > 0 else (1, -1)
-        better = sign * (2 * ticks[i] - price)
-        traded[i] = wanted[i] if better > 0 else 0
-        if better > 0 and i < len(wanted) - 1:
-            gained += better * abs(wanted[i])
-        elif better == 0 and wanted[i] != 0:
-            over[side] += abs(wanted[i]) * left[side]
-            share = over[side] // left[2 + side]
-            over[side] -= share * left[2 + side]
+    gained, running_remainder = 0, np.zeros(2, dtype=np.int64)
+    for i in range(len(orders)):
+        side, sign = (0, 1) if orders[i] > 0 else (1, -1)
+        improvement = sign * (2 * ticks[i] - half_ticks)
+        traded[i] = orders[i] if improvement > 0 else 0
+        if improvement > 0 and i < len(orders) - 1:
+            gained += improvement * abs(orders[i])
+        elif improvement == 0 and orders[i] != 0:
+            running_remainder[side] += abs(orders[i]) * lots_left[side]
+            share = running_remainder[side] // lots_left[2 + side]
+            running_remainder[side] -= share * lots_left[2 + side]
             traded[i] = sign * share
     return gained
 
@@ -203,28 +223,28 @@ def clearing(demand: Whole, supply: Whole, last: int) -> tuple[int, int]:
     ``demand``, ``supply`` (T + 1,) are the lots bid for and offered at each tick; the last price is
     kept as far as it clears where nothing trades.
     """
-    top = len(demand) - 1
-    above, below = demand.sum(), 0  # D(p), and S(p) less what is offered at p
-    low, high, volume = -1, top, 0
-    for p in range(top + 1):
-        if below > above:  # p is too high, as is all above
+    top_tick = len(demand) - 1
+    demand_at, supply_below = demand.sum(), 0  # D(p), and S(p) less what is offered at p
+    low, high, volume = -1, top_tick, 0
+    for tick in range(top_tick + 1):
+        if supply_below > demand_at:  # p is too high, as is all above
             break
-        high = p
-        if low < 0 and above - demand[p] <= below + supply[p]:
-            low, volume = p, min(above, below + supply[p])
-        above -= demand[p]
-        below += supply[p]
+        high = tick
+        if low < 0 and demand_at - demand[tick] <= supply_below + supply[tick]:
+            low, volume = tick, min(demand_at, supply_below + supply[tick])
+        demand_at -= demand[tick]
+        supply_below += supply[tick]
     if volume:
         return low + high, volume
     return min(max(last, 2 * low), 2 * high), 0
 
 
 @compiled(nogil=True)
-def shares(price: int, volume: int, demand: Whole, supply: Whole) -> tuple[int, int, int, int]:
+def shares(half_ticks: int, volume: int, demand: Whole, supply: Whole) -> tuple[int, int, int, int]:
     """Return lots left for bids and offers at the price, and lots that want them."""
-    tick, between = price // 2, price % 2
-    left_bid = int(volume - demand[tick + 1 :].sum())
-    left_ask = int(volume - supply[: tick + between].sum())
-    if between:
-        return left_bid, left_ask, 0, 0
-    return left_bid, left_ask, int(demand[tick]), int(supply[tick])
+    tick, is_between = half_ticks // 2, half_ticks % 2
+    lots_left_for_bids = int(volume - demand[tick + 1 :].sum())
+    lots_left_for_offers = int(volume - supply[: tick + is_between].sum())
+    if is_between:
+        return lots_left_for_bids, lots_left_for_offers, 0, 0
+    return lots_left_for_bids, lots_left_for_offers, int(demand[tick]), int(supply[tick])

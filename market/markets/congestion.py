@@ -126,12 +126,12 @@ class Routes(Settling):
         roads = cohorts[0].loss.outcomes
         level = np.asarray([0.0] * roads if start is None else start, dtype=np.float64)
         self.free, self.load = np.asarray(free, np.float64), np.asarray(load, np.float64)
-        for name, given in (("free", self.free), ("load", self.load), ("start", level)):
-            fine = given.shape == (roads,) and (given >= 0).all()
-            check_key(name, given.tolist(), fine, f"{roads} numbers from 0 on")
+        for name, numbers in (("free", self.free), ("load", self.load), ("start", level)):
+            is_fine = numbers.shape == (roads,) and (numbers >= 0).all()
+            check_key(name, numbers.tolist(), is_fine, f"{roads} numbers from 0 on")
         check_key("toll", toll, toll >= 0, "a number of at least 0")
-        taken = [slopes(cohort.loss) for cohort in cohorts]
-        rules: Any = {"feedback": feedback, "adjustment": adjustment, "tables": taken}
+        road_use = [slopes(cohort.loss) for cohort in cohorts]
+        rules: Any = {"feedback": feedback, "adjustment": adjustment, "tables": road_use}
         super().__init__(cohorts, rng, start=level, **rules)
         self.toll, self.noise = toll, noise
         self.flows, self.times = Moments(roads), Moments(1)

@@ -63,27 +63,37 @@ class Information(Settling):
         if self.goods != 2 or any(cohort.loss.actions != 2 for cohort in cohorts):
             raise UserError("market 'information': give 2 outcomes, and 2 actions to all")
         if min(aversion, signal, noise, supply) <= 0 or not 0 <= start <= 1 or assets < 1:
-            cure = "give a share as market.start, and positive numbers for the others"
-            raise UserError(f"market 'information': {cure}")
+            hint = "give a share as market.start, and positive numbers for the others"
+            raise UserError(f"market 'information': {hint}")
         self.aversion, self.signal, self.noise, self.supply = aversion, signal, noise, supply
         self.informed, self.assets = Moments(1), assets
 
     def answer(self, fundamental: Array, load: Array) -> Array:
         share = load[1:] / max(load.sum(), 1)
-        settled = self.settle(share)
-        self.informed.add(settled)
-        self.last, informed = {"share": share}, float(settled[0])
-        drawn = self.rng.normal(size=(2, self.assets))
-        theta, supply = drawn * np.sqrt([[self.signal], [self.supply]])
-        knowing = informed / (self.aversion * self.noise)  # what theta moves demand by
-        precision = knowing**2 * self.signal
-        rho = precision / (precision + self.supply)
-        mean = rho * (theta - supply / knowing) if informed else np.zeros(self.assets)  # E[u | P]
-        variance = self.signal * (1 - rho) + self.noise  # var(u | P)
-        others = (1 - informed) / (self.aversion * variance)
-        price = (knowing * theta + others * mean - supply) / (knowing + others)
-        gaps = np.stack([(theta - price) ** 2 / self.noise, (mean - price) ** 2 / variance])
-        return self.within_cube(np.exp(-gaps / 2).mean(1))
+        level = self.settle(share)
+        self.informed.add(level)
+        self.last, informed_share = {"share": share}, float(level[0])
+        normals = self.rng.normal(size=(2, self.assets))
+        theta, supply = normals * np.sqrt([[self.signal], [self.supply]])
+        informed_weight = informed_share / (
+            self.aversion * self.noise
+        )  # what theta moves demand by
+        price_signal = informed_weight**2 * self.signal
+        signal_share = price_signal / (price_signal + self.supply)
+        expected_value = (
+            signal_share * (theta - supply / informed_weight)
+            if informed_share
+            else np.zeros(self.assets)
+        )  # E[u | P]
+        variance = self.signal * (1 - signal_share) + self.noise  # var(u | P)
+        uninformed_weight = (1 - informed_share) / (self.aversion * variance)
+        price = (informed_weight * theta + uninformed_weight * expected_value - supply) / (
+            informed_weight + uninformed_weight
+        )
+        squared_edges = np.stack(
+            [(theta - price) ** 2 / self.noise, (expected_value - price) ** 2 / variance]
+        )
+        return self.within_cube(np.exp(-squared_edges / 2).mean(1))
 
     def described(self) -> dict[str, Any]:
         return super().described() | {"informed": float(self.informed.mean[0])}

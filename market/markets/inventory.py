@@ -70,30 +70,36 @@ class Shops(Market):
         self.accounts: Accounts = Accounts(cohorts, cash, [0.0])
         self.levels, self.unmet = Moments(1), Moments(1)
         self.answers_at_once = seen == "sales"
-        evenly = [np.linspace(0, 1, cohort.loss.actions) for cohort in cohorts]
+        levels_of_actions = [np.linspace(0, 1, cohort.loss.actions) for cohort in cohorts]
         self._orders = [
-            np.tile(own, (len(c.loss), 1)) for own, c in zip(evenly, cohorts, strict=True)
+            np.tile(order_levels, (len(c.loss), 1))
+            for order_levels, c in zip(levels_of_actions, cohorts, strict=True)
         ]
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
-        here = self.acted(decisions) >= 0
-        cash, before = self.accounts.cash[:-1], self.accounts.goods[:-1, 0]
-        ordered = np.maximum(self.chosen(self._orders, decisions) - before, 0.0)
+        is_present = self.acted(decisions) >= 0
+        cash, stock_before = self.accounts.cash[:-1], self.accounts.goods[:-1, 0]
+        ordered = np.maximum(self.chosen(self._orders, decisions) - stock_before, 0.0)
         if self.cost:
             ordered = np.minimum(ordered, np.floor(cash / self.cost / UNIT) * UNIT)
-        held = before + ordered
-        sold = np.minimum(held, fundamental[0]) * here
-        left = (held - sold) * here
+        stock = stock_before + ordered
+        sold = np.minimum(stock, fundamental[0]) * is_present
+        left_over = (stock - sold) * is_present
         self.accounts.move(
-            self.price * sold - self.cost * ordered - self.holding * left, (ordered - sold)[:, None]
+            self.price * sold - self.cost * ordered - self.holding * left_over,
+            (ordered - sold)[:, None],
         )
-        most = held[here].max(initial=0.0)
-        shown = np.minimum(fundamental, most) if self.answers_at_once else fundamental
-        mean = np.array([held[here].mean() if here.any() else 0.0])
-        self.levels.add(mean)
-        self.unmet.add(np.array([max(fundamental[0] - mean[0], 0.0)]))
-        self.last = {"fundamental": fundamental, "level": mean, "sold": np.array([sold.sum()])}
-        return shown
+        greatest_stock = stock[is_present].max(initial=0.0)
+        published = np.minimum(fundamental, greatest_stock) if self.answers_at_once else fundamental
+        mean_stock = np.array([stock[is_present].mean() if is_present.any() else 0.0])
+        self.levels.add(mean_stock)
+        self.unmet.add(np.array([max(fundamental[0] - mean_stock[0], 0.0)]))
+        self.last = {
+            "fundamental": fundamental,
+            "level": mean_stock,
+            "sold": np.array([sold.sum()]),
+        }
+        return published
 
     def described(self) -> dict[str, Any]:
         means = {"level": float(self.levels.mean[0]), "unmet": float(self.unmet.mean[0])}

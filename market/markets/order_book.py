@@ -31,10 +31,10 @@ from regretless.market.markets import order_book_matching as kernels
 from regretless.market.markets.call_auction import Exchange
 from regretless.market.markets.order_book_matching import ASK, BID, FIRST, Rules, Sent, Tape, Whole
 
-FINEST = 2**21  # ticks times lots
-UNLIMITED = 2**40  # lots
-MOST_SLOTS = 64  # open orders of an agent that adds to those it has
-WORDS = {
+MAX_GRID_POINTS = 2**21  # ticks times lots
+UNLIMITED_LOTS = 2**40  # lots
+MAX_SLOTS_OF_ADDING = 64  # open orders of an agent that adds to those it has
+ALLOWED_WORDS = {
     "matching": ("continuous", "batch"),
     "centre": ("fixed", "news"),
     "outcome": ("price", "value", ""),
@@ -94,10 +94,10 @@ class OrderBook(Exchange):
     ) -> None:
         super().__init__(cohorts, rng, cash=cash, stock=stock, refresh=refresh)
         for key, word in {"matching": matching, "centre": centre, "outcome": outcome}.items():
-            check_word(key, word, WORDS[key])
+            check_word(key, word, ALLOWED_WORDS[key])
         _check_grid(ticks, lots)
-        fine = type(expires) is int and expires >= 0
-        check_key("expires", expires, fine, "a whole number of at least 0")
+        is_whole = type(expires) is int and expires >= 0
+        check_key("expires", expires, is_whole, "a whole number of at least 0")
         self.ticks, self.lots, self.expires = ticks, lots, expires
         self._fees = _fee("maker_fee", maker_fee, lots), _fee("taker_fee", taker_fee, lots)
         self._batch, self._news = matching == "batch", centre == "news"
@@ -107,10 +107,11 @@ class OrderBook(Exchange):
         self._slots = max(_slots(loss, lots) for loss in losses)
         self._worth = np.concatenate([loss.worth[:, 0] for loss in losses])
         self._common = np.concatenate([loss.common for loss in losses])
-        most = np.concatenate([loss.most for loss in losses])
-        may = self.accounts.each("hold", {} if hold is None else hold, UNLIMITED)
-        self._most, self._hold = (
-            np.floor(np.minimum(units * lots, UNLIMITED)).astype(np.int64) for units in (most, may)
+        unit_limits = np.concatenate([loss.most for loss in losses])
+        hold_limits = self.accounts.each("hold", {} if hold is None else hold, UNLIMITED_LOTS)
+        self._unit_limits, self._hold_limits = (
+            np.floor(np.minimum(limit_in_units * lots, UNLIMITED_LOTS)).astype(np.int64)
+            for limit_in_units in (unit_limits, hold_limits)
         )
         self._says_value = outcome == "value" or (not outcome and bool(self._common.any()))
         if not (self.accounts.goods * lots % 1 == 0).all():
@@ -125,9 +126,13 @@ class OrderBook(Exchange):
             self._empty()
             self.restock()
         self._open_round(fundamental, decisions)
-        self._start, self._last, before = self.open.copy(), self.price.copy(), self._own.copy()
-        rules, most = self._rules(), self.agents * self._slots + len(self._orders)
-        tape = Tape(np.zeros((most, 6), dtype=np.int64), np.zeros(2, dtype=np.int64))
+        self._start, self._last, owned_before = (
+            self.open.copy(),
+            self.price.copy(),
+            self._owned.copy(),
+        )
+        rules, max_trades = self._rules(), self.agents * self._slots + len(self._orders)
+        tape = Tape(np.zeros((max_trades, 6), dtype=np.int64), np.zeros(2, dtype=np.int64))
         kernels.play(self.open, rules, tape, self._sent, self.price)
         self._tape = tape.trades[: tape.counts[0]]
         if not self._batch:
@@ -136,7 +141,7 @@ class OrderBook(Exchange):
         self._quotes = self.book()
         if self.expires:
             kernels.expire(self.open, rules, self.expires)
-        self._settle(before, fundamental, int(tape.counts[1]))
+        self._settle(owned_before, fundamental, int(tape.counts[1]))
         return fundamental if self._says_value else self._quotes.mid
 
     def losses(self, decisions: Decisions) -> Sequence[Array]:
@@ -157,30 +162,32 @@ class OrderBook(Exchange):
             "quantity": lots / self.lots,
             "aggressor": AGGRESSORS[sides],
         }
-        seen, goods = self._quotes, np.arange(self.goods)
-        quotes = {"good": goods, "bid": seen.bid, "ask": seen.ask, "mid": (seen.bid + seen.ask) / 2}
-        for name, units, price in (("bid", seen.bids, seen.bid), ("ask", seen.asks, seen.ask)):
+        view, goods = self._quotes, np.arange(self.goods)
+        quotes = {"good": goods, "bid": view.bid, "ask": view.ask, "mid": (view.bid + view.ask) / 2}
+        for name, units, price in (("bid", view.bids, view.bid), ("ask", view.asks, view.ask)):
             depth = units[goods, np.nan_to_num(price * self.ticks).astype(np.intp)]
             quotes[f"{name}_depth"] = np.where(np.isnan(price), 0.0, depth)
         return {"trades": trades, "quotes": quotes}
 
     def book(self) -> View:
-        steps, depth = np.arange(self.ticks + 1), np.zeros((2, self.goods, self.ticks + 1))
+        tick_numbers, depth = np.arange(self.ticks + 1), np.zeros((2, self.goods, self.ticks + 1))
         orders = self.open[: self._places["queues"]].reshape(-1, kernels.WIDTH)
-        at = orders[:, [kernels.SIDE, kernels.GOOD, kernels.TICK]]
-        np.add.at(depth, tuple(at.T), orders[:, kernels.LOTS])
-        bid = np.where(depth[BID] > 0, steps, -np.inf).max(1) / self.ticks
-        ask = np.where(depth[ASK] > 0, steps, np.inf).min(1) / self.ticks
-        best = [np.where(np.isinf(end), np.nan, end) for end in (bid, ask)]
-        last, prices = self.price / (2 * self.ticks), steps / self.ticks
-        return View(*map(read_only, (prices, *(depth / self.lots), *best, last)))
+        order_cells = orders[:, [kernels.SIDE, kernels.GOOD, kernels.TICK]]
+        np.add.at(depth, tuple(order_cells.T), orders[:, kernels.LOTS])
+        bid = np.where(depth[BID] > 0, tick_numbers, -np.inf).max(1) / self.ticks
+        ask = np.where(depth[ASK] > 0, tick_numbers, np.inf).min(1) / self.ticks
+        best_prices = [
+            np.where(np.isinf(best_price), np.nan, best_price) for best_price in (bid, ask)
+        ]
+        last_price, prices = self.price / (2 * self.ticks), tick_numbers / self.ticks
+        return View(*map(read_only, (prices, *(depth / self.lots), *best_prices, last_price)))
 
     def affordable(self, place: int) -> Mask:
         """Return which actions an agent can pay for whole, if nothing is open (N, A)."""
         loss, fee = self._losses[place], max(*self._fees, 0) * UNIT * self.lots
         cost = np.where(loss.units > 0, loss.units * (loss.limit + fee), 0.0).sum(2)
-        mine = np.eye(self.goods)[loss.asset.astype(np.intp)]
-        return self.covered(place, cost, (np.maximum(-loss.units, 0)[..., None] * mine).sum(2))
+        is_good = np.eye(self.goods)[loss.asset.astype(np.intp)]
+        return self.covered(place, cost, (np.maximum(-loss.units, 0)[..., None] * is_good).sum(2))
 
     def described(self) -> dict[str, Any]:
         """Describe trades and gains; with days, values and holds also the share of possible gains.
@@ -189,46 +196,67 @@ class OrderBook(Exchange):
         it; cash is no limit.
         """
         rounds, (trades, refused, gains, spread, quoted) = max(self.rounds, 1), self.sums.tolist()
-        found = {
+        description = {
             "trades": trades / rounds,
             "refused": refused / rounds,
             "gains_from_trade": gains / rounds,
             "spread": spread / quoted if quoted else None,
         }
-        if not self.refresh or self._common.any() or self._hold.max() >= UNLIMITED:
-            return found
-        possible, room = 0.0, self._hold / self.lots
+        if not self.refresh or self._common.any() or self._hold_limits.max() >= UNLIMITED_LOTS:
+            return description
+        possible_gains, room = 0.0, self._hold_limits / self.lots
         for worth, stock in zip(self._worth.T, self._begun[1].T, strict=True):
             ranked = np.argsort(-worth)
-            given = np.diff(np.minimum(np.cumsum(room[ranked]), stock.sum()), prepend=0.0)
-            possible += float(given @ worth[ranked] - stock @ worth)
-        possible *= max(-(-self.rounds // self.refresh), 1)
-        return found | {"efficiency": gains / possible} if possible > 0 else found
+            allotted = np.diff(np.minimum(np.cumsum(room[ranked]), stock.sum()), prepend=0.0)
+            possible_gains += float(allotted @ worth[ranked] - stock @ worth)
+        possible_gains *= max(-(-self.rounds // self.refresh), 1)
+        return (
+            description | {"efficiency": gains / possible_gains}
+            if possible_gains > 0
+            else description
+        )
 
     def summary(self) -> str:
-        now, kind = self.described(), "a batch auction" if self._batch else "an order book"
-        spread = "no spread" if now["spread"] is None else f"a mean spread of {now['spread']:.4g}"
-        share = f", {100 * now['efficiency']:.4g} % of what there is" if "efficiency" in now else ""
-        gains = f"gains of {round(now['gains_from_trade'], 9) + 0.0:.4g}{share}"
-        refused = f"; {now['refused']:.4g} orders per round were refused" if now["refused"] else ""
-        return f"Market: {kind}; {now['trades']:.4g} trades per round, {spread}, {gains}{refused}"
+        means, kind = self.described(), "a batch auction" if self._batch else "an order book"
+        spread = (
+            "no spread" if means["spread"] is None else f"a mean spread of {means['spread']:.4g}"
+        )
+        share = (
+            f", {100 * means['efficiency']:.4g} % of what there is" if "efficiency" in means else ""
+        )
+        gains = f"gains of {round(means['gains_from_trade'], 9) + 0.0:.4g}{share}"
+        refused = (
+            f"; {means['refused']:.4g} orders per round were refused" if means["refused"] else ""
+        )
+        return f"Market: {kind}; {means['trades']:.4g} trades per round, {spread}, {gains}{refused}"
 
     @property
-    def _own(self) -> Whole:
+    def _owned(self) -> Whole:
         """What each agent owns (N, FIRST + 3 d), as part of the state."""
         return self.open[self._places["own"] :].reshape(self.agents, -1)
 
-    def _rules(self, ahead: int = 0) -> Rules:
+    def _rules(self, rounds_ahead: int = 0) -> Rules:
         """Return the rules of the round that begins, or of the one that has ended (-1)."""
-        half, (maker, taker) = round(1 / UNIT) // (2 * self.ticks * self.lots), self._fees
-        number, slots = self.rounds + ahead, self._slots
-        return Rules(half, maker, taker, slots, batch=self._batch, number=number, **self._places)
+        half_tick_cash, (maker, taker) = round(1 / UNIT) // (2 * self.ticks * self.lots), self._fees
+        round_number, slots = self.rounds + rounds_ahead, self._slots
+        return Rules(
+            half_tick_cash,
+            maker,
+            taker,
+            slots,
+            batch=self._batch,
+            number=round_number,
+            **self._places,
+        )
 
     def _empty(self) -> None:
         """Take everything off the book; ``open`` is its state (``matching.Rules``)."""
         book = kernels.empty(self.agents, self._slots, self.goods, self.ticks)
         self._places, self.open = book
-        self._own[:, kernels.MOST], self._own[:, kernels.HOLD] = self._most, self._hold
+        self._owned[:, kernels.MOST], self._owned[:, kernels.HOLD] = (
+            self._unit_limits,
+            self._hold_limits,
+        )
 
     def _open_round(self, fundamental: Array, decisions: Decisions) -> None:
         """Note who arrives when and does what, what goods are worth, and what agents own."""
@@ -237,34 +265,36 @@ class OrderBook(Exchange):
         actions = self.acted(decisions).astype(np.int64)
         self._sent = Sent(self._acts, self._orders, self.arrivals, actions, shift)
         self._value = self._worth + self._common[:, None] * fundamental
-        self._own[:, kernels.TURN] = 0
-        self._own[:, kernels.CASH] = np.rint(self.accounts.cash[:-1] / UNIT)
-        self._own[:, FIRST::3] = np.rint(self.accounts.goods[:-1] * self.lots)
+        self._owned[:, kernels.TURN] = 0
+        self._owned[:, kernels.CASH] = np.rint(self.accounts.cash[:-1] / UNIT)
+        self._owned[:, FIRST::3] = np.rint(self.accounts.goods[:-1] * self.lots)
 
-    def _settle(self, before: Whole, fundamental: Array, refused: int) -> None:
+    def _settle(self, owned_before: Whole, fundamental: Array, refused: int) -> None:
         """Move what was traded between accounts, and add the round to the sums."""
-        change = self._own - before
+        change = self._owned - owned_before
         bought = change[:, FIRST::3] / self.lots
         self.accounts.move(change[:, kernels.CASH] * UNIT, bought)
         spread = self._quotes.ask - self._quotes.bid
-        seen, gains = ~np.isnan(spread), (bought * self._value).sum()
-        self.sums += (len(self._tape), refused, gains, spread[seen].sum(), seen.sum())
+        has_spread, gains = ~np.isnan(spread), (bought * self._value).sum()
+        self.sums += (len(self._tape), refused, gains, spread[has_spread].sum(), has_spread.sum())
         volume = np.bincount(self._tape[:, 0], self._tape[:, 4], self.goods) / self.lots
         self.last, self.rounds = {"fundamental": fundamental, "volume": volume}, self.rounds + 1
 
 
 def _check_grid(ticks: Any, lots: Any) -> None:
     for key, value in {"ticks": ticks, "lots": lots}.items():
-        fine = type(value) is int and value >= 1 and not value & (value - 1)
-        check_key(key, value, fine, "a power of 2")
-    if ticks * lots > FINEST:
-        raise UserError(f"market.ticks, market.lots: {ticks} x {lots} is above {FINEST}; give less")
+        is_power_of_2 = type(value) is int and value >= 1 and not value & (value - 1)
+        check_key(key, value, is_power_of_2, "a power of 2")
+    if ticks * lots > MAX_GRID_POINTS:
+        raise UserError(
+            f"market.ticks, market.lots: {ticks} x {lots} is above {MAX_GRID_POINTS}; give less"
+        )
 
 
 def _fee(key: str, fee: float, lots: int) -> int:
     """Return a fee for a lot in units of the accounts."""
-    fine = isinstance(fee, int | float) and not isinstance(fee, bool) and abs(fee) <= MAX_FEE
-    check_key(key, fee, fine, f"a number from -{MAX_FEE:g} to {MAX_FEE:g}")
+    is_allowed = isinstance(fee, int | float) and not isinstance(fee, bool) and abs(fee) <= MAX_FEE
+    check_key(key, fee, is_allowed, f"a number from -{MAX_FEE:g} to {MAX_FEE:g}")
     return round(fee / lots / UNIT)
 
 
@@ -276,40 +306,57 @@ def _checked_orders(cohort: Cohort, ticks: int, lots: int) -> Orders:
             f"market 'order-book': a {loss.form} loss of cohort.{cohort.name} sends no orders; "
             'use utility = "orders" or "quotes"'
         )
-    sent = loss.units != 0
-    for what, key, sizes, each in (
+    is_sent = loss.units != 0
+    for description, key, sizes, per_unit in (
         ("an order for {:g} units", "lots", loss.units, lots),
         ("a limit of {:g}", "ticks", loss.limit, ticks),
     ):
-        off = sent & (sizes * each % 1 != 0)
-        if off.any():
-            why = f"is no multiple of 1/{each}; change it, or market.{key}"
-            raise UserError(f"cohort.{cohort.name}: {what.format(sizes[off][0])} {why}")
-    if (loss.limit[sent] < 0).any() or (loss.limit[sent] > 1).any():
+        is_off_grid = is_sent & (sizes * per_unit % 1 != 0)
+        if is_off_grid.any():
+            reason = f"is no multiple of 1/{per_unit}; change it, or market.{key}"
+            raise UserError(
+                f"cohort.{cohort.name}: {description.format(sizes[is_off_grid][0])} {reason}"
+            )
+    if (loss.limit[is_sent] < 0).any() or (loss.limit[is_sent] > 1).any():
         raise UserError(f"cohort.{cohort.name}: limits are in [0, 1]; change them")
     return loss
 
 
 def _menu(losses: Sequence[Orders], ticks: int, lots: int) -> tuple[Whole, Whole]:
     """Return all agents' actions and orders, as ``matching.Sent`` has them."""
-    most, acts, orders, begun = max(loss.actions for loss in losses), [], [], 0
+    max_actions, all_actions, orders, n_orders = max(loss.actions for loss in losses), [], [], 0
     for loss in losses:
-        sent = loss.units != 0
-        count = sent.sum(2)
-        ends = begun + np.cumsum(count).reshape(count.shape)
-        listed = np.stack([loss.units, loss.limit, loss.asset], -1) * sent[..., None]
-        rows = [listed.reshape(*loss.keeps.shape, -1), loss.keeps[..., None], loss.rests[..., None]]
-        same = [(own[:, None] == own).all(2).argmax(1) for own in np.concatenate(rows, axis=2)]
-        own = np.stack([ends - count, ends, loss.keeps, loss.rests, np.stack(same)], -1)
-        beyond = (0, 0), (0, most - loss.actions), (0, 0)
-        acts.append(np.pad(own, beyond, constant_values=-1))
-        orders.append(np.stack([loss.units * lots, loss.limit * ticks, loss.asset], -1)[sent])
-        begun = int(ends[-1, -1])
-    return np.concatenate(acts).astype(np.int64), np.rint(np.concatenate(orders)).astype(np.int64)
+        is_sent = loss.units != 0
+        orders_of_action = is_sent.sum(2)
+        ends = n_orders + np.cumsum(orders_of_action).reshape(orders_of_action.shape)
+        listed_orders = np.stack([loss.units, loss.limit, loss.asset], -1) * is_sent[..., None]
+        rows = [
+            listed_orders.reshape(*loss.keeps.shape, -1),
+            loss.keeps[..., None],
+            loss.rests[..., None],
+        ]
+        first_equal = [
+            (actions[:, None] == actions).all(2).argmax(1)
+            for actions in np.concatenate(rows, axis=2)
+        ]
+        actions = np.stack(
+            [ends - orders_of_action, ends, loss.keeps, loss.rests, np.stack(first_equal)], -1
+        )
+        padding = (0, 0), (0, max_actions - loss.actions), (0, 0)
+        all_actions.append(np.pad(actions, padding, constant_values=-1))
+        orders.append(np.stack([loss.units * lots, loss.limit * ticks, loss.asset], -1)[is_sent])
+        n_orders = int(ends[-1, -1])
+    return np.concatenate(all_actions).astype(np.int64), np.rint(np.concatenate(orders)).astype(
+        np.int64
+    )
 
 
 def _slots(loss: Orders, lots: int) -> int:
     """Return how many open orders an agent may have: no more than it may have lots in them."""
-    sends = int(loss.units.shape[-1])
-    adds = ((loss.keeps[..., None] > 0) & (loss.units != 0)).any()
-    return max(sends, min(MOST_SLOTS, int(loss.most.max() * lots))) if adds else sends
+    orders_sent = int(loss.units.shape[-1])
+    may_add = ((loss.keeps[..., None] > 0) & (loss.units != 0)).any()
+    return (
+        max(orders_sent, min(MAX_SLOTS_OF_ADDING, int(loss.most.max() * lots)))
+        if may_add
+        else orders_sent
+    )

@@ -52,20 +52,27 @@ class Portfolio(Market):
         self.accounts: Accounts = Accounts(cohorts, cash)
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
-        own = [cohort.loss for cohort in self.cohorts]
-        scales = [loss.unit_scale[:, None] * loss.losses(fundamental) for loss in own]
-        gains = [-(loss.unit_offset[:, None] + n) for loss, n in zip(own, scales, strict=True)]
+        cohort_losses = [cohort.loss for cohort in self.cohorts]
+        unit_losses = [
+            loss.unit_scale[:, None] * loss.losses(fundamental) for loss in cohort_losses
+        ]
+        gains = [
+            -(loss.unit_offset[:, None] + unit_loss)
+            for loss, unit_loss in zip(cohort_losses, unit_losses, strict=True)
+        ]
         growth, wealth = np.exp(self.chosen(gains, decisions)), self.accounts.cash[:-1]
-        grown = wealth * growth
+        wealth_after = wealth * growth
         if self.fixed:
-            grown *= wealth.sum() / grown.sum()
-        self.accounts.move(grown - wealth)
+            wealth_after *= wealth.sum() / wealth_after.sum()
+        self.accounts.move(wealth_after - wealth)
         self.last = {"share": self.shares()}
         return fundamental
 
     def shares(self) -> Array:
         """Return each cohort's share of all wealth."""
-        wealth = np.array([self.accounts.cash[own].sum() for own in self.accounts.places.values()])
+        wealth = np.array(
+            [self.accounts.cash[agent_rows].sum() for agent_rows in self.accounts.places.values()]
+        )
         return np.asarray(wealth / max(wealth.sum(), self.accounts.unit))
 
     def described(self) -> dict[str, Any]:

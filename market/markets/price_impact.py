@@ -47,7 +47,7 @@ from regretless.market.losses import Loss
 from regretless.market.markets.aggregate import Settling
 
 MEASURES = ("concentration", "churn", "miss", "miss_before", "confirmed")
-LEAST = 1e-9  # gains of losses in [0, 1] below this are rounding errors
+SMALLEST_GAIN = 1e-9  # gains of losses in [0, 1] below this are rounding errors
 
 
 def concentration(demand: ArrayLike) -> Array:
@@ -75,10 +75,10 @@ class Tally(Checkpointable):
 
     def add(self, demand: Array) -> None:
         """Add a round's demand (d,)."""
-        table = np.stack([self._demand, demand])
-        found = np.array([concentration(table)[1], churn(table)[1]])
-        self._sums += np.nan_to_num(found)
-        self._counts += ~np.isnan(found)
+        two_rounds = np.stack([self._demand, demand])
+        measures = np.array([concentration(two_rounds)[1], churn(two_rounds)[1]])
+        self._sums += np.nan_to_num(measures)
+        self._counts += ~np.isnan(measures)
         self._demand = demand
 
     def means(self) -> dict[str, float]:
@@ -97,10 +97,12 @@ def crowding(rounds: pd.DataFrame, forecasts: pd.DataFrame) -> pd.DataFrame:
         raise ValueError("the rounds have no demand; give the tables of a run with a market")
     label = drawn_labels(forecasts, len(rounds), demand.shape[1])
     miss = np.abs(label - outcome).mean(1)
-    before = np.abs(label - columns(rounds, "fundamental")).mean(1)
-    values = concentration(demand), churn(demand), miss, before, before - miss
-    frame = {"round": rounds["round"].to_numpy()} | dict(zip(MEASURES, values, strict=True))
-    return pd.DataFrame(frame)
+    miss_before = np.abs(label - columns(rounds, "fundamental")).mean(1)
+    values = concentration(demand), churn(demand), miss, miss_before, miss_before - miss
+    columns_of_frame = {"round": rounds["round"].to_numpy()} | dict(
+        zip(MEASURES, values, strict=True)
+    )
+    return pd.DataFrame(columns_of_frame)
 
 
 def columns(table: pd.DataFrame, name: str) -> Array:
@@ -123,7 +125,7 @@ def exposure(loss: Loss) -> Array:
     Over the goods they sum to at most 1, and to 1 for the most exposed action.
     """
     low, high = at_ends(loss)
-    gain = np.where(low - high > LEAST, low - high, 0.0)
+    gain = np.where(low - high > SMALLEST_GAIN, low - high, 0.0)
     budget = gain.sum(-1).max(-1)[..., None, None]
     return np.asarray(np.divide(gain, budget, out=np.zeros(gain.shape), where=budget > 0))
 

@@ -54,34 +54,54 @@ class SealedBids(Market):
         for cohort in cohorts:
             loss = cohort.loss
             if not isinstance(loss, Orders) or loss.units.shape[-1] != 1 or (loss.units != 1).any():
-                why = f"a {loss.form} loss of cohort.{cohort.name} has no bids"
-                raise UserError(f'market: {why}; use utility = "bidder"')
+                reason = f"a {loss.form} loss of cohort.{cohort.name} has no bids"
+                raise UserError(f'market: {reason}; use utility = "bidder"')
             bids.append(loss)
-        self._shares, most = [loss.limit[..., 0] for loss in bids], max(b.actions for b in bids)
-        padded = [np.pad(own, ((0, 0), (0, most - own.shape[1]))) for own in self._shares]
+        self._shares, max_actions = (
+            [loss.limit[..., 0] for loss in bids],
+            max(bid_losses.actions for bid_losses in bids),
+        )
+        padded = [
+            np.pad(bid_shares, ((0, 0), (0, max_actions - bid_shares.shape[1])))
+            for bid_shares in self._shares
+        ]
         self._all_shares = np.concatenate(padded)
-        self._most = np.concatenate([loss.worth[:, 0, 0] for loss in bids])
+        self._greatest_value = np.concatenate([loss.worth[:, 0, 0] for loss in bids])
         self.sums = np.zeros(6)  # rounds, revenue, value of who won and should have, bids, values
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         """Draw values and lots, rank the bids, and return the price of the last unit."""
         drawn = self.rng.random(self.agents) if self.redraw else np.ones(self.agents)
-        self.lot, self.value = self.rng.permutation(self.agents), drawn * self._most
+        self.lot, self.value = self.rng.permutation(self.agents), drawn * self._greatest_value
         self._scale, self._floor = drawn, self.reserve * float(fundamental[0])
-        played = self.chosen([share[..., None] for share in self._shares], decisions)[:, 0] * drawn
-        here = self.acted(decisions) >= 0
-        bids, k = np.where(here, played, -1.0), self.units
+        chosen_bids = (
+            self.chosen([share[..., None] for share in self._shares], decisions)[:, 0] * drawn
+        )
+        is_present = self.acted(decisions) >= 0
+        bids, units = np.where(is_present, chosen_bids, -1.0), self.units
         order = np.lexsort((self.lot, -bids))
-        at = np.where(np.argsort(order) < k, k, k - 1)  # the k-th of the others, -1 for none
-        rival = order[np.minimum(at, len(bids) - 1)]
-        self._rival, self._rival_lot = np.where(at < len(bids), bids[rival], -1.0), self.lot[rival]
-        wins = self._wins(played[:, None])[:, 0] & here
-        paid = np.where(wins, self._pays(played[:, None])[:, 0], 0.0)
-        best = np.sort(np.where(here, self.value, 0.0))[::-1][: self.units]
-        bid, worth = played[here].sum(), self.value[here].sum()
-        self.sums += (1, paid.sum(), self.value[wins].sum(), best.sum(), bid, worth)
-        self.last = {"revenue": paid.sum(keepdims=True), "sold": np.array([wins.sum()], float)}
-        return np.array([paid[wins].min() if wins.any() else self._floor])
+        rank_of_rival = np.where(
+            np.argsort(order) < units, units, units - 1
+        )  # the k-th of the others, -1 for none
+        rival_bidder = order[np.minimum(rank_of_rival, len(bids) - 1)]
+        self._rival_bid, self._rival_lot = (
+            np.where(rank_of_rival < len(bids), bids[rival_bidder], -1.0),
+            self.lot[rival_bidder],
+        )
+        is_winner = self._wins(chosen_bids[:, None])[:, 0] & is_present
+        paid = np.where(is_winner, self._pays(chosen_bids[:, None])[:, 0], 0.0)
+        greatest_values = np.sort(np.where(is_present, self.value, 0.0))[::-1][: self.units]
+        sum_of_bids, sum_of_values = chosen_bids[is_present].sum(), self.value[is_present].sum()
+        self.sums += (
+            1,
+            paid.sum(),
+            self.value[is_winner].sum(),
+            greatest_values.sum(),
+            sum_of_bids,
+            sum_of_values,
+        )
+        self.last = {"revenue": paid.sum(keepdims=True), "sold": np.array([is_winner.sum()], float)}
+        return np.array([paid[is_winner].min() if is_winner.any() else self._floor])
 
     def losses(self, decisions: Decisions) -> Sequence[Array]:
         """Return what every bid of every bidder would have lost against the others' bids."""
@@ -106,14 +126,16 @@ class SealedBids(Market):
 
     def _wins(self, bids: Array) -> Mask:
         """Say which bids (N, A) win."""
-        rival, first = self._rival[:, None], (self.lot < self._rival_lot)[:, None]
-        return np.asarray(((bids > rival) | ((bids == rival) & first)) & (bids >= self._floor))
+        rival_bid, has_earlier_lot = self._rival_bid[:, None], (self.lot < self._rival_lot)[:, None]
+        return np.asarray(
+            ((bids > rival_bid) | ((bids == rival_bid) & has_earlier_lot)) & (bids >= self._floor)
+        )
 
     def _pays(self, bids: Array) -> Array:
         """Return what a bid pays where it wins (N, A)."""
         if self.own_bid:
             return bids
-        return np.broadcast_to(np.maximum(self._rival, self._floor)[:, None], bids.shape)
+        return np.broadcast_to(np.maximum(self._rival_bid, self._floor)[:, None], bids.shape)
 
 
 @register.market("first-price")
